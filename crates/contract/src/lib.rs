@@ -1,0 +1,37 @@
+//! What crosses a process boundary: one JSON document goes in, JSON lines come out.
+//!
+//! ```text
+//! argv[1] = Spec  ->  a program (client, server or relay)  ->  Event per line on stdout
+//!                                                              logs on stderr, SIGTERM ends it
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`spec`] | what a program is asked to do |
+//! | [`event`] | what it answers: `ready`, `sample`, `done`, `describe` |
+//! | [`histogram`] | latency counts, as they travel and as they are recorded |
+//! | [`units`] | nanoseconds and bytes as types |
+//! | [`content`] | the bytes that every server sends and every client checks |
+//! | [`errors`] | operations that failed, by kind |
+//!
+//! The crate is small on purpose: systems written in Rust link it.
+
+pub mod content;
+pub mod errors;
+pub mod event;
+pub mod histogram;
+pub mod spec;
+pub mod units;
+
+pub use content::{crc32, page};
+pub use errors::{ErrorKind, Errors};
+pub use event::{Describe, Done, Event, Sample};
+pub use histogram::{Counts, Recorder};
+pub use spec::{Expect, Role, Spec};
+pub use units::{Bytes, Nanos};
+
+/// The version of the contract that this crate speaks; a spec carries it.
+pub const CONTRACT: u32 = 1;
+
+/// The exit status that means "this I do not support": `unsupported` in the report, not `failed`.
+pub const EXIT_UNSUPPORTED: i32 = 127;

@@ -1,0 +1,162 @@
+//! What a program is asked to do: one JSON document, given as its only argument.
+
+use crate::{CONTRACT, Nanos};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// The part a program plays in a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Client,
+    Relay,
+    Server,
+    /// Print one `describe` event and exit.
+    Describe,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Client => "client",
+            Self::Relay => "relay",
+            Self::Server => "server",
+            Self::Describe => "describe",
+        })
+    }
+}
+
+/// What a good answer looks like; a client counts everything else as an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    pub status: u16,
+    /// Length of the body in bytes.
+    pub bytes: u64,
+    /// CRC-32 of the body, as [`crate::crc32`] makes it.
+    pub crc32: u32,
+    /// Check the checksum of every n-th answer (1: of every one); status and length always.
+    pub every: u64,
+}
+
+/// The whole task of one process. Fields that a role has no use for are absent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// The version of the contract, [`CONTRACT`].
+    pub contract: u32,
+    pub role: Role,
+    /// What is spoken: `tcp`, `http`, ...
+    pub layer: String,
+    /// The traffic pattern: `crr`, `http`, `rr`, `stream`, ...
+    pub workload: String,
+    /// Where a server or relay listens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<SocketAddr>,
+    /// Where a client or relay connects to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect: Option<SocketAddr>,
+    /// Local addresses that a client uses in turn, so that ports never run out; empty: the kernel's choice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<IpAddr>,
+    /// Connections open at the same time.
+    #[serde(default = "one")]
+    pub connections: u32,
+    #[serde(default = "one")]
+    pub threads: u32,
+    /// Stop after exactly so many operations, failed ones included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
+    /// Stop after this time; with `operations`, whichever comes first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ns: Option<Nanos>,
+    /// One operation may take this long before it counts as `timeout`.
+    #[serde(default = "ten_seconds")]
+    pub timeout_ns: Nanos,
+    /// Bytes of a message, or of the page that a server answers with.
+    #[serde(default)]
+    pub size: u64,
+    /// HTTP request target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Expect>,
+    /// What only one program understands, such as a relay's `mode`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+}
+
+impl Spec {
+    /// A spec with nothing but what every role has; set the rest by name.
+    #[must_use]
+    pub fn new(role: Role, layer: &str, workload: &str) -> Self {
+        Self {
+            contract: CONTRACT,
+            role,
+            layer: layer.into(),
+            workload: workload.into(),
+            listen: None,
+            connect: None,
+            sources: Vec::new(),
+            connections: one(),
+            threads: one(),
+            operations: None,
+            duration_ns: None,
+            timeout_ns: ten_seconds(),
+            size: 0,
+            path: None,
+            expect: None,
+            options: BTreeMap::new(),
+        }
+    }
+
+    /// Reads a spec, and refuses one of another contract.
+    ///
+    /// # Errors
+    /// A sentence that names the field, for the user of a hand-written spec.
+    pub fn parse(json: &str) -> Result<Self, String> {
+        let spec: Self = serde_json::from_str(json).map_err(|e| format!("the spec is not valid: {e}"))?;
+        if spec.contract != CONTRACT {
+            return Err(format!("the spec speaks contract {}, this program {CONTRACT}", spec.contract));
+        }
+        Ok(spec)
+    }
+
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a spec has string keys only, so it always serialises")
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Longer than any answer of a working system, short enough that a hung one is seen (RFC 9110 gives no number;
+/// half of curl's 20 s would do as well).
+fn ten_seconds() -> Nanos {
+    Nanos(10_000_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spec_survives_the_journey() {
+        let mut spec = Spec::new(Role::Client, "http", "crr");
+        spec.connect = Some("10.0.0.1:80".parse().unwrap());
+        spec.expect = Some(Expect { status: 200, bytes: 4096, crc32: 7, every: 1 });
+        assert_eq!(Spec::parse(&spec.to_json()), Ok(spec));
+    }
+
+    #[test]
+    fn a_spec_of_another_contract_or_with_an_unknown_key_is_refused() {
+        let other = Spec::new(Role::Client, "http", "crr").to_json().replace("\"contract\":1", "\"contract\":9");
+        assert!(Spec::parse(&other).unwrap_err().contains("contract 9"));
+        let unknown = Spec::new(Role::Client, "http", "crr").to_json().replace("\"layer\"", "\"lair\"");
+        assert!(Spec::parse(&unknown).unwrap_err().contains("lair"));
+    }
+}
