@@ -1,0 +1,230 @@
+//! What trials leave behind: the nouns of the journal and of `run.json`.
+//!
+//! `run.json` holds a [`Run`]: what was planned, on which machine. `journal.jsonl` holds a [`Trial`] a line.
+//! Every report is made of these two and of nothing else.
+
+use crate::axes::Axes;
+use linerate_contract::{Bytes, Counts, Errors, Nanos, Role};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The plan of a run and the machine it ran on; written before the first trial, never changed after.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// `linerate.run/1`.
+    pub schema: String,
+    /// Names the run: its start and the start of its seed in hex.
+    pub id: String,
+    /// The exact command that makes this run again.
+    pub command: String,
+    pub seed: u64,
+    /// Measured rounds asked for; the journal tells how many there are.
+    pub rounds: u32,
+    pub warmup_rounds: u32,
+    pub quick: bool,
+    /// RFC 3339, UTC.
+    pub started: String,
+    /// The version of linerate that planned it.
+    pub linerate: String,
+    pub host: Host,
+    pub suites: Vec<PlannedSuite>,
+}
+
+pub const RUN_SCHEMA: &str = "linerate.run/1";
+
+/// The machine, as far as it bears on the numbers. Open-ended: a fact is a name and a value.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    pub kernel: String,
+    pub cpu_model: String,
+    /// CPUs that the run may use.
+    pub cpus: u32,
+    pub memory_bytes: u64,
+    /// `root`, or `user namespace`.
+    pub privileges: String,
+    /// Everything else: mitigations, governor, congestion control, socket buffers, MTU, offloads, virtualisation.
+    pub facts: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedSuite {
+    pub name: String,
+    pub question: String,
+    pub tables: Vec<PlannedTable>,
+    pub cells: Vec<PlannedCell>,
+    /// Id of the cell that runs twice in each round (A/A); its second run has the id `<cell>~twin`.
+    pub twin: Option<String>,
+}
+
+/// How a table of the report is laid out, and what its cells are compared with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedTable {
+    pub name: String,
+    pub title: String,
+    pub metric: Metric,
+    /// The axis whose values are the rows, and the one whose values are the columns.
+    pub rows: String,
+    pub columns: String,
+    /// Rows and columns in the order of the suite.
+    pub row_values: Vec<String>,
+    pub column_values: Vec<String>,
+    /// Ids of the cells, in the order of the suite. A cell may stand in more than one table and is run once.
+    pub cells: Vec<String>,
+    /// Compare each cell with the one that differs from it by these axes alone.
+    pub baseline: Axes,
+    pub limit: Option<Axes>,
+    /// Sentences under the table.
+    pub notes: Vec<String>,
+}
+
+/// What a table's numbers are, computed of a [`Measurement`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Seconds for the operations of the trial; lower is better.
+    Seconds,
+    /// Operations per second; higher is better.
+    OperationsPerSecond,
+    /// Mebibytes per second; higher is better.
+    MibPerSecond,
+    /// Gigabits (10^9) per second; higher is better.
+    GbitPerSecond,
+    /// Mean latency in microseconds; lower is better.
+    MeanLatency,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedCell {
+    /// Such as `nginx/haproxy-http`.
+    pub id: String,
+    pub axes: Axes,
+    pub layer: String,
+    pub workload: String,
+    /// Workload parameters: `operations`, `connections`, `threads`, `size`, ...
+    pub parameters: BTreeMap<String, u64>,
+    pub systems: Vec<PlannedSystem>,
+    /// Set where the cell cannot run: nothing is tried, and this is its outcome.
+    pub absent: Option<Outcome>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedSystem {
+    #[schemars(with = "String")]
+    pub role: Role,
+    /// The variant's name, such as `haproxy-http`.
+    pub name: String,
+    /// Probed from the program; `None` where there is no program (an empty path) or it is missing.
+    pub version: Option<String>,
+}
+
+/// The suffix of the id under which the A/A twin of a cell is journaled.
+pub const TWIN: &str = "~twin";
+
+/// One line of the journal: one cell in one round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    pub suite: String,
+    pub cell: String,
+    /// 1-based; warm-up rounds count from 1 on their own.
+    pub round: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warmup: bool,
+    /// Since the start of the run, when this trial began.
+    pub at: Nanos,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measurement: Option<Measurement>,
+    /// Wall time by stage; only `measure` is measuring.
+    pub stages: BTreeMap<Stage, Nanos>,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "lowercase")]
+pub enum Outcome {
+    Ok,
+    Failed {
+        stage: Stage,
+        reason: String,
+        /// The tail of what the failing system said.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        log: String,
+    },
+    /// The system says, or is known, not to do this here.
+    Unsupported { reason: String },
+    /// Not installed; `install` is the command that changes that.
+    Missing { reason: String, install: String },
+}
+
+/// The stages of a trial, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Namespaces, links, addresses, routes.
+    Raise,
+    /// Systems started and ready.
+    Start,
+    /// The systems do the work, byte for byte; also warms them up.
+    Verify,
+    Measure,
+    /// Processes ended, namespaces dropped.
+    Stop,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Raise => "raise",
+            Self::Start => "start",
+            Self::Verify => "verify",
+            Self::Measure => "measure",
+            Self::Stop => "stop",
+        })
+    }
+}
+
+/// The raw numbers of one trial.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// First operation begun to last operation ended, as the client saw it.
+    pub elapsed: Nanos,
+    /// Operations that succeeded.
+    pub operations: u64,
+    /// Payload bytes of those, counted at the receiver.
+    pub bytes: Bytes,
+    #[serde(default)]
+    pub errors: Errors,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Counts>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect: Option<Counts>,
+    /// Operations whose content was compared.
+    #[serde(default)]
+    pub verified: u64,
+    /// CPU time (user and system) of each role's processes, dead children included, inside the window.
+    pub cpu: BTreeMap<Role, Nanos>,
+    /// The lab's CPUs inside the window, from `/proc/stat`.
+    pub cpus: Vec<CpuWindow>,
+    /// What the lab itself noticed, such as `cpu-shared` or `cpu-from-proc`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+}
+
+/// One CPU inside the window of a trial; times from `/proc/stat`, so in steps of a tick (10 ms as a rule).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuWindow {
+    pub cpu: u32,
+    /// Roles pinned to it.
+    pub roles: Vec<Role>,
+    /// Length of the window on this CPU: all its times together.
+    pub total: Nanos,
+    /// Everything but idle, I/O wait and steal.
+    pub busy: Nanos,
+    /// Part of `busy`: hardware and software interrupts.
+    pub interrupts: Nanos,
+    /// Time that the hypervisor gave to others.
+    pub steal: Nanos,
+}

@@ -1,0 +1,180 @@
+//! `report.json`: what other programs read. The schema is published as `docs/report.schema.json`.
+//!
+//! Every number is either measured or computed of measured ones by `stats/`; a number without trials is absent.
+
+use crate::axes::Axes;
+use crate::measurement::{Host, PlannedSystem};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The whole report of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// `linerate.report/1`.
+    pub schema: String,
+    pub run: RunFacts,
+    pub host: Host,
+    pub suites: Vec<SuiteReport>,
+}
+
+pub const REPORT_SCHEMA: &str = "linerate.report/1";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunFacts {
+    pub id: String,
+    /// The exact command that makes this run again.
+    pub command: String,
+    pub seed: u64,
+    /// Measured rounds that are complete.
+    pub rounds: u32,
+    /// Measured rounds that were planned.
+    pub planned_rounds: u32,
+    /// True if every planned trial is in the journal.
+    pub complete: bool,
+    pub quick: bool,
+    pub linerate: String,
+    /// RFC 3339, UTC.
+    pub started: String,
+    /// Time of all trials with all their stages.
+    pub wall_seconds: f64,
+    /// The part of it inside measurement windows.
+    pub measuring_seconds: f64,
+    /// The rest, by stage: `raise`, `start`, `verify`, `measure` (around the window), `stop`.
+    pub stage_seconds: BTreeMap<String, f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SuiteReport {
+    pub name: String,
+    pub question: String,
+    /// Unit of the first table, such as `seconds for 10000 operations`.
+    pub unit: String,
+    pub better: Better,
+    /// Id of the cell that has a twin (A/A), or of the first baseline.
+    pub baseline: String,
+    /// |ratio - 1| of the baseline against its own twin: differences up to it are not called differences.
+    pub noise_floor: Option<f64>,
+    /// The baseline against its twin; its verdict is by the interval alone.
+    pub aa: Option<Comparison>,
+    pub tables: Vec<TableReport>,
+    pub cells: Vec<CellReport>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    Higher,
+    Lower,
+}
+
+/// How a table is laid out; its numbers are in the cells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TableReport {
+    pub name: String,
+    pub title: String,
+    pub unit: String,
+    pub better: Better,
+    pub rows: String,
+    pub columns: String,
+    pub row_values: Vec<String>,
+    pub column_values: Vec<String>,
+    pub cells: Vec<TableCell>,
+    pub notes: Vec<String>,
+}
+
+/// A cell in a table: which one, and what it is compared with there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TableCell {
+    pub id: String,
+    /// In this table; the cell's own `vs_baseline` is that of the first table it stands in.
+    pub vs_baseline: Option<Comparison>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellReport {
+    pub id: String,
+    pub axes: Axes,
+    pub systems: Vec<PlannedSystem>,
+    pub unit: String,
+    pub better: Better,
+    pub outcome: OutcomeWord,
+    /// Why it is not `ok`, or how many of its trials failed and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Successful measured trials.
+    pub n: u32,
+    pub median: Option<f64>,
+    pub ci95: Option<[f64; 2]>,
+    /// Every measured value, by round.
+    pub values: Vec<f64>,
+    pub vs_baseline: Option<Comparison>,
+    /// Ratio to the limit row as a share of it (1 is the limit), direction-adjusted.
+    pub vs_limit: Option<f64>,
+    /// `server`, `client`, `relay`, `path` or `nothing`.
+    pub bound_by: Option<String>,
+    /// Keys: the roles, and `machine` (busy time of all the lab's CPUs).
+    pub cpu: BTreeMap<String, CpuCost>,
+    /// Of all measured trials together.
+    pub latency_us: Option<Latency>,
+    /// Connection set-up alone, where each operation has one.
+    pub connect_us: Option<Latency>,
+    /// Successful operations of all measured trials.
+    pub operations: u64,
+    pub errors: BTreeMap<String, u64>,
+    pub flags: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OutcomeWord {
+    Ok,
+    Failed,
+    Unsupported,
+    Missing,
+}
+
+/// A ratio of medians paired by round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Id of the cell compared with.
+    pub with: String,
+    /// Performance of this cell over that of `with`: above 1 is better, whatever the unit's direction.
+    pub ratio: f64,
+    pub ci95: [f64; 2],
+    /// Rounds in which both succeeded.
+    pub n: u32,
+    pub verdict: Verdict,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Verdict {
+    #[serde(rename = "faster")]
+    Faster,
+    #[serde(rename = "slower")]
+    Slower,
+    #[serde(rename = "no difference found")]
+    NoDifferenceFound,
+}
+
+/// Median over the trials. Exactly one of the two is set.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuCost {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub us_per_op: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub us_per_mb: Option<f64>,
+    pub ci95: Option<[f64; 2]>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub min: f64,
+    pub max: f64,
+    pub count: u64,
+}
