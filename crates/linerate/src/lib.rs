@@ -10,3 +10,4 @@
 pub mod axes;
 pub mod measurement;
 pub mod report;
+pub mod stats;

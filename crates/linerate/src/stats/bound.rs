@@ -1,0 +1,208 @@
+//! What bound the cell: whose CPU was saturated while it ran?
+//!
+//! Leaderboards have been found to rank the ceiling of their load generator; so every number says what stood at its
+//! limit. A CPU that is busy all the time is such a limit, and the role with most of the time on it is the answer.
+//! Where the kernel's interrupts have most of it and no relay has a process, the answer is the path itself.
+//!
+//! Times are added up over the trials before they are judged: `/proc/stat` counts ticks of 10 ms, a quick trial has a
+//! dozen of them, and the sum sees what a single trial cannot.
+
+use crate::measurement::Measurement;
+use linerate_contract::Role;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A CPU busy for more than this share of its time is saturated. Not 1: a closed loop always leaves gaps of a wake-up,
+/// and ticks round. Not 0.8: queues of five connections keep an unsaturated relay that busy.
+const SATURATED: f64 = 0.9;
+/// Shares this close count as equal, and then the client is named: a number that is doubted is better than a wrong praise.
+const TIE: f64 = 0.05;
+
+/// What stood at its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    Role(Role),
+    /// The kernel between client and server: links, routes, packet filter.
+    Path,
+    Nothing,
+}
+
+/// Of all measurements of a cell; `threads` as its workload asks for. `None` where nobody recorded CPU times.
+#[must_use]
+pub fn bound<'a>(measurements: impl IntoIterator<Item = &'a Measurement>, threads: u64) -> Option<Bound> {
+    let load = Load::of(measurements);
+    if load.cpus.is_empty() && load.roles.is_empty() {
+        return None;
+    }
+    let saturated: Vec<(f64, Bound)> = load.saturated_cpus().chain(load.saturated_roles(threads)).collect();
+    let highest = saturated.iter().map(|s| s.0).fold(0.0, f64::max);
+    let client =
+        |(share, bound): &&(f64, Bound)| *bound == Bound::Role(Role::Client) && share + TIE >= highest;
+    let first = saturated.iter().find(client).or_else(|| saturated.iter().find(|s| s.0 >= highest));
+    Some(first.map_or(Bound::Nothing, |s| s.1))
+}
+
+/// Times of all trials together, in nanoseconds.
+#[derive(Default)]
+struct Load {
+    elapsed: f64,
+    /// Process time.
+    roles: BTreeMap<Role, f64>,
+    cpus: BTreeMap<u32, Cpu>,
+}
+
+#[derive(Default)]
+struct Cpu {
+    roles: BTreeSet<Role>,
+    /// What the hypervisor left of the window: a CPU that was away cannot work.
+    available: f64,
+    busy: f64,
+    interrupts: f64,
+}
+
+impl Load {
+    fn of<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Self {
+        let mut load = Self::default();
+        for measurement in measurements {
+            load.elapsed += measurement.elapsed.0 as f64;
+            for (role, time) in &measurement.cpu {
+                *load.roles.entry(*role).or_default() += time.0 as f64;
+            }
+            for window in &measurement.cpus {
+                let cpu = load.cpus.entry(window.cpu).or_default();
+                cpu.roles.extend(&window.roles);
+                cpu.available += window.total.since(window.steal).0 as f64;
+                cpu.busy += window.busy.0 as f64;
+                cpu.interrupts += window.interrupts.0 as f64;
+            }
+        }
+        load
+    }
+
+    fn saturated_cpus(&self) -> impl Iterator<Item = (f64, Bound)> {
+        self.cpus.values().filter_map(|cpu| {
+            let share = cpu.busy / cpu.available;
+            (share.is_finite() && share >= SATURATED).then_some(())?;
+            Some((share, self.culprit(cpu)?))
+        })
+    }
+
+    /// Who had most of this CPU's time. `None` for a CPU that is busy with something else than the trial.
+    fn culprit(&self, cpu: &Cpu) -> Option<Bound> {
+        let time_here =
+            |role: &Role| self.roles.get(role).map_or(0.0, |time| time / self.cpus_of(*role) as f64);
+        let most = cpu.roles.iter().map(|role| (time_here(role), *role)).max_by(|a, b| a.0.total_cmp(&b.0));
+        let relay_has_process = self.roles.get(&Role::Relay).is_some_and(|time| *time > 0.0);
+        let path = cpu.interrupts > most.map_or(cpu.busy / 2.0, |(time, _)| time);
+        if path && !relay_has_process {
+            return Some(Bound::Path);
+        }
+        most.map(|(_, role)| Bound::Role(role))
+    }
+
+    /// Roles that may use several CPUs and use as much as their threads can, with no CPU saturated of itself:
+    /// the scheduler moves a thread about.
+    fn saturated_roles(&self, threads: u64) -> impl Iterator<Item = (f64, Bound)> {
+        self.roles.iter().filter_map(move |(role, time)| {
+            let cpus = self.cpus_of(*role) as f64;
+            let share = time / self.elapsed / cpus.min(threads.max(1) as f64);
+            let alone = cpus > 1.0 || self.cpus.is_empty();
+            (alone && share.is_finite() && share >= SATURATED).then_some((share, Bound::Role(*role)))
+        })
+    }
+
+    /// How many CPUs the role is pinned to; all of them if it is not pinned.
+    fn cpus_of(&self, role: Role) -> usize {
+        match self.cpus.values().filter(|cpu| cpu.roles.contains(&role)).count() {
+            0 => self.cpus.len().max(1),
+            pinned => pinned,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::CpuWindow;
+    use linerate_contract::Nanos;
+    use linerate_contract::Role::{Client, Relay, Server};
+
+    fn cpu(cpu: u32, roles: &[Role], busy: u64, interrupts: u64) -> CpuWindow {
+        let nanos = |percent: u64| Nanos(percent * 10_000_000);
+        let (busy, interrupts) = (nanos(busy), nanos(interrupts));
+        CpuWindow { cpu, roles: roles.to_vec(), total: nanos(100), busy, interrupts, steal: Nanos::ZERO }
+    }
+
+    fn second(process_percent: &[(Role, u64)], cpus: Vec<CpuWindow>) -> Measurement {
+        let cpu =
+            process_percent.iter().map(|(role, percent)| (*role, Nanos(percent * 10_000_000))).collect();
+        Measurement { elapsed: Nanos(1_000_000_000), cpu, cpus, ..Measurement::default() }
+    }
+
+    #[test]
+    fn the_role_on_the_saturated_cpu_is_named() {
+        let m = second(
+            &[(Client, 40), (Relay, 80), (Server, 30)],
+            vec![cpu(0, &[Client], 60, 15), cpu(1, &[Relay], 97, 15), cpu(2, &[Server], 50, 10)],
+        );
+        assert_eq!(bound([&m], 1), Some(Bound::Role(Relay)));
+    }
+
+    #[test]
+    fn of_roles_that_share_a_cpu_the_one_with_most_time_is_named() {
+        let m = second(
+            &[(Client, 40), (Relay, 30), (Server, 50)],
+            vec![cpu(0, &[Client], 60, 15), cpu(1, &[Relay, Server], 99, 19)],
+        );
+        assert_eq!(bound([&m], 1), Some(Bound::Role(Server)));
+    }
+
+    #[test]
+    fn interrupts_without_a_relay_process_are_the_path() {
+        let cpus = || vec![cpu(0, &[Client], 95, 60), cpu(1, &[Server], 50, 20)];
+        let forwarded = second(&[(Client, 35), (Server, 30)], cpus());
+        assert_eq!(bound([&forwarded], 1), Some(Bound::Path));
+        let proxied = second(&[(Client, 35), (Relay, 20), (Server, 30)], cpus());
+        assert_eq!(bound([&proxied], 1), Some(Bound::Role(Client)));
+    }
+
+    #[test]
+    fn in_doubt_it_is_the_generator() {
+        let m =
+            second(&[(Client, 90), (Server, 93)], vec![cpu(0, &[Client], 94, 4), cpu(1, &[Server], 97, 4)]);
+        assert_eq!(bound([&m], 1), Some(Bound::Role(Client)));
+        let clear =
+            second(&[(Client, 88), (Server, 99)], vec![cpu(0, &[Client], 91, 3), cpu(1, &[Server], 100, 1)]);
+        assert_eq!(bound([&clear], 1), Some(Bound::Role(Server)));
+    }
+
+    #[test]
+    fn one_thread_that_wanders_over_four_cpus_is_found() {
+        let wandering = |percent| {
+            let four = (0..4).map(|i| cpu(i, &[Server], 25, 1)).collect();
+            second(&[(Client, 10), (Server, percent)], four)
+        };
+        assert_eq!(bound([&wandering(96)], 1), Some(Bound::Role(Server)));
+        assert_eq!(bound([&wandering(96)], 4), Some(Bound::Nothing));
+    }
+
+    #[test]
+    fn a_cpu_that_was_away_is_judged_by_the_rest() {
+        let mut half = cpu(0, &[Server], 48, 1);
+        half.steal = Nanos(500_000_000);
+        assert_eq!(bound([&second(&[(Server, 47)], vec![half])], 1), Some(Bound::Role(Server)));
+    }
+
+    #[test]
+    fn idle_cpus_are_nothing_and_no_record_is_no_answer() {
+        let idle = second(&[(Client, 10)], vec![cpu(0, &[Client], 12, 1)]);
+        assert_eq!(bound([&idle], 1), Some(Bound::Nothing));
+        assert_eq!(bound([&Measurement::default()], 1), None);
+        let busy_elsewhere = second(&[(Client, 10)], vec![cpu(0, &[Client], 12, 1), cpu(1, &[], 99, 1)]);
+        assert_eq!(bound([&busy_elsewhere], 1), Some(Bound::Nothing));
+    }
+
+    #[test]
+    fn process_times_alone_will_do() {
+        assert_eq!(bound([&second(&[(Client, 95), (Server, 30)], vec![])], 1), Some(Bound::Role(Client)));
+    }
+}

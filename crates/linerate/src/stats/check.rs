@@ -1,0 +1,63 @@
+//! Do the numbers of a cell agree with each other?
+//!
+//! In a closed loop the mean number of operations in flight is the number of connections. By Little's law (1961) it is
+//! also throughput times mean latency. If the two differ, the generator left connections idle or timed something else
+//! than what it counted.
+
+use super::latency::sound;
+use crate::measurement::Measurement;
+
+/// Ramp and tail of a window and the gap between two operations of a connection stay below a tenth of it.
+const TOLERANCE: f64 = 0.1;
+
+/// Operations in flight over all trials, if that is more than 10 % off the number of connections. `None` also where
+/// no latency was recorded.
+#[must_use]
+pub fn littles_law<'a>(
+    measurements: impl IntoIterator<Item = &'a Measurement>,
+    connections: u64,
+) -> Option<f64> {
+    let (mut waited, mut elapsed) = (0.0, 0.0);
+    for measurement in measurements {
+        let Some(latency) = sound(&measurement.latency) else { continue };
+        waited += latency.pairs.iter().map(|(nanos, count)| *nanos as f64 * *count as f64).sum::<f64>();
+        elapsed += measurement.elapsed.0 as f64;
+    }
+    let in_flight = waited / elapsed;
+    let off = (in_flight / connections as f64 - 1.0).abs();
+    (off.is_finite() && waited > 0.0 && off > TOLERANCE).then_some(in_flight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::{Counts, Nanos};
+
+    fn thousand_of_a_millisecond(elapsed_ms: u64) -> Measurement {
+        let latency = Counts { pairs: vec![(1_000_000, 1_000)], min: 1_000_000, max: 1_000_000 };
+        Measurement {
+            elapsed: Nanos(elapsed_ms * 1_000_000),
+            latency: Some(latency),
+            ..Measurement::default()
+        }
+    }
+
+    #[test]
+    fn five_connections_are_always_busy() {
+        assert_eq!(littles_law([&thousand_of_a_millisecond(200)], 5), None);
+        assert_eq!(littles_law([&thousand_of_a_millisecond(215)], 5), None);
+    }
+
+    #[test]
+    fn idle_connections_and_lost_time_show() {
+        assert_eq!(littles_law([&thousand_of_a_millisecond(400)], 5), Some(2.5));
+        assert_eq!(littles_law([&thousand_of_a_millisecond(100)], 5), Some(10.0));
+    }
+
+    #[test]
+    fn without_latency_there_is_nothing_to_check() {
+        assert_eq!(littles_law([&Measurement::default()], 5), None);
+        assert_eq!(littles_law([&thousand_of_a_millisecond(200)], 0), None);
+        assert_eq!(littles_law([], 5), None);
+    }
+}

@@ -1,0 +1,64 @@
+//! Percentiles of all trials together: histograms are added up, percentiles never averaged.
+
+use crate::report::model::Latency;
+use linerate_contract::Counts;
+
+/// No trial does more operations: a million a second for eleven days. A journal that says otherwise is damaged, and its
+/// counts must not overflow a sum.
+const MOST: u64 = 1_000_000_000_000;
+
+/// The histogram, if it can be believed.
+#[must_use]
+pub fn sound(counts: &Option<Counts>) -> Option<&Counts> {
+    let total = |counts: &Counts| counts.pairs.iter().try_fold(0_u64, |sum, pair| sum.checked_add(pair.1));
+    counts.as_ref().filter(|c| total(c).is_some_and(|total| total <= MOST))
+}
+
+/// In microseconds; `None` if nothing was recorded.
+#[must_use]
+pub fn latency<'a>(histograms: impl IntoIterator<Item = &'a Counts>) -> Option<Latency> {
+    let mut all = Counts::default();
+    for counts in histograms {
+        all.merge(counts);
+    }
+    let micros = |nanos: u64| nanos as f64 / 1e3;
+    let percentile = |percent| all.percentile(percent).map(micros);
+    Some(Latency {
+        mean: all.mean()? / 1e3,
+        p50: percentile(50.0)?,
+        p90: percentile(90.0)?,
+        p99: percentile(99.0)?,
+        p999: percentile(99.9)?,
+        min: micros(all.min),
+        max: micros(all.max),
+        count: all.total(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slow_trial_is_in_the_tail_of_all() {
+        let fast = Counts { pairs: vec![(1_000, 98)], min: 1_000, max: 1_000 };
+        let slow = Counts { pairs: vec![(9_000, 2)], min: 9_000, max: 9_000 };
+        let both = latency([&fast, &slow]).unwrap();
+        assert_eq!((both.p50, both.p90, both.p99, both.max), (1.0, 1.0, 9.0, 9.0));
+        assert_eq!((both.min, both.mean, both.count), (1.0, 1.16, 100));
+    }
+
+    #[test]
+    fn absurd_counts_are_not_believed() {
+        let absurd = Some(Counts { pairs: vec![(1, u64::MAX), (2, u64::MAX)], min: 1, max: 2 });
+        assert_eq!(sound(&absurd), None);
+        let empty = Some(Counts::default());
+        assert_eq!(sound(&empty), empty.as_ref());
+    }
+
+    #[test]
+    fn nothing_recorded_is_no_latency() {
+        assert_eq!(latency([]), None);
+        assert_eq!(latency([&Counts::default()]), None);
+    }
+}

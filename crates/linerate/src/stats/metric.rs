@@ -1,0 +1,87 @@
+//! What the value of a trial is, and in which direction it is better.
+
+use super::ByRound;
+use super::latency::sound;
+use crate::measurement::{Measurement, Metric};
+use crate::report::model::Better;
+
+/// Gigabits are decimal, as the speeds of links are.
+const BITS_PER_GBIT: f64 = 1e9;
+
+impl Metric {
+    #[must_use]
+    pub fn better(self) -> Better {
+        match self {
+            Self::Seconds | Self::MeanLatency => Better::Lower,
+            Self::OperationsPerSecond | Self::MibPerSecond | Self::GbitPerSecond => Better::Higher,
+        }
+    }
+
+    /// Whether the work is counted in bytes rather than in operations.
+    #[must_use]
+    pub fn is_bulk(self) -> bool {
+        matches!(self, Self::MibPerSecond | Self::GbitPerSecond)
+    }
+
+    /// The trial's value: positive and finite, or `None` where the measurement is empty. Nothing done in no time
+    /// is neither fast nor slow.
+    #[must_use]
+    pub fn value(self, measurement: &Measurement) -> Option<f64> {
+        let seconds = measurement.elapsed.as_secs_f64();
+        let value = match self {
+            Self::Seconds if measurement.operations == 0 => return None,
+            Self::Seconds => seconds,
+            Self::OperationsPerSecond => measurement.operations as f64 / seconds,
+            Self::MibPerSecond => measurement.bytes.as_mib_f64() / seconds,
+            Self::GbitPerSecond => measurement.bytes.0 as f64 * 8.0 / BITS_PER_GBIT / seconds,
+            Self::MeanLatency => sound(&measurement.latency)?.mean()? / 1e3,
+        };
+        (value.is_finite() && value > 0.0).then_some(value)
+    }
+
+    /// The values of those measurements that have one.
+    #[must_use]
+    pub fn values<'a>(self, by_round: impl IntoIterator<Item = (u32, &'a Measurement)>) -> ByRound {
+        by_round.into_iter().filter_map(|(round, m)| Some((round, self.value(m)?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::{Bytes, Counts, Nanos};
+
+    #[test]
+    fn values_by_hand() {
+        let two_seconds = Measurement {
+            elapsed: Nanos(2_000_000_000),
+            operations: 1_000,
+            bytes: Bytes(1 << 30),
+            latency: Some(Counts { pairs: vec![(1_000, 1), (3_000, 1)], min: 1_000, max: 3_000 }),
+            ..Measurement::default()
+        };
+        assert_eq!(Metric::Seconds.value(&two_seconds), Some(2.0));
+        assert_eq!(Metric::OperationsPerSecond.value(&two_seconds), Some(500.0));
+        assert_eq!(Metric::MibPerSecond.value(&two_seconds), Some(512.0));
+        assert_eq!(Metric::GbitPerSecond.value(&two_seconds), Some(4.294_967_296));
+        assert_eq!(Metric::MeanLatency.value(&two_seconds), Some(2.0));
+    }
+
+    #[test]
+    fn an_empty_measurement_has_no_value_by_any_metric() {
+        let nothing = Measurement::default();
+        let no_time = Measurement { operations: 5, bytes: Bytes(5), ..Measurement::default() };
+        let no_work = Measurement { elapsed: Nanos(5), ..Measurement::default() };
+        for metric in [
+            Metric::Seconds,
+            Metric::OperationsPerSecond,
+            Metric::MibPerSecond,
+            Metric::GbitPerSecond,
+            Metric::MeanLatency,
+        ] {
+            for empty in [&nothing, &no_time, &no_work] {
+                assert_eq!(metric.value(empty), None, "{metric:?}");
+            }
+        }
+    }
+}
