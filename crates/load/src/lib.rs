@@ -1,1 +1,68 @@
-//! linerate-load
+//! linerate's own load engine: client, server and relay behind the contract of [`linerate_contract`].
+//!
+//! ```text
+//!             spec -> run ─┬─ client -> a thread each: engine (epoll loop) -> meter -> merged -> done
+//!                          │               drives  workload/<name>.rs  (what happens when)
+//!                          │               through layer/<name>.rs     (how bytes are sent and checked)
+//!                          ├─ server -> a thread each: accept loop, a layer's Service answers
+//!                          └─ relay  -> accept, connect onward, relay/<mode>.rs moves the bytes
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`engine`] | the client's epoll loop: connections in slots, deadlines, the end of the window |
+//! | [`meter`] | what one thread counts, without lock, atomic or allocation |
+//! | [`layer`] | trait [`layer::Layer`]: connect, send, receive, verify; knows no workload |
+//! | [`workload`] | trait [`workload::Workload`]: the state machine of one connection; knows no layer |
+//! | [`client`] | threads, shares, merging |
+//! | [`server`] | the accept loop and trait [`server::Service`] |
+//! | [`relay`] | TCP forwarding by `splice(2)` or by an eBPF sockmap |
+//! | [`socket`] | non-blocking sockets and what their errors mean |
+//! | [`process`], [`clock`], [`refusal`] | the surroundings |
+//!
+//! Layers and workloads meet in [`registry`] alone: a combination is one line there, compiled as one unit.
+
+pub mod client;
+pub mod clock;
+pub mod engine;
+pub mod layer;
+pub mod meter;
+pub mod process;
+pub mod refusal;
+pub mod registry;
+pub mod relay;
+pub mod server;
+pub mod socket;
+pub mod workload;
+
+pub use refusal::Refusal;
+
+use linerate_contract::{Describe, Event, Role, Spec};
+
+/// Does what `spec` says and prints the events; returns when the task is over.
+///
+/// # Errors
+/// A [`Refusal`], which knows its exit status.
+pub fn run(spec: &Spec) -> Result<(), Refusal> {
+    process::raise_descriptor_limit();
+    match spec.role {
+        Role::Client => registry::client(spec).map(|done| process::emit(&Event::Done(Box::new(done)))),
+        Role::Server => registry::server(spec),
+        Role::Relay => relay::run(spec),
+        Role::Describe => {
+            process::emit(&Event::Describe(describe()));
+            Ok(())
+        }
+    }
+}
+
+fn describe() -> Describe {
+    let names = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+    Describe {
+        name: "native".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        roles: vec![Role::Client, Role::Relay, Role::Server],
+        layers: names(registry::LAYERS),
+        workloads: names(registry::WORKLOADS),
+    }
+}

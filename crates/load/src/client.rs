@@ -1,0 +1,109 @@
+//! A client: threads that share nothing, started together and merged afterwards.
+
+use crate::engine::Engine;
+use crate::layer::Layer;
+use crate::meter::Meter;
+use crate::process::Signals;
+use crate::refusal::{Doing, Refusal};
+use crate::workload::Workload;
+use linerate_contract::{Done, Nanos, Spec};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::sync::{Arc, Barrier};
+
+/// Runs `spec` with this layer and workload.
+///
+/// # Errors
+/// A spec that lacks something, or a kernel that refuses.
+pub fn run<L: Layer, W: Workload>(spec: &Spec) -> Result<Done, Refusal> {
+    check(spec)?;
+    let signals = Signals::claim()?;
+    let layer = L::new(spec, W::PERSISTENT)?;
+    // A thread without a connection would have nothing to do.
+    let threads = spec.threads.min(spec.connections);
+    let stops = (0..threads)
+        .map(|_| {
+            EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).doing("eventfd").map(Arc::new)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let engines = (0..threads)
+        .map(|t| {
+            let budget = spec.operations.map(|all| share(all, threads, t));
+            let connections = share(spec.connections.into(), threads, t) as u32;
+            Engine::<L, W>::new(layer.clone(), Meter::new(spec, budget), connections, &stops[t as usize])
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    // Not joined: it sleeps until a signal comes, or until the process is gone.
+    std::thread::spawn(move || {
+        signals.wait();
+        for stop in &stops {
+            // Fails only when the counter is full, and then the engine is told already.
+            let _ = stop.write(1);
+        }
+    });
+    Ok(merge(run_together(engines)))
+}
+
+fn check(spec: &Spec) -> Result<(), Refusal> {
+    let wrong = |what: &str| Err(Refusal::BadSpec(what.into()));
+    if spec.connections == 0 {
+        wrong("\"connections\" must be at least 1")
+    } else if spec.threads == 0 {
+        wrong("\"threads\" must be at least 1")
+    } else if spec.operations.is_none() && spec.duration_ns.is_none() {
+        wrong("a client needs \"operations\" or \"duration_ns\"")
+    } else if spec.timeout_ns == Nanos::ZERO {
+        wrong("\"timeout_ns\" must be above 0")
+    } else {
+        Ok(())
+    }
+}
+
+/// Part `index` of `all` in `parts` that differ by at most one.
+fn share(all: u64, parts: u32, index: u32) -> u64 {
+    let (parts, index) = (u64::from(parts), u64::from(index));
+    all / parts + u64::from(index < all % parts)
+}
+
+/// Set-up is over in every thread before the first operation of any.
+fn run_together<L: Layer, W: Workload>(engines: Vec<Engine<L, W>>) -> Vec<(Meter, Nanos)> {
+    let barrier = Barrier::new(engines.len());
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = engines
+            .into_iter()
+            .map(|engine| {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    barrier.wait();
+                    engine.run()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().expect("a panic aborts the process")).collect()
+    })
+}
+
+fn merge(accounts: Vec<(Meter, Nanos)>) -> Done {
+    let cpu = accounts.iter().fold(Nanos::ZERO, |sum, a| sum + a.1);
+    let (sum, _) = accounts
+        .into_iter()
+        .reduce(|(mut sum, zero), (meter, _)| {
+            sum.merge(&meter);
+            (sum, zero)
+        })
+        .expect("there is at least one thread");
+    sum.done(cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_and_differ_by_one_at_most() {
+        for (all, parts) in [(10, 3), (1, 4), (0, 2), (100_000, 7)] {
+            let shares: Vec<_> = (0..parts).map(|i| share(all, parts, i)).collect();
+            assert_eq!(shares.iter().sum::<u64>(), all);
+            assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The clocks of an engine: time on `CLOCK_MONOTONIC`, cost on the thread's CPU clock.
+//!
+//! Both are read through the vDSO or one cheap system call. `CLOCK_THREAD_CPUTIME_ID` counts the same user and
+//! system time as `getrusage(2)`, but in nanoseconds and for the thread that measures alone, so the threads that
+//! set up and report are left out.
+
+use linerate_contract::Nanos;
+use nix::time::{ClockId, clock_gettime};
+
+/// Now on `CLOCK_MONOTONIC` (about 25 ns a read).
+#[inline]
+#[must_use]
+pub fn now() -> Nanos {
+    read(ClockId::CLOCK_MONOTONIC)
+}
+
+/// User and system CPU time that the calling thread has used.
+#[must_use]
+pub fn thread_cpu() -> Nanos {
+    read(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+#[inline]
+fn read(clock: ClockId) -> Nanos {
+    let t = clock_gettime(clock).expect("Linux has had both clocks since 2.6.12");
+    Nanos(t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn clocks_advance() {
+        let (wall, cpu) = (super::now(), super::thread_cpu());
+        let mut x = 1_u64;
+        while super::thread_cpu() <= cpu {
+            x = std::hint::black_box(x.wrapping_mul(3));
+        }
+        assert!(super::now() > wall);
+    }
+}

@@ -1,0 +1,95 @@
+//! The chunked transfer coding (RFC 9112 section 7.1), in any pieces, without a buffer.
+
+use super::response::{Malformed, State};
+
+/// Chunk extensions and trailers longer than this are an attack, not an answer.
+const LONGEST_LINE: u32 = 64 << 10;
+
+/// The place in a chunked body.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Chunked {
+    at: At,
+    /// In [`At::Size`] the value so far, in [`At::Data`] the bytes left.
+    size: u64,
+    /// Bytes of the line, or of the trailers, so far.
+    line: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum At {
+    /// In the hexadecimal size.
+    #[default]
+    Size,
+    /// Behind it, in an extension that nobody needs.
+    Extension,
+    /// Behind the carriage return of that line.
+    SizeEnd,
+    Data,
+    /// Before and after the carriage return behind the data.
+    DataEnd,
+    DataEndFeed,
+    /// At the start of a line behind the last chunk; inside of one; behind the carriage return of an empty one.
+    TrailerStart,
+    Trailer,
+    TrailerEnd,
+}
+
+impl Chunked {
+    /// Takes the next bytes, and hands those of the body to `sink`.
+    pub(super) fn feed(&mut self, mut bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<State, Malformed> {
+        while let Some(&byte) = bytes.first() {
+            if self.at == At::Data {
+                let (data, rest) = bytes.split_at(self.size.min(bytes.len() as u64) as usize);
+                sink(data);
+                self.size -= data.len() as u64;
+                bytes = rest;
+                if self.size == 0 {
+                    self.at = At::DataEnd;
+                }
+                continue;
+            }
+            bytes = &bytes[1..];
+            if self.at == At::TrailerEnd {
+                // Nothing may follow: nothing was asked for.
+                return if byte == b'\n' && bytes.is_empty() { Ok(State::Complete) } else { Err(Malformed) };
+            }
+            self.framing(byte)?;
+        }
+        Ok(State::More)
+    }
+
+    /// Takes one byte between two pieces of data.
+    fn framing(&mut self, byte: u8) -> Result<(), Malformed> {
+        self.line += 1;
+        if self.line > LONGEST_LINE {
+            return Err(Malformed);
+        }
+        self.at = match (self.at, byte) {
+            (At::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                let digit = (byte as char).to_digit(16).expect("matched above");
+                self.size = self.size.checked_mul(16).ok_or(Malformed)? + u64::from(digit);
+                At::Size
+            }
+            // The first byte must be a digit.
+            (At::Size, b';' | b' ' | b'\t') if self.line > 1 => At::Extension,
+            (At::Size, b'\r') if self.line > 1 => At::SizeEnd,
+            (At::Extension, b'\r') => At::SizeEnd,
+            (At::Extension, b'\n') => return Err(Malformed),
+            (At::Extension, _) => At::Extension,
+            (At::SizeEnd, b'\n') => {
+                self.line = 0;
+                if self.size == 0 { At::TrailerStart } else { At::Data }
+            }
+            (At::DataEnd, b'\r') => At::DataEndFeed,
+            (At::DataEndFeed, b'\n') => {
+                self.line = 0;
+                At::Size
+            }
+            (At::TrailerStart, b'\r') => At::TrailerEnd,
+            (At::Trailer, b'\n') => At::TrailerStart,
+            (At::TrailerStart | At::Trailer, _) if byte != b'\n' => At::Trailer,
+            _ => return Err(Malformed),
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! Requests: what the client sends, and how the server reads them.
+
+use crate::refusal::Refusal;
+use httparse::Status;
+use std::mem::MaybeUninit;
+
+/// The bytes of a GET request.
+pub(super) fn build(path: &str, host: &str, persistent: bool) -> Result<Vec<u8>, Refusal> {
+    // RFC 9112 section 3.2.1: a target in origin form, and nothing that would end the request line early.
+    if !path.starts_with('/') || !path.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(Refusal::BadSpec(format!(
+            "\"path\" must begin with / and have no spaces or non-ASCII letters (percent-encode them): {path:?}"
+        )));
+    }
+    let connection = if persistent { "" } else { "Connection: close\r\n" };
+    Ok(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{connection}\r\n").into_bytes())
+}
+
+/// What the start of a server's input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Parsed {
+    /// A whole GET of `length` bytes; `keep`: the connection stays open after the answer.
+    Get { length: usize, keep: bool },
+    /// The beginning of one.
+    Partial,
+    /// Not a request that this server answers.
+    Bad,
+}
+
+/// Reads the request at the start of `bytes`. A body is refused: it has no meaning in a GET (RFC 9110 section 9.3.1).
+#[inline]
+pub(super) fn parse(bytes: &[u8]) -> Parsed {
+    let mut headers = [MaybeUninit::uninit(); 64];
+    let mut request = httparse::Request::new(&mut []);
+    let length = match request.parse_with_uninit_headers(bytes, &mut headers) {
+        Ok(Status::Complete(length)) => length,
+        Ok(Status::Partial) => return Parsed::Partial,
+        Err(_) => return Parsed::Bad,
+    };
+    if request.method != Some("GET") {
+        return Parsed::Bad;
+    }
+    let (mut close, mut keep_alive) = (false, false);
+    for header in &*request.headers {
+        match header.name.len() {
+            10 if header.name.eq_ignore_ascii_case("connection") => {
+                for token in header.value.split(|b| *b == b',').map(<[u8]>::trim_ascii) {
+                    close |= token.eq_ignore_ascii_case(b"close");
+                    keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            14 if header.name.eq_ignore_ascii_case("content-length") && header.value != b"0" => {
+                return Parsed::Bad;
+            }
+            17 if header.name.eq_ignore_ascii_case("transfer-encoding") => return Parsed::Bad,
+            _ => {}
+        }
+    }
+    let keep = if request.version == Some(1) { !close } else { keep_alive && !close };
+    Parsed::Get { length, keep }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_builds_what_the_server_reads() {
+        for persistent in [true, false] {
+            let bytes = build("/a?b=%20", "10.0.0.1:80", persistent).unwrap();
+            assert_eq!(parse(&bytes), Parsed::Get { length: bytes.len(), keep: persistent });
+            assert_eq!(parse(&bytes[..bytes.len() - 1]), Parsed::Partial);
+        }
+        for path in ["", "a", "/a b", "/a\r\nX: y", "/ä"] {
+            assert!(build(path, "h", true).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn http_1_0_closes_unless_asked_to_stay() {
+        let keep = |bytes: &[u8]| matches!(parse(bytes), Parsed::Get { keep: true, .. });
+        assert!(!keep(b"GET / HTTP/1.0\r\n\r\n"));
+        assert!(keep(b"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"));
+        assert!(keep(b"GET / HTTP/1.1\r\n\r\n"));
+        assert!(!keep(b"GET / HTTP/1.1\r\nconnection: TE, Close\r\n\r\n"));
+    }
+
+    #[test]
+    fn other_methods_bodies_and_noise_are_refused() {
+        for bytes in [
+            &b"POST / HTTP/1.1\r\n\r\n"[..],
+            b"GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello",
+            b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            b"\x16\x03\x01\x02\x00",
+            b"GET / HTTP/9.9\r\n\r\n",
+        ] {
+            assert_eq!(parse(bytes), Parsed::Bad, "{}", bytes.escape_ascii());
+        }
+    }
+}

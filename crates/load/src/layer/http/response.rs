@@ -1,0 +1,249 @@
+//! An HTTP/1.1 response parser that takes bytes as they come, in any pieces (RFC 9112).
+//!
+//! Heads are parsed by `httparse` when they are whole, which they nearly always are after one read; only a head that
+//! was cut is kept aside. Bodies are framed here: `Content-Length`, `chunked` ([`super::chunked`]), or until the peer closes.
+//! Interim answers (1xx) are skipped. What follows a complete answer is an error, since nothing was asked for.
+
+use super::chunked::Chunked;
+use httparse::Status;
+use std::mem::MaybeUninit;
+
+/// Longest head, of all headers together; no server here sends a tenth of it. nginx refuses above 32 KiB.
+const LONGEST_HEAD: usize = 64 << 10;
+/// Most headers of a head; Apache's limit for requests is 100.
+const MOST_HEADERS: usize = 100;
+
+/// The bytes are not an HTTP response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed;
+
+/// Whether the answer is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    More,
+    Complete,
+}
+
+/// How a body ends (RFC 9112 section 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+/// What matters of a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    pub status: u16,
+    pub framing: Framing,
+    /// The connection stays open after this answer (RFC 9112 section 9.3).
+    pub reusable: bool,
+}
+
+/// The place in one response; [`Default`] is before its first byte.
+#[derive(Debug, Default)]
+pub struct Parser {
+    head: Option<Head>,
+    chunked: Chunked,
+    /// Body bytes seen, without chunk framing.
+    body: u64,
+    /// The beginning of a head that was cut, or of an interim one that was skipped.
+    aside: Option<Box<Vec<u8>>>,
+}
+
+impl Parser {
+    /// Takes the next bytes, and hands those of the body to `sink` with their offset.
+    ///
+    /// # Errors
+    /// [`Malformed`]; the connection is of no use then.
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(u64, &[u8])) -> Result<State, Malformed> {
+        if self.head.is_some() {
+            return self.take_body(bytes, &mut sink);
+        }
+        if self.aside.is_some() {
+            return self.feed_aside(bytes, &mut sink);
+        }
+        match self.take_head(bytes)? {
+            Some(used) => self.take_body(&bytes[used..], &mut sink),
+            None => Ok(State::More),
+        }
+    }
+
+    /// The head, once it is complete.
+    #[inline]
+    #[must_use]
+    pub fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    /// Body bytes so far.
+    #[inline]
+    #[must_use]
+    pub fn body_bytes(&self) -> u64 {
+        self.body
+    }
+
+    /// No byte came yet.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.head.is_none() && self.aside.is_none()
+    }
+
+    /// The peer's close completes the answer: its body lasts until then.
+    #[must_use]
+    pub fn end_completes(&self) -> bool {
+        self.head.is_some_and(|h| h.framing == Framing::UntilClose)
+    }
+
+    /// Continues a head whose beginning was kept aside.
+    #[cold]
+    fn feed_aside(&mut self, bytes: &[u8], sink: &mut impl FnMut(u64, &[u8])) -> Result<State, Malformed> {
+        let mut whole = self.aside.take().expect("the caller has looked");
+        whole.extend_from_slice(bytes);
+        match self.take_head(&whole)? {
+            Some(used) => self.take_body(&whole[used..], sink),
+            None => Ok(State::More),
+        }
+    }
+
+    /// Parses the head at the start of `bytes`, interim ones skipped; keeps `bytes` if it is not complete.
+    #[inline]
+    fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+        let mut skipped = 0;
+        loop {
+            match parse_head(&bytes[skipped..])? {
+                Some((used, head)) if interim(head.status) => skipped += used,
+                Some((used, head)) => {
+                    self.head = Some(head);
+                    return Ok(Some(skipped + used));
+                }
+                None if bytes.len() - skipped > LONGEST_HEAD => return Err(Malformed),
+                None => {
+                    // Also without a byte left: an answer has begun that has not ended.
+                    self.aside = Some(Box::new(bytes[skipped..].to_vec()));
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn take_body(&mut self, bytes: &[u8], sink: &mut impl FnMut(u64, &[u8])) -> Result<State, Malformed> {
+        let head = self.head.as_ref().expect("a body follows its head");
+        match head.framing {
+            Framing::Length(length) => {
+                let left = length - self.body;
+                if bytes.len() as u64 > left {
+                    return Err(Malformed);
+                }
+                sink(self.body, bytes);
+                self.body += bytes.len() as u64;
+                Ok(if self.body == length { State::Complete } else { State::More })
+            }
+            Framing::UntilClose => {
+                sink(self.body, bytes);
+                self.body += bytes.len() as u64;
+                Ok(State::More)
+            }
+            Framing::Chunked => {
+                let body = &mut self.body;
+                self.chunked.feed(bytes, |data| {
+                    sink(*body, data);
+                    *body += data.len() as u64;
+                })
+            }
+        }
+    }
+}
+
+/// 101 is final: after it the connection speaks something else (RFC 9110 section 15.2.2).
+fn interim(status: u16) -> bool {
+    (100..200).contains(&status) && status != 101
+}
+
+/// The head at the start of `bytes` and its length, or `None` if it is not complete.
+#[inline]
+fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Head)>, Malformed> {
+    let mut headers = [MaybeUninit::uninit(); MOST_HEADERS];
+    let mut response = httparse::Response::new(&mut []);
+    let parsed = httparse::ParserConfig::default()
+        .parse_response_with_uninit_headers(&mut response, bytes, &mut headers)
+        .map_err(|_| Malformed)?;
+    let Status::Complete(used) = parsed else { return Ok(None) };
+    let status = response.code.expect("a complete head has a status");
+    let mut fields = Fields::default();
+    for header in &*response.headers {
+        fields.take(header)?;
+    }
+    Ok(Some((used, fields.head(status, response.version == Some(1))?)))
+}
+
+/// The header fields that frame a message.
+#[derive(Default)]
+struct Fields {
+    length: Option<u64>,
+    /// `Transfer-Encoding` is there; whether `chunked` is its last word.
+    coding: Option<bool>,
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Fields {
+    #[inline]
+    fn take(&mut self, header: &httparse::Header<'_>) -> Result<(), Malformed> {
+        // Lengths first: most headers are none of the three.
+        match header.name.len() {
+            14 if header.name.eq_ignore_ascii_case("content-length") => {
+                let length = content_length(header.value)?;
+                if self.length.is_some_and(|other| other != length) {
+                    return Err(Malformed);
+                }
+                self.length = Some(length);
+            }
+            10 if header.name.eq_ignore_ascii_case("connection") => {
+                for token in tokens(header.value) {
+                    self.close |= token.eq_ignore_ascii_case(b"close");
+                    self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
+                self.coding = tokens(header.value).last().map(|last| last.eq_ignore_ascii_case(b"chunked"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn head(self, status: u16, version_1_1: bool) -> Result<Head, Malformed> {
+        let framing = match (status, self.coding, self.length) {
+            (101 | 204 | 304, ..) => Framing::Length(0),
+            // Both together is how requests are smuggled: an error (RFC 9112 section 6.3, item 3).
+            (_, Some(_), Some(_)) => return Err(Malformed),
+            (_, Some(true), None) => Framing::Chunked,
+            (_, None, Some(length)) => Framing::Length(length),
+            (_, Some(false) | None, None) => Framing::UntilClose,
+        };
+        let stays = if version_1_1 { !self.close } else { self.keep_alive && !self.close };
+        Ok(Head { status, framing, reusable: stays && framing != Framing::UntilClose && status != 101 })
+    }
+}
+
+/// Comma-separated words without the white space around them.
+fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|b| *b == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
+}
+
+/// Digits, or the same digits several times: a list that equal headers were joined to (RFC 9110 section 8.6).
+fn content_length(value: &[u8]) -> Result<u64, Malformed> {
+    let mut all = value.split(|b| *b == b',').map(|part| {
+        let digits = part.trim_ascii();
+        let valid = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        let text = std::str::from_utf8(digits).map_err(|_| Malformed)?;
+        if valid { text.parse().map_err(|_| Malformed) } else { Err(Malformed) }
+    });
+    let first = all.next().expect("split gives at least one part")?;
+    if all.all(|other| other == Ok(first)) { Ok(first) } else { Err(Malformed) }
+}

@@ -1,0 +1,45 @@
+//! What the engine asks of its own process: descriptors, signals, and the one place that prints.
+
+use crate::refusal::{Doing, Refusal};
+use linerate_contract::Event;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SigSet, Signal};
+use std::io::Write;
+
+/// Prints one event and flushes it: the reader of a server waits for `ready`.
+#[allow(clippy::print_stdout, reason = "events on stdout are the contract, and this is their only way out")]
+pub fn emit(event: &Event) {
+    println!("{}", event.to_json());
+    // A reader that went away is no reason to fail: the work is done either way.
+    let _ = std::io::stdout().flush();
+}
+
+/// Lifts the soft limit of descriptors to the hard one; returns it. A shell's soft 1,024 would end a run of
+/// 10,000 connections.
+pub fn raise_descriptor_limit() -> u64 {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return 1024 };
+    if setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() { hard } else { soft }
+}
+
+/// SIGTERM and SIGINT, taken away from every thread and kept for [`Signals::wait`].
+#[derive(Debug)]
+pub struct Signals(SigSet);
+
+impl Signals {
+    /// Must run before threads start: they inherit the mask.
+    ///
+    /// # Errors
+    /// Where the kernel refuses the mask.
+    pub fn claim() -> Result<Self, Refusal> {
+        let mut set = SigSet::empty();
+        set.add(Signal::SIGTERM);
+        set.add(Signal::SIGINT);
+        set.thread_block().doing("blocking SIGTERM and SIGINT")?;
+        Ok(Self(set))
+    }
+
+    /// Sleeps until one of them comes.
+    pub fn wait(&self) {
+        while self.0.wait().is_err() {}
+    }
+}

@@ -1,0 +1,41 @@
+//! Which layers and workloads there are, and which of them go together.
+//!
+//! The only place that names both: each pair is its own instance of the engine, so the hot loop has no
+//! indirect call. A new layer or workload is a file and its lines here.
+
+use crate::layer::http::{Http, HttpService};
+use crate::workload::{crr::Crr, http::KeepAlive};
+use crate::{Refusal, client, server};
+use linerate_contract::{Done, Spec};
+
+/// Layers of the client and the server; `tcp` is what the relay forwards.
+pub const LAYERS: &[&str] = &["http", "tcp"];
+/// Workloads of the client; `relay` is the relay's.
+pub const WORKLOADS: &[&str] = &["crr", "http", "relay"];
+
+/// Runs a client to its end.
+///
+/// # Errors
+/// Unsupported pairs, bad specs, and a kernel that refuses.
+pub fn client(spec: &Spec) -> Result<Done, Refusal> {
+    match (spec.layer.as_str(), spec.workload.as_str()) {
+        ("http", "crr") => client::run::<Http, Crr>(spec),
+        ("http", "http") => client::run::<Http, KeepAlive>(spec),
+        _ => Err(unsupported(spec)),
+    }
+}
+
+/// Serves until SIGTERM.
+///
+/// # Errors
+/// Unsupported layers, bad specs, and a kernel that refuses.
+pub fn server(spec: &Spec) -> Result<(), Refusal> {
+    match spec.layer.as_str() {
+        "http" => server::run::<HttpService>(spec),
+        _ => Err(unsupported(spec)),
+    }
+}
+
+fn unsupported(spec: &Spec) -> Refusal {
+    Refusal::Unsupported(format!("{} of layer {:?} and workload {:?}", spec.role, spec.layer, spec.workload))
+}

@@ -1,0 +1,157 @@
+//! Non-blocking TCP sockets, and what their errors mean in the contract's words.
+
+#![allow(unsafe_code, reason = "accept4(2) hands out a bare number that nothing else owns yet")]
+
+use crate::refusal::{Doing, Refusal};
+use linerate_contract::{ErrorKind, Spec};
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrLike, SockaddrStorage, accept4, bind, connect,
+    getsockname, listen, setsockopt, socket, sockopt,
+};
+use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+const NONBLOCKING: SockFlag = SockFlag::SOCK_NONBLOCK.union(SockFlag::SOCK_CLOEXEC);
+
+/// Opens connections to one address, from each local address in turn.
+#[derive(Debug, Clone)]
+pub struct Dialer {
+    target: SockaddrStorage,
+    family: AddressFamily,
+    sources: Arc<[SockaddrStorage]>,
+    next: usize,
+}
+
+impl Dialer {
+    /// # Errors
+    /// A spec without `connect`, or with a source address that is not of this host.
+    pub fn new(spec: &Spec) -> Result<Self, Refusal> {
+        let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
+        let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+        let sources: Arc<[SockaddrStorage]> =
+            spec.sources.iter().map(|ip| SocketAddr::new(*ip, 0).into()).collect();
+        for (ip, source) in spec.sources.iter().zip(&*sources) {
+            let probe = socket(family, SockType::Stream, NONBLOCKING, None).doing("opening a socket")?;
+            bind(probe.as_raw_fd(), source)
+                .map_err(|e| Refusal::BadSpec(format!("\"sources\": {ip} cannot be bound: {}", e.desc())))?;
+        }
+        Ok(Self { target: address.into(), family, sources, next: 0 })
+    }
+
+    /// Begins a connection. Over loopback and veth the handshake is often done when this returns, but the
+    /// kernel still says `EINPROGRESS`: try to send before waiting.
+    ///
+    /// # Errors
+    /// The kind of failure; the descriptor is closed.
+    #[inline]
+    pub fn open(&mut self) -> Result<OwnedFd, ErrorKind> {
+        let fd = socket(self.family, SockType::Stream, NONBLOCKING, None).map_err(connect_error)?;
+        if let Some(source) = self.sources.get(self.next) {
+            self.next = (self.next + 1) % self.sources.len();
+            // Without this option bind() itself takes a port for good, and a source has only one set of them;
+            // with it connect() picks one that is free towards this target (ip(7), IP_BIND_ADDRESS_NO_PORT).
+            setsockopt(&fd, sockopt::IpBindAddressNoPort, &true).map_err(connect_error)?;
+            bind(fd.as_raw_fd(), source).map_err(connect_error)?;
+        }
+        match connect(fd.as_raw_fd(), &self.target) {
+            Ok(()) | Err(Errno::EINPROGRESS | Errno::EINTR) => Ok(fd),
+            Err(errno) => Err(connect_error(errno)),
+        }
+    }
+}
+
+/// What an error means on a connection that never carried a byte.
+#[must_use]
+pub fn connect_error(errno: Errno) -> ErrorKind {
+    match errno {
+        Errno::ECONNREFUSED => ErrorKind::ConnectRefused,
+        Errno::ETIMEDOUT => ErrorKind::ConnectTimeout,
+        Errno::EADDRNOTAVAIL => ErrorKind::AddressExhausted,
+        Errno::EMFILE | Errno::ENFILE => ErrorKind::DescriptorExhausted,
+        // The kernel says these two only of connections whose handshake was complete (tcp_reset()).
+        Errno::ECONNRESET | Errno::EPIPE => ErrorKind::Reset,
+        _ => ErrorKind::ConnectFailed,
+    }
+}
+
+/// What an error means on a connection that stood.
+#[must_use]
+pub fn stream_error(errno: Errno) -> ErrorKind {
+    match errno {
+        Errno::ETIMEDOUT => ErrorKind::Timeout,
+        _ => ErrorKind::Reset,
+    }
+}
+
+/// A listening socket at `address`, and the address it got (port 0: the kernel's choice).
+///
+/// # Errors
+/// The address is taken or is not of this host.
+pub fn listener(address: SocketAddr, shared: bool) -> Result<(OwnedFd, SocketAddr), Refusal> {
+    let storage = SockaddrStorage::from(address);
+    let family = storage.family().expect("an IP address has a family");
+    let open = || {
+        let fd = socket(family, SockType::Stream, NONBLOCKING, None)?;
+        setsockopt(&fd, sockopt::ReuseAddr, &true)?;
+        if shared {
+            setsockopt(&fd, sockopt::ReusePort, &true)?;
+        }
+        // Inherited by every accepted connection, so it costs nothing for each.
+        setsockopt(&fd, sockopt::TcpNoDelay, &true)?;
+        bind(fd.as_raw_fd(), &storage)?;
+        listen(&fd, Backlog::MAXCONN)?;
+        let bound = getsockname::<SockaddrStorage>(fd.as_raw_fd())?;
+        Ok((fd, socket_address(&bound)))
+    };
+    open().doing(&format!("listening at {address}"))
+}
+
+/// The next waiting connection.
+///
+/// # Errors
+/// `EAGAIN` if none waits, `EMFILE` if there is no descriptor for it, and others of accept(2).
+#[inline]
+pub fn accept(listener: &OwnedFd) -> nix::Result<OwnedFd> {
+    let fd = accept4(listener.as_raw_fd(), NONBLOCKING)?;
+    // SAFETY: accept4 has just made this descriptor, so nothing else owns or closes it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn socket_address(storage: &SockaddrStorage) -> SocketAddr {
+    match (storage.as_sockaddr_in(), storage.as_sockaddr_in6()) {
+        (Some(v4), _) => SocketAddr::V4(SocketAddrV4::from(*v4)),
+        (_, Some(v6)) => SocketAddr::V6(SocketAddrV6::from(*v6)),
+        _ => unreachable!("the socket was opened with one of these families"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_before_the_connection_stood_are_told_apart() {
+        for (errno, kind) in [
+            (Errno::ECONNREFUSED, ErrorKind::ConnectRefused),
+            (Errno::ETIMEDOUT, ErrorKind::ConnectTimeout),
+            (Errno::EADDRNOTAVAIL, ErrorKind::AddressExhausted),
+            (Errno::EMFILE, ErrorKind::DescriptorExhausted),
+            (Errno::ENFILE, ErrorKind::DescriptorExhausted),
+            (Errno::EPIPE, ErrorKind::Reset),
+            (Errno::EHOSTUNREACH, ErrorKind::ConnectFailed),
+        ] {
+            assert_eq!(connect_error(errno), kind, "{errno}");
+        }
+    }
+
+    #[test]
+    fn a_listener_tells_its_port_and_accepts() {
+        let (listener, address) = listener("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        assert_ne!(address.port(), 0);
+        assert_eq!(accept(&listener).unwrap_err(), Errno::EAGAIN);
+        let _client = std::net::TcpStream::connect(address).unwrap();
+        accept(&listener).unwrap();
+    }
+}
