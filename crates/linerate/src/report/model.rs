@@ -40,8 +40,11 @@ pub struct RunFacts {
     pub wall_seconds: f64,
     /// The part of it inside measurement windows.
     pub measuring_seconds: f64,
-    /// The rest, by stage: `raise`, `start`, `verify`, `measure` (around the window), `stop`.
+    /// The rest, by stage: `raise`, `start`, `verify`, `measure` (around the window), `stop`; and `warmup`, all stages of
+    /// the trials that are left out of the numbers.
     pub stage_seconds: BTreeMap<String, f64>,
+    /// What is odd about the journal, such as lines of cells that the plan does not know.
+    pub flags: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -83,12 +86,16 @@ pub struct TableReport {
     pub notes: Vec<String>,
 }
 
-/// A cell in a table: which one, and what it is compared with there.
+/// A cell in a table: its number by the table's metric, and what it is compared with there. The cell's own numbers are
+/// those of the first table it stands in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TableCell {
     pub id: String,
-    /// In this table; the cell's own `vs_baseline` is that of the first table it stands in.
+    pub n: u32,
+    pub median: Option<f64>,
+    pub ci95: Option<[f64; 2]>,
     pub vs_baseline: Option<Comparison>,
+    pub vs_limit: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -104,7 +111,9 @@ pub struct CellReport {
     pub detail: Option<String>,
     /// Successful measured trials.
     pub n: u32,
+    /// Of a cell that is `ok`; a failure has no number.
     pub median: Option<f64>,
+    /// 95 % interval of the median; of fewer than six values their range, flagged `few-rounds`.
     pub ci95: Option<[f64; 2]>,
     /// Every measured value, by round.
     pub values: Vec<f64>,
@@ -121,7 +130,10 @@ pub struct CellReport {
     pub connect_us: Option<Latency>,
     /// Successful operations of all measured trials.
     pub operations: u64,
+    /// Operations that failed in all measured trials, by kind.
     pub errors: BTreeMap<String, u64>,
+    /// Each begins with its kind: `few-rounds`, `bound-by-generator`, `littles-law`, `outlier`, `steal`, `drift`,
+    /// `not-measured`, or what the lab noticed.
     pub flags: Vec<String>,
 }
 
@@ -134,7 +146,7 @@ pub enum OutcomeWord {
     Missing,
 }
 
-/// A ratio of medians paired by round.
+/// The median of the ratios paired by round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Id of the cell compared with.

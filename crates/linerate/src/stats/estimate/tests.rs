@@ -83,7 +83,8 @@ fn hundreds_of_values_neither_underflow_nor_take_long() {
 #[test]
 fn the_interval_holds_the_true_median_as_often_as_it_says() {
     let mut rng = Pcg64::seed_from_u64(2);
-    let shapes: [(&str, fn(&mut Pcg64) -> f64, f64); 3] = [
+    type Draw = fn(&mut Pcg64) -> f64;
+    let shapes: [(&str, Draw, f64); 3] = [
         ("normal", |r| 10.0 + normal(r), 10.0),
         ("lognormal", |r| normal(r).exp(), 1.0),
         // One trial in ten is disturbed and takes far longer; the true median moves to Phi^-1(0.5 / 0.9).

@@ -1,0 +1,178 @@
+//! One cell: which of its trials count, what they say, and what is to be said about them.
+
+use super::journal::CellTrials;
+use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
+use crate::report::model::{CellReport, CpuCost, OutcomeWord};
+use crate::report::words::{self, Failure, Flag};
+use crate::stats::bound::{Bound, bound};
+use crate::stats::check::littles_law;
+use crate::stats::cost::{Payer, Per, cost};
+use crate::stats::estimate::{Estimate, Scale};
+use crate::stats::latency::{latency, sound};
+use crate::stats::outliers::{drift, outliers, stolen};
+use crate::stats::{ByRound, estimate::FEWEST_ROUNDS};
+use linerate_contract::{Errors, Role};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A cell of the plan with its trials; numbers are by the metric of the first table that it stands in.
+pub(super) struct Cell<'a> {
+    pub(super) planned: &'a PlannedCell,
+    pub(super) metric: Metric,
+    pub(super) outcome: OutcomeWord,
+    detail: Option<String>,
+    /// Measured trials, whatever their outcome.
+    measured: Vec<(u32, &'a Trial)>,
+    /// Measurements of the successful ones.
+    good: Vec<(u32, &'a Measurement)>,
+}
+
+impl<'a> Cell<'a> {
+    pub(super) fn of(planned: &'a PlannedCell, trials: Option<&CellTrials<'a>>, metric: Metric) -> Self {
+        let by_round =
+            |rounds: &BTreeMap<u32, &'a Trial>| rounds.iter().map(|(r, t)| (*r, *t)).collect::<Vec<_>>();
+        let measured = trials.map_or_else(Vec::new, |trials| by_round(&trials.measured));
+        let good: Vec<_> =
+            measured.iter().filter_map(|(r, t)| Some((*r, success(t, metric).ok()?))).collect();
+        let failures: Vec<Failure> = measured.iter().filter_map(|(r, t)| failure(*r, t, metric)).collect();
+        let warmup = trials.and_then(|t| t.warmups.iter().find_map(|(r, t)| failure(*r, t, metric)));
+        let (outcome, detail) = match &planned.absent {
+            Some(Outcome::Ok) | None if measured.is_empty() => {
+                (OutcomeWord::Failed, Some(words::not_measured(warmup.as_ref())))
+            }
+            Some(Outcome::Ok) | None => judge(&failures, measured.len()),
+            Some(absent) => (words::outcome(absent), words::reason(absent)),
+        };
+        Self { planned, metric, outcome, detail, measured, good }
+    }
+
+    /// Values by any metric, for tables and comparisons: of a cell that is `ok`, or none.
+    pub(super) fn values(&self, metric: Metric) -> ByRound {
+        if self.outcome == OutcomeWord::Ok {
+            metric.values(self.good.iter().copied())
+        } else {
+            ByRound::new()
+        }
+    }
+
+    /// All but the comparisons, which need other cells.
+    pub(super) fn report(&self) -> CellReport {
+        let good = || self.good.iter().map(|(_, measurement)| *measurement);
+        let values = self.metric.values(self.good.iter().copied());
+        let estimate = Estimate::of(self.values(self.metric).into_values(), Scale::Linear);
+        let bound = bound(good(), self.parameter("threads").unwrap_or(1));
+        let tried = || self.measured.iter().filter_map(|(_, trial)| trial.measurement.as_ref());
+        let mut errors = Errors::default();
+        tried().for_each(|measurement| merge(&mut errors, &measurement.errors));
+        CellReport {
+            id: self.planned.id.clone(),
+            axes: self.planned.axes.clone(),
+            systems: self.planned.systems.clone(),
+            unit: words::unit(self.metric, self.parameter("operations")),
+            better: self.metric.better(),
+            outcome: self.outcome,
+            detail: self.detail.clone(),
+            n: u32::try_from(values.len()).unwrap_or(u32::MAX),
+            median: estimate.map(|e| e.median),
+            ci95: estimate.map(|e| e.interval),
+            flags: self.flags(&values, bound),
+            values: values.into_values().collect(),
+            vs_baseline: None,
+            vs_limit: None,
+            bound_by: bound.map(words::bound),
+            cpu: self.costs(),
+            latency_us: latency(good().filter_map(|m| sound(&m.latency))),
+            connect_us: latency(good().filter_map(|m| sound(&m.connect))),
+            operations: tried().fold(0, |sum, m| sum.saturating_add(m.operations)),
+            errors: errors.0.into_iter().map(|(kind, count)| (kind.name(), count)).collect(),
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Option<u64> {
+        self.planned.parameters.get(name).copied()
+    }
+
+    fn costs(&self) -> BTreeMap<String, CpuCost> {
+        let per = Per::of(self.metric);
+        let told = |estimate: Estimate| CpuCost {
+            us_per_op: (per == Per::Operation).then_some(estimate.median),
+            us_per_mb: (per == Per::Megabyte).then_some(estimate.median),
+            ci95: Some(estimate.interval),
+        };
+        let costs = cost(self.good.iter().map(|(_, m)| *m), per);
+        costs.into_iter().map(|(payer, estimate)| (payer_name(payer), told(estimate))).collect()
+    }
+
+    fn flags(&self, values: &ByRound, bound: Option<Bound>) -> Vec<String> {
+        let n = u32::try_from(values.len()).unwrap_or(u32::MAX);
+        let mut flags = Vec::new();
+        if self.measured.is_empty() && self.outcome == OutcomeWord::Failed {
+            flags.push(Flag::NotMeasured);
+        }
+        if self.outcome == OutcomeWord::Ok && n < FEWEST_ROUNDS {
+            flags.push(Flag::FewRounds(n));
+        }
+        if bound == Some(Bound::Role(Role::Client)) {
+            flags.push(Flag::BoundByGenerator);
+        }
+        if let Some(connections) = self.parameter("connections") {
+            let in_flight = littles_law(self.good.iter().map(|(_, m)| *m), connections);
+            flags.extend(in_flight.map(|in_flight| Flag::LittlesLaw { in_flight, connections }));
+        }
+        let apart = outliers(values);
+        if !apart.is_empty() {
+            flags.push(Flag::Outliers(apart));
+        }
+        let stolen: Vec<(u32, f64)> = self.good.iter().filter_map(|(r, m)| Some((*r, stolen(m)?))).collect();
+        if !stolen.is_empty() {
+            flags.push(Flag::Steal(stolen));
+        }
+        flags.extend(drift(values).map(Flag::Drift));
+        let noticed: BTreeSet<&String> = self.good.iter().flat_map(|(_, m)| &m.flags).collect();
+        flags.extend(noticed.into_iter().map(|flag| Flag::Lab(flag.clone())));
+        flags.iter().map(Flag::text).collect()
+    }
+}
+
+/// A cell is `ok` if at least half of its measured trials are.
+fn judge(failures: &[Failure], measured: usize) -> (OutcomeWord, Option<String>) {
+    let Some(first) = failures.first() else { return (OutcomeWord::Ok, None) };
+    let outcome = if failures.len() * 2 <= measured { OutcomeWord::Ok } else { first.word };
+    (outcome, Some(words::failures(failures, measured)))
+}
+
+/// The measurement of a successful trial; of any other what went wrong. A trial that calls itself successful and has
+/// nothing to show is not.
+fn success(trial: &Trial, metric: Metric) -> Result<&Measurement, Outcome> {
+    let empty = |reason: &str| {
+        let reason = reason.to_owned();
+        Err(Outcome::Failed { stage: Stage::Measure, reason, log: String::new() })
+    };
+    match (&trial.outcome, &trial.measurement) {
+        (Outcome::Ok, Some(measurement)) if metric.value(measurement).is_some() => Ok(measurement),
+        (Outcome::Ok, Some(_)) => {
+            empty("the measurement is empty: no work, no time or no latency was recorded")
+        }
+        (Outcome::Ok, None) => empty("there is no measurement"),
+        (outcome, _) => Err(outcome.clone()),
+    }
+}
+
+fn failure(round: u32, trial: &Trial, metric: Metric) -> Option<Failure> {
+    let outcome = success(trial, metric).err()?;
+    Some(Failure { round, word: words::outcome(&outcome), reason: words::reason(&outcome)? })
+}
+
+/// [`Errors::merge`], but for counts of a damaged journal, which must not overflow.
+fn merge(sum: &mut Errors, errors: &Errors) {
+    for (kind, count) in &errors.0 {
+        let entry = sum.0.entry(*kind).or_default();
+        *entry = entry.saturating_add(*count);
+    }
+}
+
+fn payer_name(payer: Payer) -> String {
+    match payer {
+        Payer::Role(role) => role.to_string(),
+        Payer::Machine => "machine".to_owned(),
+    }
+}

@@ -1,0 +1,58 @@
+//! The journal, sorted by cell and round.
+
+use crate::measurement::{PlannedSuite, Run, TWIN, Trial};
+use std::collections::BTreeMap;
+
+/// Every trial that the plan knows, by suite and cell.
+#[derive(Debug)]
+pub(super) struct Journal<'a> {
+    suites: BTreeMap<&'a str, BTreeMap<String, CellTrials<'a>>>,
+    /// Lines of cells or suites that were not planned.
+    pub(super) strangers: usize,
+    /// Lines that a later one for the same cell and round replaced.
+    pub(super) replaced: usize,
+}
+
+/// The trials of one cell, by round.
+#[derive(Debug, Default)]
+pub(super) struct CellTrials<'a> {
+    pub(super) measured: BTreeMap<u32, &'a Trial>,
+    pub(super) warmups: BTreeMap<u32, &'a Trial>,
+}
+
+impl<'a> Journal<'a> {
+    pub(super) fn of(run: &'a Run, trials: &'a [Trial]) -> Self {
+        let no_trials = |suite| planned_ids(suite).map(|id| (id, CellTrials::default())).collect();
+        let suites = run.suites.iter().map(|suite| (suite.name.as_str(), no_trials(suite))).collect();
+        let mut journal = Self { suites, strangers: 0, replaced: 0 };
+        for trial in trials {
+            let planned = journal.suites.get_mut(trial.suite.as_str()).and_then(|cells| cells.get_mut(&trial.cell));
+            let Some(cell) = planned else {
+                journal.strangers += 1;
+                continue;
+            };
+            let rounds = if trial.warmup { &mut cell.warmups } else { &mut cell.measured };
+            journal.replaced += usize::from(rounds.insert(trial.round, trial).is_some());
+        }
+        journal
+    }
+
+    pub(super) fn cell(&self, suite: &str, cell: &str) -> Option<&CellTrials<'a>> {
+        self.suites.get(suite)?.get(cell)
+    }
+
+    pub(super) fn twin(&self, suite: &str, cell: &str) -> Option<&CellTrials<'a>> {
+        self.cell(suite, &format!("{cell}{TWIN}"))
+    }
+
+    pub(super) fn trials(&self) -> impl Iterator<Item = &'a Trial> {
+        let cells = self.suites.values().flat_map(BTreeMap::values);
+        cells.flat_map(|cell| cell.measured.values().chain(cell.warmups.values()).copied())
+    }
+}
+
+/// Ids under which a suite's trials are journaled: its cells and the twin.
+pub(super) fn planned_ids(suite: &PlannedSuite) -> impl Iterator<Item = String> {
+    let twin = suite.twin.as_ref().map(|id| format!("{id}{TWIN}"));
+    suite.cells.iter().map(|cell| cell.id.clone()).chain(twin)
+}

@@ -1,0 +1,81 @@
+//! A table: the same cells by its own metric, each compared with the cell that its baseline names.
+
+use super::cell::Cell;
+use super::suite::Twins;
+use crate::axes::Axes;
+use crate::measurement::{Metric, PlannedTable};
+use crate::report::model::{Comparison, TableCell, TableReport};
+use crate::report::words;
+use crate::stats::compare::{ratio, verdict};
+use crate::stats::estimate::{Estimate, Scale};
+
+pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], twins: &Twins) -> TableReport {
+    let here: Vec<&Cell<'_>> =
+        planned.cells.iter().filter_map(|id| cells.iter().find(|c| c.planned.id == *id)).collect();
+    let operations = here.first().and_then(|cell| cell.planned.parameters.get("operations"));
+    let alike = here.iter().all(|cell| cell.planned.parameters.get("operations") == operations);
+    // A partner may stand outside the table, in another one of the suite.
+    let partners: Vec<&Cell<'_>> = here.iter().copied().chain(cells).collect();
+    let entry = |cell: &Cell<'_>| {
+        let with = |axes: &Axes| compared(cell, partner(cell, axes, &partners)?, planned.metric, twins);
+        let estimate = Estimate::of(cell.values(planned.metric).into_values(), Scale::Linear);
+        TableCell {
+            id: cell.planned.id.clone(),
+            n: estimate.map_or(0, |e| e.n),
+            median: estimate.map(|e| e.median),
+            ci95: estimate.map(|e| e.interval),
+            vs_baseline: with(&planned.baseline),
+            vs_limit: planned.limit.as_ref().and_then(with).map(|limit| limit.ratio),
+        }
+    };
+    TableReport {
+        name: planned.name.clone(),
+        title: planned.title.clone(),
+        unit: words::unit(planned.metric, operations.copied().filter(|_| alike)),
+        better: planned.metric.better(),
+        rows: planned.rows.clone(),
+        columns: planned.columns.clone(),
+        row_values: planned.row_values.clone(),
+        column_values: planned.column_values.clone(),
+        cells: here.iter().map(|cell| entry(cell)).collect(),
+        notes: planned.notes.clone(),
+    }
+}
+
+/// The cell that has the values of `axes` and is like `cell` in everything else; `None` for that cell itself. A cell
+/// that stands in several tables may have axes that its neighbours lack: those decide only between equals.
+fn partner<'c, 'a>(cell: &Cell<'_>, axes: &Axes, cells: &[&'c Cell<'a>]) -> Option<&'c Cell<'a>> {
+    let is_meant = |other: &Axes| axes.0.iter().all(|(axis, value)| other.get(axis) == Some(value));
+    if axes.0.is_empty() || is_meant(&cell.planned.axes) {
+        return None;
+    }
+    let alike = |other: &Axes| {
+        let mut same = 0;
+        for (axis, value) in cell.planned.axes.0.iter().filter(|(axis, _)| axes.get(axis).is_none()) {
+            match other.get(axis) {
+                Some(theirs) if theirs == value => same += 1,
+                Some(_) => return None,
+                None => {}
+            }
+        }
+        Some(same)
+    };
+    let candidates = cells.iter().filter(|other| is_meant(&other.planned.axes));
+    let scored = candidates.filter_map(|other| Some((alike(&other.planned.axes)?, *other)));
+    // The first of the most alike: the table's own cells come before those of other tables.
+    scored.rev().max_by_key(|(same, _)| *same).map(|(_, other)| other)
+}
+
+fn compared(cell: &Cell<'_>, other: &Cell<'_>, metric: Metric, twins: &Twins) -> Option<Comparison> {
+    let ratio = ratio(&cell.values(metric), &other.values(metric), metric.better())?;
+    let verdict = verdict(&ratio, twins.noise_floor(metric));
+    Some(comparison(other.planned.id.clone(), &ratio, verdict))
+}
+
+pub(super) fn comparison(
+    with: String,
+    ratio: &Estimate,
+    verdict: crate::report::model::Verdict,
+) -> Comparison {
+    Comparison { with, ratio: ratio.median, ci95: ratio.interval, n: ratio.n, verdict }
+}

@@ -1,0 +1,97 @@
+//! A row for each cell, for spreadsheets and data frames. Axes, roles and kinds of error that any cell has are columns
+//! of all.
+
+use super::model::{CellReport, Report, SuiteReport};
+use super::words::{outcome_name, verdict_name};
+use std::collections::BTreeSet;
+
+#[must_use]
+pub fn render(report: &Report) -> String {
+    let rows: Vec<(&SuiteReport, &CellReport)> =
+        report.suites.iter().flat_map(|suite| suite.cells.iter().map(move |cell| (suite, cell))).collect();
+    let columns = columns(&rows);
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut write =
+        |record: Vec<String>| writer.write_record(record).expect("memory can be written, and rows are even");
+    write(columns.iter().map(|column| column.name.clone()).collect());
+    for (suite, cell) in &rows {
+        write(columns.iter().map(|column| (column.text)(suite, cell)).collect());
+    }
+    let bytes = writer.into_inner().expect("memory can be flushed");
+    String::from_utf8(bytes).expect("every field is a string")
+}
+
+type Text = Box<dyn Fn(&SuiteReport, &CellReport) -> String>;
+
+struct Column {
+    name: String,
+    text: Text,
+}
+
+fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<Column> {
+    let mut columns = Vec::new();
+    let mut add = |name: &str, text: Text| {
+        columns.push(Column { name: name.to_owned(), text });
+    };
+    add("suite", Box::new(|suite, _| suite.name.clone()));
+    add("cell", Box::new(|_, cell| cell.id.clone()));
+    for axis in in_order(rows.iter().flat_map(|(_, cell)| cell.axes.0.iter().map(|(axis, _)| axis))) {
+        let name = format!("axis.{axis}");
+        add(&name, Box::new(move |_, cell| cell.axes.get(&axis).unwrap_or_default().to_owned()));
+    }
+    add("outcome", Box::new(|_, cell| outcome_name(cell.outcome).to_owned()));
+    add("detail", Box::new(|_, cell| cell.detail.clone().unwrap_or_default()));
+    add("unit", Box::new(|_, cell| cell.unit.clone()));
+    add("n", Box::new(|_, cell| cell.n.to_string()));
+    add("median", Box::new(|_, cell| number(cell.median)));
+    add("low", Box::new(|_, cell| number(cell.ci95.map(|bounds| bounds[0]))));
+    add("high", Box::new(|_, cell| number(cell.ci95.map(|bounds| bounds[1]))));
+    add("baseline", Box::new(|_, cell| cell.vs_baseline.as_ref().map_or(String::new(), |c| c.with.clone())));
+    add("ratio", Box::new(|_, cell| number(cell.vs_baseline.as_ref().map(|c| c.ratio))));
+    add("ratio_low", Box::new(|_, cell| number(cell.vs_baseline.as_ref().map(|c| c.ci95[0]))));
+    add("ratio_high", Box::new(|_, cell| number(cell.vs_baseline.as_ref().map(|c| c.ci95[1]))));
+    add(
+        "verdict",
+        Box::new(|_, cell| {
+            cell.vs_baseline.as_ref().map_or(String::new(), |c| verdict_name(c.verdict).to_owned())
+        }),
+    );
+    add("vs_limit", Box::new(|_, cell| number(cell.vs_limit)));
+    add("bound_by", Box::new(|_, cell| cell.bound_by.clone().unwrap_or_default()));
+    for payer in in_order(rows.iter().flat_map(|(_, cell)| cell.cpu.keys())) {
+        let name = format!("cpu.{payer}.us_per_");
+        let (operation, megabyte) = (payer.clone(), payer);
+        add(
+            &format!("{name}op"),
+            Box::new(move |_, cell| number(cell.cpu.get(&operation).and_then(|c| c.us_per_op))),
+        );
+        add(
+            &format!("{name}mb"),
+            Box::new(move |_, cell| number(cell.cpu.get(&megabyte).and_then(|c| c.us_per_mb))),
+        );
+    }
+    add("latency_us.mean", Box::new(|_, cell| number(cell.latency_us.as_ref().map(|l| l.mean))));
+    add("latency_us.p50", Box::new(|_, cell| number(cell.latency_us.as_ref().map(|l| l.p50))));
+    add("latency_us.p90", Box::new(|_, cell| number(cell.latency_us.as_ref().map(|l| l.p90))));
+    add("latency_us.p99", Box::new(|_, cell| number(cell.latency_us.as_ref().map(|l| l.p99))));
+    add("latency_us.p999", Box::new(|_, cell| number(cell.latency_us.as_ref().map(|l| l.p999))));
+    add("latency_us.max", Box::new(|_, cell| number(cell.latency_us.as_ref().map(|l| l.max))));
+    add("operations", Box::new(|_, cell| cell.operations.to_string()));
+    for kind in in_order(rows.iter().flat_map(|(_, cell)| cell.errors.keys())) {
+        let name = format!("errors.{kind}");
+        add(&name, Box::new(move |_, cell| cell.errors.get(&kind).copied().unwrap_or(0).to_string()));
+    }
+    add("flags", Box::new(|_, cell| cell.flags.join("; ")));
+    columns
+}
+
+/// Each name once, in the order in which they come.
+fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    names.filter(|name| seen.insert(*name)).cloned().collect()
+}
+
+/// With all its digits: programs round for themselves.
+fn number(value: Option<f64>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
+}

@@ -1,0 +1,142 @@
+//! Numbers as text, with as many digits as their interval is worth.
+
+use super::model::{Comparison, Verdict};
+
+/// `2.13 (2.10 to 2.19)`.
+pub(super) fn with_interval(value: f64, interval: [f64; 2]) -> String {
+    let digits = decimals(value, interval);
+    let [from, to] = interval.map(|bound| fixed(bound, digits));
+    format!("{} ({from} to {to})", fixed(value, digits))
+}
+
+/// `73 % (71 to 75)`.
+pub(super) fn percent(ratio: f64, interval: [f64; 2]) -> String {
+    let (value, interval) = (ratio * 100.0, interval.map(|bound| bound * 100.0));
+    let digits = decimals(value, interval);
+    let [from, to] = interval.map(|bound| fixed(bound, digits));
+    format!("{} % ({from} to {to})", fixed(value, digits))
+}
+
+/// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and that no difference was found where so.
+pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
+    let Comparison { with, ratio, ci95, n, verdict } = comparison;
+    let digits = decimals(*ratio, *ci95);
+    let [from, to] = ci95.map(|bound| fixed(bound, digits));
+    let found = if *verdict == Verdict::NoDifferenceFound { ": no difference found" } else { "" };
+    format!("{id} is {}x {with} ({from} to {to}, n={n}){found}", fixed(*ratio, digits))
+}
+
+/// A number without an interval, to three significant digits: `0.0213`, `2.13`, `2,130`.
+pub(super) fn plain(value: f64) -> String {
+    fixed(value, (2 - magnitude(value)).clamp(0, MOST_DECIMALS) as usize)
+}
+
+/// `10,000`.
+pub(super) fn count(value: u64) -> String {
+    grouped(&value.to_string())
+}
+
+/// `95 s`, `7.3 s`: seconds of wall time.
+pub(super) fn seconds(value: f64) -> String {
+    format!("{} s", if value < 10.0 { fixed(value, 1) } else { fixed(value, 0) })
+}
+
+/// Beyond this, digits are noise of the float and not of the world.
+const MOST_DECIMALS: i32 = 12;
+
+/// Decimals that show the interval's width to one digit, or to two where its first digit is 1 or 2; at least two
+/// significant digits of the value, and at most six.
+fn decimals(value: f64, [from, to]: [f64; 2]) -> usize {
+    let width = to - from;
+    let wanted = if width > 0.0 {
+        let first = magnitude(width);
+        let is_small = width / 10_f64.powi(first) < 3.0;
+        i32::from(is_small) - first
+    } else {
+        3 - magnitude(value)
+    };
+    let (fewest, most) = (1 - magnitude(value), 5 - magnitude(value));
+    wanted.clamp(fewest, most).clamp(0, MOST_DECIMALS) as usize
+}
+
+/// The power of ten of the first significant digit.
+fn magnitude(value: f64) -> i32 {
+    let magnitude = value.abs().log10().floor();
+    if magnitude.is_finite() { magnitude as i32 } else { 0 }
+}
+
+fn fixed(value: f64, decimals: usize) -> String {
+    /// Wider numbers are damaged, or in the wrong unit; they must not fill the page.
+    const WIDEST: f64 = 1e15;
+    if value.abs() >= WIDEST { format!("{value:.2e}") } else { grouped(&format!("{value:.decimals$}")) }
+}
+
+/// Commas between thousands from five digits on.
+fn grouped(number: &str) -> String {
+    let (whole, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
+    let (sign, digits) = whole.split_at(usize::from(whole.starts_with('-')));
+    if digits.len() < 5 {
+        return number.to_owned();
+    }
+    let mut text = sign.to_owned();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + fraction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_follow_the_width_of_the_interval() {
+        assert_eq!(with_interval(2.1312, [2.1044, 2.1891]), "2.13 (2.10 to 2.19)");
+        assert_eq!(with_interval(2.1312, [2.1301, 2.1316]), "2.1312 (2.1301 to 2.1316)");
+        assert_eq!(with_interval(161.864, [150.2, 171.9]), "162 (150 to 172)");
+        assert_eq!(with_interval(76_321.4, [74_001.0, 78_012.0]), "76,321 (74,001 to 78,012)");
+        assert_eq!(with_interval(0.000_123_4, [0.000_12, 0.000_13]), "0.000123 (0.000120 to 0.000130)");
+    }
+
+    #[test]
+    fn a_number_keeps_two_digits_however_wide_its_interval() {
+        assert_eq!(with_interval(1.41, [0.2, 9.7]), "1.4 (0.2 to 9.7)");
+        assert_eq!(with_interval(2.5, [2.5, 2.5]), "2.500 (2.500 to 2.500)");
+        assert_eq!(with_interval(0.0, [0.0, 0.0]), "0.000 (0.000 to 0.000)");
+    }
+
+    #[test]
+    fn shares_and_sentences_read_as_the_method_says() {
+        assert_eq!(percent(0.7312, [0.71, 0.749]), "73 % (71 to 75)");
+        assert_eq!(percent(0.0141, [0.0139, 0.0143]), "1.41 % (1.39 to 1.43)");
+        let mut comparison = Comparison {
+            with: "nginx/direct".to_owned(),
+            ratio: 0.7312,
+            ci95: [0.71, 0.749],
+            n: 10,
+            verdict: Verdict::Slower,
+        };
+        let slower = "nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)";
+        assert_eq!(sentence("nginx/haproxy-http", &comparison), slower);
+        comparison.verdict = Verdict::NoDifferenceFound;
+        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}: no difference found"));
+    }
+
+    #[test]
+    fn plain_numbers_and_odd_ones() {
+        assert_eq!(
+            (plain(12.345), plain(1_234.5), plain(0.001_234)),
+            ("12.3".into(), "1234".into(), "0.00123".into())
+        );
+        assert_eq!(
+            (count(999), count(10_000), count(1_234_567)),
+            ("999".into(), "10,000".into(), "1,234,567".into())
+        );
+        assert_eq!(with_interval(1e300, [1e299, 1e301]), "1.00e300 (1.00e299 to 1.00e301)");
+        assert_eq!(with_interval(1e-300, [0.0, 1e-299]), "0.000000000000 (0.000000000000 to 0.000000000000)");
+        assert_eq!(grouped("-12345.5"), "-12,345.5");
+    }
+}

@@ -1,0 +1,111 @@
+//! An interval plot in SVG: a line for each cell, from one end of its interval to the other, with a dot at its median.
+
+use crate::report::format::{plain, with_interval};
+use crate::report::model::{SuiteReport, TableReport};
+use maud::{Markup, html};
+
+/// In pixels.
+const LABELS: f64 = 260.0;
+const WIDTH: f64 = 900.0;
+const ROW: f64 = 20.0;
+const AXIS: f64 = 30.0;
+const MARGIN: f64 = 20.0;
+
+/// Values that span more than this would crowd at one end of a linear axis.
+const LOG_FROM: f64 = 10.0;
+const TICKS: usize = 5;
+
+/// One colour for each column, told apart by most colour-blind readers (Okabe and Ito 2008).
+const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"];
+
+struct Line<'a> {
+    id: &'a str,
+    column: usize,
+    median: f64,
+    interval: [f64; 2],
+}
+
+/// Empty if nothing was measured.
+pub(super) fn plot(suite: &SuiteReport, table: &TableReport) -> Markup {
+    let lines = lines(suite, table);
+    let Some(axis) = Axis::of(&lines) else { return html! {} };
+    let height = AXIS + ROW * lines.len() as f64;
+    html! {
+        svg role="img" aria-label={ "medians and intervals: " (table.title) } viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) {
+            @for tick in axis.ticks() {
+                @let x = px(axis.x(tick));
+                line x1=(x) x2=(x) y1="0" y2=(height - AXIS) stroke="#888" stroke-opacity="0.3" {}
+                text x=(x) y=(height - AXIS / 3.0) text-anchor="middle" { (plain(tick)) }
+            }
+            @for (i, line) in lines.iter().enumerate() {
+                @let y = px(ROW * (i as f64 + 0.5));
+                @let colour = COLOURS[line.column % COLOURS.len()];
+                text x=(LABELS - 10.0) y=(y) text-anchor="end" dominant-baseline="middle" { (line.id) }
+                line x1=(px(axis.x(line.interval[0]))) x2=(px(axis.x(line.interval[1]))) y1=(y) y2=(y) stroke=(colour) stroke-width="3" {}
+                circle cx=(px(axis.x(line.median))) cy=(y) r="4" fill=(colour) {
+                    title { (line.id) ": " (with_interval(line.median, line.interval)) }
+                }
+            }
+        }
+    }
+}
+
+fn lines<'a>(suite: &SuiteReport, table: &'a TableReport) -> Vec<Line<'a>> {
+    let column = |id: &str| {
+        let value =
+            suite.cells.iter().find(|cell| cell.id == id).and_then(|cell| cell.axes.get(&table.columns));
+        table
+            .column_values
+            .iter()
+            .position(|column| Some(column.as_str()) == value)
+            .unwrap_or(COLOURS.len() - 1)
+    };
+    let line = |cell: &'a crate::report::model::TableCell| {
+        let (median, interval) = (cell.median?, cell.ci95?);
+        let is_drawable = [median, interval[0], interval[1]].iter().all(|v| v.is_finite() && *v > 0.0);
+        is_drawable.then(|| Line { id: &cell.id, column: column(&cell.id), median, interval })
+    };
+    table.cells.iter().filter_map(line).collect()
+}
+
+/// Value to pixel: linear from zero, or logarithmic where values are far apart.
+struct Axis {
+    from: f64,
+    to: f64,
+    is_log: bool,
+}
+
+impl Axis {
+    fn of(lines: &[Line<'_>]) -> Option<Self> {
+        let lowest = lines.iter().map(|line| line.interval[0]).reduce(f64::min)?;
+        let to = lines.iter().map(|line| line.interval[1]).reduce(f64::max)?;
+        let is_log = to / lowest > LOG_FROM;
+        Some(Self { from: if is_log { lowest } else { 0.0 }, to, is_log })
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        let share = if self.is_log {
+            (value.ln() - self.from.ln()) / (self.to.ln() - self.from.ln())
+        } else {
+            (value - self.from) / (self.to - self.from)
+        };
+        LABELS + share * (WIDTH - LABELS - MARGIN)
+    }
+
+    fn ticks(&self) -> impl Iterator<Item = f64> {
+        let (from, to, is_log) = (self.from, self.to, self.is_log);
+        (0..=TICKS).map(move |i| {
+            let share = i as f64 / TICKS as f64;
+            if is_log {
+                (from.ln() + share * (to.ln() - from.ln())).exp()
+            } else {
+                from + share * (to - from)
+            }
+        })
+    }
+}
+
+/// A tenth of a pixel is finer than a screen.
+fn px(value: f64) -> String {
+    format!("{value:.1}")
+}

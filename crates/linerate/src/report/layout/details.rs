@@ -1,0 +1,123 @@
+//! Beside the table: for each cell what it cost, how long operations took, what bound it, what failed, what to know.
+
+use super::cells_of;
+use crate::report::format::{count, plain, with_interval};
+use crate::report::model::{CellReport, CpuCost, Latency, OutcomeWord, SuiteReport, TableReport};
+use std::collections::BTreeSet;
+
+/// How much of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// What fits beside a prompt: medians alone.
+    Brief,
+    /// With intervals and latency.
+    Full,
+}
+
+/// Rows of text under headers.
+#[derive(Debug)]
+pub(crate) struct Details {
+    pub(crate) headers: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// Of the measured cells of a table that stand in no earlier one.
+pub(crate) fn details(suite: &SuiteReport, table: &TableReport, depth: Depth) -> Details {
+    let earlier: BTreeSet<&str> = suite
+        .tables
+        .iter()
+        .take_while(|other| other.name != table.name)
+        .flat_map(|other| other.cells.iter().map(|cell| cell.id.as_str()))
+        .collect();
+    let is_new = |cell: &&CellReport| cell.outcome == OutcomeWord::Ok && !earlier.contains(cell.id.as_str());
+    let cells: Vec<&CellReport> = cells_of(suite, table).filter(is_new).collect();
+    let columns: Vec<Column<'_>> =
+        columns(&cells, depth).into_iter().filter(|c| c.has_text(&cells)).collect();
+    Details {
+        headers: columns.iter().map(|column| column.header.clone()).collect(),
+        rows: cells.iter().map(|cell| columns.iter().map(|column| (column.text)(cell)).collect()).collect(),
+    }
+}
+
+struct Column<'a> {
+    header: String,
+    text: Box<dyn Fn(&CellReport) -> String + 'a>,
+}
+
+impl<'a> Column<'a> {
+    fn new(header: impl Into<String>, text: impl Fn(&CellReport) -> String + 'a) -> Self {
+        Self { header: header.into(), text: Box::new(text) }
+    }
+
+    fn has_text(&self, cells: &[&CellReport]) -> bool {
+        cells.iter().any(|cell| !(self.text)(cell).is_empty())
+    }
+}
+
+fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
+    let mut columns = vec![
+        Column::new("cell", |cell| cell.id.clone()),
+        Column::new("n", |cell| cell.n.to_string()),
+        Column::new("of limit", |cell| {
+            cell.vs_limit.map_or(String::new(), |share| format!("{} %", plain(share * 100.0)))
+        }),
+    ];
+    let unit = if cells.iter().flat_map(|c| c.cpu.values()).any(|cost| cost.us_per_mb.is_some()) {
+        "µs/MB"
+    } else {
+        "µs/op"
+    };
+    for payer in payers(cells) {
+        let header = format!("{payer} CPU {unit}");
+        columns.push(Column::new(header, move |cell| {
+            cell.cpu.get(&payer).map_or(String::new(), |c| cost(c, depth))
+        }));
+    }
+    if depth == Depth::Full {
+        type Percentile = fn(&Latency) -> f64;
+        let percentiles: [(&str, Percentile); 5] = [
+            ("mean", |l| l.mean),
+            ("p50", |l| l.p50),
+            ("p90", |l| l.p90),
+            ("p99", |l| l.p99),
+            ("max", |l| l.max),
+        ];
+        for (name, of) in percentiles {
+            let text =
+                move |cell: &CellReport| cell.latency_us.as_ref().map_or(String::new(), |l| plain(of(l)));
+            columns.push(Column::new(format!("{name} µs"), text));
+        }
+    }
+    columns.push(Column::new("bound by", |cell| cell.bound_by.clone().unwrap_or_default()));
+    columns.push(Column::new("failed operations", errors));
+    columns.push(Column::new("flags", |cell| cell.flags.join("; ")));
+    columns
+}
+
+/// Every payer of any cell: the roles along the path, then the machine.
+fn payers(cells: &[&CellReport]) -> Vec<String> {
+    let along_the_path =
+        |name: &str| ["client", "relay", "server"].iter().position(|role| *role == name).unwrap_or(9);
+    let mut payers: Vec<String> = cells.iter().flat_map(|cell| cell.cpu.keys().cloned()).collect();
+    payers.sort_by_key(|name| (along_the_path(name), name.clone()));
+    payers.dedup();
+    payers
+}
+
+fn cost(cost: &CpuCost, depth: Depth) -> String {
+    match (cost.us_per_op.or(cost.us_per_mb), cost.ci95) {
+        (Some(micros), Some(interval)) if depth == Depth::Full => with_interval(micros, interval),
+        (Some(micros), _) => plain(micros),
+        (None, _) => String::new(),
+    }
+}
+
+fn errors(cell: &CellReport) -> String {
+    if cell.errors.is_empty() {
+        return String::new();
+    }
+    let kinds: Vec<String> =
+        cell.errors.iter().map(|(kind, times)| format!("{kind} {}", count(*times))).collect();
+    let tried = cell.errors.values().fold(cell.operations, |sum, times| sum.saturating_add(*times));
+    format!("{} of {}", kinds.join(", "), count(tried))
+}

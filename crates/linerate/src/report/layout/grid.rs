@@ -1,0 +1,223 @@
+//! A table as a grid: rows and columns by axes, and in each place a number, its share of the baseline, and what must
+//! stand beside it.
+
+use super::cells_of;
+use crate::report::format::{count, percent, with_interval};
+use crate::report::model::{Better, CellReport, OutcomeWord, SuiteReport, TableCell, TableReport, Verdict};
+use crate::report::words::outcome_name;
+use crate::stats::estimate::FEWEST_ROUNDS;
+use std::collections::BTreeSet;
+
+#[derive(Debug)]
+pub(crate) struct Grid<'a> {
+    pub(crate) title: &'a str,
+    /// What the numbers are, which way is better, what the shares are of, and how many rounds there were.
+    pub(crate) caption: String,
+    /// Names of the axes, for the corner of the table.
+    pub(crate) corner: String,
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) notes: &'a [String],
+}
+
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) label: String,
+    /// One place for each column; empty where the suite has no such cell.
+    pub(crate) spots: Vec<Option<Spot>>,
+}
+
+/// What stands in one place of a grid.
+#[derive(Debug)]
+pub(crate) struct Spot {
+    /// `2.13 (2.10 to 2.19)`, or the outcome where there is no number.
+    pub(crate) number: String,
+    /// `73 % (71 to 75)` of the baseline.
+    pub(crate) share: Option<String>,
+    pub(crate) verdict: Option<Verdict>,
+    /// Failed operations, the generator as the bottleneck, another number of rounds.
+    pub(crate) remarks: Vec<String>,
+    pub(crate) is_ok: bool,
+}
+
+impl Spot {
+    /// The share with its mark.
+    pub(crate) fn marked_share(&self) -> Option<String> {
+        let share = self.share.as_ref()?;
+        Some(self.verdict.map_or_else(|| share.clone(), |verdict| format!("{share} {}", mark(verdict))))
+    }
+}
+
+fn mark(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "▲",
+        Verdict::Slower => "▼",
+        Verdict::NoDifferenceFound => "≈",
+    }
+}
+
+/// Lays a table out.
+pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'a> {
+    let axes = RowAxes::of(suite, table);
+    let usual = usual_rounds(table);
+    let columns =
+        in_order(&table.column_values, cells_of(suite, table).map(|cell| value(cell, &table.columns)));
+    let mut rows: Vec<(RowKey, Row)> = Vec::new();
+    for entry in &table.cells {
+        let Some(cell) = suite.cells.iter().find(|cell| cell.id == entry.id) else { continue };
+        let column = columns.iter().position(|c| *c == value(cell, &table.columns)).unwrap_or(0);
+        let spot = spot(cell, entry, usual);
+        let key = axes.key(cell, column, &rows);
+        let at = rows.iter().position(|(other, _)| *other == key).unwrap_or_else(|| {
+            let spots = columns.iter().map(|_| None).collect();
+            rows.push((key.clone(), Row { label: key.label(), spots }));
+            rows.len() - 1
+        });
+        rows[at].1.spots[column] = Some(spot);
+    }
+    let order = in_order(&table.row_values, rows.iter().map(|(key, _)| key.value.clone()));
+    rows.sort_by_key(|(key, _)| order.iter().position(|value| *value == key.value));
+    Grid {
+        title: &table.title,
+        caption: caption(suite, table, usual),
+        corner: format!("{} \\ {}", table.rows, table.columns),
+        columns,
+        rows: rows.into_iter().map(|(_, row)| row).collect(),
+        notes: &table.notes,
+    }
+}
+
+/// What makes a row: a value of the row axis, and values of further axes where one value is not enough.
+#[derive(Debug, Clone, PartialEq)]
+struct RowKey {
+    value: String,
+    further: Vec<String>,
+}
+
+impl RowKey {
+    fn label(&self) -> String {
+        std::iter::once(&self.value).chain(&self.further).cloned().collect::<Vec<_>>().join(", ")
+    }
+}
+
+struct RowAxes<'a> {
+    rows: &'a str,
+    /// Axes that tell apart cells of the same row and column.
+    further: Vec<&'a str>,
+}
+
+impl<'a> RowAxes<'a> {
+    fn of(suite: &'a SuiteReport, table: &'a TableReport) -> Self {
+        let cells: Vec<&CellReport> = cells_of(suite, table).collect();
+        let place = |cell: &CellReport| (value(cell, &table.rows), value(cell, &table.columns));
+        let mut further: Vec<&str> = Vec::new();
+        for (i, cell) in cells.iter().enumerate() {
+            for other in cells[..i].iter().filter(|other| place(other) == place(cell)) {
+                let differing =
+                    cell.axes.0.iter().filter(|(axis, v)| other.axes.get(axis).is_some_and(|o| o != v));
+                for (axis, _) in differing {
+                    if !further.contains(&axis.as_str()) {
+                        further.push(axis);
+                    }
+                }
+            }
+        }
+        Self { rows: &table.rows, further }
+    }
+
+    /// The row of a cell; with its id where even all axes leave its place taken.
+    fn key(&self, cell: &CellReport, column: usize, rows: &[(RowKey, Row)]) -> RowKey {
+        let named = |axis: &&str| cell.axes.get(axis).map(|value| format!("{axis} {value}"));
+        let mut key = RowKey {
+            value: value(cell, self.rows),
+            further: self.further.iter().filter_map(named).collect(),
+        };
+        if rows.iter().any(|(other, row)| *other == key && row.spots[column].is_some()) {
+            key.further.push(cell.id.clone());
+        }
+        key
+    }
+}
+
+fn value(cell: &CellReport, axis: &str) -> String {
+    cell.axes.get(axis).unwrap_or("-").to_owned()
+}
+
+/// The values that occur: those that the suite orders first, others as they come.
+fn in_order(ordered: &[String], occurring: impl Iterator<Item = String>) -> Vec<String> {
+    let occurring: Vec<String> = occurring.collect();
+    let mut seen = BTreeSet::new();
+    let known = ordered.iter().filter(|value| occurring.contains(value)).cloned().collect::<Vec<_>>();
+    known.into_iter().chain(occurring).filter(|value| seen.insert(value.clone())).collect()
+}
+
+/// The number of rounds that most cells have; `None` if no cell has a number.
+fn usual_rounds(table: &TableReport) -> Option<u32> {
+    let measured = || table.cells.iter().filter(|cell| cell.median.is_some()).map(|cell| cell.n);
+    measured().max_by_key(|n| (measured().filter(|other| other == n).count(), *n))
+}
+
+fn spot(cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Spot {
+    let number = match (entry.median, entry.ci95) {
+        (Some(median), Some(interval)) => with_interval(median, interval),
+        _ if cell.outcome == OutcomeWord::Ok => "no value".to_owned(),
+        _ if is_not_measured(cell) => "not measured".to_owned(),
+        _ => outcome_name(cell.outcome).to_owned(),
+    };
+    let failed: u64 = cell.errors.values().fold(0, |sum, count| sum.saturating_add(*count));
+    let is_measured = entry.median.is_some();
+    let remark = |is_so: bool, text: String| (is_measured && is_so).then_some(text);
+    Spot {
+        number,
+        share: entry.vs_baseline.as_ref().map(|c| percent(c.ratio, c.ci95)),
+        verdict: entry.vs_baseline.as_ref().map(|c| c.verdict),
+        remarks: [
+            remark(failed > 0, format!("{} failed operations", count(failed))),
+            remark(cell.bound_by.as_deref() == Some("client"), "bound by generator".to_owned()),
+            remark(Some(entry.n) != usual, format!("n={}", entry.n)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        is_ok: is_measured,
+    }
+}
+
+pub(super) fn is_not_measured(cell: &CellReport) -> bool {
+    cell.flags.iter().any(|flag| flag == "not-measured")
+}
+
+fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> String {
+    let better = match table.better {
+        Better::Higher => "higher is better",
+        Better::Lower => "lower is better",
+    };
+    let share = baseline(suite, table)
+        .map_or(String::new(), |axes| format!("; percent of the performance of {axes}"));
+    match usual {
+        Some(n) if n < FEWEST_ROUNDS => {
+            format!("median and range in {}, {better}{share}; n={n}, too few for a verdict", table.unit)
+        }
+        Some(n) => format!("median and 95 % interval in {}, {better}{share}; n={n}", table.unit),
+        None => format!("in {}, {better}; nothing was measured", table.unit),
+    }
+}
+
+/// What the baselines of all cells have in common and the cells do not: `path direct`.
+fn baseline(suite: &SuiteReport, table: &TableReport) -> Option<String> {
+    let cell = |id: &String| suite.cells.iter().find(|cell| cell.id == *id);
+    let pairs: Vec<(&CellReport, &CellReport)> = table
+        .cells
+        .iter()
+        .filter_map(|entry| Some((cell(&entry.id)?, cell(&entry.vs_baseline.as_ref()?.with)?)))
+        .collect();
+    let (_, first) = pairs.first()?;
+    let differs = |axis: &String, value: &String| {
+        pairs
+            .iter()
+            .all(|(cell, with)| with.axes.get(axis) == Some(value) && cell.axes.get(axis) != Some(value))
+    };
+    let common = first.axes.0.iter().filter(|(axis, value)| differs(axis, value));
+    let named: Vec<String> = common.map(|(axis, value)| format!("{axis} {value}")).collect();
+    if named.is_empty() { Some("the baseline".to_owned()) } else { Some(named.join(", ")) }
+}

@@ -1,0 +1,103 @@
+//! The report for a terminal. Colours only where the caller says that they are seen.
+
+use super::Style;
+use super::layout::{self, Depth, Details, Grid, Spot};
+use super::model::{Report, SuiteReport, Verdict};
+use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+use std::fmt::Write;
+
+#[must_use]
+pub fn render(report: &Report, style: Style) -> String {
+    let mut text = String::new();
+    for suite in &report.suites {
+        suite_text(&mut text, suite, style);
+    }
+    for line in layout::progress(report) {
+        let _ = writeln!(text, "{line}");
+    }
+    let _ = writeln!(text, "{}", layout::time(report));
+    text
+}
+
+fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
+    let _ = writeln!(text, "{}: {}\n", bold(&suite.name, style), suite.question);
+    for table in &suite.tables {
+        let grid = layout::grid(suite, table);
+        let _ = writeln!(text, "{}\n{}", bold(grid.title, style), grid.caption);
+        let _ = writeln!(text, "{}", grid_table(&grid, style));
+        for line in layout::sentences(suite, table).iter().chain(grid.notes) {
+            let _ = writeln!(text, "{line}");
+        }
+        let details = layout::details(suite, table, Depth::Brief);
+        if !details.rows.is_empty() {
+            let _ = writeln!(text, "\n{}", details_table(&details, style));
+        }
+        text.push('\n');
+    }
+    for exception in layout::exceptions(suite) {
+        let detail = exception.detail.replace('\n', "\n    ");
+        let _ = writeln!(text, "{} {}: {detail}", exception.ids.join(", "), bold(exception.word, style));
+    }
+    if let Some(line) = layout::twins(suite) {
+        let _ = writeln!(text, "A/A: {line}");
+    }
+    text.push('\n');
+}
+
+fn grid_table(grid: &Grid<'_>, style: Style) -> Table {
+    let mut table = empty(style);
+    table.set_header(std::iter::once(&grid.corner).chain(&grid.columns).map(|name| header(name, style)));
+    for row in &grid.rows {
+        let spots =
+            row.spots.iter().map(|spot| spot.as_ref().map_or_else(|| Cell::new(""), |s| spot_cell(s, style)));
+        table.add_row(std::iter::once(Cell::new(&row.label)).chain(spots));
+    }
+    table
+}
+
+fn spot_cell(spot: &Spot, style: Style) -> Cell {
+    let lines: Vec<String> =
+        std::iter::once(spot.number.clone()).chain(spot.marked_share()).chain(spot.remarks.clone()).collect();
+    let cell = Cell::new(lines.join("\n"));
+    let colour = match spot.verdict {
+        _ if !spot.is_ok => Some(Color::Yellow),
+        Some(Verdict::Faster) => Some(Color::Green),
+        Some(Verdict::Slower) => Some(Color::Red),
+        Some(Verdict::NoDifferenceFound) | None => None,
+    };
+    match colour.filter(|_| style.colour) {
+        Some(colour) => cell.fg(colour),
+        None => cell,
+    }
+}
+
+fn details_table(details: &Details, style: Style) -> Table {
+    let mut table = empty(style);
+    table.set_header(details.headers.iter().map(|name| header(name, style)));
+    table.add_rows(&details.rows);
+    table
+}
+
+fn empty(style: Style) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    if style.colour {
+        table.enforce_styling();
+    } else {
+        table.force_no_tty();
+    }
+    // Without a width nothing is asked of a terminal that may not be there.
+    match style.width {
+        Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
+        None => table.set_content_arrangement(ContentArrangement::Disabled),
+    };
+    table
+}
+
+fn header(name: &str, style: Style) -> Cell {
+    if style.colour { Cell::new(name).add_attribute(Attribute::Bold) } else { Cell::new(name) }
+}
+
+fn bold(text: &str, style: Style) -> String {
+    if style.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+}

@@ -1,0 +1,153 @@
+//! Flags, outcomes and units as text. The first word of a flag is its kind, for programs; the rest is for people.
+
+use super::model::{OutcomeWord, Verdict};
+use crate::measurement::{Metric, Outcome};
+use crate::stats::bound::Bound;
+use std::fmt::Write;
+
+/// What a reader should know about a cell's numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Flag {
+    /// Planned, and never run.
+    NotMeasured,
+    /// Too few for an interval or a verdict.
+    FewRounds(u32),
+    BoundByGenerator,
+    LittlesLaw {
+        in_flight: f64,
+        connections: u64,
+    },
+    /// Their rounds.
+    Outliers(Vec<u32>),
+    /// Round and share of the CPU time that the hypervisor gave to others.
+    Steal(Vec<(u32, f64)>),
+    /// Share of the median by which the values moved over the run.
+    Drift(f64),
+    /// What the lab noticed.
+    Lab(String),
+}
+
+impl Flag {
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::NotMeasured => "not-measured".to_owned(),
+            Self::FewRounds(n) => {
+                format!("few-rounds ({n}: the range instead of an interval, and no verdict)")
+            }
+            Self::BoundByGenerator => "bound-by-generator".to_owned(),
+            Self::LittlesLaw { in_flight, connections } => {
+                format!("littles-law ({in_flight:.1} of {connections} connections in flight)")
+            }
+            Self::Outliers(rounds) => format!("outlier ({})", rounds_text(rounds)),
+            Self::Steal(rounds) => {
+                let most = rounds.iter().map(|(_, share)| *share).fold(0.0, f64::max) * 100.0;
+                let rounds: Vec<u32> = rounds.iter().map(|(round, _)| *round).collect();
+                format!("steal ({}, up to {most:.0} %)", rounds_text(&rounds))
+            }
+            Self::Drift(share) => format!("drift ({:+.1} % over the run)", share * 100.0),
+            Self::Lab(flag) => flag.clone(),
+        }
+    }
+}
+
+fn rounds_text(rounds: &[u32]) -> String {
+    let listed = rounds.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    if rounds.len() == 1 { format!("round {listed}") } else { format!("rounds {listed}") }
+}
+
+/// A measured trial that did not succeed.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Failure {
+    pub(super) round: u32,
+    pub(super) word: OutcomeWord,
+    pub(super) reason: String,
+}
+
+/// How many failed, and the first of them.
+pub(super) fn failures(failures: &[Failure], measured: usize) -> String {
+    let first =
+        failures.first().map_or(String::new(), |f| format!(", the first in round {} {}", f.round, f.reason));
+    format!("{} of {measured} trials failed{first}", failures.len())
+}
+
+pub(super) fn not_measured(warmup: Option<&Failure>) -> String {
+    let mut text = "not measured: the run ended before the first measured round of this cell".to_owned();
+    if let Some(failure) = warmup {
+        let _ = write!(text, "; its warm-up failed {}", failure.reason);
+    }
+    text
+}
+
+pub(super) fn outcome(outcome: &Outcome) -> OutcomeWord {
+    match outcome {
+        Outcome::Ok => OutcomeWord::Ok,
+        Outcome::Failed { .. } => OutcomeWord::Failed,
+        Outcome::Unsupported { .. } => OutcomeWord::Unsupported,
+        Outcome::Missing { .. } => OutcomeWord::Missing,
+    }
+}
+
+/// Why an outcome is not `ok`: with the stage and the end of the log, or with the command that installs it.
+pub(super) fn reason(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Ok => None,
+        Outcome::Failed { stage, reason, log } if log.trim().is_empty() => {
+            Some(format!("at {stage}: {reason}"))
+        }
+        Outcome::Failed { stage, reason, log } => Some(format!("at {stage}: {reason}\n{}", tail(log))),
+        Outcome::Unsupported { reason } => Some(reason.clone()),
+        Outcome::Missing { reason, install } if install.is_empty() => Some(reason.clone()),
+        Outcome::Missing { reason, install } => Some(format!("{reason}; to install it: {install}")),
+    }
+}
+
+/// An outcome in one sentence, such as `missing: ...`, for the plan as for the report; `ok` of none.
+#[must_use]
+pub fn outcome_text(outcome: Option<&Outcome>) -> String {
+    let word = outcome_name(outcome.map_or(OutcomeWord::Ok, self::outcome));
+    outcome.and_then(reason).map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
+}
+
+/// Enough to see what a server complained of; the journal has all that was kept.
+const LOG_LINES: usize = 10;
+
+fn tail(log: &str) -> String {
+    let lines: Vec<&str> = log.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}
+
+pub(super) fn outcome_name(word: OutcomeWord) -> &'static str {
+    match word {
+        OutcomeWord::Ok => "ok",
+        OutcomeWord::Failed => "failed",
+        OutcomeWord::Unsupported => "unsupported",
+        OutcomeWord::Missing => "missing",
+    }
+}
+
+pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::NoDifferenceFound => "no difference found",
+    }
+}
+
+pub(super) fn bound(bound: Bound) -> String {
+    match bound {
+        Bound::Role(role) => role.to_string(),
+        Bound::Path => "path".to_owned(),
+        Bound::Nothing => "nothing".to_owned(),
+    }
+}
+
+pub(super) fn unit(metric: Metric, operations: Option<u64>) -> String {
+    match (metric, operations) {
+        (Metric::Seconds, Some(operations)) => format!("seconds for {operations} operations"),
+        (Metric::Seconds, None) => "seconds".to_owned(),
+        (Metric::OperationsPerSecond, _) => "operations/s".to_owned(),
+        (Metric::MibPerSecond, _) => "MiB/s".to_owned(),
+        (Metric::GbitPerSecond, _) => "Gbit/s".to_owned(),
+        (Metric::MeanLatency, _) => "microseconds".to_owned(),
+    }
+}
