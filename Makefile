@@ -1,0 +1,37 @@
+# Thin: each target is a few commands that work as well by hand. README.md has the two that matter: make run, make test.
+
+CARGO := scripts/cargo
+# Where cargo puts what it builds, also where a setting of the user's moved it.
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+# What cannot be installed is left out of the reports, by name; it stops nothing.
+GO_ON = || echo 'linerate: going on with what is there' >&2
+
+.PHONY: run test check bench build setup
+
+# Every suite in its quick form; the tables, and where the report is.
+run: build
+	$(TARGET)/release/linerate systems --install $(GO_ON)
+	$(TARGET)/release/linerate run --quick
+
+# Every suite in full.
+bench: build
+	$(TARGET)/release/linerate systems --install $(GO_ON)
+	$(TARGET)/release/linerate run
+
+build: setup
+	$(CARGO) build --release
+
+# The programs first: tests start them, those of other crates included.
+test: setup
+	$(CARGO) build --workspace
+	$(TARGET)/debug/linerate systems --install $(GO_ON)
+	$(CARGO) test --workspace
+
+check: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/setup scripts/cargo scripts/common.sh .ci/run; \
+	else echo 'linerate: left out: shellcheck (not installed)' >&2; fi
+
+setup:
+	@scripts/setup
