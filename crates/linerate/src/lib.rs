@@ -1,13 +1,41 @@
 //! The road that data takes, noun by noun:
 //!
 //! ```text
-//! argv -> Request -> Plan (cells x rounds, seeded order)
+//! argv -> Request -> Plan (cells x rounds, seeded order)      `linerate plan` stops here and prints it
 //!      -> Lab (raised once, gone when the process is gone)
 //!      -> for each trial: raise, start, verify, measure, stop -> Measurement -> journal (one line, flushed)
 //! journal -> Summary per cell -> Comparison (paired by round) -> Verdict -> Report -> terminal | md | html | json | csv
 //! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`cli`], [`command`] | what can be asked for, and what each request does |
+//! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
+//! | [`plan`] | which cells, and their order |
+//! | [`lab`] | namespaces, links, processes; the scripted one of the tests |
+//! | [`trial`], [`run`], [`journal`] | one trial, all of them, and what they leave behind |
+//! | [`measurement`] | the nouns of the journal |
+//! | [`stats`] | what is made of them; pure |
+//! | [`report`] | the only place where numbers become text |
 
 pub mod axes;
+pub mod budget;
+pub mod cli;
+pub mod command;
+pub mod error;
+pub mod home;
+pub mod host;
+pub mod interrupt;
+pub mod journal;
+pub mod lab;
 pub mod measurement;
+pub mod pins;
+pub mod plan;
+pub mod progress;
 pub mod report;
+pub mod run;
 pub mod stats;
+pub mod suite;
+pub mod system;
+pub mod timings;
+pub mod trial;

@@ -4,6 +4,7 @@
 //! Every report is made of these two and of nothing else.
 
 use crate::axes::Axes;
+use crate::system::manifest::Topology;
 use linerate_contract::{Bytes, Counts, Errors, Nanos, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,10 +21,12 @@ pub struct Run {
     /// The exact command that makes this run again.
     pub command: String,
     pub seed: u64,
-    /// Measured rounds asked for; the journal tells how many there are.
+    /// The most measured rounds that a suite of it asks for; the journal tells how many there are.
     pub rounds: u32,
-    pub warmup_rounds: u32,
     pub quick: bool,
+    /// Rounds are added until this time is used or every interval is narrow enough; `None`: as many as asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Nanos>,
     /// RFC 3339, UTC.
     pub started: String,
     /// The version of linerate that planned it.
@@ -52,6 +55,9 @@ pub struct Host {
 pub struct PlannedSuite {
     pub name: String,
     pub question: String,
+    /// Measured rounds asked for.
+    pub rounds: u32,
+    pub warmup_rounds: u32,
     pub tables: Vec<PlannedTable>,
     pub cells: Vec<PlannedCell>,
     /// Id of the cell that runs twice in each round (A/A); its second run has the id `<cell>~twin`.
@@ -102,6 +108,7 @@ pub struct PlannedCell {
     pub axes: Axes,
     pub layer: String,
     pub workload: String,
+    pub topology: Topology,
     /// Workload parameters: `operations`, `connections`, `threads`, `size`, ...
     pub parameters: BTreeMap<String, u64>,
     pub systems: Vec<PlannedSystem>,
@@ -154,9 +161,14 @@ pub enum Outcome {
         log: String,
     },
     /// The system says, or is known, not to do this here.
-    Unsupported { reason: String },
+    Unsupported {
+        reason: String,
+    },
     /// Not installed; `install` is the command that changes that.
-    Missing { reason: String, install: String },
+    Missing {
+        reason: String,
+        install: String,
+    },
 }
 
 /// The stages of a trial, in order.

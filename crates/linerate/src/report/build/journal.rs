@@ -26,7 +26,8 @@ impl<'a> Journal<'a> {
         let suites = run.suites.iter().map(|suite| (suite.name.as_str(), no_trials(suite))).collect();
         let mut journal = Self { suites, strangers: 0, replaced: 0 };
         for trial in trials {
-            let planned = journal.suites.get_mut(trial.suite.as_str()).and_then(|cells| cells.get_mut(&trial.cell));
+            let planned =
+                journal.suites.get_mut(trial.suite.as_str()).and_then(|cells| cells.get_mut(&trial.cell));
             let Some(cell) = planned else {
                 journal.strangers += 1;
                 continue;

@@ -1,0 +1,193 @@
+//! The command line: what can be asked for, and how it is explained.
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// The hidden subcommand by which linerate starts itself inside the namespaces.
+pub const AGENT: &str = "lab-agent";
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Measures whole network stacks side by side, layer by layer, and says which is faster, by how much, how sure it
+/// is, what it cost in CPU, and how far it is from the limit.
+#[derive(Debug, Parser)]
+#[command(version, styles = STYLES, arg_required_else_help = true, max_term_width = 100, after_help = EXIT_STATUS)]
+pub struct Cli {
+    /// When to use colours; NO_COLOR is respected
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: When,
+
+    /// Run on answers from a file in place of the real lab, as the tests do
+    #[arg(long, global = true, hide = true, value_name = "FILE", env = "LINERATE_LAB_SCRIPT")]
+    pub lab_script: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub request: Request,
+}
+
+const EXIT_STATUS: &str = "Exit status: 0 the run is complete (failed rows included), 1 a gate said no, \
+2 bad usage or bad input, 3 nothing could be measured, 130 interrupted (what was measured is reported).";
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Request {
+    Run(RunArgs),
+    Plan(PlanArgs),
+    List(ListArgs),
+    Systems(SystemsArgs),
+    Report(ReportArgs),
+    Doctor,
+    Completions(CompletionsArgs),
+    #[command(name = AGENT, hide = true)]
+    LabAgent,
+}
+
+/// Which cells, and how often.
+#[derive(Debug, Clone, Args)]
+pub struct Selection {
+    /// Suites to run; none: every suite
+    #[arg(value_name = "SUITE")]
+    pub suites: Vec<String>,
+
+    /// Fewer operations and fewer rounds: a look, not a result to publish
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Measured rounds, in place of the suite's own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: Option<u32>,
+
+    /// Only cells whose id matches, such as '*/haproxy*', and what they are compared with (may be repeated)
+    #[arg(long, value_name = "GLOB")]
+    pub only: Vec<String>,
+
+    /// Seed of the order of trials; the same seed gives the same order
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// Measure, and report
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate run proxy --quick             a first look, under three minutes
+  linerate run proxy                     the whole table
+  linerate run proxy --only '*/haproxy*' these cells and their baseline
+  linerate run proxy --budget 10m        as many rounds as fit into ten minutes
+  linerate run --resume results/x        go on where a run was cut off")]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub selection: Selection,
+
+    /// Add rounds until this time is used or every interval is within 1 % of its median, such as 5m
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "rounds")]
+    pub budget: Option<std::time::Duration>,
+
+    /// Folder for run.json, journal.jsonl and the reports [default: results/<time>]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub out: Option<PathBuf>,
+
+    /// Go on with the run in this folder; with a suite, start it there if there is none yet
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+
+    /// Show no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Show what would run, in which order, and how long it takes
+///
+/// The time comes from earlier trials on this machine. Cells that were never tried are tried once, with few
+/// operations, unless --no-trial is given.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate plan proxy --quick
+  linerate plan proxy --rounds 30 --seed 7")]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub selection: Selection,
+
+    /// Start nothing: tell the time only if every cell is known from earlier runs
+    #[arg(long)]
+    pub no_trial: bool,
+}
+
+/// List what there is
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    #[arg(value_enum, default_value = "suites")]
+    pub what: Listed,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Listed {
+    Suites,
+    Systems,
+    Workloads,
+    Cells,
+}
+
+/// Show which systems are ready, which are missing, and how to get them
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate systems
+  linerate systems --install haproxy sslh")]
+pub struct SystemsArgs {
+    /// Systems or variants; none: all
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+
+    /// Install the Debian packages of those that are missing; none of their services is started
+    #[arg(long)]
+    pub install: bool,
+}
+
+/// Make the reports of a run again, from its journal
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate report results/x                 the tables
+  linerate report results/x --format md > table.md")]
+pub struct ReportArgs {
+    /// The folder of a run
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+
+    /// Print in this format; the report files of DIR are written again in any case
+    #[arg(long, value_name = "FORMAT", value_parser = ["terminal", "md", "html", "json", "csv"], default_value = "terminal")]
+    pub format: String,
+}
+
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    pub shell: clap_complete::Shell,
+}
+
+/// The completion script for a shell.
+#[must_use]
+pub fn completions(shell: clap_complete::Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "linerate", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

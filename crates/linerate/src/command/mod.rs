@@ -1,0 +1,108 @@
+//! What each subcommand does: the road of `lib.rs`, from a request to an exit status.
+
+mod doctor;
+mod list;
+mod plan;
+mod report;
+mod run;
+mod systems;
+
+pub use doctor::doctor;
+pub use list::list;
+pub use plan::plan;
+pub use report::report;
+pub use run::run;
+pub use systems::systems;
+
+use crate::cli::{CompletionsArgs, Selection, When};
+use crate::error::Error;
+use crate::lab::scripted::Scripted;
+use crate::plan::{Choice, Programs};
+use crate::report::Style;
+use crate::suite;
+use crate::system::Registry;
+use crate::{home, measurement::PlannedSuite};
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What standard output can show.
+#[derive(Debug, Clone, Copy)]
+pub struct Terminal {
+    style: Style,
+}
+
+impl Terminal {
+    /// Colours on a terminal only, unless told otherwise; `NO_COLOR` (no-color.org) says no.
+    #[must_use]
+    pub fn new(when: When) -> Self {
+        let is_terminal = std::io::stdout().is_terminal();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let colour = match when {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => is_terminal && !no_color,
+        };
+        let width = is_terminal.then(|| console::Term::stdout().size().1);
+        Self { style: Style { colour, width } }
+    }
+}
+
+/// Serves as the agent of a lab; its socket is standard input.
+#[must_use]
+pub fn lab_agent() -> ExitCode {
+    let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() else { return ExitCode::from(2) };
+    match crate::lab::agent::serve(socket) {
+        Ok(status) => ExitCode::from(u8::try_from(status).unwrap_or(1)),
+        Err(_) => ExitCode::from(3), // told over the socket
+    }
+}
+
+/// Prints a completion script.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn completions(args: &CompletionsArgs) -> Result<ExitCode, Error> {
+    print(&crate::cli::completions(args.shell))
+}
+
+/// Writes to standard output. A reader that is gone (`| head`) is no error.
+fn print(text: &str) -> Result<ExitCode, Error> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::file(Path::new("standard output"))(e))
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+#[allow(clippy::print_stderr, reason = "remarks go to stderr, and this is the place for them")]
+fn remark(line: &str) {
+    eprintln!("{line}");
+}
+
+/// Everything that is there, and what was chosen of it.
+struct Chosen {
+    registry: Registry,
+    suites: Vec<PlannedSuite>,
+    programs: Programs,
+}
+
+fn choose(selection: &Selection, script: Option<&Scripted>) -> Result<Chosen, Error> {
+    let home = home::find()?;
+    let registry = Registry::load(&home)?;
+    let suites = suite::choose(suite::load_all(&home)?, &selection.suites)?;
+    let choice = Choice { quick: selection.quick, rounds: selection.rounds, only: selection.only.clone() };
+    let mut machine = crate::plan::asking_the_machine();
+    let (suites, programs) = crate::plan::suites(&suites, &registry, &choice, &mut |chosen| match script {
+        Some(script) => script.presence(chosen),
+        None => machine(chosen),
+    })?;
+    Ok(Chosen { registry, suites, programs })
+}
+
+/// The script of a scripted lab, if there is one.
+fn load_script(path: Option<&Path>) -> Result<Option<Scripted>, Error> {
+    path.map(Scripted::load).transpose()
+}

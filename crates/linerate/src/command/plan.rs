@@ -1,0 +1,145 @@
+//! `linerate plan`.
+
+use super::{Chosen, choose, load_script, print, remark};
+use crate::cli::PlanArgs;
+use crate::error::Error;
+use crate::lab::namespaces::Namespaces;
+use crate::lab::{Lab, LabError};
+use crate::measurement::{Host, Outcome, PlannedSuite, RUN_SCHEMA, Run};
+use crate::plan::{self, Step};
+use crate::progress::Progress;
+use crate::run::seconds;
+use crate::timings::Timings;
+use crate::trial::{self, Context};
+use crate::{host, interrupt};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Operations of a trial that is made only to learn how long it takes.
+const TRIAL_OPERATIONS: u64 = 500;
+
+/// Prints the order of trials and the time they take.
+///
+/// # Errors
+/// Bad input, or the lab cannot be raised to learn the time.
+pub fn plan(args: &PlanArgs, script: Option<&Path>) -> Result<ExitCode, Error> {
+    let script = load_script(script)?;
+    let chosen = choose(&args.selection, script.as_ref())?;
+    let run = run_of(&chosen.suites, args);
+    let mut timings = Timings::load();
+    if !args.no_trial {
+        let raise = || -> Result<Box<dyn Lab>, LabError> {
+            Ok(match script {
+                Some(script) => Box::new(script),
+                None => Box::new(Namespaces::raise(interrupt::watch())?),
+            })
+        };
+        try_unknown_cells(&run, &chosen, &mut timings, raise)?;
+    }
+    print(&describe(&run, &timings))
+}
+
+fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
+    Run {
+        schema: RUN_SCHEMA.into(),
+        id: String::new(),
+        command: String::new(),
+        seed: args.selection.seed.unwrap_or(0),
+        rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
+        quick: args.selection.quick,
+        budget: None,
+        started: String::new(),
+        linerate: env!("CARGO_PKG_VERSION").into(),
+        host: Host::default(),
+        suites: suites.to_vec(),
+    }
+}
+
+/// Makes one short trial of each cell whose time is not known.
+fn try_unknown_cells(
+    run: &Run,
+    chosen: &Chosen,
+    timings: &mut Timings,
+    raise: impl FnOnce() -> Result<Box<dyn Lab>, LabError>,
+) -> Result<(), Error> {
+    let mut steps = plan::order(run);
+    steps.retain(|step| timings.seconds(&run.suites[step.suite], step.cell).is_none());
+    steps.sort_by_key(|step| (step.suite, step.cell));
+    steps.dedup_by_key(|step| (step.suite, step.cell));
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let lost = |error: LabError| match error {
+        LabError::Interrupted => Error::Interrupted,
+        other => Error::NothingMeasured(format!("{other}; `--no-trial` plans without a lab")),
+    };
+    remark(&format!("trying {} cells once, to learn how long they take", steps.len()));
+    let mut short = run.suites.clone();
+    for cell in short.iter_mut().flat_map(|suite| &mut suite.cells) {
+        cell.parameters.entry("operations".into()).and_modify(|n| *n = (*n).min(TRIAL_OPERATIONS));
+    }
+    let mut lab = raise().map_err(lost)?;
+    let cpus = host::usable_cpus();
+    let context = Context { registry: &chosen.registry, programs: &chosen.programs, cpus: &cpus };
+    let mut progress = Progress::new(steps.len() as u64, 0, false);
+    for step in &steps {
+        progress.next(step, 1, None);
+        timings.learn(&trial::run(lab.as_mut(), context, &short[step.suite], step).map_err(lost)?);
+        progress.done();
+    }
+    progress.finish();
+    timings.save();
+    Ok(())
+}
+
+fn describe(run: &Run, timings: &Timings) -> String {
+    let steps = plan::order(run);
+    let mut text = String::new();
+    for (index, suite) in run.suites.iter().enumerate() {
+        let of_suite: Vec<&Step> = steps.iter().filter(|step| step.suite == index).collect();
+        let (cells, rounds) = (suite.cells.len(), suite.rounds);
+        let warmup = suite.warmup_rounds;
+        let _ = writeln!(text, "{}: {}", suite.name, suite.question);
+        let _ = writeln!(
+            text,
+            "  {cells} cells, {rounds} rounds and {warmup} to warm up: {} trials",
+            of_suite.len()
+        );
+        for cell in suite.cells.iter().filter(|cell| cell.absent.is_some()) {
+            let _ = writeln!(text, "  left out: {}: {}", cell.id, why_absent(cell.absent.as_ref()));
+        }
+        let mut last = None;
+        for step in of_suite {
+            if last.replace((step.round, step.warmup)) != Some((step.round, step.warmup)) {
+                let kind = if step.warmup { "warm-up round" } else { "round" };
+                let _ = writeln!(text, "  {kind} {}", step.round);
+            }
+            let time = timings.seconds(suite, step.cell);
+            let time = time.map_or_else(|| "?".to_owned(), |seconds| format!("{seconds:.2} s"));
+            let _ = writeln!(text, "    {:40} {time:>8}", step.id);
+        }
+    }
+    let total = seconds(run, timings, &steps.iter().collect::<Vec<_>>());
+    let total = total.map_or_else(
+        || "time: not known before every cell has been tried once".to_owned(),
+        |seconds| {
+            let rounded = Duration::from_secs(seconds.round() as u64);
+            format!(
+                "time: {} ({seconds:.0} s), by earlier trials on this machine",
+                humantime::format_duration(rounded)
+            )
+        },
+    );
+    let _ = writeln!(text, "{total}");
+    text
+}
+
+fn why_absent(outcome: Option<&Outcome>) -> String {
+    match outcome {
+        Some(Outcome::Missing { reason, install }) => format!("{reason}: {install}"),
+        Some(Outcome::Unsupported { reason } | Outcome::Failed { reason, .. }) => reason.clone(),
+        Some(Outcome::Ok) | None => String::new(),
+    }
+}

@@ -1,0 +1,85 @@
+//! `linerate systems`.
+
+use super::{Terminal, print, remark};
+use crate::cli::SystemsArgs;
+use crate::error::Error;
+use crate::home;
+use crate::plan::asking_the_machine;
+use crate::report::Style;
+use crate::system::probe::Presence;
+use crate::system::{Chosen, Registry, install};
+use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+use std::process::ExitCode;
+
+/// Shows what is ready and what is missing; installs what is missing if asked to.
+///
+/// # Errors
+/// An unknown name.
+pub fn systems(args: &SystemsArgs, terminal: Terminal) -> Result<ExitCode, Error> {
+    let registry = Registry::load(&home::find()?)?;
+    for name in &args.names {
+        if !registry.variants().any(|chosen| is_named(chosen, name)) {
+            let known: Vec<&str> = registry.systems.keys().map(String::as_str).collect();
+            return Err(Error::Input(format!(
+                "there is no system `{name}`; there are: {}",
+                known.join(", ")
+            )));
+        }
+    }
+    if args.install {
+        // Without rights, or on another system, the rest goes on with what is there.
+        if let Err(error) = install::install(&install::packages(&registry, &args.names), remark) {
+            remark(&format!("linerate: {error}"));
+        }
+    }
+    let mut ask = asking_the_machine();
+    let wanted =
+        |chosen: &Chosen<'_>| args.names.is_empty() || args.names.iter().any(|name| is_named(*chosen, name));
+    let rows: Vec<_> = registry.variants().filter(wanted).map(|chosen| (chosen, ask(chosen))).collect();
+    print(&table(&rows, terminal.style))
+}
+
+fn table(rows: &[(Chosen<'_>, Presence)], style: Style) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    match style.width {
+        Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
+        None => table.set_content_arrangement(ContentArrangement::Disabled),
+    };
+    table.set_header(["variant", "roles", "state", "version", "what it is, or how to get it"]);
+    for (chosen, presence) in rows {
+        let roles: Vec<String> = chosen.variant.roles.iter().map(ToString::to_string).collect();
+        let (state, colour, version, text) = match presence {
+            Presence::Ready { version, .. } => (
+                "ready",
+                Color::Green,
+                version.clone().unwrap_or_else(|| "-".into()),
+                chosen.variant.about.clone(),
+            ),
+            Presence::Missing { reason, install } => {
+                ("missing", Color::Yellow, "-".into(), format!("{reason}: {install}"))
+            }
+        };
+        let mut state = Cell::new(state);
+        if style.colour {
+            state = state.fg(colour).add_attribute(Attribute::Bold);
+        }
+        table.add_row([
+            Cell::new(chosen.name),
+            Cell::new(roles.join(", ")),
+            state,
+            Cell::new(version),
+            Cell::new(text),
+        ]);
+    }
+    if style.colour {
+        table.enforce_styling();
+    } else {
+        table.force_no_tty();
+    }
+    table.trim_fmt() + "\n"
+}
+
+fn is_named(chosen: Chosen<'_>, name: &str) -> bool {
+    chosen.name == name || chosen.system.name == name
+}

@@ -1,0 +1,42 @@
+//! What can go wrong for a user, and the exit status that it means.
+
+use std::path::{Path, PathBuf};
+
+/// The sentence says what, where and what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Bad usage or bad input.
+    #[error("{0}")]
+    Input(String),
+    /// The lab cannot be raised, or no system is there.
+    #[error("{0}")]
+    NothingMeasured(String),
+    #[error("{}: {source}{}", path.display(), next_step(source))]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    pub fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
+        move |source| Self::File { path: path.to_owned(), source }
+    }
+
+    /// 2 bad usage or bad input, 3 nothing could be measured, 130 interrupted (128 + SIGINT, as shells count).
+    #[must_use]
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Input(_) | Self::File { .. } => 2,
+            Self::NothingMeasured(_) => 3,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+fn next_step(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => " (free some space, then go on with `linerate run --resume DIR`)",
+        std::io::ErrorKind::PermissionDenied => " (choose a folder of yours with `--out DIR`)",
+        _ => "",
+    }
+}

@@ -1,0 +1,34 @@
+//! Where `suites/` and `systems/` are: the folder is the registry.
+
+use crate::error::Error;
+use std::path::{Path, PathBuf};
+
+/// The folder that holds `suites/` and `systems/`: `LINERATE_HOME`, or the nearest one at or above the current
+/// folder, or at or above the program itself.
+///
+/// # Errors
+/// If there is none.
+pub fn find() -> Result<PathBuf, Error> {
+    if let Some(home) = std::env::var_os("LINERATE_HOME") {
+        let home = PathBuf::from(home);
+        return if is_home(&home) {
+            Ok(home)
+        } else {
+            Err(Error::Input(format!(
+                "LINERATE_HOME is {}, but that has no suites/ and systems/",
+                home.display()
+            )))
+        };
+    }
+    let starts = [std::env::current_dir().ok(), std::env::current_exe().ok()];
+    let above = starts.iter().flatten().flat_map(|start| start.ancestors());
+    above.into_iter().find(|folder| is_home(folder)).map(Path::to_owned).ok_or_else(|| {
+        Error::Input(
+            "no suites/ and systems/ here or above: run linerate inside its checkout, or set LINERATE_HOME to it".into(),
+        )
+    })
+}
+
+fn is_home(folder: &Path) -> bool {
+    folder.join("suites").is_dir() && folder.join("systems").is_dir()
+}

@@ -1,0 +1,96 @@
+//! Facts of the machine that bear on the numbers: the environment is part of the result.
+
+use crate::measurement::Host;
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Files with one fact each; what is not there on this kernel is left out.
+const FACTS: [(&str, &str); 12] = [
+    ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    ("governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+    ("turbo off", "/sys/devices/system/cpu/intel_pstate/no_turbo"),
+    ("smt", "/sys/devices/system/cpu/smt/control"),
+    ("congestion control", "/proc/sys/net/ipv4/tcp_congestion_control"),
+    ("tcp_rmem", "/proc/sys/net/ipv4/tcp_rmem"),
+    ("tcp_wmem", "/proc/sys/net/ipv4/tcp_wmem"),
+    ("rmem_max", "/proc/sys/net/core/rmem_max"),
+    ("wmem_max", "/proc/sys/net/core/wmem_max"),
+    ("default_qdisc", "/proc/sys/net/core/default_qdisc"),
+    ("bpf_jit_enable", "/proc/sys/net/core/bpf_jit_enable"),
+    ("perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid"),
+];
+
+/// MTU and offloads of the lab's links: they are the kernel's defaults for veth(4), on every machine the same.
+const LINKS: &str = "veth, MTU 1500, kernel default offloads";
+
+/// What can be known of this machine without being root.
+#[must_use]
+pub fn facts(privileges: &str) -> Host {
+    let mut facts: BTreeMap<String, String> =
+        FACTS.iter().filter_map(|(name, file)| Some(((*name).to_owned(), read(file)?))).collect();
+    facts.insert("links".into(), LINKS.into());
+    facts.insert("mitigations".into(), mitigations());
+    facts.insert("virtualised".into(), if has_cpu_flag("hypervisor") { "yes" } else { "no" }.into());
+    if let Some(system) = os_name() {
+        facts.insert("system".into(), system);
+    }
+    Host {
+        kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default(),
+        cpu_model: cpu_info("model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
+        cpus: u32::try_from(usable_cpus().len()).unwrap_or(u32::MAX),
+        memory_bytes: memory_bytes(),
+        privileges: privileges.into(),
+        facts,
+    }
+}
+
+/// The CPUs that this process may run on, by number.
+#[must_use]
+pub fn usable_cpus() -> Vec<u32> {
+    let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_else(|_| CpuSet::new());
+    (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).map(|cpu| cpu as u32).collect()
+}
+
+fn read(file: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn cpu_info(key: &str) -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn has_cpu_flag(flag: &str) -> bool {
+    cpu_info("flags").is_some_and(|flags| flags.split(' ').any(|f| f == flag))
+}
+
+fn memory_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
+    kib.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// Each vulnerability of the CPU and what the kernel does about it, in one line.
+fn mitigations() -> String {
+    let mut all: Vec<String> = fs::read_dir("/sys/devices/system/cpu/vulnerabilities")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let state = read(entry.path().to_str()?)?;
+            (state != "Not affected").then(|| format!("{}: {state}", entry.file_name().to_string_lossy()))
+        })
+        .collect();
+    all.sort();
+    if all.is_empty() { "none".into() } else { all.join("; ") }
+}
+
+fn os_name() -> Option<String> {
+    let text = fs::read_to_string("/etc/os-release").ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim_matches('"').to_owned())
+}

@@ -1,0 +1,194 @@
+//! `run.json` and `journal.jsonl`: what a run leaves behind, written so that nothing measured is ever lost.
+
+use crate::error::Error;
+use crate::measurement::{RUN_SCHEMA, Run, Trial};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+const RUN_FILE: &str = "run.json";
+const JOURNAL_FILE: &str = "journal.jsonl";
+
+/// The journal of a run that is going on. A trial is a line, flushed before the next one starts.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+}
+
+/// A run as it was found on disk.
+#[derive(Debug)]
+pub struct Stored {
+    pub run: Run,
+    pub trials: Vec<Trial>,
+    /// Lines that cannot be read, each with file and line; the trials they stood for can be made again.
+    pub warnings: Vec<String>,
+}
+
+/// Makes the folder of a new run. The plan is written in one piece or not at all.
+///
+/// # Errors
+/// The folder holds something already, or cannot be written to.
+pub fn create(folder: &Path, run: &Run) -> Result<Journal, Error> {
+    check_vacant(folder)?;
+    fs::create_dir_all(folder).map_err(Error::file(folder))?;
+    write_whole(&folder.join(RUN_FILE), &to_json(run))?;
+    open(folder)
+}
+
+/// Checks that a new run may use this folder: it is not there yet, or empty.
+///
+/// # Errors
+/// What is in it, and what to do.
+pub fn check_vacant(folder: &Path) -> Result<(), Error> {
+    if is_run(folder) {
+        let folder = folder.display();
+        return Err(Error::Input(format!(
+            "--out {folder}: there is a run in it already: go on with it by `linerate run --resume {folder}`, or choose another folder"
+        )));
+    }
+    match fs::read_dir(folder).map(Iterator::count) {
+        Ok(1..) => Err(Error::Input(format!(
+            "--out {}: the folder is not empty: choose another one",
+            folder.display()
+        ))),
+        Ok(_) => Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(Error::file(folder)(e)),
+    }
+}
+
+/// True if the folder holds a run that can be resumed or reported.
+#[must_use]
+pub fn is_run(folder: &Path) -> bool {
+    folder.join(RUN_FILE).exists()
+}
+
+/// Opens the journal of a stored run to go on with it.
+///
+/// # Errors
+/// It cannot be written, or another linerate is writing it.
+pub fn open(folder: &Path) -> Result<Journal, Error> {
+    let path = folder.join(JOURNAL_FILE);
+    let file =
+        OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(Error::file(&path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(Error::Input(format!("{}: another linerate is writing to it", path.display())));
+        }
+        Err(TryLockError::Error(e)) => return Err(Error::file(&path)(e)),
+    }
+    let mut journal = Journal { path, file };
+    journal.end_partial_line()?;
+    Ok(journal)
+}
+
+impl Journal {
+    /// Appends a trial.
+    ///
+    /// # Errors
+    /// The disk is full, or the like; what was written before stays readable.
+    pub fn append(&mut self, trial: &Trial) -> Result<(), Error> {
+        let mut line =
+            serde_json::to_vec(trial).map_err(|e| Error::Input(format!("a trial that is no JSON: {e}")))?;
+        line.push(b'\n');
+        self.file.write_all(&line).map_err(Error::file(&self.path))
+    }
+
+    /// A line that a crash or a full disk cut off ends here, so that the next one starts on its own.
+    fn end_partial_line(&mut self) -> Result<(), Error> {
+        let bytes = fs::read(&self.path).map_err(Error::file(&self.path))?;
+        if bytes.last().is_some_and(|b| *b != b'\n') {
+            self.file.write_all(b"\n").map_err(Error::file(&self.path))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a stored run; damaged lines become warnings.
+///
+/// # Errors
+/// There is no run, or its plan cannot be read.
+pub fn read(folder: &Path) -> Result<Stored, Error> {
+    let path = folder.join(RUN_FILE);
+    let text = fs::read_to_string(&path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Error::Input(format!(
+            "{}: there is no run in it (no {RUN_FILE}); start one with `linerate run SUITE --out {0}`",
+            folder.display()
+        )),
+        _ => Error::file(&path)(e),
+    })?;
+    let run = parse_run(&path, &text)?;
+    let path = folder.join(JOURNAL_FILE);
+    let bytes = match fs::read(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        other => other.map_err(Error::file(&path))?,
+    };
+    let (trials, warnings) = parse_journal(&path.display().to_string(), &bytes);
+    Ok(Stored { run, trials, warnings })
+}
+
+fn parse_run(path: &Path, text: &str) -> Result<Run, Error> {
+    let place = path.display();
+    let run: Run = serde_json::from_str(text).map_err(|e| {
+        Error::Input(format!(
+            "{place}:{}: not a run that this linerate can read: {e}; its journal is untouched",
+            e.line()
+        ))
+    })?;
+    if run.schema != RUN_SCHEMA {
+        return Err(Error::Input(format!(
+            "{place}: its schema is `{}`, this linerate reads `{RUN_SCHEMA}`",
+            run.schema
+        )));
+    }
+    Ok(run)
+}
+
+/// The trials of a journal, and a warning for each line that is none.
+#[must_use]
+pub fn parse_journal(place: &str, bytes: &[u8]) -> (Vec<Trial>, Vec<String>) {
+    let (mut trials, mut warnings) = (Vec::new(), Vec::new());
+    for (index, line) in bytes.split(|b| *b == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+        match serde_json::from_slice(line) {
+            Ok(trial) => trials.push(trial),
+            Err(e) => {
+                let what = if e.is_eof() { "cut off".to_owned() } else { format!("not a trial: {e}") };
+                warnings.push(format!(
+                    "{place}:{}: {what}; the line is left out, `linerate run --resume` measures its trial again",
+                    index + 1
+                ));
+            }
+        }
+    }
+    (trials, warnings)
+}
+
+/// Writes a file that can be made again, such as a report.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(path: &Path, text: &str) -> Result<(), Error> {
+    fs::write(path, text).map_err(Error::file(path))
+}
+
+/// Writes a file that has no name until it is whole, so that being killed in between leaves nothing behind.
+fn write_whole(path: &Path, text: &str) -> Result<(), Error> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let unnamed = OpenOptions::new().write(true).custom_flags(nix::libc::O_TMPFILE).open(folder);
+    let Ok(mut file) = unnamed else {
+        return write(path, text); // a file system without O_TMPFILE, see open(2)
+    };
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_data()).map_err(Error::file(path))?;
+    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let here = nix::fcntl::AT_FDCWD;
+    nix::unistd::linkat(here, unnamed.as_str(), here, path, nix::fcntl::AtFlags::AT_SYMLINK_FOLLOW)
+        .map_err(|e| Error::file(path)(e.into()))
+}
+
+fn to_json(run: &Run) -> String {
+    serde_json::to_string_pretty(run).expect("a run has string keys only") + "\n"
+}

@@ -1,0 +1,207 @@
+//! The agent: pid 1 of the lab. It makes topologies, starts processes and tells how they end.
+//!
+//! linerate starts itself again as `linerate lab-agent`, which goes into new namespaces ([`namespaces`]) and serves
+//! [`Request`]s until its socket ends. Because it is pid 1 of a pid namespace, the kernel kills everything it
+//! started when it goes; because nothing but its descriptors and its children holds the network namespaces,
+//! links and rules go as well. So cleaning up is no code that a SIGKILL could prevent.
+
+mod cpu;
+mod files;
+mod namespaces;
+mod netlink;
+mod process;
+mod topology;
+
+use super::protocol::{AgentFacts, CpuTimes, Message, ProcessId, Request, Spawn, Stream};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use process::Process;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use topology::Network;
+
+/// A process may write so much to stderr in a trial; what comes after is read and dropped, so that it never blocks.
+const STDERR_LIMIT: usize = 256 << 10;
+
+/// Enters the namespaces and serves requests on `socket` until it ends. Returns the exit status of the process.
+///
+/// # Errors
+/// A sentence for the user: which step the kernel refused and what would allow it. It is told over the socket, too.
+pub fn serve(socket: OwnedFd) -> Result<i32, String> {
+    let mut socket = UnixStream::from(socket);
+    let privileges = match namespaces::enter() {
+        Ok(namespaces::Entered::Inside(privileges)) => privileges,
+        Ok(namespaces::Entered::Outside(status)) => return Ok(status),
+        Err(reason) => {
+            send(&mut socket, &Message::Refused { reason: reason.clone() });
+            return Err(reason);
+        }
+    };
+    Agent::new(socket, privileges)?.run();
+    Ok(0)
+}
+
+struct Agent {
+    socket: UnixStream,
+    children: SignalFd,
+    privileges: namespaces::Privileges,
+    network: Option<Network>,
+    files: files::Files,
+    processes: BTreeMap<ProcessId, Process>,
+}
+
+impl Agent {
+    fn new(socket: UnixStream, privileges: namespaces::Privileges) -> Result<Self, String> {
+        let mut mask = SigSet::empty();
+        mask.add(Signal::SIGCHLD);
+        let failed = |e: nix::Error| format!("the lab's agent cannot watch its children: {e}");
+        nix::sys::signal::sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None).map_err(failed)?;
+        let children =
+            SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(failed)?;
+        let files = files::Files::new(&privileges);
+        Ok(Self { socket, children, privileges, network: None, files, processes: BTreeMap::new() })
+    }
+
+    fn run(mut self) {
+        let facts = AgentFacts { privileges: self.privileges.to_string(), perf: cpu::perf_works() };
+        self.say(&Message::Up(facts));
+        let Ok(reading_end) = self.socket.try_clone() else { return };
+        let mut requests = BufReader::new(reading_end);
+        loop {
+            if !requests.buffer().is_empty() || self.wait() {
+                let mut line = String::new();
+                match requests.read_line(&mut line) {
+                    Ok(0) | Err(_) => return,
+                    Ok(_) => self.answer(&line),
+                }
+            }
+        }
+    }
+
+    /// Waits for anything to happen and serves processes; true if a request waits.
+    fn wait(&mut self) -> bool {
+        let mut fds = vec![
+            PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.children.as_fd(), PollFlags::POLLIN),
+        ];
+        let streams: Vec<(ProcessId, Stream)> = self
+            .processes
+            .iter()
+            .flat_map(|(id, process)| process.open_streams().map(move |stream| (*id, stream)))
+            .collect();
+        for (id, stream) in &streams {
+            fds.push(PollFd::new(self.processes[id].stream(*stream), PollFlags::POLLIN));
+        }
+        if poll(&mut fds, PollTimeout::NONE).is_err() {
+            return false; // EINTR: look again
+        }
+        let happened: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        drop(fds);
+        for (index, (id, stream)) in streams.into_iter().enumerate() {
+            if happened[index + 2] {
+                self.forward(id, stream);
+            }
+        }
+        if happened[1] {
+            self.reap();
+        }
+        happened[0]
+    }
+
+    /// Tells what a process wrote.
+    fn forward(&mut self, id: ProcessId, stream: Stream) {
+        let Some(process) = self.processes.get_mut(&id) else { return };
+        for line in process.read_lines(stream, STDERR_LIMIT) {
+            self.say(&Message::Output { process: id, stream, line });
+        }
+    }
+
+    /// Collects every dead child, orphans of others included: that is pid 1's duty.
+    fn reap(&mut self) {
+        while let Ok(Some(_)) = self.children.read_signal() {}
+        for (pid, status) in process::reap_all() {
+            let Some(id) = self.processes.iter().find(|(_, p)| p.pid == pid).map(|(id, _)| *id) else {
+                continue;
+            };
+            self.forward(id, Stream::Stdout);
+            self.forward(id, Stream::Stderr);
+            if let Some(process) = self.processes.remove(&id) {
+                self.say(&Message::Exited { process: id, status, cpu: process.cpu_at_exit() });
+            }
+        }
+    }
+
+    fn answer(&mut self, line: &str) {
+        let reply = match serde_json::from_str(line) {
+            Err(e) => Err(format!("the lab's agent does not understand its request: {e}")),
+            Ok(Request::Raise { topology, files }) => self.raise(topology, &files),
+            Ok(Request::Spawn(spawn)) => self.spawn(&spawn),
+            Ok(Request::Listening { host, port }) => {
+                self.network().and_then(|n| n.listening(host, port)).map(|yes| Message::Listening { yes })
+            }
+            Ok(Request::Cpu) => Ok(Message::Cpu(CpuTimes {
+                processes: self.processes.iter_mut().filter_map(|(id, p)| Some((*id, p.cpu()?))).collect(),
+                cpus: cpu::cpu_times(),
+            })),
+            Ok(Request::Signal { process, signal }) => {
+                if let Some(process) = self.processes.get(&process) {
+                    process.signal(signal);
+                }
+                Ok(Message::Done)
+            }
+            Ok(Request::Drop) => {
+                self.drop_all();
+                Ok(Message::Done)
+            }
+        };
+        self.say(&reply.unwrap_or_else(|reason| Message::Refused { reason }));
+    }
+
+    fn raise(
+        &mut self,
+        topology: crate::system::manifest::Topology,
+        files: &[super::protocol::File],
+    ) -> Result<Message, String> {
+        self.drop_all();
+        self.files.write_all(files)?;
+        self.network = Some(Network::raise(topology)?);
+        Ok(Message::Done)
+    }
+
+    fn spawn(&mut self, spawn: &Spawn) -> Result<Message, String> {
+        self.files.make_folder(&spawn.folder)?;
+        self.files.write_all(&spawn.files)?;
+        let program = self.files.expose(&spawn.program)?;
+        let namespace = self.network()?.namespace(spawn.host)?;
+        let folder = self.files.path(&spawn.folder);
+        let process = process::start(spawn, &program, &folder, namespace, &self.privileges)?;
+        self.processes.insert(spawn.process, process);
+        Ok(Message::Done)
+    }
+
+    fn network(&self) -> Result<&Network, String> {
+        self.network.as_ref().ok_or_else(|| "no topology is raised".to_owned())
+    }
+
+    fn drop_all(&mut self) {
+        process::kill_all();
+        self.processes.clear();
+        while let Ok(Some(_)) = self.children.read_signal() {}
+        self.network = None;
+        self.files.clear();
+    }
+
+    fn say(&mut self, message: &Message) {
+        send(&mut self.socket, message);
+    }
+}
+
+/// Sends a line. If linerate is gone, the next read says so; nothing is left to do here.
+fn send(socket: &mut UnixStream, message: &Message) {
+    let mut line = serde_json::to_string(message).expect("messages have string keys only");
+    line.push('\n');
+    let _ = socket.write_all(line.as_bytes());
+}

@@ -1,0 +1,124 @@
+//! Into the namespaces: user (where needed), network, pid and mount, as root and as anybody else.
+
+#![allow(unsafe_code, reason = "fork(2) has no safe wrapper")]
+
+use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Gid, Uid, fork, getgid, getuid};
+use std::fmt;
+use std::fs;
+
+/// Whom the lab's processes run as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Privileges {
+    /// linerate runs as root; systems run as `nobody`, with the capabilities that networking needs.
+    Root,
+    /// linerate runs as somebody; systems run as the same, in a user namespace that gives those capabilities.
+    UserNamespace,
+}
+
+/// Debian's, Fedora's and POSIX' `nobody`; servers refuse uid 0 or want to change it (see docs/decisions).
+const NOBODY: u32 = 65_534;
+
+impl Privileges {
+    /// The user and group to change to before a system is started; `None`: stay.
+    pub(super) fn run_as(self) -> Option<(Uid, Gid)> {
+        (self == Self::Root).then(|| (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY)))
+    }
+}
+
+impl fmt::Display for Privileges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Root => "root",
+            Self::UserNamespace => "user namespace",
+        })
+    }
+}
+
+/// Where [`enter`] returned.
+pub(super) enum Entered {
+    /// In pid 1 of the new namespaces.
+    Inside(Privileges),
+    /// In the process outside, after pid 1 ended: its exit status.
+    Outside(i32),
+}
+
+/// Moves into new namespaces and forks; see [`Entered`] for who returns.
+///
+/// # Errors
+/// Which step was refused, and what would allow it.
+pub(super) fn enter() -> Result<Entered, String> {
+    die_with_parent()?;
+    // Ctrl-C in a terminal goes to the foreground process group: linerate decides what it means, not the lab.
+    nix::unistd::setsid().map_err(|e| format!("setsid: {e}"))?;
+    let privileges = unshare_all()?;
+    // SAFETY: the agent has one thread, so the child may go on as if it had been started afresh.
+    match unsafe { fork() }.map_err(|e| format!("fork into the pid namespace: {e}"))? {
+        ForkResult::Parent { child } => Ok(Entered::Outside(match waitpid(child, None) {
+            Ok(WaitStatus::Exited(_, status)) => status,
+            _ => 1,
+        })),
+        ForkResult::Child => {
+            die_with_parent()?;
+            make_mounts()?;
+            Ok(Entered::Inside(privileges))
+        }
+    }
+}
+
+/// The kernel kills this process when the one above it ends; the end of the socket says the same a moment later.
+fn die_with_parent() -> Result<(), String> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| format!("prctl(PR_SET_PDEATHSIG): {e}"))
+}
+
+fn unshare_all() -> Result<Privileges, String> {
+    let flags = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNET;
+    if getuid().is_root() && unshare(flags).is_ok() {
+        return Ok(Privileges::Root);
+    }
+    let (uid, gid) = (getuid(), getgid());
+    unshare(flags | CloneFlags::CLONE_NEWUSER).map_err(no_user_namespace)?;
+    // One's own ids map to themselves: a server that finds itself uid 0 tries to change its group, which a
+    // user namespace with a single mapped group does not allow.
+    for (file, map) in [
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/uid_map", format!("{uid} {uid} 1")),
+        ("/proc/self/gid_map", format!("{gid} {gid} 1")),
+    ] {
+        fs::write(file, map).map_err(|e| format!("{file}: {e}"))?;
+    }
+    Ok(Privileges::UserNamespace)
+}
+
+fn no_user_namespace(error: Errno) -> String {
+    let mut reason = format!("the kernel refuses namespaces (unshare: {error})");
+    for (file, refusing, change) in [
+        ("/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=15000"),
+        ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
+        (
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+    ] {
+        if fs::read_to_string(file).is_ok_and(|value| value.trim() == refusing) {
+            reason = format!("{reason}; {file} is {refusing}: an administrator may allow it by `{change}`");
+        }
+    }
+    format!("{reason}; or run linerate as root")
+}
+
+/// A private mount tree with a fresh `/proc` (of the new pid namespace) and a `/run` of our own, in memory.
+fn make_mounts() -> Result<(), String> {
+    let step = |what: &str, result: nix::Result<()>| result.map_err(|e| format!("{what}: {e}"));
+    let none = None::<&str>;
+    step("making mounts private", mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none))?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    // Refused in containers that hide parts of /proc. The old one then stays; it shows our sysctls all the same.
+    let _ = mount(Some("proc"), "/proc", Some("proc"), flags | MsFlags::MS_NOEXEC, none);
+    step("mounting a tmpfs on /run", mount(Some("linerate"), "/run", Some("tmpfs"), flags, Some("mode=0755")))
+}

@@ -1,0 +1,112 @@
+//! The few rtnetlink(7) requests that a topology needs, sent one by one and each acknowledged.
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// A socket into the network namespace in which it was opened.
+pub(super) struct Netlink(Socket);
+
+/// An acknowledgement is under 100 bytes; the kernel adds the request to an error.
+const REPLY: usize = 8 << 10;
+
+impl Netlink {
+    /// Opens a socket in the current network namespace.
+    pub(super) fn open() -> Result<Self, String> {
+        let open = || {
+            let mut socket = Socket::new(NETLINK_ROUTE)?;
+            socket.bind_auto()?;
+            socket.connect(&SocketAddr::new(0, 0))?;
+            Ok(socket)
+        };
+        open().map(Self).map_err(|e: std::io::Error| format!("cannot open a netlink socket: {e}"))
+    }
+
+    /// A veth pair: `name` here, `peer` in the namespace `there`; see veth(4).
+    pub(super) fn add_veth(
+        &self,
+        name: &str,
+        peer: &str,
+        there: BorrowedFd<'_>,
+        mtu: u32,
+    ) -> Result<(), String> {
+        let mut far = LinkMessage::default();
+        far.attributes = vec![
+            LinkAttribute::IfName(peer.into()),
+            LinkAttribute::NetNsFd(there.as_raw_fd()),
+            LinkAttribute::Mtu(mtu),
+        ];
+        let mut near = LinkMessage::default();
+        near.attributes = vec![
+            LinkAttribute::IfName(name.into()),
+            LinkAttribute::Mtu(mtu),
+            LinkAttribute::LinkInfo(vec![
+                LinkInfo::Kind(InfoKind::Veth),
+                LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(far))),
+            ]),
+        ];
+        let create = NLM_F_CREATE | NLM_F_EXCL;
+        self.ask(RouteNetlinkMessage::NewLink(near), create, &format!("adding the veth pair {name} - {peer}"))
+    }
+
+    pub(super) fn set_up(&self, index: u32) -> Result<(), String> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.header.flags = LinkFlags::Up;
+        link.header.change_mask = LinkFlags::Up;
+        self.ask(RouteNetlinkMessage::SetLink(link), 0, "setting a link up")
+    }
+
+    pub(super) fn add_address(&self, index: u32, address: Ipv4Addr, prefix: u8) -> Result<(), String> {
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.index = index;
+        message.header.prefix_len = prefix;
+        let address = IpAddr::V4(address);
+        message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
+        let create = NLM_F_CREATE | NLM_F_EXCL;
+        self.ask(RouteNetlinkMessage::NewAddress(message), create, &format!("adding the address {address}"))
+    }
+
+    pub(super) fn add_default_route(&self, gateway: Ipv4Addr) -> Result<(), String> {
+        let mut route = RouteMessage::default();
+        route.header.address_family = AddressFamily::Inet;
+        route.header.table = RouteHeader::RT_TABLE_MAIN;
+        route.header.protocol = RouteProtocol::Static;
+        route.header.scope = RouteScope::Universe;
+        route.header.kind = RouteType::Unicast;
+        route.attributes = vec![RouteAttribute::Gateway(RouteAddress::Inet(gateway))];
+        let create = NLM_F_CREATE | NLM_F_EXCL;
+        self.ask(RouteNetlinkMessage::NewRoute(route), create, &format!("adding the route by {gateway}"))
+    }
+
+    fn ask(&self, message: RouteNetlinkMessage, flags: u16, doing: &str) -> Result<(), String> {
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        let failed = |e: &dyn std::fmt::Display| format!("{doing}: {e}");
+        self.0.send(&bytes, 0).map_err(|e| failed(&e))?;
+        let mut reply = Vec::with_capacity(REPLY);
+        self.0.recv(&mut reply, 0).map_err(|e| failed(&e))?;
+        let reply = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&reply).map_err(|e| failed(&e))?;
+        match reply.payload {
+            NetlinkPayload::Error(error) if error.code.is_some() => Err(failed(&error.to_io())),
+            NetlinkPayload::Error(_) => Ok(()),
+            other => Err(failed(&format!("the kernel answers {other:?}"))),
+        }
+    }
+}

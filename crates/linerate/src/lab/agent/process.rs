@@ -1,0 +1,262 @@
+//! Processes of the lab: how they are started, heard, counted and ended.
+
+#![allow(unsafe_code, reason = "what happens between fork and exec has no safe wrapper")]
+
+use super::cpu::ProcessClock;
+use super::namespaces::Privileges;
+use crate::lab::protocol::{ExitStatus, Spawn, Stream};
+use crate::system::manifest::StopSignal;
+use caps::{CapSet, Capability, CapsHashSet};
+use linerate_contract::Nanos;
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Gid, Pid, Uid, setgroups, setresgid, setresuid, setsid};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{ChildStderr, ChildStdout, Command, Stdio};
+
+/// What networking software may want without being root: ports, raw sockets, packet filters, priorities, sockmaps.
+const CAPABILITIES: [Capability; 5] = [
+    Capability::CAP_NET_ADMIN,
+    Capability::CAP_NET_RAW,
+    Capability::CAP_NET_BIND_SERVICE,
+    Capability::CAP_SYS_NICE,
+    Capability::CAP_BPF,
+];
+
+/// A line longer than this is passed on in pieces: a system that prints without end must not fill our memory.
+const LONGEST_LINE: usize = 1 << 20;
+
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    clock: ProcessClock,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    /// Bytes of a line that has not ended yet, for each stream.
+    partial: [Vec<u8>; 2],
+    stderr_told: usize,
+}
+
+/// Starts a process in a namespace, pinned, unprivileged, in a session of its own.
+pub(super) fn start(
+    spawn: &Spawn,
+    program: &Path,
+    folder: &Path,
+    namespace: BorrowedFd<'_>,
+    privileges: &Privileges,
+) -> Result<Process, String> {
+    let mut command = Command::new(program);
+    command.args(&spawn.arguments).current_dir(folder);
+    command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    command.env("LANG", "C.UTF-8").env("HOME", folder).env("TMPDIR", folder);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let prepare = Preparation {
+        namespace: namespace.as_raw_fd(),
+        cpus: cpu_set(&spawn.cpus)?,
+        run_as: privileges.run_as(),
+        capabilities: usable_capabilities(),
+    };
+    // SAFETY: the agent has one thread, so no lock can be held by another one at the time of the fork.
+    unsafe { command.pre_exec(move || prepare.run()) };
+    let mut child = command.spawn().map_err(|e| format!("cannot start {}: {e}", spawn.program.display()))?;
+    let pid = Pid::from_raw(child.id() as i32);
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    for fd in [stdout.as_ref().map(AsRawFd::as_raw_fd), stderr.as_ref().map(AsRawFd::as_raw_fd)] {
+        set_nonblocking(fd).map_err(|e| format!("the output of {}: {e}", spawn.program.display()))?;
+    }
+    let clock = ProcessClock::attach(pid);
+    Ok(Process { pid, clock, stdout, stderr, partial: Default::default(), stderr_told: 0 })
+}
+
+/// What the child does to itself before it becomes the program.
+struct Preparation {
+    namespace: RawFd,
+    cpus: Option<CpuSet>,
+    run_as: Option<(Uid, Gid)>,
+    capabilities: CapsHashSet,
+}
+
+impl Preparation {
+    fn run(&self) -> io::Result<()> {
+        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
+        setsid()?;
+        // SAFETY: the descriptor is open in the parent for longer than this call takes, and so in its child.
+        setns(unsafe { BorrowedFd::borrow_raw(self.namespace) }, CloneFlags::CLONE_NEWNET)?;
+        if let Some(cpus) = &self.cpus {
+            sched_setaffinity(Pid::from_raw(0), cpus)?;
+        }
+        if let Some((uid, gid)) = self.run_as {
+            caps::securebits::set_keepcaps(true).map_err(io::Error::other)?;
+            setgroups(&[])?;
+            setresgid(gid, gid, gid)?;
+            setresuid(uid, uid, uid)?;
+        }
+        // Ambient capabilities outlive exec, and there is nothing else to give a program without file capabilities.
+        // What is permitted can only shrink, and not below what is effective meanwhile: hence the empty set first.
+        caps::set(None, CapSet::Effective, &CapsHashSet::new()).map_err(io::Error::other)?;
+        for set in [CapSet::Permitted, CapSet::Effective, CapSet::Inheritable, CapSet::Ambient] {
+            caps::set(None, set, &self.capabilities).map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+}
+
+/// Those of [`CAPABILITIES`] that the agent itself has; a container may lack some.
+fn usable_capabilities() -> CapsHashSet {
+    let own = caps::read(None, CapSet::Permitted).unwrap_or_default();
+    CAPABILITIES.into_iter().filter(|c| own.contains(c)).collect()
+}
+
+fn cpu_set(cpus: &[u32]) -> Result<Option<CpuSet>, String> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        set.set(*cpu as usize).map_err(|e| format!("cannot pin to CPU {cpu}: {e}"))?;
+    }
+    Ok((!cpus.is_empty()).then_some(set))
+}
+
+impl Process {
+    pub(super) fn open_streams(&self) -> impl Iterator<Item = Stream> + '_ {
+        let stdout = self.stdout.as_ref().map(|_| Stream::Stdout);
+        let stderr = self.stderr.as_ref().map(|_| Stream::Stderr);
+        stdout.into_iter().chain(stderr)
+    }
+
+    /// The reading end of an open stream.
+    pub(super) fn stream(&self, stream: Stream) -> BorrowedFd<'_> {
+        let fd = match stream {
+            Stream::Stdout => self.stdout.as_ref().map(AsFd::as_fd),
+            Stream::Stderr => self.stderr.as_ref().map(AsFd::as_fd),
+        };
+        fd.expect("callers take streams from open_streams()")
+    }
+
+    /// Every complete line that waits; closes the stream at its end.
+    pub(super) fn read_lines(&mut self, stream: Stream, stderr_limit: usize) -> Vec<String> {
+        let (bytes, ended) = match stream {
+            Stream::Stdout => drain(self.stdout.as_mut()),
+            Stream::Stderr => drain(self.stderr.as_mut()),
+        };
+        let partial = &mut self.partial[usize::from(stream == Stream::Stderr)];
+        partial.extend_from_slice(&bytes);
+        let mut lines = take_lines(partial, ended);
+        if stream == Stream::Stderr {
+            self.stderr_told += bytes.len();
+            if self.stderr_told > stderr_limit {
+                lines.clear();
+            }
+        }
+        if ended {
+            match stream {
+                Stream::Stdout => self.stdout = None,
+                Stream::Stderr => self.stderr = None,
+            }
+        }
+        lines
+    }
+
+    pub(super) fn cpu(&mut self) -> Option<Nanos> {
+        self.clock.read()
+    }
+
+    /// After its end only a perf counter still knows.
+    pub(super) fn cpu_at_exit(mut self) -> Option<Nanos> {
+        matches!(self.clock, ProcessClock::Perf(_)).then(|| self.cpu()).flatten()
+    }
+
+    pub(super) fn signal(&self, signal: StopSignal) {
+        let signal = match signal {
+            StopSignal::Term => Signal::SIGTERM,
+            StopSignal::Int => Signal::SIGINT,
+            StopSignal::Quit => Signal::SIGQUIT,
+            StopSignal::Kill => Signal::SIGKILL,
+        };
+        // It may have ended by itself meanwhile.
+        let _ = kill(self.pid, signal);
+    }
+}
+
+/// What can be read without waiting, and whether the stream is at its end.
+fn drain(stream: Option<&mut impl Read>) -> (Vec<u8>, bool) {
+    let Some(stream) = stream else { return (Vec::new(), true) };
+    let (mut bytes, mut chunk) = (Vec::new(), [0; 16 << 10]);
+    while bytes.len() < LONGEST_LINE {
+        match stream.read(&mut chunk) {
+            Ok(0) => return (bytes, true),
+            Ok(n) => bytes.extend_from_slice(&chunk[..n]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return (bytes, e.kind() != io::ErrorKind::WouldBlock),
+        }
+    }
+    (bytes, false)
+}
+
+fn take_lines(partial: &mut Vec<u8>, ended: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    while let Some(end) = partial.iter().position(|b| *b == b'\n') {
+        let line: Vec<u8> = partial.drain(..=end).collect();
+        lines.push(String::from_utf8_lossy(&line[..end]).into_owned());
+    }
+    if !partial.is_empty() && (ended || partial.len() > LONGEST_LINE) {
+        lines.push(String::from_utf8_lossy(partial).into_owned());
+        partial.clear();
+    }
+    lines
+}
+
+fn set_nonblocking(fd: Option<RawFd>) -> nix::Result<()> {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    if let Some(fd) = fd {
+        // SAFETY: the caller holds the stream that owns the descriptor.
+        fcntl(unsafe { BorrowedFd::borrow_raw(fd) }, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    }
+    Ok(())
+}
+
+/// Dead children, without waiting for the living.
+pub(super) fn reap_all() -> Vec<(Pid, ExitStatus)> {
+    let mut dead = Vec::new();
+    loop {
+        match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, code)) => dead.push((pid, ExitStatus::Code(code))),
+            Ok(WaitStatus::Signaled(pid, signal, _)) => dead.push((pid, ExitStatus::Signal(signal as i32))),
+            Ok(WaitStatus::StillAlive) => return dead,
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(_) => return dead, // ECHILD: none is left
+        }
+    }
+}
+
+/// Kills and reaps every process of the pid namespace but the agent, which is its pid 1.
+pub(super) fn kill_all() {
+    // Outside of a pid namespace of our own this would end the user's session.
+    assert_eq!(nix::unistd::getpid(), Pid::from_raw(1), "the agent is pid 1");
+    while kill(Pid::from_raw(-1), Signal::SIGKILL).is_ok() {
+        if waitpid(Pid::from_raw(-1), None) == Err(Errno::ECHILD) {
+            return;
+        }
+    }
+    reap_all();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_told_when_complete_and_at_the_end() {
+        let mut partial = b"one\ntwo\nthr".to_vec();
+        assert_eq!(take_lines(&mut partial, false), ["one", "two"]);
+        assert_eq!(take_lines(&mut partial, false), Vec::<String>::new());
+        assert_eq!(take_lines(&mut partial, true), ["thr"]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_told_all_the_same() {
+        assert_eq!(take_lines(&mut b"\xff\n".to_vec(), false), ["\u{fffd}"]);
+    }
+}

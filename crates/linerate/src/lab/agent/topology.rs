@@ -1,0 +1,195 @@
+//! Topologies: which namespaces there are, and what joins them. Raised afresh for each trial.
+
+use super::netlink::Netlink;
+use crate::lab::protocol::HostName;
+use crate::lab::protocol::address::{
+    ROUTER_CLIENT_SIDE, ROUTER_SERVER_SIDE, SERVER, SERVER_ON_LINK, client_sources,
+};
+use crate::system::manifest::Topology;
+use nix::net::if_::if_nametoindex;
+use nix::sched::{CloneFlags, setns, unshare};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Ethernet's, so that segments are those of a real network.
+const MTU: u32 = 1_500;
+/// Of `lo`, which the kernel makes first in every namespace.
+const LOOPBACK_INDEX: u32 = 1;
+
+/// Kernel settings of every namespace of the lab; each is per namespace, so the host never sees them.
+const SYSCTLS: [(&str, &str); 7] = [
+    // 64,511 ports for each pair of addresses in place of 28,232: ten thousand connections never run out of them.
+    ("net/ipv4/ip_local_port_range", "1024 65535"),
+    // A port in TIME_WAIT may be used again after a second (RFC 6191).
+    ("net/ipv4/tcp_tw_reuse", "1"),
+    // Systems are not root and listen on port 80.
+    ("net/ipv4/ip_unprivileged_port_start", "0"),
+    // The queue of connections not yet accepted is the system's choice, not the kernel's.
+    ("net/core/somaxconn", "4096"),
+    // No duplicate address detection and router solicitation beside the measurement.
+    ("net/ipv6/conf/all/disable_ipv6", "1"),
+    ("net/ipv6/conf/default/disable_ipv6", "1"),
+    ("net/ipv4/ip_forward", "0"),
+];
+
+/// The namespaces of a trial, held by their descriptors alone.
+pub(super) struct Network {
+    hosts: BTreeMap<HostName, Host>,
+}
+
+struct Host {
+    namespace: File,
+    /// `/proc/net/tcp` as this namespace sees it.
+    sockets: File,
+}
+
+impl Network {
+    pub(super) fn raise(topology: Topology) -> Result<Self, String> {
+        let home = File::open("/proc/self/ns/net").map_err(|e| format!("/proc/self/ns/net: {e}"))?;
+        let network = Self::build(topology);
+        // Back to the namespace of the agent, or the last one made would live as long as the agent does.
+        setns(&home, CloneFlags::CLONE_NEWNET)
+            .map_err(|e| format!("going back to the agent's namespace: {e}"))?;
+        network
+    }
+
+    fn build(topology: Topology) -> Result<Self, String> {
+        use HostName::{Client, Router, Server};
+        let names: &[HostName] = match topology {
+            Topology::Loopback => &[Client],
+            Topology::Link => &[Client, Server],
+            Topology::Router => &[Client, Router, Server],
+        };
+        let mut network = Self { hosts: BTreeMap::new() };
+        for name in names {
+            network.hosts.insert(*name, Host::make()?);
+        }
+        match topology {
+            Topology::Loopback => {}
+            Topology::Link => {
+                network.join((Client, "eth0"), (Server, "eth0"), &client_sources(), SERVER_ON_LINK)?
+            }
+            Topology::Router => {
+                network.join((Client, "eth0"), (Router, "eth0"), &client_sources(), ROUTER_CLIENT_SIDE)?;
+                network.join((Router, "eth1"), (Server, "eth0"), &[ROUTER_SERVER_SIDE], SERVER)?;
+                network.route(Client, ROUTER_CLIENT_SIDE)?;
+                network.route(Server, ROUTER_SERVER_SIDE)?;
+                network.enter(Router)?;
+                set_sysctl("net/ipv4/ip_forward", "1")?;
+            }
+        }
+        Ok(network)
+    }
+
+    /// A veth pair between two hosts, with addresses of one /24.
+    fn join(
+        &self,
+        (near, near_link): (HostName, &str),
+        (far, far_link): (HostName, &str),
+        near_addresses: &[Ipv4Addr],
+        far_address: Ipv4Addr,
+    ) -> Result<(), String> {
+        self.enter(near)?;
+        Netlink::open()?.add_veth(near_link, far_link, self.host(far)?.namespace.as_fd(), MTU)?;
+        set_addresses(near_link, near_addresses)?;
+        self.enter(far)?;
+        set_addresses(far_link, &[far_address])
+    }
+
+    fn route(&self, host: HostName, gateway: Ipv4Addr) -> Result<(), String> {
+        self.enter(host)?;
+        Netlink::open()?.add_default_route(gateway)
+    }
+
+    fn enter(&self, host: HostName) -> Result<(), String> {
+        setns(&self.host(host)?.namespace, CloneFlags::CLONE_NEWNET)
+            .map_err(|e| format!("entering {host:?}: {e}"))
+    }
+
+    fn host(&self, name: HostName) -> Result<&Host, String> {
+        // On the loopback topology every role is at home in the client's namespace.
+        self.hosts
+            .get(&name)
+            .or_else(|| (self.hosts.len() == 1).then(|| self.hosts.get(&HostName::Client))?)
+            .ok_or_else(|| format!("this topology has no {name:?}"))
+    }
+
+    pub(super) fn namespace(&self, name: HostName) -> Result<BorrowedFd<'_>, String> {
+        Ok(self.host(name)?.namespace.as_fd())
+    }
+
+    /// Reads the kernel's table of sockets, so that the system under test sees no connection of ours.
+    pub(super) fn listening(&self, name: HostName, port: u16) -> Result<bool, String> {
+        use std::io::{Read, Seek};
+        let mut table = String::new();
+        let mut sockets = &self.host(name)?.sockets;
+        sockets
+            .rewind()
+            .and_then(|()| sockets.read_to_string(&mut table))
+            .map_err(|e| format!("the table of sockets: {e}"))?;
+        Ok(table.lines().skip(1).any(|line| is_listening(line, port)))
+    }
+}
+
+impl Host {
+    /// A new network namespace; the agent is inside it afterwards.
+    fn make() -> Result<Self, String> {
+        unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("a new network namespace: {e}"))?;
+        for (name, value) in SYSCTLS {
+            set_sysctl(name, value)?;
+        }
+        let netlink = Netlink::open()?;
+        netlink.set_up(LOOPBACK_INDEX)?;
+        let open = |path: &str| File::open(path).map_err(|e| format!("{path}: {e}"));
+        Ok(Self { namespace: open("/proc/self/ns/net")?, sockets: open("/proc/self/net/tcp")? })
+    }
+}
+
+fn set_addresses(link: &str, addresses: &[Ipv4Addr]) -> Result<(), String> {
+    let netlink = Netlink::open()?;
+    let index = if_nametoindex(link).map_err(|e| format!("the link {link}: {e}"))?;
+    for address in addresses {
+        netlink.add_address(index, *address, 24)?;
+    }
+    netlink.set_up(index)
+}
+
+/// Settings that this kernel lacks (IPv6 may be compiled out) are passed over; a value that it refuses is an error.
+fn set_sysctl(name: &str, value: &str) -> Result<(), String> {
+    match fs::write(format!("/proc/sys/{name}"), value) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(format!("sysctl {name} = {value}: {e}")),
+        _ => Ok(()),
+    }
+}
+
+/// A line of `/proc/net/tcp` (proc_pid_net(5)): `sl local_address rem_address st ...`, state 0A is LISTEN.
+fn is_listening(line: &str, port: u16) -> bool {
+    let mut fields = line.split_ascii_whitespace().skip(1);
+    let local_port = fields.next().and_then(|local| u16::from_str_radix(local.rsplit(':').next()?, 16).ok());
+    local_port == Some(port) && fields.nth(1) == Some("0A")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::protocol::address::CLIENT;
+
+    #[test]
+    fn a_listening_socket_is_told_from_a_connected_one() {
+        let listen = "   0: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1 1 0";
+        let connected =
+            "   1: 0200A84D:0050 0100A84D:9C40 01 00000000:00000000 00:00000000 00000000 0 0 1 1 0";
+        assert!(is_listening(listen, 80));
+        assert!(!is_listening(listen, 81));
+        assert!(!is_listening(connected, 80));
+        assert!(!is_listening("", 80));
+    }
+
+    #[test]
+    fn the_client_has_all_its_addresses() {
+        assert_eq!(client_sources().first(), Some(&CLIENT));
+        assert!(!client_sources().contains(&SERVER_ON_LINK));
+    }
+}

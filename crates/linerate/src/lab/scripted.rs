@@ -1,0 +1,253 @@
+//! The lab of the tests: every answer comes from a file, time is counted, nothing is started.
+//!
+//! All of linerate above the lab runs on it as it does on the real one, so the whole tool can be tested with golden
+//! output and without a network. Nothing it says can get into a report of a real run: the host is the script's.
+
+use super::protocol::{CpuTime, CpuTimes, ExitStatus, File};
+use super::{ClientRun, Lab, LabError, Label, Launch, Purpose};
+use crate::error::Error;
+use crate::measurement::{Host, Stage};
+use crate::system::Chosen;
+use crate::system::manifest::Topology;
+use crate::system::probe::Presence;
+use globset::{Glob, GlobMatcher};
+use linerate_contract::{Bytes, Done, Errors, Event, Nanos, Recorder, Role};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The file: versions of systems, and answers of which the first that fits a trial is taken.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Script {
+    host: ScriptedHost,
+    /// Version by variant; a variant that is not here is missing. An empty version: nothing to start.
+    systems: BTreeMap<String, String>,
+    /// Ctrl-C comes in the trial of this number, counted from 1.
+    interrupt_at: Option<u64>,
+    /// The lab dies in the trial of this number.
+    lost_at: Option<u64>,
+    answers: Vec<Answer>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScriptedHost {
+    kernel: String,
+    cpu_model: String,
+    cpus: u32,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    /// A glob over cell ids.
+    cell: String,
+    /// Seconds of the measurement, by round, starting over at the end.
+    #[serde(default)]
+    seconds: Vec<f64>,
+    #[serde(default)]
+    errors: Errors,
+    /// CPU seconds of each role.
+    #[serde(default)]
+    cpu: BTreeMap<Role, f64>,
+    /// What a foreign client prints; `@seconds@` and `@operations@` are replaced.
+    stdout: Option<String>,
+    /// The stage in which it fails, with reason and log.
+    fails: Option<Fails>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fails {
+    stage: Stage,
+    reason: String,
+    #[serde(default)]
+    log: String,
+    /// Only in these rounds; empty: in all.
+    #[serde(default)]
+    rounds: Vec<u32>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Scripted {
+    script: Script,
+    globs: Vec<GlobMatcher>,
+    label: Option<Label>,
+    trials: u64,
+    clock: Nanos,
+}
+
+/// Each stage of a scripted trial takes this long.
+const STAGE: Nanos = Nanos(10_000_000);
+
+impl Scripted {
+    /// Reads a script.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
+        let wrong = |e: &dyn std::fmt::Display| {
+            Error::Input(format!("{}: {}", path.display(), e.to_string().trim_end()))
+        };
+        let script: Script = toml::from_str(&text).map_err(|e| wrong(&e))?;
+        let globs = script.answers.iter().map(|a| Ok(Glob::new(&a.cell)?.compile_matcher()));
+        let globs = globs.collect::<Result<_, globset::Error>>().map_err(|e| wrong(&e))?;
+        Ok(Self { script, globs, label: None, trials: 0, clock: Nanos::ZERO })
+    }
+
+    /// What the script says of a variant.
+    #[must_use]
+    pub fn presence(&self, chosen: Chosen<'_>) -> Presence {
+        match self.script.systems.get(chosen.name) {
+            None => Presence::Missing {
+                reason: format!("{} is not in the script", chosen.name),
+                install: crate::system::install::advice(chosen),
+            },
+            Some(version) if version.is_empty() => Presence::Ready { program: None, version: None },
+            Some(version) => {
+                let program = Some(PathBuf::from("/scripted").join(chosen.name));
+                Presence::Ready { program, version: Some(version.clone()) }
+            }
+        }
+    }
+
+    fn answer(&self) -> Result<(&Answer, &Label), LabError> {
+        let label = self.label.as_ref().ok_or_else(|| LabError::Lost("no topology is raised".into()))?;
+        let index = self.globs.iter().position(|glob| glob.is_match(&label.cell));
+        let index =
+            index.ok_or_else(|| LabError::Lost(format!("the script has no answer for {}", label.cell)))?;
+        Ok((&self.script.answers[index], label))
+    }
+
+    fn fail_at(&mut self, stage: Stage) -> Result<(), LabError> {
+        self.clock += STAGE;
+        let (answer, label) = self.answer()?;
+        match &answer.fails {
+            Some(f) if f.stage == stage && (f.rounds.is_empty() || f.rounds.contains(&label.round)) => {
+                Err(LabError::System { reason: f.reason.clone(), log: f.log.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn client_run(&self, seconds: f64, stdout: String) -> Result<ClientRun, LabError> {
+        let (answer, _) = self.answer()?;
+        let nanos = |seconds: f64| Nanos((seconds * 1e9) as u64);
+        let busy: f64 = answer.cpu.values().sum();
+        let cpus = (0..self.script.host.cpus).map(|cpu| CpuTime {
+            cpu,
+            total: nanos(seconds),
+            busy: nanos((busy / f64::from(self.script.host.cpus)).min(seconds)),
+            interrupts: Nanos::ZERO,
+            steal: Nanos::ZERO,
+        });
+        Ok(ClientRun {
+            status: ExitStatus::Code(0),
+            stdout: stdout.lines().map(str::to_owned).collect(),
+            stderr: Vec::new(),
+            cpu: answer.cpu.iter().map(|(role, seconds)| (*role, nanos(*seconds))).collect(),
+            before: CpuTimes {
+                cpus: (0..self.script.host.cpus).map(|cpu| CpuTime { cpu, ..CpuTime::default() }).collect(),
+                ..CpuTimes::default()
+            },
+            after: CpuTimes { cpus: cpus.collect(), ..CpuTimes::default() },
+            flags: Vec::new(),
+        })
+    }
+}
+
+impl Lab for Scripted {
+    fn host(&self) -> Host {
+        let host = &self.script.host;
+        Host {
+            kernel: host.kernel.clone(),
+            cpu_model: host.cpu_model.clone(),
+            cpus: host.cpus,
+            privileges: "scripted".into(),
+            ..Host::default()
+        }
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock
+    }
+
+    fn raise(&mut self, label: &Label, _topology: Topology, _files: Vec<File>) -> Result<(), LabError> {
+        self.trials += 1;
+        if self.script.interrupt_at == Some(self.trials) {
+            return Err(LabError::Interrupted);
+        }
+        if self.script.lost_at == Some(self.trials) {
+            return Err(LabError::Lost("the lab is gone: the script says so".into()));
+        }
+        self.label = Some(label.clone());
+        self.fail_at(Stage::Raise)
+    }
+
+    fn start(&mut self, _launch: &Launch) -> Result<(), LabError> {
+        self.fail_at(Stage::Start)
+    }
+
+    fn run(&mut self, launch: &Launch, purpose: Purpose, _deadline: Duration) -> Result<ClientRun, LabError> {
+        let spec =
+            launch.process.as_ref().and_then(|(_, arguments)| arguments.first().cloned()).unwrap_or_default();
+        let spec = linerate_contract::Spec::parse(&spec);
+        if purpose == Purpose::Verify {
+            self.fail_at(Stage::Verify)?;
+            let operations = spec.ok().and_then(|spec| spec.operations).unwrap_or(0);
+            let done = Done { operations, verified: operations, end_ns: STAGE, ..Done::default() };
+            return self.client_run(0.0, Event::Done(Box::new(done)).to_json());
+        }
+        self.fail_at(Stage::Measure)?;
+        let (answer, label) = self.answer()?;
+        let round = label.round.saturating_sub(1) as usize;
+        let seconds = answer.seconds.get(round % answer.seconds.len().max(1)).copied().unwrap_or(1.0);
+        let elapsed = Nanos((seconds * 1e9) as u64);
+        let stdout = match (&answer.stdout, &spec) {
+            (Some(text), _) => {
+                let operations = launch
+                    .process
+                    .iter()
+                    .flat_map(|(_, a)| a)
+                    .find_map(|a| a.parse::<u64>().ok())
+                    .unwrap_or(0);
+                text.replace("@seconds@", &format!("{seconds:.3}"))
+                    .replace("@operations@", &operations.to_string())
+            }
+            (None, Ok(spec)) => Event::Done(Box::new(done(spec, elapsed, answer))).to_json(),
+            (None, Err(e)) => {
+                return Err(LabError::system(format!("the script has no stdout for a foreign client: {e}")));
+            }
+        };
+        self.clock += elapsed;
+        self.client_run(seconds, stdout)
+    }
+
+    fn stop(&mut self) -> Result<(), LabError> {
+        self.clock += STAGE;
+        self.label = None;
+        Ok(())
+    }
+}
+
+/// Every operation of a scripted client takes the same time: the elapsed time, shared out over its connections.
+fn done(spec: &linerate_contract::Spec, elapsed: Nanos, answer: &Answer) -> Done {
+    let asked = spec.operations.unwrap_or(0);
+    let operations = asked.saturating_sub(answer.errors.total());
+    let mut latency = Recorder::default();
+    (0..operations).for_each(|_| latency.record(elapsed.0 * u64::from(spec.connections) / asked.max(1)));
+    Done {
+        operations,
+        bytes: Bytes(operations * spec.size),
+        end_ns: elapsed,
+        errors: answer.errors.clone(),
+        latency: Some(latency.counts()),
+        cpu_ns: Nanos((answer.cpu.get(&Role::Client).copied().unwrap_or(0.0) * 1e9) as u64),
+        verified: operations,
+        ..Done::default()
+    }
+}

@@ -1,0 +1,228 @@
+//! What will run, in which order. Order lives here and nowhere else.
+
+use crate::error::Error;
+use crate::measurement::{Outcome, PlannedSuite, PlannedSystem, Run, TWIN};
+use crate::suite::Suite;
+use crate::system::probe::{Presence, presence};
+use crate::system::{Chosen, Registry};
+use crate::trial;
+use globset::{Glob, GlobMatcher};
+use linerate_contract::Role;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// One trial to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Index into [`Run::suites`].
+    pub suite: usize,
+    /// Index into [`PlannedSuite::cells`].
+    pub cell: usize,
+    /// The id under which it is journaled; a twin's ends in [`TWIN`].
+    pub id: String,
+    /// 1-based, warm-up rounds counted on their own.
+    pub round: u32,
+    pub warmup: bool,
+}
+
+/// What a user asked for, as far as it shapes the plan.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    pub quick: bool,
+    pub rounds: Option<u32>,
+    pub only: Vec<String>,
+}
+
+/// What this machine has of each variant that the plan names.
+#[derive(Debug, Clone, Default)]
+pub struct Programs(BTreeMap<String, PathBuf>);
+
+impl Programs {
+    /// The program of a variant; `None` where it starts none.
+    #[must_use]
+    pub fn of(&self, variant: &str) -> Option<&PathBuf> {
+        self.0.get(variant)
+    }
+}
+
+/// Suites with their cells, chosen, and with the versions of the systems that are here.
+///
+/// # Errors
+/// Suites that do not fit together, or a glob that matches no cell.
+pub fn suites(
+    suites: &[Suite],
+    registry: &Registry,
+    choice: &Choice,
+    ask: &mut dyn FnMut(Chosen<'_>) -> Presence,
+) -> Result<(Vec<PlannedSuite>, Programs), Error> {
+    let globs = globs(&choice.only)?;
+    let mut planned = Vec::new();
+    for suite in suites {
+        let mut expanded = suite.expand(registry, choice.quick)?;
+        if let Some(rounds) = choice.rounds {
+            expanded.rounds = rounds;
+        }
+        keep_only(&mut expanded, &globs);
+        if !expanded.cells.is_empty() {
+            planned.push(expanded);
+        }
+    }
+    if planned.is_empty() {
+        return Err(Error::Input(format!(
+            "--only {}: no cell has such an id; `linerate list cells` shows them",
+            choice.only.join(" --only ")
+        )));
+    }
+    let programs = fill_in_versions(&mut planned, registry, ask);
+    Ok((planned, programs))
+}
+
+/// Asks the machine for a variant; each is asked once.
+#[must_use]
+pub fn asking_the_machine() -> impl FnMut(Chosen<'_>) -> Presence {
+    let mut known: BTreeMap<String, Presence> = BTreeMap::new();
+    move |chosen| known.entry(chosen.name.to_owned()).or_insert_with(|| presence(chosen)).clone()
+}
+
+fn globs(patterns: &[String]) -> Result<Vec<GlobMatcher>, Error> {
+    let compile = |pattern: &String| {
+        Glob::new(pattern)
+            .map(|g| g.compile_matcher())
+            .map_err(|e| Error::Input(format!("--only {pattern}: {e}")))
+    };
+    patterns.iter().map(compile).collect()
+}
+
+/// Drops the cells that no glob matches, but for those that the rest is compared with.
+fn keep_only(suite: &mut PlannedSuite, globs: &[GlobMatcher]) {
+    if globs.is_empty() {
+        return;
+    }
+    let matches = |id: &str| {
+        globs.iter().any(|glob| glob.is_match(id) || glob.is_match(format!("{}:{id}", suite.name)))
+    };
+    let chosen: Vec<&str> = suite.cells.iter().map(|c| c.id.as_str()).filter(|id| matches(id)).collect();
+    let mut kept: Vec<String> = Vec::new();
+    for table in &suite.tables {
+        for cell in suite
+            .cells
+            .iter()
+            .filter(|cell| table.cells.contains(&cell.id) && chosen.contains(&cell.id.as_str()))
+        {
+            let baseline = cell.axes.with(&table.baseline);
+            let needed = suite.cells.iter().filter(|c| c.axes == baseline && table.cells.contains(&c.id));
+            kept.extend(needed.map(|c| c.id.clone()).chain([cell.id.clone()]));
+        }
+    }
+    suite.cells.retain(|cell| kept.contains(&cell.id));
+    for table in &mut suite.tables {
+        table.cells.retain(|id| kept.contains(id));
+        let used = |axis: &str, value: &String| {
+            let in_table = suite.cells.iter().filter(|c| table.cells.contains(&c.id));
+            in_table.into_iter().any(|c| c.axes.get(axis) == Some(value))
+        };
+        let (rows, columns) = (table.rows.clone(), table.columns.clone());
+        table.row_values = table.row_values.iter().filter(|v| used(&rows, v)).cloned().collect();
+        table.column_values = table.column_values.iter().filter(|v| used(&columns, v)).cloned().collect();
+    }
+    suite.tables.retain(|table| !table.cells.is_empty());
+    if let Some(twin) = &suite.twin
+        && !kept.contains(twin)
+    {
+        // Another baseline takes its place, so that every run knows its noise floor.
+        let is_baseline = |c: &&crate::measurement::PlannedCell| {
+            suite.tables.iter().any(|t| c.axes.with(&t.baseline) == c.axes)
+        };
+        suite.twin = suite.cells.iter().find(is_baseline).map(|c| c.id.clone());
+    }
+}
+
+fn fill_in_versions(
+    suites: &mut [PlannedSuite],
+    registry: &Registry,
+    ask: &mut dyn FnMut(Chosen<'_>) -> Presence,
+) -> Programs {
+    let mut programs = Programs::default();
+    // Verifies in every trial, whoever measures.
+    if let Ok(verifier) = registry.variant(trial::VERIFIER, Role::Client)
+        && let Presence::Ready { program: Some(program), .. } = ask(verifier)
+    {
+        programs.0.insert(verifier.name.to_owned(), program);
+    }
+    for cell in suites.iter_mut().flat_map(|suite| &mut suite.cells) {
+        for PlannedSystem { role, name, version } in &mut cell.systems {
+            let Ok(chosen) = registry.variant(name, *role) else { continue };
+            match ask(chosen) {
+                Presence::Ready { program, version: found } => {
+                    *version = found;
+                    programs.0.extend(program.map(|program| (name.clone(), program)));
+                }
+                Presence::Missing { reason, install } => {
+                    cell.absent = Some(Outcome::Missing { reason, install })
+                }
+            }
+            if cell.absent.is_none() {
+                cell.absent = unsupported(chosen, *role, &cell.layer, &cell.workload);
+            }
+        }
+    }
+    programs
+}
+
+fn unsupported(chosen: Chosen<'_>, role: Role, layer: &str, workload: &str) -> Option<Outcome> {
+    let lacks = |all: &[String], one: &str| !all.is_empty() && !all.iter().any(|l| l == one);
+    let what = if lacks(&chosen.variant.layers, layer) {
+        layer
+    } else if lacks(&chosen.variant.workloads, workload) {
+        workload
+    } else {
+        return None;
+    };
+    Some(Outcome::Unsupported { reason: format!("{} does not do {what} as a {role}", chosen.name) })
+}
+
+/// Every trial of the run in order; a pure function of the run, so a resumed run goes on in the same order.
+///
+/// Suite by suite, warm-up rounds first. Each odd round is a fresh shuffle of all cells, each even round the one
+/// before it backwards: whatever drifts steadily on the machine then weighs the same on every cell.
+#[must_use]
+pub fn order(run: &Run) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut random = Pcg64Mcg::seed_from_u64(run.seed);
+    for (index, suite) in run.suites.iter().enumerate() {
+        let rounds =
+            (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=suite.rounds).map(|r| (r, false)));
+        let mut last: Option<Vec<(usize, String)>> = None;
+        for (round, warmup) in rounds {
+            let cells = match last.take() {
+                Some(mut cells) => {
+                    cells.reverse();
+                    cells
+                }
+                None => {
+                    let mut cells = runnable(suite);
+                    cells.shuffle(&mut random);
+                    last = Some(cells.clone());
+                    cells
+                }
+            };
+            steps.extend(cells.into_iter().map(|(cell, id)| Step { suite: index, cell, id, round, warmup }));
+        }
+    }
+    steps
+}
+
+/// Cells that can be tried, the twin among them.
+fn runnable(suite: &PlannedSuite) -> Vec<(usize, String)> {
+    let mut cells = Vec::new();
+    for (index, cell) in suite.cells.iter().enumerate().filter(|(_, cell)| cell.absent.is_none()) {
+        cells.push((index, cell.id.clone()));
+        if suite.twin.as_ref() == Some(&cell.id) {
+            cells.push((index, format!("{}{TWIN}", cell.id)));
+        }
+    }
+    cells
+}

@@ -1,0 +1,59 @@
+//! How far a run is, on stderr: a bar with the time left on a terminal, a line for each round elsewhere.
+
+use crate::plan::Step;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// Told of each trial before it starts.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    terminal: bool,
+    last_round: Option<(usize, u32, bool)>,
+}
+
+impl Progress {
+    /// A bar of so many trials, of which `done` are there already.
+    #[must_use]
+    pub fn new(trials: u64, done: u64, quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let target =
+            if terminal && !quiet { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(trials), target).with_position(done);
+        let style =
+            ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}").expect("the template is constant");
+        bar.set_style(style);
+        Self { bar, terminal: terminal || quiet, last_round: None }
+    }
+
+    /// The next trial, and the seconds that the rest takes if that is known.
+    pub fn next(&mut self, step: &Step, rounds: u32, left: Option<f64>) {
+        let left = left.map_or_else(String::new, |seconds| {
+            let seconds = Duration::from_secs(seconds.ceil() as u64);
+            format!(", {} left", humantime::format_duration(seconds))
+        });
+        let kind = if step.warmup { "warm-up round" } else { "round" };
+        let of = if step.warmup { String::new() } else { format!(" of {rounds}") };
+        self.bar.set_message(format!("{kind} {}{of}{left}: {}", step.round, step.id));
+        let round = Some((step.suite, step.round, step.warmup));
+        if !self.terminal && self.last_round != round {
+            self.say(&format!("{kind} {}{of}{left}", step.round));
+        }
+        self.last_round = round;
+    }
+
+    pub fn done(&self) {
+        self.bar.inc(1);
+    }
+
+    /// A line of its own above the bar.
+    #[allow(clippy::print_stderr, reason = "progress goes to stderr, and this is the place for it")]
+    pub fn say(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("{line}"));
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,67 @@
+//! `suites/<name>.toml`: a question, as data. Tables of cells; each table spans its axes.
+
+use crate::measurement::Metric;
+use crate::system::manifest::Topology;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A suite file as it is written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SuiteFile {
+    /// One sentence that ends in a question mark.
+    pub question: String,
+    /// Measured rounds of a full run.
+    pub rounds: u32,
+    /// Rounds that are journaled and left out of the numbers.
+    #[serde(default)]
+    pub warmup_rounds: u32,
+    /// The cell that runs twice in each round (A/A).
+    pub twin: Option<String>,
+    /// What `--quick` changes.
+    pub quick: Quick,
+    pub tables: Vec<Table>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Quick {
+    pub rounds: u32,
+    #[serde(default)]
+    pub warmup_rounds: u32,
+    /// Workload parameters in place of the tables' own.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, u64>,
+}
+
+/// One table of the report: every combination of the axes' values is a cell.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Table {
+    pub name: String,
+    /// A template over the parameters, such as `Seconds for {{ operations }} requests`.
+    pub title: String,
+    pub metric: Metric,
+    pub layer: String,
+    pub workload: String,
+    #[serde(default)]
+    pub topology: Topology,
+    /// Which axis makes the rows, which the columns.
+    pub rows: String,
+    pub columns: String,
+    /// Template over the axes that gives a cell its id. Equal ids in two tables are one cell, run once.
+    pub id: String,
+    /// System variant for each role; templates over the axes. A role that is absent is not played.
+    pub roles: BTreeMap<linerate_contract::Role, String>,
+    /// Axis values that differ in the cell to compare with, such as `path = "direct"`.
+    pub baseline: BTreeMap<String, String>,
+    /// Axis values that differ in the limit's cell.
+    pub limit: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    pub parameters: BTreeMap<String, u64>,
+    /// In the order of rows and columns.
+    pub axes: toml::Table,
+    /// Sentences for the report, under the table.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}

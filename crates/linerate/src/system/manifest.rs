@@ -1,0 +1,157 @@
+//! `systems/<name>/system.toml`: what a system is, as data.
+//!
+//! Strings marked *template* are rendered with minijinja (`{{ name }}`) before use; [`super::template`] lists
+//! the names. A name that does not exist is an error that shows file and line.
+
+use linerate_contract::{ErrorKind, Role};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A system under test: one folder, one or more variants.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Manifest {
+    /// One line for `linerate systems`.
+    pub about: String,
+    pub homepage: Option<String>,
+    /// Debian packages that install it.
+    #[serde(default)]
+    pub debian: Vec<String>,
+    /// What to do where no package installs it; one sentence.
+    pub install_hint: Option<String>,
+    /// The program, looked up on `PATH` and in the `sbin` folders; `linerate-load` is found beside linerate.
+    /// Absent where nothing is started (an empty path).
+    pub program: Option<String>,
+    /// Further programs that must be there, such as `nft`, or files, given with their full path.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    pub version: Option<VersionProbe>,
+    /// By name, as used in suites, cell ids and on the command line.
+    pub variants: BTreeMap<String, Variant>,
+}
+
+/// How the program tells its version.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VersionProbe {
+    pub args: Vec<String>,
+    /// A regular expression; its first group is the version. Both output streams are searched.
+    pub pattern: String,
+}
+
+/// One way to run the system.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Variant {
+    pub about: String,
+    /// The roles it can take; as a rule one. A trial starts it in the one that its suite names.
+    pub roles: Vec<Role>,
+    /// `default`: as the project ships it, but for what every system has in common. `tuned`: NOTES.md says how and why.
+    #[serde(default)]
+    pub tuning: Tuning,
+    /// In place of the manifest's program.
+    pub program: Option<String>,
+    /// In place of the manifest's probe.
+    pub version: Option<VersionProbe>,
+    /// Beyond what the manifest needs, such as a module's file.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// In place of the manifest's hint, where its packages do not hold this variant everywhere.
+    pub install_hint: Option<String>,
+    /// Layers and workloads it takes part in; empty: every one.
+    #[serde(default)]
+    pub layers: Vec<String>,
+    #[serde(default)]
+    pub workloads: Vec<String>,
+    /// Template files beside `system.toml`, rendered into the role's folder `{{ dir }}` under the same name.
+    #[serde(default)]
+    pub configs: Vec<String>,
+    /// Commands (templates) that run to their end in the role's namespace before `start`.
+    #[serde(default)]
+    pub setup: Vec<Vec<String>>,
+    /// Arguments (templates) of the program, which stays in the foreground; absent: nothing is started.
+    pub start: Option<Vec<String>>,
+    #[serde(default)]
+    pub ready: Ready,
+    /// Sent to end it; what is left after a grace period is killed.
+    #[serde(default)]
+    pub stop: StopSignal,
+    /// What the client connects to: this relay's own address, or straight the server's.
+    #[serde(default)]
+    pub reached_at: ReachedAt,
+    /// The variant stands for another path, such as a single link.
+    pub topology: Option<Topology>,
+    /// Passed on in the spec, for programs that speak the contract.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// How to read a client that does not speak the contract.
+    pub output: Option<Output>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tuning {
+    #[default]
+    Default,
+    Tuned,
+}
+
+/// How a started system shows that it can take work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ready {
+    /// A TCP socket listens on its port (read from the kernel's table: nothing connects).
+    #[default]
+    Listen,
+    /// It prints the contract's `ready` event.
+    Event,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum StopSignal {
+    #[default]
+    Term,
+    Int,
+    Quit,
+    Kill,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReachedAt {
+    #[default]
+    Relay,
+    Server,
+}
+
+/// What lies between client and server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Topology {
+    /// Client and server in one namespace, joined by its loopback.
+    Loopback,
+    /// Client and server, joined by one veth pair.
+    Link,
+    /// Client - router - server, joined by two veth pairs.
+    #[default]
+    Router,
+}
+
+/// Regular expressions over a foreign client's output; the first group of each is the number.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Output {
+    /// Seconds for all operations.
+    pub elapsed_seconds: String,
+    /// Operations it completed.
+    pub operations: String,
+    /// True where the program counts failed operations among the completed ones.
+    #[serde(default)]
+    pub operations_include_errors: bool,
+    /// Payload bytes received.
+    pub bytes: Option<String>,
+    /// Failed operations by kind; a pattern that does not occur counts none.
+    #[serde(default)]
+    pub errors: BTreeMap<ErrorKind, String>,
+}

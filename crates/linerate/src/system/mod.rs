@@ -1,0 +1,196 @@
+//! Systems under test: `systems/<name>/system.toml` and what this machine has of them.
+
+pub mod install;
+pub mod manifest;
+pub mod probe;
+pub mod template;
+
+use crate::error::Error;
+use linerate_contract::Role;
+use manifest::{Manifest, Variant};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every system of the folder.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    /// By name of the folder.
+    pub systems: BTreeMap<String, System>,
+}
+
+#[derive(Debug, Clone)]
+pub struct System {
+    pub name: String,
+    pub folder: PathBuf,
+    pub manifest: Manifest,
+}
+
+/// A variant together with the system that it belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct Chosen<'a> {
+    pub system: &'a System,
+    pub name: &'a str,
+    pub variant: &'a Variant,
+}
+
+impl Registry {
+    /// Reads `<home>/systems/*/system.toml`.
+    ///
+    /// # Errors
+    /// The first manifest that is not valid, with its line; or two variants of one name.
+    pub fn load(home: &Path) -> Result<Self, Error> {
+        let mut systems = BTreeMap::new();
+        for folder in sorted_entries(&home.join("systems"))? {
+            let file = folder.join("system.toml");
+            if !file.is_file() {
+                continue;
+            }
+            let text = fs::read_to_string(&file).map_err(Error::file(&file))?;
+            let manifest = parse(&file, &text)?;
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            systems.insert(name.clone(), System { name, folder, manifest });
+        }
+        let registry = Self { systems };
+        registry.check_names()?;
+        Ok(registry)
+    }
+
+    fn check_names(&self) -> Result<(), Error> {
+        let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+        for (variant, system) in self.variants().map(|c| (c.name, c.system.name.as_str())) {
+            if let Some(other) = owners.insert(variant, system) {
+                let place = format!("systems/{system}/system.toml");
+                return Err(Error::Input(format!(
+                    "{place}: the variant `{variant}` is also in systems/{other}: rename one of them"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every variant of every system.
+    pub fn variants(&self) -> impl Iterator<Item = Chosen<'_>> {
+        self.systems.values().flat_map(System::variants)
+    }
+
+    /// The variant of this name if it plays this role.
+    ///
+    /// # Errors
+    /// What there is instead.
+    pub fn variant(&self, name: &str, role: Role) -> Result<Chosen<'_>, String> {
+        let Some(chosen) = self.variants().find(|c| c.name == name) else {
+            let known: Vec<&str> = self.variants().filter(|c| c.plays(role)).map(|c| c.name).collect();
+            return Err(format!(
+                "no system has a variant `{name}`; as {role} there are: {}",
+                known.join(", ")
+            ));
+        };
+        if chosen.plays(role) {
+            return Ok(chosen);
+        }
+        let roles: Vec<String> = chosen.variant.roles.iter().map(ToString::to_string).collect();
+        Err(format!("`{name}` cannot be the {role}: it is a {}", roles.join(", ")))
+    }
+}
+
+impl System {
+    pub fn variants(&self) -> impl Iterator<Item = Chosen<'_>> {
+        let chosen = move |(name, variant)| Chosen { system: self, name, variant };
+        self.manifest.variants.iter().map(|(name, variant)| (name.as_str(), variant)).map(chosen)
+    }
+}
+
+impl Chosen<'_> {
+    #[must_use]
+    pub fn plays(&self, role: Role) -> bool {
+        self.variant.roles.contains(&role)
+    }
+
+    /// The program to start, by name.
+    #[must_use]
+    pub fn program(&self) -> Option<&str> {
+        self.variant.program.as_deref().or(self.system.manifest.program.as_deref())
+    }
+}
+
+fn parse(file: &Path, text: &str) -> Result<Manifest, Error> {
+    let manifest: Manifest = toml::from_str(text)
+        .map_err(|e| Error::Input(format!("{}: {}", file.display(), e.to_string().trim_end())))?;
+    for (name, variant) in &manifest.variants {
+        if variant.roles.is_empty() {
+            return Err(Error::Input(format!("{}: variants.{name}.roles names no role", file.display())));
+        }
+        check_patterns(file, name, variant, manifest.version.as_ref())?;
+        let folder = file.parent().unwrap_or(file);
+        for config in &variant.configs {
+            if !folder.join(config).is_file() {
+                let place = format!("{}: variants.{name}.configs", file.display());
+                return Err(Error::Input(format!("{place}: there is no file `{config}` beside system.toml")));
+            }
+        }
+    }
+    Ok(manifest)
+}
+
+/// Patterns are compiled when they are used; here only to tell where one is wrong before anything is started.
+fn check_patterns(
+    file: &Path,
+    name: &str,
+    variant: &Variant,
+    version: Option<&manifest::VersionProbe>,
+) -> Result<(), Error> {
+    let version = variant.version.as_ref().or(version).map(|probe| ("version", &probe.pattern));
+    let output = variant.output.iter().flat_map(|output| {
+        let numbers =
+            [("output.elapsed-seconds", &output.elapsed_seconds), ("output.operations", &output.operations)];
+        let bytes = output.bytes.iter().map(|pattern| ("output.bytes", pattern));
+        numbers
+            .into_iter()
+            .chain(bytes)
+            .chain(output.errors.values().map(|pattern| ("output.errors", pattern)))
+    });
+    for (key, pattern) in version.into_iter().chain(output) {
+        let place = format!("{}: variants.{name}: {key}", file.display());
+        match regex::Regex::new(pattern) {
+            Err(e) => return Err(Error::Input(format!("{place}: {e}"))),
+            Ok(regex) if regex.captures_len() < 2 => {
+                return Err(Error::Input(format!(
+                    "{place}: `{pattern}` has no group (...) around what it should find"
+                )));
+            }
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Files and folders in alphabetical order, so that everything that loops over them is deterministic.
+pub(crate) fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = fs::read_dir(folder).map_err(Error::file(folder))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_with_a_wrong_key_names_file_line_and_key() {
+        let text = "about = \"x\"\n[variants.a]\nabout = \"y\"\nroles = [\"relay\"]\nstrat = []\n";
+        let error = parse(Path::new("systems/a/system.toml"), text).unwrap_err().to_string();
+        for part in ["systems/a/system.toml", "line 5", "strat"] {
+            assert!(error.contains(part), "{part} is missing in: {error}");
+        }
+    }
+
+    #[test]
+    fn a_config_that_is_not_there_is_named() {
+        let text =
+            "about = \"x\"\n[variants.a]\nabout = \"y\"\nroles = [\"relay\"]\nconfigs = [\"none.cfg\"]\n";
+        let error = parse(Path::new("systems/a/system.toml"), text).unwrap_err().to_string();
+        assert!(error.contains("variants.a.configs") && error.contains("none.cfg"), "{error}");
+    }
+}

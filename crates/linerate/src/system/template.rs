@@ -1,0 +1,57 @@
+//! Templates of configs and command lines: minijinja with strict names.
+//!
+//! | name | is |
+//! |---|---|
+//! | `dir` | the role's own folder, the only place where it may write |
+//! | `listen.ip`, `.port`, `.address` | where a server or relay listens |
+//! | `upstream.ip`, `.port`, `.address` | a relay's server |
+//! | `connect.ip`, `.port`, `.address` | what a client connects to |
+//! | `docroot` | the folder with `index.html` |
+//! | `workers` | worker processes or threads of a server or relay |
+//! | `spec` | the task as JSON, for programs that speak the contract |
+//! | `operations`, `connections`, ... | the workload's parameters |
+
+use minijinja::{Environment, UndefinedBehavior, Value};
+use std::net::SocketAddr;
+
+/// Renders `text`; `place` (a path or key) names it in errors.
+///
+/// # Errors
+/// A sentence with place and line.
+pub fn render(place: &str, text: &str, values: &Value) -> Result<String, String> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_keep_trailing_newline(true);
+    environment.template_from_str(text).and_then(|t| t.render(values)).map_err(|e| {
+        let line = e.line().map(|line| format!(":{line}")).unwrap_or_default();
+        format!("{place}{line}: {}{}", e.kind(), e.detail().map(|d| format!(": {d}")).unwrap_or_default())
+    })
+}
+
+/// An address as templates see it.
+#[must_use]
+pub fn address(address: SocketAddr) -> Value {
+    minijinja::context! {
+        ip => address.ip().to_string(),
+        port => address.port(),
+        address => address.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_of_config_files_are_left_alone() {
+        let values = minijinja::context! { listen => address("10.0.0.1:80".parse().unwrap()) };
+        let text = "http { server { listen {{ listen.address }}; } }\n";
+        assert_eq!(render("x", text, &values).unwrap(), "http { server { listen 10.0.0.1:80; } }\n");
+    }
+
+    #[test]
+    fn an_unknown_name_is_an_error_with_place_and_line() {
+        let error = render("systems/x/x.cfg", "a\n{{ listen }}\n", &minijinja::context! {}).unwrap_err();
+        assert!(error.starts_with("systems/x/x.cfg:2: undefined value"), "{error}");
+    }
+}

@@ -1,0 +1,85 @@
+//! How long a trial takes: known from earlier trials on this machine, kept in the cache folder.
+//!
+//! Used for the time that `plan` tells and for the time left; never for a result.
+
+use crate::measurement::{Outcome, PlannedSuite, Stage, TWIN, Trial};
+use linerate_contract::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+/// Costs of cells, by suite and cell id.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Timings(BTreeMap<String, Cost>);
+
+/// Time for all but the operations, and for one operation.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Cost {
+    fixed: f64,
+    per_operation: f64,
+}
+
+/// How much a new trial moves what is known: enough to follow the machine, little enough to outlive a hiccup.
+const WEIGHT: f64 = 0.3;
+
+impl Timings {
+    /// What earlier runs left in the cache folder; nothing if they left nothing that can be read.
+    #[must_use]
+    pub fn load() -> Self {
+        let text = path().and_then(|path| fs::read_to_string(path).ok());
+        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    }
+
+    /// Keeps what is known for later runs. That it cannot be kept harms nobody.
+    pub fn save(&self) {
+        if let (Some(path), Ok(text)) = (path(), serde_json::to_string(self))
+            && path.parent().is_some_and(|folder| fs::create_dir_all(folder).is_ok())
+        {
+            let _ = fs::write(path, text);
+        }
+    }
+
+    /// Learns from a trial, also from one that failed: it will fail as slowly the next time.
+    pub fn learn(&mut self, trial: &Trial) {
+        let total: Nanos = trial.stages.values().fold(Nanos::ZERO, |sum, time| sum + *time);
+        let (elapsed, operations) = match (&trial.outcome, &trial.measurement) {
+            (Outcome::Ok, Some(m)) => (m.elapsed, m.operations + m.errors.total()),
+            _ => (trial.stages.get(&Stage::Measure).copied().unwrap_or_default(), 0),
+        };
+        let new = if operations == 0 {
+            Cost { fixed: total.as_secs_f64(), per_operation: 0.0 }
+        } else {
+            Cost {
+                fixed: total.since(elapsed).as_secs_f64(),
+                per_operation: elapsed.as_secs_f64() / operations as f64,
+            }
+        };
+        self.0
+            .entry(key(&trial.suite, &trial.cell))
+            .and_modify(|known| {
+                known.fixed += WEIGHT * (new.fixed - known.fixed);
+                known.per_operation += WEIGHT * (new.per_operation - known.per_operation);
+            })
+            .or_insert(new);
+    }
+
+    /// Seconds that a trial of this cell takes, if one was ever made.
+    #[must_use]
+    pub fn seconds(&self, suite: &PlannedSuite, cell: usize) -> Option<f64> {
+        let cell = &suite.cells[cell];
+        let cost = self.0.get(&key(&suite.name, &cell.id))?;
+        let operations = cell.parameters.get("operations").copied().unwrap_or(0);
+        Some(cost.fixed + cost.per_operation * operations as f64)
+    }
+}
+
+fn key(suite: &str, cell: &str) -> String {
+    format!("{suite}:{}", cell.trim_end_matches(TWIN))
+}
+
+fn path() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    Some(cache.join("linerate").join("timings.json"))
+}

@@ -1,0 +1,176 @@
+//! A trial: raise, start, verify, measure, stop. Always with fresh processes in fresh namespaces.
+
+mod launch;
+mod output;
+
+use crate::lab::{ClientRun, Lab, LabError, Label, Purpose};
+use crate::measurement::{CpuWindow, Measurement, Outcome, PlannedCell, PlannedSuite, Stage, Trial};
+use crate::pins;
+use crate::plan::{Programs, Step};
+use crate::system::Registry;
+use launch::Launches;
+use linerate_contract::Nanos;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The client that verifies, whatever client measures.
+pub const VERIFIER: &str = "native";
+/// Failed operations above this share make the trial a failure, whatever its speed.
+const TOLERATED_ERRORS: f64 = 0.01;
+/// A trial may take this long, and so much more for each operation: twenty times what the slowest system here needs.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE_PER_OPERATION: Duration = Duration::from_millis(5);
+
+/// What a trial needs besides the lab.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    pub registry: &'a Registry,
+    pub programs: &'a Programs,
+    /// CPUs that roles are pinned to.
+    pub cpus: &'a [u32],
+}
+
+/// Why a trial has no measurement; the last two end the run.
+enum Stopped {
+    Outcome(Outcome),
+    Interrupted,
+    Lost(String),
+}
+
+/// Runs one trial to its end, however that is.
+///
+/// # Errors
+/// [`LabError::Interrupted`] or [`LabError::Lost`]: the run cannot go on. All else is an outcome.
+pub fn run(
+    lab: &mut dyn Lab,
+    context: Context<'_>,
+    suite: &PlannedSuite,
+    step: &Step,
+) -> Result<Trial, LabError> {
+    let cell = &suite.cells[step.cell];
+    let label =
+        Label { suite: suite.name.clone(), cell: step.id.clone(), round: step.round, warmup: step.warmup };
+    let mut stages = Stages { at: lab.now(), times: BTreeMap::new() };
+    let at = stages.at;
+    let result = up_to_measurement(lab, context, cell, &label, &mut stages);
+    // Also after a failure; a lab that is lost has nothing left to stop.
+    let stopped = stages.time(lab, Stage::Stop, |lab| lab.stop());
+    let (outcome, measurement) = match (result, stopped) {
+        (Ok(measurement), Ok(())) => (Outcome::Ok, Some(measurement)),
+        (Err(Stopped::Outcome(outcome)), Ok(())) => (outcome, None),
+        (Ok(_) | Err(Stopped::Outcome(_)), Err(Stopped::Outcome(outcome))) => (outcome, None),
+        (Err(Stopped::Interrupted), _) | (_, Err(Stopped::Interrupted)) => return Err(LabError::Interrupted),
+        (Err(Stopped::Lost(why)), _) | (_, Err(Stopped::Lost(why))) => return Err(LabError::Lost(why)),
+    };
+    let times = stages.times;
+    Ok(Trial {
+        suite: label.suite,
+        cell: label.cell,
+        round: step.round,
+        warmup: step.warmup,
+        at,
+        outcome,
+        measurement,
+        stages: times,
+    })
+}
+
+fn up_to_measurement(
+    lab: &mut dyn Lab,
+    context: Context<'_>,
+    cell: &PlannedCell,
+    label: &Label,
+    stages: &mut Stages,
+) -> Result<Measurement, Stopped> {
+    let launches =
+        Launches::new(context, cell).map_err(|reason| failed(Stage::Start, reason, String::new()))?;
+    stages.time(lab, Stage::Raise, |lab| lab.raise(label, cell.topology, launches.shared_files()))?;
+    stages.time(lab, Stage::Start, |lab| launches.systems().try_for_each(|launch| lab.start(launch)))?;
+    stages.time(lab, Stage::Verify, |lab| {
+        let verified = lab.run(launches.verifier(), Purpose::Verify, PATIENCE)?;
+        launches.check_verified(&verified).map_err(LabError::system)?;
+        lab.run(launches.warmer(), Purpose::Verify, PATIENCE).map(|_| ())
+    })?;
+    stages.time(lab, Stage::Measure, |lab| {
+        let patience =
+            PATIENCE + PATIENCE_PER_OPERATION * u32::try_from(launches.operations()).unwrap_or(u32::MAX);
+        let run = lab.run(launches.client(), Purpose::Measure, patience)?;
+        let mut measurement =
+            launches.read(&run).map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
+        check(&measurement, launches.operations()).map_err(LabError::system)?;
+        measurement
+            .cpu
+            .extend(run.cpu.iter().filter(|(role, _)| *role != linerate_contract::Role::Client).copied());
+        measurement.cpus = cpu_windows(&run, &launches);
+        measurement.flags = run.flags;
+        if launches.cpu_shared() {
+            measurement.flags.push(pins::SHARED.into());
+        }
+        Ok(measurement)
+    })
+}
+
+/// As many operations as asked for, and few enough failures among them.
+fn check(measurement: &Measurement, asked: u64) -> Result<(), String> {
+    let failed = measurement.errors.total();
+    let kinds: Vec<String> =
+        measurement.errors.0.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    if failed as f64 > asked as f64 * TOLERATED_ERRORS {
+        return Err(format!("{failed} of {asked} operations failed: {}", kinds.join(", ")));
+    }
+    if measurement.operations + failed != asked {
+        let done = measurement.operations;
+        return Err(format!("{done} operations succeeded and {failed} failed of {asked} asked for"));
+    }
+    if measurement.elapsed == Nanos::ZERO {
+        return Err("the client tells no time for its operations".into());
+    }
+    Ok(())
+}
+
+fn cpu_windows(run: &ClientRun, launches: &Launches) -> Vec<CpuWindow> {
+    let pairs = run
+        .after
+        .cpus
+        .iter()
+        .filter_map(|now| Some((now, run.before.cpus.iter().find(|c| c.cpu == now.cpu)?)));
+    pairs
+        .map(|(now, then)| CpuWindow {
+            cpu: now.cpu,
+            roles: launches.roles_on(now.cpu),
+            total: now.total.since(then.total),
+            busy: now.busy.since(then.busy),
+            interrupts: now.interrupts.since(then.interrupts),
+            steal: now.steal.since(then.steal),
+        })
+        .collect()
+}
+
+/// Wall time by stage.
+struct Stages {
+    at: Nanos,
+    times: BTreeMap<Stage, Nanos>,
+}
+
+impl Stages {
+    fn time<T>(
+        &mut self,
+        lab: &mut dyn Lab,
+        stage: Stage,
+        work: impl FnOnce(&mut dyn Lab) -> Result<T, LabError>,
+    ) -> Result<T, Stopped> {
+        let start = lab.now();
+        let result = work(lab);
+        self.times.insert(stage, lab.now().since(start));
+        result.map_err(|error| match error {
+            LabError::System { reason, log } => failed(stage, reason, log),
+            LabError::Unsupported(reason) => Stopped::Outcome(Outcome::Unsupported { reason }),
+            LabError::Interrupted => Stopped::Interrupted,
+            LabError::Lost(why) => Stopped::Lost(why),
+        })
+    }
+}
+
+fn failed(stage: Stage, reason: String, log: String) -> Stopped {
+    Stopped::Outcome(Outcome::Failed { stage, reason, log })
+}

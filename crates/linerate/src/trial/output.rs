@@ -1,0 +1,116 @@
+//! What a client says, as a [`Measurement`]: contract events, or the text of a foreign program.
+
+use crate::lab::ClientRun;
+use crate::measurement::Measurement;
+use crate::system::manifest::Output;
+use linerate_contract::{Bytes, Errors, Event, Nanos, Role};
+use regex::Regex;
+use std::str::FromStr;
+
+/// Reads the `done` event of a program that speaks the contract.
+pub(super) fn read_contract(stdout: &[String]) -> Result<Measurement, String> {
+    let line = stdout.last().ok_or("the client says nothing")?;
+    let Event::Done(done) = Event::parse(line)? else {
+        return Err("the client's last line is not its `done` event".into());
+    };
+    Ok(Measurement {
+        elapsed: done.end_ns.since(done.start_ns),
+        operations: done.operations,
+        bytes: done.bytes,
+        errors: done.errors,
+        latency: done.latency,
+        connect: done.connect,
+        verified: done.verified,
+        cpu: [(Role::Client, done.cpu_ns)].into(),
+        ..Measurement::default()
+    })
+}
+
+/// Reads the text of a program that has never heard of us. Its CPU time is that of its whole life.
+pub(super) fn read_foreign(patterns: &Output, run: &ClientRun) -> Result<Measurement, String> {
+    let text = run.stdout.join("\n") + "\n" + &run.stderr.join("\n");
+    let seconds: f64 = find(&text, "elapsed-seconds", &patterns.elapsed_seconds)?;
+    if !(seconds.is_finite() && seconds > 0.0) {
+        return Err(format!("it tells {seconds} seconds"));
+    }
+    let mut errors = Errors::default();
+    for (kind, pattern) in &patterns.errors {
+        errors.add(*kind, find_optional(&text, "errors", pattern)?.unwrap_or(0));
+    }
+    let completed: u64 = find(&text, "operations", &patterns.operations)?;
+    let failed_among_them = if patterns.operations_include_errors { errors.total() } else { 0 };
+    let bytes = patterns.bytes.as_ref().map(|pattern| find(&text, "bytes", pattern)).transpose()?;
+    Ok(Measurement {
+        elapsed: Nanos((seconds * 1e9) as u64),
+        operations: completed.saturating_sub(failed_among_them),
+        bytes: Bytes(bytes.unwrap_or(0)),
+        errors,
+        cpu: run.cpu.iter().filter(|(role, _)| *role == Role::Client).copied().collect(),
+        ..Measurement::default()
+    })
+}
+
+fn find<T: FromStr>(text: &str, key: &str, pattern: &str) -> Result<T, String> {
+    find_optional(text, key, pattern)?.ok_or_else(|| {
+        let end = text.trim_end().lines().last().unwrap_or_default();
+        format!("its output has nothing that output.{key} finds; it ends with: {end}")
+    })
+}
+
+fn find_optional<T: FromStr>(text: &str, key: &str, pattern: &str) -> Result<Option<T>, String> {
+    let regex = Regex::new(pattern).map_err(|e| format!("output.{key} in system.toml: {e}"))?;
+    let Some(found) = regex.captures(text).and_then(|groups| groups.get(1)) else { return Ok(None) };
+    found
+        .as_str()
+        .parse()
+        .map(Some)
+        .map_err(|_| format!("output.{key} finds `{}`, which is no number", found.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::protocol::{CpuTimes, ExitStatus};
+    use linerate_contract::ErrorKind;
+
+    fn run(text: &str) -> ClientRun {
+        ClientRun {
+            status: ExitStatus::Code(0),
+            stdout: text.lines().map(str::to_owned).collect(),
+            stderr: Vec::new(),
+            cpu: vec![(Role::Client, Nanos(7)), (Role::Server, Nanos(9))],
+            before: CpuTimes::default(),
+            after: CpuTimes::default(),
+            flags: Vec::new(),
+        }
+    }
+
+    fn patterns() -> Output {
+        toml::from_str(
+            "elapsed-seconds = 'taken: ([0-9.]+)'\noperations = 'Complete: (\\d+)'\n\
+             operations-include-errors = true\n[errors]\nfailed = 'Failed: (\\d+)'\n",
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn failed_requests_are_not_counted_as_done() {
+        let measurement = read_foreign(&patterns(), &run("taken: 1.5\nComplete: 100\nFailed: 7\n")).unwrap();
+        assert_eq!((measurement.operations, measurement.elapsed), (93, Nanos(1_500_000_000)));
+        assert_eq!(measurement.errors.0[&ErrorKind::Failed], 7);
+        assert_eq!(measurement.cpu[&Role::Client], Nanos(7));
+    }
+
+    #[test]
+    fn a_missing_number_names_the_key_and_what_was_said() {
+        let error = read_foreign(&patterns(), &run("taken: 1.5\nconnection refused\n")).unwrap_err();
+        assert!(error.contains("output.operations") && error.contains("connection refused"), "{error}");
+        assert!(read_foreign(&patterns(), &run("taken: 0\n")).is_err());
+    }
+
+    #[test]
+    fn a_client_that_ends_without_done_is_an_error() {
+        assert!(read_contract(&[]).is_err());
+        assert!(read_contract(&["{\"event\":\"ready\",\"address\":\"1.2.3.4:5\"}".into()]).is_err());
+    }
+}
