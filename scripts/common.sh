@@ -16,14 +16,17 @@ at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; 
 find_cargo() {
     PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
     export PATH
-    for toolchain in "${RUSTUP_TOOLCHAIN:-}" stable; do
-        version=$(RUSTUP_TOOLCHAIN=$toolchain cargo --version 2>/dev/null | cut -d' ' -f2)
-        if [ -n "$version" ] && at_least "$version" "$(rust_needed)"; then
-            if [ -n "$toolchain" ]; then export RUSTUP_TOOLCHAIN="$toolchain"; fi
-            return 0
-        fi
-    done
-    return 1
+    if cargo_is_new_enough; then return 0; fi
+    # Asked of the list, because rustup would install a toolchain that is named and not there, and say nothing.
+    rustup toolchain list 2>/dev/null | grep -q '^stable' || return 1
+    RUSTUP_TOOLCHAIN=stable
+    export RUSTUP_TOOLCHAIN
+    cargo_is_new_enough
+}
+
+cargo_is_new_enough() {
+    version=$(RUSTUP_AUTO_INSTALL=0 cargo --version 2>/dev/null | cut -d' ' -f2)
+    [ -n "$version" ] && at_least "$version" "$(rust_needed)"
 }
 
 # Runs a command as root: directly, by sudo without asking, or, at a terminal, by sudo that asks. Fails if none is possible.
@@ -45,7 +48,7 @@ apt_install() {
     # A fresh machine has no package lists yet, and may be busy with its first upgrade.
     as_root env DEBIAN_FRONTEND=noninteractive sh -c '
         apt-get update -qq || true
-        exec apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "$@" >&2' sh "$@" && return 0
+        exec apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" >&2' sh "$@" && return 0
     say "left out: $* (not root, and sudo is not there or not allowed; or apt-get failed, see above)"
     return 1
 }
