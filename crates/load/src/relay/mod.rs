@@ -4,7 +4,10 @@
 //! input is passed on as such (half-close); an error on one side resets the other, so that nobody takes a cut
 //! answer for a whole one.
 
+mod bpf;
+mod sockmap;
 mod splice;
+mod tcp_info;
 
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
@@ -108,6 +111,7 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     }
     match spec.options.get("mode").map_or("splice", String::as_str) {
         "splice" => relay::<splice::Splice>(spec),
+        "sockmap" => relay::<sockmap::Sockmap>(spec),
 
         other => {
             Err(Refusal::Unsupported(format!("relay mode {other:?}; there are \"splice\" and \"sockmap\"")))
