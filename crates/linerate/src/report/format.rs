@@ -1,6 +1,7 @@
 //! Numbers as text, with as many digits as their interval is worth.
 
 use super::model::{Comparison, Verdict};
+use crate::stats::estimate::FEWEST_ROUNDS;
 
 /// `2.13 (2.10 to 2.19)`.
 pub(super) fn with_interval(value: f64, interval: [f64; 2]) -> String {
@@ -17,13 +18,17 @@ pub(super) fn percent(ratio: f64, interval: [f64; 2]) -> String {
     format!("{} % ({from} to {to})", fixed(value, digits))
 }
 
-/// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and that no difference was found where so.
+/// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and why there is no verdict where there is none.
 pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
     let Comparison { with, ratio, ci95, n, verdict } = comparison;
     let digits = decimals(*ratio, *ci95);
     let [from, to] = ci95.map(|bound| fixed(bound, digits));
-    let found = if *verdict == Verdict::NoDifferenceFound { ": no difference found" } else { "" };
-    format!("{id} is {}x {with} ({from} to {to}, n={n}){found}", fixed(*ratio, digits))
+    let finding = match verdict {
+        _ if *n < FEWEST_ROUNDS => ": too few rounds for a verdict",
+        Verdict::NoDifferenceFound => ": no difference found",
+        Verdict::Faster | Verdict::Slower => "",
+    };
+    format!("{id} is {}x {with} ({from} to {to}, n={n}){finding}", fixed(*ratio, digits))
 }
 
 /// A number without an interval, to three significant digits: `0.0213`, `2.13`, `2,130`.
@@ -123,6 +128,8 @@ mod tests {
         assert_eq!(sentence("nginx/haproxy-http", &comparison), slower);
         comparison.verdict = Verdict::NoDifferenceFound;
         assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}: no difference found"));
+        comparison.n = 5;
+        assert!(sentence("a", &comparison).ends_with(", n=5): too few rounds for a verdict"));
     }
 
     #[test]

@@ -40,16 +40,14 @@ fn suite_text(text: &mut String, suite: &SuiteReport) {
         let headers: Vec<&str> =
             std::iter::once(&grid.corner).chain(&grid.columns).map(String::as_str).collect();
         let spot = |spot: &Option<layout::Spot>| {
-            let lines = |s: &layout::Spot| {
-                std::iter::once(s.number.clone()).chain(s.marked_share()).chain(s.remarks.clone())
-            };
-            spot.as_ref().map_or(String::new(), |s| lines(s).collect::<Vec<_>>().join("\n"))
+            spot.as_ref().map_or(String::new(), |s| s.lines().cloned().collect::<Vec<_>>().join("\n"))
         };
         let rows = grid
             .rows
             .iter()
             .map(|row| std::iter::once(row.label.clone()).chain(row.spots.iter().map(spot)).collect());
         write_table(text, &headers, rows);
+        text.push('\n');
         for line in grid.notes.iter().chain(&layout::sentences(suite, table)) {
             let _ = writeln!(text, "- {}", escape(line));
         }

@@ -3,7 +3,9 @@
 use super::Style;
 use super::layout::{self, Depth, Details, Grid, Spot};
 use super::model::{Report, SuiteReport, Verdict};
-use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+use comfy_table::{
+    Attribute, Cell, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, presets,
+};
 use std::fmt::Write;
 
 #[must_use]
@@ -44,21 +46,19 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
     text.push('\n');
 }
 
-fn grid_table(grid: &Grid<'_>, style: Style) -> Table {
-    let mut table = empty(style);
+fn grid_table(grid: &Grid<'_>, style: Style) -> String {
+    let mut table = empty(style, presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(std::iter::once(&grid.corner).chain(&grid.columns).map(|name| header(name, style)));
     for row in &grid.rows {
         let spots =
             row.spots.iter().map(|spot| spot.as_ref().map_or_else(|| Cell::new(""), |s| spot_cell(s, style)));
         table.add_row(std::iter::once(Cell::new(&row.label)).chain(spots));
     }
-    table
+    table.trim_fmt()
 }
 
 fn spot_cell(spot: &Spot, style: Style) -> Cell {
-    let lines: Vec<String> =
-        std::iter::once(spot.number.clone()).chain(spot.marked_share()).chain(spot.remarks.clone()).collect();
-    let cell = Cell::new(lines.join("\n"));
+    let cell = Cell::new(spot.lines().cloned().collect::<Vec<_>>().join("\n"));
     let colour = match spot.verdict {
         _ if !spot.is_ok => Some(Color::Yellow),
         Some(Verdict::Faster) => Some(Color::Green),
@@ -71,16 +71,24 @@ fn spot_cell(spot: &Spot, style: Style) -> Cell {
     }
 }
 
-fn details_table(details: &Details, style: Style) -> Table {
-    let mut table = empty(style);
+/// Only the last column, which holds sentences, gives way to a narrow terminal.
+fn details_table(details: &Details, style: Style) -> String {
+    let mut table = empty(style, LINE_UNDER_HEADERS);
     table.set_header(details.headers.iter().map(|name| header(name, style)));
     table.add_rows(&details.rows);
+    let last = details.headers.len().saturating_sub(1);
     table
+        .column_iter_mut()
+        .take(last)
+        .for_each(|column| _ = column.set_constraint(ColumnConstraint::ContentWidth));
+    table.trim_fmt()
 }
 
-fn empty(style: Style) -> Table {
+const LINE_UNDER_HEADERS: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─'));
+
+fn empty(style: Style, lines: TableStyle) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(lines);
     if style.colour {
         table.enforce_styling();
     } else {

@@ -3,8 +3,9 @@
 use super::fixture::{measurements, run, trials};
 use super::model::{CellReport, OutcomeWord, Report, Verdict};
 use super::{Format, Style, build, render};
-use crate::measurement::{Outcome, TWIN, Trial};
+use crate::measurement::{Measurement, Outcome, Stage, TWIN, Trial};
 use linerate_contract::{Bytes, Counts, ErrorKind, Nanos};
+use proptest::prelude::*;
 
 fn report() -> Report {
     build(&run(), &trials())
@@ -47,4 +48,235 @@ fn golden_json() {
 #[test]
 fn golden_csv() {
     insta::assert_snapshot!(render(&report(), Format::Csv, Style::default()));
+}
+
+#[test]
+fn half_of_the_trials_make_a_cell_and_fewer_do_not() {
+    let failing = |rounds: u32| {
+        let mut trials = trials();
+        for trial in
+            trials.iter_mut().filter(|t| t.cell == "nginx/iptables" && !t.warmup && t.round <= rounds)
+        {
+            let reason = format!("no page in round {}", trial.round);
+            trial.outcome = Outcome::Failed { stage: Stage::Verify, reason, log: String::new() };
+            trial.measurement = None;
+        }
+        cell(&build(&run(), &trials), "nginx/iptables").clone()
+    };
+    let three = failing(3);
+    assert_eq!((three.outcome, three.n, three.values.len()), (OutcomeWord::Ok, 4, 4));
+    let detail = "3 of 7 trials failed, the first in round 1 at verify: no page in round 1";
+    assert_eq!(three.detail.as_deref(), Some(detail));
+    assert_eq!(three.vs_baseline.map(|c| (c.n, c.verdict)), Some((4, Verdict::NoDifferenceFound)));
+    let four = failing(4);
+    assert_eq!((four.outcome, four.n), (OutcomeWord::Failed, 3));
+    assert_eq!((four.median, four.ci95, four.vs_baseline), (None, None, None));
+}
+
+#[test]
+fn a_success_with_nothing_to_show_is_a_failure() {
+    let mut trials = trials();
+    measurements(&mut trials, "nginx/iptables").for_each(|m| m.operations = 0);
+    let report = build(&run(), &trials);
+    let empty = cell(&report, "nginx/iptables");
+    assert_eq!((empty.outcome, empty.n, empty.median), (OutcomeWord::Failed, 0, None));
+    assert!(
+        empty.detail.as_ref().is_some_and(|d| d.contains("at measure: the measurement is empty")),
+        "{empty:?}"
+    );
+}
+
+#[test]
+fn failed_operations_are_counted_by_kind() {
+    let dropped = cell(&report(), "nginx/sslh-select").clone();
+    assert_eq!(dropped.errors.get("empty_reply"), Some(&(1..=7).map(|round| 3 + round).sum()));
+    assert_eq!(dropped.operations, 7 * 2000);
+}
+
+#[test]
+fn a_cell_that_was_never_reached_says_so_with_its_warmup() {
+    let report = report();
+    let never = cell(&report, "apache/limit");
+    assert_eq!((never.outcome, never.n), (OutcomeWord::Failed, 0));
+    assert!(never.detail.as_ref().is_some_and(|detail| detail.starts_with("not measured: the run ended")));
+    assert_eq!(never.flags, ["not-measured"]);
+    assert!(!report.run.complete);
+    let only_warmups: Vec<Trial> = trials().into_iter().filter(|t| t.warmup).collect();
+    let cut = build(&run(), &only_warmups);
+    let failed = cell(&cut, "apache/sslh-select").detail.clone().unwrap_or_default();
+    assert!(failed.contains("its warm-up failed at start: not ready after 5 s"), "{failed}");
+}
+
+#[test]
+fn a_run_without_gaps_is_complete() {
+    let mut run = run();
+    run.suites.truncate(1);
+    let ran = |id: &str| trials().iter().filter(|t| t.cell == id && !t.warmup).count() == 7;
+    run.suites[0].cells.retain(|cell| cell.absent.is_some() || ran(&cell.id));
+    let report = build(&run, &trials());
+    assert_eq!((report.run.complete, report.run.rounds), (true, 7));
+    run.suites[0].warmup_rounds = 2;
+    assert!(!build(&run, &trials()).run.complete);
+}
+
+#[test]
+fn time_is_measuring_or_overhead_and_nothing_is_lost() {
+    let (report, trials) = (report(), trials());
+    let spent: u64 = trials.iter().flat_map(|t| t.stages.values()).map(|time| time.0).sum();
+    assert!((report.run.wall_seconds - Nanos(spent).as_secs_f64()).abs() < 1e-9);
+    let parts = report.run.measuring_seconds + report.run.stage_seconds.values().sum::<f64>();
+    assert!((report.run.wall_seconds - parts).abs() < 1e-9);
+    let windows: u64 =
+        trials.iter().filter(|t| !t.warmup).filter_map(|t| Some(t.measurement.as_ref()?.elapsed.0)).sum();
+    assert!((report.run.measuring_seconds - Nanos(windows).as_secs_f64()).abs() < 1e-9);
+}
+
+#[test]
+fn warmups_are_in_no_number() {
+    let without: Vec<Trial> = trials().into_iter().filter(|t| !t.warmup).collect();
+    assert_eq!(build(&run(), &without).suites, report().suites);
+}
+
+#[test]
+fn the_order_of_the_journal_does_not_matter() {
+    let mut backwards = trials();
+    backwards.reverse();
+    assert_eq!(build(&run(), &backwards), report());
+}
+
+#[test]
+fn of_two_lines_for_a_trial_the_last_one_counts_and_strangers_are_named() {
+    let mut trials = trials();
+    let mut wrong =
+        trials.iter().find(|t| t.cell == "nginx/direct" && !t.warmup).expect("it is there").clone();
+    wrong.measurement.as_mut().expect("it succeeded").elapsed = Nanos(1);
+    trials.insert(0, wrong.clone());
+    trials.push(Trial { cell: "nginx/unheard-of".to_owned(), ..wrong.clone() });
+    trials.push(Trial { suite: "unheard-of".to_owned(), ..wrong });
+    let odd = build(&run(), &trials);
+    assert_eq!(odd.suites, report().suites);
+    assert_eq!(odd.run.flags.len(), 2);
+    assert!(
+        odd.run.flags[0].starts_with("2 journal line(s) of cells that are not in the plan"),
+        "{:?}",
+        odd.run.flags
+    );
+}
+
+#[test]
+fn outside_text_is_escaped_in_markup() {
+    let html = render(&report(), Format::Html, Style::default());
+    assert!(html.contains("&lt;Example&gt;") && !html.contains("<Example>") && !html.contains("<script"));
+    let outside = html.split('"').filter(|text| text.starts_with("http") || text.starts_with("//")).count();
+    assert_eq!(outside, 0, "the file refers to others");
+    let md = render(&report(), Format::Md, Style::default());
+    assert!(md.contains("on \\| spectre_v2"));
+    let columns = |line: &str| line.replace("\\|", "").matches('|').count();
+    let table: Vec<&str> =
+        md.lines().skip_while(|l| !l.starts_with("| cell | outcome")).take_while(|l| !l.is_empty()).collect();
+    assert!(table.iter().all(|line| columns(line) == 4), "{table:#?}");
+}
+
+#[test]
+fn colours_appear_only_where_they_are_asked_for() {
+    assert!(
+        !render(&report(), Format::Terminal, Style { colour: false, width: Some(80) }).contains('\u{1b}')
+    );
+    assert!(render(&report(), Format::Terminal, Style { colour: true, width: None }).contains('\u{1b}'));
+}
+
+#[test]
+fn json_comes_back_as_it_was() {
+    let report = report();
+    assert_eq!(
+        serde_json::from_str::<Report>(&render(&report, Format::Json, Style::default())).unwrap(),
+        report
+    );
+}
+
+#[test]
+fn formats_are_known_by_their_names() {
+    for format in Format::ALL {
+        assert_eq!(format.name().parse(), Ok(format));
+    }
+    assert!("pdf".parse::<Format>().unwrap_err().contains("terminal, md, html, json, csv"));
+}
+
+/// Any number that a damaged journal could hold.
+fn odd() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just(1), 0..10_000_000_000_u64, Just(u64::MAX), any::<u64>()]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn no_journal_makes_it_panic(
+        keep in prop::collection::vec(any::<bool>(), 1..40),
+        numbers in prop::collection::vec(odd(), 1..60),
+        renamed in prop::collection::vec("[a-z|<&\\\\\n/~é]{0,6}", 0..6),
+        width in prop::option::of(0..200_u16),
+    ) {
+        let mut trials = trials();
+        let mut keep = keep.iter().cycle();
+        trials.retain(|_| *keep.next().expect("it goes round"));
+        let mut numbers = numbers.iter().copied().cycle();
+        let mut number = || numbers.next().expect("it goes round");
+        for trial in &mut trials {
+            trial.round = (number() % 5) as u32;
+            trial.warmup = number() % 7 == 0;
+            trial.at = Nanos(number());
+            trial.stages.values_mut().for_each(|time| *time = Nanos(number()));
+            let Some(m) = &mut trial.measurement else { continue };
+            (m.elapsed, m.operations, m.bytes, m.verified) = (Nanos(number()), number(), Bytes(number()), number());
+            m.errors.0.insert(ErrorKind::Reset, number());
+            m.latency = Some(Counts { pairs: vec![(number(), number()), (number(), number())], min: number(), max: number() });
+            m.connect.clone_from(&m.latency);
+            m.cpu.values_mut().for_each(|time| *time = Nanos(number()));
+            for cpu in &mut m.cpus {
+                (cpu.total, cpu.busy, cpu.interrupts, cpu.steal) = (Nanos(number()), Nanos(number()), Nanos(number()), Nanos(number()));
+            }
+        }
+        let mut run = run();
+        for (trial, name) in trials.iter_mut().zip(&renamed) {
+            trial.cell.clone_from(name);
+        }
+        for (cell, name) in run.suites[0].cells.iter_mut().zip(&renamed) {
+            cell.axes.0.iter_mut().for_each(|(axis, value)| { axis.push_str(name); value.clone_from(name); });
+            cell.id.clone_from(name);
+        }
+        let report = build(&run, &trials);
+        for format in Format::ALL {
+            let _ = render(&report, format, Style { colour: true, width });
+        }
+        let json = render(&report, Format::Json, Style::default());
+        prop_assert!(serde_json::from_str::<Report>(&json).is_ok(), "a number that is not finite became null");
+    }
+}
+
+#[test]
+fn empty_runs_have_reports() {
+    let mut run = run();
+    let is_written =
+        |report: &Report| Format::ALL.iter().all(|f| render(report, *f, Style::default()).ends_with('\n'));
+    let nothing = build(&run, &[]);
+    assert_eq!((nothing.run.rounds, nothing.run.wall_seconds), (0, 0.0));
+    assert!(is_written(&nothing));
+    run.suites.iter_mut().for_each(|suite| (suite.cells, suite.tables) = (vec![], vec![]));
+    assert!(is_written(&build(&run, &[])));
+    run.suites.clear();
+    assert!(is_written(&build(&run, &[])));
+}
+
+#[test]
+fn twins_tell_the_noise_floor() {
+    let mut trials = trials();
+    let slow = |m: &mut Measurement| m.elapsed = Nanos(m.elapsed.0 * 2);
+    measurements(&mut trials, &format!("nginx/direct{TWIN}")).for_each(slow);
+    let report = build(&run(), &trials);
+    let suite = &report.suites[0];
+    assert!(suite.noise_floor.is_some_and(|floor| (floor - 1.0).abs() < 0.1), "{:?}", suite.noise_floor);
+    assert_eq!(suite.aa.as_ref().map(|aa| aa.verdict), Some(Verdict::Faster));
+    let verdicts: Vec<_> = suite.cells.iter().filter_map(|c| Some(c.vs_baseline.as_ref()?.verdict)).collect();
+    assert!(verdicts.iter().all(|verdict| *verdict == Verdict::NoDifferenceFound), "{verdicts:?}");
 }

@@ -32,7 +32,7 @@ impl Flag {
         match self {
             Self::NotMeasured => "not-measured".to_owned(),
             Self::FewRounds(n) => {
-                format!("few-rounds ({n}: the range instead of an interval, and no verdict)")
+                format!("few-rounds ({n})")
             }
             Self::BoundByGenerator => "bound-by-generator".to_owned(),
             Self::LittlesLaw { in_flight, connections } => {
@@ -70,8 +70,11 @@ pub(super) fn failures(failures: &[Failure], measured: usize) -> String {
     format!("{} of {measured} trials failed{first}", failures.len())
 }
 
+/// How the detail of a cell begins that was planned and never run, and what stands in its place in a table.
+pub(super) const NOT_MEASURED: &str = "not measured";
+
 pub(super) fn not_measured(warmup: Option<&Failure>) -> String {
-    let mut text = "not measured: the run ended before the first measured round of this cell".to_owned();
+    let mut text = format!("{NOT_MEASURED}: the run ended before the first measured round of this cell");
     if let Some(failure) = warmup {
         let _ = write!(text, "; its warm-up failed {}", failure.reason);
     }

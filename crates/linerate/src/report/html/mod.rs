@@ -78,8 +78,7 @@ fn spot_cell(spot: Option<&Spot>) -> Markup {
     html! {
         td class=(class) {
             strong { (spot.number) }
-            @if let Some(share) = spot.marked_share() { br; (share) }
-            @for remark in &spot.remarks { br; small { (remark) } }
+            @for line in spot.lines().skip(1) { br; (line) }
         }
     }
 }

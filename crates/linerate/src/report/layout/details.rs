@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// How much of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// What fits beside a prompt: medians alone.
+    /// What fits a terminal: medians alone.
     Brief,
     /// With intervals and latency.
     Full,
@@ -68,29 +68,39 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
         "µs/op"
     };
     for payer in payers(cells) {
-        let header = format!("{payer} CPU {unit}");
+        let header =
+            if depth == Depth::Full { format!("{payer} CPU {unit}") } else { format!("{payer}\n{unit}") };
         columns.push(Column::new(header, move |cell| {
             cell.cpu.get(&payer).map_or(String::new(), |c| cost(c, depth))
         }));
     }
-    if depth == Depth::Full {
-        type Percentile = fn(&Latency) -> f64;
-        let percentiles: [(&str, Percentile); 5] = [
-            ("mean", |l| l.mean),
-            ("p50", |l| l.p50),
-            ("p90", |l| l.p90),
-            ("p99", |l| l.p99),
-            ("max", |l| l.max),
-        ];
-        for (name, of) in percentiles {
-            let text =
-                move |cell: &CellReport| cell.latency_us.as_ref().map_or(String::new(), |l| plain(of(l)));
-            columns.push(Column::new(format!("{name} µs"), text));
-        }
+    let bound = Column::new("bound by", |cell| cell.bound_by.clone().unwrap_or_default());
+    if depth == Depth::Brief {
+        let notes = |cell: &CellReport| {
+            let errors = Some(errors(cell)).filter(|errors| !errors.is_empty());
+            errors.into_iter().chain(cell.flags.iter().cloned()).collect::<Vec<_>>().join("; ")
+        };
+        columns.extend([bound, Column::new("failed operations, flags", notes)]);
+        return columns;
     }
-    columns.push(Column::new("bound by", |cell| cell.bound_by.clone().unwrap_or_default()));
-    columns.push(Column::new("failed operations", errors));
-    columns.push(Column::new("flags", |cell| cell.flags.join("; ")));
+    type Percentile = fn(&Latency) -> f64;
+    let percentiles: [(&str, Percentile); 6] = [
+        ("mean", |l| l.mean),
+        ("p50", |l| l.p50),
+        ("p90", |l| l.p90),
+        ("p99", |l| l.p99),
+        ("p99.9", |l| l.p999),
+        ("max", |l| l.max),
+    ];
+    for (name, of) in percentiles {
+        let text = move |cell: &CellReport| cell.latency_us.as_ref().map_or(String::new(), |l| plain(of(l)));
+        columns.push(Column::new(format!("{name} µs"), text));
+    }
+    columns.extend([
+        bound,
+        Column::new("failed operations", errors),
+        Column::new("flags", |cell| cell.flags.join("; ")),
+    ]);
     columns
 }
 

@@ -2,17 +2,19 @@
 
 use super::grid::is_not_measured;
 use crate::measurement::Host;
-use crate::report::format::{plain, seconds, sentence};
+use crate::report::format::{seconds, sentence};
 use crate::report::model::{OutcomeWord, Report, SuiteReport};
-use crate::report::words::outcome_name;
+use crate::report::words::{NOT_MEASURED, outcome_name};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How far the run came, and what is odd about its journal.
 pub(crate) fn progress(report: &Report) -> Vec<String> {
     let run = &report.run;
     let quick = if run.quick { ", quick" } else { "" };
-    let rounds =
-        format!("run {}: {} of {} rounds{quick}, seed {}", run.id, run.rounds, run.planned_rounds, run.seed);
+    let rounds = format!(
+        "run {}: {} of {} rounds complete{quick}, seed {}",
+        run.id, run.rounds, run.planned_rounds, run.seed
+    );
     let cut = (!run.complete)
         .then(|| "the run is not complete: cells without a number have no trial yet".to_owned());
     std::iter::once(rounds).chain(cut).chain(run.flags.iter().cloned()).collect()
@@ -34,12 +36,8 @@ pub(crate) fn time(report: &Report) -> String {
 
 /// The A/A line: what the baseline and its twin differ by.
 pub(crate) fn twins(suite: &SuiteReport) -> Option<String> {
-    let (aa, floor) = (suite.aa.as_ref()?, suite.noise_floor?);
-    Some(format!(
-        "{}; differences up to {} % are not called differences",
-        sentence(&suite.baseline, aa),
-        plain(floor * 100.0)
-    ))
+    let line = sentence(&suite.baseline, suite.aa.as_ref()?);
+    Some(format!("{line}; differences up to {:.2} % are not called differences", suite.noise_floor? * 100.0))
 }
 
 /// One reason why cells have no number, or not all their trials.
@@ -58,7 +56,9 @@ pub(crate) fn exceptions(suite: &SuiteReport) -> Vec<Exception<'_>> {
             (None, OutcomeWord::Ok) => continue,
             (detail, _) => detail.as_deref().unwrap_or("no reason was recorded"),
         };
-        let word = if is_not_measured(cell) { "not measured" } else { outcome_name(cell.outcome) };
+        let word = if is_not_measured(cell) { NOT_MEASURED } else { outcome_name(cell.outcome) };
+        let detail =
+            detail.strip_prefix(NOT_MEASURED).map_or(detail, |rest| rest.trim_start_matches([':', ' ']));
         match exceptions.iter_mut().find(|e| e.word == word && e.detail == detail) {
             Some(same) => same.ids.push(&cell.id),
             None => exceptions.push(Exception { ids: vec![&cell.id], word, detail }),
@@ -96,7 +96,7 @@ pub(crate) fn host(host: &Host) -> Vec<(String, String)> {
 pub(crate) const HOW_TO_READ: &[&str] = &[
     "Each number is the median of n rounds, with its 95 % bootstrap interval; with fewer than six rounds the range, and no verdict.",
     "Percent is performance: 73 % of the baseline is slower than it, whether the unit is seconds or bytes per second. It is the median of the ratios within each round, so that drift of the machine cancels.",
-    "▲ faster and ▼ slower than the baseline: the interval excludes 100 % and the difference is above the noise floor, which is what the baseline and its own twin differ by in this run. ≈ no difference found.",
+    "▲ faster and ▼ slower than the baseline: the interval excludes 100 % and the difference is above the noise floor, which is what the baseline and its own twin differ by in this run. ≈ no difference found. ? too few rounds to say.",
     "Bound by: whose CPU was saturated. `client` is the load generator: such a number is a lower bound of what the system can do.",
     "CPU: process time of each role; `machine` is the busy time of all CPUs of the lab, interrupts included.",
     "Operations that failed are counted beside the number; a trial in which more than 1 % failed has no number.",

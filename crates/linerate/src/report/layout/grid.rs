@@ -3,8 +3,10 @@
 
 use super::cells_of;
 use crate::report::format::{count, percent, with_interval};
-use crate::report::model::{Better, CellReport, OutcomeWord, SuiteReport, TableCell, TableReport, Verdict};
-use crate::report::words::outcome_name;
+use crate::report::model::{
+    Better, CellReport, Comparison, OutcomeWord, SuiteReport, TableCell, TableReport, Verdict,
+};
+use crate::report::words::{NOT_MEASURED, outcome_name};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use std::collections::BTreeSet;
 
@@ -32,7 +34,7 @@ pub(crate) struct Row {
 pub(crate) struct Spot {
     /// `2.13 (2.10 to 2.19)`, or the outcome where there is no number.
     pub(crate) number: String,
-    /// `73 % (71 to 75)` of the baseline.
+    /// `73 % (71 to 75) ▼` of the baseline.
     pub(crate) share: Option<String>,
     pub(crate) verdict: Option<Verdict>,
     /// Failed operations, the generator as the bottleneck, another number of rounds.
@@ -41,15 +43,15 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
-    /// The share with its mark.
-    pub(crate) fn marked_share(&self) -> Option<String> {
-        let share = self.share.as_ref()?;
-        Some(self.verdict.map_or_else(|| share.clone(), |verdict| format!("{share} {}", mark(verdict))))
+    /// All of it, line by line.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.number).chain(&self.share).chain(&self.remarks)
     }
 }
 
-fn mark(verdict: Verdict) -> &'static str {
-    match verdict {
+fn mark(comparison: &Comparison) -> &'static str {
+    match comparison.verdict {
+        _ if comparison.n < FEWEST_ROUNDS => "?",
         Verdict::Faster => "▲",
         Verdict::Slower => "▼",
         Verdict::NoDifferenceFound => "≈",
@@ -161,7 +163,7 @@ fn spot(cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Spot {
     let number = match (entry.median, entry.ci95) {
         (Some(median), Some(interval)) => with_interval(median, interval),
         _ if cell.outcome == OutcomeWord::Ok => "no value".to_owned(),
-        _ if is_not_measured(cell) => "not measured".to_owned(),
+        _ if is_not_measured(cell) => NOT_MEASURED.to_owned(),
         _ => outcome_name(cell.outcome).to_owned(),
     };
     let failed: u64 = cell.errors.values().fold(0, |sum, count| sum.saturating_add(*count));
@@ -169,7 +171,7 @@ fn spot(cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Spot {
     let remark = |is_so: bool, text: String| (is_measured && is_so).then_some(text);
     Spot {
         number,
-        share: entry.vs_baseline.as_ref().map(|c| percent(c.ratio, c.ci95)),
+        share: entry.vs_baseline.as_ref().map(|c| format!("{} {}", percent(c.ratio, c.ci95), mark(c))),
         verdict: entry.vs_baseline.as_ref().map(|c| c.verdict),
         remarks: [
             remark(failed > 0, format!("{} failed operations", count(failed))),

@@ -9,7 +9,7 @@ pub(super) use facts::{HOW_TO_READ, exceptions, host, progress, time, twins, ver
 pub(super) use grid::{Grid, Spot, grid};
 
 use super::format::sentence;
-use super::model::{CellReport, SuiteReport, TableReport};
+use super::model::{CellReport, Comparison, SuiteReport, TableReport};
 
 /// The cells of a table that are in the report, with their places in it.
 pub(super) fn cells_of<'a>(
@@ -24,24 +24,33 @@ const FEW: usize = 6;
 
 /// The comparisons of a table as sentences; of a large table the best and the worst of each column.
 pub(super) fn sentences(suite: &SuiteReport, table: &TableReport) -> Vec<String> {
-    let axis = |id: &str| suite.cells.iter().find(|c| c.id == id).and_then(|c| c.axes.get(&table.columns));
-    let compared: Vec<_> =
-        table.cells.iter().filter_map(|c| Some((&c.id, c.vs_baseline.as_ref()?))).collect();
-    let told = |of: &[&(&String, &super::model::Comparison)]| -> Vec<String> {
-        of.iter().map(|(id, comparison)| sentence(id, comparison)).collect()
+    // A limit is measured to be compared with, not to win.
+    let has_limit = table.cells.iter().any(|cell| cell.vs_limit.is_some());
+    let contenders = table.cells.iter().filter(|cell| !has_limit || cell.vs_limit.is_some());
+    let compared: Vec<(&str, &Comparison)> =
+        contenders.filter_map(|cell| Some((cell.id.as_str(), cell.vs_baseline.as_ref()?))).collect();
+    let told: Vec<&(&str, &Comparison)> = if compared.len() <= FEW {
+        compared.iter().collect()
+    } else {
+        let of_column = |column: &String| {
+            let here = compared.iter().filter(|(id, _)| stands_in(suite, table, id, column));
+            best_and_worst(here.collect())
+        };
+        table.column_values.iter().flat_map(of_column).collect()
     };
-    if compared.len() <= FEW {
-        return told(&compared.iter().collect::<Vec<_>>());
+    told.into_iter().map(|(id, comparison)| sentence(id, comparison)).collect()
+}
+
+fn stands_in(suite: &SuiteReport, table: &TableReport, id: &str, column: &str) -> bool {
+    suite.cells.iter().any(|cell| cell.id == id && cell.axes.get(&table.columns) == Some(column))
+}
+
+fn best_and_worst<'a>(
+    mut compared: Vec<&'a (&'a str, &'a Comparison)>,
+) -> Vec<&'a (&'a str, &'a Comparison)> {
+    compared.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
+    if compared.len() > 2 {
+        compared.drain(1..compared.len() - 1);
     }
-    let mut sentences = Vec::new();
-    for column in &table.column_values {
-        let mut ranked: Vec<_> =
-            compared.iter().filter(|(id, _)| axis(id) == Some(column.as_str())).collect();
-        ranked.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
-        if ranked.len() > 2 {
-            ranked.drain(1..ranked.len() - 1);
-        }
-        sentences.extend(told(&ranked));
-    }
-    sentences
+    compared
 }
