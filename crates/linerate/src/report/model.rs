@@ -28,7 +28,7 @@ pub struct RunFacts {
     pub seed: u64,
     /// Measured rounds that are complete.
     pub rounds: u32,
-    /// Measured rounds that were planned.
+    /// Measured rounds that were planned; of a run with a budget those that were begun.
     pub planned_rounds: u32,
     /// True if every planned trial is in the journal.
     pub complete: bool,

@@ -117,6 +117,12 @@ fn a_run_without_gaps_is_complete() {
     assert_eq!((report.run.complete, report.run.rounds), (true, 7));
     run.suites[0].warmup_rounds = 2;
     assert!(!build(&run, &trials()).run.complete);
+    run.suites[0].warmup_rounds = 1;
+    run.suites[0].rounds = 1_000;
+    assert!(!build(&run, &trials()).run.complete);
+    run.budget = Some(Nanos(60_000_000_000));
+    let spent = build(&run, &trials());
+    assert_eq!((spent.run.complete, spent.run.rounds, spent.run.planned_rounds), (true, 7, 7));
 }
 
 #[test]

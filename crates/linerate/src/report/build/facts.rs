@@ -1,25 +1,22 @@
 //! Facts of the run as a whole: how far it came, and where its time went.
 
-use super::journal::{Journal, planned_ids};
+use super::journal::{CellTrials, Journal, planned_ids};
 use crate::measurement::{PlannedSuite, Run, Stage, TWIN};
 use crate::report::model::RunFacts;
 use linerate_contract::Nanos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn facts(run: &Run, journal: &Journal<'_>) -> RunFacts {
-    let complete =
-        |round| run.suites.iter().all(|suite| round > suite.rounds || has_round(suite, journal, round));
-    let planned_rounds = run.suites.iter().map(|suite| suite.rounds).max().unwrap_or(0);
-    let rounds = (1..=planned_rounds).filter(|round| complete(*round)).count();
+    let suites: Vec<Progress> =
+        run.suites.iter().filter_map(|suite| Progress::of(suite, run, journal)).collect();
     let time = Time::of(journal);
     RunFacts {
         id: run.id.clone(),
         command: run.command.clone(),
         seed: run.seed,
-        rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
-        planned_rounds,
-        complete: rounds == planned_rounds as usize
-            && run.suites.iter().all(|suite| has_warmups(suite, journal)),
+        rounds: complete_rounds(&suites),
+        planned_rounds: suites.iter().map(|suite| suite.planned).max().unwrap_or(0),
+        complete: suites.iter().all(Progress::is_complete),
         quick: run.quick,
         linerate: run.linerate.clone(),
         started: run.started.clone(),
@@ -30,17 +27,39 @@ pub(super) fn facts(run: &Run, journal: &Journal<'_>) -> RunFacts {
     }
 }
 
-fn has_round(suite: &PlannedSuite, journal: &Journal<'_>, round: u32) -> bool {
-    let has = |id: &String| journal.cell(&suite.name, id).is_some_and(|c| c.measured.contains_key(&round));
-    ids_to_run(suite).all(|id| has(&id))
+/// How far a suite came.
+struct Progress {
+    /// Measured rounds asked for; of a run with a budget those that were begun.
+    planned: u32,
+    /// Measured rounds that have a trial of every cell.
+    done: BTreeSet<u32>,
+    has_warmups: bool,
 }
 
-fn has_warmups(suite: &PlannedSuite, journal: &Journal<'_>) -> bool {
-    let has = |id: &String| {
-        suite.warmup_rounds == 0
-            || journal.cell(&suite.name, id).is_some_and(|c| c.warmups.len() >= suite.warmup_rounds as usize)
-    };
-    ids_to_run(suite).all(|id| has(&id))
+impl Progress {
+    /// `None` of a suite that has nothing to run.
+    fn of(suite: &PlannedSuite, run: &Run, journal: &Journal<'_>) -> Option<Self> {
+        let cells: Vec<&CellTrials<'_>> =
+            ids_to_run(suite).filter_map(|id| journal.cell(&suite.name, &id)).collect();
+        let begun = || cells.iter().flat_map(|cell| cell.measured.keys().copied());
+        let planned = if run.budget.is_some() { begun().max().unwrap_or(1) } else { suite.rounds };
+        let everywhere = |round: &u32| cells.iter().all(|cell| cell.measured.contains_key(round));
+        let done =
+            cells.first()?.measured.keys().copied().filter(|r| *r <= planned).filter(everywhere).collect();
+        let has_warmups = cells.iter().all(|cell| cell.warmups.len() >= suite.warmup_rounds as usize);
+        Some(Self { planned, done, has_warmups })
+    }
+
+    fn is_complete(&self) -> bool {
+        self.has_warmups && self.done.len() >= self.planned as usize
+    }
+}
+
+/// Rounds that every suite has which planned them.
+fn complete_rounds(suites: &[Progress]) -> u32 {
+    let any: BTreeSet<u32> = suites.iter().flat_map(|suite| suite.done.iter().copied()).collect();
+    let is_everywhere = |round: &&u32| suites.iter().all(|s| **round > s.planned || s.done.contains(round));
+    u32::try_from(any.iter().filter(is_everywhere).count()).unwrap_or(u32::MAX)
 }
 
 /// Absent cells are planned with their outcome and never run.
