@@ -9,11 +9,11 @@ const LABELS: f64 = 260.0;
 const WIDTH: f64 = 900.0;
 const ROW: f64 = 20.0;
 const AXIS: f64 = 30.0;
-const MARGIN: f64 = 20.0;
+const MARGIN: f64 = 30.0;
 
 /// Values that span more than this would crowd at one end of a linear axis.
 const LOG_FROM: f64 = 10.0;
-const TICKS: usize = 5;
+const TICKS: f64 = 5.0;
 
 /// One colour for each column, told apart by most colour-blind readers (Okabe and Ito 2008).
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"];
@@ -41,8 +41,8 @@ pub(super) fn plot(suite: &SuiteReport, table: &TableReport) -> Markup {
                 @let y = px(ROW * (i as f64 + 0.5));
                 @let colour = COLOURS[line.column % COLOURS.len()];
                 text x=(LABELS - 10.0) y=(y) text-anchor="end" dominant-baseline="middle" { (line.id) }
-                line x1=(px(axis.x(line.interval[0]))) x2=(px(axis.x(line.interval[1]))) y1=(y) y2=(y) stroke=(colour) stroke-width="3" {}
-                circle cx=(px(axis.x(line.median))) cy=(y) r="4" fill=(colour) {
+                line x1=(px(axis.x(line.interval[0]))) x2=(px(axis.x(line.interval[1]))) y1=(y) y2=(y) stroke=(colour) stroke-width="2" {}
+                circle cx=(px(axis.x(line.median))) cy=(y) r="3" fill=(colour) {
                     title { (line.id) ": " (with_interval(line.median, line.interval)) }
                 }
             }
@@ -92,20 +92,59 @@ impl Axis {
         LABELS + share * (WIDTH - LABELS - MARGIN)
     }
 
-    fn ticks(&self) -> impl Iterator<Item = f64> {
-        let (from, to, is_log) = (self.from, self.to, self.is_log);
-        (0..=TICKS).map(move |i| {
-            let share = i as f64 / TICKS as f64;
-            if is_log {
-                (from.ln() + share * (to.ln() - from.ln())).exp()
-            } else {
-                from + share * (to - from)
-            }
-        })
+    /// Round values: multiples of 1, 2 or 5 times a power of ten; on a logarithmic axis these themselves.
+    fn ticks(&self) -> Vec<f64> {
+        let within = |tick: &f64| (self.from..=self.to).contains(tick);
+        if !self.is_log {
+            let step = round_up(self.to / TICKS);
+            return (0..=TICKS as u32).map(|i| step * f64::from(i)).filter(within).collect();
+        }
+        let (first, last) = (self.from.log10().floor() as i32, self.to.log10().ceil() as i32);
+        let every = ((last - first) / TICKS as i32).max(1);
+        let leading: &[f64] = if every == 1 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let powers =
+            (first..=last).filter(|power| (power - first) % every == 0).map(|power| 10_f64.powi(power));
+        powers.flat_map(|power| leading.iter().map(move |digit| digit * power)).filter(within).collect()
     }
+}
+
+/// The next 1, 2 or 5 times a power of ten.
+fn round_up(value: f64) -> f64 {
+    let power = 10_f64.powf(value.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .map(|digit| digit * power)
+        .into_iter()
+        .find(|round| *round >= value)
+        .unwrap_or(value)
 }
 
 /// A tenth of a pixel is finer than a screen.
 fn px(value: f64) -> String {
     format!("{value:.1}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(from: f64, to: f64) -> Axis {
+        let line = Line { id: "a", column: 0, median: from, interval: [from, to] };
+        Axis::of(&[line]).expect("there is a line")
+    }
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        assert_eq!(axis(0.2, 0.9).ticks(), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8]);
+        assert_eq!(axis(1.5, 160.0).ticks(), [2.0, 5.0, 10.0, 20.0, 50.0, 100.0]);
+        for wide in [axis(1e-9, 1e9), axis(1e-300, 1e300), axis(f64::MIN_POSITIVE, f64::MAX)] {
+            assert!((1..=8).contains(&wide.ticks().len()), "{:?}", wide.ticks());
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_axis_are_the_ends_of_the_plot() {
+        for axis in [axis(0.2, 0.9), axis(1.0, 1000.0)] {
+            assert_eq!((axis.x(axis.from), axis.x(axis.to)), (LABELS, WIDTH - MARGIN));
+        }
+    }
 }
