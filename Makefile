@@ -25,7 +25,7 @@ build: setup
 test: setup
 	$(CARGO) build --workspace
 	$(TARGET)/debug/linerate systems --install $(GO_ON)
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 
 check: setup
 	$(CARGO) fmt --all --check
