@@ -1,6 +1,6 @@
 //! The few bpf(2) commands that a sockmap needs, and its program, assembled by hand.
 //!
-//! A BPF library would bring a loader for object files, and a compiler to make them, for eleven instructions.
+//! A BPF library would bring a loader for object files, and a compiler to make them, for fifteen instructions.
 
 #![allow(unsafe_code, reason = "bpf(2) has no wrapper in libc, and takes a union by pointer")]
 
@@ -91,9 +91,13 @@ struct Instruction {
     immediate: i32,
 }
 
-/// `return bpf_sk_redirect_hash(skb, &targets, &(u64){bpf_get_socket_cookie(skb)}, 0)`: on to the other
-/// socket's output. If there is none the data is dropped, so a socket gets this program only when its target is in place.
-fn verdict(targets: i32) -> [Instruction; 11] {
+/// `if (skb->len == 0) return SK_DROP; u64 key = bpf_get_socket_cookie(skb);
+/// return bpf_sk_redirect_hash(skb, &targets, &key, 0);`: on to the other socket's output.
+///
+/// If there is no other socket the data is dropped, so a socket gets this program only when its target is in place. A
+/// bare FIN is a piece of no length; redirected, the kernel takes it for a failed send and poisons the target with
+/// `EPIPE` (`sk_psock_backlog()`). Dropping it takes nothing away: the end of input is noted in the socket already.
+fn verdict(targets: i32) -> [Instruction; 15] {
     const fn op(opcode: u8, target: u8, source: u8, offset: i16, immediate: i32) -> Instruction {
         Instruction { opcode, registers: source << 4 | target, offset, immediate }
     }
@@ -102,12 +106,18 @@ fn verdict(targets: i32) -> [Instruction; 11] {
     const ADD_IMMEDIATE: u8 = 0x07;
     const STORE_64: u8 = 0x7b;
     const LOAD_64_IMMEDIATE: u8 = 0x18;
+    const LOAD_32: u8 = 0x61;
+    const JUMP_IF_NOT_IMMEDIATE: u8 = 0x55;
     const CALL: u8 = 0x85;
     const EXIT: u8 = 0x95;
     // The immediate is the descriptor of a map.
     const PSEUDO_MAP_FD: u8 = 1;
     const SLOT: i16 = -8;
     [
+        op(LOAD_32, 2, 1, 0, 0), // skb->len, the first field of struct __sk_buff
+        op(JUMP_IF_NOT_IMMEDIATE, 2, 0, 2, 0),
+        op(MOVE_IMMEDIATE, 0, 0, 0, 0), // SK_DROP
+        op(EXIT, 0, 0, 0, 0),
         op(MOVE, 6, 1, 0, 0), // r6 = skb, which calls leave alone
         op(CALL, 0, 0, 0, FUNC_GET_SOCKET_COOKIE),
         op(STORE_64, 10, 0, SLOT, 0), // on the stack: the key

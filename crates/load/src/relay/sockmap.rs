@@ -22,11 +22,15 @@ use crate::process::raise_descriptor_limit;
 use crate::refusal::Refusal;
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
-use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, shutdown};
+use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, setsockopt, shutdown, sockopt};
 use std::os::fd::AsRawFd;
 
 /// Room for every socket that the process can have, up to this: a map takes 16 bytes an entry in advance.
 const MOST_ENTRIES: u64 = 1 << 18;
+/// Input that arrives while a socket is in use counts against its receive buffer until it is looked at, and may close the
+/// window; a reader would open it again, but here nobody reads, and the sender finds out by a probe after 200 ms. In
+/// a buffer of 16 windows (64 KiB at first, and without a reader for good) that cannot happen.
+const RECEIVE_BUFFER: usize = 1 << 20;
 /// Redirected input is no business of ours, so only its end wakes us.
 const END: EpollFlags = EpollFlags::EPOLLRDHUP;
 
@@ -123,9 +127,10 @@ impl Sockmap {
             let key = cookies[side as usize]?;
             self.targets.insert(key, pair.socket(side.other()))
         });
-        Side::BOTH.map(|side| {
+        let redirect = |side: Side| {
             let redirect = || {
                 targets[side as usize]?;
+                setsockopt(pair.socket(side), sockopt::RcvBufForce, &RECEIVE_BUFFER)?;
                 self.verdicts.insert(cookies[side as usize]?, pair.socket(side))?;
                 nudge(pair.socket(side))
             };
@@ -133,7 +138,10 @@ impl Sockmap {
                 Ok(()) => Direction::Kernel { told: false },
                 Err(_) => Direction::Spliced(Stream::default()),
             }
-        })
+        };
+        // The upstream first: it says nothing before it has heard the client, as a rule, so its socket is not in use yet.
+        let upstream = redirect(Side::Upstream);
+        [redirect(Side::Client), upstream]
     }
 
     /// Passes on ends, and moves what is spliced.
