@@ -225,6 +225,9 @@ pub struct Measurement {
     pub flags: Vec<String>,
 }
 
+/// The flag of a measurement whose process times come from `/proc`, which forgets children that nobody waited for.
+pub const CPU_FROM_PROC: &str = "cpu-from-proc";
+
 /// One CPU inside the window of a trial; times from `/proc/stat`, so in steps of a tick (10 ms as a rule).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuWindow {

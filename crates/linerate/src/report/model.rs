@@ -132,8 +132,8 @@ pub struct CellReport {
     pub operations: u64,
     /// Operations that failed in all measured trials, by kind.
     pub errors: BTreeMap<String, u64>,
-    /// Each begins with its kind: `few-rounds`, `bound-by-generator`, `littles-law`, `outlier`, `steal`, `drift`,
-    /// `not-measured`, or what the lab noticed.
+    /// Each begins with its kind: `few-rounds`, `bound-by-generator`, `littles-law`, `outlier`, `steal`,
+    /// `disturbed`, `drift`, `not-measured`, or what the lab noticed.
     pub flags: Vec<String>,
 }
 

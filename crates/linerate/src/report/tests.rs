@@ -37,7 +37,8 @@ fn golden_markdown() {
 
 #[test]
 fn golden_html() {
-    insta::assert_snapshot!(render(&report(), Format::Html, Style::default()));
+    // A line for each tag, so that a change can be seen.
+    insta::assert_snapshot!(render(&report(), Format::Html, Style::default()).replace("><", ">\n<"));
 }
 
 #[test]

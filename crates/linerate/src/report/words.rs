@@ -21,6 +21,8 @@ pub(super) enum Flag {
     Outliers(Vec<u32>),
     /// Round and share of the CPU time that the hypervisor gave to others.
     Steal(Vec<(u32, f64)>),
+    /// Share of the lab's CPU time that went to processes outside of the trials.
+    Disturbed(f64),
     /// Share of the median by which the values moved over the run.
     Drift(f64),
     /// What the lab noticed.
@@ -43,6 +45,9 @@ impl Flag {
                 let most = rounds.iter().map(|(_, share)| *share).fold(0.0, f64::max) * 100.0;
                 let rounds: Vec<u32> = rounds.iter().map(|(round, _)| *round).collect();
                 format!("steal ({}, up to {most:.0} %)", rounds_text(&rounds))
+            }
+            Self::Disturbed(share) => {
+                format!("disturbed (others used {:.0} % of the CPU time)", share * 100.0)
             }
             Self::Drift(share) => format!("drift ({:+.1} % over the run)", share * 100.0),
             Self::Lab(flag) => flag.clone(),

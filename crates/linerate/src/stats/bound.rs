@@ -2,12 +2,13 @@
 //!
 //! Leaderboards have been found to rank the ceiling of their load generator; so every number says what stood at its
 //! limit. A CPU that is busy all the time is such a limit, and the role with most of the time on it is the answer.
-//! Where the kernel's interrupts have most of it and no relay has a process, the answer is the path itself.
+//! Where the kernel's interrupts have most of it and no relay has a process, the answer is the path itself. Where most
+//! of it went to processes that are no part of the trial, nobody is blamed; [`disturbance`] says so.
 //!
 //! Times are added up over the trials before they are judged: `/proc/stat` counts ticks of 10 ms, a quick trial has a
 //! dozen of them, and the sum sees what a single trial cannot.
 
-use crate::measurement::Measurement;
+use crate::measurement::{CPU_FROM_PROC, Measurement};
 use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const SATURATED: f64 = 0.9;
 /// Shares this close count as equal, and then the client is named: a number that is doubted is better than a wrong praise.
 const TIE: f64 = 0.05;
+
+/// The lab's own agent, kernel threads and the rounding of ticks stay below this share of the CPUs' time.
+const DISTURBED: f64 = 0.1;
 
 /// What stood at its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +45,22 @@ pub fn bound<'a>(measurements: impl IntoIterator<Item = &'a Measurement>, thread
     Some(first.map_or(Bound::Nothing, |s| s.1))
 }
 
+/// The share of the lab's CPU time that went to processes outside of the trials, if it is more than 10 %. A lower
+/// bound: process times have some interrupts in them that are counted on their own too. `None` also where the
+/// process times are not whole.
+#[must_use]
+pub fn disturbance<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<f64> {
+    let load = Load::of(measurements);
+    let others: f64 = load.cpus.values().map(|cpu| (cpu.busy - load.own(cpu)).max(0.0)).sum();
+    let share = others / load.cpus.values().map(|cpu| cpu.available).sum::<f64>();
+    (load.is_whole && !load.roles.is_empty() && share.is_finite() && share > DISTURBED).then_some(share)
+}
+
 /// Times of all trials together, in nanoseconds.
 #[derive(Default)]
 struct Load {
+    /// Whether the process times are all there are.
+    is_whole: bool,
     elapsed: f64,
     /// Process time.
     roles: BTreeMap<Role, f64>,
@@ -61,8 +78,9 @@ struct Cpu {
 
 impl Load {
     fn of<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Self {
-        let mut load = Self::default();
+        let mut load = Self { is_whole: true, ..Self::default() };
         for measurement in measurements {
+            load.is_whole &= !measurement.flags.iter().any(|flag| flag == CPU_FROM_PROC);
             load.elapsed += measurement.elapsed.0 as f64;
             for (role, time) in &measurement.cpu {
                 *load.roles.entry(*role).or_default() += time.0 as f64;
@@ -86,17 +104,28 @@ impl Load {
         })
     }
 
-    /// Who had most of this CPU's time. `None` for a CPU that is busy with something else than the trial.
+    /// Who had most of this CPU's time. `None` for a CPU that was busy with something else than the trials.
     fn culprit(&self, cpu: &Cpu) -> Option<Bound> {
-        let time_here =
-            |role: &Role| self.roles.get(role).map_or(0.0, |time| time / self.cpus_of(*role) as f64);
-        let most = cpu.roles.iter().map(|role| (time_here(role), *role)).max_by(|a, b| a.0.total_cmp(&b.0));
+        let most = cpu.busy / 2.0;
+        if self.is_whole && self.own(cpu) < most {
+            return None;
+        }
         let relay_has_process = self.roles.get(&Role::Relay).is_some_and(|time| *time > 0.0);
-        let path = cpu.interrupts > most.map_or(cpu.busy / 2.0, |(time, _)| time);
-        if path && !relay_has_process {
+        if cpu.interrupts > most && !relay_has_process {
             return Some(Bound::Path);
         }
-        most.map(|(_, role)| Bound::Role(role))
+        let busiest = cpu.roles.iter().max_by(|a, b| self.time_on_one(**a).total_cmp(&self.time_on_one(**b)));
+        busiest.map(|role| Bound::Role(*role))
+    }
+
+    /// The trials' own part of this CPU's time.
+    fn own(&self, cpu: &Cpu) -> f64 {
+        cpu.interrupts + cpu.roles.iter().map(|role| self.time_on_one(*role)).sum::<f64>()
+    }
+
+    /// A role's process time on each of its CPUs.
+    fn time_on_one(&self, role: Role) -> f64 {
+        self.roles.get(&role).map_or(0.0, |time| time / self.cpus_of(role) as f64)
     }
 
     /// Roles that may use several CPUs and use as much as their threads can, with no CPU saturated of itself:
@@ -199,6 +228,31 @@ mod tests {
         assert_eq!(bound([&Measurement::default()], 1), None);
         let busy_elsewhere = second(&[(Client, 10)], vec![cpu(0, &[Client], 12, 1), cpu(1, &[], 99, 1)]);
         assert_eq!(bound([&busy_elsewhere], 1), Some(Bound::Nothing));
+    }
+
+    #[test]
+    fn a_neighbour_that_keeps_the_cpus_busy_is_not_blamed_on_a_role() {
+        let crowded = || vec![cpu(0, &[Client], 100, 8), cpu(1, &[Relay, Server], 99, 7)];
+        let mut m = second(&[(Client, 11), (Relay, 42), (Server, 6)], crowded());
+        assert_eq!(bound([&m], 1), Some(Bound::Role(Relay)), "it had most of its own CPU");
+        assert!(
+            disturbance([&m]).is_some_and(|share| (share - 0.625).abs() < 1e-9),
+            "{:?}",
+            disturbance([&m])
+        );
+        m.cpu = BTreeMap::from([(Client, Nanos(110_000_000)), (Relay, Nanos(200_000_000))]);
+        assert_eq!(bound([&m], 1), Some(Bound::Nothing));
+        m.flags = vec![CPU_FROM_PROC.to_owned()];
+        assert_eq!(bound([&m], 1), Some(Bound::Role(Client)), "nobody knows how much of it was the client's");
+        assert_eq!(disturbance([&m]), None);
+    }
+
+    #[test]
+    fn a_quiet_machine_is_not_disturbed() {
+        let m =
+            second(&[(Client, 40), (Server, 60)], vec![cpu(0, &[Client], 60, 15), cpu(1, &[Server], 80, 15)]);
+        assert_eq!(disturbance([&m]), None);
+        assert_eq!(disturbance([&Measurement::default()]), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::journal::CellTrials;
 use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
 use crate::report::model::{CellReport, CpuCost, OutcomeWord};
 use crate::report::words::{self, Failure, Flag};
-use crate::stats::bound::{Bound, bound};
+use crate::stats::bound::{Bound, bound, disturbance};
 use crate::stats::check::littles_law;
 use crate::stats::cost::{Payer, Per, cost};
 use crate::stats::estimate::{Estimate, Scale};
@@ -126,6 +126,7 @@ impl<'a> Cell<'a> {
         if !stolen.is_empty() {
             flags.push(Flag::Steal(stolen));
         }
+        flags.extend(disturbance(self.good.iter().map(|(_, m)| *m)).map(Flag::Disturbed));
         flags.extend(drift(values).map(Flag::Drift));
         let noticed: BTreeSet<&String> = self.good.iter().flat_map(|(_, m)| &m.flags).collect();
         flags.extend(noticed.into_iter().map(|flag| Flag::Lab(flag.clone())));
