@@ -1,7 +1,7 @@
 //! What will run, in which order. Order lives here and nowhere else.
 
 use crate::error::Error;
-use crate::measurement::{Outcome, PlannedSuite, PlannedSystem, Run, TWIN};
+use crate::measurement::{Outcome, PlannedSuite, PlannedSystem, PlannedTable, Run, TWIN};
 use crate::suite::Suite;
 use crate::system::probe::{Presence, presence};
 use crate::system::{Chosen, Registry};
@@ -128,7 +128,13 @@ fn keep_only(suite: &mut PlannedSuite, globs: &[GlobMatcher]) {
         table.row_values = table.row_values.iter().filter(|v| used(&rows, v)).cloned().collect();
         table.column_values = table.column_values.iter().filter(|v| used(&columns, v)).cloned().collect();
     }
-    suite.tables.retain(|table| !table.cells.is_empty());
+    // A table of which only baselines are left has nothing to compare, unless nothing else was asked for.
+    let compares = |table: &PlannedTable| {
+        let in_table = suite.cells.iter().filter(|c| table.cells.contains(&c.id));
+        in_table.into_iter().any(|c| c.axes.with(&table.baseline) != c.axes)
+    };
+    let any_compares = suite.tables.iter().any(compares);
+    suite.tables.retain(|table| compares(table) || (!any_compares && !table.cells.is_empty()));
     if let Some(twin) = &suite.twin
         && !kept.contains(twin)
     {

@@ -3,32 +3,36 @@
 use super::model::{Comparison, Verdict};
 use crate::stats::estimate::FEWEST_ROUNDS;
 
-/// `2.13 (2.10 to 2.19)`.
+/// `2.13 (2.10 to 2.19)`; of values that are all the same, as a single one is, `2.130`.
 pub(super) fn with_interval(value: f64, interval: [f64; 2]) -> String {
-    let digits = decimals(value, interval);
-    let [from, to] = interval.map(|bound| fixed(bound, digits));
-    format!("{} ({from} to {to})", fixed(value, digits))
+    let (value, range) = value_and_range(value, interval);
+    range.map_or_else(|| value.clone(), |range| format!("{value} ({range})"))
 }
 
 /// `73 % (71 to 75)`.
 pub(super) fn percent(ratio: f64, interval: [f64; 2]) -> String {
-    let (value, interval) = (ratio * 100.0, interval.map(|bound| bound * 100.0));
-    let digits = decimals(value, interval);
-    let [from, to] = interval.map(|bound| fixed(bound, digits));
-    format!("{} % ({from} to {to})", fixed(value, digits))
+    let (value, range) = value_and_range(ratio * 100.0, interval.map(|bound| bound * 100.0));
+    range.map_or_else(|| format!("{value} %"), |range| format!("{value} % ({range})"))
 }
 
 /// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and why there is no verdict where there is none.
 pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
     let Comparison { with, ratio, ci95, n, verdict } = comparison;
-    let digits = decimals(*ratio, *ci95);
-    let [from, to] = ci95.map(|bound| fixed(bound, digits));
+    let (ratio, range) = value_and_range(*ratio, *ci95);
+    let range = range.map_or_else(String::new, |range| format!("{range}, "));
     let finding = match verdict {
         _ if *n < FEWEST_ROUNDS => ": too few rounds for a verdict",
         Verdict::NoDifferenceFound => ": no difference found",
         Verdict::Faster | Verdict::Slower => "",
     };
-    format!("{id} is {}x {with} ({from} to {to}, n={n}){finding}", fixed(*ratio, digits))
+    format!("{id} is {ratio}x {with} ({range}n={n}){finding}")
+}
+
+/// The value and, if it has any width, its interval as `2.10 to 2.19`, to the same digits.
+fn value_and_range(value: f64, [from, to]: [f64; 2]) -> (String, Option<String>) {
+    let digits = decimals(value, [from, to]);
+    let range = (from < to).then(|| format!("{} to {}", fixed(from, digits), fixed(to, digits)));
+    (fixed(value, digits), range)
 }
 
 /// A number without an interval, to three significant digits: `0.0213`, `2.13`, `2,130`.
@@ -109,8 +113,15 @@ mod tests {
     #[test]
     fn a_number_keeps_two_digits_however_wide_its_interval() {
         assert_eq!(with_interval(1.41, [0.2, 9.7]), "1.4 (0.2 to 9.7)");
-        assert_eq!(with_interval(2.5, [2.5, 2.5]), "2.500 (2.500 to 2.500)");
-        assert_eq!(with_interval(0.0, [0.0, 0.0]), "0.000 (0.000 to 0.000)");
+    }
+
+    #[test]
+    fn what_has_no_width_has_no_interval() {
+        assert_eq!(
+            (with_interval(2.5, [2.5, 2.5]), with_interval(0.0, [0.0, 0.0])),
+            ("2.500".into(), "0.000".into())
+        );
+        assert_eq!(percent(0.5, [0.5, 0.5]), "50.00 %");
     }
 
     #[test]
@@ -130,6 +141,11 @@ mod tests {
         assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}: no difference found"));
         comparison.n = 5;
         assert!(sentence("a", &comparison).ends_with(", n=5): too few rounds for a verdict"));
+        (comparison.n, comparison.ci95) = (1, [comparison.ratio; 2]);
+        assert_eq!(
+            sentence("a", &comparison),
+            "a is 0.7312x nginx/direct (n=1): too few rounds for a verdict"
+        );
     }
 
     #[test]

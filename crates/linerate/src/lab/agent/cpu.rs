@@ -1,49 +1,110 @@
 //! CPU time, of processes with all their descendants and of the machine's CPUs.
 
+#![allow(unsafe_code, reason = "descriptors that cross a socket arrive as bare numbers")]
+
 use crate::lab::protocol::CpuTime;
 use linerate_contract::Nanos;
+use nix::cmsg_space;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr, recvmsg, sendmsg};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 use perf_event::events::Software;
-use perf_event::{Builder, Counter};
-use std::fs;
+use perf_event::{Builder, ReadFormat};
+use std::fs::{self, File};
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixDatagram;
 
 /// The CPU time of a process and of every process that descends from it.
 ///
 /// A perf counter that children inherit (perf_event_open(2), `task-clock`) also counts children that have died
 /// unwaited for, as those of sslh-fork do; `/proc` forgets them. Where perf is not allowed, `/proc` has to do.
 pub(super) enum ProcessClock {
-    Perf(Box<Counter>),
+    Perf(File),
     Proc(Pid),
 }
 
 impl ProcessClock {
-    pub(super) fn attach(pid: Pid) -> Self {
-        counter(pid.as_raw()).map_or(Self::Proc(pid), |counter| Self::Perf(Box::new(counter)))
+    /// The clock of a process whose [`ClockMaker`] has run.
+    pub(super) fn new(pid: Pid, receiver: &UnixDatagram) -> Self {
+        receive(receiver).map_or(Self::Proc(pid), Self::Perf)
     }
 
     pub(super) fn read(&mut self) -> Option<Nanos> {
         match self {
-            Self::Perf(counter) => counter.read().ok().map(Nanos),
+            Self::Perf(counter) => {
+                let mut value = [0; 8];
+                counter.read_exact(&mut value).ok()?;
+                Some(Nanos(u64::from_ne_bytes(value)))
+            }
             Self::Proc(pid) => proc_time(*pid),
         }
     }
 }
 
-fn counter(pid: i32) -> std::io::Result<Counter> {
+/// Opens the counter in the process itself, before it becomes the program: from outside, and so later, a program
+/// that forks at once would have children that are not counted.
+pub(super) struct ClockMaker {
+    sender: UnixDatagram,
+}
+
+impl ClockMaker {
+    /// The maker for the child, and what its parent receives the counter by.
+    pub(super) fn pair() -> io::Result<(Self, UnixDatagram)> {
+        let (sender, receiver) = UnixDatagram::pair()?;
+        receiver.set_nonblocking(true)?;
+        Ok((Self { sender }, receiver))
+    }
+
+    /// Called between fork and exec. That perf is not allowed is no error.
+    pub(super) fn run(&self) -> io::Result<()> {
+        let Ok(counter) = counter() else { return Ok(()) };
+        let fds = [counter.as_raw_fd()];
+        let rights = [ControlMessage::ScmRights(&fds)];
+        sendmsg::<UnixAddr>(
+            self.sender.as_raw_fd(),
+            &[IoSlice::new(b"c")],
+            &rights,
+            MsgFlags::empty(),
+            None,
+        )?;
+        Ok(())
+    }
+}
+
+fn receive(receiver: &UnixDatagram) -> Option<File> {
+    let mut byte = [0];
+    let mut buffer = [IoSliceMut::new(&mut byte)];
+    let mut space = cmsg_space!(RawFd);
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<UnixAddr>(receiver.as_raw_fd(), &mut buffer, Some(&mut space), flags).ok()?;
+    let fds = message.cmsgs().ok()?.find_map(|message| match message {
+        ControlMessageOwned::ScmRights(fds) => fds.first().copied(),
+        _ => None,
+    })?;
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    Some(File::from(unsafe { OwnedFd::from_raw_fd(fds) }))
+}
+
+/// Counts the calling process from its next exec on.
+fn counter() -> io::Result<OwnedFd> {
     // A software clock counts all of a task's time whatever is excluded; excluding the kernel is what makes
     // it available at perf_event_paranoid 2.
-    Builder::new(Software::TASK_CLOCK)
-        .observe_pid(pid)
+    let counter = Builder::new(Software::TASK_CLOCK)
+        .observe_pid(0)
         .any_cpu()
         .inherit(true)
         .exclude_kernel(true)
         .exclude_hv(true)
-        .enabled(true)
-        .build()
+        .enabled(false)
+        .enable_on_exec(true)
+        .read_format(ReadFormat::empty())
+        .build()?;
+    // SAFETY: `into_raw_fd` gives up the only owner of the descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(counter.into_raw_fd()) })
 }
 
 pub(super) fn perf_works() -> bool {
-    counter(std::process::id() as i32).is_ok()
+    counter().is_ok()
 }
 
 /// User and system time of all processes of the session that `leader` leads, and of their waited-for children.

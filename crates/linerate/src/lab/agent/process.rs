@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "what happens between fork and exec has no safe wrapper")]
 
-use super::cpu::ProcessClock;
+use super::cpu::{ClockMaker, ProcessClock};
 use super::namespaces::Privileges;
 use crate::lab::protocol::{ExitStatus, Spawn, Stream};
 use crate::system::manifest::StopSignal;
@@ -54,11 +54,13 @@ pub(super) fn start(
     command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     command.env("LANG", "C.UTF-8").env("HOME", folder).env("TMPDIR", folder);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (clock_maker, receiver) = ClockMaker::pair().map_err(|e| format!("a socket pair: {e}"))?;
     let prepare = Preparation {
         namespace: namespace.as_raw_fd(),
         cpus: cpu_set(&spawn.cpus)?,
         run_as: privileges.run_as(),
         capabilities: usable_capabilities(),
+        clock_maker,
     };
     // SAFETY: the agent has one thread, so no lock can be held by another one at the time of the fork.
     unsafe { command.pre_exec(move || prepare.run()) };
@@ -68,7 +70,7 @@ pub(super) fn start(
     for fd in [stdout.as_ref().map(AsRawFd::as_raw_fd), stderr.as_ref().map(AsRawFd::as_raw_fd)] {
         set_nonblocking(fd).map_err(|e| format!("the output of {}: {e}", spawn.program.display()))?;
     }
-    let clock = ProcessClock::attach(pid);
+    let clock = ProcessClock::new(pid, &receiver);
     Ok(Process { pid, clock, stdout, stderr, partial: Default::default(), stderr_told: 0 })
 }
 
@@ -78,6 +80,7 @@ struct Preparation {
     cpus: Option<CpuSet>,
     run_as: Option<(Uid, Gid)>,
     capabilities: CapsHashSet,
+    clock_maker: ClockMaker,
 }
 
 impl Preparation {
@@ -101,7 +104,7 @@ impl Preparation {
         for set in [CapSet::Permitted, CapSet::Effective, CapSet::Inheritable, CapSet::Ambient] {
             caps::set(None, set, &self.capabilities).map_err(io::Error::other)?;
         }
-        Ok(())
+        self.clock_maker.run()
     }
 }
 

@@ -1,0 +1,96 @@
+//! What the tests of the whole tool share.
+
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use linerate::measurement::Trial;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder of a test's own, gone at its end.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// The name is of this process and test; the folder itself is not made.
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("linerate-test-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn str(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+
+    pub(crate) fn read(&self, file: &str) -> String {
+        let path = self.0.join(file);
+        fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    }
+
+    /// Every readable line of the journal.
+    pub(crate) fn journal(&self) -> Vec<Trial> {
+        linerate::journal::parse_journal("journal", self.read("journal.jsonl").as_bytes()).0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a command left behind.
+pub(crate) struct Output {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Output {
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let out = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { status: out.status.code().unwrap_or(-1), stdout: text(&out.stdout), stderr: text(&out.stderr) }
+    }
+}
+
+pub(crate) fn tests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
+}
+
+/// linerate on a script of `tests/lab`, with the suites and systems there.
+pub(crate) fn linerate(script: &str, args: &[&str]) -> Output {
+    linerate_at(&tests().join("lab"), script, args)
+}
+
+/// The same with other suites and systems.
+pub(crate) fn linerate_at(home: &Path, script: &str, args: &[&str]) -> Output {
+    let cache = Folder::new(&format!("cache-{:?}", std::thread::current().id()));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.args(args).env("LINERATE_HOME", home).env("XDG_CACHE_HOME", cache.path());
+    command.env("LINERATE_LAB_SCRIPT", tests().join("lab").join(format!("{script}.toml")));
+    Output::of(&mut command)
+}
+
+/// Replaces what differs from run to run: times of day and the run ids made of them.
+pub(crate) fn normalised(text: &str) -> String {
+    let time = regex::Regex::new(r"\d{4}-?\d\d-?\d\dT\d\d:?\d\d:?\d\dZ").unwrap();
+    time.replace_all(text, "<time>").replace(env!("CARGO_PKG_VERSION"), "<version>")
+}
+
+/// Copies a folder with all it holds.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The whole tool on the scripted lab: no network, no root, the same output every time.
+
+mod common;
+
+use common::{Folder, linerate, normalised};
+use std::fs;
+
+/// Compares with `tests/golden/<name>`; `UPDATE_GOLDEN=1 cargo test` writes it anew, for a look at the difference.
+fn assert_golden(name: &str, text: &str) {
+    let path = common::tests().join("golden").join(name);
+    let text = normalised(text);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, golden, "{name} differs; UPDATE_GOLDEN=1 writes it anew");
+}
+
+#[test]
+fn a_run_makes_the_tables_and_the_files() {
+    let folder = Folder::new("run");
+    let out = linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert_golden("run.txt", &out.stdout);
+    assert_golden("report.md", &folder.read("report.md"));
+    assert_golden("report.json", &folder.read("report.json"));
+    assert_golden("report.csv", &folder.read("report.csv"));
+    assert!(folder.read("report.html").contains("fast/pipe"));
+    // (4 cells + a twin) x (1 + 6 rounds)
+    assert_eq!(folder.read("journal.jsonl").lines().count(), 35);
+}
+
+#[test]
+fn a_report_needs_no_second_run() {
+    let folder = Folder::new("report");
+    linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    let first = folder.read("report.json");
+    fs::remove_file(folder.path().join("report.json")).unwrap();
+    let out = linerate("good", &["report", folder.str(), "--format", "json"]);
+    assert_eq!((out.status, out.stdout.as_str()), (0, first.as_str()));
+    assert_eq!(folder.read("report.json"), first);
+}
+
+#[test]
+fn the_plan_shows_the_order_that_the_run_takes() {
+    let plan = linerate("good", &["plan", "mini", "--seed", "7"]);
+    assert_eq!(plan.status, 0, "{}", plan.stderr);
+    assert_golden("plan.txt", &plan.stdout);
+    let folder = Folder::new("plan");
+    linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    let ran: Vec<String> = folder.journal().iter().map(|trial| trial.cell.clone()).collect();
+    let planned = plan.stdout.lines().filter(|line| line.starts_with("    "));
+    let planned: Vec<&str> = planned.filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(ran, planned);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_order_and_another_seed_another() {
+    let order = |seed: &str| linerate("good", &["plan", "mini", "--no-trial", "--seed", seed]).stdout;
+    assert_eq!(order("1"), order("1"));
+    assert_ne!(order("1"), order("2"));
+}
+
+#[test]
+fn a_failure_is_a_row_with_stage_reason_and_log_and_the_run_goes_on() {
+    let folder = Folder::new("fails");
+    let out = linerate("fails", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert_golden("fails.txt", &out.stdout);
+    // Three failures are enough for a cell that never succeeds: it is not tried a fourth time.
+    let tries = |cell: &str| folder.journal().iter().filter(|t| t.cell == cell).count();
+    assert_eq!((tries("slow/none"), tries("fast/pipe")), (3, 7));
+}
+
+#[test]
+fn ctrl_c_reports_what_there_is_and_resume_makes_the_rest() {
+    let (whole, cut) = (Folder::new("whole"), Folder::new("cut"));
+    linerate("good", &["run", "mini", "--seed", "7", "--out", whole.str()]);
+    let out = linerate("interrupted", &["run", "mini", "--seed", "7", "--out", cut.str()]);
+    assert_eq!(out.status, 130, "{}", out.stderr);
+    assert!(out.stdout.contains("fast/none"), "{}", out.stdout);
+    assert!(out.stderr.contains("--resume"), "{}", out.stderr);
+    assert_eq!(cut.journal().len(), 11);
+    let out = linerate("good", &["run", "--resume", cut.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    let ids =
+        |folder: &Folder| folder.journal().iter().map(|t| (t.cell.clone(), t.round)).collect::<Vec<_>>();
+    assert_eq!(ids(&cut), ids(&whole));
+}
+
+#[test]
+fn a_lost_lab_ends_the_run_with_status_3_and_loses_nothing() {
+    let folder = Folder::new("lost");
+    let out = linerate("lost", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    assert_eq!(out.status, 3, "{}", out.stderr);
+    assert!(out.stderr.contains("the lab is gone"), "{}", out.stderr);
+    assert_eq!(folder.journal().len(), 11);
+    assert!(folder.read("report.json").contains("fast/none"));
+    assert_eq!(linerate("good", &["run", "--resume", folder.str()]).status, 0);
+}
+
+#[test]
+fn only_keeps_what_the_rest_is_compared_with() {
+    let out = linerate("good", &["plan", "mini", "--no-trial", "--only", "*/pipe", "--rounds", "1"]);
+    for cell in ["fast/pipe", "slow/pipe", "fast/none", "slow/none", "fast/none~twin"] {
+        assert!(out.stdout.contains(cell), "{cell} is missing in {}", out.stdout);
+    }
+    assert!(!out.stdout.contains("hose"), "{}", out.stdout);
+    let out = linerate("good", &["plan", "mini", "--no-trial", "--only", "nothing/*"]);
+    assert_eq!(out.status, 2);
+    assert!(out.stderr.contains("--only nothing/*"), "{}", out.stderr);
+}
+
+#[test]
+fn a_budget_buys_whole_rounds() {
+    let folder = Folder::new("budget");
+    let out = linerate("good", &["run", "mini", "--seed", "7", "--budget", "20s", "--out", folder.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    let journal = folder.journal();
+    let time: u64 = journal.iter().flat_map(|t| t.stages.values()).map(|t| t.0).sum();
+    assert!(time <= 20_000_000_000, "{time} ns");
+    let rounds = journal.iter().map(|t| t.round).max().unwrap();
+    assert!(rounds >= 6, "{rounds} rounds");
+    assert_eq!(journal.len() as u32, 5 * (rounds + 1));
+}
+
+#[test]
+fn bad_usage_is_told_with_what_there_is_instead() {
+    for (args, parts) in [
+        (&["run", "prxy"][..], &["prxy", "mini"][..]),
+        (&["run", "--fast"], &["--fast"]),
+        (&["run", "mini", "--rounds", "0"], &["--rounds", "0"]),
+        (&["run", "mini", "--budget", "soon"], &["--budget", "soon"]),
+        (&["report", "/nowhere"], &["/nowhere", "linerate run"]),
+        (&["run", "--resume", "/nowhere"], &["/nowhere"]),
+        (&["systems", "hse"], &["hse", "pipe"]),
+        (&["report", ".", "--format", "pdf"], &["pdf", "html"]),
+    ] {
+        let out = linerate("good", args);
+        assert_eq!(out.status, 2, "{args:?}: {}", out.stderr);
+        for part in parts {
+            assert!(out.stderr.contains(part), "{args:?} does not tell {part}: {}", out.stderr);
+        }
+    }
+}
+
+#[test]
+fn an_occupied_folder_is_left_as_it_is() {
+    let folder = Folder::new("occupied");
+    fs::create_dir_all(folder.path()).unwrap();
+    fs::write(folder.path().join("thesis.txt"), "dear").unwrap();
+    let out = linerate("good", &["run", "mini", "--out", folder.str()]);
+    assert_eq!(out.status, 2);
+    assert!(out.stderr.contains("--out") && out.stderr.contains("not empty"), "{}", out.stderr);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+
+    let run = Folder::new("occupied-by-a-run");
+    linerate("good", &["run", "mini", "--quick", "--out", run.str()]);
+    let journal = run.read("journal.jsonl");
+    let out = linerate("good", &["run", "mini", "--quick", "--out", run.str()]);
+    assert_eq!(out.status, 2);
+    assert!(out.stderr.contains("--resume"), "{}", out.stderr);
+    assert_eq!(run.read("journal.jsonl"), journal);
+}
+
+#[test]
+fn a_damaged_journal_names_the_line_and_resume_mends_it() {
+    let folder = Folder::new("damaged");
+    linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    let path = folder.path().join("journal.jsonl");
+    let whole = folder.read("journal.jsonl");
+    let mut lines: Vec<&str> = whole.lines().collect();
+    lines[4] = "{\"suite\":\"mini\",garbage";
+    let cut = lines.join("\n");
+    fs::write(&path, &cut[..cut.len() - 40]).unwrap();
+    let out = linerate("good", &["report", folder.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    for place in ["journal.jsonl:5:", "journal.jsonl:35: cut off"] {
+        assert!(out.stderr.contains(place), "{place} is missing in {}", out.stderr);
+    }
+    let out = linerate("good", &["run", "--resume", folder.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert_eq!(folder.journal().len(), 35);
+
+    fs::write(folder.path().join("run.json"), "{\n  \"schema\": 1").unwrap();
+    let out = linerate("good", &["report", folder.str()]);
+    assert_eq!(out.status, 2);
+    assert!(out.stderr.contains("run.json:2"), "{}", out.stderr);
+}
+
+#[test]
+fn a_run_does_not_go_on_with_other_versions() {
+    let folder = Folder::new("versions");
+    linerate("interrupted", &["run", "mini", "--out", folder.str()]);
+    let out = linerate("newer", &["run", "--resume", folder.str()]);
+    assert_eq!(out.status, 2);
+    assert!(out.stderr.contains("fast/none") && out.stderr.contains("start a new run"), "{}", out.stderr);
+}
+
+#[test]
+fn nothing_that_could_be_measured_is_status_3() {
+    let folder = Folder::new("nothing");
+    let out = linerate("empty", &["run", "mini", "--out", folder.str()]);
+    assert_eq!(out.status, 3, "{}", out.stderr);
+    assert!(folder.read("report.json").contains("\"missing\""));
+}
+
+#[test]
+fn colours_are_for_those_who_see_them() {
+    let folder = Folder::new("colours");
+    let plain = linerate("good", &["run", "mini", "--quick", "--out", folder.str()]).stdout;
+    assert!(!plain.contains('\u{1b}'));
+    let forced = linerate("good", &["report", folder.str(), "--color", "always"]).stdout;
+    assert!(forced.contains('\u{1b}'));
+}
+
+#[test]
+fn help_has_examples_and_completions_are_made_for_every_shell() {
+    let help = linerate("good", &["run", "--help"]).stdout;
+    for part in ["Examples:", "--quick", "--budget", "--resume"] {
+        assert!(help.contains(part), "{part} is missing");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(linerate("good", &["completions", shell]).stdout.contains("linerate"));
+    }
+}
+
+#[test]
+fn a_suite_or_system_that_does_not_fit_names_file_and_key() {
+    let home = Folder::new("home");
+    common::copy(&common::tests().join("lab"), home.path());
+    let suite = home.path().join("suites/mini.toml");
+    let system = home.path().join("systems/web/system.toml");
+    let config = home.path().join("systems/web/web.conf");
+    for (path, from, to, parts) in [
+        (&suite, "rounds = 6", "rounds = \"six\"", &["mini.toml", "line 2", "rounds"][..]),
+        (&suite, "twin =", "twins =", &["mini.toml", "line 4", "twins"]),
+        (&suite, "rows = \"path\"", "rows = \"route\"", &["mini.toml", "rows", "route"]),
+        (&suite, "path = [\"none\"", "path = [\"nada\"", &["mini.toml", "nada"]),
+        (&suite, "\"{{ server }}/{{ path }}\"", "\"{{ servr }}\"", &["mini.toml", "id", "undefined"]),
+        (&system, "roles = [\"server\"]", "roles = [\"waiter\"]", &["web/system.toml", "waiter"]),
+        (&system, "web.conf\"]", "wob.conf\"]", &["web/system.toml", "wob.conf"]),
+    ] {
+        let text = fs::read_to_string(path).unwrap();
+        assert!(text.contains(from), "{from}");
+        fs::write(path, text.replacen(from, to, 1)).unwrap();
+        let out = common::linerate_at(home.path(), "good", &["plan", "mini", "--no-trial"]);
+        assert_eq!(out.status, 2, "{to}: {}", out.stdout);
+        for part in parts {
+            assert!(out.stderr.contains(part), "{to} does not tell {part}: {}", out.stderr);
+        }
+        fs::write(path, text).unwrap();
+    }
+    fs::write(&config, "listen {{ lissen.address }};").unwrap();
+    let out_folder = Folder::new("config");
+    let args = ["run", "mini", "--quick", "--out", out_folder.str()];
+    let out = common::linerate_at(home.path(), "good", &args);
+    assert_eq!(out.status, 3, "{}", out.stderr);
+    assert!(out.stdout.contains("systems/web/web.conf:1: undefined value"), "{}", out.stdout);
+}
