@@ -3,6 +3,7 @@
 use super::{Chosen, choose, load_script, print, remark};
 use crate::cli::PlanArgs;
 use crate::error::Error;
+use crate::interrupt;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::{Lab, LabError};
 use crate::measurement::{Host, Outcome, PlannedSuite, RUN_SCHEMA, Run};
@@ -11,7 +12,6 @@ use crate::progress::Progress;
 use crate::run::seconds;
 use crate::timings::Timings;
 use crate::trial::{self, Context};
-use crate::{host, interrupt};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -81,7 +81,7 @@ fn try_unknown_cells(
         cell.parameters.entry("operations".into()).and_modify(|n| *n = (*n).min(TRIAL_OPERATIONS));
     }
     let mut lab = raise().map_err(lost)?;
-    let cpus = host::usable_cpus();
+    let cpus = lab.cpus();
     let context = Context { registry: &chosen.registry, programs: &chosen.programs, cpus: &cpus };
     let mut progress = Progress::new(steps.len() as u64, 0, false);
     for step in &steps {

@@ -4,6 +4,7 @@ use super::{Chosen, Terminal, choose, load_script, print, remark};
 use crate::budget::MOST_ROUNDS;
 use crate::cli::{RunArgs, Selection};
 use crate::error::Error;
+use crate::interrupt;
 use crate::journal::{self, Journal, Stored};
 use crate::lab::namespaces::Namespaces;
 use crate::lab::{Lab, LabError};
@@ -14,7 +15,6 @@ use crate::report::{self, Format};
 use crate::run::End;
 use crate::timings::Timings;
 use crate::trial::Context;
-use crate::{host, interrupt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -49,7 +49,7 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
     let mut timings = Timings::load();
     let steps = plan::order(&run).len() as u64;
     let mut progress = Progress::new(steps, trials.len() as u64, args.quiet);
-    let cpus = host::usable_cpus();
+    let cpus = lab.cpus();
     let context = Context { registry: &chosen.registry, programs: &chosen.programs, cpus: &cpus };
     let end =
         crate::run::run(lab.as_mut(), context, &run, &mut trials, &mut journal, &mut timings, &mut progress);

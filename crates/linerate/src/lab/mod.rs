@@ -30,6 +30,8 @@ pub const DOCROOT: &str = "docroot";
 pub trait Lab {
     /// The machine, for the report.
     fn host(&self) -> Host;
+    /// The CPUs that roles may be pinned to, by number.
+    fn cpus(&self) -> Vec<u32>;
     /// Time since the start of the run.
     fn now(&self) -> Nanos;
     /// New namespaces for a trial; `files` are there for every role to read.

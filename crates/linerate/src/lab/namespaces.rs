@@ -5,7 +5,7 @@
 use super::protocol::{AgentFacts, CpuTimes, ExitStatus, File, Message, ProcessId, Request, Spawn, Stream};
 use super::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
 use crate::host;
-use crate::measurement::Host;
+use crate::measurement::{CPU_FROM_PROC, Host};
 use crate::system::manifest::{Ready, StopSignal, Topology};
 use linerate_contract::{EXIT_UNSUPPORTED, Event, Nanos, Role};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -336,7 +336,7 @@ impl Namespaces {
         let running = self.processes.remove(&client).expect("the client was spawned by the caller");
         let (status, client_cpu) = running.ended.expect("the caller waited for its end");
         cpu.extend(client_cpu.map(|nanos| (Role::Client, nanos)));
-        let flags = if self.facts.perf { Vec::new() } else { vec!["cpu-from-proc".to_owned()] };
+        let flags = if self.facts.perf { Vec::new() } else { vec![CPU_FROM_PROC.to_owned()] };
         ClientRun {
             status,
             stdout: running.stdout,
@@ -352,6 +352,10 @@ impl Namespaces {
 impl Lab for Namespaces {
     fn host(&self) -> Host {
         host::facts(&self.facts.privileges)
+    }
+
+    fn cpus(&self) -> Vec<u32> {
+        host::usable_cpus()
     }
 
     fn now(&self) -> Nanos {

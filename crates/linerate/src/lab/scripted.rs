@@ -172,6 +172,10 @@ impl Lab for Scripted {
         }
     }
 
+    fn cpus(&self) -> Vec<u32> {
+        (0..self.script.host.cpus).collect()
+    }
+
     fn now(&self) -> Nanos {
         self.clock
     }
