@@ -29,7 +29,12 @@ pub fn run<L: Layer, W: Workload>(spec: &Spec) -> Result<Done, Refusal> {
         .map(|t| {
             let budget = spec.operations.map(|all| share(all, threads, t));
             let connections = share(spec.connections.into(), threads, t) as u32;
-            Engine::<L, W>::new(layer.clone(), Meter::new(spec, budget), connections, &stops[t as usize])
+            Engine::<L, W>::new(
+                layer.clone(),
+                Meter::new(spec, budget),
+                connections,
+                stops[t as usize].clone(),
+            )
         })
         .collect::<Result<Vec<_>, _>>()?;
     // Not joined: it sleeps until a signal comes, or until the process is gone.

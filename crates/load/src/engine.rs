@@ -13,6 +13,7 @@ use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::EventFd;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// A timeout is noticed at most 1/16 late. Half of that would be as good; at 10,000 connections a sweep is 0.1 ms.
 const SWEEPS_PER_TIMEOUT: u64 = 16;
@@ -173,6 +174,8 @@ const OPENED: &str = "a slot that is not idle has a connection";
 /// A thread's event loop.
 #[derive(Debug)]
 pub struct Engine<L: Layer, W> {
+    /// Kept open: a descriptor that is closed leaves epoll, whatever it had to say.
+    _stop: Arc<EventFd>,
     context: Context<L>,
     slots: Vec<Slot<L::Connection>>,
     workload: PhantomData<W>,
@@ -183,9 +186,9 @@ impl<L: Layer, W: Workload> Engine<L, W> {
     ///
     /// # Errors
     /// No descriptor for epoll.
-    pub fn new(layer: L, meter: Meter, connections: u32, stop: &EventFd) -> Result<Self, Refusal> {
+    pub fn new(layer: L, meter: Meter, connections: u32, stop: Arc<EventFd>) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
-        epoll.add(stop, EpollEvent::new(EpollFlags::EPOLLIN, STOP)).doing("epoll_ctl")?;
+        epoll.add(&*stop, EpollEvent::new(EpollFlags::EPOLLIN, STOP)).doing("epoll_ctl")?;
         let slot = |index| Slot {
             connection: None,
             began: Nanos::ZERO,
@@ -194,6 +197,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             interest: EpollFlags::empty(),
         };
         Ok(Self {
+            _stop: stop,
             context: Context {
                 layer,
                 meter,

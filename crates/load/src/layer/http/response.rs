@@ -247,3 +247,6 @@ fn content_length(value: &[u8]) -> Result<u64, Malformed> {
     let first = all.next().expect("split gives at least one part")?;
     if all.all(|other| other == Ok(first)) { Ok(first) } else { Err(Malformed) }
 }
+
+#[cfg(test)]
+mod tests;

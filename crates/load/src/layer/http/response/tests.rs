@@ -1,0 +1,182 @@
+//! The parser against answers of every shape, whole and in any pieces.
+
+use super::*;
+use proptest::prelude::*;
+
+/// What a parser made of some bytes.
+#[derive(Debug, Clone, PartialEq)]
+struct Outcome {
+    state: Result<State, Malformed>,
+    head: Option<Head>,
+    body: Vec<u8>,
+    end_completes: bool,
+    fresh: bool,
+}
+
+fn parse(pieces: &[&[u8]]) -> Outcome {
+    let mut parser = Parser::default();
+    let mut body = Vec::new();
+    let mut state = Ok(State::More);
+    // A read of no bytes is the end of input, which the parser is not fed.
+    let pieces: Vec<_> = pieces.iter().filter(|piece| !piece.is_empty()).collect();
+    for (i, piece) in pieces.iter().enumerate() {
+        state = parser.feed(piece, |at, data| {
+            assert_eq!(at, body.len() as u64);
+            body.extend_from_slice(data);
+        });
+        match state {
+            Ok(State::More) => {}
+            // Bytes behind a complete answer are an error, in the same piece or in the next.
+            Ok(State::Complete) if i + 1 < pieces.len() => state = Err(Malformed),
+            _ => {}
+        }
+        if state != Ok(State::More) {
+            break;
+        }
+    }
+    if state == Err(Malformed) {
+        return Outcome { state, head: None, body: Vec::new(), end_completes: false, fresh: false };
+    }
+    assert_eq!(parser.body_bytes(), body.len() as u64);
+    Outcome {
+        state,
+        head: parser.head().copied(),
+        body,
+        end_completes: parser.end_completes(),
+        fresh: parser.is_fresh(),
+    }
+}
+
+fn head(answer: &str) -> Option<Head> {
+    parse(&[answer.as_bytes()]).head
+}
+
+#[test]
+fn framing_follows_the_rules() {
+    let framing = |headers: &str| head(&format!("HTTP/1.1 200 OK\r\n{headers}\r\n")).map(|h| h.framing);
+    assert_eq!(framing("Content-Length: 5\r\n"), Some(Framing::Length(5)));
+    assert_eq!(framing("content-length:5\r\nContent-Length: 5 , 5\r\n"), Some(Framing::Length(5)));
+    assert_eq!(framing("Transfer-Encoding: gzip, Chunked\r\n"), Some(Framing::Chunked));
+    assert_eq!(framing("Transfer-Encoding: gzip\r\n"), Some(Framing::UntilClose));
+    assert_eq!(framing(""), Some(Framing::UntilClose));
+    for bad in [
+        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Content-Length: 5, 6\r\n",
+        "Content-Length: +5\r\n",
+        "Content-Length: \r\n",
+        "Content-Length: 99999999999999999999\r\n",
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+    ] {
+        assert_eq!(framing(bad), None, "{bad}");
+    }
+    assert_eq!(head("HTTP/1.1 204 No Content\r\n\r\n").unwrap().framing, Framing::Length(0));
+    assert_eq!(
+        head("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n").unwrap().framing,
+        Framing::Length(0)
+    );
+}
+
+#[test]
+fn a_connection_is_reusable_as_the_version_and_the_headers_say() {
+    let reusable = |version: &str, connection: &str| {
+        head(&format!("HTTP/{version} 200 OK\r\nContent-Length: 0\r\n{connection}\r\n")).unwrap().reusable
+    };
+    assert!(reusable("1.1", ""));
+    assert!(!reusable("1.1", "Connection: close\r\n"));
+    assert!(!reusable("1.1", "connection: Keep-Alive, CLOSE\r\n"));
+    assert!(!reusable("1.0", ""));
+    assert!(reusable("1.0", "Connection: keep-alive\r\n"));
+    assert!(!head("HTTP/1.1 200 OK\r\n\r\n").unwrap().reusable);
+}
+
+#[test]
+fn bodies_end_where_they_should() {
+    let whole = parse(&[b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"]);
+    assert_eq!((whole.state, &whole.body[..]), (Ok(State::Complete), &b"abc"[..]));
+    assert_eq!(parse(&[b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd"]).state, Err(Malformed));
+    let open = parse(&[b"HTTP/1.1 200 OK\r\n\r\nabc"]);
+    assert_eq!((open.state, open.end_completes), (Ok(State::More), true));
+    let chunked = parse(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=\"y\"\r\nabc\r\n0A\r\n0123456789\r\n0\r\nA: b\r\nC: d\r\n\r\n"]);
+    assert_eq!((chunked.state, &chunked.body[..]), (Ok(State::Complete), &b"abc0123456789"[..]));
+}
+
+#[test]
+fn broken_chunks_are_malformed() {
+    for body in [
+        "x\r\n",
+        "\r\n",
+        "; \r\n",
+        "3\nabc",
+        "3\r\nabcd\r\n",
+        "3\r\nabc\n",
+        "10000000000000000\r\n",
+        "0\r\n\r\nx",
+        "0\r\n\n",
+    ] {
+        let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
+        assert_eq!(parse(&[answer.as_bytes()]).state, Err(Malformed), "{body:?}");
+    }
+}
+
+#[test]
+fn interim_answers_are_skipped_and_an_unfinished_one_is_not_fresh() {
+    let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
+    let outcome =
+        parse(&[&[&interim[..], interim, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"].concat()]);
+    assert_eq!((outcome.state, outcome.head.unwrap().status), (Ok(State::Complete), 200));
+    assert!(!parse(&[interim]).fresh);
+    assert_eq!(head("HTTP/1.1 101 Switching Protocols\r\n\r\n").unwrap().status, 101);
+}
+
+#[test]
+fn an_endless_head_is_malformed() {
+    let mut parser = Parser::default();
+    assert_eq!(parser.feed(b"HTTP/1.1 200 OK\r\nX: ", |_, _| {}), Ok(State::More));
+    let outcome = (0..100).map(|_| parser.feed(&[b'x'; 1000], |_, _| {})).find(|o| *o != Ok(State::More));
+    assert_eq!(outcome, Some(Err(Malformed)));
+}
+
+/// Answers that are mostly right, so that pieces fall into every part.
+fn answers() -> impl Strategy<Value = Vec<u8>> {
+    let body = proptest::collection::vec(any::<u8>(), 0..200);
+    let interim = prop_oneof![3 => Just(""), 1 => Just("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")];
+    let chunks = proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..50), 0..6);
+    let plain = (interim.clone(), body, -3_i64..4, any::<bool>()).prop_map(|(interim, body, off, framed)| {
+        let length = body.len() as i64 + off * i64::from(off == 3 || off == -3);
+        let field = if framed { format!("Content-Length: {length}\r\n") } else { String::new() };
+        [format!("{interim}HTTP/1.1 200 OK\r\nServer: x\r\n{field}\r\n").as_bytes(), &body].concat()
+    });
+    let chunked = (interim, chunks, any::<bool>()).prop_map(|(interim, chunks, trailer)| {
+        let mut answer =
+            format!("{interim}HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").into_bytes();
+        for chunk in chunks {
+            answer.extend(format!("{:X};e\r\n", chunk.len()).bytes().chain(chunk).chain(*b"\r\n"));
+        }
+        answer.extend(if trailer { &b"0\r\nT: v\r\n\r\n"[..] } else { b"0\r\n\r\n" });
+        answer
+    });
+    let noise = proptest::collection::vec(any::<u8>(), 0..100);
+    prop_oneof![4 => plain, 4 => chunked, 1 => noise]
+}
+
+proptest! {
+    #[test]
+    fn any_pieces_give_the_same_as_the_whole(
+        answer in answers(),
+        damage in proptest::option::of((any::<prop::sample::Index>(), any::<u8>())),
+        cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8),
+    ) {
+        let mut answer = answer;
+        if let (Some((at, byte)), false) = (damage, answer.is_empty()) {
+            let at = at.index(answer.len());
+            answer[at] = byte;
+        }
+        let mut cuts: Vec<_> = cuts.iter().map(|c| c.index(answer.len() + 1)).collect();
+        cuts.extend([0, answer.len()]);
+        cuts.sort_unstable();
+        let pieces: Vec<_> = cuts.windows(2).map(|w| &answer[w[0]..w[1]]).collect();
+        prop_assert_eq!(parse(&pieces), parse(&[&answer]));
+        let bytes: Vec<_> = answer.chunks(1).collect();
+        prop_assert_eq!(parse(&bytes), parse(&[&answer]));
+    }
+}

@@ -1,0 +1,166 @@
+//! What the integration tests share: the binary as a child that never outlives its test, and servers that misbehave.
+
+use linerate_contract::{Done, Event, Expect, Role, Spec, crc32, page};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes, so that a hang is a failure with a name.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running `linerate-load`; killed when dropped.
+pub(crate) struct Engine {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Engine {
+    pub(crate) fn start(spec: &Spec) -> Self {
+        Self::start_json(&spec.to_json())
+    }
+
+    pub(crate) fn start_json(json: &str) -> Self {
+        Self::start_command(Command::new(env!("CARGO_BIN_EXE_linerate-load")).arg(json))
+    }
+
+    pub(crate) fn start_command(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Self { child, stdout }
+    }
+
+    /// A server or relay, and the address it is ready at.
+    pub(crate) fn serving(spec: &Spec) -> (Self, SocketAddr) {
+        let mut engine = Self::start(spec);
+        match engine.event() {
+            Some(Event::Ready { address }) => (engine, address),
+            other => panic!("{other:?} instead of ready: {}", engine.stderr()),
+        }
+    }
+
+    pub(crate) fn event(&mut self) -> Option<Event> {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        (!line.is_empty()).then(|| Event::parse(&line).unwrap())
+    }
+
+    /// Waits for the end of a client and gives its account.
+    pub(crate) fn done(mut self) -> Done {
+        let event = self.event();
+        let status = self.wait();
+        match event {
+            Some(Event::Done(done)) if status.success() => *done,
+            other => panic!("{other:?}, {status}: {}", self.stderr()),
+        }
+    }
+
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(start.elapsed() < PATIENCE, "still running");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub(crate) fn stderr(&mut self) -> String {
+        let _ = self.child.kill();
+        let mut text = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
+    pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A client of `address` that expects the page of `size` bytes and checks every byte.
+pub(crate) fn client(workload: &str, address: SocketAddr, size: usize, operations: u64) -> Spec {
+    let mut spec = Spec::new(Role::Client, "http", workload);
+    spec.connect = Some(address);
+    spec.operations = Some(operations);
+    spec.connections = 5;
+    let page = page(size);
+    spec.expect = Some(Expect { status: 200, bytes: size as u64, crc32: crc32(&page), every: 1 });
+    spec
+}
+
+pub(crate) fn server(size: usize) -> Spec {
+    let mut spec = Spec::new(Role::Server, "http", "http");
+    spec.listen = Some(local());
+    spec.size = size as u64;
+    spec
+}
+
+pub(crate) fn relay(mode: &str, to: SocketAddr) -> Spec {
+    let mut spec = Spec::new(Role::Relay, "tcp", "relay");
+    spec.listen = Some(local());
+    spec.connect = Some(to);
+    spec.options.insert("mode".into(), mode.into());
+    spec
+}
+
+pub(crate) fn local() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+/// A port that nobody listens at: it was just given back.
+pub(crate) fn dead_port() -> SocketAddr {
+    TcpListener::bind(local()).unwrap().local_addr().unwrap()
+}
+
+/// A server that lets `behave` deal with each connection, in a thread each, once its request is read.
+pub(crate) fn scripted(behave: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind(local()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let behave = std::sync::Arc::new(behave);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let behave = behave.clone();
+            std::thread::spawn(move || {
+                let mut stream = stream;
+                if read_request(&mut stream) {
+                    behave(stream);
+                }
+            });
+        }
+    });
+    address
+}
+
+/// Reads up to the empty line; false if the peer closes before.
+pub(crate) fn read_request(stream: &mut TcpStream) -> bool {
+    let mut request = Vec::new();
+    let mut byte = [0];
+    while !request.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut byte) {
+            Ok(1) => request.push(byte[0]),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// A server that answers each request with `answer` and closes.
+pub(crate) fn answering(answer: impl Into<Vec<u8>>) -> SocketAddr {
+    let answer = answer.into();
+    scripted(move |mut stream| {
+        let _ = stream.write_all(&answer);
+    })
+}
+
+/// A whole answer with this body.
+pub(crate) fn ok(body: &[u8]) -> Vec<u8> {
+    [format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
+}

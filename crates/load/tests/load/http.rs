@@ -1,0 +1,408 @@
+//! The HTTP client and server, as processes on loopback: exact counts, and every way in which an operation can fail.
+
+use crate::common::{Engine, answering, client, dead_port, ok, read_request, scripted, server};
+use linerate_contract::{Bytes, ErrorKind, Event, Nanos, Role, Spec, page};
+use nix::sys::signal::Signal;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+const SIZE: usize = 4096;
+
+#[test]
+fn exactly_as_many_operations_as_asked_whatever_the_shape() {
+    let (_server, address) = Engine::serving(&server(SIZE));
+    for workload in ["crr", "http"] {
+        for (connections, threads, operations) in
+            [(1, 1, 1), (5, 1, 1000), (7, 3, 1001), (50, 2, 20), (2, 8, 501)]
+        {
+            let mut spec = client(workload, address, SIZE, operations);
+            (spec.connections, spec.threads) = (connections, threads);
+            let done = Engine::start(&spec).done();
+            assert_eq!((done.operations, done.errors.total(), done.verified), (operations, 0, operations));
+            assert_eq!(done.bytes, Bytes(operations * SIZE as u64));
+            assert_eq!(done.latency.unwrap().total(), operations);
+            let connects = done.connect.unwrap().total();
+            if workload == "crr" {
+                assert_eq!(connects, operations);
+            } else {
+                assert!(connects <= u64::from(connections));
+            }
+            assert!(done.end_ns > done.start_ns && done.cpu_ns > Nanos::ZERO);
+        }
+    }
+}
+
+#[test]
+fn pages_of_any_size_arrive_whole() {
+    for size in [0, 1, 65_536, 3_000_000] {
+        let (_server, address) = Engine::serving(&server(size));
+        for workload in ["crr", "http"] {
+            let done = Engine::start(&client(workload, address, size, 40)).done();
+            assert_eq!((done.operations, done.verified), (40, 40), "{workload} {size}: {:?}", done.errors);
+        }
+    }
+}
+
+#[test]
+fn a_window_of_time_ends_by_itself() {
+    let (_server, address) = Engine::serving(&server(SIZE));
+    for workload in ["crr", "http"] {
+        let mut spec = client(workload, address, SIZE, 0);
+        (spec.operations, spec.duration_ns) = (None, Some(Nanos(200_000_000)));
+        let done = Engine::start(&spec).done();
+        assert!(done.operations > 0);
+        assert_eq!(done.errors.total(), 0);
+        assert!(done.end_ns.since(done.start_ns) <= Nanos(400_000_000));
+    }
+}
+
+#[test]
+fn content_is_compared_as_often_as_asked() {
+    let (_server, address) = Engine::serving(&server(SIZE));
+    let mut spec = client("http", address, SIZE, 100);
+    spec.connections = 1;
+    spec.expect.as_mut().unwrap().every = 10;
+    assert_eq!(Engine::start(&spec).done().verified, 10);
+    spec.expect = None;
+    let done = Engine::start(&spec).done();
+    assert_eq!((done.operations, done.verified), (100, 0));
+}
+
+#[test]
+fn every_server_thread_listens_at_the_same_port() {
+    let mut spec = server(SIZE);
+    spec.threads = 3;
+    let (_server, address) = Engine::serving(&spec);
+    assert_eq!(Engine::start(&client("crr", address, SIZE, 300)).done().operations, 300);
+}
+
+#[test]
+fn sources_are_used_in_turn() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut spec = client("crr", listener.local_addr().unwrap(), 3, 4);
+    spec.connections = 1;
+    spec.sources = vec!["127.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap()];
+    spec.expect = None;
+    let engine = Engine::start(&spec);
+    let peers: Vec<_> = (0..4)
+        .map(|_| {
+            let (mut stream, peer) = listener.accept().unwrap();
+            assert!(read_request(&mut stream));
+            stream.write_all(&ok(b"abc")).unwrap();
+            peer.ip().to_string()
+        })
+        .collect();
+    assert_eq!(engine.done().operations, 4);
+    assert_eq!(peers, ["127.0.0.1", "127.0.0.2", "127.0.0.1", "127.0.0.2"]);
+}
+
+/// Runs both workloads; every one of their operations must fail as `kind`.
+fn fails_as(kind: ErrorKind, address: SocketAddr, change: impl Fn(&mut Spec)) {
+    for workload in ["crr", "http"] {
+        let mut spec = client(workload, address, SIZE, 6);
+        spec.connections = 2;
+        change(&mut spec);
+        let done = Engine::start(&spec).done();
+        assert_eq!(done.operations, 0, "{workload}");
+        assert_eq!(done.errors.0.get(&kind), Some(&6), "{workload}: {:?}", done.errors);
+    }
+}
+
+#[test]
+fn nobody_listens() {
+    fails_as(ErrorKind::ConnectRefused, dead_port(), |_| {});
+}
+
+#[test]
+fn the_peer_resets() {
+    let address = scripted(|stream| {
+        nix::sys::socket::setsockopt(
+            &stream,
+            nix::sys::socket::sockopt::Linger,
+            &libc::linger { l_onoff: 1, l_linger: 0 },
+        )
+        .unwrap();
+    });
+    fails_as(ErrorKind::Reset, address, |_| {});
+}
+
+#[test]
+fn the_peer_closes_without_an_answer() {
+    fails_as(ErrorKind::EmptyReply, answering(""), |_| {});
+}
+
+#[test]
+fn the_answer_is_cut() {
+    let whole = ok(&page(SIZE));
+    for length in [1, 20, whole.len() - 1] {
+        fails_as(ErrorKind::Truncated, answering(&whole[..length]), |_| {});
+    }
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1000\r\nabc";
+    fails_as(ErrorKind::Truncated, answering(chunked), |_| {});
+}
+
+#[test]
+fn the_answer_is_not_http() {
+    fails_as(ErrorKind::Malformed, answering("SSH-2.0-OpenSSH_9.2\r\n"), |_| {});
+    fails_as(ErrorKind::Malformed, answering([ok(&page(SIZE)), b"more".to_vec()].concat()), |_| {});
+}
+
+#[test]
+fn the_status_is_another() {
+    let answer = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 100\r\n\r\n";
+    fails_as(ErrorKind::WrongStatus, answering(answer), |_| {});
+    fails_as(ErrorKind::WrongStatus, answering(answer), |spec| spec.expect = None);
+}
+
+#[test]
+fn the_length_is_another() {
+    fails_as(ErrorKind::WrongLength, answering(ok(&page(SIZE - 1))), |_| {});
+    let until_close = [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), page(SIZE - 1)].concat();
+    fails_as(ErrorKind::WrongLength, answering(until_close), |_| {});
+}
+
+#[test]
+fn the_content_is_another() {
+    let mut body = page(SIZE);
+    body[SIZE - 1] ^= 1;
+    fails_as(ErrorKind::WrongContent, answering(ok(&body)), |_| {});
+}
+
+#[test]
+fn the_answer_does_not_come_in_time() {
+    let address = scripted(|mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4096\r\n\r\nabc");
+        // Until the client gives up.
+        let _ = stream.read(&mut [0]);
+    });
+    fails_as(ErrorKind::Timeout, address, |spec| spec.timeout_ns = Nanos(60_000_000));
+}
+
+#[test]
+fn the_handshake_does_not_end_in_time() {
+    // Nobody accepts, so the queue of one is full after two; what comes then is not answered (listen(2)).
+    let listener = nix::sys::socket::socket(
+        nix::sys::socket::AddressFamily::Inet,
+        nix::sys::socket::SockType::Stream,
+        nix::sys::socket::SockFlag::empty(),
+        None,
+    )
+    .unwrap();
+    use std::os::fd::AsRawFd;
+    let any = nix::sys::socket::SockaddrStorage::from(crate::common::local());
+    nix::sys::socket::bind(listener.as_raw_fd(), &any).unwrap();
+    nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(0).unwrap()).unwrap();
+    let listener = TcpListener::from(listener);
+    let address = listener.local_addr().unwrap();
+    let _queued: Vec<_> =
+        (0..8).map_while(|_| TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok()).collect();
+    fails_as(ErrorKind::ConnectTimeout, address, |spec| spec.timeout_ns = Nanos(60_000_000));
+}
+
+#[test]
+fn the_generator_runs_out_of_descriptors() {
+    let (_server, address) = Engine::serving(&server(SIZE));
+    let mut spec = client("http", address, SIZE, 3000);
+    spec.connections = 300;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-load"));
+    command.arg(spec.to_json());
+    let limit = || {
+        use nix::sys::resource::{Resource, setrlimit};
+        setrlimit(Resource::RLIMIT_NOFILE, 40, 40).map_err(std::io::Error::from)
+    };
+    #[allow(unsafe_code, reason = "a limit for the child alone can be set only between fork and exec")]
+    // SAFETY: setrlimit(2) is async-signal-safe and the closure allocates nothing.
+    unsafe {
+        command.pre_exec(limit);
+    }
+    let done = Engine::start_command(&mut command).done();
+    let exhausted = done.errors.0[&ErrorKind::DescriptorExhausted];
+    assert!(exhausted > 0);
+    assert_eq!(done.operations + exhausted, 3000, "{:?}", done.errors);
+}
+
+#[test]
+fn the_generator_runs_out_of_ports() {
+    // Needs a namespace of its own, where the range of ports can be made small.
+    let script = r#"ip link set lo up && echo "40000 40009" > /proc/sys/net/ipv4/ip_local_port_range && "$0" "$1" &
+                    sleep 0.3; "$0" "$2"; kill %1"#;
+    let mut server = server(SIZE);
+    server.listen = Some("127.0.0.1:8080".parse().unwrap());
+    let mut spec = client("http", "127.0.0.1:8080".parse().unwrap(), SIZE, 200);
+    spec.connections = 30;
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "bash", "-c", script])
+        .args([env!("CARGO_BIN_EXE_linerate-load"), &server.to_json(), &spec.to_json()])
+        .output();
+    let output = match output {
+        Ok(output) if output.stderr.is_empty() => output,
+        Ok(output) => {
+            return eprintln!("skipped: no namespaces: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Err(error) => return eprintln!("skipped: no unshare(1): {error}"),
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    let Ok(Event::Done(done)) = Event::parse(text.lines().last().unwrap()) else { panic!("{text}") };
+    let exhausted = done.errors.0[&ErrorKind::AddressExhausted];
+    assert!(exhausted > 0);
+    assert_eq!(done.operations + exhausted, 200, "{:?}", done.errors);
+}
+
+#[test]
+fn a_slot_goes_on_after_a_failure() {
+    let count = std::sync::atomic::AtomicU64::new(0);
+    let good = ok(&page(SIZE));
+    let address = scripted(move |mut stream| {
+        if count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 2 == 1 {
+            let _ = stream.write_all(&good);
+        }
+    });
+    let mut spec = client("crr", address, SIZE, 100);
+    spec.connections = 1;
+    let done = Engine::start(&spec).done();
+    assert_eq!((done.operations, done.errors.0[&ErrorKind::EmptyReply]), (50, 50));
+}
+
+#[test]
+fn answers_of_every_framing_are_read_in_any_pieces() {
+    let body = page(SIZE);
+    let chunked = {
+        let mut bytes = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+        for chunk in body.chunks(1000) {
+            bytes.extend(format!("{:x};name=value\r\n", chunk.len()).bytes());
+            bytes.extend(chunk);
+            bytes.extend(b"\r\n");
+        }
+        bytes.extend(b"0\r\nTrailer: x\r\n\r\n");
+        bytes
+    };
+    let until_close = [&b"HTTP/1.0 200 OK\r\n\r\n"[..], &body].concat();
+    let interim = [&b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"[..], &ok(&body)].concat();
+    for answer in [chunked, until_close, interim, ok(&body)] {
+        let address = scripted(move |mut stream| {
+            let _ = stream.set_nodelay(true);
+            for piece in answer.chunks(answer.len() / 7) {
+                let _ = stream.write_all(piece);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        for workload in ["crr", "http"] {
+            // A server that closes after each answer without saying so cannot be kept alive.
+            let operations = if workload == "crr" { 20 } else { 5 };
+            let done = Engine::start(&client(workload, address, SIZE, operations)).done();
+            assert_eq!((done.operations, done.verified), (operations, operations), "{:?}", done.errors);
+        }
+    }
+}
+
+#[test]
+fn signals_end_a_client_with_its_account_and_a_server_without_ado() {
+    let (mut server, address) = Engine::serving(&server(SIZE));
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let mut spec = client("crr", address, SIZE, 0);
+        (spec.operations, spec.duration_ns, spec.threads) = (None, Some(Nanos(3_600_000_000_000)), 2);
+        let client = Engine::start(&spec);
+        std::thread::sleep(Duration::from_millis(200));
+        client.signal(signal);
+        assert!(client.done().operations > 0);
+    }
+    server.signal(Signal::SIGTERM);
+    assert!(server.wait().success());
+}
+
+#[test]
+fn what_is_not_supported_exits_127_and_a_bad_spec_2_with_a_sentence() {
+    let address = "127.0.0.1:9".parse().unwrap();
+    let with = |change: &dyn Fn(&mut Spec)| {
+        let mut spec = client("crr", address, SIZE, 1);
+        change(&mut spec);
+        spec.to_json()
+    };
+    let mut relay = crate::common::relay("telepathy", address);
+    let unknown_mode = relay.to_json();
+    relay.layer = "udp".into();
+    let mut server = Spec::new(Role::Server, "kcp", "rr");
+    server.listen = Some(crate::common::local());
+    for (json, status, sentence) in [
+        (with(&|s| s.layer = "smoke".into()), 127, "smoke"),
+        (with(&|s| s.workload = "stream".into()), 127, "stream"),
+        (unknown_mode, 127, "telepathy"),
+        (relay.to_json(), 127, "udp"),
+        (server.to_json(), 127, "kcp"),
+        ("{".into(), 2, "not valid"),
+        (with(&|s| s.contract = 9), 2, "contract 9"),
+        (with(&|s| s.connect = None), 2, "\"connect\""),
+        (with(&|s| s.operations = None), 2, "\"operations\""),
+        (with(&|s| s.connections = 0), 2, "\"connections\""),
+        (with(&|s| s.threads = 0), 2, "\"threads\""),
+        (with(&|s| s.timeout_ns = Nanos(0)), 2, "\"timeout_ns\""),
+        (with(&|s| s.path = Some("no slash".into())), 2, "\"path\""),
+        (with(&|s| s.sources = vec!["192.0.2.1".parse().unwrap()]), 2, "192.0.2.1"),
+        (with(&|s| s.expect.as_mut().unwrap().every = 0), 2, "\"expect.every\""),
+        (Spec::new(Role::Server, "http", "http").to_json(), 2, "\"listen\""),
+    ] {
+        let mut engine = Engine::start_json(&json);
+        assert_eq!(engine.wait().code(), Some(status), "{json}");
+        let stderr = engine.stderr();
+        assert!(stderr.contains(sentence), "{stderr}");
+        assert_eq!(engine.event(), None);
+    }
+}
+
+#[test]
+fn it_describes_itself() {
+    let mut engine = Engine::start(&Spec::new(Role::Describe, "", ""));
+    let Some(Event::Describe(describe)) = engine.event() else { panic!() };
+    assert_eq!(describe.roles, [Role::Client, Role::Relay, Role::Server]);
+    assert!(engine.wait().success());
+}
+
+fn ask(address: SocketAddr, request: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn the_server_answers_pipelined_and_cut_requests_and_refuses_others() {
+    let (_server, address) = Engine::serving(&server(7));
+    let count = |answer: &[u8], what: &str| String::from_utf8_lossy(answer).matches(what).count();
+    let get = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    let answer = ask(address, &get.repeat(100));
+    assert_eq!(count(&answer, "200 OK"), 100);
+    assert!(answer.ends_with(&page(7)));
+
+    let mut stream = TcpStream::connect(address).unwrap();
+    for piece in get.chunks(5) {
+        stream.write_all(piece).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert_eq!(count(&answer, "200 OK"), 1);
+
+    let refused = ask(address, &[&get[..], b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}"].concat());
+    assert_eq!((count(&refused, "200 OK"), count(&refused, "400 Bad Request")), (1, 1));
+    let endless = ask(address, &[&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 20_000]].concat());
+    assert_eq!(count(&endless, "400 Bad Request"), 1);
+}
+
+#[test]
+fn the_server_closes_when_it_is_asked_to_or_the_client_is_old() {
+    let (_server, address) = Engine::serving(&server(7));
+    for request in [&b"GET / HTTP/1.0\r\n\r\n"[..], b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"] {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(request).unwrap();
+        let mut answer = Vec::new();
+        // Ends without our end.
+        stream.read_to_end(&mut answer).unwrap();
+        assert!(String::from_utf8_lossy(&answer).contains("Connection: close"));
+    }
+}

@@ -1,0 +1,7 @@
+//! `linerate-load` as its users see it: processes, on loopback. One program, so that it links once.
+
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
+
+mod common;
+mod http;
+mod relay;
