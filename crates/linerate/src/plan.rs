@@ -81,7 +81,6 @@ pub fn suites(
 }
 
 /// Asks the machine for a variant; each is asked once.
-#[must_use]
 pub fn asking_the_machine() -> impl FnMut(Chosen<'_>) -> Presence {
     let mut known: BTreeMap<String, Presence> = BTreeMap::new();
     move |chosen| known.entry(chosen.name.to_owned()).or_insert_with(|| presence(chosen)).clone()

@@ -42,7 +42,7 @@ pub fn run(
     let open: Vec<&Step> = steps.iter().filter(is_open).collect();
     for (index, step) in open.iter().enumerate() {
         let suite = &run.suites[step.suite];
-        if given_up(trials, &suite.name, &step.id) {
+        if given_up(trials.iter().filter(|t| t.suite == suite.name && t.cell == step.id)) {
             progress.done();
             continue;
         }
@@ -77,10 +77,9 @@ fn key_of(trial: &Trial) -> (String, String, u32, bool) {
     (trial.suite.clone(), trial.cell.clone(), trial.round, trial.warmup)
 }
 
-fn given_up(trials: &[Trial], suite: &str, cell: &str) -> bool {
-    let mut tried = trials.iter().filter(|t| t.suite == suite && t.cell == cell).peekable();
-    tried.peek().is_some() && {
-        let outcomes: Vec<bool> = tried.map(|t| t.outcome == Outcome::Ok).collect();
-        outcomes.len() >= GIVE_UP_AFTER && !outcomes.contains(&true)
-    }
+/// True if these are trials of a cell that is not tried again.
+#[must_use]
+pub fn given_up<'a>(trials: impl Iterator<Item = &'a Trial>) -> bool {
+    let outcomes: Vec<bool> = trials.map(|trial| trial.outcome == Outcome::Ok).collect();
+    outcomes.len() >= GIVE_UP_AFTER && !outcomes.contains(&true)
 }

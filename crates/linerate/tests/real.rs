@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Folder, Output};
+use common::{Folder, Output, skip};
 use linerate::measurement::{Outcome, Trial};
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +34,7 @@ fn lab_is_there() -> bool {
     let doctor = linerate(&["doctor"]);
     let engine = Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-load").exists();
     if doctor.status != 0 || !engine {
-        println!("skipped: no lab here (engine built: {engine})\n{}{}", doctor.stdout, doctor.stderr);
+        skip(&format!("no lab here (engine built: {engine})\n{}{}", doctor.stdout, doctor.stderr));
     }
     doctor.status == 0 && engine
 }
@@ -222,7 +222,7 @@ fn a_server_that_does_not_start_is_a_row_with_its_own_words() {
     let broken = "sed -i s/listen/lissen/ {{ dir }}/server.conf; exec nginx -c {{ dir }}/server.conf";
     let (status, trials, said) = run_odd(broken);
     if trials.is_empty() {
-        return println!("skipped: no nginx here");
+        return skip("no nginx here");
     }
     assert_eq!(status, 3, "{said}");
     for part in ["at start", "ended before it was ready", "unknown directive", "server.conf:"] {
@@ -247,7 +247,7 @@ fn a_server_that_dies_answers_wrongly_or_hangs_is_a_failed_row() {
         let processes = lab_processes();
         let (status, trials, said) = run_odd(script);
         if trials.is_empty() {
-            return println!("skipped: no nginx here");
+            return skip("no nginx here");
         }
         assert_eq!(status, 3, "{script}: {said}");
         assert!(said.contains(stage) && said.contains(part), "{script}: {said}");
@@ -289,7 +289,7 @@ fn nobody_in_particular_can_measure() {
     command.arg("--out").arg(&out).env("LINERATE_HOME", &home).env("XDG_CACHE_HOME", folder.path());
     let result = Output::of(command.current_dir(folder.path()));
     if result.status == 3 && result.stderr.contains("the kernel refuses namespaces") {
-        return println!("skipped: {}", result.stderr);
+        return skip(&result.stderr);
     }
     assert_eq!(result.status, 0, "{}", result.stderr);
     assert!(folder.read("out/run.json").contains("user namespace"));

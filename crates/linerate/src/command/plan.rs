@@ -6,9 +6,10 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::{Lab, LabError};
-use crate::measurement::{Host, Outcome, PlannedSuite, RUN_SCHEMA, Run};
+use crate::measurement::{Host, PlannedSuite, RUN_SCHEMA, Run};
 use crate::plan::{self, Step};
 use crate::progress::Progress;
+use crate::report::outcome_text;
 use crate::run::seconds;
 use crate::timings::Timings;
 use crate::trial::{self, Context};
@@ -108,7 +109,7 @@ fn describe(run: &Run, timings: &Timings) -> String {
             of_suite.len()
         );
         for cell in suite.cells.iter().filter(|cell| cell.absent.is_some()) {
-            let _ = writeln!(text, "  left out: {}: {}", cell.id, why_absent(cell.absent.as_ref()));
+            let _ = writeln!(text, "  left out: {}: {}", cell.id, outcome_text(cell.absent.as_ref()));
         }
         let mut last = None;
         for step in of_suite {
@@ -134,12 +135,4 @@ fn describe(run: &Run, timings: &Timings) -> String {
     );
     let _ = writeln!(text, "{total}");
     text
-}
-
-fn why_absent(outcome: Option<&Outcome>) -> String {
-    match outcome {
-        Some(Outcome::Missing { reason, install }) => format!("{reason}: {install}"),
-        Some(Outcome::Unsupported { reason } | Outcome::Failed { reason, .. }) => reason.clone(),
-        Some(Outcome::Ok) | None => String::new(),
-    }
 }

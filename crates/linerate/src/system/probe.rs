@@ -96,11 +96,11 @@ fn output_of(program: &Path, args: &[String]) -> Result<String, String> {
     }
     // What a version probe prints fits into the pipe's buffer, so reading after the end loses nothing.
     let mut said = Vec::new();
-    for stream in [stdout.map(|s| Box::new(s) as Box<dyn Read>), stderr.map(|s| Box::new(s) as Box<dyn Read>)]
-    {
-        if let Some(mut stream) = stream {
-            stream.read_to_end(&mut said).map_err(failed)?;
-        }
+    if let Some(mut stdout) = stdout {
+        stdout.read_to_end(&mut said).map_err(failed)?;
+    }
+    if let Some(mut stderr) = stderr {
+        stderr.read_to_end(&mut said).map_err(failed)?;
     }
     Ok(String::from_utf8_lossy(&said).into_owned())
 }

@@ -3,6 +3,7 @@
 use super::journal::{CellTrials, Journal, planned_ids};
 use crate::measurement::{PlannedSuite, Run, Stage, TWIN};
 use crate::report::model::RunFacts;
+use crate::run::given_up;
 use linerate_contract::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,8 +40,10 @@ struct Progress {
 impl Progress {
     /// `None` of a suite that has nothing to run.
     fn of(suite: &PlannedSuite, run: &Run, journal: &Journal<'_>) -> Option<Self> {
-        let cells: Vec<&CellTrials<'_>> =
-            ids_to_run(suite).filter_map(|id| journal.cell(&suite.name, &id)).collect();
+        let cells: Vec<&CellTrials<'_>> = ids_to_run(suite)
+            .filter_map(|id| journal.cell(&suite.name, &id))
+            .filter(is_still_tried)
+            .collect();
         let begun = || cells.iter().flat_map(|cell| cell.measured.keys().copied());
         let planned = if run.budget.is_some() { begun().max().unwrap_or(1) } else { suite.rounds };
         let everywhere = |round: &u32| cells.iter().all(|cell| cell.measured.contains_key(round));
@@ -60,6 +63,11 @@ fn complete_rounds(suites: &[Progress]) -> u32 {
     let any: BTreeSet<u32> = suites.iter().flat_map(|suite| suite.done.iter().copied()).collect();
     let is_everywhere = |round: &&u32| suites.iter().all(|s| **round > s.planned || s.done.contains(round));
     u32::try_from(any.iter().filter(is_everywhere).count()).unwrap_or(u32::MAX)
+}
+
+/// Cells that failed so often that the run does not try them again owe it no trial.
+fn is_still_tried(cell: &&CellTrials<'_>) -> bool {
+    !given_up(cell.warmups.values().copied().chain(cell.measured.values().copied()))
 }
 
 /// Absent cells are planned with their outcome and never run.
