@@ -69,6 +69,9 @@ pub struct Spec {
     /// Stop after exactly so many operations, failed ones included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
+    /// Payload bytes of one direction of a `stream`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
     /// Stop after this time; with `operations`, whichever comes first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<Nanos>,
@@ -103,6 +106,7 @@ impl Spec {
             connections: one(),
             threads: one(),
             operations: None,
+            bytes: None,
             duration_ns: None,
             timeout_ns: ten_seconds(),
             size: 0,
