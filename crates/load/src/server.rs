@@ -109,12 +109,13 @@ impl<S: Service> Loop<S> {
                 Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
             };
             for event in &events[..ready] {
-                if event.data() == listener {
+                let place = event.data();
+                if place == listener {
                     self.accept();
-                } else if let Some(mut entry) = self.connections[event.data() as usize].take() {
-                    if self.advance(&mut entry, event.events().intersects(ENDED)) {
-                        self.connections[event.data() as usize] = Some(entry);
-                    }
+                } else if let Some(mut entry) = self.connections[place as usize].take()
+                    && self.advance(&mut entry, event.events().intersects(ENDED))
+                {
+                    self.connections[place as usize] = Some(entry);
                 }
             }
         }

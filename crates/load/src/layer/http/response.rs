@@ -49,7 +49,7 @@ pub struct Parser {
     /// Body bytes seen, without chunk framing.
     body: u64,
     /// The beginning of a head that was cut, or of an interim one that was skipped.
-    aside: Option<Box<Vec<u8>>>,
+    aside: Option<Vec<u8>>,
 }
 
 impl Parser {
@@ -122,7 +122,7 @@ impl Parser {
                 None if bytes.len() - skipped > LONGEST_HEAD => return Err(Malformed),
                 None => {
                     // Also without a byte left: an answer has begun that has not ended.
-                    self.aside = Some(Box::new(bytes[skipped..].to_vec()));
+                    self.aside = Some(bytes[skipped..].to_vec());
                     return Ok(None);
                 }
             }

@@ -38,7 +38,7 @@ pub struct Connection {
     sent: usize,
     doing: Doing,
     /// Input that is not answered yet: a request that was cut, or some that came ahead of their turn.
-    pending: Option<Box<Vec<u8>>>,
+    pending: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Service for HttpService {
                 fate => return fate,
             }
         }
-        if connection.pending.is_some() {
+        if !connection.pending.is_empty() {
             match self.answer_pending(socket, connection, &[]) {
                 Fate::Read => {}
                 fate => return fate,
@@ -114,12 +114,12 @@ impl HttpService {
             *thrown += bytes.len();
             return if *thrown > LINGER_BYTES { Fate::Close } else { Fate::Read };
         }
-        if connection.pending.is_some() {
+        if !connection.pending.is_empty() {
             return self.answer_pending(socket, connection, bytes);
         }
         let (used, fate) = self.answer_all(socket, connection, bytes);
         if fate != Fate::Close && used < bytes.len() {
-            connection.pending = Some(Box::new(bytes[used..].to_vec()));
+            connection.pending = bytes[used..].to_vec();
         }
         fate
     }
@@ -127,12 +127,12 @@ impl HttpService {
     /// Answers what had to wait, with `more` behind it.
     #[cold]
     fn answer_pending(&mut self, socket: &OwnedFd, connection: &mut Connection, more: &[u8]) -> Fate {
-        let mut pending = connection.pending.take().expect("the caller has looked");
+        let mut pending = std::mem::take(&mut connection.pending);
         pending.extend_from_slice(more);
         let (used, fate) = self.answer_all(socket, connection, &pending);
         if fate != Fate::Close && used < pending.len() {
             pending.drain(..used);
-            connection.pending = Some(pending);
+            connection.pending = pending;
         }
         fate
     }

@@ -1,0 +1,32 @@
+//! The response parser never panics, and any two pieces give the same as the whole.
+//!
+//! `cargo +nightly fuzz run http_response`; the first byte says where to cut the rest.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use linerate_load::layer::http::response::{Head, Malformed, Parser, State};
+
+fn parse(pieces: &[&[u8]]) -> Result<(State, Option<Head>, Vec<u8>), Malformed> {
+    let mut parser = Parser::default();
+    let mut body = Vec::new();
+    let mut state = State::More;
+    for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+        if state == State::Complete {
+            // Bytes behind a complete answer, which the whole would have refused.
+            return Err(Malformed);
+        }
+        state = parser.feed(piece, |at, data| {
+            assert_eq!(at, body.len() as u64);
+            body.extend_from_slice(data);
+        })?;
+    }
+    assert_eq!(parser.body_bytes(), body.len() as u64);
+    Ok((state, parser.head().copied(), body))
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((cut, answer)) = input.split_first() else { return };
+    let cut = usize::from(*cut) * answer.len() / 255;
+    assert_eq!(parse(&[&answer[..cut], &answer[cut..]]), parse(&[answer]));
+});
