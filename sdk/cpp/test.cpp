@@ -1,0 +1,74 @@
+// What the header promises, checked against known answers: c++ -std=c++17 -Wall -Wextra test.cpp && ./a.out
+#define LINERATE_IMPLEMENTATION
+#include "linerate.hpp"
+
+#include <cstdio>
+
+using namespace linerate;
+
+static int failures = 0;
+static void check(bool good, const char* what) {
+    if (!good) std::fprintf(stderr, "FAILED: %s\n", what), ++failures;
+}
+
+static http::Request parse(std::string_view input) { return http::parse(input); }
+
+static void content() {
+    auto long_page = page(4097);
+    for (std::size_t size : {0, 1, 7, 8, 9, 100}) check(page(size) == long_page.substr(0, size), "a short page is the start of a long one");
+    check(crc32("123456789") == 0xcbf43926, "CRC-32 of the check string");
+    Content stream(100'000);
+    check(std::memcmp(stream.at(65'536 + 5), page(105).data() + 5, 100) == 0, "streams repeat after 65,536 bytes");
+    auto bytes = page(1000);
+    check(stream.good(65'536, bytes.data(), 1000) == 1000, "good bytes are counted");
+    bytes[7] = '!';
+    check(stream.good(0, bytes.data(), 1000) == 999, "a wrong byte is not counted");
+    check(from_wire(to_wire(0x1122334455667788)) == 0x1122334455667788, "numbers survive the wire");
+    check(to_wire(1)[0] == 1, "little-endian");
+}
+
+static void histogram() {
+    Histogram all, odd, even;
+    std::uint64_t n = 100'000, seen = 0, total = 0, p99 = 0, before = 0;
+    for (std::uint64_t us = 1; us <= n; ++us) all.record(us * 1000), (us % 2 ? odd : even).record(us * 1000);
+    odd.merge(even);
+    all.each([&](std::uint64_t value, std::uint64_t count) {
+        check(value > before || before == 0, "ascending"), before = value, total += count;
+        if (seen < n * 99 / 100) p99 = value;
+        seen += count;
+    });
+    check(total == n, "every value is counted");
+    check(p99 >= 99'000'000 && p99 < 99'099'000, "three significant digits");
+    std::uint64_t merged = 0;
+    odd.each([&](std::uint64_t, std::uint64_t count) { merged += count; });
+    check(merged == n, "merging is adding");
+    Histogram edge;
+    for (std::uint64_t value : {std::uint64_t(0), std::uint64_t(2'047), std::uint64_t(2'048), UINT64_MAX}) edge.record(value);
+    std::vector<std::uint64_t> values;
+    edge.each([&](std::uint64_t value, std::uint64_t) { values.push_back(value); });
+    check(values.size() == 4 && values[1] == 2'047 && values[2] == 2'049, "buckets of HdrHistogram");
+    check(Histogram::lowest_equivalent(2'049) == 2'048, "the lowest value of a bucket");
+}
+
+static void requests() {
+    std::string_view good = "GET /a?b HTTP/1.1\r\nHost: x\r\n\r\nGET";
+    check(parse(good).state == http::Request::good && parse(good).length == good.size() - 3 && parse(good).keep, "a GET");
+    for (std::size_t cut = 0; cut < good.size() - 3; ++cut)
+        check(parse(good.substr(0, cut)).state == http::Request::incomplete, "the beginning of a GET");
+    check(!parse("GET / HTTP/1.0\r\n\r\n").keep, "1.0 closes");
+    check(parse("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").keep, "1.0 stays if asked to");
+    check(!parse("GET / HTTP/1.1\r\nconnection: TE, Close\r\n\r\n").keep, "1.1 closes if asked to");
+    for (std::string_view bad : {"POST / HTTP/1.1\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "\x16\x03\x01", "GET  HTTP/1.1\r\n\r\n",
+             "GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+             "GET / HTTP/1.1\r\nno colon\r\n\r\n", "GET / HTTP/1.1\r\n: x\r\n\r\n", "GET / HTTP/1.1\r\na b: x\r\n\r\n"})
+        check(parse(bad).state == http::Request::bad, bad.data());
+    check(parse(std::string("GET /") + std::string(http::buffer, 'a')).state == http::Request::bad, "a head without end");
+}
+
+int main() {
+    content();
+    histogram();
+    requests();
+    std::puts(failures == 0 ? "sdk/cpp: every check passed" : "sdk/cpp: checks failed");
+    return failures == 0 ? 0 : 1;
+}
