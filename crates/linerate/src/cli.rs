@@ -148,7 +148,7 @@ pub struct SystemsArgs {
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
 
-    /// Install the Debian packages of those that are missing; none of their services is started
+    /// Install the Debian packages of those that are missing, none of whose services is started, and build what is built here
     #[arg(long)]
     pub install: bool,
 }

@@ -29,6 +29,14 @@ pub fn find() -> Result<PathBuf, Error> {
     })
 }
 
+/// linerate's folder for what can be made again: builds, and what is known of trial times (XDG Base Directory 0.8).
+#[must_use]
+pub fn cache() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    Some(cache.join("linerate"))
+}
+
 fn is_home(folder: &Path) -> bool {
     folder.join("suites").is_dir() && folder.join("systems").is_dir()
 }

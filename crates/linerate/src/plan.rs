@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::measurement::{Outcome, PlannedSuite, PlannedSystem, PlannedTable, Run, TWIN};
 use crate::suite::Suite;
+use crate::system::build::{Builds, Permission};
 use crate::system::probe::{Presence, presence};
 use crate::system::{Chosen, Registry};
 use crate::trial;
@@ -80,10 +81,33 @@ pub fn suites(
     Ok((planned, programs))
 }
 
-/// Asks the machine for a variant; each is asked once.
-pub fn asking_the_machine() -> impl FnMut(Chosen<'_>) -> Presence {
-    let mut known: BTreeMap<String, Presence> = BTreeMap::new();
-    move |chosen| known.entry(chosen.name.to_owned()).or_insert_with(|| presence(chosen)).clone()
+/// Asks the machine for variants; each is asked once.
+#[derive(Debug)]
+pub struct Machine<'a> {
+    known: BTreeMap<String, Presence>,
+    builds: Builds<'a>,
+}
+
+impl<'a> Machine<'a> {
+    #[must_use]
+    pub fn new(permission: Permission<'a>) -> Self {
+        Self { known: BTreeMap::new(), builds: Builds::new(permission) }
+    }
+
+    pub fn ask(&mut self, chosen: Chosen<'_>) -> Presence {
+        if let Some(known) = self.known.get(chosen.name) {
+            return known.clone();
+        }
+        let presence = presence(chosen, &mut self.builds);
+        self.known.insert(chosen.name.to_owned(), presence.clone());
+        presence
+    }
+
+    /// # Errors
+    /// [`Error::Interrupted`], if the user stopped a build.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.builds.interrupted() { Err(Error::Interrupted) } else { Ok(()) }
+    }
 }
 
 fn globs(patterns: &[String]) -> Result<Vec<GlobMatcher>, Error> {

@@ -2,6 +2,7 @@
 //!
 //! Used for the time that `plan` tells and for the time left; never for a result.
 
+use crate::home;
 use crate::measurement::{Outcome, PlannedSuite, Stage, TWIN, Trial};
 use linerate_contract::Nanos;
 use serde::{Deserialize, Serialize};
@@ -79,7 +80,5 @@ fn key(suite: &str, cell: &str) -> String {
 }
 
 fn path() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    Some(cache.join("linerate").join("timings.json"))
+    Some(home::cache()?.join("timings.json"))
 }

@@ -17,10 +17,11 @@ pub use systems::systems;
 use crate::cli::{CompletionsArgs, Selection, When};
 use crate::error::Error;
 use crate::lab::scripted::Scripted;
-use crate::plan::{Choice, Programs};
+use crate::plan::{Choice, Machine, Programs};
 use crate::report::Style;
 use crate::suite;
 use crate::system::Registry;
+use crate::system::build::Permission;
 use crate::{home, measurement::PlannedSuite};
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -89,16 +90,21 @@ struct Chosen {
     programs: Programs,
 }
 
-fn choose(selection: &Selection, script: Option<&Scripted>) -> Result<Chosen, Error> {
+fn choose(
+    selection: &Selection,
+    script: Option<&Scripted>,
+    permission: Permission<'_>,
+) -> Result<Chosen, Error> {
     let home = home::find()?;
     let registry = Registry::load(&home)?;
     let suites = suite::choose(suite::load_all(&home)?, &selection.suites)?;
     let choice = Choice { quick: selection.quick, rounds: selection.rounds, only: selection.only.clone() };
-    let mut machine = crate::plan::asking_the_machine();
+    let mut machine = Machine::new(permission);
     let (suites, programs) = crate::plan::suites(&suites, &registry, &choice, &mut |chosen| match script {
         Some(script) => script.presence(chosen),
-        None => machine(chosen),
+        None => machine.ask(chosen),
     })?;
+    machine.check()?;
     Ok(Chosen { registry, suites, programs })
 }
 

@@ -11,6 +11,7 @@ use crate::plan::{self, Step};
 use crate::progress::Progress;
 use crate::report::outcome_text;
 use crate::run::seconds;
+use crate::system::build::Permission;
 use crate::timings::Timings;
 use crate::trial::{self, Context};
 use std::fmt::Write;
@@ -27,7 +28,8 @@ const TRIAL_OPERATIONS: u64 = 500;
 /// Bad input, or the lab cannot be raised to learn the time.
 pub fn plan(args: &PlanArgs, script: Option<&Path>) -> Result<ExitCode, Error> {
     let script = load_script(script)?;
-    let chosen = choose(&args.selection, script.as_ref())?;
+    let permission = if args.no_trial { Permission::Look } else { Permission::Build(&remark) };
+    let chosen = choose(&args.selection, script.as_ref(), permission)?;
     let run = run_of(&chosen.suites, args);
     let mut timings = Timings::load();
     if !args.no_trial {

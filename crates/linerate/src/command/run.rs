@@ -13,6 +13,7 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::report::{self, Format};
 use crate::run::End;
+use crate::system::build::Permission;
 use crate::timings::Timings;
 use crate::trial::Context;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
         Some(stored) => stored_selection(&stored.run),
         None => args.selection.clone(),
     };
-    let chosen = choose(&selection, script.as_ref())?;
+    let chosen = choose(&selection, script.as_ref(), Permission::Build(&remark))?;
     let interrupted = interrupt::watch();
     let mut lab: Box<dyn Lab> = match script {
         Some(script) => Box::new(script),

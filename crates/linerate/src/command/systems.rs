@@ -4,8 +4,9 @@ use super::{Terminal, print, remark};
 use crate::cli::SystemsArgs;
 use crate::error::Error;
 use crate::home;
-use crate::plan::asking_the_machine;
+use crate::plan::Machine;
 use crate::report::Style;
+use crate::system::build::Permission;
 use crate::system::probe::Presence;
 use crate::system::{Chosen, Registry, install};
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
@@ -32,10 +33,12 @@ pub fn systems(args: &SystemsArgs, terminal: Terminal) -> Result<ExitCode, Error
             remark(&format!("linerate: {error}"));
         }
     }
-    let mut ask = asking_the_machine();
+    let mut machine = Machine::new(if args.install { Permission::Build(&remark) } else { Permission::Look });
     let wanted =
         |chosen: &Chosen<'_>| args.names.is_empty() || args.names.iter().any(|name| is_named(*chosen, name));
-    let rows: Vec<_> = registry.variants().filter(wanted).map(|chosen| (chosen, ask(chosen))).collect();
+    let rows: Vec<_> =
+        registry.variants().filter(wanted).map(|chosen| (chosen, machine.ask(chosen))).collect();
+    machine.check()?;
     print(&table(&rows, terminal.style))
 }
 

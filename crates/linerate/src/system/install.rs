@@ -1,5 +1,6 @@
 //! How to get what is missing; and getting it, on Debian and its kin.
 
+use super::manifest::Manifest;
 use super::{Chosen, Registry};
 use crate::error::Error;
 use std::collections::BTreeSet;
@@ -13,12 +14,13 @@ pub fn advice(chosen: Chosen<'_>) -> String {
     if let Some(hint) = chosen.variant.install_hint.as_ref().or(manifest.install_hint.as_ref()) {
         return hint.clone();
     }
-    match &manifest.debian[..] {
-        [] => "build linerate's own programs: cargo build --release".into(),
-        packages => {
-            format!("linerate systems --install {} (Debian: {})", chosen.system.name, packages.join(" "))
-        }
+    let packages: Vec<&str> = needed(manifest).map(String::as_str).collect();
+    let debian =
+        if packages.is_empty() { String::new() } else { format!(" (Debian: {})", packages.join(" ")) };
+    if packages.is_empty() && manifest.build.is_none() {
+        return "build linerate's own programs: cargo build --release".into();
     }
+    format!("linerate systems --install {}{debian}", chosen.system.name)
 }
 
 /// Packages of the chosen systems, each once.
@@ -29,7 +31,12 @@ pub fn packages(registry: &Registry, names: &[String]) -> BTreeSet<String> {
         .systems
         .values()
         .filter(|s| wanted(&s.name) || s.variants().any(|v| names.iter().any(|n| n == v.name)));
-    systems.flat_map(|s| s.manifest.debian.iter().cloned()).collect()
+    systems.flat_map(|s| needed(&s.manifest).cloned()).collect()
+}
+
+/// What runs it and what builds it.
+fn needed(manifest: &Manifest) -> impl Iterator<Item = &String> {
+    manifest.debian.iter().chain(manifest.build.iter().flat_map(|build| &build.debian))
 }
 
 /// Forbids that the packages' services are started on this machine, as Debian policy (section 9.3.3.2) provides.

@@ -26,8 +26,29 @@ pub struct Manifest {
     #[serde(default)]
     pub needs: Vec<String>,
     pub version: Option<VersionProbe>,
+    /// How it is built, where no package installs it.
+    pub build: Option<Build>,
     /// By name, as used in suites, cell ids and on the command line.
     pub variants: BTreeMap<String, Variant>,
+}
+
+/// Built when it is first needed, and kept in the cache folder until an input changes: [`super::build`].
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// Commands (templates over `source`, the system's folder, `out`, an empty folder to build in, and `python`),
+    /// run in the system's folder, one after the other.
+    pub commands: Vec<Vec<String>>,
+    /// Globs relative to the system's folder, such as `*.cpp` or `../../sdk/cpp/*.hpp`: whatever the commands read.
+    pub inputs: Vec<String>,
+    /// Debian packages that only the build needs.
+    #[serde(default)]
+    pub debian: Vec<String>,
+    /// Python packages with exact versions, unpacked into `{{ python }}`: some C++ libraries are distributed so.
+    #[serde(default)]
+    pub python: Vec<String>,
+    /// The program (template); a variant may name another one of the same build.
+    pub program: String,
 }
 
 /// How the program tells its version.

@@ -1,5 +1,6 @@
 //! Systems under test: `systems/<name>/system.toml` and what this machine has of them.
 
+pub mod build;
 pub mod install;
 pub mod manifest;
 pub mod probe;
@@ -107,10 +108,13 @@ impl Chosen<'_> {
         self.variant.roles.contains(&role)
     }
 
-    /// The program to start, by name.
+    /// The program to start: a name, or a template over the `out` folder of the build.
     #[must_use]
     pub fn program(&self) -> Option<&str> {
-        self.variant.program.as_deref().or(self.system.manifest.program.as_deref())
+        let manifest = &self.system.manifest;
+        let build = manifest.build.as_ref().filter(|_| self.variant.start.is_some());
+        let built = || build.map(|build| build.program.as_str());
+        self.variant.program.as_deref().or(manifest.program.as_deref()).or_else(built)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Is a system here, and in which version? Asked of the program itself, never assumed.
 
+use super::build::Builds;
 use super::manifest::VersionProbe;
-use super::{Chosen, install};
+use super::{Chosen, install, template};
 use regex::Regex;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -29,23 +30,37 @@ const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 /// A program that takes longer to tell its version hangs.
 const VERSION_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Looks for the variant's programs and asks for the version.
+/// Looks for the variant's programs, which may mean to build them, and asks for the version.
 #[must_use]
-pub fn presence(chosen: Chosen<'_>) -> Presence {
+pub fn presence(chosen: Chosen<'_>, builds: &mut Builds<'_>) -> Presence {
     let missing = |reason: String| Presence::Missing { reason, install: install::advice(chosen) };
     let manifest = &chosen.system.manifest;
-    for need in &manifest.needs {
+    for need in manifest.needs.iter().chain(&chosen.variant.needs) {
         if locate(need).is_none() {
             return missing(format!("{need} is not installed"));
         }
     }
     let Some(name) = chosen.program() else { return Presence::Ready { program: None, version: None } };
-    let Some(program) = locate(name) else { return missing(format!("{name} is not installed")) };
+    let name = match built_program(chosen, name, builds) {
+        Ok(name) => name,
+        Err(reason) => return missing(reason),
+    };
+    let Some(program) = locate(&name) else { return missing(format!("{name} is not installed")) };
     let probe = chosen.variant.version.as_ref().or(manifest.version.as_ref());
     match probe.map(|probe| version(&program, probe)).transpose() {
         Ok(version) => Presence::Ready { program: Some(program), version },
         Err(reason) => missing(reason),
     }
+}
+
+/// Where a built program is; the name itself of one that is not built here.
+fn built_program(chosen: Chosen<'_>, name: &str, builds: &mut Builds<'_>) -> Result<String, String> {
+    if chosen.system.manifest.build.is_none() {
+        return Ok(name.to_owned());
+    }
+    let out = builds.of(chosen.system)?;
+    let place = format!("systems/{}/system.toml: program", chosen.system.name);
+    template::render(&place, name, &minijinja::context! { out => out.display().to_string() })
 }
 
 /// A program by its name, on `PATH` and in the system folders, or beside linerate itself; or a file by its path.

@@ -1,0 +1,119 @@
+//! What goes into a build, as a hash: the name of its place in the cache.
+
+use crate::system::System;
+use crate::system::manifest::Build;
+use globset::{Glob, GlobMatcher};
+use std::collections::BTreeSet;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Variables that compilers and build tools listen to: another value is another build.
+const ENVIRONMENT: [&str; 9] = [
+    "CMAKE_PREFIX_PATH",
+    "PKG_CONFIG_PATH",
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "RUSTFLAGS",
+    "GOFLAGS",
+];
+
+/// Sixteen hex digits. The hash may differ between two versions of Rust; then things are built once more.
+///
+/// # Errors
+/// An input that cannot be read, or a glob that finds none.
+pub(super) fn key(system: &System, build: &Build) -> Result<String, String> {
+    let mut hash = DefaultHasher::new();
+    (&system.folder, &build.commands, &build.python, &build.program).hash(&mut hash);
+    for variable in ENVIRONMENT {
+        (variable, std::env::var_os(variable)).hash(&mut hash);
+    }
+    versions(&build.debian).hash(&mut hash);
+    let mut files = BTreeSet::new();
+    for glob in &build.inputs {
+        let found = find(&system.folder, glob)
+            .map_err(|e| format!("systems/{}/system.toml: build.inputs: {glob}: {e}", system.name))?;
+        files.extend(found);
+    }
+    for file in files {
+        let contents = fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        (file, contents).hash(&mut hash);
+    }
+    Ok(format!("{:016x}", hash.finish()))
+}
+
+pub(super) fn hash_of(value: &impl Hash) -> String {
+    let mut hash = DefaultHasher::new();
+    value.hash(&mut hash);
+    format!("{:016x}", hash.finish())
+}
+
+/// Installed versions: another version of a library is another build. Nothing where there is no dpkg.
+fn versions(packages: &[String]) -> Vec<u8> {
+    if packages.is_empty() {
+        return Vec::new();
+    }
+    let mut query = Command::new("dpkg-query");
+    query.args(["-W", "-f", "${Package} ${Version}\n"]).args(packages).stderr(Stdio::null());
+    query.output().map(|out| out.stdout).unwrap_or_default()
+}
+
+/// Files below `folder` by a glob; `..` leads out of it, `**` stands for any number of folders.
+fn find(folder: &Path, glob: &str) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    let parts: Vec<&str> = glob.split('/').collect();
+    descend(folder, &parts, &mut found)?;
+    found.retain(|path| path.is_file());
+    if found.is_empty() {
+        return Err("no such file".into());
+    }
+    Ok(found)
+}
+
+fn descend(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) -> Result<(), String> {
+    let Some((first, rest)) = parts.split_first() else {
+        found.push(folder.to_owned());
+        return Ok(());
+    };
+    if !first.contains(['*', '?', '[', '{']) {
+        return descend(&folder.join(first), rest, found);
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+    let is_deep = *first == "**";
+    if is_deep {
+        descend(folder, rest, found)?;
+    }
+    let matcher: GlobMatcher = Glob::new(first).map_err(|e| e.to_string())?.compile_matcher();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        // Build folders of other tools would make each build's key another one.
+        let is_output = path.file_name().is_some_and(|name| name == "target" || name == "build");
+        if is_deep && path.is_dir() && !is_output {
+            descend(&path, parts, found)?;
+        } else if !is_deep && path.file_name().is_some_and(|name| matcher.is_match(name)) {
+            descend(&path, rest, found)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_find_files_here_above_and_below() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/system");
+        let names = |glob: &str| -> BTreeSet<String> {
+            let paths = find(&here, glob).unwrap();
+            paths.iter().map(|p| p.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        };
+        assert!(names("*.rs").contains("probe.rs") && !names("*.rs").contains("inputs.rs"));
+        assert!(names("**/*.rs").contains("inputs.rs") && names("**/*.rs").contains("probe.rs"));
+        assert_eq!(names("../../Cargo.toml"), BTreeSet::from(["Cargo.toml".to_owned()]));
+        assert_eq!(find(&here, "*.cpp").unwrap_err(), "no such file");
+    }
+}
