@@ -4,14 +4,20 @@
 //! first something to wait for. Edges spare the kernel a second look at each socket after each wait, and the engine a
 //! second registration. Deadlines are swept every [`SWEEPS_PER_TIMEOUT`]th of the timeout, not timed one by one.
 
+mod paced;
+
 use crate::clock;
 use crate::layer::{Answer, Flow, Layer};
 use crate::meter::Meter;
 use crate::refusal::{Doing, Refusal};
+use crate::socket::connect_all;
+use crate::sample::Sampler;
+use crate::schedule::Schedule;
 use crate::workload::Workload;
 use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::EventFd;
+use paced::Pacer;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -24,6 +30,8 @@ const SHORTEST_SWEEP: Nanos = Nanos(1_000_000);
 const REST: Nanos = Nanos(1_000_000);
 /// Edges taken per wait. 32 connections fit at once; more bring no fewer system calls per operation.
 const BATCH: usize = 256;
+/// What epoll reports when the peer has closed, with or without bytes left to read.
+const GONE: EpollFlags = EpollFlags::EPOLLRDHUP.union(EpollFlags::EPOLLHUP).union(EpollFlags::EPOLLERR);
 /// The token of the descriptor that ends the loop.
 const STOP: u64 = u64::MAX;
 
@@ -38,18 +46,26 @@ pub enum Phase {
     Sending,
     /// The request is sent.
     Receiving,
+    /// The answer is complete, and the peer said that it will close.
+    Parting,
 }
 
 /// One connection and its operation.
 #[derive(Debug)]
 pub struct Slot<C> {
     connection: Option<C>,
-    /// When the operation began.
+    /// When the operation began; in an open loop, when it was sent.
     pub began: Nanos,
+    /// Open loop only: when the operation was due; whether it has one; whether it waits for one.
+    pub due: Nanos,
+    pub assigned: bool,
+    parked: bool,
     index: u32,
     pub phase: Phase,
     /// What the socket is registered for.
     interest: EpollFlags,
+    /// The peer has closed its side.
+    pub peer_closed: bool,
 }
 
 impl<C> Slot<C> {
@@ -59,6 +75,7 @@ impl<C> Slot<C> {
         self.connection = None;
         self.phase = Phase::Idle;
         self.interest = EpollFlags::empty();
+        self.peer_closed = false;
     }
 }
 
@@ -70,6 +87,7 @@ pub struct Context<L> {
     epoll: Epoll,
     /// Slots that wait for [`REST`] to pass; has room for all.
     resting: Vec<u32>,
+    pacer: Pacer,
     last: Nanos,
 }
 
@@ -88,12 +106,16 @@ impl<L: Layer> Context<L> {
         self.last < self.meter.window_end() && self.meter.begin()
     }
 
-    /// Opens a connection.
+    /// Opens a connection, unless it was opened before the window.
     ///
     /// # Errors
     /// As [`Layer::open`].
     #[inline]
     pub fn open(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
+        if slot.connection.is_some() {
+            slot.phase = Phase::Sending;
+            return Ok(());
+        }
         slot.connection = Some(self.layer.open()?);
         slot.phase = Phase::Connecting;
         Ok(())
@@ -129,7 +151,7 @@ impl<L: Layer> Context<L> {
     #[inline]
     pub fn expect_answer(&mut self, slot: &mut Slot<L::Connection>) {
         slot.phase = Phase::Receiving;
-        if let Err(kind) = self.wait(slot, EpollFlags::EPOLLIN) {
+        if let Err(kind) = self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP) {
             self.fail_and_rest(slot, kind);
         }
     }
@@ -139,6 +161,7 @@ impl<L: Layer> Context<L> {
     pub fn fail(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
         let now = self.now();
         self.meter.fail(kind, now);
+        slot.assigned = false;
         slot.close();
     }
 
@@ -178,6 +201,7 @@ pub struct Engine<L: Layer, W> {
     _stop: Arc<EventFd>,
     context: Context<L>,
     slots: Vec<Slot<L::Connection>>,
+    sampler: Option<Sampler>,
     workload: PhantomData<W>,
 }
 
@@ -186,15 +210,26 @@ impl<L: Layer, W: Workload> Engine<L, W> {
     ///
     /// # Errors
     /// No descriptor for epoll.
-    pub fn new(layer: L, meter: Meter, connections: u32, stop: Arc<EventFd>) -> Result<Self, Refusal> {
+    pub fn new(
+        layer: L,
+        meter: Meter,
+        connections: u32,
+        schedule: Option<Schedule>,
+        sampler: Option<Sampler>,
+        stop: Arc<EventFd>,
+    ) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
         epoll.add(&*stop, EpollEvent::new(EpollFlags::EPOLLIN, STOP)).doing("epoll_ctl")?;
         let slot = |index| Slot {
             connection: None,
             began: Nanos::ZERO,
+            due: Nanos::ZERO,
+            assigned: false,
+            parked: false,
             index,
             phase: Phase::Idle,
             interest: EpollFlags::empty(),
+            peer_closed: false,
         };
         Ok(Self {
             _stop: stop,
@@ -203,21 +238,40 @@ impl<L: Layer, W: Workload> Engine<L, W> {
                 meter,
                 epoll,
                 resting: Vec::with_capacity(connections as usize),
+                pacer: Pacer::new(schedule, connections),
                 last: Nanos::ZERO,
             },
             slots: (0..connections).map(slot).collect(),
+            sampler,
             workload: PhantomData,
         })
     }
 
     /// Opens the window, works until it is over, and gives the account and the CPU time it took.
     pub fn run(mut self) -> (Meter, Nanos) {
+        if W::PERSISTENT {
+            self.connect();
+        }
+        if W::PACED {
+            return self.run_paced();
+        }
         let cpu = clock::thread_cpu();
         let start = self.context.now();
         self.context.meter.start(start);
         self.slots.iter_mut().for_each(|slot| W::step(slot, &mut self.context));
         self.turn(start);
         (self.context.meter, clock::thread_cpu().since(cpu))
+    }
+
+    /// Connections that stay stand before the first operation begins (the contract's `connections`). One that
+    /// cannot be had is tried again by its first operation, which then fails by the right name.
+    fn connect(&mut self) {
+        for slot in &mut self.slots {
+            slot.connection = self.context.layer.open().ok();
+        }
+        let stood = connect_all(self.slots.iter().filter_map(|slot| slot.connection.as_ref()), self.context.meter.timeout());
+        let opened = self.slots.iter_mut().filter(|slot| slot.connection.is_some());
+        opened.zip(stood).filter(|(_, stood)| stood.is_err()).for_each(|(slot, _)| slot.close());
     }
 
     fn turn(&mut self, start: Nanos) {
@@ -230,7 +284,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             if !self.context.resting.is_empty() && next_wake == Nanos(u64::MAX) {
                 next_wake = self.context.last + REST;
             }
-            let until = next_sweep.min(next_wake).min(self.context.meter.window_end());
+            let until = next_sweep.min(next_wake).min(self.context.meter.window_end()).min(self.next_sample());
             let ready = match self.context.epoll.wait(&mut events, wait_for(until.since(self.context.last))) {
                 Ok(ready) => ready,
                 Err(nix::Error::EINTR) => 0,
@@ -241,7 +295,9 @@ impl<L: Layer, W: Workload> Engine<L, W> {
                 if event.data() == STOP {
                     return;
                 }
-                W::step(&mut self.slots[event.data() as usize], &mut self.context);
+                let slot = &mut self.slots[event.data() as usize];
+                slot.peer_closed |= event.events().intersects(GONE);
+                W::step(slot, &mut self.context);
             }
             // An operation that ended in this batch has read the clock already.
             if self.context.last == before {
@@ -255,6 +311,18 @@ impl<L: Layer, W: Workload> Engine<L, W> {
                 self.sweep(timeout);
                 next_sweep = self.context.last + sweep_every;
             }
+            self.sample();
+        }
+    }
+
+    fn next_sample(&self) -> Nanos {
+        self.sampler.as_ref().map_or(Nanos(u64::MAX), Sampler::next)
+    }
+
+    #[inline]
+    fn sample(&mut self) {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.look(self.context.last, &self.context.meter);
         }
     }
 
@@ -269,9 +337,12 @@ impl<L: Layer, W: Workload> Engine<L, W> {
     fn sweep(&mut self, timeout: Nanos) {
         for slot in &mut self.slots {
             if slot.phase != Phase::Idle && self.context.last.since(slot.began) >= timeout {
-                let connecting = slot.phase == Phase::Connecting;
-                self.context
-                    .fail(slot, if connecting { ErrorKind::ConnectTimeout } else { ErrorKind::Timeout });
+                match slot.phase {
+                    // The answer was good; a peer that does not close as it said is no failure of the operation.
+                    Phase::Parting => slot.close(),
+                    Phase::Connecting => self.context.fail(slot, ErrorKind::ConnectTimeout),
+                    _ => self.context.fail(slot, ErrorKind::Timeout),
+                }
                 W::step(slot, &mut self.context);
             }
         }
@@ -291,7 +362,9 @@ mod tests {
     #[test]
     fn a_slot_is_small_enough_for_ten_thousand() {
         use crate::layer::http::Connection;
-        assert!(size_of::<Slot<Connection>>() <= 128, "{}", size_of::<Slot<Connection>>());
+        use crate::layer::transport::Stream;
+        type Http = Slot<Connection<Stream>>;
+        assert!(size_of::<Http>() <= 160, "{}", size_of::<Http>());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Connect, request, response: a new connection for each operation, closed loop.
 //!
 //! An operation lasts from before `connect(2)` until the answer is complete; closing is not part of it, but the next
-//! one begins only after it.
+//! one begins only after it. A peer that announces that it will close does so first (RFC 9112, section 9.6), as it does
+//! with other clients: who closes first decides who keeps the port in TIME_WAIT, and what a relay has to do.
 
 use super::Workload;
 use crate::engine::{Context, Phase, Slot};
@@ -43,11 +44,19 @@ impl Workload for Crr {
                     Ok(Some(answer)) => {
                         let now = context.now();
                         context.meter.succeed(slot.began, now, answer.bytes, answer.verified);
-                        slot.close();
+                        if answer.reusable || slot.peer_closed {
+                            slot.close();
+                        } else {
+                            // Whatever comes next is an edge, so nothing is asked for before.
+                            slot.phase = Phase::Parting;
+                            return;
+                        }
                     }
                     Ok(None) => return,
                     Err(kind) => context.fail(slot, kind),
                 },
+                Phase::Parting if slot.peer_closed => slot.close(),
+                Phase::Parting => return,
             }
         }
     }

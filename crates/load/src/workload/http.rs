@@ -44,6 +44,9 @@ impl Workload for KeepAlive {
                     Ok(Flow::Blocked) => return,
                     Err(kind) => context.fail(slot, kind),
                 },
+                Phase::Parting => {
+                    unreachable!("keep-alive closes a connection itself when it cannot be used again")
+                }
                 Phase::Receiving => match context.receive(slot) {
                     Ok(Some(answer)) => {
                         // One reading ends this operation and begins the next: nothing happens in between.

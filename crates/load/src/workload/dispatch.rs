@@ -1,0 +1,174 @@
+//! Handlers posted to [`eventloop::queue`](crate::eventloop::queue) and run: what an event loop costs without any input or output.
+
+use crate::clock;
+use crate::eventloop::queue::{Hub, Queue};
+use crate::refusal::Refusal;
+use linerate_contract::{Done, ErrorKind, Spec};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Barrier};
+
+/// Handlers posted before each run of the shape `interleaved` (the contract's).
+const INTERLEAVE: u64 = 100;
+/// The unmeasured pass has a tenth of the handlers (the contract's).
+const WARM_UP: u64 = 10;
+
+/// Who posts and who runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Single,
+    Threads,
+    Interleaved,
+    Concurrent,
+}
+
+impl Shape {
+    /// # Errors
+    /// `options.shape` is missing or unknown.
+    pub fn of(spec: &Spec) -> Result<Self, Refusal> {
+        match spec.options.get("shape").map(String::as_str) {
+            Some("single") => Ok(Self::Single),
+            Some("threads") => Ok(Self::Threads),
+            Some("interleaved") => Ok(Self::Interleaved),
+            Some("concurrent") => Ok(Self::Concurrent),
+            other => Err(Refusal::BadSpec(format!(
+                "\"options.shape\" must be single, threads, interleaved or concurrent, not {other:?}"
+            ))),
+        }
+    }
+}
+
+/// Runs `spec` to its end.
+///
+/// # Errors
+/// A spec that lacks something.
+pub fn run(spec: &Spec) -> Result<Done, Refusal> {
+    measure(spec, |shape, operations, threads| match shape {
+        Shape::Single => single(operations),
+        Shape::Threads => several(operations, threads),
+        Shape::Interleaved => interleaved(operations),
+        Shape::Concurrent => concurrent(operations, threads),
+    })
+}
+
+/// The unmeasured pass, the window, and the check of the counter, around what `pass` does with the handlers: it says
+/// how many have run.
+///
+/// # Errors
+/// A spec that lacks something.
+pub fn measure(spec: &Spec, pass: impl Fn(Shape, u64, u32) -> u64) -> Result<Done, Refusal> {
+    let shape = Shape::of(spec)?;
+    let threads = spec.threads;
+    let Some(operations) = spec.operations.filter(|n| *n > 0 && threads > 0) else {
+        return Err(Refusal::BadSpec("\"operations\" and \"threads\" must be above 0".into()));
+    };
+    pass(shape, (operations / WARM_UP).max(1), threads);
+    let cpu = clock::process_cpu();
+    let start_ns = clock::now();
+    let ran = pass(shape, operations, threads);
+    let end_ns = clock::now();
+    let cpu_ns = clock::process_cpu().since(cpu);
+    let mut done =
+        Done { operations: ran.min(operations), start_ns, end_ns, cpu_ns, verified: ran, ..Done::default() };
+    done.errors.add(ErrorKind::Failed, operations.abs_diff(ran));
+    Ok(done)
+}
+
+fn single(operations: u64) -> u64 {
+    let counter = counter();
+    let mut queue = Queue::new(Arc::default());
+    post_unshared(&mut queue, counter, operations);
+    queue.run();
+    counter.load(Relaxed)
+}
+
+fn interleaved(operations: u64) -> u64 {
+    let counter = counter();
+    let mut queue = Queue::new(Arc::default());
+    let mut left = operations;
+    while left > 0 {
+        let batch = left.min(INTERLEAVE);
+        post_unshared(&mut queue, counter, batch);
+        queue.run();
+        left -= batch;
+    }
+    counter.load(Relaxed)
+}
+
+fn several(operations: u64, threads: u32) -> u64 {
+    let (hub, counter) = (Arc::new(Hub::default()), counter());
+    let mut queue = Queue::new(hub.clone());
+    post_shared(&mut queue, counter, operations);
+    queue.hand_over();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| Queue::new(hub.clone()).run());
+        }
+    });
+    counter.load(Relaxed)
+}
+
+fn concurrent(operations: u64, threads: u32) -> u64 {
+    let (hub, counter, all) = (Arc::new(Hub::default()), counter(), u64::from(threads));
+    let barrier = Barrier::new(threads as usize);
+    std::thread::scope(|scope| {
+        for index in 0..all {
+            let (hub, barrier) = (hub.clone(), &barrier);
+            let share = operations / all + u64::from(index < operations % all);
+            scope.spawn(move || {
+                let mut queue = Queue::new(hub);
+                barrier.wait();
+                post_shared(&mut queue, counter, share);
+                queue.run();
+            });
+        }
+    });
+    counter.load(Relaxed)
+}
+
+/// Lives until the process ends, as the two passes nearly do: handlers then carry nothing but its address.
+pub fn counter() -> &'static AtomicU64 {
+    Box::leak(Box::default())
+}
+
+fn post_shared(queue: &mut Queue, counter: &'static AtomicU64, count: u64) {
+    for _ in 0..count {
+        queue.post(move |_| {
+            counter.fetch_add(1, Relaxed);
+        });
+    }
+}
+
+/// As [`post_shared`], where one thread runs them all: a plain addition, without the bus lock.
+fn post_unshared(queue: &mut Queue, counter: &'static AtomicU64, count: u64) {
+    for _ in 0..count {
+        queue.post(move |_| counter.store(counter.load(Relaxed) + 1, Relaxed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::Role;
+
+    #[test]
+    fn every_shape_runs_every_handler() {
+        for shape in ["single", "threads", "interleaved", "concurrent"] {
+            for threads in [1, 3] {
+                let mut spec = Spec::new(Role::Client, "none", "dispatch");
+                (spec.operations, spec.threads) = (Some(10_007), threads);
+                spec.options.insert("shape".into(), shape.into());
+                let done = run(&spec).unwrap();
+                assert_eq!((done.operations, done.verified, done.errors.total()), (10_007, 10_007, 0), "{shape}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_handler_that_did_not_run_is_an_error() {
+        let mut spec = Spec::new(Role::Client, "none", "dispatch");
+        spec.operations = Some(10);
+        spec.options.insert("shape".into(), "single".into());
+        let done = measure(&spec, |_, operations, _| operations - 1).unwrap();
+        assert_eq!((done.operations, done.errors.total()), (9, 1));
+    }
+}
