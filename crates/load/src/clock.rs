@@ -20,9 +20,15 @@ pub fn thread_cpu() -> Nanos {
     read(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// User and system CPU time that all threads of the process have used.
+#[must_use]
+pub fn process_cpu() -> Nanos {
+    read(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 #[inline]
 fn read(clock: ClockId) -> Nanos {
-    let t = clock_gettime(clock).expect("Linux has had both clocks since 2.6.12");
+    let t = clock_gettime(clock).expect("Linux has had these clocks since 2.6.12");
     Nanos(t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
 

@@ -11,6 +11,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`engine`] | the client's epoll loop: connections in slots, deadlines, the end of the window |
+//! | [`eventloop`] | queue and timers of a loop without sockets, for the layer `none` |
 //! | [`meter`] | what one thread counts, without lock, atomic or allocation |
 //! | [`layer`] | trait [`layer::Layer`]: connect, send, receive, verify; knows no workload |
 //! | [`workload`] | trait [`workload::Workload`]: the state machine of one connection; knows no layer |
@@ -25,6 +26,7 @@
 pub mod client;
 pub mod clock;
 pub mod engine;
+pub mod eventloop;
 pub mod layer;
 pub mod meter;
 pub mod process;

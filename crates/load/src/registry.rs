@@ -4,14 +4,16 @@
 //! indirect call. A new layer or workload is a file and its lines here.
 
 use crate::layer::http::{Http, HttpService};
-use crate::workload::{crr::Crr, http::KeepAlive};
+use crate::layer::tcp::{EchoService, Tcp, stream};
+use crate::workload::{crr::Crr, dispatch, fanout, http::KeepAlive, timers};
 use crate::{Refusal, client, server};
 use linerate_contract::{Done, Spec};
 
-/// Layers of the client and the server; `tcp` is what the relay forwards.
-pub const LAYERS: &[&str] = &["http", "tcp"];
+/// Layers of the client and the server; the relay forwards `tcp`, and workloads without a network have `none`.
+pub const LAYERS: &[&str] = &["http", "none", "tcp"];
 /// Workloads of the client; `relay` is the relay's.
-pub const WORKLOADS: &[&str] = &["crr", "http", "relay"];
+pub const WORKLOADS: &[&str] =
+    &["churn", "crr", "dispatch", "fanout", "http", "relay", "rr", "stream", "timers"];
 
 /// Runs a client to its end.
 ///
@@ -21,6 +23,12 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
     match (spec.layer.as_str(), spec.workload.as_str()) {
         ("http", "crr") => client::run::<Http, Crr>(spec),
         ("http", "http") => client::run::<Http, KeepAlive>(spec),
+        ("none", "dispatch") => dispatch::run(spec),
+        ("none", "timers") => timers::run(spec),
+        ("tcp", "churn") => client::run::<Tcp, Crr>(spec),
+        ("tcp", "fanout") => fanout::run::<Tcp>(spec),
+        ("tcp", "rr") => client::run::<Tcp, KeepAlive>(spec),
+        ("tcp", "stream") => stream::client::run(spec),
         _ => Err(unsupported(spec)),
     }
 }
@@ -30,8 +38,10 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
 /// # Errors
 /// Unsupported layers, bad specs, and a kernel that refuses.
 pub fn server(spec: &Spec) -> Result<(), Refusal> {
-    match spec.layer.as_str() {
-        "http" => server::run::<HttpService>(spec),
+    match (spec.layer.as_str(), spec.workload.as_str()) {
+        ("http", _) => server::run::<HttpService>(spec),
+        ("tcp", "churn" | "fanout" | "rr") => server::run::<EchoService>(spec),
+        ("tcp", "stream") => server::run::<stream::StreamService>(spec),
         _ => Err(unsupported(spec)),
     }
 }

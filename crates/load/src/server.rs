@@ -30,6 +30,8 @@ pub enum Fate {
     Read,
     /// Wait for room to send, and for input.
     Write,
+    /// Look again after the others had their turn: there may be more to move at once.
+    Again,
     Close,
 }
 
@@ -148,12 +150,14 @@ impl<S: Service> Loop<S> {
     /// Lets the service work; false if the connection is over.
     #[inline]
     fn advance(&mut self, entry: &mut Entry<S::Connection>, ended: bool) -> bool {
-        let interest = match self.service.ready(&entry.socket, &mut entry.state, ended) {
+        let fate = self.service.ready(&entry.socket, &mut entry.state, ended);
+        let interest = match fate {
             Fate::Close => return false,
             Fate::Read => INPUT,
-            Fate::Write => INPUT.union(EpollFlags::EPOLLOUT),
+            Fate::Write | Fate::Again => INPUT.union(EpollFlags::EPOLLOUT),
         };
-        if entry.interest.contains(interest) {
+        // Registering anew makes the kernel look again.
+        if entry.interest.contains(interest) && fate != Fate::Again {
             return true;
         }
         let mut event = EpollEvent::new(interest | EpollFlags::EPOLLET, entry.socket.as_raw_fd() as u64);

@@ -2,15 +2,17 @@
 
 #![allow(unsafe_code, reason = "accept4(2) hands out a bare number that nothing else owns yet")]
 
+use crate::clock;
 use crate::refusal::{Doing, Refusal};
-use linerate_contract::{ErrorKind, Spec};
+use linerate_contract::{ErrorKind, Nanos, Spec};
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrLike, SockaddrStorage, accept4, bind, connect,
-    getsockname, listen, setsockopt, socket, sockopt,
+    getsockname, getsockopt, listen, setsockopt, socket, sockopt,
 };
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 const NONBLOCKING: SockFlag = SockFlag::SOCK_NONBLOCK.union(SockFlag::SOCK_CLOEXEC);
@@ -60,6 +62,33 @@ impl Dialer {
             Err(errno) => Err(connect_error(errno)),
         }
     }
+}
+
+/// Waits until every one of these connections stands or has failed, all within `timeout`.
+///
+/// # Panics
+/// Never: a socket that was opened can be asked for its error.
+pub fn connect_all<'a, F: AsFd + 'a>(
+    sockets: impl IntoIterator<Item = &'a F>,
+    timeout: Nanos,
+) -> Vec<Result<(), ErrorKind>> {
+    let deadline = clock::now() + timeout;
+    let wait = |socket: &F| {
+        loop {
+            let left = deadline.since(clock::now()).0.div_ceil(1_000_000).min(60_000) as u16;
+            match poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)], left) {
+                Ok(0) if left == 0 => return Err(ErrorKind::ConnectTimeout),
+                Ok(0) | Err(Errno::EINTR) => {}
+                Ok(_) => break,
+                Err(errno) => return Err(connect_error(errno)),
+            }
+        }
+        match getsockopt(&socket.as_fd(), sockopt::SocketError).expect("SO_ERROR of an open socket") {
+            0 => Ok(()),
+            errno => Err(connect_error(Errno::from_raw(errno))),
+        }
+    };
+    sockets.into_iter().map(wait).collect()
 }
 
 /// What an error means on a connection that never carried a byte.

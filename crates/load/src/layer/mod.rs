@@ -4,6 +4,7 @@
 //! that is the workload's. Engines are compiled for each pair (see [`crate::registry`]), so calls are direct.
 
 pub mod http;
+pub mod tcp;
 
 use crate::Refusal;
 use linerate_contract::{ErrorKind, Spec};

@@ -158,7 +158,11 @@ mod tests {
                 (spec.operations, spec.threads) = (Some(10_007), threads);
                 spec.options.insert("shape".into(), shape.into());
                 let done = run(&spec).unwrap();
-                assert_eq!((done.operations, done.verified, done.errors.total()), (10_007, 10_007, 0), "{shape}");
+                assert_eq!(
+                    (done.operations, done.verified, done.errors.total()),
+                    (10_007, 10_007, 0),
+                    "{shape}"
+                );
             }
         }
     }

@@ -24,7 +24,8 @@ const REST: Duration = Duration::from_millis(1);
 pub fn run<L: Layer>(spec: &Spec) -> Result<Done, Refusal> {
     let enough = spec.operations.is_some() || spec.duration_ns.is_some();
     if spec.connections == 0 || !enough || spec.timeout_ns == Nanos::ZERO {
-        let text = "fanout needs \"connections\" and \"timeout_ns\" above 0, and \"operations\" or \"duration_ns\"";
+        let text =
+            "fanout needs \"connections\" and \"timeout_ns\" above 0, and \"operations\" or \"duration_ns\"";
         return Err(Refusal::BadSpec(text.into()));
     }
     let mut fan = Fan {
@@ -101,7 +102,11 @@ impl<L: Layer> Fan<L> {
         }
         let (mut missing, mut bytes) = (self.wanted, 0);
         for slot in &mut self.connections {
-            slot.doing = if self.layer.send(&mut slot.connection)? == Flow::Done { Place::Receiving } else { Place::Sending };
+            slot.doing = if self.layer.send(&mut slot.connection)? == Flow::Done {
+                Place::Receiving
+            } else {
+                Place::Sending
+            };
         }
         let mut events = [EpollEvent::empty(); BATCH];
         while missing > 0 {

@@ -74,11 +74,14 @@ struct Alarm {
 
 impl Alarm {
     fn new() -> Result<Self, Refusal> {
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)
-            .doing("timerfd_create")?;
+        let timer =
+            TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)
+                .doing("timerfd_create")?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
         // By edges: then the number of expirations need not be read.
-        epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0)).doing("epoll_ctl")?;
+        epoll
+            .add(&timer, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0))
+            .doing("epoll_ctl")?;
         Ok(Self { timer, epoll })
     }
 

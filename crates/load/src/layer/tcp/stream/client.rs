@@ -1,0 +1,272 @@
+//! The client of `stream`: every thread pumps its share of the connections until each has passed its bytes.
+//!
+//! There are no operations that wait for one another, so this is not the engine's loop but one that only pumps. What counts is
+//! what the receiver got: the server's count for what was written, one's own for what was read.
+
+use super::{Content, Direction, Incoming, Number, Outgoing, Progress};
+use crate::clock;
+use crate::refusal::{Doing, Refusal};
+use crate::socket::{Dialer, connect_all, stream_error};
+use linerate_contract::{Bytes, Done, ErrorKind, Errors, Nanos, Spec};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::socket::{Shutdown, setsockopt, shutdown, sockopt};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Edges taken per wait.
+const BATCH: usize = 64;
+/// A peer that moves no byte is noticed at most 1/8 of the timeout late.
+const CHECKS_PER_TIMEOUT: u64 = 8;
+
+/// Runs `spec` to its end.
+///
+/// # Errors
+/// A spec that lacks something, or a kernel that refuses.
+pub fn run(spec: &Spec) -> Result<Done, Refusal> {
+    let direction = Direction::of(spec)?;
+    let content = Content::new(spec)?;
+    let bytes = spec.bytes.ok_or_else(|| Refusal::BadSpec("a stream needs \"bytes\"".into()))?;
+    if spec.connections == 0 || spec.threads == 0 || bytes == 0 || spec.timeout_ns == Nanos::ZERO {
+        let text = "\"connections\", \"threads\", \"bytes\" and \"timeout_ns\" must be above 0";
+        return Err(Refusal::BadSpec(text.into()));
+    }
+    let (sockets, mut errors) = open(spec)?;
+    let threads = (spec.threads as usize).min(sockets.len()).max(1);
+    let mut pumps: Vec<Pump> = (0..threads)
+        .map(|_| Pump::new(direction, &content, bytes, spec.timeout_ns))
+        .collect::<Result<_, _>>()?;
+    for (index, socket) in sockets.into_iter().enumerate() {
+        pumps[index % threads].add(socket)?;
+    }
+    let start = clock::now();
+    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+        let threads: Vec<_> = pumps.iter_mut().map(|pump| scope.spawn(|| pump.run())).collect();
+        threads.into_iter().map(|t| t.join().expect("a panic aborts the process")).collect()
+    });
+    let (mut good, mut cpu, mut end) = (0, Nanos::ZERO, start);
+    for tally in &tallies {
+        good += tally.good;
+        cpu += tally.cpu;
+        end = end.max(tally.end);
+        errors.merge(&tally.errors);
+    }
+    let operations = good / spec.size + u64::from(good % spec.size != 0);
+    Ok(Done {
+        operations,
+        bytes: Bytes(good),
+        start_ns: start,
+        end_ns: end,
+        errors,
+        cpu_ns: cpu,
+        verified: good,
+        ..Done::default()
+    })
+}
+
+/// All connections, before the first byte of any; those that could not be had count as errors.
+fn open(spec: &Spec) -> Result<(Vec<OwnedFd>, Errors), Refusal> {
+    let mut dialer = Dialer::new(spec)?;
+    let (mut sockets, mut errors) = (Vec::new(), Errors::default());
+    for _ in 0..spec.connections {
+        match dialer.open() {
+            Ok(socket) => sockets.push(socket),
+            Err(kind) => errors.add(kind, 1),
+        }
+    }
+    let stood = connect_all(&sockets, spec.timeout_ns);
+    let mut stood = stood.into_iter();
+    sockets.retain(|socket| {
+        let outcome = stood.next().expect("as many as there are sockets");
+        let outcome = outcome.and_then(|()| {
+            setsockopt(socket, sockopt::TcpNoDelay, &true).map_err(crate::socket::connect_error)
+        });
+        if let Err(kind) = outcome {
+            errors.add(kind, 1);
+        }
+        outcome.is_ok()
+    });
+    Ok((sockets, errors))
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    good: u64,
+    end: Nanos,
+    cpu: Nanos,
+    errors: Errors,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Stream {
+    socket: OwnedFd,
+    header: Option<Number>,
+    out: Outgoing,
+    shut: bool,
+    input: Incoming,
+    count: Option<Number>,
+    /// What had moved at the last check, and when that was.
+    seen: (u64, Nanos),
+}
+
+/// A thread's loop.
+#[derive(Debug)]
+struct Pump {
+    direction: Direction,
+    content: Content,
+    bytes: u64,
+    timeout: Nanos,
+    epoll: Epoll,
+    streams: Vec<Option<Stream>>,
+    buffer: Box<[u8]>,
+    tally: Tally,
+}
+
+impl Pump {
+    fn new(direction: Direction, content: &Content, bytes: u64, timeout: Nanos) -> Result<Self, Refusal> {
+        Ok(Self {
+            direction,
+            content: content.clone(),
+            bytes,
+            timeout,
+            epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?,
+            streams: Vec::new(),
+            buffer: vec![0; content.size].into(),
+            tally: Tally::default(),
+        })
+    }
+
+    fn add(&mut self, socket: OwnedFd) -> Result<(), Refusal> {
+        let (writes, reads) =
+            (self.direction != Direction::ClientReads, self.direction != Direction::ClientWrites);
+        self.epoll.add(&socket, event(self.streams.len() as u64)).doing("epoll_ctl")?;
+        self.streams.push(Some(Stream {
+            socket,
+            header: reads.then(|| Number::new(self.bytes)),
+            out: Outgoing { at: 0, total: if writes { self.bytes } else { 0 } },
+            shut: false,
+            input: Incoming::up_to(if reads { self.bytes } else { 0 }),
+            count: writes.then(Number::default),
+            seen: (0, Nanos::ZERO),
+        }));
+        Ok(())
+    }
+
+    fn run(&mut self) -> Tally {
+        let cpu = clock::thread_cpu();
+        let mut left = self.streams.len();
+        let check_every = Nanos((self.timeout.0 / CHECKS_PER_TIMEOUT).max(1_000_000));
+        let mut next_check = clock::now() + check_every;
+        let wait = EpollTimeout::from(check_every.0.div_ceil(1_000_000).min(60_000) as u16);
+        let mut events = [EpollEvent::empty(); BATCH];
+        while left > 0 {
+            let ready = match self.epoll.wait(&mut events, wait) {
+                Ok(ready) => ready,
+                Err(nix::Error::EINTR) => 0,
+                Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
+            };
+            for event in &events[..ready] {
+                left -= usize::from(self.step(event.data() as usize));
+            }
+            let now = clock::now();
+            if now >= next_check {
+                left -= self.check(now);
+                next_check = now + check_every;
+            }
+        }
+        self.tally.cpu = clock::thread_cpu().since(cpu);
+        std::mem::take(&mut self.tally)
+    }
+
+    /// Moves what can be moved; true if the stream is over.
+    fn step(&mut self, index: usize) -> bool {
+        let Some(mut stream) = self.streams[index].take() else { return false };
+        match self.pump(&mut stream) {
+            Ok(Progress::Complete) => {
+                self.finish(&stream);
+                return true;
+            }
+            Ok(Progress::End) => {
+                self.fail(&stream, ErrorKind::Truncated);
+                return true;
+            }
+            Err(errno) => {
+                self.fail(&stream, stream_error(errno));
+                return true;
+            }
+            Ok(Progress::Turn) => {
+                // A change of the registration makes the kernel look again.
+                let mut again = event(index as u64);
+                if let Err(errno) = self.epoll.modify(&stream.socket, &mut again) {
+                    unreachable!("a registered socket can be registered anew: {errno}");
+                }
+            }
+            Ok(Progress::Blocked) => {}
+        }
+        self.streams[index] = Some(stream);
+        false
+    }
+
+    fn pump(&mut self, s: &mut Stream) -> nix::Result<Progress> {
+        if let Some(header) = &mut s.header
+            && header.push(&s.socket)? == Progress::Blocked
+        {
+            return Ok(Progress::Blocked);
+        }
+        let sending = s.out.push(&s.socket, &self.content)?;
+        if sending == Progress::Complete && !s.shut && s.count.is_some() {
+            shutdown(s.socket.as_raw_fd(), Shutdown::Write)?;
+            s.shut = true;
+        }
+        let reading = s.input.pull(&s.socket, &self.content, &mut self.buffer)?;
+        if reading == Progress::End {
+            return Ok(Progress::End);
+        }
+        if sending == Progress::Turn || reading == Progress::Turn {
+            return Ok(Progress::Turn);
+        }
+        if sending == Progress::Blocked || reading == Progress::Blocked {
+            return Ok(Progress::Blocked);
+        }
+        match &mut s.count {
+            Some(count) => count.pull(&s.socket),
+            None => Ok(Progress::Complete),
+        }
+    }
+
+    fn finish(&mut self, stream: &Stream) {
+        self.tally.end = clock::now();
+        let written = stream.count.map_or(0, Number::value);
+        let good = written + stream.input.good;
+        self.tally.good += good;
+        let missing = stream.out.total + stream.input.total - good.min(stream.out.total + stream.input.total);
+        self.tally.errors.add(ErrorKind::WrongContent, missing.div_ceil(self.content.size as u64));
+    }
+
+    /// The stream ends here; what was received counts, what was sent has nobody to vouch for it.
+    fn fail(&mut self, stream: &Stream, kind: ErrorKind) {
+        self.tally.end = clock::now();
+        self.tally.good += stream.input.good;
+        self.tally.errors.add(kind, 1);
+    }
+
+    /// Ends the streams that have not moved for the timeout; how many.
+    fn check(&mut self, now: Nanos) -> usize {
+        let mut ended = 0;
+        for index in 0..self.streams.len() {
+            let Some(stream) = &mut self.streams[index] else { continue };
+            let moved = stream.out.at + stream.input.at;
+            if stream.seen.1 == Nanos::ZERO || stream.seen.0 != moved {
+                stream.seen = (moved, now);
+            } else if now.since(stream.seen.1) >= self.timeout {
+                let stream = self.streams[index].take().expect("it was there a line above");
+                self.fail(&stream, ErrorKind::Timeout);
+                ended += 1;
+            }
+        }
+        ended
+    }
+}
+
+fn event(index: u64) -> EpollEvent {
+    EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET, index)
+}
