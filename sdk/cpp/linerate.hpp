@@ -235,6 +235,12 @@ struct Account {
 
     void succeed(std::uint64_t now, std::uint64_t payload) { ++operations, ++verified, bytes += payload, end_ns = now; }
     void fail(Kind kind, std::uint64_t now) { ++errors[std::size_t(kind)], end_ns = now; }
+    // One connection's `stream` is over: of each direction used, the receiver at either end told how much it got.
+    void add_stream(const Spec& spec, std::uint64_t good, std::uint64_t now) {
+        bytes += good, verified += good, end_ns = now;
+        operations += (good + spec.size - 1) / spec.size;
+        if (good != spec.bytes) fail(Kind::wrong_content, now);
+    }
     void merge(const Account& other);
 };
 
@@ -265,6 +271,14 @@ public:
         if (sum.end_ns < start_) sum.end_ns = start_;
         emit_done(sum, start_, used);
     }
+    // The same for `dispatch`, which has one counter that its handlers have counted up.
+    void done(std::uint64_t ran, std::uint64_t asked) {
+        std::uint64_t used = cpu_ns() - cpu_;
+        if (ran != asked) throw std::runtime_error(std::to_string(ran) + " handlers ran, " + std::to_string(asked) + " were posted");
+        Account sum;
+        sum.operations = sum.verified = ran, sum.end_ns = now_ns();
+        emit_done(sum, start_, used);
+    }
 
 private:
     std::atomic<std::uint64_t> budget_;
@@ -281,6 +295,15 @@ inline void need(bool there, const char* what) {
 inline void need_message(const Spec& spec) {
     need(spec.size >= 1 && spec.size <= echo_buffer, "\"size\" must be from 1 to 65536 bytes");
     need(spec.operations != UINT64_MAX || spec.duration_ns != UINT64_MAX, "\"operations\" or \"duration_ns\" is missing");
+}
+
+// The shapes of `dispatch`; true if several threads share its counter.
+inline bool need_shape(const Spec& spec) {
+    auto shape = spec.option("shape");
+    bool shared = shape == "threads" || shape == "concurrent";
+    need(shared || shape == "single" || shape == "interleaved", "\"options.shape\" must be single, threads, interleaved or concurrent");
+    need(spec.operations != UINT64_MAX, "\"operations\" is missing");
+    return shared;
 }
 
 // The directions of a `stream`, and what each needs.

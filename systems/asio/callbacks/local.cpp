@@ -1,0 +1,66 @@
+// What an io_context does without a network: run posted handlers, and fire timers.
+#include "abilities.hpp"
+#include "net.hpp"
+#include "posting.hpp"
+
+#include <chrono>
+
+using namespace linerate;
+
+void dispatch(const Spec& spec) {
+    run_shape(spec, [](net::io_context& context, auto& counter) { net::post(context, [&counter] { ++counter; }); });
+}
+
+namespace {
+
+class Timers {
+public:
+    explicit Timers(const Spec& spec) : window_(spec), context_(int(spec.threads)) {
+        for (std::uint32_t i = 0; i < spec.connections; ++i)
+            slots_.push_back(std::make_unique<Slot>(connection_executor(context_, spec.threads)));
+        window_.open();
+        for (auto& slot : slots_) net::post(slot->timer.get_executor(), [this, &slot = *slot] { fire(slot); });
+        run(context_, spec.threads);
+        window_.done(slots_);
+    }
+
+private:
+    struct Slot {
+        explicit Slot(net::any_io_executor executor) : timer(std::move(executor)) {}
+        net::steady_timer timer;
+        Account account;
+    };
+
+    void fire(Slot& slot) {
+        if (!window_.begin(now_ns())) return;
+        slot.timer.expires_after(std::chrono::milliseconds(1));
+        slot.timer.async_wait([this, &slot](error_code) {
+            auto late = net::steady_timer::clock_type::now() - slot.timer.expiry();
+            slot.account.latency.record(std::uint64_t(std::chrono::nanoseconds(late).count()));
+            slot.account.succeed(now_ns(), 0);
+            cancel(slot);
+        });
+    }
+    void cancel(Slot& slot) {
+        if (!window_.begin(now_ns())) return;
+        slot.timer.expires_after(std::chrono::hours(1));
+        slot.timer.async_wait([this, &slot](error_code error) {
+            auto now = now_ns();
+            if (error == net::error::operation_aborted) slot.account.succeed(now, 0);
+            else slot.account.fail(Kind::failed, now);
+            fire(slot);
+        });
+        slot.timer.cancel();
+    }
+
+    Window window_;
+    net::io_context context_;
+    std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+} // namespace
+
+void timers(const Spec& spec) {
+    need(spec.operations != UINT64_MAX || spec.duration_ns != UINT64_MAX, "\"operations\" or \"duration_ns\" is missing");
+    Timers{spec};
+}

@@ -1,0 +1,143 @@
+// Clients that send a message and wait until it is back: rr, churn, fanout.
+#include "abilities.hpp"
+#include "coroutine.hpp"
+#include "peers.hpp"
+
+using namespace linerate;
+
+namespace {
+
+// Sends the message and waits until all of it is back in `reply`; the error, and how many bytes came.
+awaitable<std::tuple<error_code, std::size_t>> exchange(tcp::socket& socket, const std::string& message, std::string& reply) {
+    auto [error, written] = co_await net::async_write(socket, net::buffer(message), Token());
+    if (error) co_return std::tuple(error, std::size_t(0));
+    co_return co_await net::async_read(socket, net::buffer(reply), Token());
+}
+
+// One operation of `rr` or `churn` on a peer has ended; false if its connection is lost.
+bool count(Peer& peer, error_code error, std::size_t received, bool same, std::uint64_t now) {
+    if (error) return peer.fail(error, received), false;
+    if (same) {
+        peer.account.succeed(now, received);
+        peer.account.latency.record(now - peer.began);
+    } else {
+        peer.account.fail(Kind::wrong_content, now);
+    }
+    peer.began = 0;
+    return true;
+}
+
+awaitable<void> rr(Client& client, Peer& peer, const std::string& message) {
+    std::string reply(message.size(), '\0');
+    for (auto now = now_ns(); client.window.begin(now);) {
+        peer.began = now;
+        auto [error, received] = co_await exchange(peer.socket, message, reply);
+        now = now_ns();
+        if (!count(peer, error, received, reply == message, now)) break;
+    }
+    client.ended();
+}
+
+awaitable<void> churn(Client& client, Peer& peer, const std::string& message, std::atomic<std::size_t>& turn) {
+    auto to = endpoint(client.spec.connect);
+    std::string reply(message.size(), '\0');
+    for (auto now = now_ns(); client.window.begin(now); now = now_ns()) {
+        peer.began = now;
+        peer.timed_out = false;
+        error_code refused;
+        try {
+            open(peer.socket, client.spec, to, turn++);
+            auto [error] = co_await peer.socket.async_connect(to, Token());
+            refused = error;
+        } catch (const system_error& e) {
+            refused = e.code();
+        }
+        error_code ignored;
+        if (refused) {
+            peer.account.fail(peer.timed_out ? Kind::connect_timeout : connect_kind(refused.value()), now_ns());
+            peer.began = 0;
+            peer.socket.close(ignored);
+            continue;
+        }
+        peer.account.connect.record(now_ns() - now);
+        auto [error, received] = co_await exchange(peer.socket, message, reply);
+        peer.socket.close(ignored);
+        count(peer, error, received, reply == message, now_ns());
+    }
+    client.ended();
+}
+
+// Each operation of `fanout` is a round in which every peer has its exchange; the last one back begins the next.
+class Fanout {
+public:
+    explicit Fanout(const Spec& spec) : client_(spec), message_(page(spec.size)), replies_(spec.connections, message_) {
+        if (client_.connect_all())
+            client_.run_window(1, [this](Peer& peer) {
+                if (&peer == client_.peers.front().get()) next(now_ns());
+            });
+        client_.done();
+    }
+
+private:
+    void next(std::uint64_t now) {
+        if (!client_.window.begin(now)) return client_.ended();
+        began_ = now;
+        missing_ = client_.peers.size();
+        for (std::size_t i = 0; i < client_.peers.size(); ++i)
+            co_spawn(client_.peers[i]->socket.get_executor(), ask(*client_.peers[i], replies_[i], now), detached);
+    }
+    awaitable<void> ask(Peer& peer, std::string& reply, std::uint64_t now) {
+        peer.began = now;
+        auto [error, received] = co_await exchange(peer.socket, message_, reply);
+        if (!error && reply != message_) wrong_ = true;
+        // An operation fails once, however many of its connections do: the first one that did says why.
+        if (error && !failed_.exchange(true)) peer.fail(error, received);
+        peer.began = 0;
+        if (missing_.fetch_sub(1) == 1) round_over();
+    }
+    void round_over() {
+        if (failed_) return client_.ended();
+        auto now = now_ns();
+        auto& account = client_.peers.front()->account;
+        if (wrong_.exchange(false)) {
+            account.fail(Kind::wrong_content, now);
+        } else {
+            account.succeed(now, message_.size() * client_.peers.size());
+            account.latency.record(now - began_);
+        }
+        next(now);
+    }
+
+    Client client_;
+    std::string message_;
+    std::vector<std::string> replies_;
+    std::uint64_t began_ = 0;
+    std::atomic<std::size_t> missing_{0};
+    std::atomic<bool> failed_{false}, wrong_{false};
+};
+
+} // namespace
+
+void drive_rr(const Spec& spec) {
+    need_message(spec);
+    auto message = page(spec.size);
+    Client client(spec);
+    if (client.connect_all())
+        client.run_window(client.peers.size(), [&](Peer& peer) {
+            co_spawn(peer.socket.get_executor(), rr(client, peer, message), detached);
+        });
+    client.done();
+}
+
+void drive_churn(const Spec& spec) {
+    need_message(spec);
+    auto message = page(spec.size);
+    std::atomic<std::size_t> turn{0};
+    Client client(spec);
+    client.run_window(client.peers.size(), [&](Peer& peer) {
+        co_spawn(peer.socket.get_executor(), churn(client, peer, message, turn), detached);
+    });
+    client.done();
+}
+
+void drive_fanout(const Spec& spec) { need_message(spec), Fanout{spec}; }

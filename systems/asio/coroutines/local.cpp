@@ -1,0 +1,59 @@
+// What an io_context does without a network: run coroutines that were spawned on it, and fire timers.
+#include "abilities.hpp"
+#include "coroutine.hpp"
+#include "posting.hpp"
+
+#include <chrono>
+
+using namespace linerate;
+
+namespace {
+
+template <class Counter> awaitable<void> increment(Counter& counter) {
+    ++counter;
+    co_return;
+}
+
+struct Slot {
+    explicit Slot(net::any_io_executor executor) : timer(std::move(executor)) {}
+    Timer timer;
+    Account account;
+};
+
+awaitable<void> fire_and_cancel(Window& window, Slot& slot) {
+    for (bool fires = true; window.begin(now_ns()); fires = !fires) {
+        if (fires) {
+            slot.timer.expires_after(std::chrono::milliseconds(1));
+            co_await slot.timer.async_wait();
+            auto late = Timer::clock_type::now() - slot.timer.expiry();
+            slot.account.latency.record(std::uint64_t(std::chrono::nanoseconds(late).count()));
+            slot.account.succeed(now_ns(), 0);
+        } else {
+            slot.timer.expires_after(std::chrono::hours(1));
+            // A coroutine that waits cannot cancel: the handler behind it in the queue does.
+            net::post(slot.timer.get_executor(), [&slot] { slot.timer.cancel(); });
+            auto [error] = co_await slot.timer.async_wait();
+            if (error == net::error::operation_aborted) slot.account.succeed(now_ns(), 0);
+            else slot.account.fail(Kind::failed, now_ns());
+        }
+    }
+}
+
+} // namespace
+
+void dispatch(const Spec& spec) {
+    run_shape(spec, [](net::io_context& context, auto& counter) { co_spawn(context, increment(counter), detached); });
+}
+
+void timers(const Spec& spec) {
+    need(spec.operations != UINT64_MAX || spec.duration_ns != UINT64_MAX, "\"operations\" or \"duration_ns\" is missing");
+    Window window(spec);
+    net::io_context context(int(spec.threads));
+    std::vector<std::unique_ptr<Slot>> slots;
+    for (std::uint32_t i = 0; i < spec.connections; ++i)
+        slots.push_back(std::make_unique<Slot>(connection_executor(context, spec.threads)));
+    window.open();
+    for (auto& slot : slots) co_spawn(slot->timer.get_executor(), fire_and_cancel(window, *slot), detached);
+    run(context, spec.threads);
+    window.done(slots);
+}
