@@ -13,6 +13,8 @@ pub enum ErrorKind {
     ConnectTimeout,
     /// Any other failure before the connection stood.
     ConnectFailed,
+    /// The TLS handshake failed, or a record could not be read.
+    TlsFailed,
     /// `ECONNRESET` or `EPIPE` on a connection that stood.
     Reset,
     /// The peer closed before the first byte of the answer.

@@ -24,6 +24,23 @@ pub struct Sample {
     pub at_ns: Nanos,
     pub operations: u64,
     pub bytes: Bytes,
+    /// Operations that failed.
+    #[serde(default)]
+    pub failed: u64,
+    /// Response times of the whole window so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Counts>,
+}
+
+/// How an open loop kept its schedule.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adherence {
+    /// Operations that were sent more than a millisecond after their time, for want of a connection or of CPU.
+    pub late: u64,
+    /// Operations that were due inside the window and never sent.
+    pub unsent: u64,
+    /// From the intended to the actual start of each operation.
+    pub delay: Counts,
 }
 
 /// What a client measured, counted at its end of the wire.
@@ -38,9 +55,15 @@ pub struct Done {
     pub end_ns: Nanos,
     #[serde(default)]
     pub errors: Errors,
-    /// Response time of each successful operation in nanoseconds.
+    /// Response time of each successful operation in nanoseconds; in an open loop from its intended start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Counts>,
+    /// In an open loop: the same from the actual start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Counts>,
+    /// In an open loop: how the schedule was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Adherence>,
     /// The part of it until the connection stood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect: Option<Counts>,

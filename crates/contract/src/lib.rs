@@ -25,9 +25,9 @@ pub mod units;
 
 pub use content::{crc32, page};
 pub use errors::{ErrorKind, Errors};
-pub use event::{Describe, Done, Event, Sample};
+pub use event::{Adherence, Describe, Done, Event, Sample};
 pub use histogram::{Counts, Recorder};
-pub use spec::{Expect, Role, Spec};
+pub use spec::{Arrival, Expect, Request, Role, Spec};
 pub use units::{Bytes, Nanos};
 
 /// The version of the contract that this crate speaks; a spec carries it.

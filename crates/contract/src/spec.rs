@@ -41,6 +41,45 @@ pub struct Expect {
     pub every: u64,
 }
 
+/// When the operations of an open loop are due.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrival {
+    /// One each `1 / rate` seconds.
+    #[default]
+    Constant,
+    /// Independent of each other, as of many users: exponential gaps with a mean of `1 / rate`.
+    Poisson,
+    /// From nothing to `rate`, evenly over `duration_ns`.
+    Ramp,
+}
+
+impl Arrival {
+    fn is_constant(&self) -> bool {
+        *self == Self::Constant
+    }
+}
+
+/// What an HTTP client sends in place of a plain GET.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Absent: `GET`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The `Host` header, and the name that a TLS certificate must have; absent: the address of `connect`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Further header lines, `Name: value` each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub body: String,
+    /// Accept any TLS certificate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub insecure: bool,
+}
+
 /// The whole task of one process. Fields that a role has no use for are absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,6 +125,21 @@ pub struct Spec {
     pub path: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
+    /// Open loop: operations per second that begin whether or not earlier ones have ended; absent: closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// How the begins of an open loop are spread.
+    #[serde(default, skip_serializing_if = "Arrival::is_constant")]
+    pub arrival: Arrival,
+    /// Of everything that is random; the same seed gives the same schedule.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub seed: u64,
+    /// Print a `sample` event each time this has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_ns: Option<Nanos>,
+    /// An HTTP request that is not a plain GET of `path` from `connect`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
     /// What only one program understands, such as a relay's `mode`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
@@ -112,6 +166,11 @@ impl Spec {
             size: 0,
             path: None,
             expect: None,
+            rate: None,
+            arrival: Arrival::default(),
+            seed: 0,
+            sample_ns: None,
+            request: None,
             options: BTreeMap::new(),
         }
     }
@@ -134,6 +193,11 @@ impl Spec {
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it by reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 fn one() -> u32 {
     1
 }
@@ -153,6 +217,9 @@ mod tests {
         let mut spec = Spec::new(Role::Client, "http", "crr");
         spec.connect = Some("10.0.0.1:80".parse().unwrap());
         spec.expect = Some(Expect { status: 200, bytes: 4096, crc32: 7, every: 1 });
+        spec.rate = Some(1000.5);
+        spec.arrival = Arrival::Poisson;
+        spec.request = Some(Request { headers: vec!["X: y".into()], insecure: true, ..Request::default() });
         assert_eq!(Spec::parse(&spec.to_json()), Ok(spec));
     }
 

@@ -5,6 +5,8 @@ use crate::layer::Layer;
 use crate::meter::Meter;
 use crate::process::Signals;
 use crate::refusal::{Doing, Refusal};
+use crate::sample;
+use crate::schedule::Schedule;
 use crate::workload::Workload;
 use linerate_contract::{Done, Nanos, Spec};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -25,14 +27,18 @@ pub fn run<L: Layer, W: Workload>(spec: &Spec) -> Result<Done, Refusal> {
             EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).doing("eventfd").map(Arc::new)
         })
         .collect::<Result<Vec<_>, _>>()?;
+    let samplers = sample::samplers(spec.sample_ns, threads);
     let engines = (0..threads)
-        .map(|t| {
+        .zip(samplers)
+        .map(|(t, sampler)| {
             let budget = spec.operations.map(|all| share(all, threads, t));
             let connections = share(spec.connections.into(), threads, t) as u32;
             Engine::<L, W>::new(
                 layer.clone(),
                 Meter::new(spec, budget),
                 connections,
+                Schedule::new(spec, t, threads)?,
+                sampler,
                 stops[t as usize].clone(),
             )
         })
@@ -56,6 +62,8 @@ fn check(spec: &Spec) -> Result<(), Refusal> {
         wrong("\"threads\" must be at least 1")
     } else if spec.operations.is_none() && spec.duration_ns.is_none() {
         wrong("a client needs \"operations\" or \"duration_ns\"")
+    } else if spec.sample_ns == Some(Nanos::ZERO) {
+        wrong("\"sample_ns\" must be above 0")
     } else if spec.timeout_ns == Nanos::ZERO {
         wrong("\"timeout_ns\" must be above 0")
     } else {

@@ -12,6 +12,8 @@
 //! |---|---|
 //! | [`engine`] | the client's epoll loop: connections in slots, deadlines, the end of the window |
 //! | [`eventloop`] | queue and timers of a loop without sockets, for the layer `none` |
+//! | [`schedule`], [`pause`] | open loop: when operations are due, and waiting until then |
+//! | [`sample`] | progress while a client runs |
 //! | [`meter`] | what one thread counts, without lock, atomic or allocation |
 //! | [`layer`] | trait [`layer::Layer`]: connect, send, receive, verify; knows no workload |
 //! | [`workload`] | trait [`workload::Workload`]: the state machine of one connection; knows no layer |
@@ -29,10 +31,13 @@ pub mod engine;
 pub mod eventloop;
 pub mod layer;
 pub mod meter;
+pub mod pause;
 pub mod process;
 pub mod refusal;
 pub mod registry;
 pub mod relay;
+pub mod sample;
+pub mod schedule;
 pub mod server;
 pub mod socket;
 pub mod workload;

@@ -5,12 +5,14 @@
 
 use crate::layer::http::{Http, HttpService};
 use crate::layer::tcp::{EchoService, Tcp, stream};
-use crate::workload::{crr::Crr, dispatch, fanout, http::KeepAlive, timers};
+use crate::layer::tls::Tls;
+use crate::layer::transport::Plain;
+use crate::workload::{crr::Crr, dispatch, fanout, http::KeepAlive, paced::Paced, timers};
 use crate::{Refusal, client, server};
 use linerate_contract::{Done, Spec};
 
 /// Layers of the client and the server; the relay forwards `tcp`, and workloads without a network have `none`.
-pub const LAYERS: &[&str] = &["http", "none", "tcp"];
+pub const LAYERS: &[&str] = &["http", "https", "none", "tcp"];
 /// Workloads of the client; `relay` is the relay's.
 pub const WORKLOADS: &[&str] =
     &["churn", "crr", "dispatch", "fanout", "http", "relay", "rr", "stream", "timers"];
@@ -20,9 +22,14 @@ pub const WORKLOADS: &[&str] =
 /// # Errors
 /// Unsupported pairs, bad specs, and a kernel that refuses.
 pub fn client(spec: &Spec) -> Result<Done, Refusal> {
+    if spec.rate.is_some() {
+        return paced_client(spec);
+    }
     match (spec.layer.as_str(), spec.workload.as_str()) {
-        ("http", "crr") => client::run::<Http, Crr>(spec),
-        ("http", "http") => client::run::<Http, KeepAlive>(spec),
+        ("http", "crr") => client::run::<Http<Plain>, Crr>(spec),
+        ("http", "http") => client::run::<Http<Plain>, KeepAlive>(spec),
+        ("https", "crr") => client::run::<Http<Tls>, Crr>(spec),
+        ("https", "http") => client::run::<Http<Tls>, KeepAlive>(spec),
         ("none", "dispatch") => dispatch::run(spec),
         ("none", "timers") => timers::run(spec),
         ("tcp", "churn") => client::run::<Tcp, Crr>(spec),
@@ -30,6 +37,22 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
         ("tcp", "rr") => client::run::<Tcp, KeepAlive>(spec),
         ("tcp", "stream") => stream::client::run(spec),
         _ => Err(unsupported(spec)),
+    }
+}
+
+/// Those that can begin operations by a schedule.
+fn paced_client(spec: &Spec) -> Result<Done, Refusal> {
+    match (spec.layer.as_str(), spec.workload.as_str()) {
+        ("http", "crr") => client::run::<Http<Plain>, Paced<false>>(spec),
+        ("http", "http") => client::run::<Http<Plain>, Paced<true>>(spec),
+        ("https", "crr") => client::run::<Http<Tls>, Paced<false>>(spec),
+        ("https", "http") => client::run::<Http<Tls>, Paced<true>>(spec),
+        ("tcp", "churn") => client::run::<Tcp, Paced<false>>(spec),
+        ("tcp", "rr") => client::run::<Tcp, Paced<true>>(spec),
+        _ => Err(Refusal::Unsupported(format!(
+            "\"rate\" with layer {:?} and workload {:?}",
+            spec.layer, spec.workload
+        ))),
     }
 }
 

@@ -5,6 +5,8 @@
 
 pub mod http;
 pub mod tcp;
+pub mod tls;
+pub mod transport;
 
 use crate::Refusal;
 use linerate_contract::{ErrorKind, Spec};
@@ -44,6 +46,14 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// # Errors
     /// The kind of failure that this operation counts as.
     fn open(&mut self) -> Result<Self::Connection, ErrorKind>;
+
+    /// Does what has to be done before a request can be sent, a TLS handshake included.
+    ///
+    /// # Errors
+    /// The kind of failure that an operation on this connection counts as.
+    fn establish(&mut self, _connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
+        Ok(Flow::Done)
+    }
 
     /// Sends (the rest of) a request. Sending on a connection that does not stand yet is [`Flow::Blocked`].
     ///

@@ -1,4 +1,4 @@
-//! HTTP/1.1 over TCP (RFC 9110, RFC 9112): the client's end here, the server's in [`service`].
+//! HTTP/1.1 over TCP or TLS (RFC 9110, RFC 9112): the client's end here, the server's in [`service`].
 //!
 //! Requests are built once; answers are parsed where they lie in a buffer that all connections of a thread share. What
 //! a connection keeps between two reads is its descriptor and the parser's place.
@@ -11,14 +11,12 @@ mod verify;
 
 pub use service::HttpService;
 
+use crate::layer::transport::Transport;
 use crate::layer::{Answer, Flow, Layer};
 use crate::refusal::Refusal;
-use crate::socket::{Dialer, connect_error, stream_error};
 use linerate_contract::{ErrorKind, Spec};
-use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, recv, send};
 use response::{Parser, State};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use verify::{Check, Verifier};
 
@@ -27,96 +25,96 @@ const BUFFER: usize = 64 << 10;
 
 /// A thread's end of the layer.
 #[derive(Debug, Clone)]
-pub struct Http {
-    dialer: Dialer,
+pub struct Http<T> {
+    transport: T,
     request: Arc<[u8]>,
+    /// Answers to HEAD have a length and no body.
+    bodiless: bool,
     verifier: Verifier,
     buffer: Box<[u8]>,
 }
 
 /// One connection.
 #[derive(Debug)]
-pub struct Connection {
-    fd: OwnedFd,
+pub struct Connection<S> {
+    stream: S,
     /// Bytes of the request that are sent.
     sent: u32,
-    /// A byte was sent on it, so errors are no longer connect errors.
-    stood: bool,
     parser: Parser,
     check: Check,
 }
 
-impl AsFd for Connection {
+impl<S: AsFd> AsFd for Connection<S> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.stream.as_fd()
     }
 }
 
-impl Layer for Http {
-    type Connection = Connection;
+impl<T: Transport> Layer for Http<T> {
+    type Connection = Connection<T::Stream>;
 
     fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal> {
-        let dialer = Dialer::new(spec)?;
-        let host = spec.connect.expect("the dialer has checked it");
-        let request = request::build(spec.path.as_deref().unwrap_or("/"), &host.to_string(), persistent)?;
+        let transport = T::new(spec)?;
+        let plain = spec.request.clone().unwrap_or_default();
+        let host = plain.host.clone().or_else(|| spec.connect.map(|address| address.to_string()));
+        let host = host.expect("the transport has checked \"connect\"");
+        let request = request::build(spec.path.as_deref().unwrap_or("/"), &host, persistent, &plain)?;
         Ok(Self {
-            dialer,
+            transport,
             request: request.into(),
+            bodiless: plain.method.as_deref() == Some("HEAD"),
             verifier: Verifier::new(spec.expect)?,
             buffer: vec![0; BUFFER].into(),
         })
     }
 
     #[inline]
-    fn open(&mut self) -> Result<Connection, ErrorKind> {
-        let fd = self.dialer.open()?;
-        Ok(Connection { fd, sent: 0, stood: false, parser: Parser::default(), check: Check::default() })
+    fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
+        let stream = self.transport.open()?;
+        Ok(Connection { stream, sent: 0, parser: Parser::new(self.bodiless), check: Check::default() })
     }
 
     #[inline]
-    fn send(&mut self, connection: &mut Connection) -> Result<Flow, ErrorKind> {
+    fn establish(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
+        self.transport.establish(&mut connection.stream)
+    }
+
+    #[inline]
+    fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
         loop {
             let rest = &self.request[connection.sent as usize..];
-            match send(connection.fd.as_raw_fd(), rest, MsgFlags::MSG_NOSIGNAL) {
-                Ok(n) => {
-                    connection.stood = true;
-                    connection.sent += n as u32;
-                    if n == rest.len() {
-                        connection.sent = 0;
-                        connection.check = self.verifier.begin();
-                        return Ok(Flow::Done);
-                    }
-                }
-                Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
-                Err(Errno::EINTR) => {}
-                Err(errno) if connection.stood => return Err(stream_error(errno)),
-                Err(errno) => return Err(connect_error(errno)),
+            let Some(n) = self.transport.send(&mut connection.stream, rest)? else {
+                return Ok(Flow::Blocked);
+            };
+            connection.sent += n as u32;
+            if n == rest.len() {
+                connection.sent = 0;
+                connection.check = self.verifier.begin();
+                return Ok(Flow::Done);
             }
         }
     }
 
     #[inline]
-    fn receive(&mut self, connection: &mut Connection) -> Result<Option<Answer>, ErrorKind> {
+    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Option<Answer>, ErrorKind> {
         loop {
-            match recv(connection.fd.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {
-                Ok(0) => return self.end(connection).map(Some),
-                Ok(n) => {
+            match self.transport.receive(&mut connection.stream, &mut self.buffer)? {
+                None => return Ok(None),
+                Some(0) => return self.end(connection).map(Some),
+                Some(n) => {
                     if let Some(answer) = self.take(connection, n)? {
                         return Ok(Some(answer));
                     }
                 }
-                Err(Errno::EAGAIN) => return Ok(None),
-                Err(Errno::EINTR) => {}
-                Err(errno) => return Err(stream_error(errno)),
             }
         }
     }
 }
 
-impl Http {
+impl<T: Transport> Http<T> {
     /// Parses the `n` bytes that were received.
     #[inline]
-    fn take(&mut self, connection: &mut Connection, n: usize) -> Result<Option<Answer>, ErrorKind> {
+    fn take(&mut self, connection: &mut Connection<T::Stream>, n: usize) -> Result<Option<Answer>, ErrorKind> {
         let Connection { parser, check, .. } = connection;
         let verifier = &self.verifier;
         let state = parser
@@ -134,7 +132,7 @@ impl Http {
 
     /// The peer has closed.
     #[cold]
-    fn end(&self, connection: &mut Connection) -> Result<Answer, ErrorKind> {
+    fn end(&self, connection: &mut Connection<T::Stream>) -> Result<Answer, ErrorKind> {
         if connection.parser.end_completes() {
             self.complete(connection)
         } else if connection.parser.is_fresh() {
@@ -145,11 +143,11 @@ impl Http {
     }
 
     #[inline]
-    fn complete(&self, connection: &mut Connection) -> Result<Answer, ErrorKind> {
+    fn complete(&self, connection: &mut Connection<T::Stream>) -> Result<Answer, ErrorKind> {
         let head = *connection.parser.head().expect("an answer is complete only after its head");
         let bytes = connection.parser.body_bytes();
         let verified = self.verifier.answer(&connection.check, bytes)?;
-        connection.parser = Parser::default();
+        connection.parser = Parser::new(self.bodiless);
         Ok(Answer { bytes, verified, reusable: head.reusable })
     }
 }

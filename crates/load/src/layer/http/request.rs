@@ -2,18 +2,46 @@
 
 use crate::refusal::Refusal;
 use httparse::Status;
+use linerate_contract::Request;
 use std::mem::MaybeUninit;
 
-/// The bytes of a GET request.
-pub(super) fn build(path: &str, host: &str, persistent: bool) -> Result<Vec<u8>, Refusal> {
+/// The bytes of a request: a plain GET, unless `request` says otherwise.
+pub(super) fn build(path: &str, host: &str, persistent: bool, request: &Request) -> Result<Vec<u8>, Refusal> {
     // RFC 9112 section 3.2.1: a target in origin form, and nothing that would end the request line early.
     if !path.starts_with('/') || !path.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(Refusal::BadSpec(format!(
             "\"path\" must begin with / and have no spaces or non-ASCII letters (percent-encode them): {path:?}"
         )));
     }
-    let connection = if persistent { "" } else { "Connection: close\r\n" };
-    Ok(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{connection}\r\n").into_bytes())
+    let method = request.method.as_deref().unwrap_or("GET");
+    if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b)) {
+        return Err(Refusal::BadSpec(format!("\"request.method\" must be one word, such as POST: {method:?}")));
+    }
+    let mut lines = format!("{method} {path} HTTP/1.1\r\n");
+    let given = |name: &str| {
+        let is = |line: &&String| line.split(':').next().is_some_and(|n| n.eq_ignore_ascii_case(name));
+        request.headers.iter().find(is)
+    };
+    if given("Host").is_none() {
+        lines += &format!("Host: {host}\r\n");
+    }
+    if !persistent && given("Connection").is_none() {
+        lines += "Connection: close\r\n";
+    }
+    let has_body = !request.body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH");
+    if has_body && given("Content-Length").is_none() {
+        lines += &format!("Content-Length: {}\r\n", request.body.len());
+    }
+    for line in &request.headers {
+        let name = line.split_once(':').map(|(name, _)| name);
+        let named = name.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_graphic()));
+        if !named || line.bytes().any(|b| b == b'\r' || b == b'\n' || b == 0) {
+            return Err(Refusal::BadSpec(format!("\"request.headers\" are lines of `Name: value`: {line:?}")));
+        }
+        lines += &format!("{line}\r\n");
+    }
+    lines += "\r\n";
+    Ok([lines.as_bytes(), request.body.as_bytes()].concat())
 }
 
 /// What the start of a server's input is.
@@ -67,13 +95,31 @@ mod tests {
     #[test]
     fn the_client_builds_what_the_server_reads() {
         for persistent in [true, false] {
-            let bytes = build("/a?b=%20", "10.0.0.1:80", persistent).unwrap();
+            let bytes = build("/a?b=%20", "10.0.0.1:80", persistent, &Request::default()).unwrap();
             assert_eq!(parse(&bytes), Parsed::Get { length: bytes.len(), keep: persistent });
             assert_eq!(parse(&bytes[..bytes.len() - 1]), Parsed::Partial);
         }
         for path in ["", "a", "/a b", "/a\r\nX: y", "/ä"] {
-            assert!(build(path, "h", true).is_err(), "{path:?}");
+            assert!(build(path, "h", true, &Request::default()).is_err(), "{path:?}");
         }
+    }
+
+    #[test]
+    fn methods_headers_and_bodies_are_sent_as_given() {
+        let mut request = Request {
+            method: Some("POST".into()),
+            headers: vec!["host: example.org".into(), "X-A: b".into()],
+            body: "hello".into(),
+            ..Request::default()
+        };
+        let text = String::from_utf8(build("/", "h", true, &request).unwrap()).unwrap();
+        assert_eq!(text, "POST / HTTP/1.1\r\nContent-Length: 5\r\nhost: example.org\r\nX-A: b\r\n\r\nhello");
+        for wrong in ["no colon", ": no name", "A: b\r\nC: d", "a b: c"] {
+            request.headers = vec![wrong.into()];
+            assert!(build("/", "h", true, &request).is_err(), "{wrong:?}");
+        }
+        request = Request { method: Some("GET / HTTP/1.1".into()), ..Request::default() };
+        assert!(build("/", "h", true, &request).is_err());
     }
 
     #[test]

@@ -50,9 +50,18 @@ pub struct Parser {
     body: u64,
     /// The beginning of a head that was cut, or of an interim one that was skipped.
     aside: Option<Vec<u8>>,
+    /// It answers HEAD: whatever its head says, no body follows.
+    bodiless: bool,
 }
 
 impl Parser {
+    /// Before the first byte of an answer, which has no body if it answers HEAD.
+    #[inline]
+    #[must_use]
+    pub fn new(bodiless: bool) -> Self {
+        Self { bodiless, ..Self::default() }
+    }
+
     /// Takes the next bytes, and hands those of the body to `sink` with their offset.
     ///
     /// # Errors
@@ -115,7 +124,10 @@ impl Parser {
         loop {
             match parse_head(&bytes[skipped..])? {
                 Some((used, head)) if interim(head.status) => skipped += used,
-                Some((used, head)) => {
+                Some((used, mut head)) => {
+                    if self.bodiless {
+                        head.framing = Framing::Length(0);
+                    }
                     self.head = Some(head);
                     return Ok(Some(skipped + used));
                 }

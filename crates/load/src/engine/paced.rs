@@ -1,0 +1,229 @@
+//! The event loop of an open loop: operations begin by a schedule, on whichever connection is free.
+//!
+//! The schedule is its own queue: it is drawn only as far as operations were sent, so what is due and finds no free
+//! connection waits in it, in order, and its delay counts from the time that was intended. After the window's end, what was due
+//! within it is still sent for [`GRACE`], and what was sent is waited for: to cut off here would leave out the slowest.
+
+use super::{BATCH, Context, Engine, GONE, Phase, REST, SHORTEST_SWEEP, STOP, SWEEPS_PER_TIMEOUT, Slot};
+use crate::layer::{Flow, Layer};
+use crate::meter::Meter;
+use crate::schedule::Schedule;
+use crate::workload::Workload;
+use crate::{clock, pause};
+use linerate_contract::{ErrorKind, Nanos};
+use nix::sys::epoll::{EpollEvent, EpollFlags};
+use std::collections::VecDeque;
+
+/// Longer than the stalls that matter (a collection of garbage, a flush), shorter than users wait for the end of a
+/// ten-second run.
+const GRACE: Nanos = Nanos(1_000_000_000);
+/// The end of time.
+const NEVER: Nanos = Nanos(u64::MAX);
+
+/// Which operation is next, and which slots wait for one.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    schedule: Option<Schedule>,
+    /// When the next operation is due.
+    next: Nanos,
+    start: Nanos,
+    /// In turn, as users of a pool of connections would have it: a load balancer sees all of them. Has room for all.
+    free: VecDeque<u32>,
+}
+
+impl Pacer {
+    pub(super) fn new(schedule: Option<Schedule>, connections: u32) -> Self {
+        let room = if schedule.is_some() { connections as usize } else { 0 };
+        Self { schedule, next: NEVER, start: Nanos::ZERO, free: VecDeque::with_capacity(room) }
+    }
+
+    fn start(&mut self, now: Nanos) {
+        self.start = now;
+        self.draw();
+    }
+
+    #[inline]
+    fn draw(&mut self) {
+        self.next = self.schedule.as_mut().and_then(Iterator::next).map_or(NEVER, |after| self.start + after);
+    }
+}
+
+impl<L: Layer> Context<L> {
+    /// When the next operation is due; [`NEVER`] after the last one.
+    #[inline]
+    fn next_due(&self) -> Nanos {
+        let over = self.pacer.next >= self.meter.window_end() || self.meter.budget() == 0;
+        if over { NEVER } else { self.pacer.next }
+    }
+
+    /// The slot has nothing to do until an operation is due.
+    #[inline]
+    pub fn park(&mut self, slot: &mut Slot<L::Connection>) {
+        if !slot.parked {
+            slot.parked = true;
+            self.pacer.free.push_back(slot.index);
+        }
+    }
+
+    /// Opens a connection, for an operation or for those to come.
+    ///
+    /// # Errors
+    /// As [`Layer::open`].
+    pub fn open_paced(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
+        if !slot.assigned {
+            slot.began = self.now();
+        }
+        self.open(slot)
+    }
+
+    /// Prepares the connection, and waits for the socket where it has to.
+    ///
+    /// # Errors
+    /// As [`Layer::establish`].
+    #[inline]
+    pub fn establish(&mut self, slot: &mut Slot<L::Connection>) -> Result<Flow, ErrorKind> {
+        let flow = self.layer.establish(slot.connection.as_mut().expect(super::OPENED))?;
+        if flow == Flow::Blocked {
+            self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?;
+        }
+        Ok(flow)
+    }
+
+    /// The slot could not connect, and rests. Its operation has failed; if it had none, the one that is due fails for it.
+    #[cold]
+    pub fn lose(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
+        let now = self.now();
+        if !slot.assigned && self.next_due() <= now {
+            self.meter.begin_paced(self.pacer.next, now);
+            self.pacer.draw();
+            slot.assigned = true;
+        }
+        if slot.assigned {
+            self.fail(slot, kind);
+        } else {
+            slot.close();
+        }
+        self.resting.push(slot.index);
+    }
+}
+
+impl<L: Layer, W: Workload> Engine<L, W> {
+    pub(super) fn run_paced(mut self) -> (Meter, Nanos) {
+        pause::without_timer_slack();
+        let mut events = [EpollEvent::empty(); BATCH];
+        self.context.now();
+        let mut stopped = !self.connect_all(&mut events);
+        let cpu = clock::thread_cpu();
+        let start = self.context.now();
+        self.context.meter.start(start);
+        self.context.pacer.start(start);
+        self.sample();
+        stopped = stopped || !self.turn_paced(&mut events);
+        let until = if stopped { self.context.now() } else { NEVER };
+        while self.context.next_due() < until {
+            self.context.meter.give_up();
+            self.context.pacer.draw();
+        }
+        (self.context.meter, clock::thread_cpu().since(cpu))
+    }
+
+    /// Lets every connection stand, or fail once, before the schedule begins; false if the loop was told to stop.
+    fn connect_all(&mut self, events: &mut [EpollEvent]) -> bool {
+        let deadline = self.context.last + self.context.meter.timeout();
+        self.slots.iter_mut().for_each(|slot| W::step(slot, &mut self.context));
+        while self.context.pacer.free.len() + self.context.resting.len() < self.slots.len()
+            && self.context.now() < deadline
+        {
+            if !self.take_events(events, deadline) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// False if the loop was told to stop.
+    fn turn_paced(&mut self, events: &mut [EpollEvent]) -> bool {
+        let timeout = self.context.meter.timeout();
+        let sweep_every = Nanos(timeout.0 / SWEEPS_PER_TIMEOUT).max(SHORTEST_SWEEP);
+        let mut next_sweep = self.context.last + sweep_every;
+        let mut next_wake = NEVER;
+        let last_send = self.context.meter.window_end() + GRACE;
+        loop {
+            self.send_due();
+            let next_due = self.context.next_due();
+            if self.context.meter.open() == 0 && (next_due == NEVER || self.context.last >= last_send) {
+                return true;
+            }
+            if !self.context.resting.is_empty() && next_wake == NEVER {
+                next_wake = self.context.last + REST;
+            }
+            // Without a free connection, only an event can let the next operation begin.
+            let sendable = !self.context.pacer.free.is_empty() && self.context.last < last_send;
+            let due = if sendable { next_due } else { NEVER };
+            let until = due.min(next_sweep).min(next_wake).min(self.next_sample());
+            if !self.take_events(events, until) {
+                return false;
+            }
+            if self.context.now() >= next_wake {
+                next_wake = NEVER;
+                self.wake();
+            }
+            if self.context.last >= next_sweep {
+                self.sweep_paced(timeout);
+                next_sweep = self.context.last + sweep_every;
+            }
+            self.sample();
+        }
+    }
+
+    /// Begins every operation that is due, as long as there are free connections. The clock is read for each: sending
+    /// the one before took time.
+    #[inline]
+    fn send_due(&mut self) {
+        let context = &mut self.context;
+        while let Some(&index) = context.pacer.free.front() {
+            let now = context.now();
+            let due = context.next_due();
+            if due > now || now >= context.meter.window_end() + GRACE {
+                return;
+            }
+            context.pacer.free.pop_front();
+            let slot = &mut self.slots[index as usize];
+            slot.parked = false;
+            slot.assigned = true;
+            (slot.due, slot.began) = (due, now);
+            context.meter.begin_paced(due, now);
+            context.pacer.draw();
+            W::step(slot, context);
+        }
+    }
+
+    #[inline]
+    fn take_events(&mut self, events: &mut [EpollEvent], until: Nanos) -> bool {
+        let ready = pause::until(&self.context.epoll, events, self.context.last, until);
+        for event in &events[..ready] {
+            if event.data() == STOP {
+                return false;
+            }
+            let slot = &mut self.slots[event.data() as usize];
+            slot.peer_closed |= event.events().intersects(GONE);
+            W::step(slot, &mut self.context);
+        }
+        true
+    }
+
+    fn sweep_paced(&mut self, timeout: Nanos) {
+        for slot in &mut self.slots {
+            let waits = slot.assigned || slot.phase == Phase::Connecting;
+            if !waits || self.context.last.since(slot.began) < timeout {
+                continue;
+            }
+            if slot.phase == Phase::Connecting {
+                self.context.lose(slot, ErrorKind::ConnectTimeout);
+            } else {
+                self.context.fail(slot, ErrorKind::Timeout);
+                W::step(slot, &mut self.context);
+            }
+        }
+    }
+}

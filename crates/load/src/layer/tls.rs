@@ -1,0 +1,248 @@
+//! TLS 1.2 and 1.3 over TCP, by rustls with ring: the client's end.
+//!
+//! Certificates are checked against the system's roots, or not at all (`request.insecure`), as with curl's `-k`. Sessions are
+//! resumed where a peer offers it, as browsers do; a handshake in full each time is another question.
+
+use super::Flow;
+use super::transport::{Stream, Transport};
+use crate::refusal::Refusal;
+use crate::socket::Dialer;
+use linerate_contract::{ErrorKind, Spec};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+/// A thread's end.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    dialer: Dialer,
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+/// One connection. The TLS state is boxed: it is twenty times as large as everything else of a slot.
+#[derive(Debug)]
+pub struct Secured {
+    stream: Stream,
+    tls: Box<ClientConnection>,
+    /// Bytes that are encrypted and not yet sent.
+    taken: usize,
+}
+
+impl AsFd for Secured {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl Transport for Tls {
+    type Stream = Secured;
+
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        let request = spec.request.clone().unwrap_or_default();
+        let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
+        let host = request.host.as_deref().map_or_else(|| address.ip().to_string(), |host| host_name(host).into());
+        let name = ServerName::try_from(host.clone())
+            .map_err(|e| Refusal::BadSpec(format!("\"request.host\": {host}: {e}")))?;
+        Ok(Self { dialer: Dialer::new(spec)?, config: Arc::new(config(request.insecure)?), name })
+    }
+
+    fn open(&mut self) -> Result<Secured, ErrorKind> {
+        let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        let tls = Box::new(tls.map_err(|_| ErrorKind::TlsFailed)?);
+        Ok(Secured { stream: Stream::open(&mut self.dialer)?, tls, taken: 0 })
+    }
+
+    #[inline]
+    fn establish(&mut self, secured: &mut Secured) -> Result<Flow, ErrorKind> {
+        while secured.tls.is_handshaking() {
+            let sent = secured.flush()?;
+            if secured.tls.is_handshaking() && !(sent && secured.fill()?) {
+                return Ok(Flow::Blocked);
+            }
+        }
+        Ok(if secured.flush()? { Flow::Done } else { Flow::Blocked })
+    }
+
+    #[inline]
+    fn send(&mut self, secured: &mut Secured, bytes: &[u8]) -> Result<Option<usize>, ErrorKind> {
+        if self.establish(secured)? == Flow::Blocked {
+            return Ok(None);
+        }
+        if secured.taken == 0 {
+            secured.taken = secured.tls.writer().write(bytes).map_err(|_| ErrorKind::TlsFailed)?;
+        }
+        Ok(if secured.flush()? { Some(std::mem::take(&mut secured.taken)) } else { None })
+    }
+
+    #[inline]
+    fn receive(&mut self, secured: &mut Secured, buffer: &mut [u8]) -> Result<Option<usize>, ErrorKind> {
+        loop {
+            match secured.tls.reader().read(buffer) {
+                Ok(n) => return Ok(Some(n)),
+                // Without close_notify, as many servers end: what is missing shows in the answer's length.
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(Some(0)),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Err(ErrorKind::TlsFailed),
+            }
+            if !secured.fill()? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl Secured {
+    /// Sends what is encrypted; false if the socket is full, or does not stand yet.
+    fn flush(&mut self) -> Result<bool, ErrorKind> {
+        let mut socket = Socket { stream: &mut self.stream, failed: None };
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut socket) {
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(_) => return Err(socket.failed.unwrap_or(ErrorKind::TlsFailed)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Receives and decrypts once; false if nothing was there.
+    fn fill(&mut self) -> Result<bool, ErrorKind> {
+        let handshaking = self.tls.is_handshaking();
+        let mut socket = Socket { stream: &mut self.stream, failed: None };
+        match self.tls.read_tls(&mut socket) {
+            Ok(0) if handshaking => return Err(ErrorKind::TlsFailed),
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(_) => return Err(socket.failed.unwrap_or(ErrorKind::TlsFailed)),
+        }
+        if self.tls.process_new_packets().is_err() {
+            // The alert tells the peer why; that it failed is known either way.
+            let _ = self.flush();
+            return Err(ErrorKind::TlsFailed);
+        }
+        Ok(true)
+    }
+}
+
+/// The socket as rustls wants it; remembers what a failure meant.
+struct Socket<'a> {
+    stream: &'a mut Stream,
+    failed: Option<ErrorKind>,
+}
+
+impl Socket<'_> {
+    fn outcome(&mut self, result: Result<Option<usize>, ErrorKind>) -> io::Result<usize> {
+        match result {
+            Ok(Some(n)) => Ok(n),
+            Ok(None) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(kind) => {
+                self.failed = Some(kind);
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+    }
+}
+
+impl Read for Socket<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let result = self.stream.receive(buffer);
+        self.outcome(result)
+    }
+}
+
+impl Write for Socket<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let result = self.stream.send(bytes);
+        self.outcome(result)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The host without its port; an IPv6 address without its brackets.
+fn host_name(host: &str) -> &str {
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or(rest);
+    }
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
+}
+
+fn config(insecure: bool) -> Result<ClientConfig, Refusal> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
+    let mut config = if insecure {
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider))).with_no_client_auth()
+    } else {
+        let mut roots = RootCertStore::empty();
+        // A root that cannot be read is one that a chain cannot end in: the handshake then says so.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            return Err(Refusal::Unsupported(
+                "TLS: no root certificates on this system (Debian: ca-certificates); \"insecure\" does without".into(),
+            ));
+        }
+        builder.with_root_certificates(roots).with_no_client_auth()
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Accepts every certificate; signatures are checked all the same, since that is part of what a handshake costs.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_for_a_name_without_a_port() {
+        for (host, name) in [("a.example:8443", "a.example"), ("a.example", "a.example"), ("[::1]:443", "::1")] {
+            assert_eq!(host_name(host), name);
+        }
+    }
+}
