@@ -11,7 +11,6 @@ use crate::layer::{Answer, Flow, Layer};
 use crate::meter::Meter;
 use crate::refusal::{Doing, Refusal};
 use crate::socket::connect_all;
-use crate::socket::connect_all;
 use crate::sample::Sampler;
 use crate::schedule::Schedule;
 use crate::workload::Workload;
@@ -253,9 +252,6 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         if W::PERSISTENT {
             self.connect();
         }
-        if W::PERSISTENT {
-            self.connect();
-        }
         if W::PACED {
             return self.run_paced();
         }
@@ -274,20 +270,6 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             slot.connection = self.context.layer.open().ok();
         }
         let stood = connect_all(self.slots.iter().filter_map(|slot| slot.connection.as_ref()), self.context.meter.timeout());
-        let opened = self.slots.iter_mut().filter(|slot| slot.connection.is_some());
-        opened.zip(stood).filter(|(_, stood)| stood.is_err()).for_each(|(slot, _)| slot.close());
-    }
-
-    /// Connections that stay stand before the first operation begins (the contract's `connections`). One that
-    /// cannot be had is tried again by its first operation, which then fails by the right name.
-    fn connect(&mut self) {
-        for slot in &mut self.slots {
-            slot.connection = self.context.layer.open().ok();
-        }
-        let stood = connect_all(
-            self.slots.iter().filter_map(|slot| slot.connection.as_ref()),
-            self.context.meter.timeout(),
-        );
         let opened = self.slots.iter_mut().filter(|slot| slot.connection.is_some());
         opened.zip(stood).filter(|(_, stood)| stood.is_err()).for_each(|(slot, _)| slot.close());
     }
