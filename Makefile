@@ -21,9 +21,10 @@ bench: build
 build: setup
 	$(CARGO) build --release
 
-# The programs first: tests start them, those of other crates included.
+# The programs first: they install what the tests need, and tests start them. Not by `cargo build`, which chooses other
+# features for some libraries and compiles them twice.
 test: setup
-	$(CARGO) build --workspace
+	$(CARGO) test --workspace --no-run
 	$(TARGET)/debug/linerate systems --install $(GO_ON)
 	$(CARGO) test --workspace --no-fail-fast
 
