@@ -70,6 +70,9 @@ pub struct PlannedTable {
     pub name: String,
     pub title: String,
     pub metric: Metric,
+    /// Further metrics of the same cells, each with rows of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Metric>,
     /// The axis whose values are the rows, and the one whose values are the columns.
     pub rows: String,
     pub columns: String,
@@ -81,8 +84,18 @@ pub struct PlannedTable {
     /// Compare each cell with the one that differs from it by these axes alone.
     pub baseline: Axes,
     pub limit: Option<Axes>,
+    /// The cells that scaling factors are of, such as those with one thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Axes>,
     /// Sentences under the table.
     pub notes: Vec<String>,
+}
+
+impl PlannedTable {
+    /// The first is what its cells are compared by elsewhere.
+    pub fn metrics(&self) -> impl Iterator<Item = Metric> {
+        std::iter::once(self.metric).chain(self.also.iter().copied())
+    }
 }
 
 /// What a table's numbers are, computed of a [`Measurement`].
@@ -97,8 +110,15 @@ pub enum Metric {
     MibPerSecond,
     /// Gigabits (10^9) per second; higher is better.
     GbitPerSecond,
-    /// Mean latency in microseconds; lower is better.
+    /// Latency in microseconds, of all operations of a trial; lower is better.
     MeanLatency,
+    P50Latency,
+    P90Latency,
+    P99Latency,
+    /// 99.9 %.
+    P999Latency,
+    MinLatency,
+    MaxLatency,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -111,9 +131,29 @@ pub struct PlannedCell {
     pub topology: Topology,
     /// Workload parameters: `operations`, `connections`, `threads`, `size`, ...
     pub parameters: BTreeMap<String, u64>,
+    /// Parameters in place of these while the systems are verified, and while they are warmed up (empty: not at all).
+    #[serde(default = "default_verify")]
+    pub verify: BTreeMap<String, u64>,
+    #[serde(default = "default_warmup")]
+    pub warmup: BTreeMap<String, u64>,
+    /// What the workload needs beside numbers, such as `direction`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
     pub systems: Vec<PlannedSystem>,
     /// Set where the cell cannot run: nothing is tried, and this is its outcome.
     pub absent: Option<Outcome>,
+}
+
+/// Checked byte for byte, one after the other, before anything is timed.
+#[must_use]
+pub fn default_verify() -> BTreeMap<String, u64> {
+    BTreeMap::from([("operations".to_owned(), 10), ("connections".to_owned(), 1)])
+}
+
+/// Run at full concurrency after that, so that caches, pools and child processes are there.
+#[must_use]
+pub fn default_warmup() -> BTreeMap<String, u64> {
+    BTreeMap::from([("operations".to_owned(), 200)])
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

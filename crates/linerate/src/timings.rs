@@ -70,7 +70,10 @@ impl Timings {
     pub fn seconds(&self, suite: &PlannedSuite, cell: usize) -> Option<f64> {
         let cell = &suite.cells[cell];
         let cost = self.0.get(&key(&suite.name, &cell.id))?;
-        let operations = cell.parameters.get("operations").copied().unwrap_or(0);
+        let parameter = |name: &str| cell.parameters.get(name).copied();
+        // What moves bytes counts its writes.
+        let writes = || Some(parameter("bytes")? / parameter("size")?.max(1));
+        let operations = parameter("operations").or_else(writes).unwrap_or(0);
         Some(cost.fixed + cost.per_operation * operations as f64)
     }
 }

@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// Operations of a trial that is made only to learn how long it takes.
 const TRIAL_OPERATIONS: u64 = 500;
+/// The same of one that moves bytes.
+const TRIAL_BYTES: u64 = 1 << 22;
 
 /// Prints the order of trials and the time they take.
 ///
@@ -82,6 +84,7 @@ fn try_unknown_cells(
     let mut short = run.suites.clone();
     for cell in short.iter_mut().flat_map(|suite| &mut suite.cells) {
         cell.parameters.entry("operations".into()).and_modify(|n| *n = (*n).min(TRIAL_OPERATIONS));
+        cell.parameters.entry("bytes".into()).and_modify(|n| *n = (*n).min(TRIAL_BYTES));
     }
     let mut lab = raise().map_err(lost)?;
     let cpus = lab.cpus();

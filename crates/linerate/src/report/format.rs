@@ -15,6 +15,12 @@ pub(super) fn percent(ratio: f64, interval: [f64; 2]) -> String {
     range.map_or_else(|| format!("{value} %"), |range| format!("{value} % ({range})"))
 }
 
+/// `1.59x (1.57 to 1.61)`.
+pub(super) fn times(ratio: f64, interval: [f64; 2]) -> String {
+    let (value, range) = value_and_range(ratio, interval);
+    range.map_or_else(|| format!("{value}x"), |range| format!("{value}x ({range})"))
+}
+
 /// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and why there is no verdict where there is none.
 pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
     let Comparison { with, ratio, ci95, n, verdict } = comparison;

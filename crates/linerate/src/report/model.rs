@@ -91,11 +91,25 @@ pub struct TableReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TableCell {
     pub id: String,
+    /// Which of several metrics this is; absent where the table has but one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
     pub n: u32,
     pub median: Option<f64>,
     pub ci95: Option<[f64; 2]>,
     pub vs_baseline: Option<Comparison>,
     pub vs_limit: Option<f64>,
+    /// Against the same system's cell that scaling is counted from, such as that with one thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Comparison>,
+}
+
+impl TableReport {
+    /// The cells by the table's first metric: what sentences and plots are of.
+    pub fn main_cells(&self) -> impl Iterator<Item = &TableCell> {
+        let first = self.cells.first().and_then(|cell| cell.metric.as_ref());
+        self.cells.iter().filter(move |cell| cell.metric.as_ref() == first)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -156,6 +156,26 @@ pub(super) fn unit(metric: Metric, operations: Option<u64>) -> String {
         (Metric::OperationsPerSecond, _) => "operations/s".to_owned(),
         (Metric::MibPerSecond, _) => "MiB/s".to_owned(),
         (Metric::GbitPerSecond, _) => "Gbit/s".to_owned(),
-        (Metric::MeanLatency, _) => "microseconds".to_owned(),
+        _ => "microseconds".to_owned(),
     }
+}
+
+/// What stands in the caption of a table whose rows have units of their own.
+pub(super) const UNIT_OF_ROW: &str = "the unit of each row";
+
+/// The label of a row that shows one of several metrics.
+pub(super) fn metric(metric: Metric, operations: Option<u64>) -> String {
+    let name = match metric {
+        Metric::Seconds | Metric::OperationsPerSecond | Metric::MibPerSecond | Metric::GbitPerSecond => {
+            return unit(metric, operations);
+        }
+        Metric::MeanLatency => "mean",
+        Metric::P50Latency => "p50",
+        Metric::P90Latency => "p90",
+        Metric::P99Latency => "p99",
+        Metric::P999Latency => "p99.9",
+        Metric::MinLatency => "min",
+        Metric::MaxLatency => "max",
+    };
+    format!("{name} latency, µs")
 }

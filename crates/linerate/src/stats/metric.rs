@@ -7,13 +7,14 @@ use crate::report::model::Better;
 
 /// Gigabits are decimal, as the speeds of links are.
 const BITS_PER_GBIT: f64 = 1e9;
+const NANOS_PER_MICRO: f64 = 1e3;
 
 impl Metric {
     #[must_use]
     pub fn better(self) -> Better {
         match self {
-            Self::Seconds | Self::MeanLatency => Better::Lower,
             Self::OperationsPerSecond | Self::MibPerSecond | Self::GbitPerSecond => Better::Higher,
+            _ => Better::Lower,
         }
     }
 
@@ -34,7 +35,13 @@ impl Metric {
             Self::OperationsPerSecond => measurement.operations as f64 / seconds,
             Self::MibPerSecond => measurement.bytes.as_mib_f64() / seconds,
             Self::GbitPerSecond => measurement.bytes.0 as f64 * 8.0 / BITS_PER_GBIT / seconds,
-            Self::MeanLatency => sound(&measurement.latency)?.mean()? / 1e3,
+            Self::MeanLatency => sound(&measurement.latency)?.mean()? / NANOS_PER_MICRO,
+            Self::P50Latency => percentile(measurement, 50.0)?,
+            Self::P90Latency => percentile(measurement, 90.0)?,
+            Self::P99Latency => percentile(measurement, 99.0)?,
+            Self::P999Latency => percentile(measurement, 99.9)?,
+            Self::MinLatency => sound(&measurement.latency)?.min as f64 / NANOS_PER_MICRO,
+            Self::MaxLatency => sound(&measurement.latency)?.max as f64 / NANOS_PER_MICRO,
         };
         (value.is_finite() && value > 0.0).then_some(value)
     }
@@ -44,6 +51,10 @@ impl Metric {
     pub fn values<'a>(self, by_round: impl IntoIterator<Item = (u32, &'a Measurement)>) -> ByRound {
         by_round.into_iter().filter_map(|(round, m)| Some((round, self.value(m)?))).collect()
     }
+}
+
+fn percentile(measurement: &Measurement, percent: f64) -> Option<f64> {
+    Some(sound(&measurement.latency)?.percentile(percent)? as f64 / NANOS_PER_MICRO)
 }
 
 #[cfg(test)]
@@ -65,6 +76,9 @@ mod tests {
         assert_eq!(Metric::MibPerSecond.value(&two_seconds), Some(512.0));
         assert_eq!(Metric::GbitPerSecond.value(&two_seconds), Some(4.294_967_296));
         assert_eq!(Metric::MeanLatency.value(&two_seconds), Some(2.0));
+        assert_eq!(Metric::P50Latency.value(&two_seconds), Some(1.0));
+        assert_eq!(Metric::P999Latency.value(&two_seconds), Some(3.0));
+        assert_eq!(Metric::MinLatency.value(&two_seconds), Some(1.0));
     }
 
     #[test]
@@ -78,6 +92,8 @@ mod tests {
             Metric::MibPerSecond,
             Metric::GbitPerSecond,
             Metric::MeanLatency,
+            Metric::P99Latency,
+            Metric::MaxLatency,
         ] {
             for empty in [&nothing, &no_time, &no_work] {
                 assert_eq!(metric.value(empty), None, "{metric:?}");

@@ -1,6 +1,6 @@
 //! `suites/<name>.toml`: a question, as data. Tables of cells; each table spans its axes.
 
-use crate::measurement::Metric;
+use crate::measurement::{Metric, default_verify, default_warmup};
 use crate::system::manifest::Topology;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -42,6 +42,9 @@ pub struct Table {
     /// A template over the parameters, such as `Seconds for {{ operations }} requests`.
     pub title: String,
     pub metric: Metric,
+    /// Further metrics of the same cells, each with rows of its own, such as `p99-latency`.
+    #[serde(default)]
+    pub also: Vec<Metric>,
     pub layer: String,
     pub workload: String,
     #[serde(default)]
@@ -57,11 +60,47 @@ pub struct Table {
     pub baseline: BTreeMap<String, String>,
     /// Axis values that differ in the limit's cell.
     pub limit: Option<BTreeMap<String, String>>,
+    /// Axis values that differ in the cell that scaling factors are of, such as `threads = "1"`.
+    pub scaling: Option<BTreeMap<String, String>>,
     #[serde(default)]
-    pub parameters: BTreeMap<String, u64>,
+    pub parameters: BTreeMap<String, Amount>,
+    /// Parameters in place of these before the clock starts: while it verifies (default: 10 operations on one
+    /// connection), and while it warms up (default: 200 operations; empty: not at all).
+    #[serde(default = "default_verify")]
+    pub verify: BTreeMap<String, u64>,
+    #[serde(default = "default_warmup")]
+    pub warmup: BTreeMap<String, u64>,
+    /// What the workload needs beside numbers, such as `direction = "{{ direction }}"`; templates over the axes.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// What `--quick` changes in this table.
+    #[serde(default)]
+    pub quick: QuickTable,
     /// In the order of rows and columns.
     pub axes: toml::Table,
     /// Sentences for the report, under the table.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// A quick form may leave out rows and whole tables; the full form has them all.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct QuickTable {
+    #[serde(default)]
+    pub leave_out: bool,
+    /// Fewer values of an axis.
+    #[serde(default)]
+    pub axes: toml::Table,
+    /// In place of the table's own.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Amount>,
+}
+
+/// A parameter: a number, or arithmetic over the axes such as `"{{ size * 65536 }}"`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "expected a whole number, or a template that gives one")]
+pub enum Amount {
+    Number(u64),
+    Template(String),
 }

@@ -2,10 +2,10 @@
 
 mod launch;
 mod output;
+mod work;
 
 use crate::lab::{ClientRun, Lab, LabError, Label, Purpose};
 use crate::measurement::{CpuWindow, Measurement, Outcome, PlannedCell, PlannedSuite, Stage, Trial};
-use crate::pins;
 use crate::plan::{Programs, Step};
 use crate::system::Registry;
 use launch::Launches;
@@ -13,13 +13,10 @@ use linerate_contract::Nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The client that verifies, whatever client measures.
+/// The client that verifies where the one that measures does not speak the contract.
 pub const VERIFIER: &str = "native";
-/// Failed operations above this share make the trial a failure, whatever its speed.
-const TOLERATED_ERRORS: f64 = 0.01;
-/// A trial may take this long, and so much more for each operation: twenty times what the slowest system here needs.
+/// To verify and to warm up may take this long: a hundred times what the slowest system here needs.
 const PATIENCE: Duration = Duration::from_secs(20);
-const PATIENCE_PER_OPERATION: Duration = Duration::from_millis(5);
 
 /// What a trial needs besides the lab.
 #[derive(Debug, Clone, Copy)]
@@ -89,43 +86,22 @@ fn up_to_measurement(
     stages.time(lab, Stage::Verify, |lab| {
         let verified = lab.run(launches.verifier(), Purpose::Verify, PATIENCE)?;
         launches.check_verified(&verified).map_err(LabError::system)?;
-        lab.run(launches.warmer(), Purpose::Verify, PATIENCE).map(|_| ())
+        let mut warmer = launches.warmer().into_iter();
+        warmer.try_for_each(|warmer| lab.run(warmer, Purpose::Verify, PATIENCE).map(|_| ()))
     })?;
     stages.time(lab, Stage::Measure, |lab| {
-        let patience =
-            PATIENCE + PATIENCE_PER_OPERATION * u32::try_from(launches.operations()).unwrap_or(u32::MAX);
-        let run = lab.run(launches.client(), Purpose::Measure, patience)?;
+        let run = lab.run(launches.client(), Purpose::Measure, launches.work().patience())?;
         let mut measurement =
             launches.read(&run).map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
-        check(&measurement, launches.operations()).map_err(LabError::system)?;
+        launches.work().check(&measurement).map_err(LabError::system)?;
         measurement
             .cpu
             .extend(run.cpu.iter().filter(|(role, _)| *role != linerate_contract::Role::Client).copied());
         measurement.cpus = cpu_windows(&run, &launches);
         measurement.flags = run.flags;
-        if launches.cpu_shared() {
-            measurement.flags.push(pins::SHARED.into());
-        }
+        measurement.flags.extend(launches.flags());
         Ok(measurement)
     })
-}
-
-/// As many operations as asked for, and few enough failures among them.
-fn check(measurement: &Measurement, asked: u64) -> Result<(), String> {
-    let failed = measurement.errors.total();
-    let kinds: Vec<String> =
-        measurement.errors.0.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
-    if failed as f64 > asked as f64 * TOLERATED_ERRORS {
-        return Err(format!("{failed} of {asked} operations failed: {}", kinds.join(", ")));
-    }
-    if measurement.operations + failed != asked {
-        let done = measurement.operations;
-        return Err(format!("{done} operations succeeded and {failed} failed of {asked} asked for"));
-    }
-    if measurement.elapsed == Nanos::ZERO {
-        return Err("the client tells no time for its operations".into());
-    }
-    Ok(())
 }
 
 fn cpu_windows(run: &ClientRun, launches: &Launches) -> Vec<CpuWindow> {

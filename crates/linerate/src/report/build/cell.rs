@@ -91,6 +91,11 @@ impl<'a> Cell<'a> {
         self.planned.parameters.get(name).copied()
     }
 
+    /// Whether each connection has one operation in flight, and its latency is all of it.
+    fn is_closed_loop(&self) -> bool {
+        ["http", "crr", "rr"].contains(&self.planned.workload.as_str())
+    }
+
     fn costs(&self) -> BTreeMap<String, CpuCost> {
         let per = Per::of(self.metric);
         let told = |estimate: Estimate| CpuCost {
@@ -114,7 +119,7 @@ impl<'a> Cell<'a> {
         if bound == Some(Bound::Role(Role::Client)) {
             flags.push(Flag::BoundByGenerator);
         }
-        if let Some(connections) = self.parameter("connections") {
+        if let Some(connections) = self.parameter("connections").filter(|_| self.is_closed_loop()) {
             let in_flight = littles_law(self.good.iter().map(|(_, m)| *m), connections);
             flags.extend(in_flight.map(|in_flight| Flag::LittlesLaw { in_flight, connections }));
         }

@@ -61,7 +61,8 @@ impl Twins {
             let (cell, twin) = pair?;
             Some((metric, ratio(&cell.values(metric), &twin_values(cell, twin, metric), metric.better())?))
         };
-        let by_metric = planned.tables.iter().filter_map(|table| measured(table.metric)).collect();
+        let by_metric =
+            planned.tables.iter().flat_map(|table| table.metrics()).filter_map(measured).collect();
         Self { twin: format!("{id}{TWIN}"), by_metric }
     }
 

@@ -16,28 +16,33 @@ pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], twins: &Twins) -
     let alike = here.iter().all(|cell| cell.planned.parameters.get("operations") == operations);
     // A partner may stand outside the table, in another one of the suite.
     let partners: Vec<&Cell<'_>> = here.iter().copied().chain(cells).collect();
-    let entry = |cell: &Cell<'_>| {
-        let with = |axes: &Axes| compared(cell, partner(cell, axes, &partners)?, planned.metric, twins);
-        let estimate = Estimate::of(cell.values(planned.metric).into_values(), Scale::Linear);
+    let several = !planned.also.is_empty();
+    let operations = operations.copied().filter(|_| alike);
+    let entry = |cell: &Cell<'_>, metric: Metric| {
+        let with = |axes: &Axes| compared(cell, partner(cell, axes, &partners)?, metric, twins);
+        let estimate = Estimate::of(cell.values(metric).into_values(), Scale::Linear);
         TableCell {
             id: cell.planned.id.clone(),
+            metric: several.then(|| words::metric(metric, operations)),
             n: estimate.map_or(0, |e| e.n),
             median: estimate.map(|e| e.median),
             ci95: estimate.map(|e| e.interval),
             vs_baseline: with(&planned.baseline),
             vs_limit: planned.limit.as_ref().and_then(with).map(|limit| limit.ratio),
+            scaling: planned.scaling.as_ref().and_then(with),
         }
     };
+    let by_metric = planned.metrics().flat_map(|metric| here.iter().map(move |cell| (cell, metric)));
     TableReport {
         name: planned.name.clone(),
         title: planned.title.clone(),
-        unit: words::unit(planned.metric, operations.copied().filter(|_| alike)),
+        unit: if several { words::UNIT_OF_ROW.to_owned() } else { words::unit(planned.metric, operations) },
         better: planned.metric.better(),
         rows: planned.rows.clone(),
         columns: planned.columns.clone(),
         row_values: planned.row_values.clone(),
         column_values: planned.column_values.clone(),
-        cells: here.iter().map(|cell| entry(cell)).collect(),
+        cells: by_metric.map(|(cell, metric)| entry(cell, metric)).collect(),
         notes: planned.notes.clone(),
     }
 }

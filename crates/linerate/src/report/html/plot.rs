@@ -65,7 +65,7 @@ fn lines<'a>(suite: &SuiteReport, table: &'a TableReport) -> Vec<Line<'a>> {
         let is_drawable = [median, interval[0], interval[1]].iter().all(|v| v.is_finite() && *v > 0.0);
         is_drawable.then(|| Line { id: &cell.id, column: column(&cell.id), median, interval })
     };
-    table.cells.iter().filter_map(line).collect()
+    table.main_cells().filter_map(line).collect()
 }
 
 /// Value to pixel: linear from zero, or logarithmic where values are far apart.

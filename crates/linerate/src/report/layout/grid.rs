@@ -2,11 +2,11 @@
 //! stand beside it.
 
 use super::cells_of;
-use crate::report::format::{count, percent, with_interval};
+use crate::report::format::{count, percent, times, with_interval};
 use crate::report::model::{
     Better, CellReport, Comparison, OutcomeWord, SuiteReport, TableCell, TableReport, Verdict,
 };
-use crate::report::words::{NOT_MEASURED, outcome_name};
+use crate::report::words::{NOT_MEASURED, UNIT_OF_ROW, outcome_name};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use std::collections::BTreeSet;
 
@@ -36,6 +36,8 @@ pub(crate) struct Spot {
     pub(crate) number: String,
     /// `73 % (71 to 75) ▼` of the baseline.
     pub(crate) share: Option<String>,
+    /// `1.59x (1.57 to 1.61) of threads 1`.
+    pub(crate) scaling: Option<String>,
     pub(crate) verdict: Option<Verdict>,
     /// Failed operations, the generator as the bottleneck, another number of rounds.
     pub(crate) remarks: Vec<String>,
@@ -45,7 +47,7 @@ pub(crate) struct Spot {
 impl Spot {
     /// All of it, line by line.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
-        std::iter::once(&self.number).chain(&self.share).chain(&self.remarks)
+        std::iter::once(&self.number).chain(&self.share).chain(&self.scaling).chain(&self.remarks)
     }
 }
 
@@ -68,8 +70,8 @@ pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'
     for entry in &table.cells {
         let Some(cell) = suite.cells.iter().find(|cell| cell.id == entry.id) else { continue };
         let column = columns.iter().position(|c| *c == value(cell, &table.columns)).unwrap_or(0);
-        let spot = spot(cell, entry, usual);
-        let key = axes.key(cell, column, &rows);
+        let spot = spot(suite, cell, entry, usual);
+        let key = axes.key(cell, entry, column, &rows);
         let at = rows.iter().position(|(other, _)| *other == key).unwrap_or_else(|| {
             let spots = columns.iter().map(|_| None).collect();
             rows.push((key.clone(), Row { label: key.label(), spots }));
@@ -93,17 +95,22 @@ pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'
 #[derive(Debug, Clone, PartialEq)]
 struct RowKey {
     value: String,
+    /// The table has no other value to tell it from.
+    is_only_value: bool,
+    /// Values of further axes, and the metric where there are several.
     further: Vec<String>,
 }
 
 impl RowKey {
     fn label(&self) -> String {
-        std::iter::once(&self.value).chain(&self.further).cloned().collect::<Vec<_>>().join(", ")
+        let value = Some(&self.value).filter(|_| !self.is_only_value || self.further.is_empty());
+        value.into_iter().chain(&self.further).cloned().collect::<Vec<_>>().join(", ")
     }
 }
 
 struct RowAxes<'a> {
     rows: &'a str,
+    has_one_value: bool,
     /// Axes that tell apart cells of the same row and column.
     further: Vec<&'a str>,
 }
@@ -124,15 +131,19 @@ impl<'a> RowAxes<'a> {
                 }
             }
         }
-        Self { rows: &table.rows, further }
+        let mut values = cells.iter().map(|cell| value(cell, &table.rows));
+        let first = values.next();
+        let has_one_value = further.is_empty() && values.all(|value| Some(value) == first);
+        Self { rows: &table.rows, has_one_value, further }
     }
 
     /// The row of a cell; with its id where even all axes leave its place taken.
-    fn key(&self, cell: &CellReport, column: usize, rows: &[(RowKey, Row)]) -> RowKey {
+    fn key(&self, cell: &CellReport, entry: &TableCell, column: usize, rows: &[(RowKey, Row)]) -> RowKey {
         let named = |axis: &&str| cell.axes.get(axis).map(|value| format!("{axis} {value}"));
         let mut key = RowKey {
             value: value(cell, self.rows),
-            further: self.further.iter().filter_map(named).collect(),
+            is_only_value: self.has_one_value && entry.metric.is_some(),
+            further: self.further.iter().filter_map(named).chain(entry.metric.clone()).collect(),
         };
         if rows.iter().any(|(other, row)| *other == key && row.spots[column].is_some()) {
             key.further.push(cell.id.clone());
@@ -159,7 +170,7 @@ fn usual_rounds(table: &TableReport) -> Option<u32> {
     measured().max_by_key(|n| (measured().filter(|other| other == n).count(), *n))
 }
 
-fn spot(cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Spot {
+fn spot(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Spot {
     let number = match (entry.median, entry.ci95) {
         (Some(median), Some(interval)) => with_interval(median, interval),
         _ if cell.outcome == OutcomeWord::Ok => "no value".to_owned(),
@@ -173,6 +184,10 @@ fn spot(cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Spot {
         number,
         share: entry.vs_baseline.as_ref().map(|c| format!("{} {}", percent(c.ratio, c.ci95), mark(c))),
         verdict: entry.vs_baseline.as_ref().map(|c| c.verdict),
+        scaling: entry.scaling.as_ref().map(|c| {
+            let of = suite.cells.iter().find(|other| other.id == c.with).map(|of| differing(cell, of));
+            format!("{} of {}", times(c.ratio, c.ci95), of.unwrap_or_default())
+        }),
         remarks: [
             remark(failed > 0, format!("{} failed operations", count(failed))),
             remark(cell.bound_by.as_deref() == Some("client"), "bound by generator".to_owned()),
@@ -185,12 +200,20 @@ fn spot(cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Spot {
     }
 }
 
+/// The values of `other` where they are not those of `cell`: `threads 1`.
+fn differing(cell: &CellReport, other: &CellReport) -> String {
+    let differs = |(axis, value): &&(String, String)| cell.axes.get(axis) != Some(value);
+    let named = other.axes.0.iter().filter(differs).map(|(axis, value)| format!("{axis} {value}"));
+    named.collect::<Vec<_>>().join(", ")
+}
+
 pub(super) fn is_not_measured(cell: &CellReport) -> bool {
     cell.flags.iter().any(|flag| flag == "not-measured")
 }
 
 fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> String {
     let better = match table.better {
+        _ if table.unit == UNIT_OF_ROW => "of latencies lower, of rates higher is better",
         Better::Higher => "higher is better",
         Better::Lower => "lower is better",
     };

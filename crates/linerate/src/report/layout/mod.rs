@@ -16,7 +16,7 @@ pub(super) fn cells_of<'a>(
     suite: &'a SuiteReport,
     table: &'a TableReport,
 ) -> impl Iterator<Item = &'a CellReport> {
-    table.cells.iter().filter_map(|entry| suite.cells.iter().find(|cell| cell.id == entry.id))
+    table.main_cells().filter_map(|entry| suite.cells.iter().find(|cell| cell.id == entry.id))
 }
 
 /// Up to this many comparisons are all put into words.
@@ -26,7 +26,7 @@ const FEW: usize = 6;
 pub(super) fn sentences(suite: &SuiteReport, table: &TableReport) -> Vec<String> {
     // A limit is measured to be compared with, not to win.
     let has_limit = table.cells.iter().any(|cell| cell.vs_limit.is_some());
-    let contenders = table.cells.iter().filter(|cell| !has_limit || cell.vs_limit.is_some());
+    let contenders = table.main_cells().filter(|cell| !has_limit || cell.vs_limit.is_some());
     let compared: Vec<(&str, &Comparison)> =
         contenders.filter_map(|cell| Some((cell.id.as_str(), cell.vs_baseline.as_ref()?))).collect();
     let told: Vec<&(&str, &Comparison)> = if compared.len() <= FEW {

@@ -1,0 +1,202 @@
+//! A table of a suite file, cell by cell.
+
+use super::file::{Amount, Quick, Table};
+use crate::axes::Axes;
+use crate::measurement::{PlannedCell, PlannedSystem, PlannedTable};
+use crate::system::{Registry, template};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A table and its cells; `quick` is what the suite's quick form changes, if that is asked for.
+///
+/// # Errors
+/// What does not fit together, with its key.
+pub(super) fn table(
+    table: &Table,
+    registry: &Registry,
+    quick: Option<&Quick>,
+) -> Result<(PlannedTable, Vec<PlannedCell>), String> {
+    let mut axes = axis_values("axes", &table.axes)?;
+    if quick.is_some() {
+        for (name, fewer) in axis_values("quick.axes", &table.quick.axes)? {
+            let known = axes.iter_mut().find(|(axis, _)| *axis == name);
+            let (_, values) = known.ok_or_else(|| format!("quick.axes: `{name}` is not one of its axes"))?;
+            *values = fewer;
+        }
+    }
+    for (key, axis) in [("rows", &table.rows), ("columns", &table.columns)] {
+        if !axes.iter().any(|(name, _)| name == axis) {
+            return Err(format!("{key}: `{axis}` is not one of its axes ({})", names(&axes)));
+        }
+    }
+    let mut parameters = table.parameters.clone();
+    if let Some(quick) = quick {
+        let known = quick.parameters.iter().filter(|(name, _)| table.parameters.contains_key(*name));
+        parameters.extend(known.map(|(name, value)| (name.clone(), Amount::Number(*value))));
+        parameters.extend(table.quick.parameters.clone());
+    }
+    let mut cells = Vec::new();
+    for point in product(&axes) {
+        cells.push(cell(table, registry, &parameters, point)?);
+    }
+    let values_of =
+        |axis: &str| axes.iter().find(|(name, _)| name == axis).map(|(_, v)| v.clone()).unwrap_or_default();
+    let planned = PlannedTable {
+        name: table.name.clone(),
+        title: template::render(
+            "title",
+            &table.title,
+            &minijinja::Value::from_serialize(numbers(&parameters)),
+        )?,
+        metric: table.metric,
+        also: table.also.clone(),
+        rows: table.rows.clone(),
+        columns: table.columns.clone(),
+        row_values: values_of(&table.rows),
+        column_values: values_of(&table.columns),
+        cells: cells.iter().map(|cell| cell.id.clone()).collect(),
+        baseline: reference("baseline", &axes, &table.baseline)?,
+        limit: table.limit.as_ref().map(|limit| reference("limit", &axes, limit)).transpose()?,
+        scaling: table.scaling.as_ref().map(|scaling| reference("scaling", &axes, scaling)).transpose()?,
+        notes: table.notes.clone(),
+    };
+    Ok((planned, cells))
+}
+
+fn cell(
+    table: &Table,
+    registry: &Registry,
+    amounts: &BTreeMap<String, Amount>,
+    axes: Axes,
+) -> Result<PlannedCell, String> {
+    let mut parameters = numbers(amounts);
+    // An axis that is a number is a parameter of its cells, such as `connections`.
+    parameters.extend(axes.0.iter().filter_map(|(name, value)| Some((name.clone(), value.parse().ok()?))));
+    let values_of = |parameters: &BTreeMap<String, u64>| {
+        let mut values: BTreeMap<String, minijinja::Value> =
+            axes.0.iter().map(|(name, value)| (name.clone(), value.into())).collect();
+        values.extend(parameters.iter().map(|(name, value)| (name.clone(), (*value).into())));
+        minijinja::Value::from_serialize(&values)
+    };
+    for (name, amount) in amounts {
+        let Amount::Template(text) = amount else { continue };
+        let place = format!("parameters.{name}");
+        let number = template::render(&place, text, &values_of(&parameters))?;
+        let number = number.parse().map_err(|_| format!("{place}: `{number}` is not a whole number"))?;
+        parameters.insert(name.clone(), number);
+    }
+    let values = values_of(&parameters);
+    let mut systems = Vec::new();
+    let mut topology = table.topology;
+    for (role, name) in &table.roles {
+        let name = template::render(&format!("roles.{role}"), name, &values)?;
+        let chosen = registry.variant(&name, *role).map_err(|e| format!("roles.{role}: {e}"))?;
+        topology = chosen.variant.topology.unwrap_or(topology);
+        systems.push(PlannedSystem { role: *role, name, version: None });
+    }
+    let mut options = BTreeMap::new();
+    for (name, text) in &table.options {
+        options.insert(name.clone(), template::render(&format!("options.{name}"), text, &values)?);
+    }
+    Ok(PlannedCell {
+        id: template::render("id", &table.id, &values)?,
+        axes,
+        layer: table.layer.clone(),
+        workload: table.workload.clone(),
+        topology,
+        parameters,
+        verify: table.verify.clone(),
+        warmup: table.warmup.clone(),
+        options,
+        systems,
+        absent: None,
+    })
+}
+
+type AxisValues = Vec<(String, Vec<String>)>;
+
+fn numbers(amounts: &BTreeMap<String, Amount>) -> BTreeMap<String, u64> {
+    let number = |amount: &Amount| match amount {
+        Amount::Number(number) => Some(*number),
+        Amount::Template(_) => None,
+    };
+    amounts.iter().filter_map(|(name, amount)| Some((name.clone(), number(amount)?))).collect()
+}
+
+fn axis_values(key: &str, axes: &toml::Table) -> Result<AxisValues, String> {
+    let mut all = Vec::new();
+    for (name, values) in axes {
+        let values = values.as_array().filter(|values| !values.is_empty());
+        let values = values.ok_or_else(|| format!("{key}.{name}: expected a list of values"))?;
+        let text = values.iter().map(|value| match value {
+            toml::Value::String(text) => Ok(text.clone()),
+            toml::Value::Integer(number) => Ok(number.to_string()),
+            other => {
+                Err(format!("{key}.{name}: {} is neither a string nor a whole number", other.type_str()))
+            }
+        });
+        let text = text.collect::<Result<Vec<_>, _>>()?;
+        if text.iter().collect::<BTreeSet<_>>().len() < text.len() {
+            return Err(format!("{key}.{name}: a value stands there twice"));
+        }
+        all.push((name.clone(), text));
+    }
+    Ok(all)
+}
+
+/// Every combination, the last axis fastest.
+fn product(axes: &[(String, Vec<String>)]) -> Vec<Axes> {
+    axes.iter().fold(vec![Axes::default()], |points, (name, values)| {
+        let extend = |point: &Axes, value: &String| {
+            Axes(point.0.iter().cloned().chain([(name.clone(), value.clone())]).collect())
+        };
+        points.iter().flat_map(|point| values.iter().map(move |value| extend(point, value))).collect()
+    })
+}
+
+/// Checks that a baseline or limit names axes and values of the table.
+fn reference(
+    key: &str,
+    axes: &[(String, Vec<String>)],
+    wanted: &BTreeMap<String, String>,
+) -> Result<Axes, String> {
+    for (axis, value) in wanted {
+        match axes.iter().find(|(name, _)| name == axis) {
+            None => return Err(format!("{key}: `{axis}` is not one of its axes ({})", names(axes))),
+            Some((_, values)) if !values.contains(value) => {
+                return Err(format!("{key}.{axis}: `{value}` is not one of {}", values.join(", ")));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(Axes(wanted.iter().map(|(axis, value)| (axis.clone(), value.clone())).collect()))
+}
+
+fn names(axes: &[(String, Vec<String>)]) -> String {
+    axes.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_product_has_every_combination_once_in_order() {
+        let axes = [
+            ("a".to_owned(), vec!["1".to_owned(), "2".to_owned()]),
+            ("b".to_owned(), vec!["x".into(), "y".into()]),
+        ];
+        let points: Vec<String> =
+            product(&axes).iter().map(|p| format!("{}{}", p.0[0].1, p.0[1].1)).collect();
+        assert_eq!(points, ["1x", "1y", "2x", "2y"]);
+    }
+
+    #[test]
+    fn a_baseline_that_is_not_there_is_refused() {
+        let axes = [("path".to_owned(), vec!["direct".to_owned()])];
+        let wanted = BTreeMap::from([("path".to_owned(), "dirct".to_owned())]);
+        assert_eq!(
+            reference("baseline", &axes, &wanted).unwrap_err(),
+            "baseline.path: `dirct` is not one of direct"
+        );
+    }
+}

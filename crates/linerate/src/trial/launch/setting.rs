@@ -1,0 +1,172 @@
+//! One role of a trial: its spec, its rendered configs, its command line.
+
+use super::address::{Addresses, PORT};
+use crate::lab::protocol::{File, HostName, address};
+use crate::lab::{DOCROOT, Launch, SCRATCH};
+use crate::measurement::PlannedCell;
+use crate::pins::Pins;
+use crate::system::manifest::{Ready, Topology};
+use crate::system::{Chosen, template};
+use crate::trial::Context;
+use linerate_contract::{Expect, Role, Spec, crc32, page};
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// One worker each: systems are compared on equal CPU, and one CPU is what each of them has (docs/method.md).
+const WORKERS: u32 = 1;
+
+type Parameters = BTreeMap<String, u64>;
+
+/// What all roles of a trial have in common.
+pub(super) struct Setting<'a> {
+    context: Context<'a>,
+    cell: &'a PlannedCell,
+    pins: &'a BTreeMap<Role, Vec<u32>>,
+    addresses: Addresses,
+}
+
+impl<'a> Setting<'a> {
+    pub(super) fn new(
+        context: Context<'a>,
+        cell: &'a PlannedCell,
+        pins: &'a Pins,
+        relay: Option<&Chosen<'_>>,
+    ) -> Self {
+        Self { context, cell, pins: &pins.cpus, addresses: Addresses::new(cell.topology, relay) }
+    }
+
+    /// What the servers serve, where the layer has pages.
+    pub(super) fn page(&self) -> Option<String> {
+        let size = self.cell.parameters.get("size").copied().unwrap_or(0);
+        let page = || page(usize::try_from(size).unwrap_or(usize::MAX));
+        (self.cell.layer == "http").then(|| String::from_utf8(page()).expect("pages are ASCII"))
+    }
+
+    fn spec(&self, chosen: Chosen<'_>, role: Role, parameters: &Parameters, check_every: u64) -> Spec {
+        let number = |name: &str| parameters.get(name).copied();
+        let small = |name: &str| number(name).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+        let mut spec = Spec::new(role, &self.cell.layer, &self.cell.workload);
+        spec.size = number("size").unwrap_or(0);
+        spec.threads = small("threads");
+        spec.options = self.cell.options.clone();
+        spec.options.extend(chosen.variant.options.clone());
+        match role {
+            Role::Server => spec.listen = Some(self.addresses.server),
+            Role::Relay => {
+                spec.layer = "tcp".into();
+                spec.listen = Some(self.addresses.relay);
+                spec.connect = Some(self.addresses.server);
+            }
+            Role::Client | Role::Describe => {
+                // A workload without a network has nobody to connect to.
+                spec.connect =
+                    self.cell.systems.iter().any(|s| s.role == Role::Server).then_some(self.addresses.target);
+                if self.cell.topology != Topology::Loopback {
+                    spec.sources = address::client_sources().into_iter().map(IpAddr::V4).collect();
+                }
+                spec.connections = small("connections");
+                spec.bytes = number("bytes");
+                spec.operations = number("operations").or_else(|| spec.bytes.is_none().then_some(1));
+                if let Some(page) = self.page() {
+                    let (bytes, crc32) = (page.len() as u64, crc32(page.as_bytes()));
+                    spec.path = Some("/".into());
+                    spec.expect = Some(Expect { status: 200, bytes, crc32, every: check_every });
+                }
+            }
+        }
+        spec
+    }
+
+    /// A role's process, which is to work with these parameters.
+    pub(super) fn launch(
+        &self,
+        chosen: Chosen<'_>,
+        role: Role,
+        parameters: &Parameters,
+        check_every: u64,
+    ) -> Result<Launch, String> {
+        let folder = PathBuf::from(role.to_string());
+        let spec = self.spec(chosen, role, parameters, check_every);
+        let values = self.values(role, &folder, parameters, &spec);
+        let variant = chosen.variant;
+        let place = |what: &str| format!("systems/{}/{what}", chosen.system.name);
+        let manifest = place("system.toml");
+        let render_all = |key: &str, arguments: &[String]| -> Result<Vec<String>, String> {
+            let place = format!("{manifest}: variants.{}.{key}", chosen.name);
+            arguments.iter().map(|argument| template::render(&place, argument, &values)).collect()
+        };
+        let mut files = Vec::new();
+        for config in &variant.configs {
+            let text = fs::read_to_string(chosen.system.folder.join(config))
+                .map_err(|e| format!("{}: {e}", place(config)))?;
+            files.push(File {
+                path: folder.join(config),
+                contents: template::render(&place(config), &text, &values)?,
+            });
+        }
+        let mut setup = Vec::new();
+        for command in &variant.setup {
+            let words = render_all("setup", command)?;
+            let (program, arguments) =
+                words.split_first().ok_or_else(|| format!("{manifest}: an empty setup command"))?;
+            setup.push((PathBuf::from(program), arguments.to_vec()));
+        }
+        let process = match &variant.start {
+            None => None,
+            Some(arguments) => {
+                let program = self.context.programs.of(chosen.name).cloned();
+                let program = program.or_else(|| crate::system::probe::locate(chosen.program()?));
+                let program = program
+                    .ok_or_else(|| format!("{manifest}: `{}` has no program to start", chosen.name))?;
+                Some((program, render_all("start", arguments)?))
+            }
+        };
+        Ok(Launch {
+            role,
+            system: chosen.name.to_owned(),
+            host: self.host(role),
+            folder,
+            files,
+            setup,
+            process,
+            ready: if role == Role::Client { Ready::Event } else { variant.ready },
+            stop: variant.stop,
+            port: PORT,
+            cpus: self.pins.get(&role).cloned().unwrap_or_default(),
+        })
+    }
+
+    fn host(&self, role: Role) -> HostName {
+        match role {
+            Role::Client | Role::Describe => HostName::Client,
+            // On a single link there is no router, and no relay that could stand in it.
+            Role::Relay if self.cell.topology == Topology::Router => HostName::Router,
+            Role::Relay | Role::Server => HostName::Server,
+        }
+    }
+
+    fn values(&self, role: Role, folder: &Path, parameters: &Parameters, spec: &Spec) -> minijinja::Value {
+        let scratch = Path::new(SCRATCH);
+        let mut values: BTreeMap<&str, minijinja::Value> =
+            parameters.iter().map(|(name, value)| (name.as_str(), (*value).into())).collect();
+        values.insert("dir", scratch.join(folder).display().to_string().into());
+        values.insert("docroot", scratch.join(DOCROOT).display().to_string().into());
+        values.insert("workers", WORKERS.into());
+        values.insert("spec", spec.to_json().into());
+        match role {
+            Role::Server => {
+                values.insert("listen", template::address(self.addresses.server));
+            }
+            Role::Relay => {
+                values.insert("listen", template::address(self.addresses.relay));
+                values.insert("upstream", template::address(self.addresses.server));
+            }
+            Role::Client | Role::Describe => {
+                values.insert("connect", template::address(self.addresses.target));
+            }
+        }
+        minijinja::Value::from_serialize(&values)
+    }
+}

@@ -1,0 +1,128 @@
+//! What a client is asked to do, and whether it did: so many operations, or so many bytes.
+
+use crate::measurement::Measurement;
+use linerate_contract::Nanos;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Failed operations above this share make the trial a failure, whatever its speed.
+const TOLERATED_ERRORS: f64 = 0.01;
+/// A trial may take this long, and so much more for each operation: twenty times what the slowest system here needs.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE_PER_OPERATION: Duration = Duration::from_millis(5);
+/// No trial may take longer: the longest of any suite takes a tenth of it, and a system that hangs costs it each time.
+const MOST_PATIENCE: Duration = Duration::from_secs(120);
+
+/// The work of one client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    Operations(u64),
+    /// Of all directions together.
+    Bytes(u64),
+}
+
+impl Work {
+    pub(super) fn of(parameters: &BTreeMap<String, u64>, options: &BTreeMap<String, String>) -> Self {
+        let directions = if options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
+        match (parameters.get("bytes"), parameters.get("operations")) {
+            (Some(bytes), _) => Self::Bytes(bytes * directions),
+            (None, operations) => Self::Operations(operations.copied().unwrap_or(1)),
+        }
+    }
+
+    /// When to give up.
+    pub(super) fn patience(&self) -> Duration {
+        match self {
+            Self::Operations(operations) => {
+                let operations = u32::try_from(*operations).unwrap_or(u32::MAX);
+                (PATIENCE + PATIENCE_PER_OPERATION.saturating_mul(operations)).min(MOST_PATIENCE)
+            }
+            Self::Bytes(_) => MOST_PATIENCE,
+        }
+    }
+
+    /// All of it, and few enough failures among it.
+    pub(super) fn check(&self, measurement: &Measurement) -> Result<(), String> {
+        let failed = measurement.errors.total();
+        match self {
+            Self::Operations(asked) if failed as f64 > *asked as f64 * TOLERATED_ERRORS => {
+                return Err(format!("{failed} of {asked} operations failed: {}", kinds(measurement)));
+            }
+            Self::Operations(asked) if measurement.operations + failed != *asked => {
+                let done = measurement.operations;
+                return Err(format!("{done} operations succeeded and {failed} failed of {asked} asked for"));
+            }
+            Self::Bytes(asked) if measurement.bytes.0 != *asked || failed > 0 => {
+                let came = measurement.bytes.0;
+                let kinds = if failed > 0 { format!(": {}", kinds(measurement)) } else { String::new() };
+                return Err(format!("{came} bytes arrived of {asked}{kinds}"));
+            }
+            _ => {}
+        }
+        if measurement.elapsed == Nanos::ZERO {
+            return Err("the client tells no time for its operations".into());
+        }
+        Ok(())
+    }
+
+    /// Before anything is timed, not one may fail.
+    pub(super) fn check_all_good(&self, verified: &Measurement) -> Result<(), String> {
+        let failed = verified.errors.total();
+        match self {
+            Self::Operations(asked) if failed > 0 || verified.operations != *asked => Err(format!(
+                "{failed} of {asked} operations, before the clock, went wrong: {}",
+                kinds(verified)
+            )),
+            Self::Operations(_) => Ok(()),
+            Self::Bytes(_) => self.check(verified),
+        }
+    }
+}
+
+fn kinds(measurement: &Measurement) -> String {
+    let kinds: Vec<String> =
+        measurement.errors.0.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    kinds.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::{Bytes, ErrorKind};
+
+    fn work(parameters: &[(&str, u64)], direction: &str) -> Work {
+        let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        Work::of(&parameters, &BTreeMap::from([("direction".to_owned(), direction.to_owned())]))
+    }
+
+    #[test]
+    fn a_short_stream_is_a_failure_and_both_ways_count_twice() {
+        let second = Nanos(1_000_000_000);
+        let came = |bytes| Measurement { bytes: Bytes(bytes), elapsed: second, ..Measurement::default() };
+        let one_way = work(&[("bytes", 1_000), ("operations", 7)], "client-reads");
+        assert_eq!(one_way.check(&came(1_000)), Ok(()));
+        assert_eq!(one_way.check(&came(999)), Err("999 bytes arrived of 1000".into()));
+        assert_eq!(work(&[("bytes", 1_000)], "both").check(&came(2_000)), Ok(()));
+    }
+
+    #[test]
+    fn one_percent_of_failures_is_a_flaw_and_more_is_a_failure() {
+        let with = |failed| {
+            let mut m =
+                Measurement { operations: 1_000 - failed, elapsed: Nanos(1), ..Measurement::default() };
+            m.errors.add(ErrorKind::Reset, failed);
+            m
+        };
+        let thousand = work(&[("operations", 1_000)], "");
+        assert_eq!(thousand.check(&with(10)), Ok(()));
+        assert!(thousand.check(&with(11)).unwrap_err().contains("11 reset"));
+        assert!(thousand.check_all_good(&with(1)).is_err());
+        assert!(work(&[], "").check(&with(0)).unwrap_err().contains("of 1 asked for"));
+    }
+
+    #[test]
+    fn patience_has_an_end() {
+        assert_eq!(work(&[("operations", 1_000)], "").patience(), Duration::from_secs(25));
+        assert_eq!(work(&[("operations", 1_000_000)], "").patience(), MOST_PATIENCE);
+    }
+}
