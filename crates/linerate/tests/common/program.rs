@@ -1,0 +1,139 @@
+//! A program that speaks the contract, started by a test.
+
+use linerate_contract::{Describe, Done, Event, Expect, Role, Spec, crc32, page};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Ten times what a busy machine needs for the small tasks of the tests.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The contract's second, and another one for a machine that does other things meanwhile.
+const STOP: Duration = Duration::from_secs(2);
+
+pub(crate) struct Program {
+    child: Child,
+    lines: Receiver<String>,
+    stderr: Receiver<String>,
+}
+
+pub(crate) struct Ended {
+    pub(crate) status: Option<i32>,
+    pub(crate) stderr: String,
+    pub(crate) lines: Vec<String>,
+}
+
+impl Program {
+    pub(crate) fn start(program: &Path, spec: &Spec) -> Result<Self, String> {
+        Self::start_with(program, &spec.to_json())
+    }
+
+    pub(crate) fn start_with(program: &Path, argument: &str) -> Result<Self, String> {
+        let mut command = Command::new(program);
+        command.arg(argument).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| format!("cannot start {}: {e}", program.display()))?;
+        let (stdout, errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let ((line_in, lines), (text_in, stderr)) = (channel(), channel());
+        std::thread::spawn(move || {
+            BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| line_in.send(line))
+        });
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = BufReader::new(errors).read_to_end(&mut text);
+            let _ = text_in.send(String::from_utf8_lossy(&text).into_owned());
+        });
+        Ok(Self { child, lines, stderr })
+    }
+
+    /// The address of a server.
+    pub(crate) fn ready(&mut self) -> Result<SocketAddr, String> {
+        match self.lines.recv_timeout(PATIENCE).map(|line| Event::parse(&line)) {
+            Ok(Ok(Event::Ready { address })) => Ok(address),
+            Ok(other) => Err(format!("in place of its `ready` event comes {other:?}")),
+            Err(_) => {
+                let ended = self.end_within(Duration::ZERO)?;
+                Err(format!("it does not get ready: {:?} {}", ended.status, ended.stderr.trim()))
+            }
+        }
+    }
+
+    /// What a client measured.
+    pub(crate) fn done(mut self) -> Result<Done, String> {
+        let ended = self.end()?;
+        if ended.status != Some(0) {
+            return Err(format!("it ended with {:?}: {}", ended.status, ended.stderr.trim()));
+        }
+        match ended.lines.last().map(|line| Event::parse(line)) {
+            Some(Ok(Event::Done(done))) => Ok(*done),
+            other => Err(format!("its last line is no `done` event: {other:?}")),
+        }
+    }
+
+    /// SIGTERM ends it, in time and with status 0.
+    pub(crate) fn stop(&mut self) -> Result<(), String> {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).map_err(|e| e.to_string())?;
+        let ended = self.end_within(STOP)?;
+        match ended.status {
+            Some(0) => Ok(()),
+            other => Err(format!("after SIGTERM it ended with {other:?}: {}", ended.stderr.trim())),
+        }
+    }
+
+    pub(crate) fn end(&mut self) -> Result<Ended, String> {
+        self.end_within(PATIENCE)
+    }
+
+    fn end_within(&mut self, patience: Duration) -> Result<Ended, String> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.child.try_wait().map_err(|e| e.to_string())? {
+                let stderr = self.stderr.recv_timeout(PATIENCE).unwrap_or_default();
+                return Ok(Ended { status: status.code(), stderr, lines: self.lines.iter().collect() });
+            }
+            if Instant::now() > deadline {
+                return Err(format!("it did not end within {patience:?}"));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// linerate's own engine, beside linerate.
+pub(crate) fn native() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-load")
+}
+
+/// A port of the kernel's choice.
+pub(crate) fn any_port() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+pub(crate) fn describe(program: &Path) -> Result<Describe, String> {
+    let ended = Program::start(program, &Spec::new(Role::Describe, "", ""))?.end()?;
+    match ended.lines.first().map(|line| Event::parse(line)) {
+        Some(Ok(Event::Describe(told))) if ended.status == Some(0) => Ok(told),
+        other => Err(format!("{other:?}, {:?}: {}", ended.status, ended.stderr.trim())),
+    }
+}
+
+/// With the page that an HTTP client is to expect.
+pub(crate) fn spec_of(mut spec: Spec) -> Spec {
+    if spec.layer == "http" {
+        let page = page(spec.size as usize);
+        let (bytes, crc32) = (page.len() as u64, crc32(&page));
+        spec.path = Some("/".into());
+        spec.expect = Some(Expect { status: 200, bytes, crc32, every: 1 });
+    }
+    spec
+}

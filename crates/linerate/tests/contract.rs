@@ -1,0 +1,236 @@
+//! The contract test (sdk/CONTRACT.md) over every system that speaks it: the folder is the registry, so a new system is
+//! tested without a line here. What is not installed or not built is skipped aloud.
+
+mod common;
+
+use common::program::{Program, any_port, describe, spec_of};
+use common::skip;
+use linerate::system::build::{Builds, Permission};
+use linerate::system::probe::{Presence, presence};
+use linerate::system::{Chosen, Registry};
+use linerate_contract::{Describe, Done, Role, Spec};
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn every_system_that_speaks_the_contract_keeps_it() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let registry = Registry::load(&home).unwrap();
+    let mut builds = Builds::new(Permission::Look);
+    let mut broken = Vec::new();
+    for chosen in registry.variants().filter(speaks_the_contract) {
+        let program = match presence(chosen, &mut builds) {
+            Presence::Ready { program: Some(program), .. } => program,
+            Presence::Ready { program: None, .. } => continue,
+            Presence::Missing { reason, install } => {
+                skip(&format!("{}: {reason}: {install}", chosen.name));
+                continue;
+            }
+        };
+        // Every broken promise of every system is told, not only the first.
+        for (promise, result) in promises(chosen, &program) {
+            if let Err(what) = result {
+                broken.push(format!("{}: {promise}: {what}", chosen.name));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+/// Started with the spec and nothing else.
+fn speaks_the_contract(chosen: &Chosen<'_>) -> bool {
+    let is_spec = |start: &Vec<String>| matches!(&start[..], [only] if only == "{{ spec }}");
+    chosen.variant.start.as_ref().is_some_and(is_spec)
+}
+
+type Promise = (String, Result<(), String>);
+
+/// Checks what the variant says it can do.
+fn promises(chosen: Chosen<'_>, program: &Path) -> Vec<Promise> {
+    let mut kept: Vec<Promise> = Vec::new();
+    let mut check = |name: &str, result: Result<(), String>| kept.push((name.to_owned(), result));
+    let told = match describe(program) {
+        Ok(told) => told,
+        Err(what) => return vec![("describes itself".to_owned(), Err(what))],
+    };
+    check("tells a version", if told.version.is_empty() { Err("it is empty".into()) } else { Ok(()) });
+    check("exits 127 for what it does not know", refuses(program));
+    check("exits 2 for what is no spec", ends_with(program, "{\"contract\":1,\"role\"", 2));
+    let mut wanted = Spec::new(Role::Client, "tcp", "rr");
+    wanted.contract = 99;
+    check("exits 2 for another contract", ends_with(program, &wanted.to_json(), 2));
+    let is_relay = chosen.variant.roles.contains(&Role::Relay);
+    for workload in told.workloads.iter().filter(|_| !is_relay) {
+        let takes_part = chosen.variant.workloads.is_empty() || chosen.variant.workloads.contains(workload);
+        for (name, client, server) in cases(workload).into_iter().filter(|_| takes_part) {
+            check(&name, works(chosen, &told, program, client, server));
+        }
+    }
+    if chosen.variant.roles.contains(&Role::Server) && told.workloads.iter().any(|w| w == "rr") {
+        check("survives peers that vanish", survives(chosen, program));
+    }
+    kept
+}
+
+/// Client and server of one exchange; no server where the workload has no network.
+type Case = (String, Spec, Option<Spec>);
+
+/// The smallest exchanges that show that a workload works, with several connections and odd sizes.
+fn cases(workload: &str) -> Vec<Case> {
+    let client = |size: u64, connections: u32, operations: u64| {
+        let mut spec = Spec::new(Role::Client, "tcp", workload);
+        (spec.size, spec.connections, spec.operations) = (size, connections, Some(operations));
+        spec
+    };
+    let served = |name: &str, spec: Spec| {
+        let mut server = Spec::new(Role::Server, &spec.layer, &spec.workload);
+        (server.size, server.options) = (spec.size, spec.options.clone());
+        (format!("{workload} {name}"), spec, Some(server))
+    };
+    let stream = |direction: &str, size: u64| {
+        let mut spec = client(size, 1, 0);
+        (spec.operations, spec.bytes) = (None, Some(MIB));
+        spec.options.insert("direction".into(), direction.into());
+        served(&format!("{direction} in {size}"), spec)
+    };
+    let dispatch = |shape: &str, threads: u32| {
+        let mut spec = client(0, 1, 8_000);
+        (spec.layer, spec.threads) = ("none".into(), threads);
+        spec.options.insert("shape".into(), shape.into());
+        (format!("dispatch {shape} on {threads}"), spec, None)
+    };
+    match workload {
+        "rr" => vec![served("of a byte", client(1, 1, 100)), served("of four pairs", client(1_000, 4, 402))],
+        "churn" => vec![served("", client(64, 3, 50))],
+        "fanout" => vec![served("", client(64, 7, 30))],
+        "stream" => vec![
+            stream("client-writes", 65_536),
+            stream("client-reads", 1_000),
+            stream("both", 16_384),
+        ],
+        "dispatch" => vec![
+            dispatch("single", 1),
+            dispatch("threads", 2),
+            dispatch("interleaved", 1),
+            dispatch("concurrent", 4),
+        ],
+        "timers" => {
+            let mut spec = client(0, 10, 100);
+            spec.layer = "none".into();
+            vec![("timers".to_owned(), spec, None)]
+        }
+        "http" => {
+            let mut spec = client(1_000, 3, 300);
+            spec.layer = "http".into();
+            vec![served("", spec)]
+        }
+        // A client's own affair, or one that this file has no peer for.
+        _ => Vec::new(),
+    }
+}
+
+/// The system's server (if it serves) against the system's client (if it drives), else against linerate's own.
+fn works(
+    chosen: Chosen<'_>,
+    told: &Describe,
+    program: &Path,
+    mut client: Spec,
+    server: Option<Spec>,
+) -> Result<(), String> {
+    let plays = |role| chosen.plays(role) && told.roles.contains(&role);
+    let own = common::program::native();
+    // HTTP is driven by linerate's engine alone.
+    let drives = plays(Role::Client) && (client.layer != "http" || program == own);
+    let mut serving = None;
+    if let Some(mut server) = server {
+        if !drives && !plays(Role::Server) {
+            return Ok(());
+        }
+        server.listen = Some(any_port());
+        server.options.extend(chosen.variant.options.clone());
+        let who = if plays(Role::Server) { program } else { &own };
+        let mut running = Program::start(who, &server)?;
+        client.connect = Some(running.ready()?);
+        serving = Some(running);
+    } else if !drives {
+        return Ok(());
+    }
+    client.options.extend(chosen.variant.options.clone());
+    let who = if drives { program } else { &own };
+    let client = spec_of(client);
+    let done = Program::start(who, &client)?.done()?;
+    right(&client, &done)?;
+    serving.map_or(Ok(()), |mut serving| serving.stop())
+}
+
+/// The counts are those that were asked for, and agree with each other.
+fn right(asked: &Spec, done: &Done) -> Result<(), String> {
+    let failed = done.errors.total();
+    if failed > 0 {
+        return Err(format!("{failed} operations failed: {:?}", done.errors));
+    }
+    if done.end_ns <= done.start_ns {
+        return Err(format!("its window is empty: {:?} to {:?}", done.start_ns, done.end_ns));
+    }
+    let directions = if asked.options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
+    if let Some(bytes) = asked.bytes {
+        return same("bytes", done.bytes.0, bytes * directions);
+    }
+    let operations = asked.operations.unwrap_or(0);
+    same("operations", done.operations, operations)?;
+    let moved = match asked.workload.as_str() {
+        "rr" | "churn" | "http" => operations * asked.size,
+        "fanout" => operations * asked.size * u64::from(asked.connections),
+        _ => return Ok(()),
+    };
+    same("bytes", done.bytes.0, moved)?;
+    match &done.latency {
+        Some(latency) if asked.workload != "churn" => same("latencies", latency.total(), operations),
+        _ => Ok(()),
+    }
+}
+
+fn same(what: &str, told: u64, right: u64) -> Result<(), String> {
+    if told == right { Ok(()) } else { Err(format!("it tells {told} {what}, and {right} it should be")) }
+}
+
+fn refuses(program: &Path) -> Result<(), String> {
+    let mut spec = Spec::new(Role::Client, "carrier-pigeon", "homing");
+    spec.connect = Some(any_port());
+    spec.operations = Some(1);
+    ends_with(program, &spec.to_json(), linerate_contract::EXIT_UNSUPPORTED)
+}
+
+fn ends_with(program: &Path, argument: &str, status: i32) -> Result<(), String> {
+    let ended = Program::start_with(program, argument)?.end()?;
+    if ended.status != Some(status) {
+        return Err(format!("it ended with {:?}, and {status} it should be", ended.status));
+    }
+    if ended.stderr.trim().is_empty() { Err("it says nothing on stderr".into()) } else { Ok(()) }
+}
+
+/// Peers that connect and go, in the middle of a message or with a reset, end their own connections and nothing else.
+fn survives(chosen: Chosen<'_>, program: &Path) -> Result<(), String> {
+    let mut server = Spec::new(Role::Server, "tcp", "rr");
+    (server.listen, server.size) = (Some(any_port()), 100);
+    server.options.extend(chosen.variant.options.clone());
+    let mut running = Program::start(program, &server)?;
+    let address = running.ready()?;
+    for written in [0_usize, 50, 100_000] {
+        let mut peer = TcpStream::connect(address).map_err(|e| format!("cannot connect: {e}"))?;
+        // Bytes that come back unread make the close a reset.
+        let _ = peer.write_all(&vec![b'x'; written]);
+    }
+    let mut client = Spec::new(Role::Client, "tcp", "rr");
+    (client.connect, client.size, client.operations) = (Some(address), 100, Some(50));
+    let done = Program::start(&common::program::native(), &client)?.done()?;
+    right(&client, &done)?;
+    let _stays_open = TcpStream::connect(address);
+    let start = Instant::now();
+    running.stop()?;
+    if start.elapsed() > Duration::from_secs(1) { Err("it took more than a second to stop".into()) } else { Ok(()) }
+}
