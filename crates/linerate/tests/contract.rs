@@ -107,11 +107,9 @@ fn cases(workload: &str) -> Vec<Case> {
         "rr" => vec![served("of a byte", client(1, 1, 100)), served("of four pairs", client(1_000, 4, 402))],
         "churn" => vec![served("", client(64, 3, 50))],
         "fanout" => vec![served("", client(64, 7, 30))],
-        "stream" => vec![
-            stream("client-writes", 65_536),
-            stream("client-reads", 1_000),
-            stream("both", 16_384),
-        ],
+        "stream" => {
+            vec![stream("client-writes", 65_536), stream("client-reads", 1_000), stream("both", 16_384)]
+        }
         "dispatch" => vec![
             dispatch("single", 1),
             dispatch("threads", 2),
@@ -232,5 +230,9 @@ fn survives(chosen: Chosen<'_>, program: &Path) -> Result<(), String> {
     let _stays_open = TcpStream::connect(address);
     let start = Instant::now();
     running.stop()?;
-    if start.elapsed() > Duration::from_secs(1) { Err("it took more than a second to stop".into()) } else { Ok(()) }
+    if start.elapsed() > Duration::from_secs(1) {
+        Err("it took more than a second to stop".into())
+    } else {
+        Ok(())
+    }
 }

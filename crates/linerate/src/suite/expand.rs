@@ -13,11 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn table(
     table: &Table,
     registry: &Registry,
+    lists: &toml::Table,
     quick: Option<&Quick>,
 ) -> Result<(PlannedTable, Vec<PlannedCell>), String> {
-    let mut axes = axis_values("axes", &table.axes)?;
+    let mut axes = axis_values("axes", &table.axes, lists)?;
     if quick.is_some() {
-        for (name, fewer) in axis_values("quick.axes", &table.quick.axes)? {
+        for (name, fewer) in axis_values("quick.axes", &table.quick.axes, lists)? {
             let known = axes.iter_mut().find(|(axis, _)| *axis == name);
             let (_, values) = known.ok_or_else(|| format!("quick.axes: `{name}` is not one of its axes"))?;
             *values = fewer;
@@ -122,11 +123,17 @@ fn numbers(amounts: &BTreeMap<String, Amount>) -> BTreeMap<String, u64> {
     amounts.iter().filter_map(|(name, amount)| Some((name.clone(), number(amount)?))).collect()
 }
 
-fn axis_values(key: &str, axes: &toml::Table) -> Result<AxisValues, String> {
+fn axis_values(key: &str, axes: &toml::Table, lists: &toml::Table) -> Result<AxisValues, String> {
     let mut all = Vec::new();
     for (name, values) in axes {
+        let named = |list: &str| {
+            lists.get(list).ok_or_else(|| format!("{key}.{name}: there is no `{list}` among the lists"))
+        };
+        let values = values.as_str().map(named).transpose()?.unwrap_or(values);
         let values = values.as_array().filter(|values| !values.is_empty());
-        let values = values.ok_or_else(|| format!("{key}.{name}: expected a list of values"))?;
+        let values = values.ok_or_else(|| {
+            format!("{key}.{name}: expected a list of values, or the name of one of the lists")
+        })?;
         let text = values.iter().map(|value| match value {
             toml::Value::String(text) => Ok(text.clone()),
             toml::Value::Integer(number) => Ok(number.to_string()),

@@ -20,6 +20,9 @@ pub struct SuiteFile {
     pub twin: Option<String>,
     /// What `--quick` changes.
     pub quick: Quick,
+    /// Values of an axis that several tables have in common, by name: `axes.system = "loops"`.
+    #[serde(default)]
+    pub lists: toml::Table,
     pub tables: Vec<Table>,
 }
 

@@ -75,7 +75,8 @@ impl Suite {
                 Error::Input(format!("{}: table `{}`: {what}", self.path.display(), table.name))
             };
             let (planned, cells) =
-                expand::table(table, registry, quick.then_some(&self.file.quick)).map_err(in_table)?;
+                expand::table(table, registry, &self.file.lists, quick.then_some(&self.file.quick))
+                    .map_err(in_table)?;
             for cell in cells {
                 match suite.cells.iter().find(|known| known.id == cell.id) {
                     Some(known) if *known == cell => {}

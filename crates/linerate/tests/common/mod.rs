@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
+pub(crate) mod program;
+
 use linerate::measurement::Trial;
 use std::fs;
 use std::path::{Path, PathBuf};
