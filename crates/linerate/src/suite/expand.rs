@@ -43,11 +43,7 @@ pub(super) fn table(
         |axis: &str| axes.iter().find(|(name, _)| name == axis).map(|(_, v)| v.clone()).unwrap_or_default();
     let planned = PlannedTable {
         name: table.name.clone(),
-        title: template::render(
-            "title",
-            &table.title,
-            &minijinja::Value::from_serialize(numbers(&parameters)),
-        )?,
+        title: template::render("title", &table.title, &title_values(&parameters, &axes))?,
         metric: table.metric,
         also: table.also.clone(),
         rows: table.rows.clone(),
@@ -114,6 +110,18 @@ fn cell(
 }
 
 type AxisValues = Vec<(String, Vec<String>)>;
+
+/// A title may name parameters, and axes of a single value.
+fn title_values(parameters: &BTreeMap<String, Amount>, axes: &AxisValues) -> minijinja::Value {
+    let mut values: BTreeMap<String, minijinja::Value> =
+        numbers(parameters).into_iter().map(|(name, value)| (name, value.into())).collect();
+    for (axis, of_axis) in axes {
+        if let [only] = &of_axis[..] {
+            values.insert(axis.clone(), only.into());
+        }
+    }
+    minijinja::Value::from_serialize(&values)
+}
 
 fn numbers(amounts: &BTreeMap<String, Amount>) -> BTreeMap<String, u64> {
     let number = |amount: &Amount| match amount {
