@@ -48,6 +48,7 @@ pub enum Request {
     Systems(SystemsArgs),
     Report(ReportArgs),
     Doctor,
+    New(NewArgs),
     Completions(CompletionsArgs),
     #[command(name = AGENT, hide = true)]
     LabAgent,
@@ -166,6 +167,50 @@ pub struct ReportArgs {
     /// Print in this format; the report files of DIR are written again in any case
     #[arg(long, value_name = "FORMAT", value_parser = ["terminal", "md", "html", "json", "csv"], default_value = "terminal")]
     pub format: String,
+}
+
+/// Make a skeleton
+#[derive(Debug, Args)]
+pub struct NewArgs {
+    #[command(subcommand)]
+    pub what: New,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum New {
+    System(NewSystemArgs),
+}
+
+/// A system that builds and passes the contract test, to put a library into
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  linerate new system mylib --lang rust")]
+pub struct NewSystemArgs {
+    /// The folder of `systems/`, the program and the variant
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    #[arg(long, value_enum)]
+    pub lang: Language,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Language {
+    Cpp,
+    Go,
+    Rust,
+}
+
+impl Language {
+    /// Its folder of `sdk/templates`.
+    #[must_use]
+    pub fn folder(self) -> &'static str {
+        match self {
+            Self::Cpp => "cpp",
+            Self::Go => "go",
+            Self::Rust => "rust",
+        }
+    }
 }
 
 /// Print a completion script for a shell

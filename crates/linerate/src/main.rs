@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Request::Systems(args) => command::systems(&args, terminal),
         Request::Report(args) => command::report(&args, terminal),
         Request::Doctor => command::doctor(),
+        Request::New(args) => command::new(&args),
         Request::Completions(args) => command::completions(&args),
     };
     done.unwrap_or_else(|error| tell(&error))

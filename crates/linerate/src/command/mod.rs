@@ -2,6 +2,7 @@
 
 mod doctor;
 mod list;
+mod new;
 mod plan;
 mod report;
 mod run;
@@ -9,6 +10,7 @@ mod systems;
 
 pub use doctor::doctor;
 pub use list::list;
+pub use new::new;
 pub use plan::plan;
 pub use report::report;
 pub use run::run;

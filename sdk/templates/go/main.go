@@ -1,0 +1,132 @@
+// NAME as a system of linerate (sdk/CONTRACT.md). This skeleton does rr with a goroutine for each connection: put the
+// library under test in the place of serve and drive.
+package main
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"linerate.dev/sdk"
+)
+
+func main() {
+	sdk.Start(sdk.Program{
+		Name: "NAME",
+		// Ask the library under test for its version.
+		Version:   "0.1.0",
+		Roles:     []string{"client", "server"},
+		Layers:    []string{"tcp"},
+		Workloads: []string{"rr"},
+		Run:       run,
+	})
+}
+
+func run(spec *sdk.Spec) (*sdk.Done, error) {
+	if spec.Rate != 0 {
+		return nil, sdk.Unsupported("\"rate\": there is no open loop here")
+	}
+	switch [3]string{spec.Role, spec.Layer, spec.Workload} {
+	case [3]string{"server", "tcp", "rr"}:
+		return nil, serve(spec.Listen)
+	case [3]string{"client", "tcp", "rr"}:
+		if spec.Operations == 0 || spec.Size < 1 || spec.Connect == "" {
+			return nil, sdk.BadSpec("\"connect\", \"operations\" or \"size\" is missing")
+		}
+		return drive(spec)
+	}
+	return nil, sdk.Unsupported(spec.Role + " of " + spec.Workload + " over " + spec.Layer)
+}
+
+// Sends back what it receives, until SIGTERM.
+func serve(address string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				continue
+			}
+			// A peer that vanishes ends its own goroutine and nothing else.
+			go echo(connection)
+		}
+	}()
+	sdk.Ready(listener.Addr().String())
+	<-stop
+	return nil
+}
+
+func echo(connection net.Conn) {
+	defer connection.Close()
+	buffer := make([]byte, 65536)
+	for {
+		length, err := connection.Read(buffer)
+		if err != nil {
+			return
+		}
+		if _, err := connection.Write(buffer[:length]); err != nil {
+			return
+		}
+	}
+}
+
+// On each connection: send, wait until all of it is back, compare, repeat.
+func drive(spec *sdk.Spec) (*sdk.Done, error) {
+	message := sdk.Page(spec.Size)
+	connections := make([]net.Conn, spec.Connections)
+	tallies := make([]*sdk.Tally, spec.Connections)
+	for i := range connections {
+		connection, err := net.DialTimeout("tcp", spec.Connect, spec.Timeout())
+		if err != nil {
+			return nil, err
+		}
+		defer connection.Close()
+		connections[i], tallies[i] = connection, &sdk.Tally{}
+	}
+	left := int64(spec.Operations)
+	window := sdk.OpenWindow()
+	var all sync.WaitGroup
+	for i := range connections {
+		all.Add(1)
+		go func(i int) {
+			defer all.Done()
+			exchange(connections[i], message, &left, spec.Timeout(), tallies[i])
+		}(i)
+	}
+	all.Wait()
+	return window.Close(tallies), nil
+}
+
+func exchange(connection net.Conn, message []byte, left *int64, timeout time.Duration, tally *sdk.Tally) {
+	answer := make([]byte, len(message))
+	for atomic.AddInt64(left, -1) >= 0 {
+		began := sdk.Now()
+		connection.SetDeadline(time.Now().Add(timeout))
+		received := 0
+		_, err := connection.Write(message)
+		if err == nil {
+			received, err = io.ReadFull(connection, answer)
+		}
+		if err != nil {
+			// A connection that failed once is over; the operations left to it are the others'.
+			tally.Fail(sdk.StreamError(err, received))
+			return
+		}
+		if bytes.Equal(answer, message) {
+			tally.Succeed(began, sdk.Now(), len(message))
+		} else {
+			tally.Fail("wrong_content")
+		}
+	}
+}
