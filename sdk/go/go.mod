@@ -1,0 +1,3 @@
+module linerate.dev/sdk
+
+go 1.19

@@ -1,0 +1,171 @@
+package sdk
+
+import (
+	"errors"
+	"io"
+	"os"
+	"syscall"
+)
+
+// Tally is what one goroutine counts; it shares nothing, and is merged when the window is closed.
+type Tally struct {
+	operations, bytes, verified, end uint64
+	errors                           map[string]uint64
+	latency, connect                 *Histogram
+}
+
+// Succeed counts an operation that began and ended at these points of the clock, its content compared.
+func (t *Tally) Succeed(began, now uint64, bytes int) {
+	t.operations++
+	t.verified++
+	t.bytes += uint64(bytes)
+	t.end = now
+	if t.latency == nil {
+		t.latency = &Histogram{}
+	}
+	t.latency.Record(now - began)
+}
+
+// Connected counts the time until a connection stood.
+func (t *Tally) Connected(took uint64) {
+	if t.connect == nil {
+		t.connect = &Histogram{}
+	}
+	t.connect.Record(took)
+}
+
+// Ended counts `count` operations that have no payload and no time of their own.
+func (t *Tally) Ended(count, now uint64) {
+	t.operations += count
+	t.verified += count
+	t.end = now
+}
+
+// Late counts how late a timer fired.
+func (t *Tally) Late(nanos uint64) {
+	if t.latency == nil {
+		t.latency = &Histogram{}
+	}
+	t.latency.Record(nanos)
+}
+
+// Streamed counts the bytes of a stream in writes of size: so many were wanted, so many were good at the receiver.
+func (t *Tally) Streamed(good, wanted, size uint64) {
+	t.operations += (good + size - 1) / size
+	t.bytes += good
+	t.verified += good
+	if good < wanted {
+		t.FailTimes("wrong_content", (wanted-good+size-1)/size)
+	}
+	t.end = Now()
+}
+
+// Fail counts an operation that failed.
+func (t *Tally) Fail(kind string) { t.FailTimes(kind, 1) }
+
+// FailTimes counts operations that failed the same way.
+func (t *Tally) FailTimes(kind string, count uint64) {
+	if t.errors == nil {
+		t.errors = map[string]uint64{}
+	}
+	t.errors[kind] += count
+	t.end = Now()
+}
+
+// Merge adds what another goroutine counted.
+func (t *Tally) Merge(other *Tally) {
+	t.operations += other.operations
+	t.bytes += other.bytes
+	t.verified += other.verified
+	if other.end > t.end {
+		t.end = other.end
+	}
+	for kind, count := range other.errors {
+		if t.errors == nil {
+			t.errors = map[string]uint64{}
+		}
+		t.errors[kind] += count
+	}
+	t.latency = merged(t.latency, other.latency)
+	t.connect = merged(t.connect, other.connect)
+}
+
+func merged(sum, part *Histogram) *Histogram {
+	if part == nil {
+		return sum
+	}
+	if sum == nil {
+		sum = &Histogram{}
+	}
+	sum.Merge(part)
+	return sum
+}
+
+// Done is the last line of a client.
+type Done struct {
+	Event      string            `json:"event"`
+	Operations uint64            `json:"operations"`
+	Bytes      uint64            `json:"bytes"`
+	StartNs    uint64            `json:"start_ns"`
+	EndNs      uint64            `json:"end_ns"`
+	Errors     map[string]uint64 `json:"errors"`
+	Latency    *Counts           `json:"latency,omitempty"`
+	Connect    *Counts           `json:"connect,omitempty"`
+	CPUNs      uint64            `json:"cpu_ns"`
+	Verified   uint64            `json:"verified"`
+}
+
+// Window is where a client's clock and CPU clock stood at the first operation.
+type Window struct{ start, cpu uint64 }
+
+// OpenWindow reads the clocks; call it when all connections stand.
+func OpenWindow() Window { return Window{Now(), CPU()} }
+
+// Start is the point of the clock at which the window was opened.
+func (w Window) Start() uint64 { return w.start }
+
+// Close adds up the tallies.
+func (w Window) Close(tallies []*Tally) *Done {
+	cpu := CPU() - w.cpu
+	sum := Tally{end: w.start, errors: map[string]uint64{}}
+	for _, tally := range tallies {
+		sum.Merge(tally)
+	}
+	return &Done{
+		Operations: sum.operations, Bytes: sum.bytes, StartNs: w.start, EndNs: sum.end, Errors: sum.errors,
+		Latency: sum.latency.travel(), Connect: sum.connect.travel(), CPUNs: cpu, Verified: sum.verified,
+	}
+}
+
+// ConnectError is the kind of an error before a connection stood.
+func ConnectError(err error) string {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
+		return "connect_timeout"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connect_refused"
+	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EADDRINUSE):
+		return "address_exhausted"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "descriptor_exhausted"
+	}
+	if timeout, ok := err.(interface{ Timeout() bool }); ok && timeout.Timeout() {
+		return "connect_timeout"
+	}
+	return "connect_failed"
+}
+
+// StreamError is the kind of an error on a connection that stood, after so many bytes of the answer.
+func StreamError(err error, received int) string {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
+		return "timeout"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "reset"
+	case errors.Is(err, io.EOF) && received == 0:
+		return "empty_reply"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "truncated"
+	}
+	return "failed"
+}

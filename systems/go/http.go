@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+
+	"linerate.dev/sdk"
+)
+
+// Input that is read at once, and the longest request.
+const httpBuffer = 16_384
+
+var badRequest = []byte("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+// serveHTTP answers with a small parser of its own, as the other systems do, or with net/http.
+func serveHTTP(spec *sdk.Spec) (*sdk.Done, error) {
+	page := sdk.Page(spec.Size)
+	if spec.Options["server"] == "net/http" {
+		return serveNetHTTP(spec, page)
+	}
+	answer := func(connection string) []byte {
+		head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: %s\r\n\r\n", len(page), connection)
+		return append([]byte(head), page...)
+	}
+	keep, last := answer("keep-alive"), answer("close")
+	return serve(spec, func(connection *net.TCPConn) {
+		buffer, filled := make([]byte, httpBuffer), 0
+		for {
+			n, err := connection.Read(buffer[filled:])
+			if err != nil {
+				return
+			}
+			filled += n
+			used := 0
+			for used < filled {
+				request := parse(buffer[used:filled])
+				if request.state == incomplete && filled-used < httpBuffer {
+					break
+				}
+				if request.state != good {
+					_, _ = connection.Write(badRequest)
+					return
+				}
+				used += request.length
+				if !request.keep {
+					_, _ = connection.Write(last)
+					return
+				}
+				if _, err := connection.Write(keep); err != nil {
+					return
+				}
+			}
+			filled = copy(buffer, buffer[used:filled])
+		}
+	})
+}
+
+// serveNetHTTP is the server of the standard library, with its defaults.
+func serveNetHTTP(spec *sdk.Spec, page []byte) (*sdk.Done, error) {
+	listener, terminate, err := listen(spec)
+	if err != nil {
+		return nil, err
+	}
+	length := strconv.Itoa(len(page))
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Content-Length", length)
+		_, _ = w.Write(page)
+	})}
+	go func() {
+		<-terminate
+		_ = server.Close()
+	}()
+	if err := server.Serve(listener); err != http.ErrServerClosed {
+		return nil, err
+	}
+	return nil, nil
+}
+
+const (
+	incomplete = iota
+	good
+	bad
+)
+
+type request struct {
+	state, length int
+	keep          bool
+}
+
+// parse looks at the start of the input for one GET request (RFC 9112). Whatever else it is, is bad.
+func parse(input []byte) request {
+	end := bytes.Index(input, []byte("\r\n\r\n"))
+	if end < 0 {
+		return request{state: incomplete}
+	}
+	line, fields, _ := bytes.Cut(input[:end+2], []byte("\r\n"))
+	if !bytes.HasPrefix(line, []byte("GET ")) || bytes.Count(line, []byte(" ")) != 2 {
+		return request{state: bad}
+	}
+	newer := bytes.HasSuffix(line, []byte(" HTTP/1.1"))
+	if !newer && !bytes.HasSuffix(line, []byte(" HTTP/1.0")) {
+		return request{state: bad}
+	}
+	closes, keeps := false, false
+	for len(fields) > 0 {
+		var field []byte
+		field, fields, _ = bytes.Cut(fields, []byte("\r\n"))
+		name, value, colon := bytes.Cut(field, []byte(":"))
+		if !colon || len(name) == 0 || bytes.ContainsAny(name, " \t") {
+			return request{state: bad}
+		}
+		value = bytes.TrimSpace(value)
+		switch {
+		case bytes.EqualFold(name, []byte("connection")):
+			for _, token := range bytes.Split(value, []byte(",")) {
+				token = bytes.TrimSpace(token)
+				closes = closes || bytes.EqualFold(token, []byte("close"))
+				keeps = keeps || bytes.EqualFold(token, []byte("keep-alive"))
+			}
+		case bytes.EqualFold(name, []byte("content-length")) && string(value) != "0",
+			bytes.EqualFold(name, []byte("transfer-encoding")):
+			return request{state: bad}
+		}
+	}
+	return request{state: good, length: end + 4, keep: !closes && (newer || keeps)}
+}

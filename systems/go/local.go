@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"linerate.dev/sdk"
+)
+
+const (
+	// The contract's: handlers posted before each run of "interleaved", and the tenth that warms up.
+	interleave = 100
+	warmUp     = 10
+)
+
+// dispatch posts functions to a buffered channel, and goroutines run what they receive from it: a worker's queue in Go.
+func dispatch(spec *sdk.Spec) (*sdk.Done, error) {
+	pass, there := map[string]func(operations, threads uint64) uint64{
+		"single": single, "threads": several, "interleaved": interleaved, "concurrent": concurrent,
+	}[spec.Options["shape"]]
+	if !there {
+		return nil, sdk.BadSpec(`"options.shape" must be single, threads, interleaved or concurrent`)
+	}
+	if spec.Operations == 0 {
+		return nil, sdk.BadSpec(`"operations" must be above 0`)
+	}
+	pass((spec.Operations+warmUp-1)/warmUp, uint64(spec.Threads))
+	window, tally := sdk.OpenWindow(), &sdk.Tally{}
+	ran := pass(spec.Operations, uint64(spec.Threads))
+	if ran != spec.Operations {
+		return nil, fmt.Errorf("%d handlers ran, %d were posted", ran, spec.Operations)
+	}
+	tally.Ended(ran, sdk.Now())
+	return window.Close([]*sdk.Tally{tally}), nil
+}
+
+// post queues functions that add one to a counter that one goroutine has.
+func post(queue chan<- func(), counter *uint64, count uint64) {
+	for ; count > 0; count-- {
+		queue <- func() { *counter++ }
+	}
+}
+
+// postShared is post for a counter that several goroutines have.
+func postShared(queue chan<- func(), counter *atomic.Uint64, count uint64) {
+	for ; count > 0; count-- {
+		queue <- func() { counter.Add(1) }
+	}
+}
+
+// drain runs what is queued until nothing is.
+func drain(queue <-chan func()) {
+	for {
+		select {
+		case handler := <-queue:
+			handler()
+		default:
+			return
+		}
+	}
+}
+
+func single(operations, _ uint64) uint64 {
+	var counter uint64
+	queue := make(chan func(), operations)
+	post(queue, &counter, operations)
+	drain(queue)
+	return counter
+}
+
+func interleaved(operations, _ uint64) uint64 {
+	var counter uint64
+	queue := make(chan func(), interleave)
+	for left := operations; left > 0; {
+		batch := uint64(interleave)
+		if left < batch {
+			batch = left
+		}
+		post(queue, &counter, batch)
+		drain(queue)
+		left -= batch
+	}
+	return counter
+}
+
+func several(operations, threads uint64) uint64 {
+	var counter atomic.Uint64
+	queue := make(chan func(), operations)
+	postShared(queue, &counter, operations)
+	together(threads, func(uint64) { drain(queue) })
+	return counter.Load()
+}
+
+func concurrent(operations, threads uint64) uint64 {
+	var counter atomic.Uint64
+	queue := make(chan func(), operations)
+	together(threads, func(index uint64) {
+		share := operations / threads
+		if index < operations%threads {
+			share++
+		}
+		postShared(queue, &counter, share)
+		drain(queue)
+	})
+	return counter.Load()
+}
+
+// together runs work in so many goroutines, and waits for all.
+func together(count uint64, work func(index uint64)) {
+	var group sync.WaitGroup
+	for i := uint64(0); i < count; i++ {
+		group.Add(1)
+		go func(i uint64) {
+			defer group.Done()
+			work(i)
+		}(i)
+	}
+	group.Wait()
+}
+
+// timers has a goroutine for each timer that may be outstanding: every first one fires and is awaited, every second is stopped.
+func timers(spec *sdk.Spec) (*sdk.Done, error) {
+	if spec.Operations == 0 {
+		return nil, sdk.BadSpec(`"operations" must be above 0`)
+	}
+	t := &task{spec: spec}
+	window := t.openWindow()
+	tallies := t.each(func(i int, tally *sdk.Tally) {
+		for n := uint64(0); n < t.share(i); n++ {
+			if n%2 == 1 {
+				time.NewTimer(time.Hour).Stop()
+			} else {
+				due := sdk.Now() + uint64(time.Millisecond)
+				<-time.NewTimer(time.Millisecond).C
+				tally.Late(sdk.Now() - due)
+			}
+			tally.Ended(1, sdk.Now())
+		}
+	})
+	return window.Close(tallies), nil
+}

@@ -1,0 +1,50 @@
+// Go as a system of linerate (sdk/CONTRACT.md): go-system SPEC.
+//
+//	spec -> serve.go | client.go | stream.go | local.go -> events
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"linerate.dev/sdk"
+)
+
+func main() {
+	sdk.Start(sdk.Program{
+		Name:      "go",
+		Version:   strings.TrimPrefix(runtime.Version(), "go"),
+		Roles:     []string{"client", "server"},
+		Layers:    []string{"http", "none", "tcp"},
+		Workloads: []string{"churn", "dispatch", "fanout", "http", "rr", "stream", "timers"},
+		Run:       run,
+	})
+}
+
+var tasks = map[string]func(*sdk.Spec) (*sdk.Done, error){
+	"server/http/http":     serveHTTP,
+	"server/tcp/rr":        serveEcho,
+	"server/tcp/churn":     serveEcho,
+	"server/tcp/fanout":    serveEcho,
+	"server/tcp/stream":    serveStream,
+	"client/tcp/rr":        rr,
+	"client/tcp/churn":     churn,
+	"client/tcp/fanout":    fanout,
+	"client/tcp/stream":    stream,
+	"client/none/dispatch": dispatch,
+	"client/none/timers":   timers,
+}
+
+func run(spec *sdk.Spec) (*sdk.Done, error) {
+	task, there := tasks[spec.Role+"/"+spec.Layer+"/"+spec.Workload]
+	if !there {
+		return nil, sdk.Unsupported(fmt.Sprintf("%s of layer %q and workload %q", spec.Role, spec.Layer, spec.Workload))
+	}
+	if spec.Rate != 0 {
+		return nil, sdk.Unsupported(`an open loop ("rate")`)
+	}
+	// Threads that run Go code at the same time; the runtime has others, for system calls that block and for its collector.
+	runtime.GOMAXPROCS(spec.Threads)
+	return task(spec)
+}

@@ -1,0 +1,139 @@
+//! `dispatch` and `timers`: the runtime without a network. A posted handler is a spawned task: tokio's queue holds nothing else.
+
+use crate::{Refusal, clock, runtime};
+use linerate_contract::{Done, ErrorKind, Nanos, Recorder, Spec};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// The contract's: handlers posted before each run of `interleaved`, and the tenth that warms up.
+const INTERLEAVE: u64 = 100;
+const WARM_UP: u64 = 10;
+/// The contract's due times.
+const SOON: Duration = Duration::from_millis(1);
+const FAR: Duration = Duration::from_secs(3600);
+
+pub fn dispatch(spec: &Spec) -> Result<Done, Refusal> {
+    let shape = spec.options.get("shape").map_or("", String::as_str);
+    let operations = operations(spec)?;
+    let threads = u64::from(spec.threads);
+    let posters = match shape {
+        "single" | "threads" | "interleaved" => 1,
+        "concurrent" => threads,
+        _ => {
+            let text = "\"options.shape\" must be single, threads, interleaved or concurrent";
+            return Err(Refusal::BadSpec(text.into()));
+        }
+    };
+    let batch = if shape == "interleaved" { INTERLEAVE } else { u64::MAX };
+    runtime(spec)?.block_on(async move {
+        pass((operations / WARM_UP).max(1), posters, batch).await;
+        let (start_ns, cpu) = (clock::now(), clock::cpu());
+        let ran = pass(operations, posters, batch).await;
+        let end_ns = clock::now();
+        let cpu_ns = clock::cpu().since(cpu);
+        let mut done = Done { operations: ran, start_ns, end_ns, cpu_ns, verified: ran, ..Done::default() };
+        done.errors.add(ErrorKind::Failed, operations.abs_diff(ran));
+        Ok(done)
+    })
+}
+
+/// `posters` tasks spawn `operations` tasks, at most `batch` before those have run; the count of those that ran.
+async fn pass(operations: u64, posters: u64, batch: u64) -> u64 {
+    let (mut set, counter) = (JoinSet::new(), Arc::new(Counter::default()));
+    for index in 0..posters {
+        let share = operations / posters + u64::from(index < operations % posters);
+        let counter = counter.clone();
+        // Posted from inside the runtime, where each worker has its own queue.
+        set.spawn(async move {
+            let mut posted = 0;
+            while posted < share {
+                let count = batch.min(share - posted);
+                posted += count;
+                let goal = if batch == u64::MAX { operations } else { posted };
+                for _ in 0..count {
+                    let counter = counter.clone();
+                    tokio::spawn(async move { counter.add(goal) });
+                }
+                if goal < operations {
+                    counter.reached.notified().await;
+                }
+            }
+        });
+    }
+    while let Some(outcome) = set.join_next().await {
+        outcome.expect("a panic aborts the process");
+    }
+    counter.reached.notified().await;
+    counter.count.load(Relaxed)
+}
+
+#[derive(Default)]
+struct Counter {
+    count: AtomicU64,
+    reached: Notify,
+}
+
+impl Counter {
+    fn add(&self, goal: u64) {
+        if self.count.fetch_add(1, Relaxed) + 1 == goal {
+            self.reached.notify_one();
+        }
+    }
+}
+
+pub fn timers(spec: &Spec) -> Result<Done, Refusal> {
+    let operations = operations(spec)?;
+    let slots = u64::from(spec.connections).min(operations);
+    runtime(spec)?.block_on(async move {
+        let (start_ns, cpu) = (clock::now(), clock::cpu());
+        let mut set = JoinSet::new();
+        for index in 0..slots {
+            set.spawn(slot(operations / slots + u64::from(index < operations % slots)));
+        }
+        let (mut latency, mut ended) = (Recorder::default(), 0);
+        while let Some(outcome) = set.join_next().await {
+            let (late, count) = outcome.expect("a panic aborts the process");
+            late.iter().for_each(|nanos| latency.record(nanos.0));
+            ended += count;
+        }
+        Ok(Done {
+            operations: ended,
+            start_ns,
+            end_ns: clock::now(),
+            latency: Some(latency.counts()),
+            cpu_ns: clock::cpu().since(cpu),
+            verified: ended,
+            ..Done::default()
+        })
+    })
+}
+
+/// `count` timers, one after the other: how late those were that fired.
+async fn slot(count: u64) -> (Vec<Nanos>, u64) {
+    let mut late = Vec::with_capacity(count.div_ceil(2) as usize);
+    for index in 0..count {
+        if index % 2 == 0 {
+            let due = clock::now() + Nanos::from(SOON);
+            sleep_until(Instant::now() + SOON).await;
+            late.push(clock::now().since(due));
+        } else {
+            // A timer is set when it is first polled, and cancelled when it is dropped.
+            tokio::select! {
+                biased;
+                () = sleep(FAR) => {}
+                () = std::future::ready(()) => {}
+            }
+        }
+    }
+    (late, count)
+}
+
+fn operations(spec: &Spec) -> Result<u64, Refusal> {
+    spec.operations
+        .filter(|n| *n > 0)
+        .ok_or_else(|| Refusal::BadSpec("\"operations\" must be above 0".into()))
+}
