@@ -6,9 +6,10 @@ mod common;
 use common::program::{Program, any_port, describe, spec_of};
 use common::skip;
 use linerate::system::build::{Builds, Permission};
-use linerate::system::probe::{Presence, presence};
+use linerate::system::probe::{Presence, locate, presence};
 use linerate::system::{Chosen, Registry};
 use linerate_contract::{Describe, Done, Role, Spec};
+use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
@@ -20,10 +21,61 @@ const MIB: u64 = 1 << 20;
 fn every_system_that_speaks_the_contract_keeps_it() {
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let registry = Registry::load(&home).unwrap();
-    let mut builds = Builds::new(Permission::Look);
+    let broken = broken_promises(&registry, &mut Builds::new(Permission::Look));
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+#[test]
+fn skeletons_build_and_keep_the_contract() {
+    // Always the same place, so that what is built is found again by the next test run.
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skeletons");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let _ = fs::remove_dir_all(&home);
+    for folder in ["suites", "systems"] {
+        fs::create_dir_all(home.join(folder)).unwrap();
+    }
+    for shared in ["sdk", "crates", "Cargo.toml"] {
+        std::os::unix::fs::symlink(root.join(shared), home.join(shared)).unwrap();
+    }
+    for (lang, tools) in [("rust", &["cargo"][..]), ("go", &["go"]), ("cpp", &["cmake", "g++", "make"])] {
+        if let Some(tool) = tools.iter().find(|tool| locate(tool).is_none()) {
+            skip(&format!("the {lang} skeleton: {tool} is not installed"));
+            continue;
+        }
+        let name = format!("demo-{lang}");
+        let make = || common::linerate_at(&home, "good", &["new", "system", &name, "--lang", lang]);
+        let made = make();
+        assert_eq!(made.status, 0, "{}", made.stderr);
+        let again = make();
+        assert_eq!(again.status, 2, "{}", again.stdout);
+        assert!(again.stderr.contains("is there already"), "{}", again.stderr);
+    }
+    let registry = Registry::load(&home).unwrap();
+    let tell = |_: &str| {};
+    let mut builds = Builds::new(Permission::Build(&tell));
+    for system in registry.systems.values() {
+        match builds.of(system) {
+            Err(reason) if is_offline(&reason) => skip(&format!("{}: {reason}", system.name)),
+            Err(reason) => panic!("{}: {reason}", system.name),
+            Ok(_) => {}
+        }
+    }
+    let broken = broken_promises(&registry, &mut builds);
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+/// What package managers and compilers say where a dependency is not at hand; all else is the skeleton's fault.
+fn is_offline(reason: &str) -> bool {
+    ["failed to download", "Could not resolve host", "nlohmann/json.hpp: No such file"]
+        .iter()
+        .any(|words| reason.contains(words))
+}
+
+/// Every broken promise of every system is told, not only the first.
+fn broken_promises(registry: &Registry, builds: &mut Builds<'_>) -> Vec<String> {
     let mut broken = Vec::new();
     for chosen in registry.variants().filter(speaks_the_contract) {
-        let program = match presence(chosen, &mut builds) {
+        let program = match presence(chosen, builds) {
             Presence::Ready { program: Some(program), .. } => program,
             Presence::Ready { program: None, .. } => continue,
             Presence::Missing { reason, install } => {
@@ -31,14 +83,13 @@ fn every_system_that_speaks_the_contract_keeps_it() {
                 continue;
             }
         };
-        // Every broken promise of every system is told, not only the first.
         for (promise, result) in promises(chosen, &program) {
             if let Err(what) = result {
                 broken.push(format!("{}: {promise}: {what}", chosen.name));
             }
         }
     }
-    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+    broken
 }
 
 /// Started with the spec and nothing else.
