@@ -1,0 +1,42 @@
+// The parts of Corosio and Capy that are used here, and what every program does outside the window.
+#pragma once
+
+#include <boost/capy/buffers.hpp>
+#include <boost/capy/error.hpp>
+#include <boost/capy/ex/run_async.hpp>
+#include <boost/capy/read.hpp>
+#include <boost/capy/task.hpp>
+#include <boost/capy/write.hpp>
+#include <boost/corosio/endpoint.hpp>
+#include <boost/corosio/io_context.hpp>
+#include <boost/corosio/socket_option.hpp>
+#include <boost/corosio/tcp_acceptor.hpp>
+#include <boost/corosio/tcp_socket.hpp>
+#include <boost/corosio/timer.hpp>
+
+#include "linerate.hpp"
+#include <thread>
+
+namespace capy = boost::capy;
+namespace corosio = boost::corosio;
+
+// Runs the context on `threads` threads, this one included.
+inline void run(corosio::io_context& context, std::uint32_t threads) {
+    std::vector<std::thread> others;
+    for (std::uint32_t i = 1; i < threads; ++i) others.emplace_back([&context] { context.run(); });
+    context.run();
+    for (auto& each : others) each.join();
+}
+
+inline corosio::endpoint endpoint(const std::string& ip, std::uint16_t port) {
+    bool v6 = ip.find(':') != ip.npos;
+    return corosio::endpoint((v6 ? "[" + ip + "]" : ip) + ":" + std::to_string(port));
+}
+
+inline capy::const_buffer out(const std::string& bytes) { return {bytes.data(), bytes.size()}; }
+inline capy::mutable_buffer in(std::string& bytes) { return {bytes.data(), bytes.size()}; }
+
+// Clients close a socket that takes too long, which only the thread of its own coroutine may do.
+inline void need_one_thread(const linerate::Spec& spec) {
+    if (spec.threads > 1) throw linerate::Unsupported("a client on several threads: sockets and timers are not closed or cancelled from another thread");
+}
