@@ -89,8 +89,8 @@ fn descend(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) -> Result<()
     }
     let matcher: GlobMatcher = Glob::new(first).map_err(|e| e.to_string())?.compile_matcher();
     for path in entries.flatten().map(|entry| entry.path()) {
-        // Build folders of other tools would make each build's key another one.
-        let is_output = path.file_name().is_some_and(|name| name == "target" || name == "build");
+        // What a build by hand has left there would make each key another one.
+        let is_output = path.file_name().is_some_and(|name| name == "target");
         if is_deep && path.is_dir() && !is_output {
             descend(&path, parts, found)?;
         } else if !is_deep && path.file_name().is_some_and(|name| matcher.is_match(name)) {
