@@ -87,7 +87,7 @@ pub fn install(packages: &BTreeSet<String>, mut tell: impl FnMut(&str)) -> Resul
     let guard = if Path::new(POLICY).exists() { "" } else { GUARD };
     let script = format!(
         "set -e\n{guard}\nexport DEBIAN_FRONTEND=noninteractive\napt-get update -qq || true\n\
-         apt-get install -y -qq --no-install-recommends \"$@\" >&2\n"
+         apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \"$@\" >&2\n"
     );
     let mut command: Vec<&str> = prefix;
     command.extend(["sh", "-c", &script, "install"]);
