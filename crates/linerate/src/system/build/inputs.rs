@@ -28,7 +28,7 @@ const ENVIRONMENT: [&str; 9] = [
 /// An input that cannot be read, or a glob that finds none.
 pub(super) fn key(system: &System, build: &Build) -> Result<String, String> {
     let mut hash = DefaultHasher::new();
-    (&system.folder, &build.commands, &build.python, &build.program).hash(&mut hash);
+    (&build.commands, &build.python, &build.program).hash(&mut hash);
     for variable in ENVIRONMENT {
         (variable, std::env::var_os(variable)).hash(&mut hash);
     }
@@ -41,7 +41,8 @@ pub(super) fn key(system: &System, build: &Build) -> Result<String, String> {
     }
     for file in files {
         let contents = fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))?;
-        (file, contents).hash(&mut hash);
+        // Not where the checkout is: what is the same in another one is built already.
+        (file.strip_prefix(&system.folder).unwrap_or(&file), contents).hash(&mut hash);
     }
     Ok(format!("{:016x}", hash.finish()))
 }
