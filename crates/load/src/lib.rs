@@ -13,6 +13,7 @@
 //! | [`engine`] | the client's epoll loop: connections in slots, deadlines, the end of the window |
 //! | [`eventloop`] | queue and timers of a loop without sockets, for the layer `none` |
 //! | [`schedule`], [`pause`] | open loop: when operations are due, and waiting until then |
+//! | [`limit`] | limit rows: the same work with the part under test left out |
 //! | [`sample`] | progress while a client runs |
 //! | [`meter`] | what one thread counts, without lock, atomic or allocation |
 //! | [`layer`] | trait [`layer::Layer`]: connect, send, receive, verify; knows no workload |
@@ -30,6 +31,7 @@ pub mod clock;
 pub mod engine;
 pub mod eventloop;
 pub mod layer;
+pub mod limit;
 pub mod meter;
 pub mod pause;
 pub mod process;
@@ -52,6 +54,9 @@ use linerate_contract::{Describe, Event, Role, Spec};
 /// A [`Refusal`], which knows its exit status.
 pub fn run(spec: &Spec) -> Result<(), Refusal> {
     process::raise_descriptor_limit();
+    if let (Role::Client | Role::Server, Some(limit)) = (spec.role, spec.options.get("limit")) {
+        return limit::run(limit, spec);
+    }
     match spec.role {
         Role::Client => registry::client(spec).map(|done| process::emit(&Event::Done(Box::new(done)))),
         Role::Server => registry::server(spec),

@@ -1,0 +1,123 @@
+//! The shared memory: for each pair a lane there and a lane back, of a number and the message's words.
+
+#![allow(unsafe_code, reason = "memory that two processes map has no owner that Rust could check")]
+
+use crate::refusal::{Doing, Refusal};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use std::ffi::c_void;
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Words of a cache line.
+const LINE: usize = 8;
+/// Half of this machine's memory would be a mistake; 1 GiB is 16,384 pairs of the longest messages.
+const LARGEST: usize = 1 << 30;
+
+/// Memory that is mapped until it is dropped.
+#[derive(Debug)]
+pub(super) struct Region {
+    start: NonNull<c_void>,
+    /// Words of one lane, and of the whole.
+    lane: usize,
+    words: usize,
+}
+
+// SAFETY: the mapping belongs to the region alone, and is only accessed through atomics.
+unsafe impl Send for Region {}
+
+impl Region {
+    /// Bytes of the memory for so many pairs and messages of `size` bytes.
+    ///
+    /// # Errors
+    /// More than is sensible.
+    pub(super) fn length(pairs: usize, size: usize) -> Result<NonZeroUsize, Refusal> {
+        let length = lane(size).checked_mul(16).and_then(|two| two.checked_mul(pairs));
+        length.and_then(NonZeroUsize::new).filter(|n| n.get() <= LARGEST).ok_or_else(|| {
+            Refusal::BadSpec(format!("{pairs} pairs of {size} bytes do not fit into shared memory"))
+        })
+    }
+
+    /// Maps the file, which is as long as [`Self::length`] says.
+    pub(super) fn map(file: impl AsFd, pairs: usize, size: usize) -> Result<Self, Refusal> {
+        let length = Self::length(pairs, size)?;
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of this process.
+        let start = unsafe {
+            mmap(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, file, 0)
+        };
+        Ok(Self {
+            start: start.doing("mapping the shared memory")?,
+            lane: lane(size),
+            words: length.get() / 8,
+        })
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is `words` words long, page-aligned, zeroed by the kernel, and lives as long as `self`; atomics
+        // may change under a shared reference, also by another process.
+        unsafe { std::slice::from_raw_parts(self.start.cast::<AtomicU64>().as_ptr(), self.words) }
+    }
+
+    /// The lane of a pair: there (client to server) or back.
+    pub(super) fn lane(&self, pair: usize, back: bool) -> Lane<'_> {
+        let start = (2 * pair + usize::from(back)) * self.lane;
+        Lane(&self.words()[start..start + self.lane])
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map`, and no lane outlives the region. It can only fail if it were not mapped.
+        let _ = unsafe { munmap(self.start, self.words * 8) };
+    }
+}
+
+/// Words of a lane: the number and the message, in whole cache lines.
+fn lane(size: usize) -> usize {
+    (1 + size.div_ceil(8)).next_multiple_of(LINE)
+}
+
+/// One direction of one pair.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lane<'a>(&'a [AtomicU64]);
+
+impl Lane<'_> {
+    /// The number of the message that lies here whole.
+    #[inline]
+    pub(super) fn number(self) -> u64 {
+        self.0[0].load(Ordering::Acquire)
+    }
+
+    /// Puts the message's words here, then its number.
+    #[inline]
+    pub(super) fn write(self, number: u64, words: &[u64]) {
+        for (place, word) in self.0[1..].iter().zip(words) {
+            place.store(*word, Ordering::Relaxed);
+        }
+        self.0[0].store(number, Ordering::Release);
+    }
+
+    /// Copies the words out.
+    #[inline]
+    pub(super) fn read(self, words: &mut [u64]) {
+        for (word, place) in words.iter_mut().zip(&self.0[1..]) {
+            *word = place.load(Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_message_and_its_number_are_one_cache_line() {
+        assert_eq!(lane(1), LINE);
+        assert_eq!(lane(56), LINE);
+        assert_eq!(lane(57), 2 * LINE);
+        assert_eq!(Region::length(2, 56).unwrap().get(), 4 * 64);
+        assert!(Region::length(0, 1).is_err());
+        assert!(Region::length(usize::MAX, 1).is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! Limit rows: the same work with the part under test left out, so that no contender can beat them.
+//!
+//! | `options.limit` | workload | what is left |
+//! |---|---|---|
+//! | `blocking` | `rr` | two processes, blocking sockets, a thread for each connection: no event loop |
+//! | `memory` | `rr` | two processes and a shared cache line: no kernel |
+//! | `loop` | `dispatch` | function pointers that lie ready, called one after the other: no queue |
+//! | `copies` | `stream` | the two copies that a socket transfer needs, in one process: no sockets |
+//!
+//! The limit of `http` is the engine's own server.
+
+mod blocking;
+mod calls;
+mod copies;
+mod memory;
+
+use crate::process::emit;
+use crate::refusal::Refusal;
+use linerate_contract::{Event, Role, Spec};
+
+/// Does what `spec` says in the way that its `options.limit` names.
+///
+/// # Errors
+/// A [`Refusal`], which knows its exit status.
+pub fn run(limit: &str, spec: &Spec) -> Result<(), Refusal> {
+    let done = match (limit, spec.role, spec.workload.as_str()) {
+        ("blocking", Role::Server, "rr") => return blocking::serve(spec),
+        ("blocking", Role::Client, "rr") => blocking::client(spec),
+        ("memory", Role::Server, "rr") => return memory::server::serve(spec),
+        ("memory", Role::Client, "rr") => memory::client::run(spec),
+        ("loop", Role::Client, "dispatch") => calls::run(spec),
+        ("copies", Role::Server, "stream") => return copies::serve(spec),
+        ("copies", Role::Client, "stream") => copies::run(spec),
+        (_, role, workload) => {
+            Err(Refusal::Unsupported(format!("{role} of workload {workload:?} with limit {limit:?}")))
+        }
+    };
+    done.map(|done| emit(&Event::Done(Box::new(done))))
+}
+
+/// What every limit with messages needs.
+fn check_messages(spec: &Spec) -> Result<usize, Refusal> {
+    let enough = spec.operations.is_some() || spec.duration_ns.is_some();
+    if !(1..=LARGEST_MESSAGE).contains(&spec.size)
+        || spec.connections == 0
+        || !enough
+        || spec.timeout_ns.0 == 0
+    {
+        return Err(Refusal::BadSpec(format!(
+            "needs \"size\" of 1 to {LARGEST_MESSAGE} bytes, \"connections\" and \"timeout_ns\" above 0, and \
+             \"operations\" or \"duration_ns\""
+        )));
+    }
+    Ok(spec.size as usize)
+}
+
+/// As for the systems that they are the limit of.
+const LARGEST_MESSAGE: u64 = 65_536;
