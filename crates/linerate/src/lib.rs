@@ -10,6 +10,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`cli`], [`command`] | what can be asked for, and what each request does |
+//! | [`engine`], [`selftest`] | the load engine as a process, and what it is tested against |
 //! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
 //! | [`plan`] | which cells, and their order |
 //! | [`lab`] | namespaces, links, processes; the scripted one of the tests |
@@ -22,6 +23,7 @@ pub mod axes;
 pub mod budget;
 pub mod cli;
 pub mod command;
+pub mod engine;
 pub mod error;
 pub mod home;
 pub mod host;
@@ -34,6 +36,7 @@ pub mod plan;
 pub mod progress;
 pub mod report;
 pub mod run;
+pub mod selftest;
 pub mod stats;
 pub mod suite;
 pub mod system;

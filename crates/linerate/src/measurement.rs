@@ -119,6 +119,8 @@ pub enum Metric {
     P999Latency,
     MinLatency,
     MaxLatency,
+    /// Mebibytes that the client had at most; lower is better.
+    PeakMemory,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -253,6 +255,12 @@ pub struct Measurement {
     pub latency: Option<Counts>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect: Option<Counts>,
+    /// What a foreign client tells of latencies where it shows no histogram, by name: `mean`, `p50`, `p99`, ...
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub told: BTreeMap<String, Nanos>,
+    /// The most memory that the client ever had (its resident set).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory: Option<Bytes>,
     /// Operations whose content was compared.
     #[serde(default)]
     pub verified: u64,

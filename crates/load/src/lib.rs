@@ -54,6 +54,7 @@ use linerate_contract::{Describe, Event, Role, Spec};
 /// A [`Refusal`], which knows its exit status.
 pub fn run(spec: &Spec) -> Result<(), Refusal> {
     process::raise_descriptor_limit();
+    process::follow_parent();
     if let (Role::Client | Role::Server, Some(limit)) = (spec.role, spec.options.get("limit")) {
         return limit::run(limit, spec);
     }

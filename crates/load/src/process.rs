@@ -21,6 +21,17 @@ pub fn raise_descriptor_limit() -> u64 {
     if setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() { hard } else { soft }
 }
 
+/// The variable by which a parent asks to be the reason to live: `linerate load` must not leave an engine behind.
+pub const TIED: &str = "LINERATE_TIED";
+
+/// Ends with the parent, if it asked for that.
+pub fn follow_parent() {
+    if std::env::var_os(TIED).is_some() {
+        // Refused only by sandboxes; the task then ends by itself, or by its own signals.
+        let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGTERM);
+    }
+}
+
 /// SIGTERM and SIGINT, taken away from every thread and kept for [`Signals::wait`].
 #[derive(Debug)]
 pub struct Signals(SigSet);

@@ -3,7 +3,7 @@
 //! The only place that names both: each pair is its own instance of the engine, so the hot loop has no
 //! indirect call. A new layer or workload is a file and its lines here.
 
-use crate::layer::http::{Http, HttpService};
+use crate::layer::http::{Http, HttpService, truth};
 use crate::layer::tcp::{EchoService, Tcp, stream};
 use crate::layer::tls::Tls;
 use crate::layer::transport::Plain;
@@ -62,6 +62,7 @@ fn paced_client(spec: &Spec) -> Result<Done, Refusal> {
 /// Unsupported layers, bad specs, and a kernel that refuses.
 pub fn server(spec: &Spec) -> Result<(), Refusal> {
     match (spec.layer.as_str(), spec.workload.as_str()) {
+        ("http", "truth") => truth::run(spec),
         ("http", _) => server::run::<HttpService>(spec),
         ("tcp", "churn" | "fanout" | "rr") => server::run::<EchoService>(spec),
         ("tcp", "stream") => server::run::<stream::StreamService>(spec),

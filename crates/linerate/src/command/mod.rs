@@ -3,17 +3,23 @@
 mod doctor;
 mod list;
 mod new;
+mod load;
 mod plan;
 mod report;
 mod run;
+mod selftest;
+mod serve;
 mod systems;
 
 pub use doctor::doctor;
 pub use list::list;
 pub use new::new;
+pub use load::load;
 pub use plan::plan;
 pub use report::report;
 pub use run::run;
+pub use selftest::selftest;
+pub use serve::serve;
 pub use systems::systems;
 
 use crate::cli::{CompletionsArgs, Selection, When};

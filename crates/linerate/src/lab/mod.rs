@@ -16,7 +16,7 @@ pub mod scripted;
 
 use crate::measurement::Host;
 use crate::system::manifest::{Ready, StopSignal, Topology};
-use linerate_contract::{Nanos, Role};
+use linerate_contract::{Bytes, Nanos, Role};
 use protocol::{CpuTimes, ExitStatus, File, HostName};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -97,6 +97,8 @@ pub struct ClientRun {
     /// CPU times of the machine before and after.
     pub before: CpuTimes,
     pub after: CpuTimes,
+    /// The most memory that the client had; a lab may not know.
+    pub peak_memory: Option<Bytes>,
     pub flags: Vec<String>,
 }
 

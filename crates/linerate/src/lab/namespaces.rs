@@ -7,7 +7,7 @@ use super::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
 use crate::host;
 use crate::measurement::{CPU_FROM_PROC, Host};
 use crate::system::manifest::{Ready, StopSignal, Topology};
-use linerate_contract::{EXIT_UNSUPPORTED, Event, Nanos, Role};
+use linerate_contract::{Bytes, EXIT_UNSUPPORTED, Event, Nanos, Role};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, VecDeque};
@@ -57,6 +57,7 @@ struct Running {
     stdout: Vec<String>,
     stderr: VecDeque<String>,
     ended: Option<(ExitStatus, Option<Nanos>)>,
+    peak: Option<Bytes>,
 }
 
 /// What a process is there for; only a system's end before the client's is a failure.
@@ -194,6 +195,7 @@ impl Namespaces {
             stdout: Vec::new(),
             stderr: VecDeque::new(),
             ended: None,
+            peak: None,
         };
         self.processes.insert(process, running);
         self.ask(&Request::Spawn(Box::new(spawn)))?;
@@ -224,8 +226,9 @@ impl Namespaces {
                     }
                 }
             }
-            Message::Exited { process, status, cpu } => {
+            Message::Exited { process, status, cpu, peak } => {
                 if let Some(running) = self.processes.get_mut(&process) {
+                    running.peak = Some(peak);
                     running.ended = Some((status, cpu));
                 }
             }
@@ -344,6 +347,7 @@ impl Namespaces {
             cpu: cpu.into_iter().collect(),
             before,
             after,
+            peak_memory: running.peak,
             flags,
         }
     }

@@ -2,7 +2,7 @@
 //! socket pair that is the agent's standard input. When linerate is gone the socket is at its end, and so is the agent.
 
 use crate::system::manifest::{StopSignal, Topology};
-use linerate_contract::Nanos;
+use linerate_contract::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -90,6 +90,8 @@ pub enum Message {
         process: ProcessId,
         status: ExitStatus,
         cpu: Option<Nanos>,
+        /// The most memory it had at once, its dead children's included if that was more.
+        peak: Bytes,
     },
 }
 

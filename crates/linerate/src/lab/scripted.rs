@@ -49,6 +49,9 @@ struct Answer {
     seconds: Vec<f64>,
     #[serde(default)]
     errors: Errors,
+    /// So many bytes of a stream do not arrive.
+    #[serde(default)]
+    missing_bytes: u64,
     /// CPU seconds of each role.
     #[serde(default)]
     cpu: BTreeMap<Role, f64>,
@@ -155,6 +158,7 @@ impl Scripted {
                 ..CpuTimes::default()
             },
             after: CpuTimes { cpus: cpus.collect(), ..CpuTimes::default() },
+            peak_memory: None,
             flags: Vec::new(),
         })
     }
@@ -202,8 +206,9 @@ impl Lab for Scripted {
         let spec = linerate_contract::Spec::parse(&spec);
         if purpose == Purpose::Verify {
             self.fail_at(Stage::Verify)?;
-            let operations = spec.ok().and_then(|spec| spec.operations).unwrap_or(0);
-            let done = Done { operations, verified: operations, end_ns: STAGE, ..Done::default() };
+            let operations = spec.as_ref().ok().and_then(|spec| spec.operations).unwrap_or(0);
+            let bytes = Bytes(spec.as_ref().ok().and_then(stream_bytes).unwrap_or(0));
+            let done = Done { operations, bytes, verified: operations, end_ns: STAGE, ..Done::default() };
             return self.client_run(0.0, Event::Done(Box::new(done)).to_json());
         }
         self.fail_at(Stage::Measure)?;
@@ -244,9 +249,10 @@ fn done(spec: &linerate_contract::Spec, elapsed: Nanos, answer: &Answer) -> Done
     let operations = asked.saturating_sub(answer.errors.total());
     let mut latency = Recorder::default();
     (0..operations).for_each(|_| latency.record(elapsed.0 * u64::from(spec.connections) / asked.max(1)));
+    let bytes = stream_bytes(spec).map(|bytes| bytes.saturating_sub(answer.missing_bytes));
     Done {
         operations,
-        bytes: Bytes(operations * spec.size),
+        bytes: Bytes(bytes.unwrap_or(operations * spec.size)),
         end_ns: elapsed,
         errors: answer.errors.clone(),
         latency: Some(latency.counts()),
@@ -254,4 +260,10 @@ fn done(spec: &linerate_contract::Spec, elapsed: Nanos, answer: &Answer) -> Done
         verified: operations,
         ..Done::default()
     }
+}
+
+/// What a stream is asked to carry, all directions together.
+fn stream_bytes(spec: &linerate_contract::Spec) -> Option<u64> {
+    let directions = if spec.options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
+    Some(spec.bytes? * directions)
 }

@@ -13,6 +13,7 @@
 //! | `format` | numbers as text |
 //! | `layout` | what the three readable formats share: grids, rows of details, facts, how to read it |
 //! | [`terminal`], [`markdown`], [`html`], [`json`], [`csv`] | one format each |
+//! | [`load`], [`selftest`] | what `linerate load` and `linerate selftest` print |
 //! | [`schema`] | the JSON schema of `report.json` |
 
 mod build;
@@ -21,9 +22,11 @@ mod format;
 pub mod html;
 pub mod json;
 mod layout;
+pub mod load;
 pub mod markdown;
 pub mod model;
 pub mod schema;
+pub mod selftest;
 pub mod terminal;
 mod words;
 

@@ -156,6 +156,7 @@ pub(super) fn unit(metric: Metric, operations: Option<u64>) -> String {
         (Metric::OperationsPerSecond, _) => "operations/s".to_owned(),
         (Metric::MibPerSecond, _) => "MiB/s".to_owned(),
         (Metric::GbitPerSecond, _) => "Gbit/s".to_owned(),
+        (Metric::PeakMemory, _) => "MiB of memory".to_owned(),
         _ => "microseconds".to_owned(),
     }
 }
@@ -166,7 +167,11 @@ pub(super) const UNIT_OF_ROW: &str = "the unit of each row";
 /// The label of a row that shows one of several metrics.
 pub(super) fn metric(metric: Metric, operations: Option<u64>) -> String {
     let name = match metric {
-        Metric::Seconds | Metric::OperationsPerSecond | Metric::MibPerSecond | Metric::GbitPerSecond => {
+        Metric::Seconds
+        | Metric::OperationsPerSecond
+        | Metric::MibPerSecond
+        | Metric::GbitPerSecond
+        | Metric::PeakMemory => {
             return unit(metric, operations);
         }
         Metric::MeanLatency => "mean",

@@ -35,12 +35,16 @@ impl Metric {
             Self::OperationsPerSecond => measurement.operations as f64 / seconds,
             Self::MibPerSecond => measurement.bytes.as_mib_f64() / seconds,
             Self::GbitPerSecond => measurement.bytes.0 as f64 * 8.0 / BITS_PER_GBIT / seconds,
-            Self::MeanLatency => sound(&measurement.latency)?.mean()? / NANOS_PER_MICRO,
-            Self::P50Latency => percentile(measurement, 50.0)?,
-            Self::P90Latency => percentile(measurement, 90.0)?,
-            Self::P99Latency => percentile(measurement, 99.0)?,
-            Self::P999Latency => percentile(measurement, 99.9)?,
+            Self::MeanLatency => match sound(&measurement.latency) {
+                Some(counts) => counts.mean()? / NANOS_PER_MICRO,
+                None => told(measurement, "mean")?,
+            },
+            Self::P50Latency => percentile(measurement, 50.0, "p50")?,
+            Self::P90Latency => percentile(measurement, 90.0, "p90")?,
+            Self::P99Latency => percentile(measurement, 99.0, "p99")?,
+            Self::P999Latency => percentile(measurement, 99.9, "p999")?,
             Self::MinLatency => sound(&measurement.latency)?.min as f64 / NANOS_PER_MICRO,
+            Self::PeakMemory => measurement.peak_memory?.as_mib_f64(),
             Self::MaxLatency => sound(&measurement.latency)?.max as f64 / NANOS_PER_MICRO,
         };
         (value.is_finite() && value > 0.0).then_some(value)
@@ -53,8 +57,16 @@ impl Metric {
     }
 }
 
-fn percentile(measurement: &Measurement, percent: f64) -> Option<f64> {
-    Some(sound(&measurement.latency)?.percentile(percent)? as f64 / NANOS_PER_MICRO)
+/// From the histogram; where there is none, what a foreign client tells under this name.
+fn percentile(measurement: &Measurement, percent: f64, name: &str) -> Option<f64> {
+    match sound(&measurement.latency) {
+        Some(counts) => Some(counts.percentile(percent)? as f64 / NANOS_PER_MICRO),
+        None => told(measurement, name),
+    }
+}
+
+fn told(measurement: &Measurement, name: &str) -> Option<f64> {
+    measurement.told.get(name).map(|nanos| nanos.as_micros_f64())
 }
 
 #[cfg(test)]

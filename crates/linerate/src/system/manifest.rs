@@ -172,6 +172,11 @@ pub struct Output {
     pub operations_include_errors: bool,
     /// Payload bytes received.
     pub bytes: Option<String>,
+    /// What it tells of latencies, by the name that the report has for it: `mean`, `min`, `p50`, `p90`, `p99`, `p999`, `max`.
+    /// The second group is the unit (`us`, `ms`, `s`, `secs`); without one it is `latency-unit`.
+    #[serde(default)]
+    pub latency: BTreeMap<String, String>,
+    pub latency_unit: Option<String>,
     /// Failed operations by kind; a pattern that does not occur counts none.
     #[serde(default)]
     pub errors: BTreeMap<ErrorKind, String>,

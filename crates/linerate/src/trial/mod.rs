@@ -98,6 +98,7 @@ fn up_to_measurement(
             .cpu
             .extend(run.cpu.iter().filter(|(role, _)| *role != linerate_contract::Role::Client).copied());
         measurement.cpus = cpu_windows(&run, &launches);
+        measurement.peak_memory = run.peak_memory;
         measurement.flags = run.flags;
         measurement.flags.extend(launches.flags());
         Ok(measurement)

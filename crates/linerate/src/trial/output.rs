@@ -5,6 +5,7 @@ use crate::measurement::Measurement;
 use crate::system::manifest::Output;
 use linerate_contract::{Bytes, Errors, Event, Nanos, Role};
 use regex::Regex;
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Reads the `done` event of a program that speaks the contract.
@@ -40,7 +41,14 @@ pub(super) fn read_foreign(patterns: &Output, run: &ClientRun) -> Result<Measure
     let completed: u64 = find(&text, "operations", &patterns.operations)?;
     let failed_among_them = if patterns.operations_include_errors { errors.total() } else { 0 };
     let bytes = patterns.bytes.as_ref().map(|pattern| find(&text, "bytes", pattern)).transpose()?;
+    let mut told = BTreeMap::new();
+    for (name, pattern) in &patterns.latency {
+        if let Some(value) = latency(&text, name, pattern, patterns.latency_unit.as_deref())? {
+            told.insert(name.clone(), value);
+        }
+    }
     Ok(Measurement {
+        told,
         elapsed: Nanos((seconds * 1e9) as u64),
         operations: completed.saturating_sub(failed_among_them),
         bytes: Bytes(bytes.unwrap_or(0)),
@@ -48,6 +56,22 @@ pub(super) fn read_foreign(patterns: &Output, run: &ClientRun) -> Result<Measure
         cpu: run.cpu.iter().filter(|(role, _)| *role == Role::Client).copied().collect(),
         ..Measurement::default()
     })
+}
+
+/// A time with its unit; one that the program does not tell this time is absent.
+fn latency(text: &str, name: &str, pattern: &str, unit: Option<&str>) -> Result<Option<Nanos>, String> {
+    let key = format!("latency.{name}");
+    let Some(value) = find_optional::<f64>(text, &key, pattern)? else { return Ok(None) };
+    let regex = Regex::new(pattern).map_err(|e| format!("output.{key} in system.toml: {e}"))?;
+    let found = regex.captures(text).and_then(|groups| groups.get(2)).map(|group| group.as_str());
+    let scale = match found.or(unit) {
+        Some("ns") => 1.0,
+        Some("us" | "µs") => 1e3,
+        Some("ms") => 1e6,
+        Some("s" | "secs" | "sec") => 1e9,
+        other => return Err(format!("output.{key}: {other:?} is no unit of time: ns, us, ms or s")),
+    };
+    Ok(Some(Nanos((value * scale) as u64)))
 }
 
 fn find<T: FromStr>(text: &str, key: &str, pattern: &str) -> Result<T, String> {
@@ -81,6 +105,7 @@ mod tests {
             cpu: vec![(Role::Client, Nanos(7)), (Role::Server, Nanos(9))],
             before: CpuTimes::default(),
             after: CpuTimes::default(),
+            peak_memory: None,
             flags: Vec::new(),
         }
     }
@@ -99,6 +124,22 @@ mod tests {
         assert_eq!((measurement.operations, measurement.elapsed), (93, Nanos(1_500_000_000)));
         assert_eq!(measurement.errors.0[&ErrorKind::Failed], 7);
         assert_eq!(measurement.cpu[&Role::Client], Nanos(7));
+    }
+
+    #[test]
+    fn latencies_come_with_their_units() {
+        let mut patterns = patterns();
+        patterns.latency = [("p50".to_owned(), r"50%\s+([0-9.]+)(us|ms|s)".to_owned())].into();
+        let told = |text: &str, patterns: &Output| {
+            let measurement = read_foreign(patterns, &run(&format!("taken: 1\nComplete: 1\n{text}")))?;
+            Ok::<_, String>(measurement.told.get("p50").copied())
+        };
+        assert_eq!(told("  50%   1.50ms\n", &patterns), Ok(Some(Nanos(1_500_000))));
+        assert_eq!(told("nothing", &patterns), Ok(None));
+        patterns.latency = [("p50".to_owned(), r"50%\s+([0-9.]+)".to_owned())].into();
+        assert!(told("50% 3\n", &patterns).is_err());
+        patterns.latency_unit = Some("ms".into());
+        assert_eq!(told("50% 3\n", &patterns), Ok(Some(Nanos(3_000_000))));
     }
 
     #[test]

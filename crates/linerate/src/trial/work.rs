@@ -19,6 +19,8 @@ pub(super) enum Work {
     Operations(u64),
     /// Of all directions together.
     Bytes(u64),
+    /// As much as can be done in so many seconds.
+    Seconds(u64),
 }
 
 impl Work {
@@ -26,7 +28,8 @@ impl Work {
         let directions = if options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
         match (parameters.get("bytes"), parameters.get("operations")) {
             (Some(bytes), _) => Self::Bytes(bytes * directions),
-            (None, operations) => Self::Operations(operations.copied().unwrap_or(1)),
+            (None, Some(operations)) => Self::Operations(*operations),
+            (None, None) => parameters.get("seconds").map_or(Self::Operations(1), |s| Self::Seconds(*s)),
         }
     }
 
@@ -38,6 +41,7 @@ impl Work {
                 (PATIENCE + PATIENCE_PER_OPERATION.saturating_mul(operations)).min(MOST_PATIENCE)
             }
             Self::Bytes(_) => MOST_PATIENCE,
+            Self::Seconds(seconds) => (PATIENCE + Duration::from_secs(*seconds)).min(MOST_PATIENCE),
         }
     }
 
@@ -51,6 +55,13 @@ impl Work {
             Self::Operations(asked) if measurement.operations + failed != *asked => {
                 let done = measurement.operations;
                 return Err(format!("{done} operations succeeded and {failed} failed of {asked} asked for"));
+            }
+            Self::Seconds(_) if failed as f64 > (measurement.operations + failed) as f64 * TOLERATED_ERRORS => {
+                let done = measurement.operations;
+                return Err(format!("{failed} operations failed and {done} succeeded: {}", kinds(measurement)));
+            }
+            Self::Seconds(seconds) if measurement.operations == 0 => {
+                return Err(format!("not one operation in {seconds} seconds"));
             }
             Self::Bytes(asked) if measurement.bytes.0 != *asked || failed > 0 => {
                 let came = measurement.bytes.0;
@@ -74,7 +85,7 @@ impl Work {
                 kinds(verified)
             )),
             Self::Operations(_) => Ok(()),
-            Self::Bytes(_) => self.check(verified),
+            Self::Bytes(_) | Self::Seconds(_) => self.check(verified),
         }
     }
 }
@@ -118,6 +129,18 @@ mod tests {
         assert!(thousand.check(&with(11)).unwrap_err().contains("11 reset"));
         assert!(thousand.check_all_good(&with(1)).is_err());
         assert!(work(&[], "").check(&with(0)).unwrap_err().contains("of 1 asked for"));
+    }
+
+    #[test]
+    fn a_time_is_filled_with_whatever_succeeds() {
+        let timed = work(&[("seconds", 2)], "");
+        assert_eq!(timed, Work::Seconds(2));
+        assert_eq!(work(&[("seconds", 2), ("operations", 7)], ""), Work::Operations(7));
+        let mut measurement = Measurement { operations: 500, elapsed: Nanos(1), ..Measurement::default() };
+        assert_eq!(timed.check(&measurement), Ok(()));
+        measurement.errors.add(ErrorKind::Reset, 6);
+        assert!(timed.check(&measurement).is_err());
+        assert!(timed.check(&Measurement { elapsed: Nanos(1), ..Measurement::default() }).is_err());
     }
 
     #[test]

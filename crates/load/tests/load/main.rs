@@ -4,4 +4,6 @@
 
 mod common;
 mod http;
+mod paced;
 mod relay;
+mod tls;

@@ -122,14 +122,14 @@ impl Agent {
     /// Collects every dead child, orphans of others included: that is pid 1's duty.
     fn reap(&mut self) {
         while let Ok(Some(_)) = self.children.read_signal() {}
-        for (pid, status) in process::reap_all() {
+        for (pid, status, peak) in process::reap_all() {
             let Some(id) = self.processes.iter().find(|(_, p)| p.pid == pid).map(|(id, _)| *id) else {
                 continue;
             };
             self.forward(id, Stream::Stdout);
             self.forward(id, Stream::Stderr);
             if let Some(process) = self.processes.remove(&id) {
-                self.say(&Message::Exited { process: id, status, cpu: process.cpu_at_exit() });
+                self.say(&Message::Exited { process: id, status, cpu: process.cpu_at_exit(), peak });
             }
         }
     }

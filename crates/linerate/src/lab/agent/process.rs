@@ -7,13 +7,15 @@ use super::namespaces::Privileges;
 use crate::lab::protocol::{ExitStatus, Spawn, Stream};
 use crate::system::manifest::StopSignal;
 use caps::{CapSet, Capability, CapsHashSet};
-use linerate_contract::Nanos;
+use linerate_contract::{Bytes, Nanos};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::libc;
+use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, setgroups, setresgid, setresuid, setsid};
 use std::io::{self, Read};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -221,15 +223,20 @@ fn set_nonblocking(fd: Option<RawFd>) -> nix::Result<()> {
 }
 
 /// Dead children, without waiting for the living.
-pub(super) fn reap_all() -> Vec<(Pid, ExitStatus)> {
+pub(super) fn reap_all() -> Vec<(Pid, ExitStatus, Bytes)> {
     let mut dead = Vec::new();
     loop {
-        match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(pid, code)) => dead.push((pid, ExitStatus::Code(code))),
-            Ok(WaitStatus::Signaled(pid, signal, _)) => dead.push((pid, ExitStatus::Signal(signal as i32))),
-            Ok(WaitStatus::StillAlive) => return dead,
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => return dead, // ECHILD: none is left
+        let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
+        // SAFETY: both pointers are to variables of their types that outlive the call.
+        let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+        // SAFETY: zeroes are a valid rusage, which has only numbers, and so is what the kernel wrote over them.
+        let peak = Bytes(unsafe { usage.assume_init() }.ru_maxrss as u64 * 1024);
+        match WaitStatus::from_raw(Pid::from_raw(pid.max(0)), status) {
+            _ if pid < 0 && Errno::last() == Errno::EINTR => {}
+            _ if pid <= 0 => return dead, // none has ended; ECHILD: none is left
+            Ok(WaitStatus::Exited(pid, code)) => dead.push((pid, ExitStatus::Code(code), peak)),
+            Ok(WaitStatus::Signaled(pid, signal, _)) => dead.push((pid, ExitStatus::Signal(signal as i32), peak)),
+            _ => {}
         }
     }
 }

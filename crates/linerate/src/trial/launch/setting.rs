@@ -8,7 +8,7 @@ use crate::pins::Pins;
 use crate::system::manifest::{Ready, Topology};
 use crate::system::{Chosen, template};
 use crate::trial::Context;
-use linerate_contract::{Expect, Role, Spec, crc32, page};
+use linerate_contract::{Expect, Nanos, Role, Spec, crc32, page};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
@@ -68,7 +68,11 @@ impl<'a> Setting<'a> {
                 }
                 spec.connections = small("connections");
                 spec.bytes = number("bytes");
-                spec.operations = number("operations").or_else(|| spec.bytes.is_none().then_some(1));
+                let timed = number("seconds").filter(|_| number("operations").is_none());
+                spec.duration_ns = timed.map(|seconds| Nanos(seconds * 1_000_000_000));
+                let counted = spec.bytes.is_none() && timed.is_none();
+                spec.operations = number("operations").or_else(|| counted.then_some(1));
+                spec.rate = timed.and_then(|_| number("rate")).map(|rate| rate as f64);
                 if let Some(page) = self.page() {
                     let (bytes, crc32) = (page.len() as u64, crc32(page.as_bytes()));
                     spec.path = Some("/".into());

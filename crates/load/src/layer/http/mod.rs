@@ -7,6 +7,7 @@ mod chunked;
 mod request;
 pub mod response;
 mod service;
+pub mod truth;
 mod verify;
 
 pub use service::HttpService;

@@ -1,0 +1,110 @@
+//! `linerate load`: the load engine by itself, as one would use wrk, ab or hey.
+
+mod target;
+
+use super::{Terminal, print, remark};
+use crate::cli::{ArrivalArg, LoadArgs, LoadHttpArgs, Loaded};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::report::load::{self, Account};
+use crate::{interrupt, journal};
+use linerate_contract::{Arrival, Done, Event, Nanos, Request, Role, Spec};
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use target::Target;
+
+/// wrk's defaults, which its users know: two threads, ten connections, ten seconds.
+const THREADS: u32 = 2;
+const DURATION: Duration = Duration::from_secs(10);
+/// How often the live line changes. Twice as often is not read; each copy of a histogram costs a thread 50 us.
+const LIVE: Nanos = Nanos(500_000_000);
+
+/// Loads a server and tells how it went: 0, or 3 if no operation succeeded, or 130 after Ctrl-C.
+///
+/// # Errors
+/// A URL that is none, a host that is not there, a file that cannot be written.
+pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
+    let Loaded::Http(args) = &args.what;
+    let target = Target::parse(&args.url)?;
+    let address = target.resolve()?;
+    let mut spec = spec(args, &target)?;
+    spec.connect = Some(address);
+    let live = std::io::stderr().is_terminal() && !args.quiet;
+    spec.sample_ns = live.then_some(LIVE);
+    let interrupted = interrupt::watch();
+    let mut done: Option<Done> = None;
+    Engine::start(&spec)?.listen(&interrupted, |event| match event {
+        Event::Sample(sample) => show(&load::live(&sample, LIVE)),
+        Event::Done(account) => done = Some(*account),
+        Event::Ready { .. } | Event::Describe(_) => {}
+    })?;
+    if live {
+        show("");
+    }
+    let done = done.ok_or_else(|| Error::NothingMeasured("linerate-load ended without an account".into()))?;
+    let account = Account { url: &args.url, spec: &spec, done: &done };
+    if let Some(path) = &args.json {
+        write_json(path, &load::json(&account))?;
+    }
+    if args.json.as_deref() != Some(Path::new("-")) {
+        print(&load::text(&account, terminal.style))?;
+    }
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
+    }
+    if done.operations == 0 {
+        return Err(Error::NothingMeasured("no request succeeded; the errors above say why".into()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
+    let layer = if target.tls { "https" } else { "http" };
+    let mut spec = Spec::new(Role::Client, layer, if args.no_keepalive { "crr" } else { "http" });
+    let cpus = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+    spec.connections = args.connections;
+    spec.threads = args.threads.unwrap_or(THREADS).min(if args.threads.is_some() { u32::MAX } else { cpus });
+    spec.operations = args.requests;
+    spec.duration_ns = match (args.duration, args.requests) {
+        (None, Some(_)) => None,
+        (duration, _) => Some(duration.unwrap_or(DURATION).into()),
+    };
+    spec.timeout_ns = args.timeout.into();
+    spec.path = Some(target.path.clone());
+    spec.rate = args.rate;
+    spec.seed = args.seed;
+    spec.arrival = match args.arrival {
+        ArrivalArg::Constant => Arrival::Constant,
+        ArrivalArg::Poisson => Arrival::Poisson,
+        ArrivalArg::Ramp => Arrival::Ramp,
+    };
+    if args.rate.is_none() && args.arrival != ArrivalArg::Constant {
+        return Err(Error::Input("--arrival needs --rate: how many requests a second are due".into()));
+    }
+    spec.request = Some(Request {
+        method: Some(args.method.clone()).filter(|method| method != "GET"),
+        host: Some(target.authority.clone()),
+        headers: args.header.clone(),
+        body: args.body.clone().unwrap_or_default(),
+        insecure: args.insecure,
+    });
+    Ok(spec)
+}
+
+/// Replaces the live line. Nothing is wrong with a run whose terminal is gone.
+fn show(line: &str) {
+    let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
+    let _ = std::io::stderr().flush();
+}
+
+fn write_json(path: &Path, text: &str) -> Result<(), Error> {
+    if path == Path::new("-") {
+        return print(text).map(|_| ());
+    }
+    journal::write(path, text)?;
+    remark(&format!("written: {}", path.display()));
+    Ok(())
+}

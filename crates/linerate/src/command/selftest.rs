@@ -1,0 +1,55 @@
+//! `linerate selftest`.
+
+use super::{Terminal, print, remark};
+use crate::cli::SelftestArgs;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::interrupt;
+use crate::report::selftest::{Section, text};
+use crate::selftest::{Case, Row, cases, cost};
+use linerate_contract::{Done, Event};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Measures injected truth: 0 if everything is within its bound, 1 if not.
+///
+/// # Errors
+/// The engine is missing or failed.
+pub fn selftest(args: &SelftestArgs, terminal: Terminal) -> Result<ExitCode, Error> {
+    let interrupted = interrupt::watch();
+    let mut sections = vec![Section::new("instrument", "what measuring itself costs", cost::rows())];
+    for case in cases(args.duration.into(), args.seed) {
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        remark(&format!("{}: {}", case.name, case.about));
+        let rows = measure(&case, &interrupted)?;
+        sections.push(Section::new(case.name, case.about, rows));
+    }
+    let all_hold = sections.iter().all(Section::holds);
+    print(&text(&sections, terminal.style))?;
+    Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn measure(case: &Case, interrupted: &AtomicBool) -> Result<Vec<Row>, Error> {
+    let (mut server, ready) = Engine::start(&case.server)?.first()?;
+    let Event::Ready { address } = ready else {
+        return Err(Error::NothingMeasured("linerate-load, as a server, does not say where it listens".into()));
+    };
+    let mut client = case.client.clone();
+    client.connect = Some(address);
+    let measured = account(Engine::start(&client)?, interrupted)?;
+    server.stop();
+    let truth = account(server, interrupted)?;
+    Ok(case.judge(&truth, &measured))
+}
+
+fn account(engine: Engine, interrupted: &AtomicBool) -> Result<Done, Error> {
+    let mut done = None;
+    engine.listen(interrupted, |event| {
+        if let Event::Done(account) = event {
+            done = Some(*account);
+        }
+    })?;
+    done.ok_or_else(|| Error::NothingMeasured("linerate-load ended without an account".into()))
+}

@@ -1,0 +1,296 @@
+//! What `linerate load` says: the live line, the account as text, and as JSON.
+
+use super::Style;
+use super::format::{count, plain};
+use linerate_contract::{Arrival, Counts, Done, Errors, Nanos, Sample, Spec};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The percentiles of the table; the histogram beneath has the rest.
+const PERCENTILES: [f64; 6] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99];
+/// Of the longest bar of the histogram.
+const BAR: usize = 40;
+
+/// A run and what was asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Account<'a> {
+    pub url: &'a str,
+    pub spec: &'a Spec,
+    pub done: &'a Done,
+}
+
+impl Account<'_> {
+    fn seconds(&self) -> f64 {
+        self.done.end_ns.since(self.done.start_ns).as_secs_f64()
+    }
+
+    fn per_second(&self, amount: f64) -> f64 {
+        let seconds = self.seconds();
+        if seconds > 0.0 { amount / seconds } else { 0.0 }
+    }
+
+    fn cpu_us_per_request(&self) -> Option<f64> {
+        let all = self.done.operations + self.done.errors.total();
+        (all > 0).then(|| self.done.cpu_ns.as_micros_f64() / all as f64)
+    }
+}
+
+/// ` 3.5 s   123,456 requests/s   p50 72 us   p99 130 us   0 failed`
+#[must_use]
+pub fn live(sample: &Sample, every: Nanos) -> String {
+    let rate = sample.operations as f64 / every.as_secs_f64();
+    let percentile = |percent| {
+        let value = sample.latency.as_ref().and_then(|counts| counts.percentile(percent));
+        value.map_or_else(|| "-".into(), time)
+    };
+    format!(
+        "{:6.1} s   {} requests/s   p50 {}   p99 {}   p99.9 {}   {} failed",
+        sample.at_ns.as_secs_f64(),
+        count(rate as u64),
+        percentile(50.0),
+        percentile(99.0),
+        percentile(99.9),
+        count(sample.failed)
+    )
+}
+
+/// The whole account.
+#[must_use]
+pub fn text(account: &Account<'_>, style: Style) -> String {
+    let Account { url, spec, done } = account;
+    let mut out = String::new();
+    let address = spec.connect.map(|a| a.to_string()).unwrap_or_default();
+    let threads = if spec.threads == 1 { "thread" } else { "threads" };
+    let connections = if spec.connections == 1 { "connection" } else { "connections" };
+    let _ = writeln!(
+        out,
+        "{}\n{address}, {} {connections}, {} {threads}, {}\n",
+        console::style(url).bold().force_styling(style.colour),
+        count(spec.connections.into()),
+        spec.threads.min(spec.connections),
+        loop_kind(spec)
+    );
+    let row = |out: &mut String, name: &str, value: &str| {
+        let _ = writeln!(out, "  {name:<12}{value}");
+    };
+    row(
+        &mut out,
+        "requests",
+        &format!(
+            "{} in {} s: {} a second",
+            count(done.operations),
+            plain(account.seconds()),
+            plain(account.per_second(done.operations as f64))
+        ),
+    );
+    row(&mut out, "bodies", &format!("{} MiB/s", plain(account.per_second(done.bytes.as_mib_f64()))));
+    row(&mut out, "failed", &failures(&done.errors, done.operations));
+    if let Some(cpu) = account.cpu_us_per_request() {
+        row(&mut out, "client CPU", &format!("{} us per request", plain(cpu)));
+    }
+    if let Some(schedule) = &done.schedule {
+        let on_time = schedule.delay.percentile(99.0).map_or_else(|| "-".into(), time);
+        row(
+            &mut out,
+            "schedule",
+            &format!(
+                "99 % sent within {on_time} of their time; {} late (over 1 ms), {} never sent",
+                count(schedule.late),
+                count(schedule.unsent)
+            ),
+        );
+    }
+    latencies(&mut out, done);
+    out
+}
+
+fn loop_kind(spec: &Spec) -> String {
+    let keep = if spec.workload == "crr" { ", a new connection for each request" } else { "" };
+    match (spec.rate, spec.arrival) {
+        (None, _) => format!("closed loop{keep}"),
+        (Some(rate), Arrival::Constant) => format!("open loop, {} a second{keep}", plain(rate)),
+        (Some(rate), Arrival::Poisson) => format!("open loop, {} a second at random{keep}", plain(rate)),
+        (Some(rate), Arrival::Ramp) => format!("open loop, up to {} a second{keep}", plain(rate)),
+    }
+}
+
+/// `12 of 1,000 (1.2 %): reset 10, timeout 2`
+fn failures(errors: &Errors, good: u64) -> String {
+    let (failed, all) = (errors.total(), errors.total() + good);
+    if failed == 0 {
+        return "none".into();
+    }
+    let kinds: Vec<String> =
+        errors.0.iter().map(|(kind, n)| format!("{} {}", kind.name(), count(*n))).collect();
+    let share = plain(failed as f64 / all as f64 * 100.0);
+    format!("{} of {} ({share} %): {}", count(failed), count(all), kinds.join(", "))
+}
+
+fn latencies(out: &mut String, done: &Done) {
+    let Some(latency) = done.latency.as_ref().filter(|counts| counts.total() > 0) else { return };
+    let service = done.service.as_ref();
+    let mean = |counts: &Counts| counts.mean().map_or_else(|| "-".into(), |ns| time(ns as u64));
+    let at = |counts: &Counts, percent| counts.percentile(percent).map_or_else(|| "-".into(), time);
+    let (first, second) = if service.is_some() { ("response", "service") } else { ("latency", "") };
+    let mut row = |name: &str, of: &dyn Fn(&Counts) -> String| {
+        let beside = service.map(of).unwrap_or_default();
+        let line = format!("  {name:>10}{:>12}{beside:>12}", of(latency));
+        let _ = writeln!(out, "{}", line.trim_end());
+    };
+    row("", &|counts| if std::ptr::eq(counts, latency) { first.into() } else { second.into() });
+    row("mean", &mean);
+    row("least", &|counts| time(counts.min));
+    for percent in PERCENTILES {
+        row(&format!("{percent} %"), &|counts| at(counts, percent));
+    }
+    row("most", &|counts| time(counts.max));
+    out.push('\n');
+    histogram(out, latency);
+}
+
+/// A bar for each doubling: latencies of a server span decades.
+fn histogram(out: &mut String, latency: &Counts) {
+    let mut octaves: BTreeMap<u32, u64> = BTreeMap::new();
+    for (value, n) in &latency.pairs {
+        *octaves.entry(value.max(&1).ilog2()).or_default() += n;
+    }
+    let most = octaves.values().copied().max().unwrap_or(1);
+    let (Some(low), Some(high)) = (octaves.keys().next(), octaves.keys().last()) else { return };
+    for octave in *low..=*high {
+        let n = octaves.get(&octave).copied().unwrap_or(0);
+        // At least a point, so that a single slow answer can be seen.
+        let bar = (n as f64 / most as f64 * BAR as f64).ceil() as usize;
+        let share = plain(n as f64 / latency.total() as f64 * 100.0);
+        let end = time(1_u64.checked_shl(octave + 1).unwrap_or(u64::MAX));
+        let _ = writeln!(out, "  {:>10}  {:<BAR$} {share:>7} %", format!("< {end}"), "#".repeat(bar));
+    }
+}
+
+/// `72.3 us`, `1.20 ms`: three digits.
+#[must_use]
+pub fn time(nanos: u64) -> String {
+    let (unit, scale) = match nanos {
+        0..1_000 => ("ns", 1.0),
+        1_000..1_000_000 => ("us", 1e3),
+        1_000_000..1_000_000_000 => ("ms", 1e6),
+        _ => ("s", 1e9),
+    };
+    format!("{} {unit}", plain(nanos as f64 / scale))
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    schema: &'static str,
+    url: &'a str,
+    seconds: f64,
+    requests_per_second: f64,
+    mib_per_second: f64,
+    failed: u64,
+    client_cpu_us_per_request: Option<f64>,
+    latency_us: Option<BTreeMap<&'static str, f64>>,
+    service_us: Option<BTreeMap<&'static str, f64>>,
+    send_delay_us: Option<BTreeMap<&'static str, f64>>,
+    /// As the engine got it and as it answered: the contract's own words.
+    spec: &'a Spec,
+    done: &'a Done,
+}
+
+/// `linerate.load/1`.
+#[must_use]
+pub fn json(account: &Account<'_>) -> String {
+    let Account { url, spec, done } = account;
+    let json = Json {
+        schema: "linerate.load/1",
+        url,
+        seconds: account.seconds(),
+        requests_per_second: account.per_second(done.operations as f64),
+        mib_per_second: account.per_second(done.bytes.as_mib_f64()),
+        failed: done.errors.total(),
+        client_cpu_us_per_request: account.cpu_us_per_request(),
+        latency_us: done.latency.as_ref().map(percentiles),
+        service_us: done.service.as_ref().map(percentiles),
+        send_delay_us: done.schedule.as_ref().map(|s| percentiles(&s.delay)),
+        spec,
+        done,
+    };
+    serde_json::to_string_pretty(&json).expect("keys are strings and no float is computed from nothing") + "\n"
+}
+
+fn percentiles(counts: &Counts) -> BTreeMap<&'static str, f64> {
+    let micros = |nanos: u64| nanos as f64 / 1e3;
+    let mut all = BTreeMap::new();
+    let Some(mean) = counts.mean() else { return all };
+    all.insert("mean", mean / 1e3);
+    all.insert("min", micros(counts.min));
+    all.insert("max", micros(counts.max));
+    for (name, percent) in [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p999", 99.9), ("p9999", 99.99)] {
+        all.extend(counts.percentile(percent).map(|value| (name, micros(value))));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::{Adherence, Bytes, ErrorKind, Role};
+
+    fn done() -> Done {
+        Done {
+            operations: 1_000,
+            bytes: Bytes(4_096_000),
+            start_ns: Nanos(5),
+            end_ns: Nanos(2_000_000_005),
+            errors: Errors([(ErrorKind::Reset, 10), (ErrorKind::Timeout, 2)].into()),
+            latency: Some(Counts { pairs: vec![(60_000, 990), (1_100_000, 10)], min: 60_000, max: 1_100_000 }),
+            cpu_ns: Nanos(10_120_000),
+            ..Done::default()
+        }
+    }
+
+    #[test]
+    fn the_account_reads_as_it_should() {
+        let mut spec = Spec::new(Role::Client, "http", "http");
+        (spec.connections, spec.threads) = (10, 2);
+        spec.connect = Some("127.0.0.1:80".parse().unwrap());
+        let done = done();
+        let text = text(&Account { url: "http://a/", spec: &spec, done: &done }, Style::default());
+        for part in [
+            "127.0.0.1:80, 10 connections, 2 threads, closed loop",
+            "requests    1,000 in 2.00 s: 500 a second",
+            "failed      12 of 1,012 (1.19 %): reset 10, timeout 2",
+            "client CPU  10.0 us per request",
+            "99 %     60.0 us",
+            "99.9 %     1.10 ms",
+            "< 65.5 us  ########################################    99.0 %",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn an_open_loop_shows_its_schedule_and_both_times() {
+        let mut spec = Spec::new(Role::Client, "http", "http");
+        spec.rate = Some(500.0);
+        let counts = Counts { pairs: vec![(20_000, 1_000)], min: 20_000, max: 20_000 };
+        let schedule = Some(Adherence { late: 3, unsent: 1, delay: counts.clone() });
+        let done = Done { service: Some(counts), schedule, ..done() };
+        let account = Account { url: "http://a/", spec: &spec, done: &done };
+        let text = text(&account, Style::default());
+        assert!(text.contains("within 20.0 us of their time; 3 late (over 1 ms), 1 never sent"), "{text}");
+        assert!(text.contains("response     service"), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&json(&account)).unwrap();
+        assert_eq!(json["latency_us"]["p99"], 60.0);
+        assert_eq!(json["service_us"]["p50"], 20.0);
+        assert_eq!(json["done"]["schedule"]["late"], 3);
+    }
+
+    #[test]
+    fn nothing_measured_is_told_without_a_histogram() {
+        let spec = Spec::new(Role::Client, "http", "http");
+        let done = Done::default();
+        let account = Account { url: "http://a/", spec: &spec, done: &done };
+        assert!(!text(&account, Style::default()).contains('#'));
+        assert!(json(&account).contains("\"requests_per_second\": 0.0"));
+    }
+}

@@ -1,0 +1,104 @@
+//! What `linerate selftest` says: truth beside measurement.
+
+use super::Style;
+use super::format::{count, plain};
+use super::load::time;
+use crate::selftest::{Bound, Row, Unit};
+use std::fmt::Write;
+
+/// The rows of one case.
+#[derive(Debug, Clone)]
+pub struct Section {
+    name: String,
+    about: String,
+    rows: Vec<Row>,
+}
+
+impl Section {
+    #[must_use]
+    pub fn new(name: &str, about: &str, rows: Vec<Row>) -> Self {
+        Self { name: name.into(), about: about.into(), rows }
+    }
+
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.rows.iter().all(Row::holds)
+    }
+}
+
+/// The whole table.
+#[must_use]
+pub fn text(sections: &[Section], style: Style) -> String {
+    let mut out = String::new();
+    let head = format!("{:<34}{:>12}{:>12}{:>10}  {}", "", "truth", "measured", "off", "bound");
+    let _ = writeln!(out, "{head}");
+    for section in sections {
+        let name = console::style(&section.name).bold().force_styling(style.colour);
+        let _ = writeln!(out, "{name}: {}", section.about);
+        for row in &section.rows {
+            let _ = writeln!(out, "{}", line(row, style));
+        }
+    }
+    let wrong = sections.iter().flat_map(|s| &s.rows).filter(|row| !row.holds()).count();
+    let _ = match wrong {
+        0 => writeln!(out, "\nEverything is within its bound."),
+        _ => writeln!(
+            out,
+            "\n{wrong} off by more than the bound. Is the machine busy with something else? Then this is the machine; if \
+             not, it is the instrument."
+        ),
+    };
+    out
+}
+
+fn line(row: &Row, style: Style) -> String {
+    let value = |value: f64| match row.unit {
+        Unit::Nanos => time(value as u64),
+        Unit::PerSecond => plain(value),
+        Unit::Count => count(value as u64),
+    };
+    let off = row.measured - row.truth;
+    let (truth, off) = match row.bound {
+        _ if row.truth == 0.0 && row.unit == Unit::Nanos => (String::new(), String::new()),
+        Bound::Exact if off == 0.0 => (value(row.truth), "0".into()),
+        Bound::Exact => (value(row.truth), format!("{off:+}")),
+        _ => (value(row.truth), format!("{:+.2} %", off / row.truth * 100.0)),
+    };
+    let bound = match row.bound {
+        Bound::Exact => "exact".into(),
+        Bound::Share(0.0, path) => time(path as u64),
+        Bound::Share(share, 0.0) => format!("{} %", plain(share * 100.0)),
+        Bound::Share(share, path) => format!("{} % + {}", plain(share * 100.0), time(path as u64)),
+        Bound::None => String::new(),
+    };
+    let verdict = if row.holds() { "" } else { "   OFF" };
+    let line = format!("  {:<32}{truth:>12}{:>12}{off:>10}  {bound}{verdict}", row.what, value(row.measured));
+    let line = line.trim_end().to_owned();
+    console::style(line).red().force_styling(style.colour && !row.holds()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn truth_stands_beside_measurement() {
+        let row = |what: &str, truth, measured, unit, bound| Row { what: what.into(), truth, measured, unit, bound };
+        let sections = [Section::new(
+            "fixed",
+            "each answer after 5 ms",
+            vec![
+                row("answers", 20_000.0, 20_000.0, Unit::Count, Bound::Exact),
+                row("p50", 5e6, 5.04e6, Unit::Nanos, Bound::Share(0.01, 100_000.0)),
+                row("p99", 5e6, 6e6, Unit::Nanos, Bound::Share(0.01, 100_000.0)),
+            ],
+        )];
+        let text = text(&sections, Style::default());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[2], "  answers                               20,000      20,000         0  exact");
+        assert_eq!(lines[3], "  p50                                  5.00 ms     5.04 ms   +0.80 %  1.00 % + 100 us");
+        assert!(lines[4].ends_with("+20.00 %  1.00 % + 100 us   OFF"), "{}", lines[4]);
+        assert!(text.contains("1 off by more"));
+        assert!(!sections[0].holds());
+    }
+}

@@ -1,0 +1,96 @@
+//! What measuring itself costs and how finely it sees: the clock, the histogram.
+
+use super::{Bound, Row, Unit};
+use linerate_contract::Recorder;
+use std::hint::black_box;
+use std::time::Instant;
+
+const READS: u32 = 200_000;
+/// Batches, of which the fastest counts: what is slower was disturbed.
+const BATCHES: u32 = 10;
+/// The histogram promises three significant digits.
+const HISTOGRAM_BOUND: f64 = 0.001;
+/// What an operation may cost to record.
+const RECORD_BOUND_NANOS: f64 = 25.0;
+
+/// Takes a tenth of a second.
+#[must_use]
+pub fn rows() -> Vec<Row> {
+    let shown = |what: &str, measured| Row { what: what.into(), truth: 0.0, measured, unit: Unit::Nanos, bound: Bound::None };
+    vec![
+        shown("reading the clock", fastest(|_| black_box(Instant::now()).elapsed().subsec_nanos().into()) / 2.0),
+        shown("the clock's smallest step", smallest_step()),
+        Row {
+            what: "recording an operation, open loop".into(),
+            truth: 0.0,
+            measured: recording(),
+            unit: Unit::Nanos,
+            bound: Bound::Share(0.0, RECORD_BOUND_NANOS),
+        },
+        histogram_error(),
+    ]
+}
+
+/// Nanoseconds for one call, in the fastest batch.
+fn fastest(mut work: impl FnMut(u64) -> u64) -> f64 {
+    let batch = |_| {
+        let start = Instant::now();
+        for n in 0..READS {
+            black_box(work(n.into()));
+        }
+        start.elapsed().as_nanos() as f64 / f64::from(READS)
+    };
+    (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min)
+}
+
+fn smallest_step() -> f64 {
+    let steps = (0..READS).map(|_| {
+        let start = Instant::now();
+        start.elapsed().as_nanos() as f64
+    });
+    steps.filter(|step| *step > 0.0).fold(f64::INFINITY, f64::min)
+}
+
+/// What the engine records of an operation of an open loop: response time, service time, delay.
+fn recording() -> f64 {
+    let mut recorders = [Recorder::default(), Recorder::default(), Recorder::default()];
+    fastest(|n| {
+        // Spread over 10 us to 1 ms, as latencies are.
+        let nanos = 10_000 + (n.wrapping_mul(6_364_136_223_846_793_005) >> 44);
+        recorders.iter_mut().for_each(|recorder| recorder.record(black_box(nanos)));
+        nanos
+    })
+}
+
+/// The largest deviation of a recorded value from what was recorded, as a thousandth of a second would show it.
+fn histogram_error() -> Row {
+    let mut worst = (1.0_f64, 1.0_f64);
+    let mut value = 1_000_u64;
+    while value < 60_000_000_000 {
+        let mut recorder = Recorder::default();
+        recorder.record(value);
+        let told = recorder.counts().percentile(50.0).unwrap_or(0) as f64;
+        if (told / value as f64 - 1.0).abs() > (worst.1 / worst.0 - 1.0).abs() {
+            worst = (value as f64, told);
+        }
+        value += value / 7 + 1;
+    }
+    Row {
+        what: "worst value in the histogram".into(),
+        truth: worst.0,
+        measured: worst.1,
+        unit: Unit::Nanos,
+        bound: Bound::Share(HISTOGRAM_BOUND, 0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_histogram_keeps_its_promise() {
+        let row = histogram_error();
+        assert!(row.holds(), "{row:?}");
+    }
+}

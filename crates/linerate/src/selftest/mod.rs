@@ -1,0 +1,250 @@
+//! Is the instrument right? What is injected, what is measured, and how far apart the two may be.
+//!
+//! Each case is a server that is slow, wrong or limited in a known way and tells exactly what it did (crates/load,
+//! `layer/http/truth.rs`), and a client that knows nothing of it. Truth is what was done and not what was asked for: the
+//! sample that the server drew, with its own timers' lateness. What then differs is the instrument.
+
+pub mod cost;
+
+use linerate_contract::{Arrival, Counts, Done, Nanos, Role, Spec};
+
+/// As in the report: p99.99 needs tens of thousands of samples, and has them at the usual length.
+const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+/// Of a percentile, and beside it what the path itself takes: two wake-ups and two passes through the loopback, which the
+/// server cannot see. Measured medians are 0.02 to 0.05 ms; a busy machine takes more and is told so.
+const PERCENTILE_BOUND: f64 = 0.01;
+const PATH: f64 = 100_000.0;
+const RATE_BOUND: f64 = 0.001;
+const STALL_BOUND: f64 = 0.02;
+/// Injected in the stall case: what an open loop must not omit.
+const STALL: Nanos = Nanos(100_000_000);
+const PERIOD: Nanos = Nanos(1_000_000_000);
+
+/// One measurement of the test.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub server: Spec,
+    pub client: Spec,
+    judge: fn(&Case, &Done, &Done) -> Vec<Row>,
+}
+
+/// A truth, what was measured, and whether the two agree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    pub what: String,
+    pub truth: f64,
+    pub measured: f64,
+    pub unit: Unit,
+    pub bound: Bound,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Nanos,
+    PerSecond,
+    Count,
+}
+
+/// How far apart they may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bound {
+    Exact,
+    /// A share of the truth, and so many nanoseconds more on the side of the measured one.
+    Share(f64, f64),
+    /// It is shown and judged by nobody: it is the machine's.
+    None,
+}
+
+impl Row {
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        let off = self.measured - self.truth;
+        match self.bound {
+            Bound::Exact => self.measured == self.truth,
+            Bound::Share(share, path) => -off <= share * self.truth && off <= share * self.truth + path,
+            Bound::None => true,
+        }
+    }
+}
+
+/// Every case, each `duration` long.
+#[must_use]
+pub fn cases(duration: Nanos, seed: u64) -> Vec<Case> {
+    let case = |name, about, options: &[(&str, &str)], judge| {
+        let mut server = Spec::new(Role::Server, "http", "truth");
+        server.listen = Some(([127, 0, 0, 1], 0).into());
+        (server.size, server.seed) = (128, seed);
+        server.options = options.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let mut client = Spec::new(Role::Client, "http", "http");
+        (client.duration_ns, client.seed) = (Some(duration), seed);
+        Case { name, about, server, client, judge }
+    };
+    // Enough connections that none is waited for: 4,000 a second, 55 ms at most, are 220 at a time.
+    let open = |mut case: Case, rate, arrival| {
+        (case.client.rate, case.client.arrival, case.client.connections) = (Some(rate), arrival, 400);
+        case
+    };
+    let mut errors = case("errors", "5 % of requests fail, in five ways", &[("errors", "0.05")], judge_errors);
+    (errors.client.operations, errors.client.connections) = (Some(20_000), 8);
+    let mut cap = case("cap", "5,000 answers a second and no more", &[("cap", "5000")], judge_cap);
+    cap.client.connections = 16;
+    vec![
+        open(case("fixed", "each answer after 5 ms", &[("delay", "fixed 5000")], judge_delays), 4_000.0, Arrival::Constant),
+        open(
+            case("uniform", "after 2 to 20 ms", &[("delay", "uniform 2000 20000")], judge_delays),
+            4_000.0,
+            Arrival::Poisson,
+        ),
+        open(
+            case("exponential", "after 2 ms, and 4 ms more on average", &[("delay", "exponential 2000 4000")], judge_delays),
+            4_000.0,
+            Arrival::Poisson,
+        ),
+        open(
+            case("bimodal", "after 2 ms, one in twenty after 50 ms", &[("delay", "bimodal 2000 50000 0.05")], judge_delays),
+            4_000.0,
+            Arrival::Constant,
+        ),
+        open(
+            case("stall", "nothing for 100 ms of each second", &[("stall", "100000 1000000")], judge_stall),
+            1_000.0,
+            Arrival::Constant,
+        ),
+        errors,
+        cap,
+    ]
+}
+
+impl Case {
+    /// Sets truth beside measurement.
+    #[must_use]
+    pub fn judge(&self, server: &Done, client: &Done) -> Vec<Row> {
+        (self.judge)(self, server, client)
+    }
+}
+
+fn percentiles(truth: &Counts, measured: &Counts, bound: Bound) -> Vec<Row> {
+    // An absent histogram is an empty one: its row then shows 0 and fails.
+    let at = |counts: &Counts, percent| counts.percentile(percent).unwrap_or(0) as f64;
+    let row = |percent| Row {
+        what: format!("p{percent}"),
+        truth: at(truth, percent),
+        measured: at(measured, percent),
+        unit: Unit::Nanos,
+        bound,
+    };
+    PERCENTILES.into_iter().map(row).collect()
+}
+
+fn counted(what: &str, truth: u64, measured: u64) -> Row {
+    Row { what: what.into(), truth: truth as f64, measured: measured as f64, unit: Unit::Count, bound: Bound::Exact }
+}
+
+fn judge_delays(_: &Case, server: &Done, client: &Done) -> Vec<Row> {
+    let (truth, measured) = (server.latency.clone().unwrap_or_default(), client.latency.clone().unwrap_or_default());
+    let mut rows = vec![counted("answers", server.operations, client.operations)];
+    rows.extend(percentiles(&truth, &measured, Bound::Share(PERCENTILE_BOUND, PATH)));
+    if let Some(schedule) = &client.schedule {
+        rows.push(Row {
+            what: "sent after its time, p99".into(),
+            truth: 0.0,
+            measured: schedule.delay.percentile(99.0).unwrap_or(0) as f64,
+            unit: Unit::Nanos,
+            bound: Bound::None,
+        });
+    }
+    rows
+}
+
+/// Truth is computed from the schedule and the stalls alone, so that a client which stops asking during a stall cannot
+/// hide it. Stalls count from the server's first request, which is the client's first operation.
+fn judge_stall(case: &Case, server: &Done, client: &Done) -> Vec<Row> {
+    let gap = 1e9 / case.client.rate.unwrap_or(1.0);
+    let number = client.operations + client.errors.total();
+    let offset = client.start_ns.0 as f64 - server.start_ns.0 as f64;
+    let mut truth: Vec<u64> = (0..number)
+        .map(|n| {
+            let at = (n as f64 * gap + offset).max(0.0) as u64 % PERIOD.0;
+            STALL.0.saturating_sub(at)
+        })
+        .collect();
+    truth.sort_unstable();
+    let counts = Counts {
+        min: truth.first().copied().unwrap_or(0),
+        max: truth.last().copied().unwrap_or(0),
+        pairs: truth.into_iter().map(|value| (value, 1)).collect(),
+    };
+    let measured = client.latency.clone().unwrap_or_default();
+    let mut rows = vec![counted("answers", server.operations, client.operations)];
+    // The median answer is not stalled at all: its truth is zero, and what is measured is the path.
+    rows.extend(percentiles(&counts, &measured, Bound::Share(STALL_BOUND, PATH)).split_off(1));
+    rows
+}
+
+fn judge_errors(_: &Case, server: &Done, client: &Done) -> Vec<Row> {
+    let mut rows = vec![counted("good answers", server.operations, client.operations)];
+    let kinds = server.errors.0.keys().chain(client.errors.0.keys()).collect::<std::collections::BTreeSet<_>>();
+    for kind in kinds {
+        let of = |done: &Done| done.errors.0.get(kind).copied().unwrap_or(0);
+        rows.push(counted(&kind.name(), of(server), of(client)));
+    }
+    rows
+}
+
+fn judge_cap(case: &Case, _: &Done, client: &Done) -> Vec<Row> {
+    let cap = case.server.options.get("cap").and_then(|cap| cap.parse().ok()).unwrap_or(0.0);
+    let seconds = client.end_ns.since(client.start_ns).as_secs_f64();
+    // The first answer leaves at once, so that n answers last for n - 1 gaps.
+    let measured = if seconds > 0.0 { client.operations.saturating_sub(1) as f64 / seconds } else { 0.0 };
+    let bound = Bound::Share(RATE_BOUND, 0.0);
+    vec![Row { what: "answers a second".into(), truth: cap, measured, unit: Unit::PerSecond, bound }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(values: &[u64]) -> Done {
+        let pairs = values.iter().map(|v| (*v, 1)).collect();
+        let latency = Some(Counts { pairs, min: values[0], max: values[values.len() - 1] });
+        Done { operations: values.len() as u64, latency, ..Done::default() }
+    }
+
+    #[test]
+    fn a_percent_is_within_and_two_are_not() {
+        let case = &cases(Nanos(1), 1)[0];
+        let truth = done(&[50_000_000; 10]);
+        assert!(case.judge(&truth, &done(&[50_490_000; 10])).iter().all(Row::holds));
+        assert!(!case.judge(&truth, &done(&[51_000_000; 10])).iter().all(Row::holds));
+        assert!(!case.judge(&truth, &done(&[49_000_000; 10])).iter().all(Row::holds));
+        assert!(!case.judge(&truth, &done(&[50_000_000; 9])).iter().all(Row::holds));
+    }
+
+    #[test]
+    fn a_client_that_omits_the_stall_is_caught() {
+        let cases = cases(Nanos(1), 1);
+        let case = cases.iter().find(|c| c.name == "stall").unwrap();
+        let server = done(&[1; 1000]);
+        let honest: Vec<u64> = (0..1000).map(|n| 100_000_000_u64.saturating_sub(n * 1_000_000).max(20_000)).rev().collect();
+        assert!(case.judge(&server, &done(&honest)).iter().all(Row::holds));
+        let mut omitting = vec![20_000; 999];
+        omitting.push(100_000_000);
+        assert!(!case.judge(&server, &done(&omitting)).iter().all(Row::holds));
+    }
+
+    #[test]
+    fn a_cap_and_counts_are_judged() {
+        let cases = cases(Nanos(1), 1);
+        let cap = cases.iter().find(|c| c.name == "cap").unwrap();
+        let client = |operations| Done { operations, end_ns: Nanos(2_000_000_000), ..Done::default() };
+        assert!(cap.judge(&Done::default(), &client(10_001)).iter().all(Row::holds));
+        assert!(!cap.judge(&Done::default(), &client(9_900)).iter().all(Row::holds));
+        let errors = cases.iter().find(|c| c.name == "errors").unwrap();
+        let mut server = Done::default();
+        server.errors.add(linerate_contract::ErrorKind::Reset, 3);
+        assert!(!errors.judge(&server, &Done::default()).iter().all(Row::holds));
+        assert!(errors.judge(&server, &server.clone()).iter().all(Row::holds));
+    }
+}
