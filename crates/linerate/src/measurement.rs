@@ -141,6 +141,9 @@ pub struct PlannedCell {
     /// What the workload needs beside numbers, such as `direction`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
+    /// The client is the system's own, and what bounds it bounds the system: it is no load generator.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_client: bool,
     pub systems: Vec<PlannedSystem>,
     /// Set where the cell cannot run: nothing is tried, and this is its outcome.
     pub absent: Option<Outcome>,

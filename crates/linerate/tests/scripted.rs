@@ -31,6 +31,17 @@ fn a_run_makes_the_tables_and_the_files() {
 }
 
 #[test]
+fn loops_are_measured_by_themselves_in_bytes_and_on_threads() {
+    let folder = Folder::new("loops");
+    let out = linerate("loops", &["run", "loops", "--seed", "7", "--out", folder.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert_golden("loops.txt", &out.stdout);
+    let out = linerate("loops", &["plan", "loops", "--quick", "--no-trial"]).stdout;
+    assert!(out.contains("stream/65536/tic") && !out.contains("stream/1024/tic"), "{out}");
+    assert!(!out.contains("dispatch"), "{out}");
+}
+
+#[test]
 fn a_report_needs_no_second_run() {
     let folder = Folder::new("report");
     linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);

@@ -4,6 +4,7 @@ use super::file::{Amount, Quick, Table};
 use crate::axes::Axes;
 use crate::measurement::{PlannedCell, PlannedSystem, PlannedTable};
 use crate::system::{Registry, template};
+use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A table and its cells; `quick` is what the suite's quick form changes, if that is asked for.
@@ -90,6 +91,7 @@ fn cell(
         topology = chosen.variant.topology.unwrap_or(topology);
         systems.push(PlannedSystem { role: *role, name, version: None });
     }
+    let server = table.roles.get(&Role::Server);
     let mut options = BTreeMap::new();
     for (name, text) in &table.options {
         options.insert(name.clone(), template::render(&format!("options.{name}"), text, &values)?);
@@ -104,6 +106,7 @@ fn cell(
         verify: table.verify.clone(),
         warmup: table.warmup.clone(),
         options,
+        own_client: server.is_none_or(|server| table.roles.get(&Role::Client) == Some(server)),
         systems,
         absent: None,
     })

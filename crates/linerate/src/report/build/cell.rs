@@ -116,7 +116,7 @@ impl<'a> Cell<'a> {
         if self.outcome == OutcomeWord::Ok && n < FEWEST_ROUNDS {
             flags.push(Flag::FewRounds(n));
         }
-        if bound == Some(Bound::Role(Role::Client)) {
+        if bound == Some(Bound::Role(Role::Client)) && !self.planned.own_client {
             flags.push(Flag::BoundByGenerator);
         }
         if let Some(connections) = self.parameter("connections").filter(|_| self.is_closed_loop()) {

@@ -190,7 +190,7 @@ fn spot(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: Option
         }),
         remarks: [
             remark(failed > 0, format!("{} failed operations", count(failed))),
-            remark(cell.bound_by.as_deref() == Some("client"), "bound by generator".to_owned()),
+            remark(has_flag(cell, "bound-by-generator"), "bound by generator".to_owned()),
             remark(Some(entry.n) != usual, format!("n={}", entry.n)),
         ]
         .into_iter()
@@ -208,7 +208,11 @@ fn differing(cell: &CellReport, other: &CellReport) -> String {
 }
 
 pub(super) fn is_not_measured(cell: &CellReport) -> bool {
-    cell.flags.iter().any(|flag| flag == "not-measured")
+    has_flag(cell, "not-measured")
+}
+
+fn has_flag(cell: &CellReport, kind: &str) -> bool {
+    cell.flags.iter().any(|flag| flag == kind)
 }
 
 fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> String {
