@@ -267,9 +267,3 @@ fn stream_bytes(spec: &linerate_contract::Spec) -> Option<u64> {
     let directions = if spec.options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
     Some(spec.bytes? * directions)
 }
-
-/// What a stream is asked to carry, all directions together.
-fn stream_bytes(spec: &linerate_contract::Spec) -> Option<u64> {
-    let directions = if spec.options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
-    Some(spec.bytes? * directions)
-}
