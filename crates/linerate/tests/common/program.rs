@@ -1,6 +1,6 @@
 //! A program that speaks the contract, started by a test.
 
-use linerate_contract::{Describe, Done, Event, Expect, Role, Spec, crc32, page};
+use linerate_contract::{Describe, Done, EXIT_UNSUPPORTED, Event, Expect, Role, Spec, crc32, page};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read};
@@ -61,14 +61,17 @@ impl Program {
         }
     }
 
-    /// What a client measured.
-    pub(crate) fn done(mut self) -> Result<Done, String> {
+    /// What a client measured; `None` if it says that it does not do this.
+    pub(crate) fn done(mut self) -> Result<Option<Done>, String> {
         let ended = self.end()?;
+        if ended.status == Some(EXIT_UNSUPPORTED) {
+            return Ok(None);
+        }
         if ended.status != Some(0) {
             return Err(format!("it ended with {:?}: {}", ended.status, ended.stderr.trim()));
         }
         match ended.lines.last().map(|line| Event::parse(line)) {
-            Some(Ok(Event::Done(done))) => Ok(*done),
+            Some(Ok(Event::Done(done))) => Ok(Some(*done)),
             other => Err(format!("its last line is no `done` event: {other:?}")),
         }
     }
