@@ -77,6 +77,12 @@ struct Loop {
         watch.data = this;
         uv_unref(reinterpret_cast<uv_handle_t*>(&watch)); // the loop ends with its last peer
     }
+    Loop(const Loop&) = delete;
+    ~Loop() {
+        uv_close(reinterpret_cast<uv_handle_t*>(&watch), nullptr);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        uv_loop_close(&loop);
+    }
     void run() {
         std::uint64_t quarter = std::min<std::uint64_t>(timeout_ns / 4, 1'000'000'000) / 1'000'000 + 1;
         uv_timer_start(&watch, [](uv_timer_t* timer) { static_cast<Loop*>(timer->data)->look(); }, quarter, quarter);
@@ -98,7 +104,7 @@ template <class P> class Client {
 public:
     const linerate::Spec& spec;
     linerate::Window window;
-    std::vector<std::unique_ptr<P>> peers;
+    std::vector<std::unique_ptr<P>> peers; // before the loops, which close first
     std::vector<std::unique_ptr<Loop>> loops;
 
     // `make(*this, i)` makes the i-th peer.

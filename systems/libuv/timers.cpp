@@ -59,4 +59,9 @@ void timers(const Spec& spec) {
     uv_run(&loops.front(), UV_RUN_DEFAULT);
     for (auto& each : threads) each.join();
     window.done(slots);
+    for (auto& slot : slots) uv_close(reinterpret_cast<uv_handle_t*>(&slot->timer), nullptr);
+    for (auto& loop : loops) {
+        uv_run(&loop, UV_RUN_DEFAULT);
+        uv_loop_close(&loop);
+    }
 }
