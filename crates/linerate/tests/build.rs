@@ -1,0 +1,116 @@
+//! `[build]` of `system.toml`: what is built, when it is built again, and what is told when it cannot be. The compiler is
+//! a shell.
+
+mod common;
+
+use common::{Folder, Output};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+struct Home {
+    folder: Folder,
+}
+
+impl Home {
+    /// A home with one system, whose program is built by this shell command.
+    fn new(name: &str, command: &str) -> Self {
+        let home = Self { folder: Folder::new(name) };
+        fs::create_dir_all(home.path("home/suites")).unwrap();
+        fs::create_dir_all(home.path("home/systems/tiny")).unwrap();
+        let manifest = format!(
+            "about = 'tiny'\nversion = {{ args = [], pattern = 'version (\\S+)' }}\n[build]\n\
+             commands = [['sh', '-c', '''{command}''']]\ninputs = ['*.sh']\nprogram = '{{{{ out }}}}/tiny'\n\
+             [variants.tiny]\nabout = 'it'\nroles = ['client']\nstart = ['{{{{ spec }}}}']\n"
+        );
+        fs::write(home.path("home/systems/tiny/system.toml"), manifest).unwrap();
+        home.source("#!/bin/sh\necho version 1.0\n");
+        home
+    }
+
+    fn source(&self, text: &str) {
+        fs::write(self.path("home/systems/tiny/tiny.sh"), text).unwrap();
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.folder.path().join(below)
+    }
+
+    fn systems(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command.arg("systems").args(args).env("LINERATE_HOME", self.path("home"));
+        Output::of(command.env("XDG_CACHE_HOME", self.path("cache")))
+    }
+
+    /// The folders of builds, finished or not.
+    fn builds(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path("cache/linerate/builds")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+    }
+}
+
+const COPY: &str = "cp {{ source }}/tiny.sh {{ out }}/tiny && chmod +x {{ out }}/tiny";
+
+#[test]
+fn a_system_is_built_once_and_again_when_an_input_changes() {
+    let home = Home::new("build-once", COPY);
+    let told = home.systems(&[]).stdout;
+    assert!(told.contains("it is not built: linerate systems --install tiny"), "{told}");
+    assert!(home.builds().is_empty(), "looking builds nothing");
+    let out = home.systems(&["--install"]);
+    assert!(out.stdout.contains("ready") && out.stdout.contains("1.0"), "{}", out.stdout);
+    assert!(out.stderr.contains("building tiny"), "{}", out.stderr);
+    let out = home.systems(&["--install"]);
+    assert!(out.stdout.contains("ready") && !out.stderr.contains("building"), "{}", out.stderr);
+    home.source("#!/bin/sh\necho version 2.0\n");
+    assert!(home.systems(&[]).stdout.contains("it is not built"));
+    assert!(home.systems(&["--install"]).stdout.contains("2.0"));
+    assert_eq!(home.builds().len(), 2);
+}
+
+#[test]
+fn a_build_that_was_killed_is_begun_anew() {
+    let home = Home::new("build-killed", COPY);
+    home.systems(&["--install"]);
+    let folder = home.builds().pop().unwrap();
+    fs::remove_file(folder.join(".linerate-built")).unwrap();
+    fs::write(folder.join("left-over"), "").unwrap();
+    assert!(home.systems(&[]).stdout.contains("it is not built"));
+    assert!(home.systems(&["--install"]).stdout.contains("ready"));
+    assert!(!folder.join("left-over").exists());
+}
+
+#[test]
+fn a_build_that_fails_is_told_with_the_compilers_words_and_stops_nothing() {
+    let home = Home::new("build-fails", "echo tiny.sh:7: no such header >&2; exit 3");
+    let out = home.systems(&["--install"]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    for part in
+        ["missing", "its build failed", "exit status: 3", "tiny.sh:7: no such header", "--install tiny"]
+    {
+        assert!(out.stdout.contains(part), "{part} is missing in {}", out.stdout);
+    }
+    let nothing = Home::new("build-nothing", "true").systems(&["--install"]).stdout;
+    assert!(nothing.contains("there is no") && nothing.contains("/tiny"), "{nothing}");
+}
+
+#[test]
+fn inputs_that_are_not_there_are_named() {
+    let home = Home::new("build-inputs", COPY);
+    fs::remove_file(home.path("home/systems/tiny/tiny.sh")).unwrap();
+    let told = home.systems(&[]).stdout;
+    assert!(told.contains("systems/tiny/system.toml: build.inputs: *.sh: no such file"), "{told}");
+}
+
+/// Every `[build]` of the project's own systems has the files that it names.
+#[test]
+fn the_inputs_of_every_system_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let registry = linerate::system::Registry::load(&root).unwrap();
+    let look = || linerate::system::build::Builds::new(linerate::system::build::Permission::Look);
+    for system in registry.systems.values().filter(|system| system.manifest.build.is_some()) {
+        if let Err(reason) = look().of(system) {
+            assert_eq!(reason, "it is not built", "{}", system.name);
+        }
+    }
+}
