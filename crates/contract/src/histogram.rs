@@ -117,7 +117,11 @@ mod tests {
         let (mut a, mut b, mut both) = (Recorder::default(), Recorder::default(), Recorder::default());
         for value in 1..5_000_u64 {
             let nanos = value * value;
-            if value % 3 == 0 { a.record(nanos) } else { b.record(nanos) }
+            if value % 3 == 0 {
+                a.record(nanos)
+            } else {
+                b.record(nanos)
+            }
             both.record(nanos);
         }
         let mut merged = a.counts();

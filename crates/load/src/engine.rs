@@ -249,11 +249,11 @@ impl<L: Layer, W: Workload> Engine<L, W> {
 
     /// Opens the window, works until it is over, and gives the account and the CPU time it took.
     pub fn run(mut self) -> (Meter, Nanos) {
-        if W::PERSISTENT {
-            self.connect();
-        }
         if W::PACED {
             return self.run_paced();
+        }
+        if W::PERSISTENT {
+            self.connect();
         }
         let cpu = clock::thread_cpu();
         let start = self.context.now();

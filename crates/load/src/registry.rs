@@ -62,7 +62,7 @@ fn paced_client(spec: &Spec) -> Result<Done, Refusal> {
 /// Unsupported layers, bad specs, and a kernel that refuses.
 pub fn server(spec: &Spec) -> Result<(), Refusal> {
     match (spec.layer.as_str(), spec.workload.as_str()) {
-        ("http", "truth") => truth::run(spec),
+        ("http", _) if truth::is_asked_for(spec) => truth::run(spec),
         ("http", _) => server::run::<HttpService>(spec),
         ("tcp", "churn" | "fanout" | "rr") => server::run::<EchoService>(spec),
         ("tcp", "stream") => server::run::<stream::StreamService>(spec),

@@ -23,10 +23,18 @@ pub struct Schedule {
 
 #[derive(Debug, Clone)]
 enum Shape {
-    Constant { gap: f64 },
-    Poisson { gap: f64, at: f64, random: Pcg64Mcg },
+    Constant {
+        gap: f64,
+    },
+    Poisson {
+        gap: f64,
+        at: f64,
+        random: Pcg64Mcg,
+    },
     /// The n-th operation is due at `sqrt(n * square)`.
-    Ramp { square: f64 },
+    Ramp {
+        square: f64,
+    },
 }
 
 impl Schedule {
@@ -37,7 +45,9 @@ impl Schedule {
     pub fn new(spec: &Spec, thread: u32, threads: u32) -> Result<Option<Self>, Refusal> {
         let Some(rate) = spec.rate else { return Ok(None) };
         if !(rate > 0.0 && rate <= HIGHEST_RATE) {
-            return Err(Refusal::BadSpec(format!("\"rate\" must be above 0 and at most {HIGHEST_RATE}: {rate}")));
+            return Err(Refusal::BadSpec(format!(
+                "\"rate\" must be above 0 and at most {HIGHEST_RATE}: {rate}"
+            )));
         }
         let gap = 1e9 / rate;
         let shape = match (spec.arrival, spec.duration_ns) {
@@ -84,13 +94,16 @@ mod tests {
 
     fn spec(rate: f64, arrival: Arrival) -> Spec {
         let mut spec = Spec::new(Role::Client, "http", "http");
-        (spec.rate, spec.arrival, spec.duration_ns, spec.seed) = (Some(rate), arrival, Some(Nanos(1_000_000_000)), 7);
+        (spec.rate, spec.arrival, spec.duration_ns, spec.seed) =
+            (Some(rate), arrival, Some(Nanos(1_000_000_000)), 7);
         spec
     }
 
     /// What all threads together do in the first second.
     fn second(spec: &Spec, threads: u32) -> Vec<u64> {
-        let part = |t| Schedule::new(spec, t, threads).unwrap().unwrap().map(|n| n.0).take_while(|n| *n < 1_000_000_000);
+        let part = |t| {
+            Schedule::new(spec, t, threads).unwrap().unwrap().map(|n| n.0).take_while(|n| *n < 1_000_000_000)
+        };
         let mut all: Vec<u64> = (0..threads).flat_map(part).collect();
         all.sort_unstable();
         all

@@ -34,7 +34,9 @@ pub fn selftest(args: &SelftestArgs, terminal: Terminal) -> Result<ExitCode, Err
 fn measure(case: &Case, interrupted: &AtomicBool) -> Result<Vec<Row>, Error> {
     let (mut server, ready) = Engine::start(&case.server)?.first()?;
     let Event::Ready { address } = ready else {
-        return Err(Error::NothingMeasured("linerate-load, as a server, does not say where it listens".into()));
+        return Err(Error::NothingMeasured(
+            "linerate-load, as a server, does not say where it listens".into(),
+        ));
     };
     let mut client = case.client.clone();
     client.connect = Some(address);

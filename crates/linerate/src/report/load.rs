@@ -214,7 +214,8 @@ pub fn json(account: &Account<'_>) -> String {
         spec,
         done,
     };
-    serde_json::to_string_pretty(&json).expect("keys are strings and no float is computed from nothing") + "\n"
+    serde_json::to_string_pretty(&json).expect("keys are strings and no float is computed from nothing")
+        + "\n"
 }
 
 fn percentiles(counts: &Counts) -> BTreeMap<&'static str, f64> {
@@ -242,7 +243,11 @@ mod tests {
             start_ns: Nanos(5),
             end_ns: Nanos(2_000_000_005),
             errors: Errors([(ErrorKind::Reset, 10), (ErrorKind::Timeout, 2)].into()),
-            latency: Some(Counts { pairs: vec![(60_000, 990), (1_100_000, 10)], min: 60_000, max: 1_100_000 }),
+            latency: Some(Counts {
+                pairs: vec![(60_000, 990), (1_100_000, 10)],
+                min: 60_000,
+                max: 1_100_000,
+            }),
             cpu_ns: Nanos(10_120_000),
             ..Done::default()
         }

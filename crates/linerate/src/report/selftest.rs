@@ -83,7 +83,13 @@ mod tests {
 
     #[test]
     fn truth_stands_beside_measurement() {
-        let row = |what: &str, truth, measured, unit, bound| Row { what: what.into(), truth, measured, unit, bound };
+        let row = |what: &str, truth, measured, unit, bound| Row {
+            what: what.into(),
+            truth,
+            measured,
+            unit,
+            bound,
+        };
         let sections = [Section::new(
             "fixed",
             "each answer after 5 ms",
@@ -96,7 +102,10 @@ mod tests {
         let text = text(&sections, Style::default());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2], "  answers                               20,000      20,000         0  exact");
-        assert_eq!(lines[3], "  p50                                  5.00 ms     5.04 ms   +0.80 %  1.00 % + 100 us");
+        assert_eq!(
+            lines[3],
+            "  p50                                  5.00 ms     5.04 ms   +0.80 %  1.00 % + 100 us"
+        );
         assert!(lines[4].ends_with("+20.00 %  1.00 % + 100 us   OFF"), "{}", lines[4]);
         assert!(text.contains("1 off by more"));
         assert!(!sections[0].holds());

@@ -16,9 +16,18 @@ const RECORD_BOUND_NANOS: f64 = 25.0;
 /// Takes a tenth of a second.
 #[must_use]
 pub fn rows() -> Vec<Row> {
-    let shown = |what: &str, measured| Row { what: what.into(), truth: 0.0, measured, unit: Unit::Nanos, bound: Bound::None };
+    let shown = |what: &str, measured| Row {
+        what: what.into(),
+        truth: 0.0,
+        measured,
+        unit: Unit::Nanos,
+        bound: Bound::None,
+    };
     vec![
-        shown("reading the clock", fastest(|_| black_box(Instant::now()).elapsed().subsec_nanos().into()) / 2.0),
+        shown(
+            "reading the clock",
+            fastest(|_| black_box(Instant::now()).elapsed().subsec_nanos().into()) / 2.0,
+        ),
         shown("the clock's smallest step", smallest_step()),
         Row {
             what: "recording an operation, open loop".into(),

@@ -73,7 +73,7 @@ impl Row {
 #[must_use]
 pub fn cases(duration: Nanos, seed: u64) -> Vec<Case> {
     let case = |name, about, options: &[(&str, &str)], judge| {
-        let mut server = Spec::new(Role::Server, "http", "truth");
+        let mut server = Spec::new(Role::Server, "http", "http");
         server.listen = Some(([127, 0, 0, 1], 0).into());
         (server.size, server.seed) = (128, seed);
         server.options = options.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
@@ -86,24 +86,39 @@ pub fn cases(duration: Nanos, seed: u64) -> Vec<Case> {
         (case.client.rate, case.client.arrival, case.client.connections) = (Some(rate), arrival, 400);
         case
     };
-    let mut errors = case("errors", "5 % of requests fail, in five ways", &[("errors", "0.05")], judge_errors);
+    let mut errors =
+        case("errors", "5 % of requests fail, in five ways", &[("errors", "0.05")], judge_errors);
     (errors.client.operations, errors.client.connections) = (Some(20_000), 8);
     let mut cap = case("cap", "5,000 answers a second and no more", &[("cap", "5000")], judge_cap);
     cap.client.connections = 16;
     vec![
-        open(case("fixed", "each answer after 5 ms", &[("delay", "fixed 5000")], judge_delays), 4_000.0, Arrival::Constant),
+        open(
+            case("fixed", "each answer after 5 ms", &[("delay", "fixed 5000")], judge_delays),
+            4_000.0,
+            Arrival::Constant,
+        ),
         open(
             case("uniform", "after 2 to 20 ms", &[("delay", "uniform 2000 20000")], judge_delays),
             4_000.0,
             Arrival::Poisson,
         ),
         open(
-            case("exponential", "after 2 ms, and 4 ms more on average", &[("delay", "exponential 2000 4000")], judge_delays),
+            case(
+                "exponential",
+                "after 2 ms, and 4 ms more on average",
+                &[("delay", "exponential 2000 4000")],
+                judge_delays,
+            ),
             4_000.0,
             Arrival::Poisson,
         ),
         open(
-            case("bimodal", "after 2 ms, one in twenty after 50 ms", &[("delay", "bimodal 2000 50000 0.05")], judge_delays),
+            case(
+                "bimodal",
+                "after 2 ms, one in twenty after 50 ms",
+                &[("delay", "bimodal 2000 50000 0.05")],
+                judge_delays,
+            ),
             4_000.0,
             Arrival::Constant,
         ),
@@ -139,11 +154,18 @@ fn percentiles(truth: &Counts, measured: &Counts, bound: Bound) -> Vec<Row> {
 }
 
 fn counted(what: &str, truth: u64, measured: u64) -> Row {
-    Row { what: what.into(), truth: truth as f64, measured: measured as f64, unit: Unit::Count, bound: Bound::Exact }
+    Row {
+        what: what.into(),
+        truth: truth as f64,
+        measured: measured as f64,
+        unit: Unit::Count,
+        bound: Bound::Exact,
+    }
 }
 
 fn judge_delays(_: &Case, server: &Done, client: &Done) -> Vec<Row> {
-    let (truth, measured) = (server.latency.clone().unwrap_or_default(), client.latency.clone().unwrap_or_default());
+    let (truth, measured) =
+        (server.latency.clone().unwrap_or_default(), client.latency.clone().unwrap_or_default());
     let mut rows = vec![counted("answers", server.operations, client.operations)];
     rows.extend(percentiles(&truth, &measured, Bound::Share(PERCENTILE_BOUND, PATH)));
     if let Some(schedule) = &client.schedule {
@@ -185,7 +207,8 @@ fn judge_stall(case: &Case, server: &Done, client: &Done) -> Vec<Row> {
 
 fn judge_errors(_: &Case, server: &Done, client: &Done) -> Vec<Row> {
     let mut rows = vec![counted("good answers", server.operations, client.operations)];
-    let kinds = server.errors.0.keys().chain(client.errors.0.keys()).collect::<std::collections::BTreeSet<_>>();
+    let kinds =
+        server.errors.0.keys().chain(client.errors.0.keys()).collect::<std::collections::BTreeSet<_>>();
     for kind in kinds {
         let of = |done: &Done| done.errors.0.get(kind).copied().unwrap_or(0);
         rows.push(counted(&kind.name(), of(server), of(client)));
@@ -227,7 +250,8 @@ mod tests {
         let cases = cases(Nanos(1), 1);
         let case = cases.iter().find(|c| c.name == "stall").unwrap();
         let server = done(&[1; 1000]);
-        let honest: Vec<u64> = (0..1000).map(|n| 100_000_000_u64.saturating_sub(n * 1_000_000).max(20_000)).rev().collect();
+        let honest: Vec<u64> =
+            (0..1000).map(|n| 100_000_000_u64.saturating_sub(n * 1_000_000).max(20_000)).rev().collect();
         assert!(case.judge(&server, &done(&honest)).iter().all(Row::holds));
         let mut omitting = vec![20_000; 999];
         omitting.push(100_000_000);

@@ -56,9 +56,14 @@ impl Work {
                 let done = measurement.operations;
                 return Err(format!("{done} operations succeeded and {failed} failed of {asked} asked for"));
             }
-            Self::Seconds(_) if failed as f64 > (measurement.operations + failed) as f64 * TOLERATED_ERRORS => {
+            Self::Seconds(_)
+                if failed as f64 > (measurement.operations + failed) as f64 * TOLERATED_ERRORS =>
+            {
                 let done = measurement.operations;
-                return Err(format!("{failed} operations failed and {done} succeeded: {}", kinds(measurement)));
+                return Err(format!(
+                    "{failed} operations failed and {done} succeeded: {}",
+                    kinds(measurement)
+                ));
             }
             Self::Seconds(seconds) if measurement.operations == 0 => {
                 return Err(format!("not one operation in {seconds} seconds"));

@@ -45,7 +45,8 @@ impl Transport for Tls {
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let request = spec.request.clone().unwrap_or_default();
         let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
-        let host = request.host.as_deref().map_or_else(|| address.ip().to_string(), |host| host_name(host).into());
+        let host =
+            request.host.as_deref().map_or_else(|| address.ip().to_string(), |host| host_name(host).into());
         let name = ServerName::try_from(host.clone())
             .map_err(|e| Refusal::BadSpec(format!("\"request.host\": {host}: {e}")))?;
         Ok(Self { dialer: Dialer::new(spec)?, config: Arc::new(config(request.insecure)?), name })
@@ -241,7 +242,9 @@ mod tests {
 
     #[test]
     fn a_certificate_is_for_a_name_without_a_port() {
-        for (host, name) in [("a.example:8443", "a.example"), ("a.example", "a.example"), ("[::1]:443", "::1")] {
+        for (host, name) in
+            [("a.example:8443", "a.example"), ("a.example", "a.example"), ("[::1]:443", "::1")]
+        {
             assert_eq!(host_name(host), name);
         }
     }

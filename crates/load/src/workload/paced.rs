@@ -39,8 +39,9 @@ impl<const KEEP: bool> Workload for Paced<KEEP> {
                     Ok(Flow::Blocked) => return,
                     Err(kind) => return context.lose(slot, kind),
                 },
-                // An edge without meaning, or the peer has closed what nobody uses: the next operation will tell.
-                Phase::Sending if !slot.assigned => return,
+                // It stands since before the window, or an edge has no meaning, or the peer has closed what nobody uses: the
+                // next operation will tell.
+                Phase::Sending if !slot.assigned => return context.park(slot),
                 Phase::Sending => match context.send(slot) {
                     Ok(Flow::Done) => return context.expect_answer(slot),
                     Ok(Flow::Blocked) => return,

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 const SIZE: usize = 128;
 
 fn truth(options: &[(&str, &str)]) -> (Engine, SocketAddr) {
-    let mut spec = Spec::new(Role::Server, "http", "truth");
+    let mut spec = Spec::new(Role::Server, "http", "http");
     (spec.listen, spec.size, spec.seed) = (Some(local()), SIZE as u64, 3);
     spec.options = options.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
     Engine::serving(&spec)
@@ -120,7 +120,8 @@ fn an_answer_that_never_comes_is_a_timeout_of_its_own() {
 #[test]
 fn signals_end_an_open_loop_with_its_account() {
     let (_server, address) = Engine::serving(&server(SIZE));
-    let client = Engine::start(&Spec { duration_ns: Some(Nanos(3_600_000_000_000)), ..paced("http", address) });
+    let client =
+        Engine::start(&Spec { duration_ns: Some(Nanos(3_600_000_000_000)), ..paced("http", address) });
     std::thread::sleep(std::time::Duration::from_millis(300));
     client.signal(Signal::SIGINT);
     let done = client.done();

@@ -109,5 +109,8 @@ fn redirects_are_good_answers_and_server_errors_are_not() {
     let good = answering("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n");
     let spec = |address| Spec { expect: None, ..client("crr", address, 0, 10) };
     assert_eq!(Engine::start(&spec(good)).done().operations, 10);
-    fails_as(ErrorKind::WrongStatus, &spec(answering("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")));
+    fails_as(
+        ErrorKind::WrongStatus,
+        &spec(answering("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")),
+    );
 }

@@ -98,14 +98,27 @@ mod tests {
         };
         assert_eq!(parts("http://a.example"), owned(false, "a.example", 80, "a.example", "/"));
         assert_eq!(parts("https://a.example/x?y=z#w"), owned(true, "a.example", 443, "a.example", "/x?y=z"));
-        assert_eq!(parts("http://127.0.0.1:8080?q"), owned(false, "127.0.0.1", 8080, "127.0.0.1:8080", "/?q"));
+        assert_eq!(
+            parts("http://127.0.0.1:8080?q"),
+            owned(false, "127.0.0.1", 8080, "127.0.0.1:8080", "/?q")
+        );
         assert_eq!(parts("http://[::1]:81/"), owned(false, "::1", 81, "[::1]:81", "/"));
         assert_eq!(parts("https://[::1]"), owned(true, "::1", 443, "[::1]", "/"));
     }
 
     #[test]
     fn what_is_no_url_is_said_to_be_none() {
-        for url in ["", "a.example", "ftp://a", "http://", "http://a:0", "http://a:x", "http://u@a", "http://[::1", "http:///x"] {
+        for url in [
+            "",
+            "a.example",
+            "ftp://a",
+            "http://",
+            "http://a:0",
+            "http://a:x",
+            "http://u@a",
+            "http://[::1",
+            "http:///x",
+        ] {
             let error = Target::parse(url).unwrap_err();
             assert_eq!(error.exit_status(), 2, "{url}");
             assert!(error.to_string().contains("URL"), "{error}");
@@ -117,7 +130,8 @@ mod tests {
         let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let refused = Target::parse(&format!("http://{dead}/")).unwrap().resolve().unwrap_err().to_string();
         assert!(refused.contains("refused"), "{refused}");
-        let unknown = Target::parse("http://no-such-name.invalid/").unwrap().resolve().unwrap_err().to_string();
+        let unknown =
+            Target::parse("http://no-such-name.invalid/").unwrap().resolve().unwrap_err().to_string();
         assert!(unknown.contains("dns"), "{unknown}");
     }
 }

@@ -9,9 +9,9 @@ use crate::system::manifest::StopSignal;
 use caps::{CapSet, Capability, CapsHashSet};
 use linerate_contract::{Bytes, Nanos};
 use nix::errno::Errno;
+use nix::libc;
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
-use nix::libc;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, setgroups, setresgid, setresuid, setsid};
 use std::io::{self, Read};
@@ -235,7 +235,9 @@ pub(super) fn reap_all() -> Vec<(Pid, ExitStatus, Bytes)> {
             _ if pid < 0 && Errno::last() == Errno::EINTR => {}
             _ if pid <= 0 => return dead, // none has ended; ECHILD: none is left
             Ok(WaitStatus::Exited(pid, code)) => dead.push((pid, ExitStatus::Code(code), peak)),
-            Ok(WaitStatus::Signaled(pid, signal, _)) => dead.push((pid, ExitStatus::Signal(signal as i32), peak)),
+            Ok(WaitStatus::Signaled(pid, signal, _)) => {
+                dead.push((pid, ExitStatus::Signal(signal as i32), peak))
+            }
             _ => {}
         }
     }

@@ -14,8 +14,12 @@ pub(super) fn build(path: &str, host: &str, persistent: bool, request: &Request)
         )));
     }
     let method = request.method.as_deref().unwrap_or("GET");
-    if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b)) {
-        return Err(Refusal::BadSpec(format!("\"request.method\" must be one word, such as POST: {method:?}")));
+    if method.is_empty()
+        || !method.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+    {
+        return Err(Refusal::BadSpec(format!(
+            "\"request.method\" must be one word, such as POST: {method:?}"
+        )));
     }
     let mut lines = format!("{method} {path} HTTP/1.1\r\n");
     let given = |name: &str| {
@@ -36,7 +40,9 @@ pub(super) fn build(path: &str, host: &str, persistent: bool, request: &Request)
         let name = line.split_once(':').map(|(name, _)| name);
         let named = name.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_graphic()));
         if !named || line.bytes().any(|b| b == b'\r' || b == b'\n' || b == 0) {
-            return Err(Refusal::BadSpec(format!("\"request.headers\" are lines of `Name: value`: {line:?}")));
+            return Err(Refusal::BadSpec(format!(
+                "\"request.headers\" are lines of `Name: value`: {line:?}"
+            )));
         }
         lines += &format!("{line}\r\n");
     }

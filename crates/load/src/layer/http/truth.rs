@@ -74,7 +74,8 @@ impl Injection {
                 _ => Err(Refusal::BadSpec(format!("\"options.{name}\": {text:?} is not one of its forms"))),
             }
         };
-        let bad = |name: &str| Refusal::BadSpec(format!("\"options.{name}\" has too many numbers or too few"));
+        let bad =
+            |name: &str| Refusal::BadSpec(format!("\"options.{name}\" has too many numbers or too few"));
         let (kind, n) = numbers("delay")?;
         let delay = match (kind.as_str(), n.as_slice()) {
             ("", []) => Delay::None,
@@ -147,6 +148,12 @@ impl Injection {
         self.faults += 1;
         Some(FAULTS[self.faults % FAULTS.len()])
     }
+}
+
+/// Whether the server of this spec is to be slow, wrong or limited.
+#[must_use]
+pub fn is_asked_for(spec: &Spec) -> bool {
+    ["delay", "stall", "errors", "cap"].iter().any(|option| spec.options.contains_key(*option))
 }
 
 /// Serves until SIGTERM, then tells what was injected as a `done` event: `latency` is the true delay of every good answer.
@@ -359,7 +366,7 @@ mod tests {
     use linerate_contract::Role;
 
     fn injection(options: &[(&str, &str)]) -> Result<Injection, Refusal> {
-        let mut spec = Spec::new(Role::Server, "http", "truth");
+        let mut spec = Spec::new(Role::Server, "http", "http");
         spec.options = options.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
         Injection::new(&spec)
     }
@@ -397,7 +404,9 @@ mod tests {
 
     #[test]
     fn options_that_are_none_are_refused() {
-        for option in [("delay", "fixed"), ("delay", "often 5"), ("stall", "5 5"), ("cap", "-3"), ("errors", "x")] {
+        for option in
+            [("delay", "fixed"), ("delay", "often 5"), ("stall", "5 5"), ("cap", "-3"), ("errors", "x")]
+        {
             assert!(injection(&[option]).is_err(), "{option:?}");
         }
     }
