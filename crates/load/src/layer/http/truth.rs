@@ -346,7 +346,7 @@ impl Truth {
         self.account.errors.add(fault, 1);
         let bytes: &[u8] = match fault {
             ErrorKind::WrongStatus => b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
-            ErrorKind::Truncated => b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+            ErrorKind::Truncated => &self.answer[..self.answer.len() - 1],
             ErrorKind::Malformed => b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
             _ => b"",
         };
