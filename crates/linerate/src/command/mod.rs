@@ -2,8 +2,8 @@
 
 mod doctor;
 mod list;
-mod new;
 mod load;
+mod new;
 mod plan;
 mod report;
 mod run;
@@ -13,8 +13,8 @@ mod systems;
 
 pub use doctor::doctor;
 pub use list::list;
-pub use new::new;
 pub use load::load;
+pub use new::new;
 pub use plan::plan;
 pub use report::report;
 pub use run::run;
