@@ -6,4 +6,5 @@ mod common;
 mod http;
 mod paced;
 mod relay;
+mod tcp;
 mod tls;

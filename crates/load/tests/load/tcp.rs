@@ -1,0 +1,263 @@
+//! TCP and no network at all, as processes on loopback: exact counts, and every way in which a peer can go wrong.
+
+use crate::common::{Engine, dead_port, local};
+use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Role, Spec};
+use nix::sys::signal::Signal;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+const MESSAGES: [&str; 3] = ["rr", "churn", "fanout"];
+const DIRECTIONS: [&str; 3] = ["client-writes", "client-reads", "both"];
+
+fn server(workload: &str) -> Spec {
+    let mut spec = Spec::new(Role::Server, "tcp", workload);
+    spec.listen = Some(local());
+    spec
+}
+
+fn client(workload: &str, address: SocketAddr, size: u64, operations: u64) -> Spec {
+    let mut spec = Spec::new(Role::Client, "tcp", workload);
+    (spec.connect, spec.size, spec.operations) = (Some(address), size, Some(operations));
+    spec
+}
+
+fn with(mut spec: Spec, option: &str, value: &str) -> Spec {
+    spec.options.insert(option.into(), value.into());
+    spec
+}
+
+/// A server that treats every connection so.
+fn scripted(behave: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind(local()).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || listener.incoming().flatten().for_each(behave));
+    address
+}
+
+#[test]
+fn messages_come_back_exactly_as_often_as_asked() {
+    for workload in MESSAGES {
+        let mut spec = server(workload);
+        spec.threads = 2;
+        let (_server, address) = Engine::serving(&spec);
+        for (connections, threads, size) in [(1, 1, 1), (4, 1, 64), (5, 2, 1024), (3, 1, 65_536)] {
+            let mut spec = client(workload, address, size, 301);
+            (spec.connections, spec.threads) = (connections, threads);
+            let done = Engine::start(&spec).done();
+            assert_eq!((done.operations, done.errors.total(), done.verified), (301, 0, 301), "{workload}");
+            let each = if workload == "fanout" { size * u64::from(connections) } else { size };
+            assert_eq!(done.bytes, Bytes(301 * each));
+            assert_eq!(done.latency.unwrap().total(), 301);
+            assert!(done.end_ns > done.start_ns && done.cpu_ns > Nanos::ZERO);
+        }
+    }
+}
+
+#[test]
+fn a_window_of_time_ends_by_itself() {
+    for workload in MESSAGES {
+        let (_server, address) = Engine::serving(&server(workload));
+        let mut spec = client(workload, address, 64, 0);
+        (spec.operations, spec.duration_ns) = (None, Some(Nanos(100_000_000)));
+        let done = Engine::start(&spec).done();
+        assert!(done.operations > 0 && done.errors.total() == 0);
+    }
+}
+
+#[test]
+fn streams_arrive_whole_in_every_direction() {
+    for direction in DIRECTIONS {
+        for size in [1, 1000, 65_536, 200_000] {
+            let mut spec = with(server("stream"), "direction", direction);
+            spec.size = size;
+            let (_server, address) = Engine::serving(&spec);
+            for (connections, threads) in [(1, 1), (3, 2)] {
+                let bytes = if size == 1 { 5_000 } else { 3_000_001 };
+                let mut spec = with(client("stream", address, size, 0), "direction", direction);
+                (spec.operations, spec.bytes) = (None, Some(bytes));
+                (spec.connections, spec.threads) = (connections, threads);
+                let done = Engine::start(&spec).done();
+                let all = bytes * u64::from(connections) * if direction == "both" { 2 } else { 1 };
+                assert_eq!(
+                    (done.bytes, done.verified, done.errors.total()),
+                    (Bytes(all), all, 0),
+                    "{direction}"
+                );
+                assert!(done.operations >= all / size && done.latency.is_none());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_operation_against_a_dead_port_is_refused() {
+    for workload in MESSAGES {
+        let done = Engine::start(&client(workload, dead_port(), 64, 20)).done();
+        assert_eq!((done.operations, done.errors.0[&ErrorKind::ConnectRefused]), (0, 20), "{workload}");
+    }
+    let mut spec = with(client("stream", dead_port(), 64, 0), "direction", "both");
+    spec.bytes = Some(1000);
+    assert_eq!(Engine::start(&spec).done().errors.0[&ErrorKind::ConnectRefused], 1);
+}
+
+#[test]
+fn servers_that_misbehave_are_errors_of_their_own_kinds() {
+    let read = |stream: &mut TcpStream| stream.read(&mut [0; 64]).unwrap_or(0);
+    type Behaviour = Box<dyn Fn(TcpStream) + Send + Sync>;
+    let cases: Vec<(ErrorKind, Behaviour)> = vec![
+        (
+            ErrorKind::EmptyReply,
+            Box::new(move |mut s| {
+                read(&mut s);
+            }),
+        ),
+        (
+            ErrorKind::Truncated,
+            Box::new(move |mut s| {
+                read(&mut s);
+                let _ = s.write_all(&linerate_contract::page(10));
+            }),
+        ),
+        (
+            ErrorKind::WrongContent,
+            Box::new(move |mut s| {
+                read(&mut s);
+                let _ = s.write_all(&[b'!'; 64]);
+            }),
+        ),
+        (
+            ErrorKind::WrongLength,
+            Box::new(move |mut s| {
+                read(&mut s);
+                let _ = s.write_all(&linerate_contract::page(65));
+            }),
+        ),
+    ];
+    for (kind, behave) in cases {
+        let address = scripted(behave);
+        for workload in MESSAGES {
+            let done = Engine::start(&client(workload, address, 64, 5)).done();
+            let seen = format!("{workload}: {:?}", done.errors);
+            assert_eq!((done.operations, done.errors.total()), (0, 5), "{seen}");
+            assert!(done.errors.0.contains_key(&kind), "{kind:?} is not in {seen}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_says_nothing_is_a_timeout() {
+    let held = std::sync::Mutex::new(Vec::new());
+    let address = scripted(move |stream| held.lock().unwrap().push(stream));
+    for workload in MESSAGES {
+        let mut spec = client(workload, address, 64, 2);
+        spec.timeout_ns = Nanos(100_000_000);
+        assert_eq!(Engine::start(&spec).done().errors.0[&ErrorKind::Timeout], 2, "{workload}");
+    }
+    for direction in DIRECTIONS {
+        let mut spec = with(client("stream", address, 64, 0), "direction", direction);
+        (spec.bytes, spec.timeout_ns) = (Some(100), Nanos(100_000_000));
+        assert_eq!(Engine::start(&spec).done().errors.0[&ErrorKind::Timeout], 1, "{direction}");
+    }
+}
+
+#[test]
+fn servers_survive_peers_that_vanish_and_end_on_sigterm() {
+    for (workload, direction) in [("rr", ""), ("stream", "both"), ("stream", "client-reads")] {
+        let mut spec = with(server(workload), "direction", direction);
+        spec.size = 1000;
+        let (mut server, address) = Engine::serving(&spec);
+        for _ in 0..20 {
+            let mut peer = TcpStream::connect(address).unwrap();
+            let _ = peer.write_all(&1_000_000_000_u64.to_le_bytes());
+            // Closing with input unread resets the connection.
+            let _ = peer.read(&mut [0; 1]);
+        }
+        let mut spec = with(client(workload, address, 1000, 10), "direction", direction);
+        spec.bytes = Some(10_000);
+        let done = Engine::start(&spec).done();
+        assert_eq!(done.errors.total(), 0, "{workload} {direction}");
+        let stop = Instant::now();
+        server.signal(Signal::SIGTERM);
+        assert!(server.wait().success() && stop.elapsed() < Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn what_is_missing_in_a_spec_is_said_with_status_2() {
+    let address = local();
+    let wrong = [
+        client("rr", address, 0, 1),
+        client("rr", address, 70_000, 1),
+        client("stream", address, 64, 1),
+        with(client("stream", address, 64, 1), "direction", "both"),
+        with(client("stream", address, 64, 1), "direction", "sideways"),
+        Spec::new(Role::Client, "none", "dispatch"),
+        Spec::new(Role::Client, "none", "timers"),
+        Spec::new(Role::Server, "tcp", "rr"),
+    ];
+    for spec in wrong {
+        assert_eq!(Engine::start(&spec).wait().code(), Some(2), "{}", spec.to_json());
+    }
+    for (role, layer, workload) in [(Role::Client, "tcp", "dispatch"), (Role::Server, "none", "timers")] {
+        assert_eq!(Engine::start(&Spec::new(role, layer, workload)).wait().code(), Some(127));
+    }
+}
+
+/// What a client of this limit says.
+fn limited(limit: &str, mut spec: Spec) -> Done {
+    spec = with(spec, "limit", limit);
+    Engine::start(&spec).done()
+}
+
+#[test]
+fn limits_with_a_server_count_as_exactly_as_what_they_are_the_limit_of() {
+    for limit in ["blocking", "memory"] {
+        let (mut server, address) = Engine::serving(&with(server("rr"), "limit", limit));
+        for (connections, size) in [(1, 1), (4, 64), (16, 1024), (2, 65_536)] {
+            let mut spec = client("rr", address, size, 301);
+            spec.connections = connections;
+            let done = limited(limit, spec);
+            assert_eq!((done.operations, done.errors.total(), done.verified), (301, 0, 301), "{limit}");
+            assert_eq!(done.bytes, Bytes(301 * size));
+            assert_eq!(done.latency.unwrap().total(), 301);
+        }
+        // One that asks for nonsense and is gone.
+        TcpStream::connect(address).unwrap().write_all(&[0xff; 16]).unwrap();
+        assert_eq!(limited(limit, client("rr", address, 64, 10)).operations, 10);
+        server.signal(Signal::SIGTERM);
+        assert!(server.wait().success());
+    }
+}
+
+#[test]
+fn a_memory_server_that_dies_ends_its_client() {
+    let (mut server, address) = Engine::serving(&with(server("rr"), "limit", "memory"));
+    let mut spec = with(client("rr", address, 64, 0), "limit", "memory");
+    (spec.operations, spec.duration_ns) = (None, Some(Nanos(30_000_000_000)));
+    let client = Engine::start(&spec);
+    std::thread::sleep(Duration::from_millis(200));
+    server.signal(Signal::SIGKILL);
+    server.wait();
+    let start = Instant::now();
+    let done = client.done();
+    assert!(start.elapsed() < Duration::from_secs(10));
+    assert_eq!(done.errors.0.get(&ErrorKind::Reset), Some(&1), "{:?}", done.errors);
+}
+
+#[test]
+fn limits_without_a_server_do_all_of_the_work() {
+    for shape in ["single", "threads", "interleaved", "concurrent"] {
+        let mut spec = with(Spec::new(Role::Client, "none", "dispatch"), "shape", shape);
+        (spec.operations, spec.threads) = (Some(10_007), 3);
+        let done = limited("loop", spec);
+        assert_eq!((done.operations, done.verified), (10_007, 10_007), "{shape}");
+    }
+    for direction in DIRECTIONS {
+        let mut spec = with(client("stream", local(), 1000, 0), "direction", direction);
+        spec.bytes = Some(1_000_001);
+        let done = limited("copies", spec);
+        let all = if direction == "both" { 2_000_002 } else { 1_000_001 };
+        assert_eq!((done.bytes, done.errors.total()), (Bytes(all), 0));
+    }
+}
