@@ -179,10 +179,16 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     });
     emit(&Event::Ready { address });
     let body = page(spec.size as usize);
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    let answer = |connection: &str| {
+        let length = body.len();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: {connection}\r\n\r\n");
+        [head.as_bytes(), &body].concat()
+    };
     let mut server = Truth {
         injection,
-        answer: [head.as_bytes(), &body].concat(),
+        // HTTP/1.0 clients stay only if they are told to.
+        keep: answer("keep-alive"),
+        close: answer("close"),
         epoll,
         listener,
         connections: HashMap::new(),
@@ -227,6 +233,9 @@ impl Account {
     }
 }
 
+/// When, for which connection, its descriptor, and how the request fails, if it does.
+type Due = (Nanos, u64, RawFd, Option<ErrorKind>);
+
 struct Connection {
     fd: OwnedFd,
     input: Vec<u8>,
@@ -238,12 +247,13 @@ struct Connection {
 
 struct Truth {
     injection: Injection,
-    answer: Vec<u8>,
+    keep: Vec<u8>,
+    close: Vec<u8>,
     epoll: Epoll,
     listener: OwnedFd,
     connections: HashMap<RawFd, Connection>,
-    /// Earliest first: time, connection, its descriptor, and what becomes of the request.
-    due: BinaryHeap<Reverse<(Nanos, u64, RawFd, Option<ErrorKind>)>>,
+    /// Earliest first.
+    due: BinaryHeap<Reverse<Due>>,
     sequence: u64,
     epoch: Nanos,
     account: Account,
@@ -335,8 +345,9 @@ impl Truth {
         let Some(fault) = fault else {
             self.account.delays.push(now.since(came).0);
             // A page fits the send buffer of a connection with nothing else in it, or the client reports it as cut.
-            let sent = send(raw, &self.answer, MsgFlags::MSG_NOSIGNAL);
-            if keep && sent == Ok(self.answer.len()) {
+            let answer = if keep { &self.keep } else { &self.close };
+            let sent = send(raw, answer, MsgFlags::MSG_NOSIGNAL);
+            if keep && sent == Ok(answer.len()) {
                 self.take(raw);
             } else {
                 self.connections.remove(&raw);
@@ -346,7 +357,7 @@ impl Truth {
         self.account.errors.add(fault, 1);
         let bytes: &[u8] = match fault {
             ErrorKind::WrongStatus => b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
-            ErrorKind::Truncated => &self.answer[..self.answer.len() - 1],
+            ErrorKind::Truncated => &self.keep[..self.keep.len() - 1],
             ErrorKind::Malformed => b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
             _ => b"",
         };
