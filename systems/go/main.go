@@ -17,13 +17,14 @@ func main() {
 		Version:   strings.TrimPrefix(runtime.Version(), "go"),
 		Roles:     []string{"client", "server"},
 		Layers:    []string{"http", "none", "tcp"},
-		Workloads: []string{"churn", "dispatch", "fanout", "http", "rr", "stream", "timers"},
+		Workloads: []string{"churn", "crr", "dispatch", "fanout", "http", "rr", "stream", "timers"},
 		Run:       run,
 	})
 }
 
 var tasks = map[string]func(*sdk.Spec) (*sdk.Done, error){
 	"server/http/http":     serveHTTP,
+	"server/http/crr":      serveHTTP,
 	"server/tcp/rr":        serveEcho,
 	"server/tcp/churn":     serveEcho,
 	"server/tcp/fanout":    serveEcho,

@@ -52,7 +52,7 @@ fn run(spec: &Spec) -> Result<(), Refusal> {
         ));
     }
     let done = match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
-        (Role::Server, "http", "http") => return server::run(spec, server::Serve::Http),
+        (Role::Server, "http", "http" | "crr") => return server::run(spec, server::Serve::Http),
         (Role::Server, "tcp", "rr" | "churn" | "fanout") => return server::run(spec, server::Serve::Echo),
         (Role::Server, "tcp", "stream") => return server::run(spec, server::Serve::Stream),
         (Role::Client, _, _) if spec.rate.is_some() => {
@@ -78,7 +78,7 @@ fn describe() -> Describe {
         version: env!("TOKIO_VERSION").into(),
         roles: vec![Role::Client, Role::Server],
         layers: names(&["http", "none", "tcp"]),
-        workloads: names(&["churn", "dispatch", "fanout", "http", "rr", "stream", "timers"]),
+        workloads: names(&["churn", "crr", "dispatch", "fanout", "http", "rr", "stream", "timers"]),
     }
 }
 
