@@ -10,9 +10,9 @@ use crate::clock;
 use crate::layer::{Answer, Flow, Layer};
 use crate::meter::Meter;
 use crate::refusal::{Doing, Refusal};
-use crate::socket::connect_all;
 use crate::sample::Sampler;
 use crate::schedule::Schedule;
+use crate::socket::connect_all;
 use crate::workload::Workload;
 use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -269,7 +269,10 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         for slot in &mut self.slots {
             slot.connection = self.context.layer.open().ok();
         }
-        let stood = connect_all(self.slots.iter().filter_map(|slot| slot.connection.as_ref()), self.context.meter.timeout());
+        let stood = connect_all(
+            self.slots.iter().filter_map(|slot| slot.connection.as_ref()),
+            self.context.meter.timeout(),
+        );
         let opened = self.slots.iter_mut().filter(|slot| slot.connection.is_some());
         opened.zip(stood).filter(|(_, stood)| stood.is_err()).for_each(|(slot, _)| slot.close());
     }
@@ -284,7 +287,8 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             if !self.context.resting.is_empty() && next_wake == Nanos(u64::MAX) {
                 next_wake = self.context.last + REST;
             }
-            let until = next_sweep.min(next_wake).min(self.context.meter.window_end()).min(self.next_sample());
+            let until =
+                next_sweep.min(next_wake).min(self.context.meter.window_end()).min(self.next_sample());
             let ready = match self.context.epoll.wait(&mut events, wait_for(until.since(self.context.last))) {
                 Ok(ready) => ready,
                 Err(nix::Error::EINTR) => 0,

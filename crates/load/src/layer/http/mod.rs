@@ -115,7 +115,11 @@ impl<T: Transport> Layer for Http<T> {
 impl<T: Transport> Http<T> {
     /// Parses the `n` bytes that were received.
     #[inline]
-    fn take(&mut self, connection: &mut Connection<T::Stream>, n: usize) -> Result<Option<Answer>, ErrorKind> {
+    fn take(
+        &mut self,
+        connection: &mut Connection<T::Stream>,
+        n: usize,
+    ) -> Result<Option<Answer>, ErrorKind> {
         let Connection { parser, check, .. } = connection;
         let verifier = &self.verifier;
         let state = parser
