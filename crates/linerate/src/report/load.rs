@@ -115,7 +115,7 @@ fn loop_kind(spec: &Spec) -> String {
     }
 }
 
-/// `12 of 1,000 (1.2 %): reset 10, timeout 2`
+/// `12 of 10,000 (0.12 %): reset 10, timeout 2`
 fn failures(errors: &Errors, good: u64) -> String {
     let (failed, all) = (errors.total(), errors.total() + good);
     if failed == 0 {
@@ -262,8 +262,8 @@ mod tests {
         let text = text(&Account { url: "http://a/", spec: &spec, done: &done }, Style::default());
         for part in [
             "127.0.0.1:80, 10 connections, 2 threads, closed loop",
-            "requests    1,000 in 2.00 s: 500 a second",
-            "failed      12 of 1,012 (1.19 %): reset 10, timeout 2",
+            "requests    1000 in 2.00 s: 500 a second",
+            "failed      12 of 1012 (1.19 %): reset 10, timeout 2",
             "client CPU  10.0 us per request",
             "99 %     60.0 us",
             "99.9 %     1.10 ms",
