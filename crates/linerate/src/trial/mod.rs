@@ -93,7 +93,7 @@ fn up_to_measurement(
         let run = lab.run(launches.client(), Purpose::Measure, launches.work().patience())?;
         let mut measurement =
             launches.read(&run).map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
-        launches.work().check(&measurement).map_err(LabError::system)?;
+        launches.work().check(&measurement, launches.tolerated_errors()).map_err(LabError::system)?;
         measurement
             .cpu
             .extend(run.cpu.iter().filter(|(role, _)| *role != linerate_contract::Role::Client).copied());

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Failed operations above this share make the trial a failure, whatever its speed.
-const TOLERATED_ERRORS: f64 = 0.01;
+pub(super) const TOLERATED_ERRORS: f64 = 0.01;
 /// A trial may take this long, and so much more for each operation: twenty times what the slowest system here needs.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PATIENCE_PER_OPERATION: Duration = Duration::from_millis(5);
@@ -45,20 +45,18 @@ impl Work {
         }
     }
 
-    /// All of it, and few enough failures among it.
-    pub(super) fn check(&self, measurement: &Measurement) -> Result<(), String> {
+    /// All of it, and no more failures among it than this share.
+    pub(super) fn check(&self, measurement: &Measurement, tolerated: f64) -> Result<(), String> {
         let failed = measurement.errors.total();
         match self {
-            Self::Operations(asked) if failed as f64 > *asked as f64 * TOLERATED_ERRORS => {
+            Self::Operations(asked) if failed as f64 > *asked as f64 * tolerated => {
                 return Err(format!("{failed} of {asked} operations failed: {}", kinds(measurement)));
             }
             Self::Operations(asked) if measurement.operations + failed != *asked => {
                 let done = measurement.operations;
                 return Err(format!("{done} operations succeeded and {failed} failed of {asked} asked for"));
             }
-            Self::Seconds(_)
-                if failed as f64 > (measurement.operations + failed) as f64 * TOLERATED_ERRORS =>
-            {
+            Self::Seconds(_) if failed as f64 > (measurement.operations + failed) as f64 * tolerated => {
                 let done = measurement.operations;
                 return Err(format!(
                     "{failed} operations failed and {done} succeeded: {}",
@@ -90,7 +88,7 @@ impl Work {
                 kinds(verified)
             )),
             Self::Operations(_) => Ok(()),
-            Self::Bytes(_) | Self::Seconds(_) => self.check(verified),
+            Self::Bytes(_) | Self::Seconds(_) => self.check(verified, TOLERATED_ERRORS),
         }
     }
 }
@@ -116,9 +114,9 @@ mod tests {
         let second = Nanos(1_000_000_000);
         let came = |bytes| Measurement { bytes: Bytes(bytes), elapsed: second, ..Measurement::default() };
         let one_way = work(&[("bytes", 1_000), ("operations", 7)], "client-reads");
-        assert_eq!(one_way.check(&came(1_000)), Ok(()));
-        assert_eq!(one_way.check(&came(999)), Err("999 bytes arrived of 1000".into()));
-        assert_eq!(work(&[("bytes", 1_000)], "both").check(&came(2_000)), Ok(()));
+        assert_eq!(one_way.check(&came(1_000), TOLERATED_ERRORS), Ok(()));
+        assert_eq!(one_way.check(&came(999), TOLERATED_ERRORS), Err("999 bytes arrived of 1000".into()));
+        assert_eq!(work(&[("bytes", 1_000)], "both").check(&came(2_000), TOLERATED_ERRORS), Ok(()));
     }
 
     #[test]
@@ -130,10 +128,11 @@ mod tests {
             m
         };
         let thousand = work(&[("operations", 1_000)], "");
-        assert_eq!(thousand.check(&with(10)), Ok(()));
-        assert!(thousand.check(&with(11)).unwrap_err().contains("11 reset"));
+        assert_eq!(thousand.check(&with(10), TOLERATED_ERRORS), Ok(()));
+        assert_eq!(thousand.check(&with(11), 0.05), Ok(()));
+        assert!(thousand.check(&with(11), TOLERATED_ERRORS).unwrap_err().contains("11 reset"));
         assert!(thousand.check_all_good(&with(1)).is_err());
-        assert!(work(&[], "").check(&with(0)).unwrap_err().contains("of 1 asked for"));
+        assert!(work(&[], "").check(&with(0), TOLERATED_ERRORS).unwrap_err().contains("of 1 asked for"));
     }
 
     #[test]
@@ -142,10 +141,14 @@ mod tests {
         assert_eq!(timed, Work::Seconds(2));
         assert_eq!(work(&[("seconds", 2), ("operations", 7)], ""), Work::Operations(7));
         let mut measurement = Measurement { operations: 500, elapsed: Nanos(1), ..Measurement::default() };
-        assert_eq!(timed.check(&measurement), Ok(()));
+        assert_eq!(timed.check(&measurement, TOLERATED_ERRORS), Ok(()));
         measurement.errors.add(ErrorKind::Reset, 6);
-        assert!(timed.check(&measurement).is_err());
-        assert!(timed.check(&Measurement { elapsed: Nanos(1), ..Measurement::default() }).is_err());
+        assert!(timed.check(&measurement, TOLERATED_ERRORS).is_err());
+        assert!(
+            timed
+                .check(&Measurement { elapsed: Nanos(1), ..Measurement::default() }, TOLERATED_ERRORS)
+                .is_err()
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod address;
 mod setting;
 
-use super::work::Work;
+use super::work::{TOLERATED_ERRORS, Work};
 use super::{Context, VERIFIER, output};
 use crate::lab::protocol::File;
 use crate::lab::{ClientRun, DOCROOT, Launch};
@@ -29,6 +29,8 @@ pub(super) struct Launches {
     client: Launch,
     output: Option<crate::system::manifest::Output>,
     work: Work,
+    /// What a variant of the cell declares in place of the one percent that holds for all.
+    tolerated_errors: Option<f64>,
     pins: Pins,
 }
 
@@ -69,8 +71,14 @@ impl Launches {
             client: as_client(client, &cell.parameters, SAMPLE_EVERY)?,
             output: client.variant.output.clone(),
             work: Work::of(&cell.parameters, &cell.options),
+            tolerated_errors: chosen.values().filter_map(|c| c.variant.tolerated_errors).reduce(f64::max),
             pins,
         })
+    }
+
+    /// The share of failed operations above which the trial fails.
+    pub(super) fn tolerated_errors(&self) -> f64 {
+        self.tolerated_errors.unwrap_or(TOLERATED_ERRORS)
     }
 
     /// What every role may read: the page, where the layer has one.
