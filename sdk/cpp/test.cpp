@@ -1,4 +1,4 @@
-// What the header promises, checked against known answers: c++ -std=c++17 -Wall -Wextra test.cpp && ./a.out
+// What the headers promise, checked against known answers. `cargo test -p linerate --test sdk` compiles and runs it.
 #define LINERATE_IMPLEMENTATION
 #include "linerate.hpp"
 

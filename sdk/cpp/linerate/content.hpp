@@ -1,0 +1,80 @@
+// The bytes that every server sends and every client checks, and what all programs have of the same length.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace linerate {
+
+// Bytes that an echo server reads at once, the same for every system: what a 64 KB buffer of the stream tables needs.
+inline constexpr std::size_t echo_buffer = 65'536;
+// Backlog of every listener, as systems/README.md says.
+inline constexpr int backlog = 511;
+
+// The first `size` bytes of the content (Steele, Lea, Flood: splitmix64, 2014).
+inline std::string page(std::size_t size) {
+    static constexpr char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    std::string bytes(size, '\0');
+    std::uint64_t word = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        if (i % 8 == 0) {
+            word = (i / 8 + 1) * 0x9e3779b97f4a7c15u;
+            word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9u;
+            word = (word ^ (word >> 27)) * 0x94d049bb133111ebu;
+            word ^= word >> 31;
+        }
+        bytes[i] = alphabet[(word >> (8 * (i % 8))) & 63];
+    }
+    return bytes;
+}
+
+// CRC-32 (ISO-HDLC, as in zlib), for clients of pages.
+inline std::uint32_t crc32(std::string_view bytes) {
+    std::uint32_t crc = ~0u;
+    for (unsigned char byte : bytes) {
+        crc ^= byte;
+        for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (0xedb88320u & (0u - (crc & 1)));
+    }
+    return ~crc;
+}
+
+// An endless stream of content that repeats after 65,536 bytes; a piece of up to `longest` bytes is contiguous.
+class Content {
+public:
+    static constexpr std::size_t period = 65'536;
+
+    explicit Content(std::size_t longest) : bytes_(page(period)), longest_(longest) {
+        while (bytes_.size() < period + longest) bytes_.append(bytes_, 0, period);
+    }
+    const char* at(std::uint64_t position) const { return bytes_.data() + position % period; }
+
+    // How many of the bytes received at `position` are the right ones.
+    std::uint64_t good(std::uint64_t position, const char* received, std::size_t length) const {
+        if (length <= longest_ && std::memcmp(at(position), received, length) == 0) return length;
+        std::uint64_t equal = 0;
+        for (std::size_t i = 0; i < length; ++i) equal += *at(position + i) == received[i];
+        return equal;
+    }
+
+private:
+    std::string bytes_;
+    std::size_t longest_;
+};
+
+// Numbers on the wire of a `stream`: 8 bytes little-endian.
+inline std::array<char, 8> to_wire(std::uint64_t number) {
+    std::array<char, 8> bytes;
+    for (char& byte : bytes) byte = char(number), number >>= 8;
+    return bytes;
+}
+inline std::uint64_t from_wire(const std::array<char, 8>& bytes) {
+    std::uint64_t number = 0;
+    for (int i = 8; i-- > 0;) number = number << 8 | static_cast<unsigned char>(bytes[std::size_t(i)]);
+    return number;
+}
+
+} // namespace linerate

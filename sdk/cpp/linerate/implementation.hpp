@@ -1,0 +1,152 @@
+// What only one file of a program compiles: the spec from JSON, the events to JSON, start().
+#pragma once
+
+#include "account.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace linerate {
+namespace detail {
+
+inline std::uint64_t number(const nlohmann::json& spec, const char* field, std::uint64_t otherwise) {
+    auto found = spec.find(field);
+    if (found == spec.end()) return otherwise;
+    if (!found->is_number_unsigned()) throw BadSpec(std::string("\"") + field + "\" must be a whole number, not negative");
+    return found->get<std::uint64_t>();
+}
+
+// As `number`, for counts of connections and threads: at least 1, and no more than could be meant.
+inline std::uint32_t count(const nlohmann::json& spec, const char* field) {
+    std::uint64_t n = number(spec, field, 1);
+    if (n < 1 || n > 1'000'000) throw BadSpec(std::string("\"") + field + "\" must be from 1 to 1000000");
+    return std::uint32_t(n);
+}
+
+// `ip:port`, with an IPv6 address in brackets.
+inline Address address(const nlohmann::json& spec, const char* field) {
+    auto text = spec.value(field, std::string());
+    if (text.empty()) return {};
+    auto colon = text.rfind(':');
+    char* end = nullptr;
+    auto port = colon == text.npos ? 65'536 : std::strtoul(text.c_str() + colon + 1, &end, 10);
+    if (port > 65'535 || *end != '\0') throw BadSpec(std::string("\"") + field + "\" must be ip:port, not " + text);
+    auto ip = text.substr(0, colon);
+    if (ip.size() > 2 && ip.front() == '[' && ip.back() == ']') ip = ip.substr(1, ip.size() - 2);
+    return {ip, std::uint16_t(port)};
+}
+
+inline Spec parse_spec(const char* text) {
+    try {
+        auto json = nlohmann::json::parse(text);
+        if (!json.is_object()) throw BadSpec("the spec is not a JSON object");
+        if (json.contains("rate")) throw Unsupported("\"rate\": there is no open loop here");
+        if (number(json, "contract", 0) != 1) throw BadSpec("the spec speaks another contract, this program 1");
+        Spec spec;
+        spec.role = json.at("role").get<std::string>();
+        spec.layer = json.at("layer").get<std::string>();
+        spec.workload = json.at("workload").get<std::string>();
+        spec.listen = address(json, "listen");
+        spec.connect = address(json, "connect");
+        spec.sources = json.value("sources", spec.sources);
+        spec.connections = count(json, "connections");
+        spec.threads = count(json, "threads");
+        spec.operations = number(json, "operations", spec.operations);
+        spec.bytes = number(json, "bytes", 0);
+        spec.duration_ns = number(json, "duration_ns", spec.duration_ns);
+        spec.timeout_ns = number(json, "timeout_ns", 10'000'000'000);
+        std::uint64_t size = number(json, "size", 0);
+        if (size > 1u << 30) throw BadSpec("\"size\" must be at most 1073741824 bytes: it is held in memory");
+        spec.size = std::size_t(size);
+        spec.options = json.value("options", spec.options);
+        return spec;
+    } catch (const nlohmann::json::exception& e) {
+        throw BadSpec(std::string("the spec is not valid: ") + e.what());
+    }
+}
+
+inline void emit(const nlohmann::ordered_json& event) {
+    std::string line = event.dump() + "\n";
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fflush(stdout);
+}
+
+inline void emit_describe(const Program& program) {
+    nlohmann::ordered_json event = {{"event", "describe"}, {"name", program.name}, {"version", program.version}};
+    auto add = [&event](const char* list, const char* word) {
+        auto& words = event[list];
+        for (const auto& known : words)
+            if (known == word) return;
+        words.push_back(word);
+    };
+    for (const auto& each : program.abilities)
+        add("roles", each.role), add("layers", each.layer), add("workloads", each.workload);
+    emit(event);
+}
+
+inline nlohmann::ordered_json counts(const Histogram& histogram) {
+    auto pairs = nlohmann::ordered_json::array();
+    histogram.each([&pairs](std::uint64_t value, std::uint64_t count) { pairs.push_back({value, count}); });
+    std::uint64_t min = Histogram::lowest_equivalent(pairs.front()[0]), max = pairs.back()[0];
+    return {{"pairs", std::move(pairs)}, {"min", min}, {"max", max}};
+}
+
+} // namespace detail
+
+int start(int argc, char** argv, const Program& program) {
+    int status = 1;
+    try {
+        if (argc != 2) throw BadSpec("expected one argument, the spec as JSON (sdk/CONTRACT.md)");
+        Spec spec = detail::parse_spec(argv[1]);
+        if (spec.role == "describe") return detail::emit_describe(program), 0;
+        const Ability* found = nullptr;
+        for (const auto& each : program.abilities)
+            if (spec.role == each.role && spec.layer == each.layer && spec.workload == each.workload) found = &each;
+        if (!found) throw Unsupported("role " + spec.role + ", layer " + spec.layer + ", workload " + spec.workload + " I do not support");
+        if (spec.role == "server") {
+            need(!spec.listen.ip.empty(), "\"listen\" is missing");
+            // Every line is flushed as it is printed, so there is nothing to tidy up and no loop to wait for.
+            std::signal(SIGTERM, [](int) { _exit(0); });
+        } else if (spec.layer != std::string("none")) {
+            need(!spec.connect.ip.empty(), "\"connect\" is missing");
+        }
+        std::signal(SIGPIPE, SIG_IGN);
+        found->run(spec);
+        return 0;
+    } catch (const Unsupported& e) {
+        std::fprintf(stderr, "%s: %s\n", program.name, e.what()), status = 127;
+    } catch (const BadSpec& e) {
+        std::fprintf(stderr, "%s: %s\n", program.name, e.what()), status = 2;
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "%s: %s\n", program.name, e.what());
+    }
+    return status;
+}
+
+void emit_ready(const std::string& ip, std::uint16_t port) {
+    bool v6 = ip.find(':') != ip.npos;
+    detail::emit({{"event", "ready"}, {"address", (v6 ? "[" + ip + "]" : ip) + ":" + std::to_string(port)}});
+}
+
+void emit_done(const Account& sum, std::uint64_t start_ns, std::uint64_t cpu_ns) {
+    auto errors = nlohmann::ordered_json::object();
+    for (std::size_t i = 0; i < kind_names.size(); ++i)
+        if (sum.errors[i] != 0) errors[kind_names[i]] = sum.errors[i];
+    nlohmann::ordered_json event = {{"event", "done"}, {"operations", sum.operations}, {"bytes", sum.bytes},
+        {"start_ns", start_ns}, {"end_ns", sum.end_ns}, {"errors", errors}, {"cpu_ns", cpu_ns}, {"verified", sum.verified}};
+    if (!sum.latency.empty()) event["latency"] = detail::counts(sum.latency);
+    if (!sum.connect.empty()) event["connect"] = detail::counts(sum.connect);
+    detail::emit(event);
+}
+
+void Account::merge(const Account& other) {
+    operations += other.operations, bytes += other.bytes, verified += other.verified;
+    if (other.end_ns > end_ns) end_ns = other.end_ns;
+    for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += other.errors[i];
+    latency.merge(other.latency);
+    connect.merge(other.connect);
+}
+
+} // namespace linerate
