@@ -30,6 +30,57 @@ pub struct Sample {
     /// Response times of the whole window so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Counts>,
+    /// Datagrams that are missing up to the highest that came; less than nothing where late ones filled earlier gaps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<i64>,
+    /// The round-trip time as the transport sees it now (TCP's or KCP's smoothed one).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_us: Option<u64>,
+}
+
+/// What became of the datagrams of all flows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Datagrams {
+    pub sent: u64,
+    /// Good ones, each once.
+    pub received: u64,
+    /// Sent and not received.
+    pub lost: u64,
+    /// Came after one that was sent later (RFC 4737).
+    #[serde(default)]
+    pub reordered: u64,
+    #[serde(default)]
+    pub duplicates: u64,
+    /// Arrived with another length or content.
+    #[serde(default)]
+    pub damaged: u64,
+}
+
+/// What the kernel tells of TCP connections when their stream is over (`TCP_INFO`), at each end that tells it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpEnds {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<TcpInfo>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<TcpInfo>,
+}
+
+/// One end; of several connections counts are sums, and times and windows those of the one with the longest round trip.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpInfo {
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Smoothed round-trip time, and the least that was seen.
+    pub rtt_us: u64,
+    #[serde(default)]
+    pub min_rtt_us: u64,
+    /// Congestion window, in segments.
+    pub cwnd: u64,
+    /// Bytes sent, those sent again included, and those sent again alone.
+    #[serde(default)]
+    pub bytes_sent: u64,
+    #[serde(default)]
+    pub bytes_retransmitted: u64,
 }
 
 /// How an open loop kept its schedule.
@@ -72,6 +123,11 @@ pub struct Done {
     /// Operations whose content was compared byte by byte or by checksum.
     #[serde(default)]
     pub verified: u64,
+    /// Of a transport that may lose some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<Datagrams>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpEnds>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

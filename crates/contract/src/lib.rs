@@ -11,12 +11,14 @@
 //! | [`event`] | what it answers: `ready`, `sample`, `done`, `describe` |
 //! | [`histogram`] | latency counts, as they travel and as they are recorded |
 //! | [`units`] | nanoseconds and bytes as types |
+//! | [`datagram`] | datagrams of a UDP `stream`, and the receiver's account of them |
 //! | [`content`] | the bytes that every server sends and every client checks |
 //! | [`errors`] | operations that failed, by kind |
 //!
 //! The crate is small on purpose: systems written in Rust link it.
 
 pub mod content;
+pub mod datagram;
 pub mod errors;
 pub mod event;
 pub mod histogram;
@@ -25,7 +27,7 @@ pub mod units;
 
 pub use content::{crc32, page};
 pub use errors::{ErrorKind, Errors};
-pub use event::{Adherence, Describe, Done, Event, Sample};
+pub use event::{Adherence, Datagrams, Describe, Done, Event, Sample, TcpEnds, TcpInfo};
 pub use histogram::{Counts, Recorder};
 pub use spec::{Arrival, Expect, Request, Role, Spec};
 pub use units::{Bytes, Nanos};

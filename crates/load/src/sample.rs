@@ -90,6 +90,8 @@ fn collect(snapshots: &Receiver<Snapshot>, threads: usize) {
             bytes: Bytes(sum.1 - before.1),
             failed: sum.2 - before.2,
             latency: Some(latency.counts()),
+            lost: None,
+            rtt_us: None,
         }));
         before = sum;
     }

@@ -1,0 +1,145 @@
+//! Datagrams of `stream` over UDP: eight bytes of sequence number, then content; and the few that are no payload.
+//!
+//! ```text
+//! client -> server   HELLO  until it comes back          (sequence 2^64-1, 8 bytes of zero)
+//! client -> server   payload 0, 1, 2, ...                (sequence, content from position 8)
+//! client -> server   END    until the report comes       (2^64-2, how many were sent)
+//! server -> client   REPORT                              (2^64-3, what arrived, by [`Account`])
+//! ```
+//!
+//! Reading is total: whatever arrives at a UDP port is a datagram of one of these kinds, or none.
+
+mod account;
+
+pub use account::{Account, Arrival};
+
+/// Payload datagrams have at least so many bytes, so that none is taken for a control datagram of another layer.
+pub const SMALLEST: usize = 64;
+/// The most that UDP carries over IPv4.
+pub const LARGEST: usize = 65_507;
+/// Where the content begins.
+pub const HEADER: usize = 8;
+/// Sequence numbers from here on are control datagrams.
+pub const FIRST_CONTROL: u64 = u64::MAX - 15;
+
+const HELLO: u64 = u64::MAX;
+const END: u64 = u64::MAX - 1;
+const REPORT: u64 = u64::MAX - 2;
+/// Of HELLO and END.
+pub const SHORT_CONTROL: usize = 16;
+/// Of REPORT.
+pub const REPORT_LENGTH: usize = 8 + 7 * 8;
+
+/// What a datagram is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Datagram {
+    /// Is somebody there? The same bytes are the answer.
+    Hello,
+    /// The flow is over; this many payload datagrams were sent.
+    End { sent: u64 },
+    /// The server's answer to that.
+    Report(Report),
+    /// Payload with this number.
+    Payload { sequence: u64 },
+}
+
+/// What a server tells of one flow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Good ones, each sequence number once.
+    pub received: u64,
+    /// Bytes of those, headers included.
+    pub bytes: u64,
+    /// Those that came after one with a higher number (RFC 4737, Type-P-Reordered).
+    pub reordered: u64,
+    pub duplicates: u64,
+    /// Of another length or content than they should have.
+    pub damaged: u64,
+    /// `CLOCK_MONOTONIC` of the server when the first and the last payload datagram arrived; 0 if none did.
+    pub first_ns: u64,
+    pub last_ns: u64,
+}
+
+impl Datagram {
+    /// Reads one; `None` if it is too short for its kind, or of a kind that there is not.
+    #[inline]
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let sequence = word(bytes, 0)?;
+        match sequence {
+            HELLO if bytes.len() == SHORT_CONTROL => Some(Self::Hello),
+            END if bytes.len() == SHORT_CONTROL => Some(Self::End { sent: word(bytes, 1)? }),
+            REPORT if bytes.len() == REPORT_LENGTH => Some(Self::Report(Report {
+                received: word(bytes, 1)?,
+                bytes: word(bytes, 2)?,
+                reordered: word(bytes, 3)?,
+                duplicates: word(bytes, 4)?,
+                damaged: word(bytes, 5)?,
+                first_ns: word(bytes, 6)?,
+                last_ns: word(bytes, 7)?,
+            })),
+            FIRST_CONTROL.. => None,
+            sequence => Some(Self::Payload { sequence }),
+        }
+    }
+
+    /// The bytes of a control datagram; of payload only its header, since the content is the sender's.
+    #[must_use]
+    pub fn to_bytes(self) -> Vec<u8> {
+        let words = match self {
+            Self::Hello => vec![HELLO, 0],
+            Self::End { sent } => vec![END, sent],
+            Self::Report(r) => {
+                vec![REPORT, r.received, r.bytes, r.reordered, r.duplicates, r.damaged, r.first_ns, r.last_ns]
+            }
+            Self::Payload { sequence } => vec![sequence],
+        };
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+}
+
+#[inline]
+fn word(bytes: &[u8], index: usize) -> Option<u64> {
+    let bytes = bytes.get(index * 8..index * 8 + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().expect("the slice has eight bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_survives_the_journey() {
+        let report = Report {
+            received: 1,
+            bytes: 2,
+            reordered: 3,
+            duplicates: 4,
+            damaged: 5,
+            first_ns: 6,
+            last_ns: 7,
+        };
+        for datagram in [
+            Datagram::Hello,
+            Datagram::End { sent: u64::MAX },
+            Datagram::Report(report),
+            Datagram::Payload { sequence: FIRST_CONTROL - 1 },
+        ] {
+            assert_eq!(Datagram::parse(&datagram.to_bytes()), Some(datagram));
+        }
+        assert_eq!(Datagram::Hello.to_bytes().len(), SHORT_CONTROL);
+        assert_eq!(Datagram::Report(report).to_bytes().len(), REPORT_LENGTH);
+    }
+
+    #[test]
+    fn what_is_cut_or_unknown_is_nothing() {
+        for datagram in [Datagram::Hello, Datagram::End { sent: 9 }, Datagram::Report(Report::default())] {
+            let bytes = datagram.to_bytes();
+            for length in 0..bytes.len() {
+                assert_eq!(Datagram::parse(&bytes[..length]), None, "{datagram:?} cut to {length}");
+            }
+        }
+        let unknown = Datagram::Payload { sequence: FIRST_CONTROL }.to_bytes();
+        assert_eq!(Datagram::parse(&unknown), None);
+    }
+}
