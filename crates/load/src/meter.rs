@@ -231,6 +231,7 @@ impl Meter {
             connect: Some(self.connect.counts()),
             cpu_ns: cpu,
             verified: self.verified,
+            ..Done::default()
         }
     }
 }
