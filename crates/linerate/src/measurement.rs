@@ -5,7 +5,7 @@
 
 use crate::axes::Axes;
 use crate::system::manifest::Topology;
-use linerate_contract::{Bytes, Counts, Errors, Nanos, Role};
+use linerate_contract::{Bytes, Counts, Datagrams, Errors, Nanos, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -267,6 +267,9 @@ pub struct Measurement {
     /// Operations whose content was compared.
     #[serde(default)]
     pub verified: u64,
+    /// Of a transport that may lose some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<Datagrams>,
     /// CPU time (user and system) of each role's processes, dead children included, inside the window.
     pub cpu: BTreeMap<Role, Nanos>,
     /// The lab's CPUs inside the window, from `/proc/stat`.

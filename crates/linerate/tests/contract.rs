@@ -6,6 +6,7 @@ mod common;
 use common::program::{Program, any_port, describe, spec_of};
 use common::skip;
 use linerate::system::build::{Builds, Permission};
+use linerate::system::manifest::Start;
 use linerate::system::probe::{Presence, locate, presence};
 use linerate::system::{Chosen, Registry};
 use linerate_contract::{Describe, Done, Role, Spec};
@@ -97,7 +98,7 @@ fn broken_promises(registry: &Registry, builds: &mut Builds<'_>) -> Vec<String> 
 
 /// Started with the spec and nothing else.
 fn speaks_the_contract(chosen: &Chosen<'_>) -> bool {
-    let is_spec = |start: &Vec<String>| matches!(&start[..], [only] if only == "{{ spec }}");
+    let is_spec = |start: &Start| matches!(start, Start::Same(words) if words == &["{{ spec }}"]);
     chosen.variant.start.as_ref().is_some_and(is_spec)
 }
 

@@ -91,7 +91,7 @@ pub struct Variant {
     #[serde(default)]
     pub setup: Vec<Vec<String>>,
     /// Arguments (templates) of the program, which stays in the foreground; absent: nothing is started.
-    pub start: Option<Vec<String>>,
+    pub start: Option<Start>,
     #[serde(default)]
     pub ready: Ready,
     /// Sent to end it; what is left after a grace period is killed.
@@ -110,6 +110,39 @@ pub struct Variant {
     pub tolerated_errors: Option<f64>,
     /// How to read a client that does not speak the contract.
     pub output: Option<Output>,
+    /// Who proves, before the clock starts, that the server does the work, where the client does not speak the contract.
+    #[serde(default)]
+    pub verifier: Verifier,
+}
+
+/// Arguments of every role, or of each by itself: `start.server = [...]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Start {
+    Same(Vec<String>),
+    ByRole(BTreeMap<Role, Vec<String>>),
+}
+
+impl Start {
+    /// `None`: it names other roles only.
+    #[must_use]
+    pub fn of(&self, role: Role) -> Option<&[String]> {
+        match self {
+            Self::Same(arguments) => Some(arguments),
+            Self::ByRole(by_role) => by_role.get(&role).map(Vec::as_slice),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verifier {
+    /// linerate's own client, which compares every byte.
+    #[default]
+    Native,
+    /// The client itself, with the parameters of the verification: client and server have a protocol of their own, and what they
+    /// compare is theirs to say.
+    Itself,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -168,8 +201,8 @@ pub enum Topology {
 pub struct Output {
     /// Seconds for all operations.
     pub elapsed_seconds: String,
-    /// Operations it completed.
-    pub operations: String,
+    /// Operations it completed; absent: what is left of `bytes` or `datagrams`, one for each write of `size` bytes that arrived.
+    pub operations: Option<String>,
     /// True where the program counts failed operations among the completed ones.
     #[serde(default)]
     pub operations_include_errors: bool,
@@ -183,4 +216,39 @@ pub struct Output {
     /// Failed operations by kind; a pattern that does not occur counts none.
     #[serde(default)]
     pub errors: BTreeMap<ErrorKind, String>,
+    /// What became of datagrams.
+    pub datagrams: Option<DatagramPatterns>,
+}
+
+/// Those that were sent either arrived or are lost.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatagramPatterns {
+    pub sent: String,
+    /// Absent: those are lost that `bytes`, in datagrams of `size`, do not account for.
+    pub lost: Option<String>,
+    /// Absent, here and below: the program does not tell.
+    pub reordered: Option<String>,
+    pub duplicates: Option<String>,
+}
+
+impl Output {
+    /// Every pattern with its key, `latency` aside, whose groups are two.
+    pub fn patterns(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let datagrams = self.datagrams.iter().flat_map(|told| {
+            let optional = [
+                ("datagrams.lost", &told.lost),
+                ("datagrams.reordered", &told.reordered),
+                ("datagrams.duplicates", &told.duplicates),
+            ];
+            let optional = optional.into_iter().filter_map(|(key, pattern)| Some((key, pattern.as_ref()?)));
+            [("datagrams.sent", &told.sent)].into_iter().chain(optional)
+        });
+        [("elapsed-seconds", &self.elapsed_seconds)]
+            .into_iter()
+            .chain(self.operations.iter().map(|pattern| ("operations", pattern)))
+            .chain(self.bytes.iter().map(|pattern| ("bytes", pattern)))
+            .chain(self.errors.values().map(|pattern| ("errors", pattern)))
+            .chain(datagrams)
+    }
 }

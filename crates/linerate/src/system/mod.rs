@@ -144,16 +144,9 @@ fn check_patterns(
     variant: &Variant,
     version: Option<&manifest::VersionProbe>,
 ) -> Result<(), Error> {
-    let version = variant.version.as_ref().or(version).map(|probe| ("version", &probe.pattern));
-    let output = variant.output.iter().flat_map(|output| {
-        let numbers =
-            [("output.elapsed-seconds", &output.elapsed_seconds), ("output.operations", &output.operations)];
-        let bytes = output.bytes.iter().map(|pattern| ("output.bytes", pattern));
-        numbers
-            .into_iter()
-            .chain(bytes)
-            .chain(output.errors.values().map(|pattern| ("output.errors", pattern)))
-    });
+    let version = variant.version.as_ref().or(version).map(|probe| ("version".to_owned(), &probe.pattern));
+    let output = variant.output.iter().flat_map(manifest::Output::patterns);
+    let output = output.map(|(key, pattern)| (format!("output.{key}"), pattern));
     for (key, pattern) in version.into_iter().chain(output) {
         let place = format!("{}: variants.{name}: {key}", file.display());
         match regex::Regex::new(pattern) {

@@ -2,8 +2,8 @@
 
 use crate::lab::ClientRun;
 use crate::measurement::Measurement;
-use crate::system::manifest::Output;
-use linerate_contract::{Bytes, Errors, Event, Nanos, Role};
+use crate::system::manifest::{DatagramPatterns, Output};
+use linerate_contract::{Bytes, Datagrams, Errors, Event, Nanos, Role};
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -27,8 +27,9 @@ pub(super) fn read_contract(stdout: &[String]) -> Result<Measurement, String> {
     })
 }
 
-/// Reads the text of a program that has never heard of us. Its CPU time is that of its whole life.
-pub(super) fn read_foreign(patterns: &Output, run: &ClientRun) -> Result<Measurement, String> {
+/// Reads the text of a program that has never heard of us, and that writes `size` bytes at a time. Its CPU time is that of its
+/// whole life.
+pub(super) fn read_foreign(patterns: &Output, run: &ClientRun, size: u64) -> Result<Measurement, String> {
     let text = run.stdout.join("\n") + "\n" + &run.stderr.join("\n");
     let seconds: f64 = find(&text, "elapsed-seconds", &patterns.elapsed_seconds)?;
     if !(seconds.is_finite() && seconds > 0.0) {
@@ -38,9 +39,18 @@ pub(super) fn read_foreign(patterns: &Output, run: &ClientRun) -> Result<Measure
     for (kind, pattern) in &patterns.errors {
         errors.add(*kind, find_optional(&text, "errors", pattern)?.unwrap_or(0));
     }
-    let completed: u64 = find(&text, "operations", &patterns.operations)?;
+    let bytes: Option<u64> =
+        patterns.bytes.as_ref().map(|pattern| find(&text, "bytes", pattern)).transpose()?;
+    let arrived = bytes.map(|bytes| bytes.div_ceil(size.max(1)));
+    let datagrams =
+        patterns.datagrams.as_ref().map(|patterns| datagrams(&text, patterns, arrived)).transpose()?;
+    let completed = match (&patterns.operations, &datagrams, arrived) {
+        (Some(pattern), _, _) => find(&text, "operations", pattern)?,
+        (None, Some(datagrams), _) => datagrams.received,
+        (None, None, Some(arrived)) => arrived,
+        (None, None, None) => return Err("system.toml has neither output.operations nor output.bytes".into()),
+    };
     let failed_among_them = if patterns.operations_include_errors { errors.total() } else { 0 };
-    let bytes = patterns.bytes.as_ref().map(|pattern| find(&text, "bytes", pattern)).transpose()?;
     let mut told = BTreeMap::new();
     for (name, pattern) in &patterns.latency {
         if let Some(value) = latency(&text, name, pattern, patterns.latency_unit.as_deref())? {
@@ -53,8 +63,37 @@ pub(super) fn read_foreign(patterns: &Output, run: &ClientRun) -> Result<Measure
         operations: completed.saturating_sub(failed_among_them),
         bytes: Bytes(bytes.unwrap_or(0)),
         errors,
+        datagrams,
         cpu: run.cpu.iter().filter(|(role, _)| *role == Role::Client).copied().collect(),
         ..Measurement::default()
+    })
+}
+
+fn datagrams(text: &str, patterns: &DatagramPatterns, arrived: Option<u64>) -> Result<Datagrams, String> {
+    let sent: u64 = find(text, "datagrams.sent", &patterns.sent)?;
+    let too_many = |arrived| format!("{arrived} arrived of {sent} datagrams");
+    let lost = match (&patterns.lost, arrived) {
+        (Some(pattern), _) => find(text, "datagrams.lost", pattern)?,
+        (None, Some(arrived)) => sent.checked_sub(arrived).ok_or_else(|| too_many(arrived))?,
+        (None, None) => return Err("system.toml has neither output.datagrams.lost nor output.bytes".into()),
+    };
+    let received =
+        sent.checked_sub(lost).ok_or_else(|| format!("it tells {lost} lost of {sent} datagrams"))?;
+    let optional = |key: &str, pattern: &Option<String>| -> Result<u64, String> {
+        Ok(pattern
+            .as_ref()
+            .map(|pattern| find_optional(text, key, pattern))
+            .transpose()?
+            .flatten()
+            .unwrap_or(0))
+    };
+    Ok(Datagrams {
+        sent,
+        received,
+        lost,
+        reordered: optional("datagrams.reordered", &patterns.reordered)?,
+        duplicates: optional("datagrams.duplicates", &patterns.duplicates)?,
+        ..Datagrams::default()
     })
 }
 
@@ -120,7 +159,8 @@ mod tests {
 
     #[test]
     fn failed_requests_are_not_counted_as_done() {
-        let measurement = read_foreign(&patterns(), &run("taken: 1.5\nComplete: 100\nFailed: 7\n")).unwrap();
+        let measurement =
+            read_foreign(&patterns(), &run("taken: 1.5\nComplete: 100\nFailed: 7\n"), 0).unwrap();
         assert_eq!((measurement.operations, measurement.elapsed), (93, Nanos(1_500_000_000)));
         assert_eq!(measurement.errors.0[&ErrorKind::Failed], 7);
         assert_eq!(measurement.cpu[&Role::Client], Nanos(7));
@@ -131,7 +171,7 @@ mod tests {
         let mut patterns = patterns();
         patterns.latency = [("p50".to_owned(), r"50%\s+([0-9.]+)(us|ms|s)".to_owned())].into();
         let told = |text: &str, patterns: &Output| {
-            let measurement = read_foreign(patterns, &run(&format!("taken: 1\nComplete: 1\n{text}")))?;
+            let measurement = read_foreign(patterns, &run(&format!("taken: 1\nComplete: 1\n{text}")), 0)?;
             Ok::<_, String>(measurement.told.get("p50").copied())
         };
         assert_eq!(told("  50%   1.50ms\n", &patterns), Ok(Some(Nanos(1_500_000))));
@@ -143,10 +183,32 @@ mod tests {
     }
 
     #[test]
+    fn what_arrived_counts_as_operations_where_nothing_else_is_told() {
+        let bytes: Output = toml::from_str("elapsed-seconds = 's=(\\S+)'\nbytes = 'b=(\\d+)'\n").unwrap();
+        let read = |patterns: &Output, text: &str| read_foreign(patterns, &run(text), 1_000);
+        assert_eq!(read(&bytes, "s=1\nb=2001\n").unwrap().operations, 3);
+        let datagrams: Output = toml::from_str(
+            "elapsed-seconds = 's=(\\S+)'\n[datagrams]\nsent = 'sent=(\\d+)'\nlost = 'lost=(\\d+)'\nreordered = 'late=(\\d+)'\n",
+        )
+        .unwrap();
+        let measurement = read(&datagrams, "s=1\nsent=10\nlost=4\nlate=2\n").unwrap();
+        let told = measurement.datagrams.unwrap();
+        assert_eq!((measurement.operations, told.received, told.lost, told.reordered), (6, 6, 4, 2));
+        assert!(read(&datagrams, "s=1\nsent=3\nlost=4\n").is_err());
+        let mut counted = datagrams.clone();
+        counted.bytes = Some(r"b=(\d+)".into());
+        counted.datagrams.as_mut().unwrap().lost = None;
+        assert_eq!(read(&counted, "s=1\nsent=10\nb=7000\n").unwrap().datagrams.unwrap().lost, 3);
+        assert!(read(&counted, "s=1\nsent=3\nb=7000\n").unwrap_err().contains("7 arrived"));
+        let nothing: Output = toml::from_str("elapsed-seconds = 's=(\\S+)'\n").unwrap();
+        assert!(read(&nothing, "s=1\n").unwrap_err().contains("output.bytes"));
+    }
+
+    #[test]
     fn a_missing_number_names_the_key_and_what_was_said() {
-        let error = read_foreign(&patterns(), &run("taken: 1.5\nconnection refused\n")).unwrap_err();
+        let error = read_foreign(&patterns(), &run("taken: 1.5\nconnection refused\n"), 0).unwrap_err();
         assert!(error.contains("output.operations") && error.contains("connection refused"), "{error}");
-        assert!(read_foreign(&patterns(), &run("taken: 0\n")).is_err());
+        assert!(read_foreign(&patterns(), &run("taken: 0\n"), 0).is_err());
     }
 
     #[test]

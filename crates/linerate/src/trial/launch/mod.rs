@@ -10,6 +10,7 @@ use crate::lab::{ClientRun, DOCROOT, Launch};
 use crate::measurement::{Measurement, PlannedCell};
 use crate::pins::{self, Pins};
 use crate::system::Chosen;
+use crate::system::manifest::{Output, Verifier};
 use linerate_contract::Role;
 use setting::Setting;
 use std::collections::BTreeMap;
@@ -27,7 +28,11 @@ pub(super) struct Launches {
     /// Absent where the suite wants no warm-up.
     warmer: Option<Launch>,
     client: Launch,
-    output: Option<crate::system::manifest::Output>,
+    /// How to read clients that do not speak the contract: the one that measures, and the one that verifies.
+    output: Option<Output>,
+    verifier_output: Option<Output>,
+    /// Bytes of a write, from which their number follows where such a client does not tell it.
+    size: u64,
     work: Work,
     /// What a variant of the cell declares in place of the one percent that holds for all.
     tolerated_errors: Option<f64>,
@@ -70,6 +75,8 @@ impl Launches {
             warmer,
             client: as_client(client, &cell.parameters, SAMPLE_EVERY)?,
             output: client.variant.output.clone(),
+            verifier_output: verifier.variant.output.clone(),
+            size: cell.parameters.get("size").copied().unwrap_or(0),
             work: Work::of(&cell.parameters, &cell.options),
             tolerated_errors: chosen.values().filter_map(|c| c.variant.tolerated_errors).reduce(f64::max),
             pins,
@@ -122,22 +129,26 @@ impl Launches {
 
     /// Not one of the first operations may fail.
     pub(super) fn check_verified(&self, run: &ClientRun) -> Result<(), String> {
-        let verified = output::read_contract(&run.stdout)?;
-        self.verify.check_all_good(&verified)
+        self.verify.check_all_good(&self.read_as(self.verifier_output.as_ref(), run)?)
     }
 
     /// What the measuring client says.
     pub(super) fn read(&self, run: &ClientRun) -> Result<Measurement, String> {
-        match &self.output {
+        self.read_as(self.output.as_ref(), run)
+    }
+
+    fn read_as(&self, output: Option<&Output>, run: &ClientRun) -> Result<Measurement, String> {
+        match output {
             None => output::read_contract(&run.stdout),
-            Some(patterns) => output::read_foreign(patterns, run),
+            Some(patterns) => output::read_foreign(patterns, run, self.size),
         }
     }
 }
 
-/// A client that speaks the contract verifies with what it measures with; a foreign one cannot say what it compared.
+/// A client that speaks the contract verifies with what it measures with; a foreign one cannot say what it compared, but where
+/// its server understands nobody else.
 fn verifier<'a>(context: Context<'a>, client: Chosen<'a>) -> Result<Chosen<'a>, String> {
-    if client.variant.output.is_none() {
+    if client.variant.output.is_none() || client.variant.verifier == Verifier::Itself {
         Ok(client)
     } else {
         context.registry.variant(VERIFIER, Role::Client)

@@ -119,7 +119,10 @@ impl<'a> Setting<'a> {
         }
         let process = match &variant.start {
             None => None,
-            Some(arguments) => {
+            Some(start) => {
+                let arguments = start.of(role).ok_or_else(|| {
+                    format!("{manifest}: variants.{}.start has nothing for a {role}", chosen.name)
+                })?;
                 let program = self.context.programs.of(chosen.name).cloned();
                 let program = program.or_else(|| crate::system::probe::locate(chosen.program()?));
                 let program = program
