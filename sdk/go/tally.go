@@ -12,6 +12,7 @@ type Tally struct {
 	operations, bytes, verified, end uint64
 	errors                           map[string]uint64
 	latency, connect                 *Histogram
+	datagrams                        *Datagrams
 }
 
 // Succeed counts an operation that began and ended at these points of the clock, its content compared.
@@ -86,6 +87,12 @@ func (t *Tally) Merge(other *Tally) {
 		}
 		t.errors[kind] += count
 	}
+	if other.datagrams != nil {
+		if t.datagrams == nil {
+			t.datagrams = &Datagrams{}
+		}
+		t.datagrams.add(*other.datagrams)
+	}
 	t.latency = merged(t.latency, other.latency)
 	t.connect = merged(t.connect, other.connect)
 }
@@ -113,6 +120,7 @@ type Done struct {
 	Connect    *Counts           `json:"connect,omitempty"`
 	CPUNs      uint64            `json:"cpu_ns"`
 	Verified   uint64            `json:"verified"`
+	Datagrams  *Datagrams        `json:"datagrams,omitempty"`
 }
 
 // Window is where a client's clock and CPU clock stood at the first operation.
@@ -134,6 +142,7 @@ func (w Window) Close(tallies []*Tally) *Done {
 	return &Done{
 		Operations: sum.operations, Bytes: sum.bytes, StartNs: w.start, EndNs: sum.end, Errors: sum.errors,
 		Latency: sum.latency.travel(), Connect: sum.connect.travel(), CPUNs: cpu, Verified: sum.verified,
+		Datagrams: sum.datagrams,
 	}
 }
 

@@ -44,13 +44,19 @@ func newTask(spec *sdk.Spec) (*task, error) {
 }
 
 // dial connects, from each local address in turn.
-func (t *task) dial() (net.Conn, error) {
+func (t *task) dial() (net.Conn, error) { return t.dialAs("tcp") }
+
+// dialAs is the same for "tcp" or "udp".
+func (t *task) dialAs(network string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: t.spec.Timeout()}
 	if len(t.spec.Sources) > 0 {
 		turn := (t.sources.Add(1) - 1) % uint64(len(t.spec.Sources))
 		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(t.spec.Sources[turn])}
+		if network == "udp" {
+			dialer.LocalAddr = &net.UDPAddr{IP: net.ParseIP(t.spec.Sources[turn])}
+		}
 	}
-	return dialer.Dial("tcp", t.spec.Connect)
+	return dialer.Dial(network, t.spec.Connect)
 }
 
 func (t *task) openWindow() sdk.Window {

@@ -1,6 +1,6 @@
 // Go as a system of linerate (sdk/CONTRACT.md): go-system SPEC.
 //
-//	spec -> serve.go | client.go | stream.go | local.go -> events
+//	spec -> serve.go | client.go | stream.go | udp.go | local.go -> events
 package main
 
 import (
@@ -16,7 +16,7 @@ func main() {
 		Name:      "go",
 		Version:   strings.TrimPrefix(runtime.Version(), "go"),
 		Roles:     []string{"client", "server"},
-		Layers:    []string{"http", "none", "tcp"},
+		Layers:    []string{"http", "none", "tcp", "udp"},
 		Workloads: []string{"churn", "crr", "dispatch", "fanout", "http", "rr", "stream", "timers"},
 		Run:       run,
 	})
@@ -29,10 +29,12 @@ var tasks = map[string]func(*sdk.Spec) (*sdk.Done, error){
 	"server/tcp/churn":     serveEcho,
 	"server/tcp/fanout":    serveEcho,
 	"server/tcp/stream":    serveStream,
+	"server/udp/stream":    serveDatagrams,
 	"client/tcp/rr":        rr,
 	"client/tcp/churn":     churn,
 	"client/tcp/fanout":    fanout,
 	"client/tcp/stream":    stream,
+	"client/udp/stream":    flood,
 	"client/none/dispatch": dispatch,
 	"client/none/timers":   timers,
 }

@@ -20,7 +20,7 @@ const (
 // serve accepts until SIGTERM, a goroutine for each connection, as the documentation of package net does. TCP_NODELAY is
 // net's default.
 func serve(spec *sdk.Spec, handle func(*net.TCPConn)) (*sdk.Done, error) {
-	listener, terminate, err := listen(spec)
+	listener, terminated, err := listen(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func serve(spec *sdk.Spec, handle func(*net.TCPConn)) (*sdk.Done, error) {
 			}()
 		}
 	}()
-	<-terminate
+	<-terminated
 	return nil, nil
 }
 
@@ -46,14 +46,19 @@ func listen(spec *sdk.Spec) (net.Listener, <-chan os.Signal, error) {
 	if spec.Listen == "" {
 		return nil, nil, sdk.BadSpec(`"listen" is missing`)
 	}
-	terminate := make(chan os.Signal, 1)
-	signal.Notify(terminate, syscall.SIGTERM)
+	terminated := terminate()
 	listener, err := net.Listen("tcp", spec.Listen)
 	if err != nil {
 		return nil, nil, err
 	}
 	sdk.Ready(listener.Addr().String())
-	return listener, terminate, nil
+	return listener, terminated, nil
+}
+
+func terminate() <-chan os.Signal {
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	return terminated
 }
 
 func serveEcho(spec *sdk.Spec) (*sdk.Done, error) {

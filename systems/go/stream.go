@@ -31,28 +31,50 @@ func newSetting(spec *sdk.Spec) (*setting, error) {
 	return &setting{direction != "client-reads", direction != "client-writes", sdk.NewContent(spec.Size), spec.Size}, nil
 }
 
-func (s *setting) write(connection net.Conn, total uint64, moved *atomic.Uint64) error {
-	for at := uint64(0); at < total; {
+// goal is when a direction is over: after so many bytes, or at a point of the clock.
+type goal struct{ bytes, until uint64 }
+
+// whole is all that the peer sends or asks for.
+func whole(bytes uint64) goal { return goal{bytes, math.MaxUint64} }
+
+func (g goal) reached(at uint64) bool {
+	return at >= g.bytes || g.until != math.MaxUint64 && sdk.Now() >= g.until
+}
+
+// newGoal is what a client is asked for; `until` is known when the window opens.
+func newGoal(spec *sdk.Spec) (goal, error) {
+	if spec.Connect == "" || spec.Bytes == 0 && spec.DurationNs == 0 {
+		return goal{}, sdk.BadSpec(`a stream needs "connect", and "bytes" or "duration_ns"`)
+	}
+	if spec.Bytes == 0 {
+		return whole(math.MaxUint64), nil
+	}
+	return whole(spec.Bytes), nil
+}
+
+// write sends until the goal is reached: how many bytes there were.
+func (s *setting) write(connection net.Conn, limit goal, moved *atomic.Uint64) (at uint64, err error) {
+	for !limit.reached(at) {
 		length := s.size
-		if left := total - at; left < uint64(length) {
+		if left := limit.bytes - at; left < uint64(length) {
 			length = int(left)
 		}
 		n, err := connection.Write(s.content.At(at, length))
 		if err != nil {
-			return err
+			return at, err
 		}
 		at += uint64(n)
 		moved.Add(1)
 	}
-	return nil
+	return at, nil
 }
 
-// read compares up to total bytes: how many there were, and how many good ones. The peer's end is no error here.
-func (s *setting) read(connection net.Conn, total uint64, moved *atomic.Uint64) (at, good uint64, err error) {
+// read compares until the goal is reached: how many bytes there were, and how many good ones. The peer's end is no error here.
+func (s *setting) read(connection net.Conn, limit goal, moved *atomic.Uint64) (at, good uint64, err error) {
 	buffer := make([]byte, s.size)
-	for at < total {
+	for !limit.reached(at) {
 		piece := buffer
-		if left := total - at; left < uint64(len(piece)) {
+		if left := limit.bytes - at; left < uint64(len(piece)) {
 			piece = piece[:left]
 		}
 		n, err := connection.Read(piece)
@@ -83,15 +105,18 @@ func serveStream(spec *sdk.Spec) (*sdk.Done, error) {
 			}
 		}
 		if !s.clientWrites {
-			if s.write(connection, wanted, &moved) == nil && connection.CloseWrite() == nil {
+			if _, err := s.write(connection, whole(wanted), &moved); err == nil && connection.CloseWrite() == nil {
 				// The client closes when it has all.
 				_, _ = connection.Read(make([]byte, 1))
 			}
 			return
 		}
 		written := make(chan error, 1)
-		go func() { written <- s.write(connection, wanted, &moved) }()
-		_, good, err := s.read(connection, math.MaxUint64, &moved)
+		go func() {
+			_, err := s.write(connection, whole(wanted), &moved)
+			written <- err
+		}()
+		_, good, err := s.read(connection, whole(math.MaxUint64), &moved)
 		if err == nil && <-written == nil {
 			_ = binary.Write(connection, binary.LittleEndian, good)
 		}
@@ -103,8 +128,12 @@ func stream(spec *sdk.Spec) (*sdk.Done, error) {
 	if err != nil {
 		return nil, err
 	}
-	if spec.Bytes == 0 || spec.Connect == "" {
-		return nil, sdk.BadSpec(`a stream needs "bytes" and "connect"`)
+	limit, err := newGoal(spec)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Bytes == 0 && s.clientWrites && s.clientReads {
+		return nil, sdk.Unsupported("both directions by time")
 	}
 	t := &task{spec: spec}
 	connections, failures := make([]net.Conn, spec.Connections), make([]string, spec.Connections)
@@ -114,10 +143,13 @@ func stream(spec *sdk.Spec) (*sdk.Done, error) {
 		}
 	}
 	window := t.openWindow()
+	if spec.Bytes == 0 {
+		limit.until = t.until
+	}
 	tallies := t.each(func(i int, tally *sdk.Tally) {
 		kind := failures[i]
 		if kind == "" {
-			kind = s.transfer(connections[i].(*net.TCPConn), spec, tally)
+			kind = s.transfer(connections[i].(*net.TCPConn), spec, limit, tally)
 		}
 		if kind != "" {
 			tally.Fail(kind)
@@ -127,47 +159,48 @@ func stream(spec *sdk.Spec) (*sdk.Done, error) {
 }
 
 // transfer is one connection's bytes, in each direction that is asked for.
-func (s *setting) transfer(connection *net.TCPConn, spec *sdk.Spec, tally *sdk.Tally) string {
+func (s *setting) transfer(connection *net.TCPConn, spec *sdk.Spec, limit goal, tally *sdk.Tally) string {
 	defer connection.Close()
 	var moved atomic.Uint64
 	defer watch(connection, &moved, spec.Timeout())()
-	size, out, into := uint64(s.size), uint64(0), uint64(0)
+	size, out, into := uint64(s.size), whole(0), whole(0)
 	if s.clientWrites {
-		out = spec.Bytes
+		out = limit
 	}
 	if s.clientReads {
-		into = spec.Bytes
-		if err := binary.Write(connection, binary.LittleEndian, into); err != nil {
+		into = limit
+		if err := binary.Write(connection, binary.LittleEndian, into.bytes); err != nil {
 			return sdk.StreamError(err, 0)
 		}
 	}
-	write := func() error {
-		if err := s.write(connection, out, &moved); err != nil || out == 0 {
+	wrote := uint64(0) // read when `written` has told that it stays so
+	write := func() (err error) {
+		if wrote, err = s.write(connection, out, &moved); err != nil || !s.clientWrites {
 			return err
 		}
 		return connection.CloseWrite()
 	}
 	written := make(chan error, 1)
-	if into > 0 {
+	if s.clientReads {
 		go func() { written <- write() }()
 	} else {
 		written <- write()
 	}
 	got, good, err := s.read(connection, into, &moved)
-	if err == nil && got < into {
+	if err == nil && !into.reached(got) {
 		err = io.ErrUnexpectedEOF
 	}
 	there := uint64(0)
 	if err == nil {
 		err = <-written
 	}
-	if err == nil && out > 0 {
+	if err == nil && s.clientWrites {
 		err = binary.Read(connection, binary.LittleEndian, &there)
 	}
 	if err != nil {
 		tally.Streamed(good, good, size)
 		return sdk.StreamError(err, 1)
 	}
-	tally.Streamed(good+there, out+into, size)
+	tally.Streamed(good+there, wrote+got, size)
 	return ""
 }

@@ -1,8 +1,10 @@
 //! What a program answers: JSON lines on stdout, one event each.
 
+use crate::datagram::Report;
 use crate::{Bytes, Counts, Errors, Nanos};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
+use std::ops::AddAssign;
 
 /// One line of a program's standard output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,6 +56,32 @@ pub struct Datagrams {
     /// Arrived with another length or content.
     #[serde(default)]
     pub damaged: u64,
+}
+
+impl Datagrams {
+    /// One flow: what was sent, and what the server tells of it.
+    #[must_use]
+    pub fn of_flow(sent: u64, report: &Report) -> Self {
+        Self {
+            sent,
+            received: report.received,
+            lost: sent.saturating_sub(report.received),
+            reordered: report.reordered,
+            duplicates: report.duplicates,
+            damaged: report.damaged,
+        }
+    }
+}
+
+impl AddAssign for Datagrams {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.lost += other.lost;
+        self.reordered += other.reordered;
+        self.duplicates += other.duplicates;
+        self.damaged += other.damaged;
+    }
 }
 
 /// What the kernel tells of TCP connections when their stream is over (`TCP_INFO`), at each end that tells it.

@@ -3,7 +3,7 @@
 use crate::tally::{Tally, connect_error, stream_error};
 use crate::{Refusal, clock, runtime};
 use linerate_contract::{Done, ErrorKind, Nanos, Spec, page};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -21,7 +21,7 @@ const CHECKS: u32 = 8;
 
 /// Where to connect, what to send, and how long.
 pub struct Target {
-    address: SocketAddr,
+    pub address: SocketAddr,
     sources: Vec<IpAddr>,
     next: AtomicU64,
     pub timeout: Duration,
@@ -38,13 +38,20 @@ impl Target {
         })
     }
 
+    /// The next of the local addresses; where there are none, any.
+    pub fn source(&self) -> SocketAddr {
+        let any =
+            if self.address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let turn = self.next.fetch_add(1, Relaxed) as usize % self.sources.len().max(1);
+        SocketAddr::new(self.sources.get(turn).copied().unwrap_or(any), 0)
+    }
+
     /// A connection, from each local address in turn.
     pub async fn connect(&self) -> Result<TcpStream, ErrorKind> {
         let dial = async {
             let socket = if self.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
             if !self.sources.is_empty() {
-                let turn = self.next.fetch_add(1, Relaxed) as usize % self.sources.len();
-                socket.bind(SocketAddr::new(self.sources[turn], 0))?;
+                socket.bind(self.source())?;
             }
             socket.set_nodelay(true)?;
             socket.connect(self.address).await

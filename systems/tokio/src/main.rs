@@ -1,7 +1,7 @@
 //! tokio as a system of linerate (sdk/CONTRACT.md): `tokio-system SPEC`.
 //!
 //! ```text
-//! spec -> abilities -> runtime (options.runtime) -> server.rs | client.rs | stream.rs | local.rs -> events
+//! spec -> abilities -> runtime (options.runtime) -> server.rs | client.rs | stream.rs | udp.rs | local.rs -> events
 //! ```
 
 mod client;
@@ -11,6 +11,7 @@ mod local;
 mod server;
 mod stream;
 mod tally;
+mod udp;
 
 use linerate_contract::{Describe, Done, EXIT_UNSUPPORTED, Event, Role, Spec};
 use std::io::Write;
@@ -55,6 +56,7 @@ fn run(spec: &Spec) -> Result<(), Refusal> {
         (Role::Server, "http", "http" | "crr") => return server::run(spec, server::Serve::Http),
         (Role::Server, "tcp", "rr" | "churn" | "fanout") => return server::run(spec, server::Serve::Echo),
         (Role::Server, "tcp", "stream") => return server::run(spec, server::Serve::Stream),
+        (Role::Server, "udp", "stream") => return udp::serve(spec),
         (Role::Client, _, _) if spec.rate.is_some() => {
             Err(Refusal::Unsupported("an open loop (\"rate\")".into()))
         }
@@ -62,6 +64,7 @@ fn run(spec: &Spec) -> Result<(), Refusal> {
         (Role::Client, "tcp", "churn") => client::churn(spec),
         (Role::Client, "tcp", "fanout") => client::fanout(spec),
         (Role::Client, "tcp", "stream") => stream::client(spec),
+        (Role::Client, "udp", "stream") => udp::client(spec),
         (Role::Client, "none", "dispatch") => local::dispatch(spec),
         (Role::Client, "none", "timers") => local::timers(spec),
         (role, layer, workload) => {
@@ -77,7 +80,7 @@ fn describe() -> Describe {
         name: "tokio".into(),
         version: env!("TOKIO_VERSION").into(),
         roles: vec![Role::Client, Role::Server],
-        layers: names(&["http", "none", "tcp"]),
+        layers: names(&["http", "none", "tcp", "udp"]),
         workloads: names(&["churn", "crr", "dispatch", "fanout", "http", "rr", "stream", "timers"]),
     }
 }

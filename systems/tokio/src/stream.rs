@@ -3,7 +3,7 @@
 use crate::client::{Target, watched};
 use crate::tally::{Tally, stream_error};
 use crate::{Refusal, clock, runtime};
-use linerate_contract::{Done, ErrorKind, Spec, page};
+use linerate_contract::{Done, ErrorKind, Nanos, Spec, page};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -48,34 +48,34 @@ impl Setting {
         &self.content[start..start + length]
     }
 
-    /// Writes `total` bytes, `size` at a time.
+    /// Writes until the goal is reached, `size` bytes at a time; how many there were.
     async fn write(
         &self,
         half: &mut (impl AsyncWrite + Unpin),
-        total: u64,
+        goal: Goal,
         moved: &AtomicU64,
-    ) -> io::Result<()> {
+    ) -> io::Result<u64> {
         let mut at = 0;
-        while at < total {
-            let length = (total - at).min(self.size as u64) as usize;
+        while !goal.is_reached(at) {
+            let length = (goal.bytes - at).min(self.size as u64) as usize;
             half.write_all(self.at(at, length)).await?;
             at += length as u64;
             moved.fetch_add(1, Relaxed);
         }
-        Ok(())
+        Ok(at)
     }
 
-    /// Reads `total` bytes or up to the end; how many there were, and how many good ones.
+    /// Reads until the goal is reached or the peer ends; how many bytes there were, and how many good ones.
     async fn read(
         &self,
         half: &mut (impl AsyncRead + Unpin),
-        total: u64,
+        goal: Goal,
         moved: &AtomicU64,
     ) -> io::Result<(u64, u64)> {
         let mut buffer = vec![0; self.size];
         let (mut at, mut good) = (0, 0);
-        while at < total {
-            let length = (total - at).min(self.size as u64) as usize;
+        while !goal.is_reached(at) {
+            let length = (goal.bytes - at).min(self.size as u64) as usize;
             let n = half.read(&mut buffer[..length]).await?;
             if n == 0 {
                 break;
@@ -90,18 +90,54 @@ impl Setting {
     }
 }
 
+/// When a direction is over: after so many bytes, or at a point of the clock.
+#[derive(Debug, Clone, Copy)]
+struct Goal {
+    bytes: u64,
+    until: Nanos,
+}
+
+impl Goal {
+    /// No time limit.
+    fn bytes(bytes: u64) -> Self {
+        Self { bytes, until: Nanos(u64::MAX) }
+    }
+
+    fn is_by_time(self) -> bool {
+        self.until != Nanos(u64::MAX)
+    }
+
+    fn is_reached(self, at: u64) -> bool {
+        at >= self.bytes || (self.is_by_time() && clock::now() >= self.until)
+    }
+}
+
+/// What a client is asked for; the time counts from the start of the window.
+fn goal(spec: &Spec, setting: &Setting) -> Result<Goal, Refusal> {
+    match (spec.bytes, spec.duration_ns) {
+        (Some(bytes), _) if bytes > 0 => Ok(Goal::bytes(bytes)),
+        (None, Some(_)) if setting.client_writes && setting.client_reads => {
+            Err(Refusal::Unsupported("both directions by time".into()))
+        }
+        (None, Some(duration)) => Ok(Goal { bytes: u64::MAX, until: duration }),
+        _ => Err(Refusal::BadSpec("a stream needs \"bytes\" or \"duration_ns\"".into())),
+    }
+}
+
 pub async fn serve(mut stream: TcpStream, setting: &Setting) -> io::Result<()> {
     let moved = AtomicU64::new(0);
     let wanted = if setting.client_reads { stream.read_u64_le().await? } else { 0 };
     let (mut reader, mut writer) = stream.split();
     if !setting.client_writes {
-        setting.write(&mut writer, wanted, &moved).await?;
+        setting.write(&mut writer, Goal::bytes(wanted), &moved).await?;
         writer.shutdown().await?;
         // The client closes when it has all.
         return reader.read(&mut [0]).await.map(drop);
     }
-    let (written, read) =
-        tokio::join!(setting.write(&mut writer, wanted, &moved), setting.read(&mut reader, u64::MAX, &moved));
+    let (written, read) = tokio::join!(
+        setting.write(&mut writer, Goal::bytes(wanted), &moved),
+        setting.read(&mut reader, Goal::bytes(u64::MAX), &moved)
+    );
     written?;
     let (_, good) = read?;
     writer.write_u64_le(good).await
@@ -110,8 +146,7 @@ pub async fn serve(mut stream: TcpStream, setting: &Setting) -> io::Result<()> {
 pub fn client(spec: &Spec) -> Result<Done, Refusal> {
     let setting = Arc::new(Setting::new(spec)?);
     let target = Target::new(spec)?;
-    let bytes =
-        spec.bytes.filter(|n| *n > 0).ok_or_else(|| Refusal::BadSpec("a stream needs \"bytes\"".into()))?;
+    let mut goal = goal(spec, &setting)?;
     let (connections, timeout) = (spec.connections, target.timeout);
     runtime(spec)?.block_on(async move {
         let (mut sum, mut streams) = (Tally::default(), Vec::new());
@@ -122,13 +157,16 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
             }
         }
         let (start, cpu) = (clock::now(), clock::cpu());
+        if goal.is_by_time() {
+            goal.until = start + goal.until;
+        }
         let mut set = JoinSet::new();
         for stream in streams {
             let setting = setting.clone();
             set.spawn(async move {
                 let (moved, mut tally) = (AtomicU64::new(0), Tally::default());
                 let outcome =
-                    watched(&moved, timeout, transfer(stream, &setting, bytes, &moved, &mut tally)).await;
+                    watched(&moved, timeout, transfer(stream, &setting, goal, &moved, &mut tally)).await;
                 if let Err(kind) = outcome {
                     tally.fail(kind);
                 }
@@ -146,31 +184,35 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
 async fn transfer(
     mut stream: TcpStream,
     setting: &Setting,
-    bytes: u64,
+    goal: Goal,
     moved: &AtomicU64,
     tally: &mut Tally,
 ) -> Result<(), ErrorKind> {
     if setting.client_reads {
-        stream.write_u64_le(bytes).await.map_err(|e| stream_error(&e))?;
+        stream.write_u64_le(goal.bytes).await.map_err(|e| stream_error(&e))?;
     }
-    let out = if setting.client_writes { bytes } else { 0 };
-    let into = if setting.client_reads { bytes } else { 0 };
+    let nothing = Goal::bytes(0);
+    let out = if setting.client_writes { goal } else { nothing };
+    let into = if setting.client_reads { goal } else { nothing };
     let (mut reader, mut writer) = stream.split();
     let write = async {
-        setting.write(&mut writer, out, moved).await?;
-        if setting.client_writes { writer.shutdown().await } else { Ok(()) }
+        let written = setting.write(&mut writer, out, moved).await?;
+        if setting.client_writes {
+            writer.shutdown().await?;
+        }
+        Ok(written)
     };
     let (written, read) = tokio::join!(write, setting.read(&mut reader, into, moved));
     let (got, good) = read.map_err(|e| stream_error(&e))?;
-    written.map_err(|e| stream_error(&e))?;
-    if got < into {
+    let written = written.map_err(|e: io::Error| stream_error(&e))?;
+    if !into.is_reached(got) {
         tally.streamed(good, good, setting.size as u64);
         return Err(ErrorKind::Truncated);
     }
     let there = if setting.client_writes { reader.read_u64_le().await } else { Ok(0) };
     match there {
         Ok(there) => {
-            tally.streamed(good + there, out + into, setting.size as u64);
+            tally.streamed(good + there, written + got, setting.size as u64);
             Ok(())
         }
         Err(error) => {

@@ -1,7 +1,8 @@
 //! What one task counts; merged when all have ended.
 
 use crate::clock;
-use linerate_contract::{Bytes, Done, ErrorKind, Errors, Nanos, Recorder};
+use linerate_contract::datagram::Report;
+use linerate_contract::{Bytes, Datagrams, Done, ErrorKind, Errors, Nanos, Recorder};
 use std::io;
 
 #[derive(Debug, Default)]
@@ -12,6 +13,7 @@ pub struct Tally {
     errors: Errors,
     latency: Option<Recorder>,
     connect: Option<Recorder>,
+    datagrams: Option<Datagrams>,
 }
 
 impl Tally {
@@ -40,11 +42,22 @@ impl Tally {
         self.end = clock::now();
     }
 
+    /// A flow of datagrams, of which the server tells what it received.
+    pub fn flowed(&mut self, sent: u64, report: &Report) {
+        self.operations += report.received;
+        self.bytes += report.bytes;
+        self.end = self.end.max(Nanos(report.last_ns));
+        *self.datagrams.get_or_insert_default() += Datagrams::of_flow(sent, report);
+    }
+
     pub fn merge(&mut self, other: &Self) {
         self.operations += other.operations;
         self.bytes += other.bytes;
         self.end = self.end.max(other.end);
         self.errors.merge(&other.errors);
+        if let Some(datagrams) = other.datagrams {
+            *self.datagrams.get_or_insert_default() += datagrams;
+        }
         for (sum, part) in [(&mut self.latency, &other.latency), (&mut self.connect, &other.connect)] {
             if let Some(part) = part {
                 sum.get_or_insert_default().merge(part);
@@ -63,6 +76,7 @@ impl Tally {
             latency: self.latency.as_ref().map(Recorder::counts),
             connect: self.connect.as_ref().map(Recorder::counts),
             cpu_ns: cpu,
+            datagrams: self.datagrams,
             verified: verified(self.operations, self.bytes),
             ..Done::default()
         }

@@ -1,0 +1,142 @@
+package sdk
+
+import "encoding/binary"
+
+// Datagrams of a `stream` over UDP (sdk/CONTRACT.md): eight bytes of sequence number, then content; control datagrams have
+// the highest numbers.
+const (
+	DatagramHeader   = 8
+	SmallestDatagram = 64
+	LargestDatagram  = 65_507
+
+	DatagramHello  = ^uint64(0)
+	DatagramEnd    = ^uint64(1)
+	DatagramReport = ^uint64(2)
+	firstControl   = ^uint64(15)
+	// How many of the last sequence numbers are remembered.
+	datagramWindow = 65_536
+)
+
+// Control is a control datagram: its kind and numbers.
+func Control(kind uint64, numbers ...uint64) []byte {
+	bytes := binary.LittleEndian.AppendUint64(nil, kind)
+	for _, number := range numbers {
+		bytes = binary.LittleEndian.AppendUint64(bytes, number)
+	}
+	return bytes
+}
+
+// ParseDatagram tells the sequence number of a datagram, or which control datagram it is; false if it is none.
+func ParseDatagram(bytes []byte) (sequence uint64, ok bool) {
+	if len(bytes) < DatagramHeader {
+		return 0, false
+	}
+	sequence = binary.LittleEndian.Uint64(bytes)
+	switch sequence {
+	case DatagramHello, DatagramEnd:
+		return sequence, len(bytes) == 16
+	case DatagramReport:
+		return sequence, len(bytes) == 64
+	}
+	return sequence, sequence < firstControl
+}
+
+// Report is what a server tells of one flow.
+type Report struct {
+	Received, Bytes, Reordered, Duplicates, Damaged uint64
+	// CLOCK_MONOTONIC of the first and last payload datagram; 0 if none came.
+	FirstNs, LastNs uint64
+}
+
+// Control is the report as a datagram.
+func (r Report) Control() []byte {
+	return Control(DatagramReport, r.Received, r.Bytes, r.Reordered, r.Duplicates, r.Damaged, r.FirstNs, r.LastNs)
+}
+
+// ParseReport reads a datagram that ParseDatagram found to be a report.
+func ParseReport(bytes []byte) Report {
+	at := func(index int) uint64 { return binary.LittleEndian.Uint64(bytes[8*index:]) }
+	return Report{at(1), at(2), at(3), at(4), at(5), at(6), at(7)}
+}
+
+// Flow is the receiver's account of one flow.
+type Flow struct {
+	Report
+	next uint64
+	seen [datagramWindow / 64]uint64
+}
+
+// Good counts a payload datagram of so many bytes that is as it should be.
+func (f *Flow) Good(sequence uint64, bytes int, now uint64) {
+	word, bit := sequence%datagramWindow/64, uint64(1)<<(sequence%64)
+	switch {
+	case sequence >= f.next:
+		f.forget(sequence)
+		f.next = sequence + 1
+	case f.next-sequence <= datagramWindow && f.seen[word]&bit != 0:
+		f.Duplicates++
+		return
+	default:
+		f.Reordered++
+	}
+	if f.next-sequence <= datagramWindow {
+		f.seen[word] |= bit
+	}
+	if f.Received == 0 {
+		f.FirstNs = now
+	}
+	f.LastNs = now
+	f.Received++
+	f.Bytes += uint64(bytes)
+}
+
+// Damage counts one of another length or content.
+func (f *Flow) Damage() { f.Damaged++ }
+
+// forget clears the places of the numbers that were skipped, which others had a window before.
+func (f *Flow) forget(sequence uint64) {
+	if sequence-f.next >= datagramWindow {
+		f.seen = [datagramWindow / 64]uint64{}
+		return
+	}
+	for skipped := f.next; skipped < sequence; skipped++ {
+		f.seen[skipped%datagramWindow/64] &^= 1 << (skipped % 64)
+	}
+}
+
+// Datagrams is what became of the datagrams of all flows.
+type Datagrams struct {
+	Sent       uint64 `json:"sent"`
+	Received   uint64 `json:"received"`
+	Lost       uint64 `json:"lost"`
+	Reordered  uint64 `json:"reordered"`
+	Duplicates uint64 `json:"duplicates"`
+	Damaged    uint64 `json:"damaged"`
+}
+
+func (d *Datagrams) add(other Datagrams) {
+	d.Sent += other.Sent
+	d.Received += other.Received
+	d.Lost += other.Lost
+	d.Reordered += other.Reordered
+	d.Duplicates += other.Duplicates
+	d.Damaged += other.Damaged
+}
+
+// Flowed counts a flow of datagrams of size: what was sent, and what the server tells of it.
+func (t *Tally) Flowed(sent uint64, report Report, size int) {
+	lost := uint64(0)
+	if report.Received < sent {
+		lost = sent - report.Received
+	}
+	if t.datagrams == nil {
+		t.datagrams = &Datagrams{}
+	}
+	t.datagrams.add(Datagrams{sent, report.Received, lost, report.Reordered, report.Duplicates, report.Damaged})
+	t.operations += report.Received
+	t.bytes += report.Bytes
+	t.verified += report.Received * uint64(size-DatagramHeader)
+	if report.LastNs > t.end {
+		t.end = report.LastNs
+	}
+}
