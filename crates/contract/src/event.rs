@@ -156,6 +156,9 @@ pub struct Done {
     pub datagrams: Option<Datagrams>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpEnds>,
+    /// Where the layer has TLS: version, cipher suite, library and its version, as the connection and the library tell them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

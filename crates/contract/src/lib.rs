@@ -29,7 +29,7 @@ pub use content::{crc32, page};
 pub use errors::{ErrorKind, Errors};
 pub use event::{Adherence, Datagrams, Describe, Done, Event, Sample, TcpEnds, TcpInfo};
 pub use histogram::{Counts, Recorder};
-pub use spec::{Arrival, Expect, Request, Role, Spec};
+pub use spec::{Arrival, Expect, Request, Role, Spec, Tls};
 pub use units::{Bytes, Nanos};
 
 /// The version of the contract that this crate speaks; a spec carries it.

@@ -80,6 +80,22 @@ pub struct Request {
     pub insecure: bool,
 }
 
+/// Whom to trust, or who one is: PEM texts. A server has a certificate and its key (PKCS#8), a client the authority that
+/// signed it and the name it must be for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tls {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub certificate: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub key: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub authority: String,
+    /// The name that the client asks for and verifies.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+}
+
 /// The whole task of one process. Fields that a role has no use for are absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -140,6 +156,9 @@ pub struct Spec {
     /// An HTTP request that is not a plain GET of `path` from `connect`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
+    /// Keys and certificates of the layers `tls` and `wss`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
     /// What only one program understands, such as a relay's `mode`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
@@ -171,6 +190,7 @@ impl Spec {
             seed: 0,
             sample_ns: None,
             request: None,
+            tls: None,
             options: BTreeMap::new(),
         }
     }
@@ -220,6 +240,7 @@ mod tests {
         spec.rate = Some(1000.5);
         spec.arrival = Arrival::Poisson;
         spec.request = Some(Request { headers: vec!["X: y".into()], insecure: true, ..Request::default() });
+        spec.tls = Some(Tls { authority: "PEM".into(), name: "linerate.test".into(), ..Tls::default() });
         assert_eq!(Spec::parse(&spec.to_json()), Ok(spec));
     }
 

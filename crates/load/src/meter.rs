@@ -34,6 +34,8 @@ pub struct Meter {
     errors: Errors,
     latency: Recorder,
     connect: Recorder,
+    /// What the layer tells of its TLS.
+    tls: Option<String>,
     /// Of an open loop only: its histograms are a quarter of a megabyte each.
     paced: Option<Box<Paced>>,
 }
@@ -56,6 +58,7 @@ impl Meter {
             errors: Errors::default(),
             latency: Recorder::default(),
             connect: Recorder::default(),
+            tls: None,
             paced: spec.rate.map(|_| Box::default()),
         }
     }
@@ -161,6 +164,11 @@ impl Meter {
         &self.latency
     }
 
+    /// Version, cipher suite and library, where the layer has TLS.
+    pub fn secured_by(&mut self, tls: Option<String>) {
+        self.tls = tls;
+    }
+
     /// When the window opened.
     #[must_use]
     pub fn started(&self) -> Nanos {
@@ -204,6 +212,9 @@ impl Meter {
         self.errors.merge(&other.errors);
         self.latency.merge(&other.latency);
         self.connect.merge(&other.connect);
+        if self.tls.is_none() {
+            self.tls.clone_from(&other.tls);
+        }
         if let (Some(paced), Some(other)) = (&mut self.paced, &other.paced) {
             paced.service.merge(&other.service);
             paced.delay.merge(&other.delay);
@@ -231,6 +242,7 @@ impl Meter {
             connect: Some(self.connect.counts()),
             cpu_ns: cpu,
             verified: self.verified,
+            tls: self.tls.clone(),
             ..Done::default()
         }
     }

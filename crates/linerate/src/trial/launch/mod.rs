@@ -1,6 +1,7 @@
 //! From a cell to command lines: addresses, pins, rendered configs, specs. Nothing is started here.
 
 mod address;
+mod authority;
 mod setting;
 
 use super::work::{TOLERATED_ERRORS, Work};
@@ -49,7 +50,7 @@ impl Launches {
             chosen.iter().filter(|(_, c)| c.variant.start.is_some()).map(|(role, _)| *role).collect();
         let threads = cell.parameters.get("threads").and_then(|n| usize::try_from(*n).ok()).unwrap_or(1);
         let pins = pins::assign(context.cpus, &running, threads);
-        let setting = Setting::new(context, cell, &pins, chosen.get(&Role::Relay));
+        let setting = Setting::new(context, cell, &pins, chosen.get(&Role::Relay))?;
         let client = *chosen.get(&Role::Client).ok_or("the cell has no client")?;
         let verifier = verifier(context, client)?;
         let mut systems = Vec::new();

@@ -1,6 +1,7 @@
 //! One role of a trial: its spec, its rendered configs, its command line.
 
 use super::address::{Addresses, PORT};
+use super::authority::Authority;
 use crate::lab::protocol::{File, HostName, address};
 use crate::lab::{DOCROOT, Launch, SCRATCH};
 use crate::measurement::PlannedCell;
@@ -25,6 +26,7 @@ pub(super) struct Setting<'a> {
     cell: &'a PlannedCell,
     pins: &'a BTreeMap<Role, Vec<u32>>,
     addresses: Addresses,
+    authority: Option<Authority>,
 }
 
 impl<'a> Setting<'a> {
@@ -33,8 +35,15 @@ impl<'a> Setting<'a> {
         cell: &'a PlannedCell,
         pins: &'a Pins,
         relay: Option<&Chosen<'_>>,
-    ) -> Self {
-        Self { context, cell, pins: &pins.cpus, addresses: Addresses::new(cell.topology, relay) }
+    ) -> Result<Self, String> {
+        let authority = Authority::for_layer(&cell.layer)?;
+        Ok(Self {
+            context,
+            cell,
+            pins: &pins.cpus,
+            addresses: Addresses::new(cell.topology, relay),
+            authority,
+        })
     }
 
     /// What the servers serve, where the layer has pages.
@@ -52,6 +61,7 @@ impl<'a> Setting<'a> {
         spec.threads = small("threads");
         spec.options = self.cell.options.clone();
         spec.options.extend(chosen.variant.options.clone());
+        spec.tls = self.authority.as_ref().and_then(|authority| authority.for_role(role));
         match role {
             Role::Server => spec.listen = Some(self.addresses.server),
             Role::Relay => {

@@ -1,0 +1,73 @@
+//! The certificates of a trial: an authority of its own and one leaf that it signed, for layers with TLS.
+//!
+//! They are made afresh for each trial and stand in the specs, so nothing secret is on disk, and no machine's trust is asked.
+
+use linerate_contract::{Role, Tls};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+
+/// The name that servers are certified for. `.test` belongs to nobody (RFC 2606).
+const NAME: &str = "linerate.test";
+/// What is spoken over TLS with these certificates.
+const LAYERS: [&str; 2] = ["tls", "wss"];
+
+/// EC P-256, as most servers of the web have.
+pub(super) struct Authority {
+    authority: String,
+    certificate: String,
+    key: String,
+}
+
+impl Authority {
+    /// `None` where the layer has no TLS.
+    ///
+    /// # Errors
+    /// The system's random numbers cannot be had.
+    pub(super) fn for_layer(layer: &str) -> Result<Option<Self>, String> {
+        if !LAYERS.contains(&layer) {
+            return Ok(None);
+        }
+        Self::new().map(Some).map_err(|e| format!("making a certificate: {e}"))
+    }
+
+    fn new() -> Result<Self, rcgen::Error> {
+        let mut issuer = CertificateParams::new([])?;
+        issuer.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        issuer.distinguished_name.push(DnType::CommonName, "linerate, one trial");
+        let issuer = CertifiedIssuer::self_signed(issuer, KeyPair::generate()?)?;
+        let mut leaf = CertificateParams::new([NAME.to_owned()])?;
+        leaf.distinguished_name.push(DnType::CommonName, NAME);
+        let key = KeyPair::generate()?;
+        let certificate = leaf.signed_by(&key, &issuer)?.pem();
+        Ok(Self { authority: issuer.pem(), certificate, key: key.serialize_pem() })
+    }
+
+    /// What this role needs of it.
+    pub(super) fn for_role(&self, role: Role) -> Option<Tls> {
+        match role {
+            Role::Server => {
+                let (certificate, key) = (self.certificate.clone(), self.key.clone());
+                Some(Tls { certificate, key, ..Tls::default() })
+            }
+            Role::Client => {
+                Some(Tls { authority: self.authority.clone(), name: NAME.into(), ..Tls::default() })
+            }
+            Role::Relay | Role::Describe => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_gets_its_key_and_a_client_whom_to_trust() {
+        assert!(Authority::for_layer("tcp").unwrap().is_none());
+        let made = Authority::for_layer("wss").unwrap().unwrap();
+        let (server, client) = (made.for_role(Role::Server).unwrap(), made.for_role(Role::Client).unwrap());
+        assert!(server.key.starts_with("-----BEGIN PRIVATE KEY-----") && server.authority.is_empty());
+        assert!(client.authority.starts_with("-----BEGIN CERTIFICATE-----") && client.key.is_empty());
+        assert!([&server.certificate, &server.key, &client.authority].iter().all(|pem| pem.len() < 2048));
+        assert_ne!(made.key, Authority::for_layer("tls").unwrap().unwrap().key);
+    }
+}
