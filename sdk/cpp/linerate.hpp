@@ -8,6 +8,7 @@
 
 #include "linerate/account.hpp"
 #include "linerate/content.hpp"
+#include "linerate/datagram.hpp"
 #include "linerate/histogram.hpp"
 #include "linerate/http.hpp"
 #include "linerate/task.hpp"

@@ -1,6 +1,7 @@
 // What the headers promise, checked against known answers. `cargo test -p linerate --test sdk` compiles and runs it.
 #define LINERATE_IMPLEMENTATION
 #include "linerate.hpp"
+#include "linerate/kcp.hpp"
 
 #include <cstdio>
 
@@ -25,6 +26,57 @@ static void content() {
     check(stream.good(0, bytes.data(), 1000) == 999, "a wrong byte is not counted");
     check(from_wire(to_wire(0x1122334455667788)) == 0x1122334455667788, "numbers survive the wire");
     check(to_wire(1)[0] == 1, "little-endian");
+}
+
+static void datagrams() {
+    datagram::Flow flow;
+    for (std::uint64_t sequence : {0, 1, 3, 2, 3, 0, 7, 4, 4}) flow.good(sequence, 100, 10 + sequence);
+    auto& r = flow.report;
+    check(r.received == 6 && r.bytes == 600 && r.reordered == 2 && r.duplicates == 3, "a known sequence is told as it is");
+    check(r.first_ns == 10 && r.last_ns == 14, "the clock of the first and the last datagram");
+    flow.good(65'536 + 3, 100, 1); // in the place of number 3
+    flow.good(65'536 + 3 + 65'536, 100, 1);
+    flow.good(65'536 + 4, 100, 1); // in the place of number 4, but not it
+    check(r.received == 9 && r.duplicates == 3 && r.reordered == 3, "numbers long ago are forgotten");
+
+    Spec spec;
+    spec.size = 64, spec.bytes = 128, spec.options["direction"] = "client-writes";
+    datagram::Payload payload(spec);
+    datagram::Flows<int> server(payload);
+    datagram::Sender client(spec);
+    auto deliver = [&](std::string bytes) { return std::string(server.arrived(1, bytes.data(), bytes.size(), 5)); };
+    auto hello = deliver(client.question());
+    check(!client.answers("12345678", 8) && client.answers(hello.data(), hello.size()), "HELLO comes back");
+    for (; client.has_more(); ++client.sent) check(deliver(client.next()).empty(), "payload has no answer");
+    auto wrong = payload.number(7);
+    wrong[20] ^= 1;
+    deliver(wrong), deliver("short");
+    auto report = deliver(client.question());
+    check(client.answers(report.data(), report.size()), "END is answered by a report");
+    check(client.report.received == 2 && client.report.damaged == 1 && client.report.last_ns == 5, "which tells what came");
+    Account account;
+    account.add_flow(5, client.report, 64);
+    check(account.datagrams->lost == 3 && account.bytes == 128 && account.verified == 112, "what did not come is lost");
+}
+
+static void frames() {
+    Spec spec;
+    spec.size = 700, spec.bytes = 1'351, spec.workload = "stream";
+    Window window(spec);
+    kcp::Writer writer(spec, window);
+    std::string stream;
+    while (!writer.ended) stream += writer.next();
+    check(stream.size() == 1'351 + 3 * 4 && writer.written == 1'351, "two frames and the end");
+    Content content(spec.size);
+    for (std::size_t cut : {1, 3, 5, 64, 701, 5'000}) {
+        kcp::Reader reader(content, spec.size);
+        for (std::size_t at = 0; at < stream.size(); at += cut) reader.take(stream.data() + at, std::min(cut, stream.size() - at));
+        check(reader.ended && reader.good == 1'351, "frames are read however they are cut");
+    }
+    stream[10] ^= 1;
+    kcp::Reader reader(content, spec.size);
+    reader.take(stream.data(), stream.size());
+    check(reader.good == 1'350, "a wrong byte is not counted");
 }
 
 static void histogram() {
@@ -67,6 +119,8 @@ static void requests() {
 
 int main() {
     content();
+    datagrams();
+    frames();
     histogram();
     requests();
     std::puts(failures == 0 ? "sdk/cpp: every check passed" : "sdk/cpp: checks failed");

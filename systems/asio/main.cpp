@@ -13,6 +13,10 @@ int main(int argc, char** argv) {
         {"client", "tcp", "churn", drive_churn},
         {"client", "tcp", "fanout", drive_fanout},
         {"client", "tcp", "stream", drive_stream},
+#ifdef LINERATE_UDP
+        {"server", "udp", "stream", serve_datagrams},
+        {"client", "udp", "stream", drive_datagrams},
+#endif
         {"client", "none", "dispatch", dispatch},
         {"client", "none", "timers", timers},
     }});

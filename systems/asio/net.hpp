@@ -7,6 +7,7 @@
 #ifdef LINERATE_STANDALONE
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
+#include <asio/ip/udp.hpp>
 #include <asio/dispatch.hpp>
 #include <asio/post.hpp>
 #include <asio/read.hpp>
@@ -19,6 +20,7 @@ using system_error = std::system_error;
 #else
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/udp.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
@@ -35,6 +37,7 @@ using system_error = boost::system::system_error;
 #include <thread>
 
 using tcp = net::ip::tcp;
+using udp = net::ip::udp;
 
 // What the handlers of one connection run on. With several threads it is a strand each, as in Asio's example HTTP server 3.
 inline net::any_io_executor connection_executor(net::io_context& context, std::uint32_t threads) {
@@ -50,7 +53,7 @@ inline void run(net::io_context& context, std::uint32_t threads) {
     for (auto& each : others) each.join();
 }
 
-inline tcp::endpoint endpoint(const linerate::Address& address) {
+template <class Protocol = tcp> typename Protocol::endpoint endpoint(const linerate::Address& address) {
     return {net::ip::make_address(address.ip), address.port};
 }
 

@@ -55,8 +55,8 @@ capy::task<> read(Flow& flow, Peer& peer) {
         if (error) co_return lost(flow, peer, error, length);
     }
     auto now = now_ns();
-    if (flow.direction.client_reads) peer.account.add_stream(spec, good, now);
-    if (flow.direction.client_writes) peer.account.add_stream(spec, from_wire(number), now);
+    if (flow.direction.client_reads) peer.account.add_stream(spec.bytes, good, now);
+    if (flow.direction.client_writes) peer.account.add_stream(spec.bytes, from_wire(number), now);
     peer.began = 0;
     flow.client.ended();
 }

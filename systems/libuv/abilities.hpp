@@ -9,4 +9,6 @@ void drive_rr(const linerate::Spec&);
 void drive_churn(const linerate::Spec&);
 void drive_fanout(const linerate::Spec&);
 void drive_stream(const linerate::Spec&);
+void serve_datagrams(const linerate::Spec&);
+void drive_datagrams(const linerate::Spec&);
 void timers(const linerate::Spec&);

@@ -11,10 +11,12 @@ int main(int argc, char** argv) {
         {"server", "tcp", "churn", serve_echo},
         {"server", "tcp", "fanout", serve_echo},
         {"server", "tcp", "stream", serve_stream},
+        {"server", "udp", "stream", serve_datagrams},
         {"client", "tcp", "rr", drive_rr},
         {"client", "tcp", "churn", drive_churn},
         {"client", "tcp", "fanout", drive_fanout},
         {"client", "tcp", "stream", drive_stream},
+        {"client", "udp", "stream", drive_datagrams},
         {"client", "none", "timers", timers},
     }});
 }

@@ -150,8 +150,7 @@ public:
         sockaddr_storage bound;
         int length = sizeof bound;
         check(uv_tcp_getsockname(&listener_, reinterpret_cast<sockaddr*>(&bound), &length), "uv_tcp_getsockname");
-        return ntohs(bound.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(bound).sin_port
-                                                : reinterpret_cast<sockaddr_in6&>(bound).sin6_port);
+        return port_of(bound);
     }
     void run() { uv_run(&loop_, UV_RUN_DEFAULT); }
 

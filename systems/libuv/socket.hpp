@@ -3,6 +3,7 @@
 
 #include "linerate.hpp"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <uv.h>
 
@@ -17,6 +18,10 @@ inline sockaddr_storage sockaddr_of(const std::string& ip, std::uint16_t port) {
         uv_ip6_addr(ip.c_str(), port, reinterpret_cast<sockaddr_in6*>(&address)) != 0)
         throw linerate::BadSpec("not an IP address: " + ip);
     return address;
+}
+inline std::uint16_t port_of(const sockaddr_storage& address) {
+    return ntohs(address.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(address).sin_port
+                                              : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
 }
 inline const sockaddr* as_sockaddr(const sockaddr_storage& address) { return reinterpret_cast<const sockaddr*>(&address); }
 

@@ -7,25 +7,26 @@ using namespace linerate;
 namespace {
 
 struct Flow {
-    explicit Flow(const Spec& spec) : direction(spec), content(spec.size) { need(spec.bytes > 0, "\"bytes\" is missing"); }
+    explicit Flow(const Spec& spec) : direction(spec), content(spec.size) { direction.need_end(spec); }
     Direction direction;
     Content content;
 };
 
 struct Stream : StandingPeer {
-    Stream(const Spec& spec, const Flow& flow) : spec(spec), flow(flow), data(spec.size) {}
+    Stream(const Spec& spec, const Flow& flow, const Window& window)
+        : flow(flow), window(window), data(spec.size), payload(flow.direction.client_reads) {}
 
     void begin() override {
         began = now_ns();
         read();
         if (!flow.direction.client_reads) return next();
-        number = to_wire(spec.bytes);
+        number = to_wire(window.stream_bytes());
         write(number.data(), number.size());
     }
 
     void next() {
-        if (sent < spec.bytes) {
-            piece = length(sent);
+        if (!window.stream_is_over(sent)) {
+            piece = window.next_piece(sent);
             return write(flow.content.at(sent), piece);
         }
         uv_shutdown(&shutdown, stream(), nullptr);
@@ -38,16 +39,17 @@ struct Stream : StandingPeer {
     }
 
     uv_buf_t room() override {
-        if (payload()) return uv_buf_init(data.data(), unsigned(length(received)));
+        if (payload) return uv_buf_init(data.data(), unsigned(window.next_piece(received)));
         return uv_buf_init(number.data() + counted, unsigned(number.size() - counted));
     }
     void got(ssize_t length) override {
         if (length < 0) return broken(length);
         began = now_ns();
-        if (payload()) {
+        if (payload) {
             good += flow.content.good(received, data.data(), std::size_t(length));
             received += std::size_t(length);
-            if (!payload() && !flow.direction.client_writes) finish();
+            payload = !window.stream_is_over(received);
+            if (!payload && !flow.direction.client_writes) finish();
         } else {
             counted += std::size_t(length);
             if (counted == number.size()) finish();
@@ -56,8 +58,8 @@ struct Stream : StandingPeer {
 
     void finish() {
         auto now = now_ns();
-        if (flow.direction.client_reads) account.add_stream(spec, good, now);
-        if (flow.direction.client_writes) account.add_stream(spec, from_wire(number), now);
+        if (flow.direction.client_reads) account.add_stream(window.wanted(received), good, now);
+        if (flow.direction.client_writes) account.add_stream(window.wanted(sent), from_wire(number), now);
         began = 0;
         close();
     }
@@ -67,12 +69,10 @@ struct Stream : StandingPeer {
     }
     void timeout() override { broken(UV_ETIMEDOUT); }
 
-    bool payload() const { return flow.direction.client_reads && received < spec.bytes; }
-    std::size_t length(std::uint64_t done) const { return std::size_t(std::min<std::uint64_t>(spec.size, spec.bytes - done)); }
-
-    const Spec& spec;
     const Flow& flow;
+    const Window& window;
     std::vector<char> data;
+    bool payload; // is what is read next; else the server's number
     std::array<char, 8> number;
     uv_shutdown_t shutdown;
     std::size_t piece = 0, counted = 0;
@@ -83,7 +83,7 @@ struct Stream : StandingPeer {
 
 void drive_stream(const Spec& spec) {
     Flow flow(spec);
-    Client<Stream> client(spec, [&](auto&, std::size_t) { return std::make_unique<Stream>(spec, flow); });
+    Client<Stream> client(spec, [&](auto& client, std::size_t) { return std::make_unique<Stream>(spec, flow, client.window); });
     if (client.connect_all()) client.run_window();
     client.done();
 }

@@ -119,36 +119,42 @@ fn promises(chosen: Chosen<'_>, program: &Path) -> Vec<Promise> {
     wanted.contract = 99;
     check("exits 2 for another contract", ends_with(program, &wanted.to_json(), 2));
     let is_relay = chosen.variant.roles.contains(&Role::Relay);
-    for workload in told.workloads.iter().filter(|_| !is_relay) {
-        for (name, client, server) in cases(workload).into_iter().filter(|_| takes_part(chosen, workload)) {
-            check(&name, works(chosen, &told, program, client, server));
+    let workloads = told.workloads.iter().filter(|workload| takes_part(&chosen.variant.workloads, workload));
+    for workload in workloads.filter(|_| !is_relay) {
+        for layer in told.layers.iter().filter(|layer| takes_part(&chosen.variant.layers, layer)) {
+            for (name, client, server) in cases(layer, workload) {
+                check(&name, works(chosen, &told, program, client, server));
+            }
         }
     }
-    let echoes = takes_part(chosen, "rr") && told.workloads.iter().any(|w| w == "rr");
+    let told_of = |words: &[String], word: &str| words.iter().any(|one| one == word);
+    let takes_part = takes_part(&chosen.variant.workloads, "rr") && takes_part(&chosen.variant.layers, "tcp");
+    let echoes = takes_part && told_of(&told.workloads, "rr") && told_of(&told.layers, "tcp");
     if chosen.plays(Role::Server) && echoes {
         check("survives peers that vanish", survives(chosen, program));
     }
     kept
 }
 
-fn takes_part(chosen: Chosen<'_>, workload: &str) -> bool {
-    chosen.variant.workloads.is_empty() || chosen.variant.workloads.iter().any(|one| one == workload)
+/// In a layer or workload of the variant; none named: in every one.
+fn takes_part(named: &[String], word: &str) -> bool {
+    named.is_empty() || named.iter().any(|one| one == word)
 }
 
 /// Client and server of one exchange; no server where the workload has no network.
 type Case = (String, Spec, Option<Spec>);
 
 /// The smallest exchanges that show that a workload works, with several connections and odd sizes.
-fn cases(workload: &str) -> Vec<Case> {
+fn cases(layer: &str, workload: &str) -> Vec<Case> {
     let client = |size: u64, connections: u32, operations: u64| {
-        let mut spec = Spec::new(Role::Client, "tcp", workload);
+        let mut spec = Spec::new(Role::Client, layer, workload);
         (spec.size, spec.connections, spec.operations) = (size, connections, Some(operations));
         spec
     };
     let served = |name: &str, spec: Spec| {
         let mut server = Spec::new(Role::Server, &spec.layer, &spec.workload);
         (server.size, server.options) = (spec.size, spec.options.clone());
-        (format!("{workload} {name}"), spec, Some(server))
+        (format!("{workload} on {layer} {name}"), spec, Some(server))
     };
     let stream = |direction: &str, size: u64| {
         let mut spec = client(size, 1, 0);
@@ -158,33 +164,35 @@ fn cases(workload: &str) -> Vec<Case> {
     };
     let dispatch = |shape: &str, threads: u32| {
         let mut spec = client(0, 1, 8_000);
-        (spec.layer, spec.threads) = ("none".into(), threads);
+        spec.threads = threads;
         spec.options.insert("shape".into(), shape.into());
         (format!("dispatch {shape} on {threads}"), spec, None)
     };
-    match workload {
-        "rr" => vec![served("of a byte", client(1, 1, 100)), served("of four pairs", client(1_000, 4, 402))],
-        "churn" => vec![served("", client(64, 3, 50))],
-        "fanout" => vec![served("", client(64, 7, 30))],
-        "stream" => {
+    match (layer, workload) {
+        ("tcp", "rr") => vec![served("of a byte", client(1, 1, 100)), served("of four pairs", client(1_000, 4, 402))],
+        ("tcp", "churn") => vec![served("", client(64, 3, 50))],
+        ("tcp", "fanout") => vec![served("", client(64, 7, 30))],
+        ("tcp", "stream") => {
             vec![stream("client-writes", 65_536), stream("client-reads", 1_000), stream("both", 16_384)]
         }
-        "dispatch" => vec![
+        ("udp", "stream") => {
+            let mut flows = stream("client-writes", 1_000);
+            (flows.1.connections, flows.1.bytes) = (3, Some(20_000));
+            vec![flows]
+        }
+        ("kcp", "stream") => {
+            let mut flows = stream("client-writes", 63_488);
+            flows.1.connections = 2;
+            vec![stream("client-writes", 1_000), flows]
+        }
+        ("none", "dispatch") => vec![
             dispatch("single", 1),
             dispatch("threads", 2),
             dispatch("interleaved", 1),
             dispatch("concurrent", 4),
         ],
-        "timers" => {
-            let mut spec = client(0, 10, 100);
-            spec.layer = "none".into();
-            vec![("timers".to_owned(), spec, None)]
-        }
-        "http" => {
-            let mut spec = client(1_000, 3, 300);
-            spec.layer = "http".into();
-            vec![served("", spec)]
-        }
+        ("none", "timers") => vec![("timers".to_owned(), client(0, 10, 100), None)],
+        ("http", "http") => vec![served("", client(1_000, 3, 300))],
         // A client's own affair, or one that this file has no peer for.
         _ => Vec::new(),
     }
@@ -236,8 +244,11 @@ fn right(asked: &Spec, done: &Done) -> Result<(), String> {
         return Err(format!("its window is empty: {:?} to {:?}", done.start_ns, done.end_ns));
     }
     let directions = if asked.options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
+    if asked.layer == "udp" {
+        return right_datagrams(asked, done);
+    }
     if let Some(bytes) = asked.bytes {
-        return same("bytes", done.bytes.0, bytes * directions);
+        return same("bytes", done.bytes.0, bytes * directions * u64::from(asked.connections));
     }
     let operations = asked.operations.unwrap_or(0);
     same("operations", done.operations, operations)?;
@@ -251,6 +262,18 @@ fn right(asked: &Spec, done: &Done) -> Result<(), String> {
         Some(latency) if asked.workload != "churn" => same("latencies", latency.total(), operations),
         _ => Ok(()),
     }
+}
+
+/// Some may be lost, but each is accounted for.
+fn right_datagrams(asked: &Spec, done: &Done) -> Result<(), String> {
+    let told = done.datagrams.ok_or("it does not tell what became of the datagrams")?;
+    let sent = asked.bytes.unwrap_or(0).div_ceil(asked.size) * u64::from(asked.connections);
+    same("datagrams sent", told.sent, sent)?;
+    same("datagrams received or lost", told.received + told.lost, sent)?;
+    same("operations", done.operations, told.received)?;
+    same("bytes", done.bytes.0, told.received * asked.size)?;
+    same("damaged or doubled datagrams", told.damaged + told.duplicates, 0)?;
+    if told.received == 0 { Err("not one datagram arrived".into()) } else { Ok(()) }
 }
 
 fn same(what: &str, told: u64, right: u64) -> Result<(), String> {

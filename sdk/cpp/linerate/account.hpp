@@ -2,13 +2,16 @@
 // And the window: which operations may still begin.
 #pragma once
 
+#include "datagram.hpp"
 #include "histogram.hpp"
 #include "task.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <ctime>
+#include <optional>
 
 namespace linerate {
 
@@ -50,13 +53,23 @@ struct Account {
     std::uint64_t operations = 0, bytes = 0, verified = 0, end_ns = 0;
     std::array<std::uint64_t, std::size_t(Kind::count)> errors{};
     Histogram latency, connect;
+    std::optional<Datagrams> datagrams;
 
     void succeed(std::uint64_t now, std::uint64_t payload) { ++operations, ++verified, bytes += payload, end_ns = now; }
     void fail(Kind kind, std::uint64_t now) { ++errors[std::size_t(kind)], end_ns = now; }
-    // One direction of a connection's `stream` is over; its receiver, at either end, found `good` bytes good.
-    void add_stream(const Spec& spec, std::uint64_t good, std::uint64_t now) {
+    // One direction of a connection's `stream` is over; its receiver, at either end, found `good` bytes of `wanted` good.
+    void add_stream(std::uint64_t wanted, std::uint64_t good, std::uint64_t now) {
         bytes += good, verified += good, end_ns = now;
-        if (good != spec.bytes) fail(Kind::wrong_content, now);
+        if (good != wanted) fail(Kind::wrong_content, now);
+    }
+    // A flow of datagrams of `size` bytes is over: what was sent, and what the server tells of it.
+    void add_flow(std::uint64_t sent, const datagram::Report& report, std::size_t size) {
+        if (!datagrams) datagrams.emplace();
+        auto& d = *datagrams;
+        d.sent += sent, d.received += report.received, d.lost += sent - std::min(sent, report.received);
+        d.reordered += report.reordered, d.duplicates += report.duplicates, d.damaged += report.damaged;
+        bytes += report.bytes, verified += report.received * (size - datagram::header);
+        if (report.last_ns > end_ns) end_ns = report.last_ns;
     }
     void merge(const Account& other);
 };
@@ -68,7 +81,7 @@ void emit_done(const Account& sum, std::uint64_t start_ns, std::uint64_t cpu_ns)
 class Window {
 public:
     explicit Window(const Spec& spec)
-        : budget_(spec.operations), duration_(spec.duration_ns), piece_(spec.workload == "stream" ? spec.size : 0) {}
+        : budget_(spec.operations), bytes_(spec.bytes), duration_(spec.duration_ns), piece_(spec.workload == "stream" ? spec.size : 0) {}
     void open() {
         cpu_ = cpu_ns(), start_ = now_ns();
         end_ = duration_ > UINT64_MAX - start_ ? UINT64_MAX : start_ + duration_;
@@ -81,6 +94,14 @@ public:
         return left != 0;
     }
     std::uint64_t start() const { return start_; }
+    bool is_over(std::uint64_t now) const { return now >= end_; }
+
+    // One direction of a `stream` ends with its bytes, or by time. `moved`: bytes of it so far.
+    bool stream_is_over(std::uint64_t moved) const { return bytes_ == 0 ? is_over(now_ns()) : moved >= bytes_; }
+    std::size_t next_piece(std::uint64_t moved) const { return std::size_t(std::min(piece_, stream_bytes() - moved)); }
+    std::uint64_t stream_bytes() const { return bytes_ == 0 ? UINT64_MAX : bytes_; }
+    std::uint64_t wanted(std::uint64_t moved) const { return bytes_ == 0 ? moved : bytes_; }
+
     // Closes the window and prints `done`; `accounts` are pointers or smart pointers to things with an `account`.
     template <class Accounts> void done(const Accounts& accounts) {
         std::uint64_t used = cpu_ns() - cpu_;
@@ -102,7 +123,7 @@ public:
 
 private:
     std::atomic<std::uint64_t> budget_;
-    std::uint64_t duration_, piece_, start_ = 0, end_ = 0, cpu_ = 0;
+    std::uint64_t bytes_, duration_, piece_, start_ = 0, end_ = 0, cpu_ = 0;
 };
 
 } // namespace linerate

@@ -136,6 +136,9 @@ void emit_done(const Account& sum, std::uint64_t start_ns, std::uint64_t cpu_ns)
         if (sum.errors[i] != 0) errors[kind_names[i]] = sum.errors[i];
     nlohmann::ordered_json event = {{"event", "done"}, {"operations", sum.operations}, {"bytes", sum.bytes},
         {"start_ns", start_ns}, {"end_ns", sum.end_ns}, {"errors", errors}, {"cpu_ns", cpu_ns}, {"verified", sum.verified}};
+    if (sum.datagrams)
+        event["datagrams"] = {{"sent", sum.datagrams->sent}, {"received", sum.datagrams->received}, {"lost", sum.datagrams->lost},
+            {"reordered", sum.datagrams->reordered}, {"duplicates", sum.datagrams->duplicates}, {"damaged", sum.datagrams->damaged}};
     if (!sum.latency.empty()) event["latency"] = detail::counts(sum.latency);
     if (!sum.connect.empty()) event["connect"] = detail::counts(sum.connect);
     detail::emit(event);
@@ -145,6 +148,13 @@ void Account::merge(const Account& other) {
     operations += other.operations, bytes += other.bytes, verified += other.verified;
     if (other.end_ns > end_ns) end_ns = other.end_ns;
     for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += other.errors[i];
+    if (other.datagrams) {
+        if (!datagrams) datagrams.emplace();
+        auto& d = *datagrams;
+        const auto& o = *other.datagrams;
+        d.sent += o.sent, d.received += o.received, d.lost += o.lost;
+        d.reordered += o.reordered, d.duplicates += o.duplicates, d.damaged += o.damaged;
+    }
     latency.merge(other.latency);
     connect.merge(other.connect);
 }

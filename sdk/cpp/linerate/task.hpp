@@ -92,6 +92,11 @@ struct Direction {
         need(spec.size >= 1, "\"size\" must be at least 1 byte");
         client_writes = name != "client-reads", client_reads = name != "client-writes";
     }
+    // A client's: how it ends.
+    void need_end(const Spec& spec) const {
+        need(spec.bytes > 0 || spec.duration_ns != UINT64_MAX, "\"bytes\" or \"duration_ns\" is missing");
+        if (spec.bytes == 0 && client_writes && client_reads) throw Unsupported("both directions by time");
+    }
 };
 
 } // namespace linerate

@@ -9,13 +9,13 @@ namespace {
 class Flow {
 public:
     explicit Flow(const Spec& spec) : direction_(spec), content_(spec.size), client_(spec) {
-        need(spec.bytes > 0, "\"bytes\" is missing");
+        direction_.need_end(spec);
         if (client_.connect_all())
             client_.run_window(client_.peers.size(), [this](Peer& peer) {
                 auto end = std::make_shared<End>(peer, client_.spec.size);
                 peer.began = now_ns();
                 if (!direction_.client_reads) return write(end);
-                end->number = to_wire(client_.spec.bytes);
+                end->number = to_wire(client_.window.stream_bytes());
                 net::async_write(peer.socket, net::buffer(end->number), [this, end](error_code error, std::size_t) {
                     if (error) return fail(end, error);
                     read(end);
@@ -36,16 +36,14 @@ private:
     };
     using EndPtr = std::shared_ptr<End>;
 
-    std::uint64_t length(std::uint64_t done) const { return std::min<std::uint64_t>(client_.spec.size, client_.spec.bytes - done); }
-
     void write(const EndPtr& end) {
-        if (end->sent == client_.spec.bytes) {
+        if (client_.window.stream_is_over(end->sent)) {
             error_code ignored;
             end->peer.socket.shutdown(tcp::socket::shutdown_send, ignored);
             if (!direction_.client_reads) read_count(end);
             return;
         }
-        auto piece = net::buffer(content_.at(end->sent), length(end->sent));
+        auto piece = net::buffer(content_.at(end->sent), client_.window.next_piece(end->sent));
         net::async_write(end->peer.socket, piece, [this, end](error_code error, std::size_t length) {
             if (error) return fail(end, error);
             end->sent += length;
@@ -55,11 +53,11 @@ private:
     }
 
     void read(const EndPtr& end) {
-        if (end->received == client_.spec.bytes) {
+        if (client_.window.stream_is_over(end->received)) {
             if (direction_.client_writes) return read_count(end);
             return finish(end, 0);
         }
-        auto room = net::buffer(end->data.data(), length(end->received));
+        auto room = net::buffer(end->data.data(), client_.window.next_piece(end->received));
         end->peer.socket.async_read_some(room, [this, end](error_code error, std::size_t length) {
             end->good += content_.good(end->received, end->data.data(), length);
             end->received += length;
@@ -80,8 +78,8 @@ private:
     void finish(const EndPtr& end, std::uint64_t there) {
         auto& account = end->peer.account;
         auto now = now_ns();
-        if (direction_.client_reads) account.add_stream(client_.spec, end->good, now);
-        if (direction_.client_writes) account.add_stream(client_.spec, there, now);
+        if (direction_.client_reads) account.add_stream(client_.window.wanted(end->received), end->good, now);
+        if (direction_.client_writes) account.add_stream(client_.window.wanted(end->sent), there, now);
         end->peer.began = 0;
         client_.ended();
     }

@@ -11,15 +11,18 @@ using namespace net::experimental::awaitable_operators;
 namespace {
 
 struct Flow {
-    explicit Flow(const Spec& spec) : direction(spec), content(spec.size), size(spec.size), bytes(spec.bytes) {
-        need(bytes > 0, "\"bytes\" is missing");
+    Flow(const Spec& spec, const Window& window) : direction(spec), content(spec.size), size(spec.size), window(window) {
+        direction.need_end(spec);
     }
     Direction direction;
     Content content;
     std::size_t size;
-    std::uint64_t bytes;
+    const Window& window;
+};
 
-    std::size_t length(std::uint64_t done) const { return std::size_t(std::min<std::uint64_t>(size, bytes - done)); }
+// What one connection has moved.
+struct Moved {
+    std::uint64_t sent = 0, received = 0, good = 0;
 };
 
 // Ends both directions, counted once: closing the socket wakes the other one.
@@ -32,9 +35,9 @@ void lost(Peer& peer, error_code error, std::uint64_t received) {
 }
 
 // Each returns false if the connection is lost.
-awaitable<bool> write(Peer& peer, const Flow& flow) {
-    for (std::uint64_t sent = 0; sent < flow.bytes;) {
-        auto piece = net::buffer(flow.content.at(sent), flow.length(sent));
+awaitable<bool> write(Peer& peer, const Flow& flow, std::uint64_t& sent) {
+    while (!flow.window.stream_is_over(sent)) {
+        auto piece = net::buffer(flow.content.at(sent), flow.window.next_piece(sent));
         auto [error, length] = co_await net::async_write(peer.socket, piece, Token());
         if (error) co_return lost(peer, error, 0), false;
         sent += length;
@@ -45,33 +48,34 @@ awaitable<bool> write(Peer& peer, const Flow& flow) {
     co_return true;
 }
 
-awaitable<bool> read(Peer& peer, const Flow& flow, std::uint64_t& good) {
+awaitable<bool> read(Peer& peer, const Flow& flow, Moved& moved) {
     std::vector<char> data(flow.size);
-    for (std::uint64_t received = 0; received < flow.bytes;) {
-        auto [error, length] = co_await peer.socket.async_read_some(net::buffer(data.data(), flow.length(received)), Token());
-        if (error) co_return lost(peer, error, received), false;
-        good += flow.content.good(received, data.data(), length);
-        received += length;
+    while (!flow.window.stream_is_over(moved.received)) {
+        auto room = net::buffer(data.data(), flow.window.next_piece(moved.received));
+        auto [error, length] = co_await peer.socket.async_read_some(room, Token());
+        if (error) co_return lost(peer, error, moved.received), false;
+        moved.good += flow.content.good(moved.received, data.data(), length);
+        moved.received += length;
         peer.began = now_ns();
     }
     co_return true;
 }
 
 awaitable<void> stream(Client& client, Peer& peer, const Flow& flow) {
-    std::array<char, 8> number = to_wire(flow.bytes);
-    std::uint64_t good = 0;
+    std::array<char, 8> number = to_wire(flow.window.stream_bytes());
+    Moved moved;
     bool whole = true;
     peer.began = now_ns();
     if (flow.direction.client_reads) {
         auto [error, length] = co_await net::async_write(peer.socket, net::buffer(number), Token());
         if (error) lost(peer, error, 0), whole = false;
-        else if (!flow.direction.client_writes) whole = co_await read(peer, flow, good);
+        else if (!flow.direction.client_writes) whole = co_await read(peer, flow, moved);
         else {
-            auto [wrote, got] = co_await (write(peer, flow) && read(peer, flow, good));
+            auto [wrote, got] = co_await (write(peer, flow, moved.sent) && read(peer, flow, moved));
             whole = wrote && got;
         }
     } else {
-        whole = co_await write(peer, flow);
+        whole = co_await write(peer, flow, moved.sent);
     }
     if (whole && flow.direction.client_writes) {
         auto [error, length] = co_await net::async_read(peer.socket, net::buffer(number), Token());
@@ -79,8 +83,8 @@ awaitable<void> stream(Client& client, Peer& peer, const Flow& flow) {
     }
     if (whole) {
         auto now = now_ns();
-        if (flow.direction.client_reads) peer.account.add_stream(client.spec, good, now);
-        if (flow.direction.client_writes) peer.account.add_stream(client.spec, from_wire(number), now);
+        if (flow.direction.client_reads) peer.account.add_stream(flow.window.wanted(moved.received), moved.good, now);
+        if (flow.direction.client_writes) peer.account.add_stream(flow.window.wanted(moved.sent), from_wire(number), now);
     }
     peer.began = 0;
     client.ended();
@@ -89,8 +93,8 @@ awaitable<void> stream(Client& client, Peer& peer, const Flow& flow) {
 } // namespace
 
 void drive_stream(const Spec& spec) {
-    Flow flow(spec);
     Client client(spec);
+    Flow flow(spec, client.window);
     if (client.connect_all())
         client.run_window(client.peers.size(), [&](Peer& peer) {
             co_spawn(peer.socket.get_executor(), stream(client, peer, flow), detached);

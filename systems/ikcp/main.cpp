@@ -1,0 +1,13 @@
+// KCP's original as a system of linerate: ikcp.c is the state machine, and the loop around it is ours (NOTES.md).
+#define LINERATE_IMPLEMENTATION
+#include "machine.hpp"
+
+void serve_stream(const linerate::Spec&);
+void drive_stream(const linerate::Spec&);
+
+int main(int argc, char** argv) {
+    return linerate::start(argc, argv, {"ikcp", IKCP_VERSION, {
+        {"server", "kcp", "stream", serve_stream},
+        {"client", "kcp", "stream", drive_stream},
+    }});
+}
