@@ -12,12 +12,8 @@ import (
 	"linerate.dev/sdk"
 )
 
-const (
-	// Above it a client that sends all before it reads could wait for an echo server that waits for it.
-	largestMessage = 65_536
-	// A connection that stands still is noticed at most 1/8 of the timeout late.
-	checks = 8
-)
+// Above it a client that sends all before it reads could wait for an echo server that waits for it.
+const largestMessage = 65_536
 
 // A client's task: the message, how many operations, until when.
 type task struct {
@@ -115,33 +111,6 @@ func (t *task) back(connection net.Conn, buffer []byte) string {
 	return ""
 }
 
-// watch breaks a connection that has not moved for the timeout, until it is told to stop. One timer for a connection, not
-// one for each operation: that is what a client with many requests does, and what the other systems do.
-func watch(connection net.Conn, moved *atomic.Uint64, timeout time.Duration) (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		ticker := time.NewTicker(timeout/checks + 1)
-		defer ticker.Stop()
-		seen, still := moved.Load(), 0
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-			}
-			now := moved.Load()
-			if still++; now != seen {
-				seen, still = now, 0
-			}
-			if still > checks {
-				_ = connection.SetDeadline(time.Unix(1, 0))
-				return
-			}
-		}
-	}()
-	return func() { close(done) }
-}
-
 func rr(spec *sdk.Spec) (*sdk.Done, error) {
 	t, err := newTask(spec)
 	if err != nil {
@@ -174,7 +143,7 @@ func (t *task) pair(connection net.Conn, left uint64, tally *sdk.Tally) {
 			}
 		}
 		var moved atomic.Uint64
-		stop := watch(connection, &moved, t.spec.Timeout())
+		stop := sdk.Watch(connection, &moved, t.spec.Timeout())
 		for began := sdk.Now(); left > 0 && began < t.until; {
 			left--
 			if kind := t.exchange(connection, buffer); kind != "" {

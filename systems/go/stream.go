@@ -31,33 +31,12 @@ func newSetting(spec *sdk.Spec) (*setting, error) {
 	return &setting{direction != "client-reads", direction != "client-writes", sdk.NewContent(spec.Size), spec.Size}, nil
 }
 
-// goal is when a direction is over: after so many bytes, or at a point of the clock.
-type goal struct{ bytes, until uint64 }
-
-// whole is all that the peer sends or asks for.
-func whole(bytes uint64) goal { return goal{bytes, math.MaxUint64} }
-
-func (g goal) reached(at uint64) bool {
-	return at >= g.bytes || g.until != math.MaxUint64 && sdk.Now() >= g.until
-}
-
-// newGoal is what a client is asked for; `until` is known when the window opens.
-func newGoal(spec *sdk.Spec) (goal, error) {
-	if spec.Connect == "" || spec.Bytes == 0 && spec.DurationNs == 0 {
-		return goal{}, sdk.BadSpec(`a stream needs "connect", and "bytes" or "duration_ns"`)
-	}
-	if spec.Bytes == 0 {
-		return whole(math.MaxUint64), nil
-	}
-	return whole(spec.Bytes), nil
-}
-
 // write sends until the goal is reached: how many bytes there were.
-func (s *setting) write(connection net.Conn, limit goal, moved *atomic.Uint64) (at uint64, err error) {
-	for !limit.reached(at) {
-		length := s.size
-		if left := limit.bytes - at; left < uint64(length) {
-			length = int(left)
+func (s *setting) write(connection net.Conn, limit sdk.Goal, moved *atomic.Uint64) (at uint64, err error) {
+	for {
+		length := limit.Piece(at, s.size)
+		if length == 0 {
+			return at, nil
 		}
 		n, err := connection.Write(s.content.At(at, length))
 		if err != nil {
@@ -66,17 +45,17 @@ func (s *setting) write(connection net.Conn, limit goal, moved *atomic.Uint64) (
 		at += uint64(n)
 		moved.Add(1)
 	}
-	return at, nil
 }
 
 // read compares until the goal is reached: how many bytes there were, and how many good ones. The peer's end is no error here.
-func (s *setting) read(connection net.Conn, limit goal, moved *atomic.Uint64) (at, good uint64, err error) {
+func (s *setting) read(connection net.Conn, limit sdk.Goal, moved *atomic.Uint64) (at, good uint64, err error) {
 	buffer := make([]byte, s.size)
-	for !limit.reached(at) {
-		piece := buffer
-		if left := limit.bytes - at; left < uint64(len(piece)) {
-			piece = piece[:left]
+	for {
+		length := limit.Piece(at, s.size)
+		if length == 0 {
+			return at, good, nil
 		}
+		piece := buffer[:length]
 		n, err := connection.Read(piece)
 		good += s.content.Good(at, piece[:n])
 		at += uint64(n)
@@ -88,7 +67,6 @@ func (s *setting) read(connection net.Conn, limit goal, moved *atomic.Uint64) (a
 			return at, good, err
 		}
 	}
-	return at, good, nil
 }
 
 func serveStream(spec *sdk.Spec) (*sdk.Done, error) {
@@ -105,7 +83,7 @@ func serveStream(spec *sdk.Spec) (*sdk.Done, error) {
 			}
 		}
 		if !s.clientWrites {
-			if _, err := s.write(connection, whole(wanted), &moved); err == nil && connection.CloseWrite() == nil {
+			if _, err := s.write(connection, sdk.Whole(wanted), &moved); err == nil && connection.CloseWrite() == nil {
 				// The client closes when it has all.
 				_, _ = connection.Read(make([]byte, 1))
 			}
@@ -113,10 +91,10 @@ func serveStream(spec *sdk.Spec) (*sdk.Done, error) {
 		}
 		written := make(chan error, 1)
 		go func() {
-			_, err := s.write(connection, whole(wanted), &moved)
+			_, err := s.write(connection, sdk.Whole(wanted), &moved)
 			written <- err
 		}()
-		_, good, err := s.read(connection, whole(math.MaxUint64), &moved)
+		_, good, err := s.read(connection, sdk.Whole(math.MaxUint64), &moved)
 		if err == nil && <-written == nil {
 			_ = binary.Write(connection, binary.LittleEndian, good)
 		}
@@ -128,11 +106,11 @@ func stream(spec *sdk.Spec) (*sdk.Done, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := newGoal(spec)
+	limit, err := sdk.NewGoal(spec)
 	if err != nil {
 		return nil, err
 	}
-	if spec.Bytes == 0 && s.clientWrites && s.clientReads {
+	if limit.ByTime() && s.clientWrites && s.clientReads {
 		return nil, sdk.Unsupported("both directions by time")
 	}
 	t := &task{spec: spec}
@@ -143,9 +121,7 @@ func stream(spec *sdk.Spec) (*sdk.Done, error) {
 		}
 	}
 	window := t.openWindow()
-	if spec.Bytes == 0 {
-		limit.until = t.until
-	}
+	limit.Start(window)
 	tallies := t.each(func(i int, tally *sdk.Tally) {
 		kind := failures[i]
 		if kind == "" {
@@ -159,17 +135,17 @@ func stream(spec *sdk.Spec) (*sdk.Done, error) {
 }
 
 // transfer is one connection's bytes, in each direction that is asked for.
-func (s *setting) transfer(connection *net.TCPConn, spec *sdk.Spec, limit goal, tally *sdk.Tally) string {
+func (s *setting) transfer(connection *net.TCPConn, spec *sdk.Spec, limit sdk.Goal, tally *sdk.Tally) string {
 	defer connection.Close()
 	var moved atomic.Uint64
-	defer watch(connection, &moved, spec.Timeout())()
-	size, out, into := uint64(s.size), whole(0), whole(0)
+	defer sdk.Watch(connection, &moved, spec.Timeout())()
+	size, out, into := uint64(s.size), sdk.Whole(0), sdk.Whole(0)
 	if s.clientWrites {
 		out = limit
 	}
 	if s.clientReads {
 		into = limit
-		if err := binary.Write(connection, binary.LittleEndian, into.bytes); err != nil {
+		if err := binary.Write(connection, binary.LittleEndian, into.Bytes); err != nil {
 			return sdk.StreamError(err, 0)
 		}
 	}
@@ -187,7 +163,7 @@ func (s *setting) transfer(connection *net.TCPConn, spec *sdk.Spec, limit goal, 
 		written <- write()
 	}
 	got, good, err := s.read(connection, into, &moved)
-	if err == nil && !into.reached(got) {
+	if err == nil && !into.Reached(got) {
 		err = io.ErrUnexpectedEOF
 	}
 	there := uint64(0)

@@ -99,7 +99,7 @@ func flood(spec *sdk.Spec) (*sdk.Done, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := newGoal(spec)
+	limit, err := sdk.NewGoal(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func flood(spec *sdk.Spec) (*sdk.Done, error) {
 		sockets[i], failures[i] = t.greet()
 	}
 	window := t.openWindow()
-	limit.until = t.until
+	limit.Start(window)
 	tallies := t.each(func(i int, tally *sdk.Tally) {
 		if failures[i] != "" {
 			tally.Fail(failures[i])
@@ -129,8 +129,8 @@ func flood(spec *sdk.Spec) (*sdk.Done, error) {
 	return window.Close(tallies), nil
 }
 
-func send(socket net.Conn, datagram []byte, limit goal) (sent uint64, kind string) {
-	for at := uint64(0); !limit.reached(at); at += uint64(len(datagram)) {
+func send(socket net.Conn, datagram []byte, limit sdk.Goal) (sent uint64, kind string) {
+	for at := uint64(0); !limit.Reached(at); at += uint64(len(datagram)) {
 		copy(datagram, sdk.Control(sent))
 		if _, err := socket.Write(datagram); err != nil {
 			return sent, socketError(err)

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/xtaci/kcp-go"
+	"linerate.dev/sdk"
+)
+
+const (
+	buffer = 65_536
+	// KCP has no end of a connection: a session is kept so long after its answer, for the client to acknowledge it.
+	linger = time.Second
+)
+
+// serve accepts sessions until SIGTERM, a goroutine for each.
+func (s *setting) serve(spec *sdk.Spec) (*sdk.Done, error) {
+	if spec.Listen == "" {
+		return nil, sdk.BadSpec(`"listen" is missing`)
+	}
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	listener, err := kcp.ListenWithOptions(spec.Listen, nil, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	sdk.Ready(listener.Addr().String())
+	go func() {
+		for {
+			session, err := listener.AcceptKCP()
+			if err != nil {
+				return
+			}
+			s.apply(session)
+			go s.receive(session)
+		}
+	}()
+	<-terminated
+	return nil, nil
+}
+
+// receive compares frames until the one that is empty, and answers.
+func (s *setting) receive(session *kcp.UDPSession) {
+	defer session.Close()
+	frames := reader{content: s.content, longest: s.size}
+	bytes := make([]byte, buffer)
+	for !frames.ended {
+		n, err := session.Read(bytes)
+		if err != nil {
+			return
+		}
+		frames.take(bytes[:n])
+	}
+	_, _ = session.Write(binary.LittleEndian.AppendUint64(nil, frames.good))
+	_ = session.SetReadDeadline(time.Now().Add(linger))
+	_, _ = session.Read(bytes)
+}
+
+// drive is the client: a socket, a session and a goroutine for each flow.
+func (s *setting) drive(spec *sdk.Spec) (*sdk.Done, error) {
+	goal, err := sdk.NewGoal(spec)
+	if err != nil {
+		return nil, err
+	}
+	address, err := net.ResolveUDPAddr("udp", spec.Connect)
+	if err != nil {
+		return nil, sdk.BadSpec(`"connect": ` + err.Error())
+	}
+	tallies := make([]*sdk.Tally, spec.Connections)
+	sessions := make([]*kcp.UDPSession, spec.Connections)
+	for i := range sessions {
+		tallies[i] = &sdk.Tally{}
+		source := &net.UDPAddr{}
+		if len(spec.Sources) > 0 {
+			source.IP = net.ParseIP(spec.Sources[i%len(spec.Sources)])
+		}
+		socket, err := net.ListenUDP("udp", source)
+		if err != nil {
+			tallies[i].Fail(sdk.ConnectError(err))
+			continue
+		}
+		defer socket.Close()
+		if sessions[i], err = kcp.NewConn3(conversation(), address, nil, 0, 0, socket); err != nil {
+			return nil, err
+		}
+		s.apply(sessions[i])
+	}
+	window := sdk.OpenWindow()
+	goal.Start(window)
+	var group sync.WaitGroup
+	for i, session := range sessions {
+		if session == nil {
+			continue
+		}
+		group.Add(1)
+		go func(session *kcp.UDPSession, tally *sdk.Tally) {
+			defer group.Done()
+			written, good, err := s.send(session, goal, spec.Timeout())
+			tally.Streamed(good, written, uint64(s.size))
+			if err != nil {
+				tally.Fail(kind(session, err))
+			}
+		}(session, tallies[i])
+	}
+	group.Wait()
+	return window.Close(tallies), nil
+}
+
+// send writes frames until the goal is reached: bytes written, and how many of them the server found good.
+func (s *setting) send(session *kcp.UDPSession, goal sdk.Goal, patience time.Duration) (written, good uint64, err error) {
+	defer session.Close()
+	var moved atomic.Uint64
+	defer sdk.Watch(session, &moved, patience)()
+	frame := make([]byte, 0, 4+s.size)
+	for ended := false; !ended; {
+		length := goal.Piece(written, s.size)
+		ended = length == 0
+		frame = binary.LittleEndian.AppendUint32(frame[:0], uint32(length))
+		frame = append(frame, s.content.At(written, length)...)
+		if _, err := session.Write(frame); err != nil {
+			// What the server has of it is not known.
+			return 0, 0, err
+		}
+		written += uint64(length)
+		moved.Add(1)
+	}
+	number := make([]byte, 8)
+	if _, err := io.ReadFull(session, number); err != nil {
+		return 0, 0, err
+	}
+	return written, binary.LittleEndian.Uint64(number), nil
+}
+
+// kind of failure. kcp-go's own errors have no type, and its sockets are not connected, so a refusal is not seen.
+func kind(session *kcp.UDPSession, err error) string {
+	switch {
+	case err.Error() != "timeout":
+		return sdk.StreamError(err, 1)
+	case session.GetSRTT() <= 0: // nothing was ever acknowledged
+		return "connect_timeout"
+	}
+	return "timeout"
+}
+
+// conversation is any number but 0.
+func conversation() uint32 {
+	for {
+		number := make([]byte, 4)
+		_, _ = rand.Read(number) // never fails on Linux
+		if conv := binary.LittleEndian.Uint32(number); conv != 0 {
+			return conv
+		}
+	}
+}
+
+// reader takes the framed stream as it comes, cut anywhere.
+type reader struct {
+	content  *sdk.Content
+	longest  int
+	prefix   []byte
+	left     int
+	at, good uint64
+	ended    bool
+}
+
+func (r *reader) take(bytes []byte) {
+	for len(bytes) > 0 && !r.ended {
+		if r.left == 0 {
+			r.prefix = append(r.prefix, bytes[0])
+			bytes = bytes[1:]
+			if len(r.prefix) == 4 {
+				r.left = int(binary.LittleEndian.Uint32(r.prefix))
+				r.prefix, r.ended = r.prefix[:0], r.left == 0
+			}
+			continue
+		}
+		length := r.left
+		for _, most := range []int{len(bytes), r.longest} {
+			if most < length {
+				length = most
+			}
+		}
+		r.good += r.content.Good(r.at, bytes[:length])
+		r.at += uint64(length)
+		r.left -= length
+		bytes = bytes[length:]
+	}
+}
