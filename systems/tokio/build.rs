@@ -1,4 +1,4 @@
-//! Hands tokio's version, as locked, to the program, which tells it in `describe`: tokio itself has no constant for it.
+//! Hands the versions of tokio and tokio_kcp, as locked, to the program, which tells them in `describe`: they have no constant for it.
 
 use std::{env, fs, path::Path};
 
@@ -7,9 +7,11 @@ fn main() {
     let folder = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let lock = fs::read_to_string(Path::new(&folder).join("Cargo.lock"))
         .expect("Cargo.lock stands beside Cargo.toml");
-    let package =
-        lock.split("[[package]]").find(|p| p.contains("\nname = \"tokio\"\n")).expect("tokio is locked");
-    let version =
-        package.lines().find_map(|l| l.strip_prefix("version = ")).expect("a locked package has a version");
-    println!("cargo::rustc-env=TOKIO_VERSION={}", version.trim_matches('"'));
+    for (name, variable) in [("tokio", "TOKIO_VERSION"), ("tokio_kcp", "TOKIO_KCP_VERSION")] {
+        let is_it = |package: &&str| package.contains(&format!("\nname = \"{name}\"\n"));
+        let package = lock.split("[[package]]").find(is_it).expect("it is locked");
+        let version = package.lines().find_map(|l| l.strip_prefix("version = "));
+        let version = version.expect("a locked package has a version");
+        println!("cargo::rustc-env={variable}={}", version.trim_matches('"'));
+    }
 }

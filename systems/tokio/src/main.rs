@@ -1,12 +1,13 @@
 //! tokio as a system of linerate (sdk/CONTRACT.md): `tokio-system SPEC`.
 //!
 //! ```text
-//! spec -> abilities -> runtime (options.runtime) -> server.rs | client.rs | stream.rs | udp.rs | local.rs -> events
+//! spec -> abilities -> runtime (options.runtime) -> server.rs | client.rs | stream.rs | udp.rs | kcp.rs | local.rs -> events
 //! ```
 
 mod client;
 mod clock;
 mod http;
+mod kcp;
 mod local;
 mod server;
 mod stream;
@@ -44,7 +45,7 @@ fn main() {
 
 fn run(spec: &Spec) -> Result<(), Refusal> {
     if spec.role == Role::Describe {
-        emit(&Event::Describe(describe()));
+        emit(&Event::Describe(describe(&spec.layer)));
         return Ok(());
     }
     if spec.connections == 0 || spec.threads == 0 || spec.timeout_ns.0 == 0 {
@@ -57,6 +58,7 @@ fn run(spec: &Spec) -> Result<(), Refusal> {
         (Role::Server, "tcp", "rr" | "churn" | "fanout") => return server::run(spec, server::Serve::Echo),
         (Role::Server, "tcp", "stream") => return server::run(spec, server::Serve::Stream),
         (Role::Server, "udp", "stream") => return udp::serve(spec),
+        (Role::Server, "kcp", "stream") => return kcp::serve(spec),
         (Role::Client, _, _) if spec.rate.is_some() => {
             Err(Refusal::Unsupported("an open loop (\"rate\")".into()))
         }
@@ -65,6 +67,7 @@ fn run(spec: &Spec) -> Result<(), Refusal> {
         (Role::Client, "tcp", "fanout") => client::fanout(spec),
         (Role::Client, "tcp", "stream") => stream::client(spec),
         (Role::Client, "udp", "stream") => udp::client(spec),
+        (Role::Client, "kcp", "stream") => kcp::client(spec),
         (Role::Client, "none", "dispatch") => local::dispatch(spec),
         (Role::Client, "none", "timers") => local::timers(spec),
         (role, layer, workload) => {
@@ -74,13 +77,14 @@ fn run(spec: &Spec) -> Result<(), Refusal> {
     done.map(|done: Done| emit(&Event::Done(Box::new(done))))
 }
 
-fn describe() -> Describe {
+/// The layer `kcp` has a library of its own, and its version.
+fn describe(layer: &str) -> Describe {
     let names = |list: &[&str]| list.iter().map(ToString::to_string).collect();
     Describe {
         name: "tokio".into(),
-        version: env!("TOKIO_VERSION").into(),
+        version: if layer == "kcp" { env!("TOKIO_KCP_VERSION") } else { env!("TOKIO_VERSION") }.into(),
         roles: vec![Role::Client, Role::Server],
-        layers: names(&["http", "none", "tcp", "udp"]),
+        layers: names(&["http", "kcp", "none", "tcp", "udp"]),
         workloads: names(&["churn", "crr", "dispatch", "fanout", "http", "rr", "stream", "timers"]),
     }
 }

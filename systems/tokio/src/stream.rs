@@ -20,8 +20,28 @@ const LARGEST_WRITE: u64 = 16 << 20;
 pub struct Setting {
     client_writes: bool,
     client_reads: bool,
-    content: Vec<u8>,
+    content: Content,
     size: usize,
+}
+
+/// An endless stream of bytes; pieces of up to the length that it was made for are contiguous.
+pub struct Content(Vec<u8>);
+
+impl Content {
+    pub fn new(longest: usize) -> Self {
+        Self(page(PERIOD).into_iter().cycle().take(PERIOD + longest).collect())
+    }
+
+    pub fn at(&self, offset: u64, length: usize) -> &[u8] {
+        let start = (offset % PERIOD as u64) as usize;
+        &self.0[start..start + length]
+    }
+
+    /// How many of the bytes received at an offset are the right ones.
+    pub fn good(&self, offset: u64, is: &[u8]) -> u64 {
+        let should = self.at(offset, is.len());
+        (if is == should { is.len() } else { is.iter().zip(should).filter(|(a, b)| a == b).count() }) as u64
+    }
 }
 
 impl Setting {
@@ -38,14 +58,9 @@ impl Setting {
         Ok(Self {
             client_writes: direction != "client-reads",
             client_reads: direction != "client-writes",
-            content: page(PERIOD).into_iter().cycle().take(PERIOD + size).collect(),
+            content: Content::new(size),
             size,
         })
-    }
-
-    fn at(&self, offset: u64, length: usize) -> &[u8] {
-        let start = (offset % PERIOD as u64) as usize;
-        &self.content[start..start + length]
     }
 
     /// Writes until the goal is reached, `size` bytes at a time; how many there were.
@@ -56,13 +71,15 @@ impl Setting {
         moved: &AtomicU64,
     ) -> io::Result<u64> {
         let mut at = 0;
-        while !goal.is_reached(at) {
-            let length = (goal.bytes - at).min(self.size as u64) as usize;
-            half.write_all(self.at(at, length)).await?;
+        loop {
+            let length = goal.piece(at, self.size);
+            if length == 0 {
+                return Ok(at);
+            }
+            half.write_all(self.content.at(at, length)).await?;
             at += length as u64;
             moved.fetch_add(1, Relaxed);
         }
-        Ok(at)
     }
 
     /// Reads until the goal is reached or the peer ends; how many bytes there were, and how many good ones.
@@ -74,15 +91,16 @@ impl Setting {
     ) -> io::Result<(u64, u64)> {
         let mut buffer = vec![0; self.size];
         let (mut at, mut good) = (0, 0);
-        while !goal.is_reached(at) {
-            let length = (goal.bytes - at).min(self.size as u64) as usize;
+        loop {
+            let length = goal.piece(at, self.size);
+            if length == 0 {
+                break;
+            }
             let n = half.read(&mut buffer[..length]).await?;
             if n == 0 {
                 break;
             }
-            let (is, should) = (&buffer[..n], self.at(at, n));
-            good +=
-                if is == should { n } else { is.iter().zip(should).filter(|(a, b)| a == b).count() } as u64;
+            good += self.content.good(at, &buffer[..n]);
             at += n as u64;
             moved.fetch_add(1, Relaxed);
         }
@@ -92,7 +110,7 @@ impl Setting {
 
 /// When a direction is over: after so many bytes, or at a point of the clock.
 #[derive(Debug, Clone, Copy)]
-struct Goal {
+pub struct Goal {
     bytes: u64,
     until: Nanos,
 }
@@ -103,24 +121,33 @@ impl Goal {
         Self { bytes, until: Nanos(u64::MAX) }
     }
 
+    /// What a client is asked for.
+    pub fn new(spec: &Spec) -> Result<Self, Refusal> {
+        match (spec.bytes, spec.duration_ns) {
+            (Some(bytes), _) if bytes > 0 => Ok(Self::bytes(bytes)),
+            (None, Some(duration)) => Ok(Self { bytes: u64::MAX, until: duration }),
+            _ => Err(Refusal::BadSpec("a stream needs \"bytes\" or \"duration_ns\"".into())),
+        }
+    }
+
+    /// The window opens: time counts from here.
+    pub fn start(&mut self, now: Nanos) {
+        if self.is_by_time() {
+            self.until = now + self.until;
+        }
+    }
+
+    /// How long the next piece of up to `size` bytes is; 0 if the goal is reached.
+    pub fn piece(self, at: u64, size: usize) -> usize {
+        if self.is_reached(at) { 0 } else { (self.bytes - at).min(size as u64) as usize }
+    }
+
     fn is_by_time(self) -> bool {
         self.until != Nanos(u64::MAX)
     }
 
     fn is_reached(self, at: u64) -> bool {
         at >= self.bytes || (self.is_by_time() && clock::now() >= self.until)
-    }
-}
-
-/// What a client is asked for; the time counts from the start of the window.
-fn goal(spec: &Spec, setting: &Setting) -> Result<Goal, Refusal> {
-    match (spec.bytes, spec.duration_ns) {
-        (Some(bytes), _) if bytes > 0 => Ok(Goal::bytes(bytes)),
-        (None, Some(_)) if setting.client_writes && setting.client_reads => {
-            Err(Refusal::Unsupported("both directions by time".into()))
-        }
-        (None, Some(duration)) => Ok(Goal { bytes: u64::MAX, until: duration }),
-        _ => Err(Refusal::BadSpec("a stream needs \"bytes\" or \"duration_ns\"".into())),
     }
 }
 
@@ -146,7 +173,10 @@ pub async fn serve(mut stream: TcpStream, setting: &Setting) -> io::Result<()> {
 pub fn client(spec: &Spec) -> Result<Done, Refusal> {
     let setting = Arc::new(Setting::new(spec)?);
     let target = Target::new(spec)?;
-    let mut goal = goal(spec, &setting)?;
+    let mut goal = Goal::new(spec)?;
+    if goal.is_by_time() && setting.client_writes && setting.client_reads {
+        return Err(Refusal::Unsupported("both directions by time".into()));
+    }
     let (connections, timeout) = (spec.connections, target.timeout);
     runtime(spec)?.block_on(async move {
         let (mut sum, mut streams) = (Tally::default(), Vec::new());
@@ -157,9 +187,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
             }
         }
         let (start, cpu) = (clock::now(), clock::cpu());
-        if goal.is_by_time() {
-            goal.until = start + goal.until;
-        }
+        goal.start(start);
         let mut set = JoinSet::new();
         for stream in streams {
             let setting = setting.clone();
