@@ -21,6 +21,7 @@
 //! | [`client`] | threads, shares, merging |
 //! | [`server`] | the accept loop and trait [`server::Service`] |
 //! | [`relay`] | TCP forwarding by `splice(2)` or by an eBPF sockmap |
+//! | [`pump`] | two TUN devices joined, for the kernel's rows beside stacks in a process |
 //! | [`socket`] | non-blocking sockets and what their errors mean |
 //! | [`process`], [`clock`], [`refusal`] | the surroundings |
 //!
@@ -35,6 +36,7 @@ pub mod limit;
 pub mod meter;
 pub mod pause;
 pub mod process;
+pub mod pump;
 pub mod refusal;
 pub mod registry;
 pub mod relay;
@@ -60,7 +62,10 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     }
     match spec.role {
         Role::Client => registry::client(spec).map(|done| process::emit(&Event::Done(Box::new(done)))),
-        Role::Server => registry::server(spec),
+        Role::Server => {
+            pump::start(spec)?;
+            registry::server(spec)
+        }
         Role::Relay => relay::run(spec),
         Role::Describe => {
             process::emit(&Event::Describe(describe()));

@@ -7,7 +7,6 @@ use crate::lab::{Lab, Label};
 use crate::system::manifest::Topology;
 use crate::{host, interrupt};
 use std::fmt::Write;
-use std::fs::OpenOptions;
 use std::process::ExitCode;
 
 /// Tries what the suites need, in namespaces that are gone afterwards. Status 3 if the lab cannot be raised.
@@ -24,10 +23,14 @@ pub fn doctor() -> Result<ExitCode, Error> {
     match lab {
         Ok(mut lab) => {
             let label = Label { suite: "doctor".into(), cell: "doctor".into(), round: 1, warmup: false };
-            let topology = lab.raise(&label, Topology::Router, Vec::new());
+            let topology = lab.raise(&label, Topology::Router.into(), Vec::new());
             let text = topology.as_ref().err().map_or("client - router - server".into(), ToString::to_string);
             findings.push((true, "namespaces", format!("by {}", lab.facts().privileges)));
             findings.push((topology.is_ok(), "links and routes", text));
+            // In the lab, for there root has a device node that systems may open.
+            let tun = lab.raise(&label, Topology::Tun.into(), Vec::new());
+            let text = tun.as_ref().err().map_or("open".into(), ToString::to_string);
+            findings.push((tun.is_ok(), "TUN devices", text));
             let perf = lab.facts().perf;
             let how = if perf {
                 "perf counters, dead children included"
@@ -39,12 +42,6 @@ pub fn doctor() -> Result<ExitCode, Error> {
         }
         Err(error) => findings.push((false, "namespaces", error.to_string())),
     }
-    let tun = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
-    let text = tun
-        .as_ref()
-        .err()
-        .map_or("open".into(), |e| format!("{e}: an administrator may open it by `chmod 666 /dev/net/tun`"));
-    findings.push((tun.is_ok(), "TUN devices", text));
     let facts = host::facts("");
     findings.push((true, "kernel", facts.kernel.clone()));
     let mitigations = facts.facts.get("mitigations").cloned().unwrap_or_default();

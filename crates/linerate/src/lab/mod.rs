@@ -15,9 +15,9 @@ pub mod protocol;
 pub mod scripted;
 
 use crate::measurement::Host;
-use crate::system::manifest::{Ready, StopSignal, Topology};
+use crate::system::manifest::{Ready, StopSignal};
 use linerate_contract::{Bytes, Nanos, Role};
-use protocol::{CpuTimes, ExitStatus, File, HostName};
+use protocol::{CpuTimes, ExitStatus, File, HostName, NetworkPath};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub trait Lab {
     ///
     /// # Errors
     /// [`LabError`]; so for every method here.
-    fn raise(&mut self, label: &Label, topology: Topology, files: Vec<File>) -> Result<(), LabError>;
+    fn raise(&mut self, label: &Label, path: NetworkPath, files: Vec<File>) -> Result<(), LabError>;
     /// Runs a server's or relay's setup, starts it and waits until it is ready.
     fn start(&mut self, launch: &Launch) -> Result<(), LabError>;
     /// Runs a client to its end.
@@ -81,6 +81,8 @@ pub struct Launch {
     /// The port that it will listen on.
     pub port: u16,
     pub cpus: Vec<u32>,
+    /// It joins two TUN devices, which it is given.
+    pub tuns: bool,
 }
 
 /// A program and its arguments.
@@ -108,7 +110,7 @@ pub enum LabError {
     /// A system, or the way it was set up, failed. `log` is the tail of what it said.
     #[error("{reason}")]
     System { reason: String, log: String },
-    /// A program said that it does not do this (exit status 127 of the contract).
+    /// A program said that it does not do this (exit status 127 of the contract), or this machine lacks what it takes.
     #[error("{0}")]
     Unsupported(String),
     /// The user wants to stop.

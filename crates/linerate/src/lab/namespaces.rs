@@ -2,11 +2,13 @@
 
 #![allow(unsafe_code, reason = "prctl(2) between fork and exec has no safe wrapper")]
 
-use super::protocol::{AgentFacts, CpuTimes, ExitStatus, File, Message, ProcessId, Request, Spawn, Stream};
+use super::protocol::{
+    AgentFacts, CpuTimes, ExitStatus, File, Message, NetworkPath, ProcessId, Request, Spawn, Stream,
+};
 use super::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
 use crate::host;
 use crate::measurement::{CPU_FROM_PROC, Host};
-use crate::system::manifest::{Ready, StopSignal, Topology};
+use crate::system::manifest::{Ready, StopSignal};
 use linerate_contract::{Bytes, EXIT_UNSUPPORTED, Event, Nanos, Role};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
@@ -125,6 +127,7 @@ impl Namespaces {
             match self.receive(deadline)? {
                 None => return Err(LabError::Lost("the lab does not answer".into())),
                 Some(Message::Refused { reason }) => return Err(LabError::system(reason)),
+                Some(Message::Lacking { reason }) => return Err(LabError::Unsupported(reason)),
                 Some(message @ (Message::Output { .. } | Message::Exited { .. })) => {
                     self.events.push_back(message)
                 }
@@ -186,6 +189,7 @@ impl Namespaces {
             folder: launch.folder.clone(),
             files: launch.files.clone(),
             cpus: launch.cpus.clone(),
+            tuns: launch.tuns,
         };
         let running = Running {
             kind,
@@ -366,10 +370,10 @@ impl Lab for Namespaces {
         self.started.elapsed().into()
     }
 
-    fn raise(&mut self, _label: &Label, topology: Topology, files: Vec<File>) -> Result<(), LabError> {
+    fn raise(&mut self, _label: &Label, path: NetworkPath, files: Vec<File>) -> Result<(), LabError> {
         self.processes.clear();
         self.events.clear();
-        self.ask(&Request::Raise { topology, files }).map(|_| ())
+        self.ask(&Request::Raise { path, files }).map(|_| ())
     }
 
     fn start(&mut self, launch: &Launch) -> Result<(), LabError> {

@@ -26,7 +26,7 @@ pub struct ProcessId(pub u32);
 pub enum Request {
     /// Namespaces, links, addresses, routes, sysctls; files are written below [`super::SCRATCH`].
     Raise {
-        topology: Topology,
+        path: NetworkPath,
         files: Vec<File>,
     },
     Spawn(Box<Spawn>),
@@ -43,6 +43,23 @@ pub enum Request {
     },
     /// Kills every process, forgets namespaces and files.
     Drop,
+}
+
+/// What is to lie between client and server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkPath {
+    pub topology: Topology,
+    /// Of every link, in bytes.
+    pub mtu: u32,
+}
+
+/// Ethernet's, so that segments are those of a real network; a suite may say otherwise.
+pub const MTU: u32 = 1_500;
+
+impl From<Topology> for NetworkPath {
+    fn from(topology: Topology) -> Self {
+        Self { topology, mtu: MTU }
+    }
 }
 
 /// A file to write, with a path relative to [`super::SCRATCH`].
@@ -63,7 +80,13 @@ pub struct Spawn {
     pub files: Vec<File>,
     /// CPUs to pin it to; empty: no pin.
     pub cpus: Vec<u32>,
+    /// It is given both TUN devices of [`Topology::TunPair`], the client's first: [`TUN_DESCRIPTORS`].
+    pub tuns: bool,
 }
+
+/// The variable that holds the numbers of inherited TUN descriptors, separated by commas: a process cannot open devices
+/// of a namespace that it is not in.
+pub const TUN_DESCRIPTORS: &str = "LINERATE_TUN";
 
 /// What the agent says: one reply to each request, events in between.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -73,6 +96,10 @@ pub enum Message {
     Up(AgentFacts),
     Done,
     Refused {
+        reason: String,
+    },
+    /// This machine, or this user, has not what the request needs; the reason says who can change that.
+    Lacking {
         reason: String,
     },
     Listening {
@@ -158,6 +185,8 @@ pub mod address {
     pub const ROUTER_CLIENT_SIDE: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
     pub const ROUTER_SERVER_SIDE: Ipv4Addr = Ipv4Addr::new(10, 77, 2, 1);
     pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 2, 2);
+    /// The name of each TUN device.
+    pub const TUN: &str = "tun0";
     /// The server's address where no router lies between.
     pub const SERVER_ON_LINK: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 100);
 

@@ -3,12 +3,11 @@
 //! All of linerate above the lab runs on it as it does on the real one, so the whole tool can be tested with golden
 //! output and without a network. Nothing it says can get into a report of a real run: the host is the script's.
 
-use super::protocol::{CpuTime, CpuTimes, ExitStatus, File};
+use super::protocol::{CpuTime, CpuTimes, ExitStatus, File, NetworkPath};
 use super::{ClientRun, Lab, LabError, Label, Launch, Purpose};
 use crate::error::Error;
 use crate::measurement::{Host, Stage};
 use crate::system::Chosen;
-use crate::system::manifest::Topology;
 use crate::system::probe::Presence;
 use globset::{Glob, GlobMatcher};
 use linerate_contract::{Bytes, Done, Errors, Event, Nanos, Recorder, Role};
@@ -184,7 +183,7 @@ impl Lab for Scripted {
         self.clock
     }
 
-    fn raise(&mut self, label: &Label, _topology: Topology, _files: Vec<File>) -> Result<(), LabError> {
+    fn raise(&mut self, label: &Label, _path: NetworkPath, _files: Vec<File>) -> Result<(), LabError> {
         self.trials += 1;
         if self.script.interrupt_at == Some(self.trials) {
             return Err(LabError::Interrupted);

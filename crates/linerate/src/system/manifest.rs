@@ -55,6 +55,8 @@ pub struct Build {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VersionProbe {
+    /// Who is asked, if not the program itself.
+    pub program: Option<String>,
     pub args: Vec<String>,
     /// A regular expression; its first group is the version. Both output streams are searched.
     pub pattern: String,
@@ -193,6 +195,11 @@ pub enum Topology {
     /// Client - router - server, joined by two veth pairs.
     #[default]
     Router,
+    /// A client whose TUN device leads to the server: a process that is its own TCP/IP stack.
+    Tun,
+    /// Client and server, each with a TUN device, which the server's process joins.
+    #[serde(rename = "tun-pair")]
+    TunPair,
 }
 
 /// Regular expressions over a foreign client's output; the first group of each is the number.

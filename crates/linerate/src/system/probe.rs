@@ -47,7 +47,14 @@ pub fn presence(chosen: Chosen<'_>, builds: &mut Builds<'_>) -> Presence {
     };
     let Some(program) = locate(&name) else { return missing(format!("{name} is not installed")) };
     let probe = chosen.variant.version.as_ref().or(manifest.version.as_ref());
-    match probe.map(|probe| version(&program, probe)).transpose() {
+    let asked = match probe.and_then(|probe| probe.program.as_deref()) {
+        None => program.clone(),
+        Some(other) => match locate(other) {
+            Some(other) => other,
+            None => return missing(format!("{other} is not installed")),
+        },
+    };
+    match probe.map(|probe| version(&asked, probe)).transpose() {
         Ok(version) => Presence::Ready { program: Some(program), version },
         Err(reason) => missing(reason),
     }
@@ -125,7 +132,7 @@ mod tests {
     use super::*;
 
     fn probe(pattern: &str) -> VersionProbe {
-        VersionProbe { args: vec!["-c".into(), "echo demo version 1.2.3".into()], pattern: pattern.into() }
+        VersionProbe { program: None, args: vec!["-c".into(), "echo demo version 1.2.3".into()], pattern: pattern.into() }
     }
 
     #[test]

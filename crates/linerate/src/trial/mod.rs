@@ -81,7 +81,7 @@ fn up_to_measurement(
 ) -> Result<Measurement, Stopped> {
     let launches =
         Launches::new(context, cell).map_err(|reason| failed(Stage::Start, reason, String::new()))?;
-    stages.time(lab, Stage::Raise, |lab| lab.raise(label, cell.topology, launches.shared_files()))?;
+    stages.time(lab, Stage::Raise, |lab| lab.raise(label, launches.path(), launches.shared_files()))?;
     stages.time(lab, Stage::Start, |lab| launches.systems().try_for_each(|launch| lab.start(launch)))?;
     stages.time(lab, Stage::Verify, |lab| {
         let verified = lab.run(launches.verifier(), Purpose::Verify, PATIENCE)?;

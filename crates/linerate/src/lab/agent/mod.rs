@@ -11,8 +11,12 @@ mod namespaces;
 mod netlink;
 mod process;
 mod topology;
+mod tun;
 
-use super::protocol::{AgentFacts, CpuTimes, Message, ProcessId, Request, Spawn, Stream};
+use super::protocol::{
+    AgentFacts, CpuTimes, File, HostName, Message, NetworkPath, ProcessId, Request, Spawn, Stream,
+};
+use crate::system::manifest::Topology;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -137,7 +141,7 @@ impl Agent {
     fn answer(&mut self, line: &str) {
         let reply = match serde_json::from_str(line) {
             Err(e) => Err(format!("the lab's agent does not understand its request: {e}")),
-            Ok(Request::Raise { topology, files }) => self.raise(topology, &files),
+            Ok(Request::Raise { path, files }) => self.raise(path, &files),
             Ok(Request::Spawn(spawn)) => self.spawn(&spawn),
             Ok(Request::Listening { host, port }) => {
                 self.network().and_then(|n| n.listening(host, port)).map(|yes| Message::Listening { yes })
@@ -160,14 +164,13 @@ impl Agent {
         self.say(&reply.unwrap_or_else(|reason| Message::Refused { reason }));
     }
 
-    fn raise(
-        &mut self,
-        topology: crate::system::manifest::Topology,
-        files: &[super::protocol::File],
-    ) -> Result<Message, String> {
+    fn raise(&mut self, path: NetworkPath, files: &[File]) -> Result<Message, String> {
         self.drop_all();
+        if let (Topology::Tun | Topology::TunPair, Err(reason)) = (path.topology, tun::check()) {
+            return Ok(Message::Lacking { reason });
+        }
         self.files.write_all(files)?;
-        self.network = Some(Network::raise(topology)?);
+        self.network = Some(Network::raise(path)?);
         Ok(Message::Done)
     }
 
@@ -175,9 +178,12 @@ impl Agent {
         self.files.make_folder(&spawn.folder)?;
         self.files.write_all(&spawn.files)?;
         let program = self.files.expose(&spawn.program)?;
-        let namespace = self.network()?.namespace(spawn.host)?;
+        let network = self.network()?;
+        let namespace = network.namespace(spawn.host)?;
+        let inherited =
+            if spawn.tuns { network.tuns(&[HostName::Client, HostName::Server])? } else { Vec::new() };
         let folder = self.files.path(&spawn.folder);
-        let process = process::start(spawn, &program, &folder, namespace, &self.privileges)?;
+        let process = process::start(spawn, &program, &folder, namespace, &inherited, &self.privileges)?;
         self.processes.insert(spawn.process, process);
         Ok(Message::Done)
     }

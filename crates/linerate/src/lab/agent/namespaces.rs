@@ -65,6 +65,9 @@ pub(super) fn enter() -> Result<Entered, String> {
         ForkResult::Child => {
             die_with_parent()?;
             make_mounts()?;
+            if privileges == Privileges::Root {
+                super::tun::open_to_all();
+            }
             Ok(Entered::Inside(privileges))
         }
     }

@@ -60,6 +60,13 @@ impl Netlink {
         self.ask(RouteNetlinkMessage::NewLink(near), create, &format!("adding the veth pair {name} - {peer}"))
     }
 
+    pub(super) fn set_mtu(&self, index: u32, mtu: u32) -> Result<(), String> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.attributes = vec![LinkAttribute::Mtu(mtu)];
+        self.ask(RouteNetlinkMessage::SetLink(link), 0, &format!("setting a link's MTU to {mtu}"))
+    }
+
     pub(super) fn set_up(&self, index: u32) -> Result<(), String> {
         let mut link = LinkMessage::default();
         link.header.index = index;

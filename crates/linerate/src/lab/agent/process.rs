@@ -4,11 +4,12 @@
 
 use super::cpu::{ClockMaker, ProcessClock};
 use super::namespaces::Privileges;
-use crate::lab::protocol::{ExitStatus, Spawn, Stream};
+use crate::lab::protocol::{ExitStatus, Spawn, Stream, TUN_DESCRIPTORS};
 use crate::system::manifest::StopSignal;
 use caps::{CapSet, Capability, CapsHashSet};
 use linerate_contract::{Bytes, Nanos};
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::libc;
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
@@ -16,7 +17,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, setgroups, setresgid, setresuid, setsid};
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
@@ -49,12 +50,18 @@ pub(super) fn start(
     program: &Path,
     folder: &Path,
     namespace: BorrowedFd<'_>,
+    inherited: &[OwnedFd],
     privileges: &Privileges,
 ) -> Result<Process, String> {
     let mut command = Command::new(program);
     command.args(&spawn.arguments).current_dir(folder);
     command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     command.env("LANG", "C.UTF-8").env("HOME", folder).env("TMPDIR", folder);
+    let inherited: Vec<RawFd> = inherited.iter().map(AsRawFd::as_raw_fd).collect();
+    if !inherited.is_empty() {
+        let numbers: Vec<String> = inherited.iter().map(ToString::to_string).collect();
+        command.env(TUN_DESCRIPTORS, numbers.join(","));
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let (clock_maker, receiver) = ClockMaker::pair().map_err(|e| format!("a socket pair: {e}"))?;
     let prepare = Preparation {
@@ -62,6 +69,7 @@ pub(super) fn start(
         cpus: cpu_set(&spawn.cpus)?,
         run_as: privileges.run_as(),
         capabilities: usable_capabilities(),
+        inherited,
         clock_maker,
     };
     // SAFETY: the agent has one thread, so no lock can be held by another one at the time of the fork.
@@ -82,6 +90,8 @@ struct Preparation {
     cpus: Option<CpuSet>,
     run_as: Option<(Uid, Gid)>,
     capabilities: CapsHashSet,
+    /// Descriptors that stay open; their owner keeps them until the program runs.
+    inherited: Vec<RawFd>,
     clock_maker: ClockMaker,
 }
 
@@ -91,6 +101,10 @@ impl Preparation {
         setsid()?;
         // SAFETY: the descriptor is open in the parent for longer than this call takes, and so in its child.
         setns(unsafe { BorrowedFd::borrow_raw(self.namespace) }, CloneFlags::CLONE_NEWNET)?;
+        for fd in &self.inherited {
+            // SAFETY: as above.
+            fcntl(unsafe { BorrowedFd::borrow_raw(*fd) }, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        }
         if let Some(cpus) = &self.cpus {
             sched_setaffinity(Pid::from_raw(0), cpus)?;
         }

@@ -1,20 +1,19 @@
 //! Topologies: which namespaces there are, and what joins them. Raised afresh for each trial.
 
 use super::netlink::Netlink;
-use crate::lab::protocol::HostName;
+use super::tun;
 use crate::lab::protocol::address::{
-    ROUTER_CLIENT_SIDE, ROUTER_SERVER_SIDE, SERVER, SERVER_ON_LINK, client_sources,
+    ROUTER_CLIENT_SIDE, ROUTER_SERVER_SIDE, SERVER, SERVER_ON_LINK, TUN, client_sources,
 };
+use crate::lab::protocol::{HostName, NetworkPath};
 use crate::system::manifest::Topology;
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Ethernet's, so that segments are those of a real network.
-const MTU: u32 = 1_500;
 /// Of `lo`, which the kernel makes first in every namespace.
 const LOOPBACK_INDEX: u32 = 1;
 
@@ -37,6 +36,7 @@ const SYSCTLS: [(&str, &str); 7] = [
 /// The namespaces of a trial, held by their descriptors alone.
 pub(super) struct Network {
     hosts: BTreeMap<HostName, Host>,
+    mtu: u32,
 }
 
 struct Host {
@@ -46,27 +46,22 @@ struct Host {
 }
 
 impl Network {
-    pub(super) fn raise(topology: Topology) -> Result<Self, String> {
-        let home = File::open("/proc/self/ns/net").map_err(|e| format!("/proc/self/ns/net: {e}"))?;
-        let network = Self::build(topology);
-        // Back to the namespace of the agent, or the last one made would live as long as the agent does.
-        setns(&home, CloneFlags::CLONE_NEWNET)
-            .map_err(|e| format!("going back to the agent's namespace: {e}"))?;
-        network
+    pub(super) fn raise(path: NetworkPath) -> Result<Self, String> {
+        and_back(|| Self::build(path))
     }
 
-    fn build(topology: Topology) -> Result<Self, String> {
+    fn build(path: NetworkPath) -> Result<Self, String> {
         use HostName::{Client, Router, Server};
-        let names: &[HostName] = match topology {
-            Topology::Loopback => &[Client],
-            Topology::Link => &[Client, Server],
+        let names: &[HostName] = match path.topology {
+            Topology::Loopback | Topology::Tun => &[Client],
+            Topology::Link | Topology::TunPair => &[Client, Server],
             Topology::Router => &[Client, Router, Server],
         };
-        let mut network = Self { hosts: BTreeMap::new() };
+        let mut network = Self { hosts: BTreeMap::new(), mtu: path.mtu };
         for name in names {
             network.hosts.insert(*name, Host::make()?);
         }
-        match topology {
+        match path.topology {
             Topology::Loopback => {}
             Topology::Link => {
                 network.join((Client, "eth0"), (Server, "eth0"), &client_sources(), SERVER_ON_LINK)?
@@ -78,6 +73,11 @@ impl Network {
                 network.route(Server, ROUTER_SERVER_SIDE)?;
                 network.enter(Router)?;
                 set_sysctl("net/ipv4/ip_forward", "1")?;
+            }
+            Topology::Tun => network.add_tun(Client, &client_sources())?,
+            Topology::TunPair => {
+                network.add_tun(Client, &client_sources())?;
+                network.add_tun(Server, &[SERVER_ON_LINK])?;
             }
         }
         Ok(network)
@@ -92,10 +92,27 @@ impl Network {
         far_address: Ipv4Addr,
     ) -> Result<(), String> {
         self.enter(near)?;
-        Netlink::open()?.add_veth(near_link, far_link, self.host(far)?.namespace.as_fd(), MTU)?;
+        Netlink::open()?.add_veth(near_link, far_link, self.host(far)?.namespace.as_fd(), self.mtu)?;
         set_addresses(near_link, near_addresses)?;
         self.enter(far)?;
         set_addresses(far_link, &[far_address])
+    }
+
+    /// A TUN device whose /24 is all behind it.
+    fn add_tun(&self, host: HostName, addresses: &[Ipv4Addr]) -> Result<(), String> {
+        self.enter(host)?;
+        tun::make(TUN)?;
+        Netlink::open()?.set_mtu(index_of(TUN)?, self.mtu)?;
+        set_addresses(TUN, addresses)
+    }
+
+    /// A descriptor for the TUN device of each of these hosts.
+    pub(super) fn tuns(&self, hosts: &[HostName]) -> Result<Vec<OwnedFd>, String> {
+        let open = |host: &HostName| {
+            self.enter(*host)?;
+            tun::open().map_err(|e| format!("opening the TUN device of {host:?}: {e}"))
+        };
+        and_back(|| hosts.iter().map(open).collect())
     }
 
     fn route(&self, host: HostName, gateway: Ipv4Addr) -> Result<(), String> {
@@ -147,9 +164,22 @@ impl Host {
     }
 }
 
+/// Does something in other namespaces and comes back to the agent's own, or the last one made would live as long as the agent does.
+fn and_back<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    let home = File::open("/proc/self/ns/net").map_err(|e| format!("/proc/self/ns/net: {e}"))?;
+    let result = work();
+    setns(&home, CloneFlags::CLONE_NEWNET)
+        .map_err(|e| format!("going back to the agent's namespace: {e}"))?;
+    result
+}
+
+fn index_of(link: &str) -> Result<u32, String> {
+    if_nametoindex(link).map_err(|e| format!("the link {link}: {e}"))
+}
+
 fn set_addresses(link: &str, addresses: &[Ipv4Addr]) -> Result<(), String> {
     let netlink = Netlink::open()?;
-    let index = if_nametoindex(link).map_err(|e| format!("the link {link}: {e}"))?;
+    let index = index_of(link)?;
     for address in addresses {
         netlink.add_address(index, *address, 24)?;
     }

@@ -20,7 +20,7 @@ impl Addresses {
         let at = |ip: Ipv4Addr| SocketAddr::from((ip, PORT));
         let server = at(match topology {
             Topology::Loopback => Ipv4Addr::LOCALHOST,
-            Topology::Link => address::SERVER_ON_LINK,
+            Topology::Link | Topology::Tun | Topology::TunPair => address::SERVER_ON_LINK,
             Topology::Router => address::SERVER,
         });
         let router = at(address::ROUTER_CLIENT_SIDE);

@@ -6,7 +6,7 @@ mod setting;
 
 use super::work::{TOLERATED_ERRORS, Work};
 use super::{Context, VERIFIER, output};
-use crate::lab::protocol::File;
+use crate::lab::protocol::{File, NetworkPath};
 use crate::lab::{ClientRun, DOCROOT, Launch};
 use crate::measurement::{Measurement, PlannedCell};
 use crate::pins::{self, Pins};
@@ -23,6 +23,7 @@ const SAMPLE_EVERY: u64 = 16;
 /// Everything that a trial starts.
 pub(super) struct Launches {
     page: Option<String>,
+    path: NetworkPath,
     systems: Vec<Launch>,
     verifier: Launch,
     verify: Work,
@@ -70,6 +71,7 @@ impl Launches {
         let warmer = (!cell.warmup.is_empty()).then(|| as_client(verifier, &warmup, 1)).transpose()?;
         Ok(Self {
             page: setting.page(),
+            path: setting.path(),
             systems,
             verifier: as_client(verifier, &verify, 1)?,
             verify: Work::of(&verify, &cell.options),
@@ -93,6 +95,11 @@ impl Launches {
     pub(super) fn shared_files(&self) -> Vec<File> {
         let page = self.page.iter().cloned();
         page.map(|contents| File { path: Path::new(DOCROOT).join("index.html"), contents }).collect()
+    }
+
+    /// What lies between client and server.
+    pub(super) fn path(&self) -> NetworkPath {
+        self.path
     }
 
     /// Servers and relays, in the order in which they are started.

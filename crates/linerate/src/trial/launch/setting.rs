@@ -2,7 +2,7 @@
 
 use super::address::{Addresses, PORT};
 use super::authority::Authority;
-use crate::lab::protocol::{File, HostName, address};
+use crate::lab::protocol::{File, HostName, MTU, NetworkPath, address};
 use crate::lab::{DOCROOT, Launch, SCRATCH};
 use crate::measurement::PlannedCell;
 use crate::pins::Pins;
@@ -53,6 +53,12 @@ impl<'a> Setting<'a> {
         (self.cell.layer == "http").then(|| String::from_utf8(page()).expect("pages are ASCII"))
     }
 
+    /// What lies between client and server.
+    pub(super) fn path(&self) -> NetworkPath {
+        let mtu = self.cell.parameters.get("mtu").and_then(|mtu| u32::try_from(*mtu).ok());
+        NetworkPath { topology: self.cell.topology, mtu: mtu.unwrap_or(MTU) }
+    }
+
     fn spec(&self, chosen: Chosen<'_>, role: Role, parameters: &Parameters, check_every: u64) -> Spec {
         let number = |name: &str| parameters.get(name).copied();
         let small = |name: &str| number(name).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
@@ -62,6 +68,13 @@ impl<'a> Setting<'a> {
         spec.options = self.cell.options.clone();
         spec.options.extend(chosen.variant.options.clone());
         spec.tls = self.authority.as_ref().and_then(|authority| authority.for_role(role));
+        if matches!(self.cell.topology, Topology::Tun | Topology::TunPair) {
+            spec.options.insert("tun".into(), address::TUN.into());
+            spec.options.insert("mtu".into(), self.path().mtu.to_string());
+        }
+        if let Some(timeout) = number("timeout_ms") {
+            spec.timeout_ns = Nanos(timeout * 1_000_000);
+        }
         match role {
             Role::Server => spec.listen = Some(self.addresses.server),
             Role::Relay => {
@@ -152,6 +165,7 @@ impl<'a> Setting<'a> {
             stop: variant.stop,
             port: PORT,
             cpus: self.pins.get(&role).cloned().unwrap_or_default(),
+            tuns: role == Role::Server && self.cell.topology == Topology::TunPair,
         })
     }
 

@@ -1,0 +1,186 @@
+//! What systems share that are a TCP/IP stack behind a TUN device: they differ in the stack alone.
+//!
+//! ```text
+//! spec -> Task -> tokio runtime (options.runtime) -> the system's own code: device, stack, accept -> Task::serve -> stream.rs
+//! ```
+//!
+//! A connection is whatever reads and writes asynchronously. It is served as systems/tokio serves a kernel's socket, so that the
+//! difference between two rows is the stack.
+
+mod stream;
+
+use linerate_contract::{Describe, EXIT_UNSUPPORTED, Event, Role, Spec};
+use std::future::Future;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use stream::Setting;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Input that is read at once, as in every echo server here.
+const ECHO_BUFFER: usize = 64 << 10;
+/// The least that IPv4 asks of a link that carries TCP with options (RFC 791).
+const LEAST_MTU: u16 = 576;
+
+/// The stack under test, as `describe` tells it.
+#[derive(Debug, Clone, Copy)]
+pub struct System {
+    pub name: &'static str,
+    pub version: &'static str,
+}
+
+/// What a stack needs to know.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// The address that the stack answers at.
+    pub listen: SocketAddr,
+    /// The TUN device, which has its address, MTU and route already.
+    pub tun: String,
+    pub mtu: u16,
+    work: Arc<Work>,
+}
+
+#[derive(Debug)]
+enum Work {
+    Echo,
+    Stream(Setting),
+}
+
+#[derive(Debug)]
+enum Refusal {
+    Unsupported(String),
+    BadSpec(String),
+    Failed(io::Error),
+}
+
+/// Runs `stack` with what the only argument says until SIGTERM, or tells about it; the whole of a system's `main`.
+pub fn run<S, F>(system: System, stack: S)
+where
+    S: FnOnce(Task) -> F,
+    F: Future<Output = io::Result<()>>,
+{
+    let mut arguments = std::env::args().skip(1);
+    let outcome = match (arguments.next(), arguments.next()) {
+        (Some(json), None) => {
+            Spec::parse(&json).map_err(Refusal::BadSpec).and_then(|spec| act(&spec, system, stack))
+        }
+        _ => Err(Refusal::BadSpec("expected one argument, the spec as JSON (sdk/CONTRACT.md)".into())),
+    };
+    let (status, text) = match outcome {
+        Ok(()) => return,
+        Err(Refusal::Unsupported(text)) => (EXIT_UNSUPPORTED, format!("unsupported: {text}")),
+        Err(Refusal::BadSpec(text)) => (2, format!("bad spec: {text}")),
+        Err(Refusal::Failed(error)) => (1, error.to_string()),
+    };
+    eprintln!("{}: {text}", system.name);
+    std::process::exit(status);
+}
+
+fn act<S, F>(spec: &Spec, system: System, stack: S) -> Result<(), Refusal>
+where
+    S: FnOnce(Task) -> F,
+    F: Future<Output = io::Result<()>>,
+{
+    if spec.role == Role::Describe {
+        emit(&Event::Describe(describe(system)));
+        return Ok(());
+    }
+    let task = Task::new(spec)?;
+    let runtime = runtime(spec)?;
+    let outcome = runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            ended = stack(task) => ended,
+            _ = terminate.recv() => Ok(()),
+        }
+    });
+    // Connections that stand are not waited for.
+    runtime.shutdown_background();
+    outcome.map_err(Refusal::Failed)
+}
+
+fn describe(system: System) -> Describe {
+    let names = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+    Describe {
+        name: system.name.into(),
+        version: system.version.into(),
+        roles: vec![Role::Server],
+        layers: names(&["tcp"]),
+        workloads: names(&["churn", "fanout", "rr", "stream"]),
+    }
+}
+
+/// `single`: everything on one thread. `multi`: a pool of `threads` that steal work from each other.
+fn runtime(spec: &Spec) -> Result<Runtime, Refusal> {
+    let mut builder = match spec.options.get("runtime").map(String::as_str) {
+        None | Some("single") if spec.threads == 1 => Builder::new_current_thread(),
+        None | Some("single") => return Err(Refusal::Unsupported("several threads on a single-threaded runtime".into())),
+        Some("multi") => Builder::new_multi_thread(),
+        Some(other) => {
+            return Err(Refusal::BadSpec(format!("\"options.runtime\" must be single or multi, not {other}")));
+        }
+    };
+    builder.worker_threads(spec.threads as usize).enable_all().build().map_err(Refusal::Failed)
+}
+
+impl Task {
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        if spec.threads == 0 {
+            return Err(Refusal::BadSpec("\"threads\" must be above 0".into()));
+        }
+        let work = match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
+            (Role::Server, "tcp", "rr" | "churn" | "fanout") => Work::Echo,
+            (Role::Server, "tcp", "stream") => Work::Stream(Setting::new(spec).map_err(Refusal::BadSpec)?),
+            (role, layer, workload) => {
+                return Err(Refusal::Unsupported(format!("{role} of layer {layer:?} and workload {workload:?}")));
+            }
+        };
+        let missing = |what: &str| Refusal::BadSpec(format!("{what} is missing"));
+        // A stack of one's own needs a device of one's own: there is no kernel's socket to fall back to.
+        let tun = spec.options.get("tun").cloned();
+        let tun = tun.ok_or_else(|| Refusal::Unsupported("a path without a TUN device (\"options.tun\")".into()))?;
+        let mtu = spec.options.get("mtu").ok_or_else(|| missing("\"options.mtu\""))?;
+        let mtu = mtu.parse().ok().filter(|mtu| *mtu >= LEAST_MTU);
+        let mtu = mtu.ok_or_else(|| Refusal::BadSpec(format!("\"options.mtu\" must be {LEAST_MTU} to 65535")))?;
+        let listen = spec.listen.ok_or_else(|| missing("\"listen\""))?;
+        Ok(Self { listen, tun, mtu, work: Arc::new(work) })
+    }
+
+    /// Says that connections are taken from now on.
+    pub fn ready(&self) {
+        emit(&Event::Ready { address: self.listen });
+    }
+
+    /// Serves one connection in a task of its own. A peer that vanishes ends its connection and nothing else.
+    pub fn serve<S: AsyncRead + AsyncWrite + Send + 'static>(&self, stream: S) {
+        let work = self.work.clone();
+        tokio::spawn(async move {
+            let (reader, writer) = tokio::io::split(stream);
+            let _ = match &*work {
+                Work::Echo => echo(reader, writer).await,
+                Work::Stream(setting) => setting.serve(reader, writer).await,
+            };
+        });
+    }
+}
+
+async fn echo<S: AsyncRead + AsyncWrite>(mut reader: ReadHalf<S>, mut writer: WriteHalf<S>) -> io::Result<()> {
+    let mut buffer = vec![0; ECHO_BUFFER];
+    loop {
+        let n = reader.read(&mut buffer).await?;
+        if n == 0 {
+            // Some of these stacks forget a connection that is dropped without it.
+            return writer.shutdown().await;
+        }
+        writer.write_all(&buffer[..n]).await?;
+    }
+}
+
+/// Prints one event and flushes it.
+fn emit(event: &Event) {
+    println!("{}", event.to_json());
+    // A reader that went away is no reason to fail.
+    let _ = io::stdout().flush();
+}

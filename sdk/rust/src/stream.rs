@@ -1,0 +1,133 @@
+//! `stream`: what systems/tokio does with a socket, with any stream.
+
+use linerate_contract::{Spec, page};
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// The contract's: content repeats with this period.
+const PERIOD: usize = 65_536;
+/// Buffers are held in memory, one for each connection.
+const LARGEST_WRITE: u64 = 16 << 20;
+
+/// Direction, content, and size of a read and a write.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    client_writes: bool,
+    client_reads: bool,
+    content: Vec<u8>,
+    size: usize,
+}
+
+impl Setting {
+    pub(crate) fn new(spec: &Spec) -> Result<Self, String> {
+        let direction = spec.options.get("direction").map_or("", String::as_str);
+        if !["client-writes", "client-reads", "both"].contains(&direction) {
+            return Err("\"options.direction\" must be client-writes, client-reads or both".into());
+        }
+        if !(1..=LARGEST_WRITE).contains(&spec.size) {
+            return Err(format!("\"size\" must be 1 to {LARGEST_WRITE} bytes"));
+        }
+        let size = spec.size as usize;
+        Ok(Self {
+            client_writes: direction != "client-reads",
+            client_reads: direction != "client-writes",
+            content: page(PERIOD).into_iter().cycle().take(PERIOD + size).collect(),
+            size,
+        })
+    }
+
+    pub(crate) async fn serve(
+        &self,
+        mut reader: impl AsyncRead + Unpin,
+        mut writer: impl AsyncWrite + Unpin,
+    ) -> io::Result<()> {
+        let wanted = if self.client_reads { reader.read_u64_le().await? } else { 0 };
+        if !self.client_writes {
+            self.write(&mut writer, wanted).await?;
+            writer.shutdown().await?;
+            // The client closes when it has all.
+            return reader.read(&mut [0]).await.map(drop);
+        }
+        let (written, good) = tokio::join!(self.write(&mut writer, wanted), self.read(&mut reader));
+        written?;
+        writer.write_u64_le(good?).await?;
+        writer.shutdown().await
+    }
+
+    /// Writes `total` bytes, `size` at a time.
+    async fn write(&self, writer: &mut (impl AsyncWrite + Unpin), total: u64) -> io::Result<()> {
+        let mut at = 0;
+        while at < total {
+            let length = (total - at).min(self.size as u64) as usize;
+            writer.write_all(self.at(at, length)).await?;
+            at += length as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads up to the end; how many good bytes there were.
+    async fn read(&self, reader: &mut (impl AsyncRead + Unpin)) -> io::Result<u64> {
+        let mut buffer = vec![0; self.size];
+        let (mut at, mut good) = (0, 0);
+        loop {
+            let n = reader.read(&mut buffer).await?;
+            if n == 0 {
+                return Ok(good);
+            }
+            let (is, should) = (&buffer[..n], self.at(at, n));
+            good +=
+                if is == should { n } else { is.iter().zip(should).filter(|(a, b)| a == b).count() } as u64;
+            at += n as u64;
+        }
+    }
+
+    fn at(&self, offset: u64, length: usize) -> &[u8] {
+        let start = (offset % PERIOD as u64) as usize;
+        &self.content[start..start + length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::Role;
+    use std::time::Duration;
+
+    fn setting(direction: &str) -> Setting {
+        let mut spec = Spec::new(Role::Server, "tcp", "stream");
+        spec.size = 1000;
+        spec.options.insert("direction".into(), direction.into());
+        Setting::new(&spec).unwrap()
+    }
+
+    /// What a server of `direction` answers to `said`.
+    async fn answer(direction: &str, said: &[u8]) -> Vec<u8> {
+        let (mut client, server) = tokio::io::duplex(4096);
+        let setting = setting(direction);
+        let (reader, writer) = tokio::io::split(server);
+        let mut back = Vec::new();
+        let dialogue = async {
+            client.write_all(said).await.unwrap();
+            if direction == "client-writes" {
+                client.shutdown().await.unwrap();
+            }
+            client.read_to_end(&mut back).await.unwrap();
+            drop(client);
+        };
+        let both = async { tokio::join!(setting.serve(reader, writer), dialogue).0 };
+        tokio::time::timeout(Duration::from_secs(5), both).await.expect("it ends").unwrap();
+        back
+    }
+
+    #[tokio::test]
+    async fn a_client_that_writes_learns_how_many_bytes_were_good() {
+        let mut content = page(2500);
+        content[7] ^= 1;
+        assert_eq!(answer("client-writes", &content).await, 2499_u64.to_le_bytes());
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_gets_what_it_asks_for() {
+        assert_eq!(answer("client-reads", &2500_u64.to_le_bytes()).await, page(2500));
+    }
+}
