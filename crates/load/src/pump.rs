@@ -6,7 +6,10 @@
 //! | `plain` | what the link carries: one read and one write for each |
 //! | `offload` | up to 64 KiB of segments not yet cut, their checksums not yet made (`IFF_VNET_HDR`, TSO, USO) |
 
-#![allow(unsafe_code, reason = "ioctl(2) has no safe wrapper, and inherited descriptors are owned by nobody yet")]
+#![allow(
+    unsafe_code,
+    reason = "ioctl(2) has no safe wrapper, and inherited descriptors are owned by nobody yet"
+)]
 
 use crate::refusal::{Doing, Refusal};
 use linerate_contract::Spec;
@@ -38,7 +41,8 @@ pub fn start(spec: &Spec) -> Result<(), Refusal> {
         }
     };
     let [near, far] = descriptors(&std::env::var(DESCRIPTORS).unwrap_or_default())?;
-    let name = spec.options.get("tun").ok_or_else(|| Refusal::BadSpec("\"options.tun\" is missing".into()))?;
+    let name =
+        spec.options.get("tun").ok_or_else(|| Refusal::BadSpec("\"options.tun\" is missing".into()))?;
     let near = attach(near, name, offload)?;
     let far = attach(far, name, offload)?;
     let twice = |device: &File| device.try_clone().map_err(|e| Refusal::BadSpec(format!("{name}: {e}")));
@@ -52,7 +56,9 @@ fn descriptors(list: &str) -> Result<[RawFd; 2], Refusal> {
     let numbers: Result<Vec<RawFd>, _> = list.split(',').map(str::parse).collect();
     let two = numbers.ok().and_then(|numbers| <[RawFd; 2]>::try_from(numbers).ok());
     two.ok_or_else(|| {
-        Refusal::Unsupported(format!("a pump outside of linerate's lab, which gives it two TUN devices ({DESCRIPTORS})"))
+        Refusal::Unsupported(format!(
+            "a pump outside of linerate's lab, which gives it two TUN devices ({DESCRIPTORS})"
+        ))
     })
 }
 
@@ -75,7 +81,8 @@ fn attach(fd: RawFd, name: &str, offload: bool) -> Result<File, Refusal> {
     let all = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_USO4 | libc::TUN_F_USO6;
     let wanted = if offload { all } else { 0 };
     // SAFETY: this request takes a number.
-    unsafe { set_offload(device.as_raw_fd(), wanted as libc::c_int) }.doing(&format!("setting offloads of {name}"))?;
+    unsafe { set_offload(device.as_raw_fd(), wanted as libc::c_int) }
+        .doing(&format!("setting offloads of {name}"))?;
     Ok(device)
 }
 

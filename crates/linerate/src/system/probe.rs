@@ -132,7 +132,11 @@ mod tests {
     use super::*;
 
     fn probe(pattern: &str) -> VersionProbe {
-        VersionProbe { program: None, args: vec!["-c".into(), "echo demo version 1.2.3".into()], pattern: pattern.into() }
+        VersionProbe {
+            program: None,
+            args: vec!["-c".into(), "echo demo version 1.2.3".into()],
+            pattern: pattern.into(),
+        }
     }
 
     #[test]
