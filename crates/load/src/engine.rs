@@ -15,10 +15,12 @@ use crate::schedule::Schedule;
 use crate::socket::connect_all;
 use crate::workload::Workload;
 use linerate_contract::{ErrorKind, Nanos};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::EventFd;
 use paced::Pacer;
 use std::marker::PhantomData;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// A timeout is noticed at most 1/16 late. Half of that would be as good; at 10,000 connections a sweep is 0.1 ms.
@@ -260,12 +262,25 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         self.context.meter.start(start);
         self.slots.iter_mut().for_each(|slot| W::step(slot, &mut self.context));
         self.turn(start);
-        (self.context.meter, clock::thread_cpu().since(cpu))
+        let cpu = clock::thread_cpu().since(cpu);
+        self.part();
+        (self.context.meter, cpu)
     }
 
-    /// Connections that stay stand before the first operation begins (the contract's `connections`). One that
+    /// What is done when the window is over.
+    fn part(&mut self) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.phase == Phase::Idle) {
+            if let Some(mut connection) = slot.connection.take() {
+                self.context.layer.part(&mut connection);
+            }
+        }
+        self.context.meter.secured_by(self.context.layer.security());
+    }
+
+    /// Connections that stay stand before the first operation begins (the contract's `connections`), handshakes included. One that
     /// cannot be had is tried again by its first operation, which then fails by the right name.
     fn connect(&mut self) {
+        let deadline = clock::now() + self.context.meter.timeout();
         for slot in &mut self.slots {
             slot.connection = self.context.layer.open().ok();
         }
@@ -275,6 +290,13 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         );
         let opened = self.slots.iter_mut().filter(|slot| slot.connection.is_some());
         opened.zip(stood).filter(|(_, stood)| stood.is_err()).for_each(|(slot, _)| slot.close());
+        for slot in &mut self.slots {
+            if let Some(connection) = &mut slot.connection
+                && !shake_hands(&mut self.context.layer, connection, deadline)
+            {
+                slot.close();
+            }
+        }
     }
 
     fn turn(&mut self, start: Nanos) {
@@ -350,6 +372,24 @@ impl<L: Layer, W: Workload> Engine<L, W> {
                 W::step(slot, &mut self.context);
             }
         }
+    }
+}
+
+/// Establishes a connection before the window; false if that fails. What a peer sends is waited for: what is sent to it is short
+/// enough for any socket.
+fn shake_hands<L: Layer>(layer: &mut L, connection: &mut L::Connection, deadline: Nanos) -> bool {
+    loop {
+        match layer.establish(connection) {
+            Ok(Flow::Done) => return true,
+            Ok(Flow::Blocked) => {}
+            Err(_) => return false,
+        }
+        let left = deadline.since(clock::now()).0.div_ceil(1_000_000).min(60_000) as u16;
+        if left == 0 {
+            return false;
+        }
+        // Interrupted or not, the next look tells.
+        let _ = poll(&mut [PollFd::new(connection.as_fd(), PollFlags::POLLIN)], left);
     }
 }
 

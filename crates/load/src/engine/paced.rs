@@ -124,7 +124,9 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             self.context.meter.give_up();
             self.context.pacer.draw();
         }
-        (self.context.meter, clock::thread_cpu().since(cpu))
+        let cpu = clock::thread_cpu().since(cpu);
+        self.part();
+        (self.context.meter, cpu)
     }
 
     /// Lets every connection stand, or fail once, before the schedule begins; false if the loop was told to stop.

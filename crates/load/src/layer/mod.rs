@@ -4,9 +4,12 @@
 //! that is the workload's. Engines are compiled for each pair (see [`crate::registry`]), so calls are direct.
 
 pub mod http;
+pub mod session;
 pub mod tcp;
 pub mod tls;
 pub mod transport;
+pub mod websocket;
+pub mod wire;
 
 use crate::Refusal;
 use linerate_contract::{ErrorKind, Spec};
@@ -67,4 +70,12 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// # Errors
     /// The kind of failure that this operation counts as: also an answer that is complete but not as expected.
     fn receive(&mut self, connection: &mut Self::Connection) -> Result<Option<Answer>, ErrorKind>;
+
+    /// Says goodbye on a connection that has done its work, where the protocol has words for it. The window is over: it may wait.
+    fn part(&mut self, _connection: &mut Self::Connection) {}
+
+    /// Version, cipher suite and library, where there is TLS and a connection stood.
+    fn security(&self) -> Option<String> {
+        None
+    }
 }

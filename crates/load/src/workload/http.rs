@@ -58,7 +58,9 @@ impl Workload for KeepAlive {
                             slot.began = now;
                             slot.phase = Phase::Sending;
                         } else {
-                            return slot.close();
+                            // It stays until the window is over: goodbyes take their time.
+                            slot.phase = Phase::Idle;
+                            return;
                         }
                     }
                     Ok(None) => return,

@@ -6,5 +6,6 @@ mod common;
 mod http;
 mod paced;
 mod relay;
+mod sessions;
 mod tcp;
 mod tls;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// The longest message. Above it a client that sends all before it reads could wait for an echo server that waits
 /// for it, each with full socket buffers.
-const LARGEST_MESSAGE: u64 = 65_536;
+pub(super) const LARGEST_MESSAGE: u64 = 65_536;
 
 /// A thread's end of the layer.
 #[derive(Debug, Clone)]

@@ -24,14 +24,14 @@ const TURN: usize = 1 << 20;
 
 /// Which way the payload goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
+pub(in crate::layer) enum Direction {
     ClientWrites,
     ClientReads,
     Both,
 }
 
 impl Direction {
-    fn of(spec: &Spec) -> Result<Self, Refusal> {
+    pub(in crate::layer) fn of(spec: &Spec) -> Result<Self, Refusal> {
         match spec.options.get("direction").map(String::as_str) {
             Some("client-writes") => Ok(Self::ClientWrites),
             Some("client-reads") => Ok(Self::ClientReads),
@@ -45,13 +45,13 @@ impl Direction {
 
 /// Content at any offset as one slice, and the size of a read and a write.
 #[derive(Debug, Clone)]
-struct Content {
+pub(in crate::layer) struct Content {
     bytes: Arc<[u8]>,
     size: usize,
 }
 
 impl Content {
-    fn new(spec: &Spec) -> Result<Self, Refusal> {
+    pub(in crate::layer) fn new(spec: &Spec) -> Result<Self, Refusal> {
         if !(1..=LARGEST_WRITE).contains(&spec.size) {
             return Err(Refusal::BadSpec(format!("\"size\" must be 1 to {LARGEST_WRITE} bytes")));
         }
@@ -60,8 +60,13 @@ impl Content {
         Ok(Self { bytes, size })
     }
 
+    /// Bytes of a read or a write.
+    pub(in crate::layer) fn size(&self) -> usize {
+        self.size
+    }
+
     #[inline]
-    fn at(&self, offset: u64, length: usize) -> &[u8] {
+    pub(in crate::layer) fn at(&self, offset: u64, length: usize) -> &[u8] {
         let start = (offset % PERIOD as u64) as usize;
         &self.bytes[start..start + length]
     }
@@ -150,7 +155,7 @@ impl Incoming {
 
 /// How many bytes are what they should be: all, or counted one by one.
 #[inline]
-fn good(bytes: &[u8], wanted: &[u8]) -> u64 {
+pub(in crate::layer) fn good(bytes: &[u8], wanted: &[u8]) -> u64 {
     if bytes == wanted {
         return bytes.len() as u64;
     }

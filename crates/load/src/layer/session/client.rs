@@ -1,0 +1,290 @@
+//! The client's end of a session, as the engine's [`Layer`]: an operation is a round trip, or a whole transfer.
+
+use super::Session;
+use super::framing::Framing;
+use super::script::{Operation, round_trip::RoundTrip, stream::StreamClient};
+use crate::clock;
+use crate::layer::tcp::LARGEST_MESSAGE;
+use crate::layer::tcp::stream::{Content, Direction};
+use crate::layer::websocket::End;
+use crate::layer::wire::{Received, Wire, plain::Plain, tls};
+use crate::layer::{Answer, Flow, Layer};
+use crate::refusal::Refusal;
+use crate::socket::{Dialer, connect_error};
+use linerate_contract::{Done, ErrorKind, Nanos, Spec, page};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::socket::{MsgFlags, send, setsockopt, sockopt};
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// The largest write of a counted stream: the contract's.
+pub const LARGEST_WRITE: u64 = 1 << 20;
+/// A goodbye that is not answered within this is none. It is outside of every window.
+const FAREWELL: Nanos = Nanos(1_000_000_000);
+/// A transfer may take so much longer than other operations for each byte: a second for 8 MiB, which an interpreter does
+/// ten times as fast.
+const NANOS_PER_BYTE: u64 = 120;
+
+/// Makes the wires of a client.
+pub trait Connector: Clone + Send + 'static {
+    type Wire: Wire;
+
+    /// # Errors
+    /// What the spec lacks, as a sentence.
+    fn new(spec: &Spec) -> Result<Self, Refusal>;
+
+    /// # Errors
+    /// The kind of failure.
+    fn wire(&self) -> Result<Self::Wire, ErrorKind>;
+}
+
+/// Bare TCP.
+#[derive(Debug, Clone)]
+pub struct PlainConnector;
+
+impl Connector for PlainConnector {
+    type Wire = Plain;
+
+    fn new(_spec: &Spec) -> Result<Self, Refusal> {
+        Ok(Self)
+    }
+
+    fn wire(&self) -> Result<Plain, ErrorKind> {
+        Ok(Plain::default())
+    }
+}
+
+impl Connector for tls::Client {
+    type Wire = tls::Tls;
+
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        Self::new(spec)
+    }
+
+    fn wire(&self) -> Result<tls::Tls, ErrorKind> {
+        self.open()
+    }
+}
+
+/// What an operation is, and what all connections share of it.
+pub trait Kind: Clone + Send + 'static {
+    type Script: Operation;
+
+    /// # Errors
+    /// What the spec lacks, as a sentence.
+    fn new(spec: &Spec) -> Result<Self, Refusal>;
+
+    fn script(&self) -> Self::Script;
+}
+
+/// `rr`.
+#[derive(Debug, Clone)]
+pub struct RoundTrips(Arc<[u8]>);
+
+impl Kind for RoundTrips {
+    type Script = RoundTrip;
+
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        if !(1..=LARGEST_MESSAGE).contains(&spec.size) {
+            return Err(Refusal::BadSpec(format!("\"size\" must be 1 to {LARGEST_MESSAGE} bytes")));
+        }
+        Ok(Self(page(spec.size as usize).into()))
+    }
+
+    fn script(&self) -> RoundTrip {
+        RoundTrip::new(self.0.clone())
+    }
+}
+
+/// The counted `stream`.
+#[derive(Debug, Clone)]
+pub struct Transfers {
+    direction: Direction,
+    content: Content,
+    bytes: u64,
+}
+
+impl Kind for Transfers {
+    type Script = StreamClient;
+
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        let (direction, content) = content(spec)?;
+        let bytes = spec.bytes.filter(|bytes| *bytes > 0);
+        let bytes = bytes.ok_or_else(|| Refusal::BadSpec("a stream needs \"bytes\" above 0".into()))?;
+        Ok(Self { direction, content, bytes })
+    }
+
+    fn script(&self) -> StreamClient {
+        StreamClient::new(self.direction, self.content.clone(), self.bytes)
+    }
+}
+
+/// What both ends of a counted stream need.
+pub(super) fn content(spec: &Spec) -> Result<(Direction, Content), Refusal> {
+    let direction = Direction::of(spec)?;
+    if direction == Direction::Both {
+        return Err(Refusal::Unsupported("a counted stream goes one way: not \"both\"".into()));
+    }
+    if spec.size > LARGEST_WRITE {
+        return Err(Refusal::BadSpec(format!("\"size\" must be 1 to {LARGEST_WRITE} bytes")));
+    }
+    Ok((direction, Content::new(spec)?))
+}
+
+/// A counted stream's spec as the engine understands it: transfers are its operations.
+///
+/// # Errors
+/// What the spec lacks, as a sentence.
+pub fn as_operations(spec: &Spec) -> Result<Spec, Refusal> {
+    let transfers = spec.options.get("transfers").map_or(Ok(1), |n| n.parse()).ok().filter(|n| *n > 0);
+    let transfers: u64 = transfers
+        .ok_or_else(|| Refusal::BadSpec("\"options.transfers\" must be a whole number above 0".into()))?;
+    let bytes = spec.bytes.unwrap_or(0);
+    Ok(Spec {
+        operations: spec.duration_ns.is_none().then(|| transfers.saturating_mul(spec.connections.into())),
+        timeout_ns: Nanos(spec.timeout_ns.0.saturating_add(bytes.saturating_mul(NANOS_PER_BYTE))),
+        ..spec.clone()
+    })
+}
+
+/// The account of transfers as one of writes.
+#[must_use]
+pub fn as_writes(spec: &Spec, done: Done) -> Done {
+    let bytes = spec.bytes.unwrap_or(0);
+    let verified = if done.verified == done.operations { done.bytes.0 } else { 0 };
+    Done { operations: done.operations * bytes.div_ceil(spec.size), verified, connect: None, ..done }
+}
+
+/// A thread's end.
+#[derive(Debug)]
+pub struct Sessions<C, F, K> {
+    dialer: Dialer,
+    connector: C,
+    kind: K,
+    spec: Arc<Spec>,
+    security: Option<String>,
+    framing: PhantomData<fn() -> F>,
+}
+
+impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
+    fn clone(&self) -> Self {
+        Self {
+            dialer: self.dialer.clone(),
+            connector: self.connector.clone(),
+            kind: self.kind.clone(),
+            spec: self.spec.clone(),
+            security: self.security.clone(),
+            framing: PhantomData,
+        }
+    }
+}
+
+/// One connection. It is boxed: a slot is small.
+#[derive(Debug)]
+pub struct Connection<W, F, S> {
+    socket: OwnedFd,
+    stood: bool,
+    session: Box<Session<W, F, S>>,
+}
+
+impl<W, F, S> AsFd for Connection<W, F, S> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl<C: Connector, F: Framing + 'static, K: Kind> Layer for Sessions<C, F, K> {
+    type Connection = Connection<C::Wire, F, K::Script>;
+
+    fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
+        Ok(Self {
+            dialer: Dialer::new(spec)?,
+            connector: C::new(spec)?,
+            kind: K::new(spec)?,
+            spec: Arc::new(spec.clone()),
+            security: None,
+            framing: PhantomData,
+        })
+    }
+
+    fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
+        let socket = self.dialer.open()?;
+        setsockopt(&socket, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
+        let framing = F::new(End::Client, &self.spec).map_err(|_| ErrorKind::Failed)?;
+        let session = Session::new(self.connector.wire()?, framing, self.kind.script());
+        Ok(Connection { socket, stood: false, session: Box::new(session) })
+    }
+
+    #[inline]
+    fn establish(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
+        if connection.stood {
+            return Ok(Flow::Done);
+        }
+        // Nothing is sent, but the kernel says how the connection stands (tcp_sendmsg()).
+        match send(connection.socket.as_raw_fd(), &[], MsgFlags::MSG_NOSIGNAL) {
+            Ok(_) => {}
+            Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
+            Err(errno) => return Err(connect_error(errno)),
+        }
+        let flow = connection.session.establish(&connection.socket)?;
+        if flow == Flow::Done {
+            connection.stood = true;
+            self.security = self.security.take().or_else(|| connection.session.security());
+        }
+        Ok(flow)
+    }
+
+    #[inline]
+    fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
+        if self.establish(connection)? == Flow::Blocked {
+            return Ok(Flow::Blocked);
+        }
+        connection.session.send(&connection.socket)
+    }
+
+    #[inline]
+    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Option<Answer>, ErrorKind> {
+        let (session, socket) = (&mut connection.session, &connection.socket);
+        loop {
+            if let Some(bytes) = session.script().complete() {
+                return Ok(Some(Answer { bytes, verified: true, reusable: true }));
+            }
+            match session.receive(socket)? {
+                Received::More | Received::Drained => {}
+                Received::Nothing => return Ok(None),
+                Received::End => return Err(session.script().cut()),
+            }
+            if session.is_over() {
+                return Err(session.script().cut());
+            }
+            if session.owes() {
+                // What does not fit now goes out before the next message.
+                session.send(socket)?;
+            }
+        }
+    }
+
+    fn part(&mut self, connection: &mut Self::Connection) {
+        let deadline = clock::now() + FAREWELL;
+        let (session, socket) = (&mut connection.session, &connection.socket);
+        // Whether it is answered is the peer's affair; the work is done.
+        let Ok(true) = session.part(socket) else { return };
+        while !session.is_over() {
+            let left = deadline.since(clock::now()).0.div_ceil(1_000_000) as u16;
+            match session.receive(socket) {
+                Ok(Received::More | Received::Drained) => {}
+                Ok(Received::Nothing) if left > 0 => {
+                    let _ = poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], left);
+                }
+                _ => return,
+            }
+        }
+        let _ = session.end(socket);
+    }
+
+    fn security(&self) -> Option<String> {
+        self.security.clone()
+    }
+}

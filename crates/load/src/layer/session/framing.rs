@@ -1,0 +1,269 @@
+//! How messages lie in a stream of bytes: one behind the other, or in WebSocket's frames.
+
+use super::script::{Ended, Script};
+use crate::layer::websocket::decoder::{Decoder, Receiver};
+use crate::layer::websocket::encoder::{Encoder, Messages};
+use crate::layer::websocket::frame::Opcode;
+use crate::layer::websocket::mask::Key;
+use crate::layer::websocket::{End, upgrade};
+use crate::refusal::Refusal;
+use linerate_contract::{ErrorKind, Spec};
+use ring::rand::{SecureRandom, SystemRandom};
+
+/// Both directions of one connection's framing.
+pub trait Framing: Send + Sized {
+    /// The end of a client or of a server.
+    ///
+    /// # Errors
+    /// What the spec lacks, as a sentence.
+    fn new(end: End, spec: &Spec) -> Result<Self, Refusal>;
+    /// A handshake is over, where there is one.
+    fn stands(&self) -> bool;
+    /// As of [`crate::layer::wire::Source`].
+    fn prepare(&mut self, script: &mut impl Script) -> bool;
+    fn slices<'a>(&'a self, script: &'a impl Script) -> Option<[&'a [u8]; 2]>;
+    fn advance(&mut self, count: usize);
+    fn fill(&mut self, script: &mut impl Script, room: &mut [u8]) -> usize;
+    /// Takes what was received.
+    ///
+    /// # Errors
+    /// It is not the protocol.
+    fn take(&mut self, script: &mut impl Script, bytes: &mut [u8]) -> Result<(), ErrorKind>;
+    /// There is something to say beside the script.
+    fn owes(&self) -> bool;
+    /// Says goodbye; false if the framing has no word for it.
+    fn end(&mut self) -> bool;
+    /// Both ends have.
+    fn is_over(&self) -> bool;
+}
+
+/// Writes one behind the other, as tcp and tls have them.
+#[derive(Debug, Default)]
+pub struct Raw {
+    at: u64,
+    length: u64,
+}
+
+impl Framing for Raw {
+    fn new(_end: End, _spec: &Spec) -> Result<Self, Refusal> {
+        Ok(Self::default())
+    }
+
+    fn stands(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn prepare(&mut self, script: &mut impl Script) -> bool {
+        if self.at == self.length {
+            let Some((_, length)) = script.next() else { return false };
+            (self.at, self.length) = (0, length);
+        }
+        true
+    }
+
+    #[inline]
+    fn slices<'a>(&'a self, script: &'a impl Script) -> Option<[&'a [u8]; 2]> {
+        Some([script.piece(self.at, (self.length - self.at) as usize), &[]])
+    }
+
+    #[inline]
+    fn advance(&mut self, count: usize) {
+        self.at += count as u64;
+    }
+
+    #[inline]
+    fn fill(&mut self, script: &mut impl Script, room: &mut [u8]) -> usize {
+        if !self.prepare(script) {
+            return 0;
+        }
+        let most = room.len().min((self.length - self.at) as usize);
+        let piece = script.piece(self.at, most);
+        room[..piece.len()].copy_from_slice(piece);
+        self.at += piece.len() as u64;
+        piece.len()
+    }
+
+    #[inline]
+    fn take(&mut self, script: &mut impl Script, bytes: &mut [u8]) -> Result<(), ErrorKind> {
+        script.payload(bytes, Key::NONE);
+        script.ended(Ended::Read);
+        Ok(())
+    }
+
+    fn owes(&self) -> bool {
+        false
+    }
+
+    fn end(&mut self) -> bool {
+        false
+    }
+
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+/// Messages of this length and more are sent from where they lie; below, a copy costs less than a call.
+const WORTH_A_CALL: u64 = 16 << 10;
+
+/// Each message a frame of its own, after an HTTP upgrade.
+#[derive(Debug)]
+pub struct WebSocket {
+    end: End,
+    encoder: Encoder,
+    decoder: Decoder,
+    /// The handshake's head as far as it was received; `None` when it is over.
+    head: Option<Vec<u8>>,
+    nonce: [u8; 16],
+    message: u64,
+}
+
+impl Framing for WebSocket {
+    fn new(end: End, spec: &Spec) -> Result<Self, Refusal> {
+        let mut encoder = Encoder::new(end);
+        let mut nonce = [0; 16];
+        if end == End::Client {
+            SystemRandom::new().fill(&mut nonce).expect("Linux has had getrandom(2) since 3.17");
+            let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
+            encoder.say(&upgrade::request(&address.to_string(), nonce));
+        }
+        Ok(Self { end, encoder, decoder: Decoder::new(end), head: Some(Vec::new()), nonce, message: 0 })
+    }
+
+    fn stands(&self) -> bool {
+        self.head.is_none()
+    }
+
+    #[inline]
+    fn prepare(&mut self, script: &mut impl Script) -> bool {
+        let stands = self.stands();
+        self.encoder.prepare(&mut Outgoing { script, stands, length: &mut self.message })
+    }
+
+    #[inline]
+    fn slices<'a>(&'a self, script: &'a impl Script) -> Option<[&'a [u8]; 2]> {
+        if self.message < WORTH_A_CALL {
+            return None;
+        }
+        self.encoder.slices(script)
+    }
+
+    #[inline]
+    fn advance(&mut self, count: usize) {
+        self.encoder.advance(count);
+    }
+
+    #[inline]
+    fn fill(&mut self, script: &mut impl Script, room: &mut [u8]) -> usize {
+        let stands = self.stands();
+        self.encoder.fill(&mut Outgoing { script, stands, length: &mut self.message }, room)
+    }
+
+    #[inline]
+    fn take(&mut self, script: &mut impl Script, bytes: &mut [u8]) -> Result<(), ErrorKind> {
+        let bytes = if self.stands() {
+            bytes
+        } else {
+            let Some(used) = self.shake_hands(bytes)? else { return Ok(()) };
+            &mut bytes[used..]
+        };
+        let mut incoming = Incoming { script, encoder: &mut self.encoder };
+        self.decoder.feed(bytes, &mut incoming).map_err(|broken| {
+            self.encoder.close(Some(broken.code()));
+            ErrorKind::Malformed
+        })
+    }
+
+    fn owes(&self) -> bool {
+        self.encoder.owes()
+    }
+
+    fn end(&mut self) -> bool {
+        self.encoder.end();
+        self.stands()
+    }
+
+    fn is_over(&self) -> bool {
+        self.decoder.is_closed() && self.encoder.is_closing()
+    }
+}
+
+impl WebSocket {
+    /// Takes bytes of the handshake; how many of them belonged to it, once it is over.
+    #[cold]
+    fn shake_hands(&mut self, bytes: &[u8]) -> Result<Option<usize>, ErrorKind> {
+        let Some(head) = &mut self.head else { return Ok(Some(0)) };
+        let before = head.len();
+        head.extend_from_slice(bytes);
+        let Some(end) = upgrade::end_of_head(head) else {
+            if self.end == End::Server && upgrade::cannot_be_a_request(head) {
+                self.encoder.say(upgrade::BAD_REQUEST.0.as_bytes());
+                return Err(ErrorKind::Malformed);
+            }
+            return if head.len() > upgrade::LONGEST_HEAD { Err(ErrorKind::Malformed) } else { Ok(None) };
+        };
+        let whole = &head[..end];
+        match self.end {
+            End::Client if upgrade::is_accepted(whole, self.nonce) => {}
+            End::Client => return Err(ErrorKind::Malformed),
+            End::Server => match upgrade::respond(whole) {
+                Ok(answer) => self.encoder.say(&answer),
+                Err(refused) => {
+                    self.encoder.say(refused.0.as_bytes());
+                    return Err(ErrorKind::Malformed);
+                }
+            },
+        }
+        self.head = None;
+        Ok(Some(end - before))
+    }
+}
+
+/// The script as the encoder asks it: silent before the handshake is over.
+struct Outgoing<'a, S> {
+    script: &'a mut S,
+    stands: bool,
+    length: &'a mut u64,
+}
+
+impl<S: Script> Messages for Outgoing<'_, S> {
+    #[inline]
+    fn next(&mut self) -> Option<(Opcode, u64)> {
+        let next = if self.stands { self.script.next() } else { None };
+        *self.length = next.map_or(0, |(_, length)| length);
+        next
+    }
+
+    #[inline]
+    fn piece(&self, at: u64, most: usize) -> &[u8] {
+        self.script.piece(at, most)
+    }
+}
+
+/// The script and the encoder as the decoder tells them what came.
+struct Incoming<'a, S> {
+    script: &'a mut S,
+    encoder: &'a mut Encoder,
+}
+
+impl<S: Script> Receiver for Incoming<'_, S> {
+    #[inline]
+    fn payload(&mut self, bytes: &mut [u8], key: Key) {
+        self.script.payload(bytes, key);
+    }
+
+    #[inline]
+    fn end_of_message(&mut self, kind: Opcode) {
+        self.script.ended(Ended::Message(kind));
+    }
+
+    fn ping(&mut self, payload: &[u8]) {
+        self.encoder.control(Opcode::Pong, payload);
+    }
+
+    fn close(&mut self, code: Option<u16>) {
+        // Section 5.5.1: answered with the same code.
+        self.encoder.close(code);
+    }
+}

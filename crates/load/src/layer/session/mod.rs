@@ -1,0 +1,154 @@
+//! A conversation over a connection, both ends: a [`Wire`] carries bytes, a [`Framing`] makes messages of them, and a
+//! [`Script`] says what is sent and what must come.
+//!
+//! ```text
+//!   socket <-> Wire (plain, TLS) <-> Framing (raw, WebSocket) <-> Script (stream, rr, echo)
+//! ```
+//!
+//! Each combination is compiled as one unit. A session moves as far as it can without waiting; who waits, and for what, is up to
+//! [`client`] and [`service`].
+
+pub mod client;
+pub mod framing;
+pub mod script;
+pub mod service;
+
+use super::Flow;
+use super::wire::{Received, Sink, Source, Wire};
+use framing::Framing;
+use linerate_contract::ErrorKind;
+use script::Script;
+use std::os::fd::OwnedFd;
+
+/// One end of a conversation, besides its socket.
+#[derive(Debug)]
+pub struct Session<W, F, S> {
+    wire: W,
+    talk: Talk<F, S>,
+}
+
+/// What is on top of the wire.
+#[derive(Debug)]
+struct Talk<F, S> {
+    framing: F,
+    script: S,
+}
+
+impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
+    pub fn new(wire: W, framing: F, script: S) -> Self {
+        Self { wire, talk: Talk { framing, script } }
+    }
+
+    pub fn script(&mut self) -> &mut S {
+        &mut self.talk.script
+    }
+
+    pub fn security(&self) -> Option<String> {
+        self.wire.security()
+    }
+
+    /// The handshakes.
+    ///
+    /// # Errors
+    /// The kind of failure.
+    pub fn establish(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
+        if self.wire.establish(socket)? == Flow::Blocked {
+            return Ok(Flow::Blocked);
+        }
+        while !self.talk.framing.stands() {
+            if self.send(socket)? == Flow::Blocked {
+                return Ok(Flow::Blocked);
+            }
+            match self.receive(socket)? {
+                Received::More | Received::Drained => {}
+                Received::Nothing => return Ok(Flow::Blocked),
+                Received::End => return Err(ErrorKind::EmptyReply),
+            }
+        }
+        Ok(Flow::Done)
+    }
+
+    /// Sends what there is.
+    ///
+    /// # Errors
+    /// The kind of failure.
+    #[inline]
+    pub fn send(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
+        self.wire.send(socket, &mut self.talk)
+    }
+
+    /// Looks at the socket once.
+    ///
+    /// # Errors
+    /// The kind of failure. A peer that broke the protocol has been told so, as far as it listens.
+    #[inline]
+    pub fn receive(&mut self, socket: &OwnedFd) -> Result<Received, ErrorKind> {
+        let received = self.wire.receive(socket, &mut self.talk);
+        if received.is_err() {
+            let _ = self.send(socket);
+        }
+        received
+    }
+
+    /// Whether both ends have said that they are done.
+    pub fn is_over(&self) -> bool {
+        self.talk.framing.is_over()
+    }
+
+    /// Whether the framing wants to say something of its own, such as a pong.
+    pub fn owes(&self) -> bool {
+        self.talk.framing.owes()
+    }
+
+    /// Says goodbye; true if an answer is to be waited for.
+    ///
+    /// # Errors
+    /// The kind of failure.
+    pub fn part(&mut self, socket: &OwnedFd) -> Result<bool, ErrorKind> {
+        let answered = self.talk.framing.end();
+        if !answered {
+            self.wire.end();
+        }
+        self.send(socket)?;
+        Ok(answered)
+    }
+
+    /// The framing's goodbye is answered: the wire's follows.
+    ///
+    /// # Errors
+    /// The kind of failure.
+    pub fn end(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
+        self.wire.end();
+        self.send(socket)
+    }
+}
+
+impl<F: Framing, S: Script> Source for Talk<F, S> {
+    #[inline]
+    fn prepare(&mut self) -> bool {
+        self.framing.prepare(&mut self.script)
+    }
+
+    #[inline]
+    fn slices(&self) -> Option<[&[u8]; 2]> {
+        self.framing.slices(&self.script)
+    }
+
+    #[inline]
+    fn advance(&mut self, count: usize) {
+        self.framing.advance(count);
+    }
+
+    #[inline]
+    fn fill(&mut self, room: &mut [u8]) -> usize {
+        self.framing.fill(&mut self.script, room)
+    }
+}
+
+impl<F: Framing, S: Script> Sink for Talk<F, S> {
+    #[inline]
+    fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
+        self.framing.take(&mut self.script, bytes)?;
+        self.script.verdict()
+    }
+}

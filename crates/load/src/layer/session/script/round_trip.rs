@@ -1,0 +1,80 @@
+//! `rr`: sends a message and waits until all of it is back.
+
+use super::{Ended, Operation, Script};
+use crate::layer::websocket::encoder::Messages;
+use crate::layer::websocket::frame::Opcode;
+use crate::layer::websocket::mask::{self, Key};
+use linerate_contract::ErrorKind;
+use std::sync::Arc;
+
+/// The client's part.
+#[derive(Debug)]
+pub struct RoundTrip {
+    message: Arc<[u8]>,
+    asked: bool,
+    back: usize,
+    wrong: Option<ErrorKind>,
+}
+
+impl RoundTrip {
+    #[must_use]
+    pub fn new(message: Arc<[u8]>) -> Self {
+        Self { message, asked: false, back: 0, wrong: None }
+    }
+}
+
+impl Messages for RoundTrip {
+    #[inline]
+    fn next(&mut self) -> Option<(Opcode, u64)> {
+        if std::mem::replace(&mut self.asked, true) {
+            return None;
+        }
+        Some((Opcode::Binary, self.message.len() as u64))
+    }
+
+    #[inline]
+    fn piece(&self, at: u64, most: usize) -> &[u8] {
+        &self.message[at as usize..][..most]
+    }
+}
+
+impl Script for RoundTrip {
+    #[inline]
+    fn payload(&mut self, bytes: &mut [u8], key: Key) {
+        let wanted = &self.message[self.back..];
+        if !self.asked || bytes.len() > wanted.len() {
+            self.wrong = Some(ErrorKind::WrongLength);
+        } else if !mask::matches(bytes, key, &wanted[..bytes.len()]) {
+            self.wrong = Some(ErrorKind::WrongContent);
+        } else {
+            self.back += bytes.len();
+        }
+    }
+
+    #[inline]
+    fn ended(&mut self, what: Ended) {
+        if matches!(what, Ended::Message(_)) && self.back != self.message.len() {
+            self.wrong.get_or_insert(ErrorKind::WrongLength);
+        }
+    }
+
+    #[inline]
+    fn verdict(&self) -> Result<(), ErrorKind> {
+        self.wrong.map_or(Ok(()), Err)
+    }
+}
+
+impl Operation for RoundTrip {
+    #[inline]
+    fn complete(&mut self) -> Option<u64> {
+        if self.back < self.message.len() {
+            return None;
+        }
+        (self.asked, self.back) = (false, 0);
+        Some(self.message.len() as u64)
+    }
+
+    fn cut(&self) -> ErrorKind {
+        if self.back == 0 { ErrorKind::EmptyReply } else { ErrorKind::Truncated }
+    }
+}

@@ -1,0 +1,200 @@
+//! The server's end of a session.
+
+use super::Session;
+use super::client::content;
+use super::framing::Framing;
+use super::script::{Script, echo::Echo, stream::StreamServer};
+use crate::layer::Flow;
+use crate::layer::tcp::stream::{Content, Direction};
+use crate::layer::websocket::End;
+use crate::layer::wire::{Received, Wire, plain::Plain, tls};
+use crate::refusal::Refusal;
+use crate::server::{Fate, Service};
+use linerate_contract::{ErrorKind, Spec};
+use std::marker::PhantomData;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Makes the wires of a server.
+pub trait Acceptor: Clone + Send + 'static {
+    type Wire: Wire;
+
+    /// # Errors
+    /// What the spec lacks, as a sentence.
+    fn new(spec: &Spec) -> Result<Self, Refusal>;
+
+    /// # Errors
+    /// The kind of failure.
+    fn wire(&self) -> Result<Self::Wire, ErrorKind>;
+}
+
+/// Bare TCP.
+#[derive(Debug, Clone)]
+pub struct PlainAcceptor;
+
+impl Acceptor for PlainAcceptor {
+    type Wire = Plain;
+
+    fn new(_spec: &Spec) -> Result<Self, Refusal> {
+        Ok(Self)
+    }
+
+    fn wire(&self) -> Result<Plain, ErrorKind> {
+        Ok(Plain::default())
+    }
+}
+
+impl Acceptor for tls::Server {
+    type Wire = tls::Tls;
+
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        Self::new(spec)
+    }
+
+    fn wire(&self) -> Result<tls::Tls, ErrorKind> {
+        self.accept()
+    }
+}
+
+/// What a server does with what it is sent.
+pub trait Kind: Clone + Send + 'static {
+    type Script: Script;
+
+    /// # Errors
+    /// What the spec lacks, as a sentence.
+    fn new(spec: &Spec) -> Result<Self, Refusal>;
+
+    fn script(&self) -> Self::Script;
+}
+
+/// `rr`.
+#[derive(Debug, Clone)]
+pub struct Echoes;
+
+impl Kind for Echoes {
+    type Script = Echo;
+
+    fn new(_spec: &Spec) -> Result<Self, Refusal> {
+        Ok(Self)
+    }
+
+    fn script(&self) -> Echo {
+        Echo::default()
+    }
+}
+
+/// The counted `stream`.
+#[derive(Debug, Clone)]
+pub struct Streams {
+    direction: Direction,
+    content: Content,
+}
+
+impl Kind for Streams {
+    type Script = StreamServer;
+
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        let (direction, content) = content(spec)?;
+        Ok(Self { direction, content })
+    }
+
+    fn script(&self) -> StreamServer {
+        StreamServer::new(self.direction, self.content.clone())
+    }
+}
+
+/// A thread's end of the service.
+#[derive(Debug)]
+pub struct SessionService<A, F, K> {
+    acceptor: A,
+    kind: K,
+    spec: Arc<Spec>,
+    framing: PhantomData<fn() -> F>,
+}
+
+impl<A: Clone, F, K: Clone> Clone for SessionService<A, F, K> {
+    fn clone(&self) -> Self {
+        let (acceptor, kind) = (self.acceptor.clone(), self.kind.clone());
+        Self { acceptor, kind, spec: self.spec.clone(), framing: PhantomData }
+    }
+}
+
+/// One connection: nothing before it is looked at for the first time.
+#[derive(Debug)]
+pub struct Connection<W, F, S> {
+    session: Option<Box<Session<W, F, S>>>,
+    stood: bool,
+}
+
+impl<W, F, S> Default for Connection<W, F, S> {
+    fn default() -> Self {
+        Self { session: None, stood: false }
+    }
+}
+
+impl<A: Acceptor, F: Framing + 'static, K: Kind> Service for SessionService<A, F, K> {
+    type Connection = Connection<A::Wire, F, K::Script>;
+
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        Ok(Self {
+            acceptor: A::new(spec)?,
+            kind: K::new(spec)?,
+            spec: Arc::new(spec.clone()),
+            framing: PhantomData,
+        })
+    }
+
+    #[inline]
+    fn ready(&mut self, socket: &OwnedFd, connection: &mut Self::Connection, ended: bool) -> Fate {
+        // What the peer did wrong ends its connection and nothing else.
+        self.work(socket, connection, ended).unwrap_or(Fate::Close)
+    }
+}
+
+impl<A: Acceptor, F: Framing, K: Kind> SessionService<A, F, K> {
+    fn work(
+        &self,
+        socket: &OwnedFd,
+        connection: &mut Connection<A::Wire, F, K::Script>,
+        ended: bool,
+    ) -> Result<Fate, ErrorKind> {
+        let session = match &mut connection.session {
+            Some(session) => session,
+            none => {
+                let framing = F::new(End::Server, &self.spec).map_err(|_| ErrorKind::Failed)?;
+                none.insert(Box::new(Session::new(self.acceptor.wire()?, framing, self.kind.script())))
+            }
+        };
+        if !connection.stood {
+            if session.establish(socket)? == Flow::Blocked {
+                return Ok(Fate::Write);
+            }
+            connection.stood = true;
+        }
+        loop {
+            // Nothing is read before what it may cause can be sent: that bounds what is kept.
+            if session.send(socket)? == Flow::Blocked {
+                return Ok(Fate::Write);
+            }
+            if session.is_over() {
+                session.end(socket)?;
+                return Ok(Fate::Close);
+            }
+            match session.receive(socket)? {
+                Received::Drained if !ended => {
+                    return Ok(if session.send(socket)? == Flow::Blocked {
+                        Fate::Write
+                    } else if session.is_over() {
+                        session.end(socket)?;
+                        Fate::Close
+                    } else {
+                        Fate::Read
+                    });
+                }
+                Received::More | Received::Drained => {}
+                Received::Nothing => return Ok(Fate::Read),
+                Received::End => return Ok(Fate::Close),
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! From the bytes of a stream, in whatever pieces they come, to payload.
+//!
+//! Payload is handed over where it lies, still masked, with the key that unmasks it: who only compares it need not write it.
+//! Text is unmasked here, because it has to be looked at. Only a head or a control frame that is cut is ever copied.
+
+use super::frame::{Head, LONGEST_CONTROL, LONGEST_HEAD, Opcode};
+use super::mask::{self, Key};
+use super::utf8::Utf8;
+use super::{Broken, End, LARGEST_MESSAGE, close};
+
+/// What becomes of what was received.
+pub trait Receiver {
+    /// The next bytes of the message under way.
+    fn payload(&mut self, bytes: &mut [u8], key: Key);
+    /// The message is complete; `kind` is text or binary.
+    fn end_of_message(&mut self, kind: Opcode);
+    fn ping(&mut self, payload: &[u8]);
+    /// The peer will send nothing more.
+    fn close(&mut self, code: Option<u16>);
+}
+
+/// One direction of a connection.
+#[derive(Debug)]
+pub struct Decoder {
+    end: End,
+    largest: u64,
+    state: State,
+    /// The head or the control payload that came in part.
+    cut: [u8; LONGEST_CONTROL],
+    cut_length: usize,
+    /// Of the message under way: its kind, and its length so far.
+    message: Option<(Opcode, u64)>,
+    text: Utf8,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Head,
+    Data { left: u64, key: Key, last: bool },
+    Control { opcode: Opcode, length: usize, key: Key },
+    Closed,
+}
+
+impl Decoder {
+    /// Of what is sent to `end`, with messages of at most [`LARGEST_MESSAGE`].
+    #[must_use]
+    pub fn new(end: End) -> Self {
+        Self::with_limit(end, LARGEST_MESSAGE)
+    }
+
+    #[must_use]
+    pub fn with_limit(end: End, largest: u64) -> Self {
+        Self {
+            end,
+            largest,
+            state: State::Head,
+            cut: [0; LONGEST_CONTROL],
+            cut_length: 0,
+            message: None,
+            text: Utf8::default(),
+        }
+    }
+
+    /// The peer has sent its close frame.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+
+    /// Takes the next bytes of the stream, all of them.
+    ///
+    /// # Errors
+    /// The peer broke the protocol; nothing more may be fed.
+    #[inline]
+    pub fn feed(&mut self, mut bytes: &mut [u8], receiver: &mut impl Receiver) -> Result<(), Broken> {
+        loop {
+            match self.state {
+                State::Data { left, key, last } => {
+                    let count = left.min(bytes.len() as u64) as usize;
+                    let (piece, rest) = bytes.split_at_mut(count);
+                    bytes = rest;
+                    self.data(piece, key, receiver)?;
+                    let left = left - count as u64;
+                    if left > 0 {
+                        self.state = State::Data { left, key: key.after(count), last };
+                        return Ok(());
+                    }
+                    self.state = State::Head;
+                    if last {
+                        self.end_message(receiver)?;
+                    }
+                }
+                State::Control { opcode, length, key } => {
+                    let count = (length - self.cut_length).min(bytes.len());
+                    let (piece, rest) = bytes.split_at_mut(count);
+                    bytes = rest;
+                    self.cut[self.cut_length..self.cut_length + count].copy_from_slice(piece);
+                    self.cut_length += count;
+                    if self.cut_length < length {
+                        return Ok(());
+                    }
+                    self.cut_length = 0;
+                    self.state = State::Head;
+                    let payload = &mut self.cut[..length];
+                    mask::apply(payload, key);
+                    match opcode {
+                        Opcode::Close => {
+                            let code = close::parse(payload)?;
+                            self.state = State::Closed;
+                            receiver.close(code);
+                        }
+                        Opcode::Ping => receiver.ping(payload),
+                        // An answer to nothing is allowed, and means nothing (section 5.5.3).
+                        _ => {}
+                    }
+                }
+                State::Head => {
+                    let Some((head, used)) = self.head(bytes)? else { return Ok(()) };
+                    bytes = &mut bytes[used..];
+                    self.begin(head)?;
+                }
+                // What comes behind a close frame is not looked at (section 5.5.1).
+                State::Closed => return Ok(()),
+            }
+        }
+    }
+
+    /// The next head, and how many of `bytes` belong to it. What is not enough for a head is kept.
+    #[inline]
+    fn head(&mut self, bytes: &[u8]) -> Result<Option<(Head, usize)>, Broken> {
+        if self.cut_length == 0
+            && let Some(found) = Head::parse(bytes, self.end)?
+        {
+            return Ok(Some(found));
+        }
+        let before = self.cut_length;
+        let count = (LONGEST_HEAD - before).min(bytes.len());
+        self.cut[before..before + count].copy_from_slice(&bytes[..count]);
+        self.cut_length += count;
+        let Some((head, length)) = Head::parse(&self.cut[..self.cut_length], self.end)? else {
+            return Ok(None);
+        };
+        self.cut_length = 0;
+        Ok(Some((head, length - before)))
+    }
+
+    fn begin(&mut self, head: Head) -> Result<(), Broken> {
+        let key = head.key.unwrap_or(Key::NONE);
+        if head.opcode.is_control() {
+            self.state = State::Control { opcode: head.opcode, length: head.length as usize, key };
+            return Ok(());
+        }
+        let (kind, before) = match (head.opcode, self.message) {
+            (Opcode::Continuation, Some(message)) => message,
+            (Opcode::Text | Opcode::Binary, None) => (head.opcode, 0),
+            // A continuation of nothing, or a new message within another (section 5.4).
+            _ => return Err(Broken::Protocol),
+        };
+        if head.length > self.largest - before {
+            return Err(Broken::TooBig);
+        }
+        self.message = Some((kind, before + head.length));
+        self.state = State::Data { left: head.length, key, last: head.last };
+        Ok(())
+    }
+
+    #[inline]
+    fn data(&mut self, piece: &mut [u8], key: Key, receiver: &mut impl Receiver) -> Result<(), Broken> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        if matches!(self.message, Some((Opcode::Text, _))) {
+            mask::apply(piece, key);
+            self.text.feed(piece).map_err(|_| Broken::NotUtf8)?;
+            receiver.payload(piece, Key::NONE);
+        } else {
+            receiver.payload(piece, key);
+        }
+        Ok(())
+    }
+
+    fn end_message(&mut self, receiver: &mut impl Receiver) -> Result<(), Broken> {
+        let (kind, _) = self.message.take().expect("data frames belong to a message");
+        if kind == Opcode::Text {
+            self.text.end().map_err(|_| Broken::NotUtf8)?;
+        }
+        receiver.end_of_message(kind);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! WebSocket (RFC 6455) as a codec for both ends: bytes in, payload out, and the other way round. It knows no socket.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`frame`] | the head of a frame: parsing, writing, and what RFC 6455 forbids |
+//! | [`mask`] | the masking pass, at the speed of memory |
+//! | [`decoder`] | frames parsed in place, control frames between fragments, limits |
+//! | [`encoder`] | frames made while they are copied into the send buffer |
+//! | [`upgrade`] | the HTTP/1.1 handshake |
+//! | [`utf8`], [`close`] | text that comes in pieces; reasons for an end |
+//!
+//! No extensions: the reserved bits must be zero.
+
+pub mod close;
+pub mod decoder;
+pub mod encoder;
+pub mod frame;
+pub mod mask;
+pub mod upgrade;
+pub mod utf8;
+
+/// Which end of the connection this is: clients mask, servers do not (section 5.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Client,
+    Server,
+}
+
+/// The longest message that is accepted: the contract's. RFC 6455, section 10.4, asks for some limit.
+pub const LARGEST_MESSAGE: u64 = 16 << 20;
+
+/// What the peer did wrong, as the status code of a close frame tells it (section 7.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broken {
+    Protocol,
+    NotUtf8,
+    TooBig,
+}
+
+impl Broken {
+    #[must_use]
+    pub fn code(self) -> u16 {
+        match self {
+            Self::Protocol => 1002,
+            Self::NotUtf8 => 1007,
+            Self::TooBig => 1009,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The HTTP/1.1 handshake (RFC 6455, section 4), both ends, by httparse. No subprotocol, no extension.
+
+use ring::digest;
+
+/// A head that is longer is no head of a handshake.
+pub const LONGEST_HEAD: usize = 8 << 10;
+/// Header lines of a handshake; browsers send a third of it.
+const MOST_HEADERS: usize = 64;
+/// Section 1.3.
+const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// Why there will be no WebSocket, as a complete answer of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused(pub &'static str);
+
+pub const BAD_REQUEST: Refused =
+    Refused("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+const OTHER_VERSION: Refused = Refused(
+    "HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+);
+
+/// A client's request; `nonce` is new for each connection.
+#[must_use]
+pub fn request(host: &str, nonce: [u8; 16]) -> Vec<u8> {
+    format!(
+        "GET / HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {}\r\n\
+         Sec-WebSocket-Version: 13\r\n\r\n",
+        base64(&nonce)
+    )
+    .into_bytes()
+}
+
+/// Where the head ends in `bytes`: behind its empty line.
+#[must_use]
+pub fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
+}
+
+/// Whether a head that is not whole is none already: somebody speaks TLS here, or nothing that is known.
+#[must_use]
+pub fn cannot_be_a_request(part: &[u8]) -> bool {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    httparse::Request::new(&mut headers).parse(part).is_err()
+}
+
+/// What a server answers to a whole request head.
+///
+/// # Errors
+/// The answer that says no.
+pub fn respond(head: &[u8]) -> Result<Vec<u8>, Refused> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut request = httparse::Request::new(&mut headers);
+    let complete = request.parse(head).is_ok_and(|status| status.is_complete());
+    if !complete || request.method != Some("GET") || request.version != Some(1) {
+        return Err(BAD_REQUEST);
+    }
+    let headers = &*request.headers;
+    if !has_token(headers, "upgrade", "websocket") || !has_token(headers, "connection", "upgrade") {
+        return Err(BAD_REQUEST);
+    }
+    if !has_token(headers, "sec-websocket-version", "13") {
+        return Err(OTHER_VERSION);
+    }
+    // 16 bytes in base64.
+    let key = only(headers, "sec-websocket-key").filter(|key| key.len() == 24).ok_or(BAD_REQUEST)?;
+    Ok(format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {}\r\n\r\n",
+        accept(key)
+    )
+    .into_bytes())
+}
+
+/// Whether a whole response head opens the connection that was asked for with `nonce`.
+#[must_use]
+pub fn is_accepted(head: &[u8], nonce: [u8; 16]) -> bool {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut response = httparse::Response::new(&mut headers);
+    let complete = response.parse(head).is_ok_and(|status| status.is_complete());
+    let headers = &*response.headers;
+    complete
+        && response.code == Some(101)
+        && has_token(headers, "upgrade", "websocket")
+        && has_token(headers, "connection", "upgrade")
+        && only(headers, "sec-websocket-accept").is_some_and(|value| value == accept(&base64(&nonce)))
+        // What was not asked for may not be given (section 4.1).
+        && only(headers, "sec-websocket-extensions").is_none()
+        && only(headers, "sec-websocket-protocol").is_none()
+}
+
+fn accept(key: &str) -> String {
+    let digest = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, [key, MAGIC].concat().as_bytes());
+    base64(digest.as_ref())
+}
+
+/// The value of the first such header.
+fn only<'a>(headers: &[httparse::Header<'a>], name: &str) -> Option<&'a str> {
+    let header = headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
+    std::str::from_utf8(header.value).ok().map(str::trim)
+}
+
+/// Whether a header that is a list has this token, in whatever case.
+fn has_token(headers: &[httparse::Header<'_>], name: &str, token: &str) -> bool {
+    let named = headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
+    let mut values = named.filter_map(|header| std::str::from_utf8(header.value).ok());
+    values.any(|value| value.split(',').any(|one| one.trim().eq_ignore_ascii_case(token)))
+}
+
+/// RFC 4648 with padding. Only encoding, of 16 or 20 bytes.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits =
+            chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for digit in 0..4 {
+            let value = (bits >> (18 - 6 * digit)) & 63;
+            text.push(if digit <= chunk.len() { char::from(DIGITS[value as usize]) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        // RFC 6455, section 1.3.
+        assert_eq!(accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+
+    #[test]
+    fn both_ends_agree() {
+        let asked = request("linerate.test:80", [7; 16]);
+        assert_eq!(end_of_head(&asked), Some(asked.len()));
+        assert!((0..asked.len()).all(|part| !cannot_be_a_request(&asked[..part])));
+        assert!(cannot_be_a_request(&[0x16, 3, 1, 0, 200]));
+        let answer = respond(&asked).unwrap();
+        assert!(is_accepted(&answer, [7; 16]));
+        assert!(!is_accepted(&answer, [8; 16]));
+    }
+
+    #[test]
+    fn what_is_missing_is_refused() {
+        let asked = String::from_utf8(request("a", [7; 16])).unwrap();
+        for (from, to) in [
+            ("GET", "POST"),
+            ("HTTP/1.1", "HTTP/1.0"),
+            ("Upgrade: websocket", "Upgrade: h2c"),
+            ("Connection: Upgrade", "Connection: close"),
+            ("Sec-WebSocket-Key: ", "Sec-WebSocket-Key: x"),
+        ] {
+            assert_eq!(respond(asked.replacen(from, to, 1).as_bytes()), Err(BAD_REQUEST), "{to}");
+        }
+        assert_eq!(respond(asked.replace("Version: 13", "Version: 8").as_bytes()), Err(OTHER_VERSION));
+        let browser = asked.replace("Connection: Upgrade", "Connection: keep-alive, Upgrade");
+        assert!(respond(browser.as_bytes()).is_ok());
+        let answer = String::from_utf8(respond(asked.as_bytes()).unwrap()).unwrap();
+        for (from, to) in [
+            ("101", "200"),
+            ("Upgrade: websocket\r\n", ""),
+            ("\r\n\r\n", "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n"),
+        ] {
+            assert!(!is_accepted(answer.replacen(from, to, 1).as_bytes(), [7; 16]), "{to}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_head_makes_it_panic(head: Vec<u8>) {
+            let _ = respond(&head);
+            let _ = is_accepted(&head, [0; 16]);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How a connection's bytes travel: as they are ([`plain`]) or in TLS records ([`tls`]). Both ends, and nothing of what they mean.
+
+pub mod plain;
+pub mod tls;
+
+use super::Flow;
+use linerate_contract::ErrorKind;
+use std::os::fd::OwnedFd;
+
+/// What wants to be sent.
+pub trait Source {
+    /// Whether there is something to send now.
+    fn prepare(&mut self) -> bool;
+    /// The next bytes as they lie in memory, if they may go out like that; after [`Self::prepare`] said yes.
+    fn slices(&self) -> Option<[&[u8]; 2]>;
+    /// So many bytes of [`Self::slices`] are out.
+    fn advance(&mut self, count: usize);
+    /// Writes what is next into `room`; how much. What belongs into one write does not share it with another.
+    fn fill(&mut self, room: &mut [u8]) -> usize;
+}
+
+/// What wants to know what was received.
+pub trait Sink {
+    /// Takes all of it; it may be changed.
+    ///
+    /// # Errors
+    /// It is not what it should be.
+    fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind>;
+}
+
+/// What one look at the socket gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// Something, and there may be more.
+    More,
+    /// Something, and the socket was empty then.
+    Drained,
+    Nothing,
+    /// The peer has ended its half.
+    End,
+}
+
+/// One connection's way.
+pub trait Wire: Send + Sized {
+    /// Agrees on keys, where there are any.
+    ///
+    /// # Errors
+    /// The kind of failure.
+    fn establish(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind>;
+
+    /// Sends until the source has nothing more or the socket is full.
+    ///
+    /// # Errors
+    /// The kind of failure.
+    fn send(&mut self, socket: &OwnedFd, source: &mut impl Source) -> Result<Flow, ErrorKind>;
+
+    /// Looks at the socket once.
+    ///
+    /// # Errors
+    /// The kind of failure, the sink's included.
+    fn receive(&mut self, socket: &OwnedFd, sink: &mut impl Sink) -> Result<Received, ErrorKind>;
+
+    /// Says that nothing more will come, where the protocol has words for it; it goes out with the next [`Self::send`].
+    fn end(&mut self) {}
+
+    /// What protects the bytes, where anything does.
+    fn security(&self) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,117 @@
+//! Bare TCP.
+
+use super::{Flow, Received, Sink, Source, Wire};
+use crate::socket::stream_error;
+use linerate_contract::ErrorKind;
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recv, send, sendmsg};
+use std::io::IoSlice;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// What is read at once. Half takes more calls; twice leaves the cache that it is compared from.
+pub(super) const INPUT: usize = 256 << 10;
+/// What is made before it is sent, for the same reasons.
+const OUTPUT: usize = 128 << 10;
+
+/// See [`Wire`]. The buffers are not touched, so not there, beyond what a connection needs of them.
+#[derive(Debug)]
+pub struct Plain {
+    input: Box<[u8]>,
+    output: Outbox,
+}
+
+impl Default for Plain {
+    fn default() -> Self {
+        Self { input: vec![0; INPUT].into(), output: Outbox::new(OUTPUT) }
+    }
+}
+
+impl Wire for Plain {
+    fn establish(&mut self, _socket: &OwnedFd) -> Result<Flow, ErrorKind> {
+        Ok(Flow::Done)
+    }
+
+    #[inline]
+    fn send(&mut self, socket: &OwnedFd, source: &mut impl Source) -> Result<Flow, ErrorKind> {
+        loop {
+            if self.output.flush(socket)? == Flow::Blocked {
+                return Ok(Flow::Blocked);
+            }
+            if !source.prepare() {
+                return Ok(Flow::Done);
+            }
+            let Some(slices) = source.slices() else {
+                self.output.begin(|room| source.fill(room));
+                continue;
+            };
+            let slices = slices.map(IoSlice::new);
+            match sendmsg::<()>(socket.as_raw_fd(), &slices, &[], MsgFlags::MSG_NOSIGNAL, None) {
+                Ok(count) => source.advance(count),
+                Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(stream_error(errno)),
+            }
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self, socket: &OwnedFd, sink: &mut impl Sink) -> Result<Received, ErrorKind> {
+        match receive(socket, &mut self.input)? {
+            Ok(count) => {
+                sink.take(&mut self.input[..count])?;
+                Ok(if count == INPUT { Received::More } else { Received::Drained })
+            }
+            Err(nothing) => Ok(nothing),
+        }
+    }
+}
+
+/// One `recv(2)`: how many bytes, or why there are none.
+#[inline]
+pub(super) fn receive(socket: &OwnedFd, room: &mut [u8]) -> Result<Result<usize, Received>, ErrorKind> {
+    loop {
+        match recv(socket.as_raw_fd(), room, MsgFlags::empty()) {
+            Ok(0) => return Ok(Err(Received::End)),
+            Ok(count) => return Ok(Ok(count)),
+            Err(Errno::EAGAIN) => return Ok(Err(Received::Nothing)),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(stream_error(errno)),
+        }
+    }
+}
+
+/// Bytes that are made and not yet sent.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    bytes: Box<[u8]>,
+    from: usize,
+    to: usize,
+}
+
+impl Outbox {
+    pub(super) fn new(size: usize) -> Self {
+        Self { bytes: vec![0; size].into(), from: 0, to: 0 }
+    }
+
+    /// Makes bytes behind those that wait: `make` writes into what room there is.
+    #[inline]
+    pub(super) fn begin(&mut self, make: impl FnOnce(&mut [u8]) -> usize) {
+        if self.from == self.to {
+            (self.from, self.to) = (0, 0);
+        }
+        self.to += make(&mut self.bytes[self.to..]);
+    }
+
+    #[inline]
+    pub(super) fn flush(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
+        while self.from < self.to {
+            match send(socket.as_raw_fd(), &self.bytes[self.from..self.to], MsgFlags::MSG_NOSIGNAL) {
+                Ok(count) => self.from += count,
+                Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(stream_error(errno)),
+            }
+        }
+        Ok(Flow::Done)
+    }
+}

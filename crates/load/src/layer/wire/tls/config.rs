@@ -1,0 +1,104 @@
+//! TLS 1.3 with AES-128-GCM and nothing else, from the PEM texts of a spec.
+
+use super::Tls;
+use super::handshake::Handshake;
+use crate::refusal::Refusal;
+use linerate_contract::{ErrorKind, Spec};
+use rustls::client::{Resumption, UnbufferedClientConnection};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::UnbufferedServerConnection;
+use rustls::{CipherSuite, ClientConfig, RootCertStore, ServerConfig};
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// Whom a client trusts, and for which name.
+#[derive(Debug, Clone)]
+pub struct Client {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl Client {
+    /// # Errors
+    /// What the spec lacks, as a sentence.
+    pub fn new(spec: &Spec) -> Result<Self, Refusal> {
+        let tls = spec.tls.as_ref().ok_or_else(missing)?;
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(tls.authority.as_bytes()) {
+            let certificate = certificate.map_err(|e| bad("authority", e))?;
+            roots.add(certificate).map_err(|e| bad("authority", e))?;
+        }
+        if roots.is_empty() {
+            return Err(bad("authority", "there is no certificate in it"));
+        }
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.resumption = Resumption::disabled();
+        config.enable_secret_extraction = true;
+        let name = ServerName::try_from(tls.name.clone()).map_err(|e| bad("name", e))?;
+        Ok(Self { config: Arc::new(config), name })
+    }
+
+    /// A new connection.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TlsFailed`], for want of random numbers.
+    pub fn open(&self) -> Result<Tls, ErrorKind> {
+        let connection = UnbufferedClientConnection::new(self.config.clone(), self.name.clone());
+        connection.map(|c| Tls::new(Handshake::client(c))).map_err(|_| ErrorKind::TlsFailed)
+    }
+}
+
+/// Who a server is.
+#[derive(Debug, Clone)]
+pub struct Server {
+    config: Arc<ServerConfig>,
+}
+
+impl Server {
+    /// # Errors
+    /// What the spec lacks, as a sentence.
+    pub fn new(spec: &Spec) -> Result<Self, Refusal> {
+        let tls = spec.tls.as_ref().ok_or_else(missing)?;
+        let chain = CertificateDer::pem_slice_iter(tls.certificate.as_bytes());
+        let chain = chain.collect::<Result<Vec<_>, _>>().map_err(|e| bad("certificate", e))?;
+        let key = PrivateKeyDer::from_pem_slice(tls.key.as_bytes()).map_err(|e| bad("key", e))?;
+        let mut config = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(|e| bad("certificate", e))?;
+        config.send_tls13_tickets = 0;
+        config.enable_secret_extraction = true;
+        Ok(Self { config: Arc::new(config) })
+    }
+
+    /// The server's end of a connection that was accepted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TlsFailed`], for want of random numbers.
+    pub fn accept(&self) -> Result<Tls, ErrorKind> {
+        let connection = UnbufferedServerConnection::new(self.config.clone());
+        connection.map(|c| Tls::new(Handshake::server(c))).map_err(|_| ErrorKind::TlsFailed)
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    let mut provider = ring::default_provider();
+    provider.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
+    Arc::new(provider)
+}
+
+fn missing() -> Refusal {
+    Refusal::BadSpec("\"tls\" is missing: this layer needs certificates (sdk/CONTRACT.md)".into())
+}
+
+fn bad(field: &str, why: impl Display) -> Refusal {
+    Refusal::BadSpec(format!("\"tls.{field}\": {why}"))
+}

@@ -1,0 +1,173 @@
+//! The handshake, by rustls without buffers of its own; then its keys, and how they change.
+
+use super::super::plain::Outbox;
+use super::record::{self, Opener, Sealer};
+use rustls::client::UnbufferedClientConnection;
+use rustls::kernel::KernelConnection;
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
+use rustls::{ConnectionTrafficSecrets, Error, ProtocolVersion, SupportedCipherSuite};
+use std::fmt;
+
+/// What is to be done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Again,
+    Read,
+    Done,
+}
+
+enum Side {
+    Client(UnbufferedClientConnection),
+    Server(UnbufferedServerConnection),
+}
+
+/// A handshake under way.
+pub(super) struct Handshake {
+    side: Side,
+    /// Bytes of the input that rustls was shown and still needs. It is shown record by record, so that it never opens one of
+    /// application data.
+    shown: usize,
+}
+
+impl Handshake {
+    pub(super) fn client(connection: UnbufferedClientConnection) -> Self {
+        Self { side: Side::Client(connection), shown: 0 }
+    }
+
+    pub(super) fn server(connection: UnbufferedServerConnection) -> Self {
+        Self { side: Side::Server(connection), shown: 0 }
+    }
+
+    /// Goes on as far as `input` and rustls let it: how many bytes of the input are done with, and what is next.
+    pub(super) fn step(&mut self, input: &mut [u8], output: &mut Outbox) -> Result<(usize, Step), Error> {
+        let shown = &mut input[..self.shown];
+        let outcome = match &mut self.side {
+            Side::Client(connection) => step(connection.process_tls_records(shown), output),
+            Side::Server(connection) => step(connection.process_tls_records(shown), output),
+        };
+        let (used, step) = outcome.inspect_err(|_| self.tell_why(output))?;
+        self.shown -= used;
+        if step != Step::Read {
+            return Ok((used, step));
+        }
+        let not_tls = Error::General("not a TLS record".into());
+        match record::length(&input[used + self.shown..]) {
+            None => Ok((used, Step::Read)),
+            Some(Err(record::Broken)) => Err(not_tls),
+            Some(Ok(length)) => {
+                self.shown += length;
+                Ok((used, Step::Again))
+            }
+        }
+    }
+
+    /// The alert that rustls has for the peer after an error.
+    fn tell_why(&mut self, output: &mut Outbox) {
+        let _ = match &mut self.side {
+            Side::Client(connection) => step(connection.process_tls_records(&mut []), output),
+            Side::Server(connection) => step(connection.process_tls_records(&mut []), output),
+        };
+    }
+
+    /// The keys of both directions.
+    pub(super) fn finish(self) -> Result<(Sealer, Opener, Keys), Error> {
+        let (secrets, keys) = match self.side {
+            Side::Client(connection) => {
+                let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
+                (secrets, Keys(Box::new(kernel)))
+            }
+            Side::Server(connection) => {
+                let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
+                (secrets, Keys(Box::new(kernel)))
+            }
+        };
+        Ok((Sealer::new(secrets.tx)?, Opener::new(secrets.rx)?, keys))
+    }
+}
+
+impl fmt::Debug for Handshake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handshake {{ shown: {} }}", self.shown)
+    }
+}
+
+fn step<Data>(status: UnbufferedStatus<'_, '_, Data>, output: &mut Outbox) -> Result<(usize, Step), Error> {
+    let UnbufferedStatus { discard, state } = status;
+    let step = match state? {
+        ConnectionState::EncodeTlsData(mut data) => {
+            let mut failed = None;
+            output.begin(|room| {
+                data.encode(room).unwrap_or_else(|e| {
+                    failed = Some(e);
+                    0
+                })
+            });
+            match failed {
+                Some(e) => return Err(Error::General(e.to_string())),
+                None => Step::Again,
+            }
+        }
+        ConnectionState::TransmitTlsData(data) => {
+            // It is sent before anything else is done.
+            data.done();
+            Step::Again
+        }
+        ConnectionState::BlockedHandshake => Step::Read,
+        ConnectionState::WriteTraffic(_) => Step::Done,
+        _ => return Err(Error::HandshakeNotComplete),
+    };
+    Ok((discard, step))
+}
+
+/// The keys that come after those in use, and what was agreed on.
+pub(super) struct Keys(Box<dyn Later>);
+
+impl Keys {
+    pub(super) fn next_to_send(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error> {
+        self.0.next_to_send()
+    }
+
+    pub(super) fn next_to_receive(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error> {
+        self.0.next_to_receive()
+    }
+
+    /// Version and cipher suite as they were agreed on, and who did it.
+    pub(super) fn told(&self) -> String {
+        let (version, suite) = self.0.agreed();
+        let version = match version {
+            ProtocolVersion::TLSv1_3 => "TLSv1.3".to_owned(),
+            other => format!("{other:?}"),
+        };
+        // rustls prints the names of the registry with its own prefix for those of 1.3.
+        let suite = format!("{:?}", suite.suite()).replace("TLS13_", "TLS_");
+        format!("{version} {suite} rustls {} ring {}", env!("RUSTLS_VERSION"), env!("RING_VERSION"))
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keys")
+    }
+}
+
+/// The same for both ends.
+trait Later: Send {
+    fn next_to_send(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error>;
+    fn next_to_receive(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error>;
+    fn agreed(&self) -> (ProtocolVersion, SupportedCipherSuite);
+}
+
+impl<Data: Send> Later for KernelConnection<Data> {
+    fn next_to_send(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error> {
+        self.update_tx_secret()
+    }
+
+    fn next_to_receive(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error> {
+        self.update_rx_secret()
+    }
+
+    fn agreed(&self) -> (ProtocolVersion, SupportedCipherSuite) {
+        (self.protocol_version(), self.negotiated_cipher_suite())
+    }
+}

@@ -1,0 +1,229 @@
+//! TLS 1.3 over TCP, both ends: the handshake is rustls's, the records are sealed and opened here, in the buffers that the socket
+//! sends from and receives into.
+//!
+//! rustls hands its keys to who carries on where it ends (its module `kernel`, meant for TLS in the kernel), and knows how they
+//! change. What this spares are its buffers: a copy and an allocation for each record, and reads of 4 KiB.
+
+mod config;
+mod handshake;
+mod record;
+
+pub use config::{Client, Server};
+
+use super::plain::{Outbox, receive};
+use super::{Flow, Received, Sink, Source, Wire};
+use handshake::{Handshake, Keys, Step};
+use linerate_contract::ErrorKind;
+use record::{Kind, LARGEST_PLAIN, LARGEST_RECORD, OVERHEAD, Opener, Sealer};
+use std::os::fd::OwnedFd;
+
+/// Records that are made before they are sent.
+const OUTPUT: usize = 8 * (LARGEST_PLAIN + OVERHEAD);
+/// What is read at once, and a record that is not all there yet.
+const INPUT: usize = super::plain::INPUT + LARGEST_RECORD;
+
+/// A connection.
+#[derive(Debug)]
+pub struct Tls {
+    input: Box<[u8]>,
+    /// What was received and not yet looked at.
+    from: usize,
+    to: usize,
+    output: Outbox,
+    state: State,
+    ended: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    Handshake(Box<Handshake>),
+    Open(Box<Open>),
+    Failed,
+}
+
+#[derive(Debug)]
+struct Open {
+    sealer: Sealer,
+    opener: Opener,
+    keys: Keys,
+}
+
+impl Tls {
+    fn new(handshake: Handshake) -> Self {
+        Self {
+            input: vec![0; INPUT].into(),
+            from: 0,
+            to: 0,
+            output: Outbox::new(OUTPUT),
+            state: State::Handshake(Box::new(handshake)),
+            ended: false,
+        }
+    }
+
+    /// One `recv(2)` behind what is there.
+    #[inline]
+    fn pull(&mut self, socket: &OwnedFd) -> Result<Received, ErrorKind> {
+        // Less than a record is left over each time, so it is cheap to move, and there is always room.
+        self.input.copy_within(self.from..self.to, 0);
+        (self.from, self.to) = (0, self.to - self.from);
+        let room = &mut self.input[self.to..];
+        let whole = room.len();
+        match receive(socket, room)? {
+            Ok(count) => {
+                self.to += count;
+                Ok(if count == whole { Received::More } else { Received::Drained })
+            }
+            Err(nothing) => Ok(nothing),
+        }
+    }
+}
+
+impl Wire for Tls {
+    fn establish(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
+        loop {
+            let State::Handshake(handshake) = &mut self.state else {
+                return if matches!(self.state, State::Open(_)) {
+                    self.output.flush(socket)
+                } else {
+                    Err(ErrorKind::TlsFailed)
+                };
+            };
+            let step = handshake.step(&mut self.input[self.from..self.to], &mut self.output);
+            let sent = self.output.flush(socket);
+            let Ok((used, step)) = step else {
+                // What is wrong was just told to the peer, as far as it listens.
+                self.state = State::Failed;
+                return Err(ErrorKind::TlsFailed);
+            };
+            self.from += used;
+            if sent? == Flow::Blocked {
+                return Ok(Flow::Blocked);
+            }
+            match step {
+                Step::Again => {}
+                Step::Read => match self.pull(socket)? {
+                    Received::More | Received::Drained => {}
+                    Received::Nothing => return Ok(Flow::Blocked),
+                    Received::End => return Err(ErrorKind::TlsFailed),
+                },
+                Step::Done => {
+                    let State::Handshake(handshake) = std::mem::replace(&mut self.state, State::Failed)
+                    else {
+                        unreachable!("it was one above");
+                    };
+                    let (sealer, opener, keys) = handshake.finish().map_err(|_| ErrorKind::TlsFailed)?;
+                    self.state = State::Open(Box::new(Open { sealer, opener, keys }));
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, socket: &OwnedFd, source: &mut impl Source) -> Result<Flow, ErrorKind> {
+        let State::Open(open) = &mut self.state else { return Err(ErrorKind::TlsFailed) };
+        loop {
+            if self.output.flush(socket)? == Flow::Blocked {
+                return Ok(Flow::Blocked);
+            }
+            if !source.prepare() {
+                return Ok(Flow::Done);
+            }
+            if open.sealer.is_worn_out() {
+                open.renew(&mut self.output).map_err(|_| ErrorKind::TlsFailed)?;
+            }
+            self.output.begin(|room| {
+                let mut used = 0;
+                for room in room.chunks_exact_mut(LARGEST_PLAIN + OVERHEAD) {
+                    match open.sealer.seal(room, Kind::Data, |plain| source.fill(plain)) {
+                        0 => break,
+                        // Short ones leave gaps where they were made, so there is one of them at most.
+                        sealed if sealed < LARGEST_PLAIN + OVERHEAD => return used + sealed,
+                        sealed => used += sealed,
+                    }
+                }
+                used
+            });
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self, socket: &OwnedFd, sink: &mut impl Sink) -> Result<Received, ErrorKind> {
+        if self.ended {
+            return Ok(Received::End);
+        }
+        // What came with the end of the handshake is already there.
+        let received = if self.from < self.to && record::length(&self.input[self.from..self.to]).is_some() {
+            Received::More
+        } else {
+            self.pull(socket)?
+        };
+        if matches!(received, Received::Nothing | Received::End) {
+            return Ok(received);
+        }
+        let State::Open(open) = &mut self.state else { return Err(ErrorKind::TlsFailed) };
+        while let Some(length) = record::length(&self.input[self.from..self.to]) {
+            let length = length.map_err(|_| ErrorKind::TlsFailed)?;
+            let bytes = &mut self.input[self.from..self.from + length];
+            self.from += length;
+            match open.opener.open(bytes).map_err(|_| ErrorKind::TlsFailed)? {
+                (Kind::Data, plain) => sink.take(plain)?,
+                (Kind::Handshake, message) => {
+                    open.after_handshake(message, &mut self.output).map_err(|_| ErrorKind::TlsFailed)?;
+                }
+                (Kind::Alert, alert) => {
+                    // close_notify; all else is a reason for failing.
+                    if alert != [1, 0] {
+                        return Err(ErrorKind::TlsFailed);
+                    }
+                    self.ended = true;
+                    return Ok(Received::End);
+                }
+            }
+        }
+        Ok(received)
+    }
+
+    fn end(&mut self) {
+        if let State::Open(open) = &mut self.state {
+            self.output.begin(|room| open.sealer.seal_bytes(room, Kind::Alert, &[1, 0]));
+        }
+    }
+
+    fn security(&self) -> Option<String> {
+        if let State::Open(open) = &self.state { Some(open.keys.told()) } else { None }
+    }
+}
+
+impl Open {
+    /// New tickets are not wanted; new keys are (RFC 8446, section 4.6.3).
+    #[cold]
+    fn after_handshake(&mut self, mut bytes: &[u8], output: &mut Outbox) -> Result<(), rustls::Error> {
+        let malformed = || rustls::Error::General("a handshake message that is none".into());
+        while let [kind, rest @ ..] = bytes {
+            let length = rest.first_chunk::<3>().ok_or_else(malformed)?;
+            let length = u32::from_be_bytes([0, length[0], length[1], length[2]]) as usize;
+            let message = rest.get(3..3 + length).ok_or_else(malformed)?;
+            bytes = &rest[3 + length..];
+            match (*kind, message) {
+                (record::NEW_SESSION_TICKET, _) => {}
+                (record::KEY_UPDATE, [asked @ (0 | 1)]) => {
+                    self.opener = Opener::new(self.keys.next_to_receive()?)?;
+                    if *asked == 1 {
+                        self.renew(output)?;
+                    }
+                }
+                _ => return Err(malformed()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the peer that new keys follow, and takes them.
+    #[cold]
+    fn renew(&mut self, output: &mut Outbox) -> Result<(), rustls::Error> {
+        let message = [record::KEY_UPDATE, 0, 0, 1, 0];
+        output.begin(|room| self.sealer.seal_bytes(room, Kind::Handshake, &message));
+        self.sealer = Sealer::new(self.keys.next_to_send()?)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! Records of TLS 1.3 with AES-128-GCM (RFC 8446, section 5), sealed and opened where they lie, by ring.
+
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use rustls::{ConnectionTrafficSecrets, Error};
+
+/// The longest plaintext of a record.
+pub(super) const LARGEST_PLAIN: usize = 1 << 14;
+const HEAD: usize = 5;
+const TAG: usize = 16;
+/// What a record is longer than its plaintext: head, type, tag.
+pub(super) const OVERHEAD: usize = HEAD + 1 + TAG;
+/// The longest record that a peer may send, with padding and all (section 5.2).
+pub(super) const LARGEST_RECORD: usize = HEAD + LARGEST_PLAIN + 256;
+/// With keys that sealed so many records, it is time for others: rustls has the same number (section 5.5).
+const MOST_RECORDS: u64 = 1 << 24;
+
+/// Types of handshake messages that may come later.
+pub(super) const NEW_SESSION_TICKET: u8 = 4;
+pub(super) const KEY_UPDATE: u8 = 24;
+
+/// On the outside every record is one of application data.
+const OUTER: u8 = 23;
+
+/// What a record holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Alert,
+    Handshake,
+    Data,
+}
+
+impl Kind {
+    fn bits(self) -> u8 {
+        match self {
+            Self::Alert => 21,
+            Self::Handshake => 22,
+            Self::Data => OUTER,
+        }
+    }
+}
+
+/// Not a record, or not one that these keys made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Broken;
+
+/// The length of the record at the start of `bytes`, its head included; `None` if it is not all there.
+#[inline]
+pub(super) fn length(bytes: &[u8]) -> Option<Result<usize, Broken>> {
+    let [kind, _, _, high, low, ..] = bytes else { return None };
+    let length = HEAD + usize::from(u16::from_be_bytes([*high, *low]));
+    // Of handshakes in clear text there are other kinds, and as short ones.
+    if !(20..=23).contains(kind) || length > LARGEST_RECORD {
+        return Some(Err(Broken));
+    }
+    (bytes.len() >= length).then_some(Ok(length))
+}
+
+/// A key and the number of the next record.
+#[derive(Debug)]
+struct Key {
+    key: LessSafeKey,
+    iv: [u8; NONCE_LEN],
+    sequence: u64,
+}
+
+impl Key {
+    fn new((sequence, secrets): (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
+        let ConnectionTrafficSecrets::Aes128Gcm { key, iv } = secrets else {
+            return Err(Error::General("another cipher suite than asked for".into()));
+        };
+        let key = UnboundKey::new(&AES_128_GCM, key.as_ref());
+        let key = key.map_err(|_| Error::General("a key of another length".into()))?;
+        let mut bytes = [0; NONCE_LEN];
+        bytes.copy_from_slice(iv.as_ref());
+        Ok(Self { key: LessSafeKey::new(key), iv: bytes, sequence })
+    }
+
+    /// Of the next record (section 5.3).
+    #[inline]
+    fn nonce(&mut self) -> Nonce {
+        let mut nonce = self.iv;
+        for (byte, sequence) in nonce[4..].iter_mut().zip(self.sequence.to_be_bytes()) {
+            *byte ^= sequence;
+        }
+        self.sequence += 1;
+        Nonce::assume_unique_for_key(nonce)
+    }
+}
+
+/// Makes records.
+#[derive(Debug)]
+pub(super) struct Sealer(Key);
+
+impl Sealer {
+    pub(super) fn new(secrets: (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
+        Key::new(secrets).map(Self)
+    }
+
+    #[inline]
+    pub(super) fn is_worn_out(&self) -> bool {
+        // A send makes some records after it asked.
+        self.0.sequence + 64 >= MOST_RECORDS
+    }
+
+    /// Makes a record of what `fill` writes, at the start of `room`; its length, or 0 if that is nothing.
+    #[inline]
+    pub(super) fn seal(
+        &mut self,
+        room: &mut [u8],
+        kind: Kind,
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> usize {
+        let most = (room.len() - OVERHEAD).min(LARGEST_PLAIN);
+        let plain = fill(&mut room[HEAD..HEAD + most]);
+        if plain == 0 {
+            return 0;
+        }
+        let length = plain + 1 + TAG;
+        let (head, rest) = room.split_at_mut(HEAD);
+        let [high, low] = (length as u16).to_be_bytes();
+        head.copy_from_slice(&[OUTER, 3, 3, high, low]);
+        rest[plain] = kind.bits();
+        let nonce = self.0.nonce();
+        let tag = self.0.key.seal_in_place_separate_tag(nonce, Aad::from(&*head), &mut rest[..=plain]);
+        let tag = tag.expect("a record is far below the most that AES-GCM can seal");
+        rest[plain + 1..length].copy_from_slice(tag.as_ref());
+        HEAD + length
+    }
+
+    pub(super) fn seal_bytes(&mut self, room: &mut [u8], kind: Kind, bytes: &[u8]) -> usize {
+        self.seal(room, kind, |plain| {
+            plain[..bytes.len()].copy_from_slice(bytes);
+            bytes.len()
+        })
+    }
+}
+
+/// Takes records apart.
+#[derive(Debug)]
+pub(super) struct Opener(Key);
+
+impl Opener {
+    pub(super) fn new(secrets: (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
+        Key::new(secrets).map(Self)
+    }
+
+    /// What is in a whole record.
+    #[inline]
+    pub(super) fn open<'a>(&mut self, record: &'a mut [u8]) -> Result<(Kind, &'a mut [u8]), Broken> {
+        let (head, sealed) = record.split_at_mut(HEAD);
+        if head[0] != OUTER {
+            return Err(Broken);
+        }
+        let nonce = self.0.nonce();
+        let plain = self.0.key.open_in_place(nonce, Aad::from(&*head), sealed).map_err(|_| Broken)?;
+        // The type is the last byte that is not padding.
+        let last = plain.iter().rposition(|byte| *byte != 0).ok_or(Broken)?;
+        if last > LARGEST_PLAIN {
+            return Err(Broken);
+        }
+        let kind = match plain[last] {
+            21 => Kind::Alert,
+            22 => Kind::Handshake,
+            OUTER => Kind::Data,
+            _ => return Err(Broken),
+        };
+        Ok((kind, &mut plain[..last]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::crypto::cipher::{AeadKey, Iv};
+
+    fn secrets() -> (u64, ConnectionTrafficSecrets) {
+        let key = UnboundKey::new(&AES_128_GCM, &[7; 16]).map(|_| [7_u8; 32]).unwrap();
+        let iv = Iv::new([9; 12]);
+        let _ = key;
+        (5, ConnectionTrafficSecrets::Aes256Gcm { key: AeadKey::from([7; 32]), iv })
+    }
+
+    fn pair() -> (Sealer, Opener) {
+        let key = || Key {
+            key: LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[7; 16]).unwrap()),
+            iv: [9; 12],
+            sequence: 3,
+        };
+        (Sealer(key()), Opener(key()))
+    }
+
+    #[test]
+    fn records_are_opened_once_and_in_order() {
+        let (mut sealer, mut opener) = pair();
+        let mut room = [0; 100];
+        for (kind, text) in [(Kind::Data, &b"Hello"[..]), (Kind::Alert, &[1, 0])] {
+            let made = sealer.seal_bytes(&mut room, kind, text);
+            assert_eq!((made, length(&room[..made])), (text.len() + OVERHEAD, Some(Ok(made))));
+            assert_eq!(length(&room[..made - 1]), None);
+            let mut again = room;
+            assert_eq!(opener.open(&mut room[..made]).unwrap(), (kind, &mut text.to_vec()[..]));
+            assert_eq!(opener.open(&mut again[..made]), Err(Broken));
+            opener.0.sequence -= 1;
+        }
+    }
+
+    #[test]
+    fn what_was_changed_on_the_way_is_refused() {
+        for at in [0, 3, 5, 12] {
+            let (mut sealer, mut opener) = pair();
+            let mut room = [0; 100];
+            let made = sealer.seal_bytes(&mut room, Kind::Data, b"Hello");
+            room[at] ^= 1;
+            assert_eq!(opener.open(&mut room[..made]), Err(Broken), "{at}");
+        }
+    }
+
+    #[test]
+    fn heads_that_no_record_has_are_refused() {
+        assert_eq!(length(b"HTTP/1.1 400"), Some(Err(Broken)));
+        assert_eq!(length(&[23, 3, 3, 0xff, 0xff]), Some(Err(Broken)));
+        assert_eq!(length(&[23, 3, 3, 0]), None);
+        assert!(Sealer::new(secrets()).is_err(), "the keys of another cipher suite");
+    }
+}
