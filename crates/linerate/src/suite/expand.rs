@@ -25,6 +25,23 @@ pub(super) fn table(
             *values = fewer;
         }
     }
+    let lists_of_points = quick.and(table.quick.points.as_ref()).unwrap_or(&table.points);
+    let points = points(lists_of_points, lists)?;
+    let combined = product(&axes);
+    let all: Vec<Axes> = if lists_of_points.is_empty() {
+        combined
+    } else {
+        // The axes of points behind the others, as if they were axes of the table.
+        for (name, value) in points.iter().flat_map(|point| &point.0) {
+            match axes.iter_mut().find(|(axis, _)| axis == name) {
+                Some((_, values)) if values.contains(value) => {}
+                Some((_, values)) => values.push(value.clone()),
+                None => axes.push((name.clone(), vec![value.clone()])),
+            }
+        }
+        let with = |rest: &Axes, point: &Axes| Axes(point.0.iter().chain(&rest.0).cloned().collect());
+        combined.iter().flat_map(|rest| points.iter().map(move |point| with(rest, point))).collect()
+    };
     for (key, axis) in [("rows", &table.rows), ("columns", &table.columns)] {
         if !axes.iter().any(|(name, _)| name == axis) {
             return Err(format!("{key}: `{axis}` is not one of its axes ({})", names(&axes)));
@@ -37,7 +54,7 @@ pub(super) fn table(
         parameters.extend(table.quick.parameters.clone());
     }
     let mut cells = Vec::new();
-    for point in product(&axes) {
+    for point in all {
         cells.push(cell(table, registry, &parameters, point)?);
     }
     let values_of =
@@ -99,7 +116,7 @@ fn cell(
     Ok(PlannedCell {
         id: template::render("id", &table.id, &values)?,
         axes,
-        layer: table.layer.clone(),
+        layer: template::render("layer", &table.layer, &values)?,
         workload: table.workload.clone(),
         topology,
         parameters,
@@ -157,6 +174,31 @@ fn axis_values(key: &str, axes: &toml::Table, lists: &toml::Table) -> Result<Axi
             return Err(format!("{key}.{name}: a value stands there twice"));
         }
         all.push((name.clone(), text));
+    }
+    Ok(all)
+}
+
+/// The points of these lists, one behind the other.
+fn points(names: &[String], lists: &toml::Table) -> Result<Vec<Axes>, String> {
+    let mut all: Vec<Axes> = Vec::new();
+    for name in names {
+        let list = lists.get(name).and_then(toml::Value::as_array);
+        let list = list.ok_or_else(|| format!("points: there is no `{name}` among the lists"))?;
+        for point in list {
+            let values = point.as_table().into_iter().flatten().map(|(axis, value)| {
+                let value =
+                    value.as_str().map(str::to_owned).or_else(|| Some(value.as_integer()?.to_string()));
+                Some((axis.clone(), value?))
+            });
+            let values: Option<Vec<_>> = values.collect();
+            let values = values.filter(|values| !values.is_empty()).ok_or_else(|| {
+                format!("points: lists.{name}: expected tables of axes, each with a string or a whole number")
+            })?;
+            if all.iter().any(|other| other.0 == values) {
+                return Err(format!("points: lists.{name}: a point stands there twice"));
+            }
+            all.push(Axes(values));
+        }
     }
     Ok(all)
 }

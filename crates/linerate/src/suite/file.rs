@@ -48,6 +48,7 @@ pub struct Table {
     /// Further metrics of the same cells, each with rows of its own, such as `p99-latency`.
     #[serde(default)]
     pub also: Vec<Metric>,
+    /// A template over the axes.
     pub layer: String,
     pub workload: String,
     #[serde(default)]
@@ -81,6 +82,10 @@ pub struct Table {
     pub quick: QuickTable,
     /// In the order of rows and columns.
     pub axes: toml::Table,
+    /// Where not every combination makes sense: names of lists of points, each a table of axes and their values. Each point stands
+    /// for one value of each of its axes, and is combined with the axes above.
+    #[serde(default)]
+    pub points: Vec<String>,
     /// Sentences for the report, under the table.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -95,6 +100,8 @@ pub struct QuickTable {
     /// Fewer values of an axis.
     #[serde(default)]
     pub axes: toml::Table,
+    /// Fewer lists of points.
+    pub points: Option<Vec<String>>,
     /// In place of the table's own.
     #[serde(default)]
     pub parameters: BTreeMap<String, Amount>,

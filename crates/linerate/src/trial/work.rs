@@ -17,7 +17,7 @@ const MOST_PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     Operations(u64),
-    /// Of all directions together.
+    /// Of all directions and transfers together.
     Bytes(u64),
     /// As much as can be done in so many seconds.
     Seconds(u64),
@@ -26,8 +26,9 @@ pub(super) enum Work {
 impl Work {
     pub(super) fn of(parameters: &BTreeMap<String, u64>, options: &BTreeMap<String, String>) -> Self {
         let directions = if options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
+        let transfers = options.get("transfers").and_then(|n| n.parse().ok()).unwrap_or(1);
         match (parameters.get("bytes"), parameters.get("operations")) {
-            (Some(bytes), _) => Self::Bytes(bytes * directions),
+            (Some(bytes), _) => Self::Bytes(bytes * directions * transfers),
             (None, Some(operations)) => Self::Operations(*operations),
             (None, None) => parameters.get("seconds").map_or(Self::Operations(1), |s| Self::Seconds(*s)),
         }
