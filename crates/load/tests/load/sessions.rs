@@ -220,7 +220,7 @@ fn a_server_that_refuses_or_vanishes_is_named() {
         let _ = stream.read(&mut [0]);
     });
     assert_eq!(outcome("websocket", "rr", refusing, &tls), (0, vec![ErrorKind::Malformed]));
-    let silent = scripted(|stream| drop(stream));
+    let silent = scripted(drop);
     assert_eq!(outcome("websocket", "rr", silent, &tls), (0, vec![ErrorKind::EmptyReply]));
     let halfway = opened(|mut stream| {
         // Half of a fragmented answer, with a ping in between, and away.

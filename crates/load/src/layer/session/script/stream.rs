@@ -28,7 +28,7 @@ struct Number {
 
 impl Number {
     /// Takes what belongs to it; the rest is left. The number, once it is whole.
-    fn take<'a>(&mut self, bytes: &mut &'a mut [u8], key: &mut Key) -> Option<u64> {
+    fn take(&mut self, bytes: &mut &mut [u8], key: &mut Key) -> Option<u64> {
         let count = (8 - self.length).min(bytes.len());
         let (own, rest) = std::mem::take(bytes).split_at_mut(count);
         mask::copy(&mut self.bytes[self.length..self.length + count], own, *key);
@@ -99,7 +99,7 @@ struct Incoming {
 impl Incoming {
     /// Compares as much as belongs to it; the rest is left. True once all of it is there.
     #[inline]
-    fn take<'a>(&mut self, bytes: &mut &'a mut [u8], key: &mut Key, content: &Content) -> bool {
+    fn take(&mut self, bytes: &mut &mut [u8], key: &mut Key, content: &Content) -> bool {
         while self.at < self.total && !bytes.is_empty() {
             let left = (self.total - self.at).min(content.size() as u64) as usize;
             let count = left.min(bytes.len());
