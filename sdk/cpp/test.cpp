@@ -1,6 +1,7 @@
 // What the headers promise, checked against known answers. `cargo test -p linerate --test sdk` compiles and runs it.
 #define LINERATE_IMPLEMENTATION
 #include "linerate.hpp"
+#include "linerate/conversation.hpp"
 #include "linerate/kcp.hpp"
 
 #include <cstdio>
@@ -117,12 +118,84 @@ static void requests() {
     check(parse(std::string("GET /") + std::string(http::buffer, 'a')).state == http::Request::bad, "a head without end");
 }
 
+// All that this end has to say now.
+static std::string said(Conversation& end) {
+    std::string all;
+    for (auto piece = end.next(); !piece.empty(); piece = end.next()) all += piece;
+    return all;
+}
+
+// Two ends talk until the client has had enough; what crosses from the server is cut into pieces of `cut` bytes, and the
+// other way too where `both`.
+static void talk(Client& client, Conversation& server, std::size_t cut, bool both) {
+    auto hear = [](Conversation& end, const std::string& sent, std::size_t cut) {
+        for (std::size_t i = 0; i < sent.size(); i += cut) end.receive(std::string_view(sent).substr(i, cut));
+    };
+    for (int turns = 0; turns < 100 && !client.over(); ++turns) {
+        auto asked = said(client);
+        hear(server, asked, both ? cut : asked.size() + 1);
+        hear(client, said(server), cut);
+    }
+}
+
+static void conversations() {
+    Spec spec;
+    spec.workload = "stream", spec.size = 1000, spec.bytes = 100'001, spec.options = {{"transfers", "3"}};
+    Content content(spec.size);
+    for (auto direction : {"client-writes", "client-reads"})
+        for (std::size_t cut : {1, 7, 8, 999, 1'000'000}) {
+            spec.options["direction"] = direction;
+            StreamClient client(spec, content);
+            StreamServer server(spec, content);
+            talk(client, server, cut, true);
+            check(client.over() && client.account.bytes == 3 * spec.bytes, "three transfers, whatever the pieces");
+            std::uint64_t times = 0;
+            client.account.latency.each([&](std::uint64_t, std::uint64_t count) { times += count; });
+            check(times == 3, "each transfer has its time");
+        }
+    spec.options["direction"] = "client-reads";
+    StreamClient client(spec, content);
+    check(client.next().size() == 8 && client.next().empty(), "a client that reads asks with a number");
+    client.receive(std::string(spec.bytes, '!'));
+    check(client.account.bytes == 0 && client.account.errors[std::size_t(Kind::wrong_content)] == 1, "wrong bytes are not counted");
+
+    Spec rr;
+    rr.workload = "rr", rr.size = 100, rr.operations = 5;
+    for (std::size_t cut : {1, 100}) {
+        Window window(rr);
+        window.open();
+        RrClient pinger(rr, window);
+        Echo echo;
+        talk(pinger, echo, cut, false);
+        check(pinger.over() && pinger.account.operations == 5 && pinger.account.bytes == 500, "five round trips");
+    }
+    Window window(rr);
+    window.open();
+    RrClient pinger(rr, window);
+    auto asked = std::string(pinger.next());
+    pinger.receive(asked + "!");
+    check(pinger.account.operations == 0, "more than was sent is not what was sent");
+}
+
+static void watchdog() {
+    int pair[2];
+    check(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "a pair of sockets");
+    Watched still;
+    still.hold(pair[0]);
+    Watchdog dog(1'000'000, {&still});
+    char byte;
+    check(read(pair[0], &byte, 1) == 0 && still.timed_out(), "a connection that stands still is broken");
+    close(pair[0]), close(pair[1]);
+}
+
 int main() {
     content();
     datagrams();
     frames();
     histogram();
     requests();
+    conversations();
+    watchdog();
     std::puts(failures == 0 ? "sdk/cpp: every check passed" : "sdk/cpp: checks failed");
     return failures == 0 ? 0 : 1;
 }

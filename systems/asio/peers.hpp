@@ -14,6 +14,17 @@ struct Peer {
     bool timed_out = false;
     bool over = false; // for a connection with two operations in flight: both end when it does, and count once
 
+    // One operation of `rr` or `churn`, begun at `began`, is back.
+    void back(std::size_t length, bool same, std::uint64_t now) {
+        if (same) {
+            account.succeed(now, length);
+            account.latency.record(now - began);
+        } else {
+            account.fail(linerate::Kind::wrong_content, now);
+        }
+        began = 0;
+    }
+
     // The operation in flight has failed. `received`: bytes of its answer.
     void fail(error_code error, std::size_t received) {
         auto kind = timed_out ? linerate::Kind::timeout

@@ -1,10 +1,10 @@
-// Of the Asio that this program was compiled with, in Asio's own numbers.
-#include "abilities.hpp"
+#include "version.hpp"
 
 #ifdef LINERATE_STANDALONE
 #include <asio/version.hpp>
 std::string asio_version() {
-    return std::to_string(ASIO_VERSION / 100'000) + "." + std::to_string(ASIO_VERSION / 100 % 1'000) + "." + std::to_string(ASIO_VERSION % 100);
+    return std::to_string(ASIO_VERSION / 100'000) + "." + std::to_string(ASIO_VERSION / 100 % 1'000) + "." +
+           std::to_string(ASIO_VERSION % 100);
 }
 #else
 #include <boost/asio/version.hpp>

@@ -1,6 +1,7 @@
 // What an io_context does without a network: run coroutines that were started on it, and fire timers.
-#include "abilities.hpp"
+#include "linerate/event_loop.hpp"
 #include "net.hpp"
+#include "linerate/posting.hpp"
 
 #include <memory>
 
@@ -13,48 +14,19 @@ template <class Counter> capy::task<> increment(Counter& counter) {
     co_return;
 }
 
-template <class Counter>
-void run_shape(const Spec& spec, corosio::io_context& context, std::uint64_t operations, Counter& counter) {
-    auto shape = spec.option("shape");
-    auto executor = context.get_executor();
-    auto post_many = [&](std::uint64_t n) {
-        for (std::uint64_t i = 0; i < n; ++i) capy::run_async(executor)(increment(counter));
-    };
-    context.restart();
-    if (shape == "single" || shape == "threads") {
-        post_many(operations);
-        run(context, shape == "single" ? 1 : spec.threads);
-    } else if (shape == "interleaved") {
-        for (std::uint64_t left = operations; left > 0; left -= std::min<std::uint64_t>(left, 100)) {
-            post_many(std::min<std::uint64_t>(left, 100));
-            context.run();
-            context.restart();
-        }
-    } else {
-        // A context without work stops, also while another thread is about to post: this holds it until all have.
-        executor.on_work_started();
-        std::atomic<std::uint32_t> posting{spec.threads};
-        std::vector<std::thread> threads;
-        for (std::uint32_t i = 0; i < spec.threads; ++i)
-            threads.emplace_back([&, i] {
-                post_many(operations / spec.threads + (i < operations % spec.threads));
-                if (posting.fetch_sub(1) == 1) executor.on_work_finished();
-                context.run();
-            });
-        for (auto& each : threads) each.join();
-    }
-}
+class Loop {
+public:
+    explicit Loop(std::uint32_t threads) : context_(threads) {}
 
-template <class Counter> void measure(const Spec& spec, std::uint32_t threads) {
-    corosio::io_context context(threads);
-    Counter counter{0};
-    run_shape(spec, context, spec.operations / 10, counter);
-    counter = 0;
-    Window window(spec);
-    window.open();
-    run_shape(spec, context, spec.operations, counter);
-    window.done(counter, spec.operations);
-}
+    template <class Counter> void post(Counter& counter) { capy::run_async(context_.get_executor())(increment(counter)); }
+    void run() { context_.run(); }
+    void restart() { context_.restart(); }
+    void hold() { context_.get_executor().on_work_started(); }
+    void release() { context_.get_executor().on_work_finished(); }
+
+private:
+    corosio::io_context context_;
+};
 
 struct Slot {
     explicit Slot(corosio::io_context& context) : near(context), far(context) {}
@@ -88,11 +60,7 @@ capy::task<> fire_and_cancel(corosio::io_context& context, Window& window, Slot&
 
 } // namespace
 
-void dispatch(const Spec& spec) {
-    // Several threads share an atomic; one alone does not pay for it.
-    if (need_shape(spec)) measure<std::atomic<std::uint64_t>>(spec, spec.threads);
-    else measure<std::uint64_t>(spec, 1);
-}
+void dispatch(const Spec& spec) { run_shape<Loop>(spec); }
 
 void timers(const Spec& spec) {
     need(spec.operations != UINT64_MAX || spec.duration_ns != UINT64_MAX, "\"operations\" or \"duration_ns\" is missing");

@@ -1,5 +1,5 @@
 // Servers: one coroutine accepts, one serves each connection.
-#include "abilities.hpp"
+#include "linerate/event_loop.hpp"
 #include "net.hpp"
 
 using namespace linerate;

@@ -1,5 +1,5 @@
 // Clients that send a message and wait until it is back: rr, churn, fanout.
-#include "abilities.hpp"
+#include "linerate/event_loop.hpp"
 #include "peers.hpp"
 
 using namespace linerate;

@@ -1,6 +1,6 @@
 // A `stream` over UDP. `single`: a call for each datagram; `batch`: what libuv does by itself with several requests in its
 // queue (sendmmsg) and a buffer with room for several datagrams (recvmmsg).
-#include "abilities.hpp"
+#include "linerate/event_loop.hpp"
 #include "socket.hpp"
 
 #include <thread>

@@ -1,5 +1,5 @@
 // Servers: a loop for each thread, each with its own listener (SO_REUSEPORT), since a loop belongs to one thread.
-#include "abilities.hpp"
+#include "linerate/event_loop.hpp"
 #include "socket.hpp"
 
 #include <thread>

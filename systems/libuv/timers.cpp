@@ -1,5 +1,5 @@
 // Timers: libuv's resolution is a millisecond, and a timer counts from the time that its loop has cached.
-#include "abilities.hpp"
+#include "linerate/event_loop.hpp"
 #include "socket.hpp"
 
 #include <memory>

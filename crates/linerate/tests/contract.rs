@@ -219,7 +219,9 @@ fn works(
         server.options.extend(chosen.variant.options.clone());
         let who = if plays(Role::Server) { program } else { &own };
         let mut running = Program::start(who, &server)?;
-        client.connect = Some(running.ready()?);
+        // A shape or direction that it says not to do is a row of its own, and no broken promise.
+        let Some(address) = running.ready_or_not()? else { return Ok(()) };
+        client.connect = Some(address);
         serving = Some(running);
     } else if !drives {
         return Ok(());
@@ -227,7 +229,6 @@ fn works(
     client.options.extend(chosen.variant.options.clone());
     let who = if drives { program } else { &own };
     let client = spec_of(client);
-    // A shape or direction that it says not to do is a row of its own, and no broken promise.
     if let Some(done) = Program::start(who, &client)?.done()? {
         right(&client, &done)?;
     }

@@ -25,12 +25,12 @@ inline std::uint64_t cpu_ns() { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 // Why an operation failed; the contract's words are in `kind_names`.
 enum class Kind {
-    connect_refused, connect_timeout, connect_failed, reset, empty_reply, truncated, malformed, wrong_status,
+    connect_refused, connect_timeout, connect_failed, tls_failed, reset, empty_reply, truncated, malformed, wrong_status,
     wrong_length, wrong_content, timeout, address_exhausted, descriptor_exhausted, failed, count
 };
 inline constexpr std::array<const char*, std::size_t(Kind::count)> kind_names = {
-    "connect_refused", "connect_timeout", "connect_failed", "reset", "empty_reply", "truncated", "malformed", "wrong_status",
-    "wrong_length", "wrong_content", "timeout", "address_exhausted", "descriptor_exhausted", "failed"};
+    "connect_refused", "connect_timeout", "connect_failed", "tls_failed", "reset", "empty_reply", "truncated", "malformed",
+    "wrong_status", "wrong_length", "wrong_content", "timeout", "address_exhausted", "descriptor_exhausted", "failed"};
 
 // The kind of an errno before a connection stood.
 inline Kind connect_kind(int error) {
@@ -74,8 +74,8 @@ struct Account {
     void merge(const Account& other);
 };
 
-// Prints the `done` event.
-void emit_done(const Account& sum, std::uint64_t start_ns, std::uint64_t cpu_ns);
+// Prints the `done` event; `tls` is empty where there was none.
+void emit_done(const Account& sum, std::uint64_t start_ns, std::uint64_t cpu_ns, const std::string& tls);
 
 // The window of a client's trial: opened once all connections stand, asked by each before every operation.
 class Window {
@@ -101,7 +101,8 @@ public:
     std::size_t next_piece(std::uint64_t moved) const { return std::size_t(std::min(piece_, stream_bytes() - moved)); }
     std::uint64_t stream_bytes() const { return bytes_ == 0 ? UINT64_MAX : bytes_; }
     std::uint64_t wanted(std::uint64_t moved) const { return bytes_ == 0 ? moved : bytes_; }
-
+    // What TLS the connections have agreed on: version, cipher, library with its version.
+    void tell_tls(std::string tls) { tls_ = std::move(tls); }
     // Closes the window and prints `done`; `accounts` are pointers or smart pointers to things with an `account`.
     template <class Accounts> void done(const Accounts& accounts) {
         std::uint64_t used = cpu_ns() - cpu_;
@@ -110,19 +111,21 @@ public:
         if (sum.end_ns < start_) sum.end_ns = start_;
         // An operation of a `stream` is one write, and it is counted where it arrives.
         if (piece_ != 0) sum.operations = (sum.bytes + piece_ - 1) / piece_;
-        emit_done(sum, start_, used);
+        emit_done(sum, start_, used, tls_);
     }
     // The same for `dispatch`, which has one counter that its handlers have counted up.
     void done(std::uint64_t ran, std::uint64_t asked) {
         std::uint64_t used = cpu_ns() - cpu_;
-        if (ran != asked) throw std::runtime_error(std::to_string(ran) + " handlers ran, " + std::to_string(asked) + " were posted");
+        if (ran != asked)
+            throw std::runtime_error(std::to_string(ran) + " handlers ran, " + std::to_string(asked) + " were posted");
         Account sum;
         sum.operations = sum.verified = ran, sum.end_ns = now_ns();
-        emit_done(sum, start_, used);
+        emit_done(sum, start_, used, tls_);
     }
 
 private:
     std::atomic<std::uint64_t> budget_;
+    std::string tls_;
     std::uint64_t bytes_, duration_, piece_, start_ = 0, end_ = 0, cpu_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // The bytes that every server sends and every client checks, and what all programs have of the same length.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,8 @@ namespace linerate {
 
 // Bytes that an echo server reads at once, the same for every system: what a 64 KB buffer of the stream tables needs.
 inline constexpr std::size_t echo_buffer = 65'536;
+// The longest write or message of a counted `stream`, and the longest message that any program accepts.
+inline constexpr std::size_t longest_write = 1 << 20, longest_message = 16 << 20;
 // Backlog of every listener, as systems/README.md says.
 inline constexpr int backlog = 511;
 
@@ -47,20 +50,30 @@ class Content {
 public:
     static constexpr std::size_t period = 65'536;
 
-    explicit Content(std::size_t longest) : bytes_(page(period)), longest_(longest) {
+    explicit Content(std::size_t longest) : bytes_(page(period)), longest_(std::max<std::size_t>(longest, 1)) {
         while (bytes_.size() < period + longest) bytes_.append(bytes_, 0, period);
     }
     const char* at(std::uint64_t position) const { return bytes_.data() + position % period; }
 
     // How many of the bytes received at `position` are the right ones.
     std::uint64_t good(std::uint64_t position, const char* received, std::size_t length) const {
-        if (length <= longest_ && std::memcmp(at(position), received, length) == 0) return length;
         std::uint64_t equal = 0;
-        for (std::size_t i = 0; i < length; ++i) equal += *at(position + i) == received[i];
+        for (std::size_t done = 0; done < length;) {
+            auto piece = std::min(length - done, longest_);
+            equal += good_piece(at(position + done), received + done, piece);
+            done += piece;
+        }
         return equal;
     }
 
 private:
+    static std::uint64_t good_piece(const char* right, const char* received, std::size_t length) {
+        if (std::memcmp(right, received, length) == 0) return length;
+        std::uint64_t equal = 0;
+        for (std::size_t i = 0; i < length; ++i) equal += right[i] == received[i];
+        return equal;
+    }
+
     std::string bytes_;
     std::size_t longest_;
 };

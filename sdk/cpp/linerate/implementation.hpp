@@ -61,6 +61,9 @@ inline Spec parse_spec(const char* text) {
         if (size > 1u << 30) throw BadSpec("\"size\" must be at most 1073741824 bytes: it is held in memory");
         spec.size = std::size_t(size);
         spec.options = json.value("options", spec.options);
+        auto tls = json.value("tls", nlohmann::json::object());
+        auto pem = [&tls](const char* field) { return tls.value(field, std::string()); };
+        spec.tls = {pem("certificate"), pem("key"), pem("authority"), pem("name")};
         return spec;
     } catch (const nlohmann::json::exception& e) {
         throw BadSpec(std::string("the spec is not valid: ") + e.what());
@@ -103,8 +106,12 @@ int start(int argc, char** argv, const Program& program) {
         if (spec.role == "describe") return detail::emit_describe(program), 0;
         const Ability* found = nullptr;
         for (const auto& each : program.abilities)
-            if (spec.role == each.role && spec.layer == each.layer && spec.workload == each.workload) found = &each;
-        if (!found) throw Unsupported("role " + spec.role + ", layer " + spec.layer + ", workload " + spec.workload + " I do not support");
+            if (!found && spec.role == each.role && spec.layer == each.layer && spec.workload == each.workload &&
+                spec.counted() == each.counted)
+                found = &each;
+        if (!found)
+            throw Unsupported("role " + spec.role + ", layer " + spec.layer + ", workload " + spec.workload +
+                              (spec.counted() ? " in transfers" : "") + " I do not support");
         if (spec.role == "server") {
             need(!spec.listen.ip.empty(), "\"listen\" is missing");
             // Every line is flushed as it is printed, so there is nothing to tidy up and no loop to wait for.
@@ -130,7 +137,7 @@ void emit_ready(const std::string& ip, std::uint16_t port) {
     detail::emit({{"event", "ready"}, {"address", (v6 ? "[" + ip + "]" : ip) + ":" + std::to_string(port)}});
 }
 
-void emit_done(const Account& sum, std::uint64_t start_ns, std::uint64_t cpu_ns) {
+void emit_done(const Account& sum, std::uint64_t start_ns, std::uint64_t cpu_ns, const std::string& tls) {
     auto errors = nlohmann::ordered_json::object();
     for (std::size_t i = 0; i < kind_names.size(); ++i)
         if (sum.errors[i] != 0) errors[kind_names[i]] = sum.errors[i];
@@ -141,6 +148,7 @@ void emit_done(const Account& sum, std::uint64_t start_ns, std::uint64_t cpu_ns)
             {"reordered", sum.datagrams->reordered}, {"duplicates", sum.datagrams->duplicates}, {"damaged", sum.datagrams->damaged}};
     if (!sum.latency.empty()) event["latency"] = detail::counts(sum.latency);
     if (!sum.connect.empty()) event["connect"] = detail::counts(sum.connect);
+    if (!tls.empty()) event["tls"] = tls;
     detail::emit(event);
 }
 

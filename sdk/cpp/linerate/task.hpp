@@ -16,6 +16,11 @@ struct Address {
     std::uint16_t port = 0;
 };
 
+// PEM texts: a server has certificate and key, a client the authority that it trusts and the name that it expects.
+struct Tls {
+    std::string certificate, key, authority, name;
+};
+
 struct Spec {
     std::string role, layer, workload;
     Address listen, connect;             // an empty ip: absent
@@ -26,8 +31,10 @@ struct Spec {
     std::uint64_t duration_ns = UINT64_MAX;
     std::uint64_t timeout_ns = 0;
     std::size_t size = 0;
+    Tls tls;
     std::map<std::string, std::string> options;
 
+    bool counted() const { return layer == "tcp" && workload == "stream" && options.count("transfers") != 0; }
     std::string option(const std::string& name) const {
         auto found = options.find(name);
         return found == options.end() ? std::string() : found->second;
@@ -47,12 +54,13 @@ struct BadSpec : std::runtime_error {
 struct Ability {
     const char *role, *layer, *workload;
     void (*run)(const Spec&);
+    bool counted = false; // a `stream` on tcp in its counted form, which "options.transfers" asks for
 };
 
 struct Program {
     const char* name;
     std::string version; // of the library under test, from the library itself
-    std::vector<Ability> abilities;
+    std::vector<Ability> abilities; // of two for the same thing the first one counts
 };
 
 // The whole of main(): reads the spec, answers `describe`, refuses what is not among the abilities, runs the rest.
@@ -77,7 +85,8 @@ inline void need_message(const Spec& spec) {
 inline bool need_shape(const Spec& spec) {
     auto shape = spec.option("shape");
     bool shared = shape == "threads" || shape == "concurrent";
-    need(shared || shape == "single" || shape == "interleaved", "\"options.shape\" must be single, threads, interleaved or concurrent");
+    need(shared || shape == "single" || shape == "interleaved",
+         "\"options.shape\" must be single, threads, interleaved or concurrent");
     need(spec.operations != UINT64_MAX, "\"operations\" is missing");
     return shared;
 }

@@ -1,6 +1,6 @@
 // Clients that send a message and wait until it is back: rr, churn, fanout.
-#include "abilities.hpp"
-#include "peers.hpp"
+#include "linerate/event_loop.hpp"
+#include "fanout.hpp"
 
 using namespace linerate;
 
@@ -28,13 +28,7 @@ private:
             net::async_read(peer.socket, net::buffer(*reply), [this, &peer, reply](error_code error, std::size_t length) {
                 if (error) return fail(peer, error, length);
                 auto now = now_ns();
-                if (*reply == message_) {
-                    peer.account.succeed(now, length);
-                    peer.account.latency.record(now - peer.began);
-                } else {
-                    peer.account.fail(Kind::wrong_content, now);
-                }
-                peer.began = 0;
+                peer.back(length, *reply == message_, now);
                 next(peer, reply, now);
             });
         });
@@ -115,62 +109,20 @@ private:
     std::atomic<std::size_t> turn_{0};
 };
 
-class Fanout {
-public:
-    explicit Fanout(const Spec& spec) : client_(spec), message_(page(spec.size)), replies_(spec.connections, message_) {
-        // One chain of operations over all peers: it ends once.
-        if (client_.connect_all())
-            client_.run_window(1, [this](Peer& peer) {
-                if (&peer == client_.peers.front().get()) next(now_ns());
-            });
-        client_.done();
-    }
-
-private:
-    void next(std::uint64_t now) {
-        if (!client_.window.begin(now)) return client_.ended();
-        began_ = now;
-        missing_ = client_.peers.size();
-        for (std::size_t i = 0; i < client_.peers.size(); ++i)
-            net::dispatch(client_.peers[i]->socket.get_executor(), [this, i, now] { ask(*client_.peers[i], replies_[i], now); });
-    }
-    void ask(Peer& peer, std::string& reply, std::uint64_t now) {
-        peer.began = now;
+struct AskAll : Fanout {
+    using Fanout::Fanout;
+    void ask(Peer& peer, std::string& reply) override {
         net::async_write(peer.socket, net::buffer(message_), [this, &peer, &reply](error_code error, std::size_t) {
-            if (error) return back(peer, error, 0);
+            if (error) return back(peer, reply, error, 0);
             net::async_read(peer.socket, net::buffer(reply), [this, &peer, &reply](error_code error, std::size_t length) {
-                if (!error && reply != message_) wrong_ = true;
-                back(peer, error, length);
+                back(peer, reply, error, length);
             });
         });
     }
-    void back(Peer& peer, error_code error, std::size_t received) {
-        // An operation fails once, however many of its connections do: the first one that did says why.
-        if (error && !failed_.exchange(true)) peer.fail(error, received);
-        peer.began = 0;
-        if (missing_.fetch_sub(1) != 1) return;
-        if (failed_) return client_.ended();
-        auto now = now_ns();
-        auto& account = client_.peers.front()->account;
-        if (wrong_.exchange(false)) {
-            account.fail(Kind::wrong_content, now);
-        } else {
-            account.succeed(now, message_.size() * client_.peers.size());
-            account.latency.record(now - began_);
-        }
-        next(now);
-    }
-
-    Client client_;
-    std::string message_;
-    std::vector<std::string> replies_;
-    std::uint64_t began_ = 0;
-    std::atomic<std::size_t> missing_{0};
-    std::atomic<bool> failed_{false}, wrong_{false};
 };
 
 } // namespace
 
 void drive_rr(const Spec& spec) { need_message(spec), Rr{spec}; }
 void drive_churn(const Spec& spec) { need_message(spec), Churn{spec}; }
-void drive_fanout(const Spec& spec) { need_message(spec), Fanout{spec}; }
+void drive_fanout(const Spec& spec) { need_message(spec), AskAll(spec).run(); }

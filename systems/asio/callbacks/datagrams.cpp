@@ -1,5 +1,5 @@
 // A `stream` over UDP: an asynchronous send or receive for each datagram, as in the tutorial "Daytime.6".
-#include "abilities.hpp"
+#include "linerate/event_loop.hpp"
 #include "net.hpp"
 
 using namespace linerate;

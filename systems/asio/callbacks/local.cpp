@@ -1,17 +1,17 @@
 // What an io_context does without a network: run posted handlers, and fire timers.
-#include "abilities.hpp"
-#include "net.hpp"
-#include "posting.hpp"
+#include "linerate/event_loop.hpp"
+#include "loop.hpp"
 
 #include <chrono>
 
 using namespace linerate;
 
-void dispatch(const Spec& spec) {
-    run_shape(spec, [](net::io_context& context, auto& counter) { net::post(context, [&counter] { ++counter; }); });
-}
-
 namespace {
+
+struct Loop : ContextLoop {
+    using ContextLoop::ContextLoop;
+    template <class Counter> void post(Counter& counter) { net::post(context_, [&counter] { ++counter; }); }
+};
 
 class Timers {
 public:
@@ -59,6 +59,8 @@ private:
 };
 
 } // namespace
+
+void dispatch(const Spec& spec) { run_shape<Loop>(spec); }
 
 void timers(const Spec& spec) {
     need(spec.operations != UINT64_MAX || spec.duration_ns != UINT64_MAX, "\"operations\" or \"duration_ns\" is missing");

@@ -1,5 +1,5 @@
 // Servers as the Asio tutorial writes them: a session that keeps itself alive through its handlers.
-#include "abilities.hpp"
+#include "linerate/event_loop.hpp"
 #include "net.hpp"
 
 using namespace linerate;

@@ -1,5 +1,5 @@
 // The client of a `stream`: it writes, reads, or both, and counts what arrived, at either end.
-#include "abilities.hpp"
+#include "linerate/event_loop.hpp"
 #include "peers.hpp"
 
 using namespace linerate;

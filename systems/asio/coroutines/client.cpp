@@ -1,7 +1,7 @@
 // Clients that send a message and wait until it is back: rr, churn, fanout.
-#include "abilities.hpp"
+#include "linerate/event_loop.hpp"
 #include "coroutine.hpp"
-#include "peers.hpp"
+#include "fanout.hpp"
 
 using namespace linerate;
 
@@ -17,14 +17,7 @@ awaitable<std::tuple<error_code, std::size_t>> exchange(tcp::socket& socket, con
 // One operation of `rr` or `churn` on a peer has ended; false if its connection is lost.
 bool count(Peer& peer, error_code error, std::size_t received, bool same, std::uint64_t now) {
     if (error) return peer.fail(error, received), false;
-    if (same) {
-        peer.account.succeed(now, received);
-        peer.account.latency.record(now - peer.began);
-    } else {
-        peer.account.fail(Kind::wrong_content, now);
-    }
-    peer.began = 0;
-    return true;
+    return peer.back(received, same, now), true;
 }
 
 awaitable<void> rr(Client& client, Peer& peer, const std::string& message) {
@@ -67,53 +60,13 @@ awaitable<void> churn(Client& client, Peer& peer, const std::string& message, st
     client.ended();
 }
 
-// Each operation of `fanout` is a round in which every peer has its exchange; the last one back begins the next.
-class Fanout {
-public:
-    explicit Fanout(const Spec& spec) : client_(spec), message_(page(spec.size)), replies_(spec.connections, message_) {
-        if (client_.connect_all())
-            client_.run_window(1, [this](Peer& peer) {
-                if (&peer == client_.peers.front().get()) next(now_ns());
-            });
-        client_.done();
-    }
-
-private:
-    void next(std::uint64_t now) {
-        if (!client_.window.begin(now)) return client_.ended();
-        began_ = now;
-        missing_ = client_.peers.size();
-        for (std::size_t i = 0; i < client_.peers.size(); ++i)
-            co_spawn(client_.peers[i]->socket.get_executor(), ask(*client_.peers[i], replies_[i], now), detached);
-    }
-    awaitable<void> ask(Peer& peer, std::string& reply, std::uint64_t now) {
-        peer.began = now;
+struct AskAll : Fanout {
+    using Fanout::Fanout;
+    void ask(Peer& peer, std::string& reply) override { co_spawn(peer.socket.get_executor(), exchange_with(peer, reply), detached); }
+    awaitable<void> exchange_with(Peer& peer, std::string& reply) {
         auto [error, received] = co_await exchange(peer.socket, message_, reply);
-        if (!error && reply != message_) wrong_ = true;
-        // An operation fails once, however many of its connections do: the first one that did says why.
-        if (error && !failed_.exchange(true)) peer.fail(error, received);
-        peer.began = 0;
-        if (missing_.fetch_sub(1) == 1) round_over();
+        back(peer, reply, error, received);
     }
-    void round_over() {
-        if (failed_) return client_.ended();
-        auto now = now_ns();
-        auto& account = client_.peers.front()->account;
-        if (wrong_.exchange(false)) {
-            account.fail(Kind::wrong_content, now);
-        } else {
-            account.succeed(now, message_.size() * client_.peers.size());
-            account.latency.record(now - began_);
-        }
-        next(now);
-    }
-
-    Client client_;
-    std::string message_;
-    std::vector<std::string> replies_;
-    std::uint64_t began_ = 0;
-    std::atomic<std::size_t> missing_{0};
-    std::atomic<bool> failed_{false}, wrong_{false};
 };
 
 } // namespace
@@ -140,4 +93,4 @@ void drive_churn(const Spec& spec) {
     client.done();
 }
 
-void drive_fanout(const Spec& spec) { need_message(spec), Fanout{spec}; }
+void drive_fanout(const Spec& spec) { need_message(spec), AskAll(spec).run(); }

@@ -1,7 +1,7 @@
 // What an io_context does without a network: run coroutines that were spawned on it, and fire timers.
-#include "abilities.hpp"
+#include "linerate/event_loop.hpp"
 #include "coroutine.hpp"
-#include "posting.hpp"
+#include "loop.hpp"
 
 #include <chrono>
 
@@ -13,6 +13,11 @@ template <class Counter> awaitable<void> increment(Counter& counter) {
     ++counter;
     co_return;
 }
+
+struct Loop : ContextLoop {
+    using ContextLoop::ContextLoop;
+    template <class Counter> void post(Counter& counter) { co_spawn(context_, increment(counter), detached); }
+};
 
 struct Slot {
     explicit Slot(net::any_io_executor executor) : timer(std::move(executor)) {}
@@ -41,9 +46,7 @@ awaitable<void> fire_and_cancel(Window& window, Slot& slot) {
 
 } // namespace
 
-void dispatch(const Spec& spec) {
-    run_shape(spec, [](net::io_context& context, auto& counter) { co_spawn(context, increment(counter), detached); });
-}
+void dispatch(const Spec& spec) { run_shape<Loop>(spec); }
 
 void timers(const Spec& spec) {
     need(spec.operations != UINT64_MAX || spec.duration_ns != UINT64_MAX, "\"operations\" or \"duration_ns\" is missing");

@@ -1,5 +1,5 @@
 // Servers as Asio's C++20 examples write them: one coroutine for each connection.
-#include "abilities.hpp"
+#include "linerate/event_loop.hpp"
 #include "coroutine.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>

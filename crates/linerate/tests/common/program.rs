@@ -51,11 +51,19 @@ impl Program {
 
     /// The address of a server.
     pub(crate) fn ready(&mut self) -> Result<SocketAddr, String> {
+        self.ready_or_not()?.ok_or_else(|| "it says that it does not serve this".into())
+    }
+
+    /// The same; `None` if it says that it does not do this.
+    pub(crate) fn ready_or_not(&mut self) -> Result<Option<SocketAddr>, String> {
         match self.lines.recv_timeout(PATIENCE).map(|line| Event::parse(&line)) {
-            Ok(Ok(Event::Ready { address })) => Ok(address),
+            Ok(Ok(Event::Ready { address })) => Ok(Some(address)),
             Ok(other) => Err(format!("in place of its `ready` event comes {other:?}")),
             Err(_) => {
-                let ended = self.end_within(Duration::ZERO)?;
+                let ended = self.end_within(STOP)?;
+                if ended.status == Some(EXIT_UNSUPPORTED) {
+                    return Ok(None);
+                }
                 Err(format!("it does not get ready: {:?} {}", ended.status, ended.stderr.trim()))
             }
         }

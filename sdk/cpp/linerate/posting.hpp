@@ -1,0 +1,77 @@
+// The four shapes of `dispatch`, for event loops that handlers are posted to; what a handler is, callback or coroutine, is
+// the caller's. A Loop is made for so many threads, and has:
+//   post(counter)   queues one handler that adds one to the counter
+//   run()           runs handlers on the calling thread until none is left
+//   restart()       makes a loop that has run out of handlers run again
+//   hold(), release()   between them run() waits for handlers also when there are none
+#pragma once
+
+#include "account.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace linerate {
+
+// Runs `work` on `threads` threads, the calling one included.
+template <class Work> void run_on(std::uint32_t threads, Work work) {
+    std::vector<std::thread> others;
+    for (std::uint32_t i = 1; i < threads; ++i) others.emplace_back([&work, i] { work(i); });
+    work(0);
+    for (auto& each : others) each.join();
+}
+
+namespace detail {
+
+template <class Loop, class Counter>
+void run_shape_once(const Spec& spec, Loop& loop, std::uint64_t operations, Counter& counter) {
+    auto shape = spec.option("shape");
+    auto post_many = [&](std::uint64_t n) {
+        for (std::uint64_t i = 0; i < n; ++i) loop.post(counter);
+    };
+    loop.restart();
+    if (shape == "single" || shape == "threads") {
+        post_many(operations);
+        run_on(shape == "single" ? 1 : spec.threads, [&](std::uint32_t) { loop.run(); });
+    } else if (shape == "interleaved") {
+        for (std::uint64_t left = operations; left > 0; left -= std::min<std::uint64_t>(left, 100)) {
+            post_many(std::min<std::uint64_t>(left, 100));
+            loop.run();
+            loop.restart();
+        }
+    } else {
+        // A loop without work stops, also while another thread is about to post: it is held until all have.
+        loop.hold();
+        std::atomic<std::uint32_t> posting{spec.threads};
+        run_on(spec.threads, [&](std::uint32_t i) {
+            post_many(operations / spec.threads + (i < operations % spec.threads));
+            if (posting.fetch_sub(1) == 1) loop.release();
+            loop.run();
+        });
+    }
+}
+
+} // namespace detail
+
+template <class Loop> void run_shape(const Spec& spec) {
+    bool shared = need_shape(spec);
+    Loop loop(shared ? spec.threads : 1);
+    auto measure = [&](auto& counter) {
+        detail::run_shape_once(spec, loop, spec.operations / 10, counter);
+        counter = 0;
+        Window window(spec);
+        window.open();
+        detail::run_shape_once(spec, loop, spec.operations, counter);
+        window.done(counter, spec.operations);
+    };
+    // Several threads share an atomic; one alone does not pay for it.
+    if (shared) {
+        std::atomic<std::uint64_t> counter{0};
+        measure(counter);
+    } else {
+        std::uint64_t counter = 0;
+        measure(counter);
+    }
+}
+
+} // namespace linerate
