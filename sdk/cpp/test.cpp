@@ -149,6 +149,7 @@ static void conversations() {
             StreamServer server(spec, content);
             talk(client, server, cut, true);
             check(client.over() && client.account.bytes == 3 * spec.bytes, "three transfers, whatever the pieces");
+            check(client.account.operations == 3 * 101, "the writes of each");
             std::uint64_t times = 0;
             client.account.latency.each([&](std::uint64_t, std::uint64_t count) { times += count; });
             check(times == 3, "each transfer has its time");

@@ -14,8 +14,6 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/span_body.hpp>
 #include <boost/beast/http/write.hpp>
-#include <boost/beast/version.hpp>
-#include <boost/version.hpp>
 
 #include <memory>
 #include <thread>
@@ -118,9 +116,4 @@ private:
 void serve_http(const Spec& spec) {
     auto page = linerate::page(spec.size);
     Listener(spec, page);
-}
-
-std::string beast_version() {
-    return std::to_string(BOOST_BEAST_VERSION) + " (Boost " + std::to_string(BOOST_VERSION / 100'000) + "." +
-           std::to_string(BOOST_VERSION / 100 % 1'000) + ")";
 }

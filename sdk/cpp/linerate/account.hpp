@@ -110,7 +110,7 @@ public:
         for (const auto& each : accounts) sum.merge(each->account);
         if (sum.end_ns < start_) sum.end_ns = start_;
         // An operation of a `stream` is one write, and it is counted where it arrives.
-        if (piece_ != 0) sum.operations = (sum.bytes + piece_ - 1) / piece_;
+        if (sum.operations == 0 && piece_ != 0) sum.operations = (sum.bytes + piece_ - 1) / piece_;
         emit_done(sum, start_, used, tls_);
     }
     // The same for `dispatch`, which has one counter that its handlers have counted up.

@@ -217,6 +217,7 @@ private:
     void finish(std::uint64_t good) {
         auto now = now_ns();
         account.add_stream(spec_.bytes, good, now);
+        account.operations += (good + spec_.size - 1) / spec_.size;
         account.latency.record(now - began_);
         number_ = {}, asked_ = false, --left_;
     }

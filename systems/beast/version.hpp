@@ -1,0 +1,6 @@
+#pragma once
+
+#include <string>
+
+// Beast's own number, and Boost's.
+std::string beast_version();

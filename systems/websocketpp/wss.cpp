@@ -1,0 +1,27 @@
+#include "conversations.hpp"
+#include "linerate/tls.hpp"
+
+#include <websocketpp/config/asio.hpp>
+#include <websocketpp/config/asio_client.hpp>
+
+#include "client.hpp"
+#include "server.hpp"
+
+namespace {
+
+// One context for all connections of the process.
+template <class Configure> auto secured(const linerate::Spec& spec, Configure configure) {
+    auto context = std::make_shared<boost::asio::ssl::context>(boost::asio::ssl::context::tls);
+    configure(context->native_handle(), spec);
+    return [context](auto& endpoint) { endpoint.set_tls_init_handler([context](wspp::connection_hdl) { return context; }); };
+}
+
+} // namespace
+
+void serve_wss(const linerate::Spec& spec) { Server<wspp::config::asio_tls>(spec, secured(spec, linerate::tls::configure_server)); }
+
+void drive_wss(const linerate::Spec& spec) {
+    auto named = [&spec](auto& connection) { linerate::tls::expect_name(connection.get_socket().native_handle(), spec); };
+    auto tls = [](auto& connection) { return linerate::tls::describe(connection.get_socket().native_handle()); };
+    Clients<wspp::config::asio_tls_client>(spec, secured(spec, linerate::tls::configure_client), named, tls);
+}
