@@ -9,7 +9,8 @@ use linerate::system::build::{Builds, Permission};
 use linerate::system::manifest::Start;
 use linerate::system::probe::{Presence, locate, presence};
 use linerate::system::{Chosen, Registry};
-use linerate_contract::{Describe, Done, Role, Spec};
+use linerate_contract::{Describe, Done, Role, Spec, Tls};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
@@ -17,6 +18,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
+/// One after another on the same connection.
+const TRANSFERS: u64 = 3;
 
 #[test]
 fn every_system_that_speaks_the_contract_keeps_it() {
@@ -128,10 +131,12 @@ fn promises(chosen: Chosen<'_>, program: &Path) -> Vec<Promise> {
         }
     }
     let told_of = |words: &[String], word: &str| words.iter().any(|one| one == word);
-    let takes_part = takes_part(&chosen.variant.workloads, "rr") && takes_part(&chosen.variant.layers, "tcp");
-    let echoes = takes_part && told_of(&told.workloads, "rr") && told_of(&told.layers, "tcp");
-    if chosen.plays(Role::Server) && echoes {
-        check("survives peers that vanish", survives(chosen, program));
+    let echoes = takes_part(&chosen.variant.workloads, "rr") && told_of(&told.workloads, "rr");
+    for layer in ["tcp", "tls", "websocket", "wss"] {
+        let layered = takes_part(&chosen.variant.layers, layer) && told_of(&told.layers, layer);
+        if chosen.plays(Role::Server) && echoes && layered {
+            check(&format!("survives peers that vanish on {layer}"), survives(chosen, program, layer));
+        }
     }
     kept
 }
@@ -162,6 +167,15 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
         spec.options.insert("direction".into(), direction.into());
         served(&format!("{direction} in {size}"), spec)
     };
+    let counted = |direction: &str, size: u64, connections: u32| {
+        let (name, mut client, mut server) = stream(direction, size);
+        // The last write of each transfer is a short one.
+        (client.connections, client.bytes) = (connections, Some(MIB + 1));
+        for spec in [Some(&mut client), server.as_mut()].into_iter().flatten() {
+            spec.options.insert("transfers".into(), TRANSFERS.to_string());
+        }
+        (format!("{name}, counted"), client, server)
+    };
     let dispatch = |shape: &str, threads: u32| {
         let mut spec = client(0, 1, 8_000);
         spec.threads = threads;
@@ -169,12 +183,30 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
         (format!("dispatch {shape} on {threads}"), spec, None)
     };
     match (layer, workload) {
-        ("tcp", "rr") => vec![served("of a byte", client(1, 1, 100)), served("of four pairs", client(1_000, 4, 402))],
+        ("tcp", "rr") => {
+            vec![served("of a byte", client(1, 1, 100)), served("of four pairs", client(1_000, 4, 402))]
+        }
         ("tcp", "churn") => vec![served("", client(64, 3, 50))],
         ("tcp", "fanout") => vec![served("", client(64, 7, 30))],
-        ("tcp", "stream") => {
-            vec![stream("client-writes", 65_536), stream("client-reads", 1_000), stream("both", 16_384)]
+        ("tcp", "stream") => vec![
+            stream("client-writes", 65_536),
+            stream("client-reads", 1_000),
+            stream("both", 16_384),
+            counted("client-writes", 65_536, 1),
+            counted("client-reads", 1_000, 2),
+        ],
+        ("tls" | "websocket" | "wss", "rr") => {
+            vec![
+                served("of a byte", client(1, 1, 100)),
+                served("of 64 KiB in four pairs", client(65_536, 4, 42)),
+            ]
         }
+        ("tls" | "websocket" | "wss", "stream") => vec![
+            counted("client-writes", 65_536, 1),
+            counted("client-writes", 1_000, 3),
+            counted("client-reads", MIB, 1),
+            counted("client-reads", 4_096, 2),
+        ],
         ("udp", "stream") => {
             let mut flows = stream("client-writes", 1_000);
             (flows.1.connections, flows.1.bytes) = (3, Some(20_000));
@@ -217,6 +249,7 @@ fn works(
         }
         server.listen = Some(any_port());
         server.options.extend(chosen.variant.options.clone());
+        secure(&mut server, &mut client);
         let who = if plays(Role::Server) { program } else { &own };
         let mut running = Program::start(who, &server)?;
         // A shape or direction that it says not to do is a row of its own, and no broken promise.
@@ -248,8 +281,15 @@ fn right(asked: &Spec, done: &Done) -> Result<(), String> {
     if asked.layer == "udp" {
         return right_datagrams(asked, done);
     }
+    let told = done.tls.as_deref().unwrap_or_default();
+    if asked.tls.is_some() && !told.starts_with("TLSv1.3 TLS_AES_128_GCM_SHA256 ") {
+        return Err(format!(
+            "it tells TLS {told:?}, and TLSv1.3 TLS_AES_128_GCM_SHA256 with its library it should be"
+        ));
+    }
     if let Some(bytes) = asked.bytes {
-        return same("bytes", done.bytes.0, bytes * directions * u64::from(asked.connections));
+        let transfers = asked.options.get("transfers").map_or(1, |_| TRANSFERS);
+        return same("bytes", done.bytes.0, bytes * directions * transfers * u64::from(asked.connections));
     }
     let operations = asked.operations.unwrap_or(0);
     same("operations", done.operations, operations)?;
@@ -277,6 +317,22 @@ fn right_datagrams(asked: &Spec, done: &Done) -> Result<(), String> {
     if told.received == 0 { Err("not one datagram arrived".into()) } else { Ok(()) }
 }
 
+/// A certificate for both ends, where the layer has TLS.
+fn secure(server: &mut Spec, client: &mut Spec) {
+    const NAME: &str = "linerate.test";
+    if !["tls", "wss"].contains(&server.layer.as_str()) {
+        return;
+    }
+    let mut issuer = CertificateParams::new([]).unwrap();
+    issuer.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    let issuer = CertifiedIssuer::self_signed(issuer, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate =
+        CertificateParams::new([NAME.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap().pem();
+    server.tls = Some(Tls { certificate, key: key.serialize_pem(), ..Tls::default() });
+    client.tls = Some(Tls { authority: issuer.pem(), name: NAME.into(), ..Tls::default() });
+}
+
 fn same(what: &str, told: u64, right: u64) -> Result<(), String> {
     if told == right { Ok(()) } else { Err(format!("it tells {told} {what}, and {right} it should be")) }
 }
@@ -297,10 +353,12 @@ fn ends_with(program: &Path, argument: &str, status: i32) -> Result<(), String> 
 }
 
 /// Peers that connect and go, in the middle of a message or with a reset, end their own connections and nothing else.
-fn survives(chosen: Chosen<'_>, program: &Path) -> Result<(), String> {
-    let mut server = Spec::new(Role::Server, "tcp", "rr");
+fn survives(chosen: Chosen<'_>, program: &Path, layer: &str) -> Result<(), String> {
+    let mut server = Spec::new(Role::Server, layer, "rr");
+    let mut client = Spec::new(Role::Client, layer, "rr");
     (server.listen, server.size) = (Some(any_port()), 100);
     server.options.extend(chosen.variant.options.clone());
+    secure(&mut server, &mut client);
     let mut running = Program::start(program, &server)?;
     let address = running.ready()?;
     for written in [0_usize, 50, 100_000] {
@@ -308,7 +366,6 @@ fn survives(chosen: Chosen<'_>, program: &Path) -> Result<(), String> {
         // Bytes that come back unread make the close a reset.
         let _ = peer.write_all(&vec![b'x'; written]);
     }
-    let mut client = Spec::new(Role::Client, "tcp", "rr");
     (client.connect, client.size, client.operations) = (Some(address), 100, Some(50));
     let own = common::program::native();
     let (who, options) = if chosen.plays(Role::Client) {

@@ -186,6 +186,7 @@ impl<'a> Setting<'a> {
         values.insert("docroot", scratch.join(DOCROOT).display().to_string().into());
         values.insert("workers", WORKERS.into());
         values.insert("spec", spec.to_json().into());
+        values.insert("options", minijinja::Value::from_serialize(&spec.options));
         match role {
             Role::Server => {
                 values.insert("listen", template::address(self.addresses.server));
