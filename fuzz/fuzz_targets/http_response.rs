@@ -1,13 +1,13 @@
-//! The response parser never panics, and any two pieces give the same as the whole.
+//! The response parser never panics, and any two pieces give the same as the whole, also when it remembers the head.
 //!
 //! `cargo +nightly fuzz run http_response`; the first byte says where to cut the rest.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_load::layer::http::response::{Head, Malformed, Parser, State};
+use linerate_load::layer::http::response::{Head, LastHead, Malformed, Parser, State};
 
-fn parse(pieces: &[&[u8]]) -> Result<(State, Option<Head>, Vec<u8>), Malformed> {
+fn parse(pieces: &[&[u8]], last: &mut LastHead) -> Result<(State, Option<Head>, Vec<u8>), Malformed> {
     let mut parser = Parser::default();
     let mut body = Vec::new();
     let mut state = State::More;
@@ -16,7 +16,7 @@ fn parse(pieces: &[&[u8]]) -> Result<(State, Option<Head>, Vec<u8>), Malformed> 
             // Bytes behind a complete answer, which the whole would have refused.
             return Err(Malformed);
         }
-        state = parser.feed(piece, |at, data| {
+        state = parser.feed(piece, last, |at, data| {
             assert_eq!(at, body.len() as u64);
             body.extend_from_slice(data);
         })?;
@@ -28,5 +28,9 @@ fn parse(pieces: &[&[u8]]) -> Result<(State, Option<Head>, Vec<u8>), Malformed> 
 fuzz_target!(|input: &[u8]| {
     let Some((cut, answer)) = input.split_first() else { return };
     let cut = usize::from(*cut) * answer.len() / 255;
-    assert_eq!(parse(&[&answer[..cut], &answer[cut..]]), parse(&[answer]));
+    // The second time each head may be the last one again.
+    let mut last = LastHead::default();
+    let pieces = parse(&[&answer[..cut], &answer[cut..]], &mut last);
+    assert_eq!(pieces, parse(&[answer], &mut last));
+    assert_eq!(pieces, parse(&[answer], &mut last));
 });

@@ -16,7 +16,7 @@ use crate::layer::transport::Transport;
 use crate::layer::{Answer, Flow, Layer};
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
-use response::{Parser, State};
+use response::{LastHead, Parser, State};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use verify::{Check, Verifier};
@@ -32,6 +32,7 @@ pub struct Http<T> {
     /// Answers to HEAD have a length and no body.
     bodiless: bool,
     verifier: Verifier,
+    last: LastHead,
     buffer: Box<[u8]>,
 }
 
@@ -65,6 +66,7 @@ impl<T: Transport> Layer for Http<T> {
             request: request.into(),
             bodiless: plain.method.as_deref() == Some("HEAD"),
             verifier: Verifier::new(spec.expect)?,
+            last: LastHead::default(),
             buffer: vec![0; BUFFER].into(),
         })
     }
@@ -123,7 +125,7 @@ impl<T: Transport> Http<T> {
         let Connection { parser, check, .. } = connection;
         let verifier = &self.verifier;
         let state = parser
-            .feed(&self.buffer[..n], |at, bytes| verifier.body(check, at, bytes))
+            .feed(&self.buffer[..n], &mut self.last, |at, bytes| verifier.body(check, at, bytes))
             .map_err(|_| ErrorKind::Malformed)?;
         // A head that is wrong already ends the operation: its body may never come.
         if let Some(head) = parser.head() {

@@ -4,6 +4,10 @@
 //! was cut is kept aside. Bodies are framed here: `Content-Length`, `chunked` ([`super::chunked`]), or until the peer closes.
 //! Interim answers (1xx) are skipped. What follows a complete answer is an error, since nothing was asked for.
 
+mod last;
+
+pub use last::LastHead;
+
 use super::chunked::Chunked;
 use httparse::Status;
 use std::mem::MaybeUninit;
@@ -62,19 +66,24 @@ impl Parser {
         Self { bodiless, ..Self::default() }
     }
 
-    /// Takes the next bytes, and hands those of the body to `sink` with their offset.
+    /// Takes the next bytes, and hands those of the body to `sink` with their offset. `last` may be shared by any parsers.
     ///
     /// # Errors
     /// [`Malformed`]; the connection is of no use then.
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(u64, &[u8])) -> Result<State, Malformed> {
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        last: &mut LastHead,
+        mut sink: impl FnMut(u64, &[u8]),
+    ) -> Result<State, Malformed> {
         if self.head.is_some() {
             return self.take_body(bytes, &mut sink);
         }
         if self.aside.is_some() {
-            return self.feed_aside(bytes, &mut sink);
+            return self.feed_aside(bytes, last, &mut sink);
         }
-        match self.take_head(bytes)? {
+        match self.take_head(bytes, last)? {
             Some(used) => self.take_body(&bytes[used..], &mut sink),
             None => Ok(State::More),
         }
@@ -108,10 +117,15 @@ impl Parser {
 
     /// Continues a head whose beginning was kept aside.
     #[cold]
-    fn feed_aside(&mut self, bytes: &[u8], sink: &mut impl FnMut(u64, &[u8])) -> Result<State, Malformed> {
+    fn feed_aside(
+        &mut self,
+        bytes: &[u8],
+        last: &mut LastHead,
+        sink: &mut impl FnMut(u64, &[u8]),
+    ) -> Result<State, Malformed> {
         let mut whole = self.aside.take().expect("the caller has looked");
         whole.extend_from_slice(bytes);
-        match self.take_head(&whole)? {
+        match self.take_head(&whole, last)? {
             Some(used) => self.take_body(&whole[used..], sink),
             None => Ok(State::More),
         }
@@ -119,10 +133,10 @@ impl Parser {
 
     /// Parses the head at the start of `bytes`, interim ones skipped; keeps `bytes` if it is not complete.
     #[inline]
-    fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+    fn take_head(&mut self, bytes: &[u8], last: &mut LastHead) -> Result<Option<usize>, Malformed> {
         let mut skipped = 0;
         loop {
-            match parse_head(&bytes[skipped..])? {
+            match last.parse(&bytes[skipped..])? {
                 Some((used, head)) if interim(head.status) => skipped += used,
                 Some((used, mut head)) => {
                     if self.bodiless {
@@ -176,7 +190,6 @@ fn interim(status: u16) -> bool {
 }
 
 /// The head at the start of `bytes` and its length, or `None` if it is not complete.
-#[inline]
 fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Head)>, Malformed> {
     let mut headers = [MaybeUninit::uninit(); MOST_HEADERS];
     let mut response = httparse::Response::new(&mut []);

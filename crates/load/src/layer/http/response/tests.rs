@@ -15,12 +15,13 @@ struct Outcome {
 
 fn parse(pieces: &[&[u8]]) -> Outcome {
     let mut parser = Parser::default();
+    let mut last = LastHead::default();
     let mut body = Vec::new();
     let mut state = Ok(State::More);
     // A read of no bytes is the end of input, which the parser is not fed.
     let pieces: Vec<_> = pieces.iter().filter(|piece| !piece.is_empty()).collect();
     for (i, piece) in pieces.iter().enumerate() {
-        state = parser.feed(piece, |at, data| {
+        state = parser.feed(piece, &mut last, |at, data| {
             assert_eq!(at, body.len() as u64);
             body.extend_from_slice(data);
         });
@@ -130,9 +131,10 @@ fn interim_answers_are_skipped_and_an_unfinished_one_is_not_fresh() {
 
 #[test]
 fn an_endless_head_is_malformed() {
-    let mut parser = Parser::default();
-    assert_eq!(parser.feed(b"HTTP/1.1 200 OK\r\nX: ", |_, _| {}), Ok(State::More));
-    let outcome = (0..100).map(|_| parser.feed(&[b'x'; 1000], |_, _| {})).find(|o| *o != Ok(State::More));
+    let (mut parser, mut last) = (Parser::default(), LastHead::default());
+    assert_eq!(parser.feed(b"HTTP/1.1 200 OK\r\nX: ", &mut last, |_, _| {}), Ok(State::More));
+    let outcome =
+        (0..100).map(|_| parser.feed(&[b'x'; 1000], &mut last, |_, _| {})).find(|o| *o != Ok(State::More));
     assert_eq!(outcome, Some(Err(Malformed)));
 }
 
