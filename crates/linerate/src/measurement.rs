@@ -87,8 +87,20 @@ pub struct PlannedTable {
     /// The cells that scaling factors are of, such as those with one thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Axes>,
+    /// One system against the best of others, row by row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contest: Option<Contest>,
     /// Sentences under the table.
     pub notes: Vec<String>,
+}
+
+/// Which value of an axis is held against the best of which others, and by what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Contest {
+    pub axis: String,
+    pub contender: String,
+    pub rivals: Vec<String>,
+    pub metrics: Vec<Metric>,
 }
 
 impl PlannedTable {
@@ -121,6 +133,9 @@ pub enum Metric {
     MaxLatency,
     /// Mebibytes that the client had at most; lower is better.
     PeakMemory,
+    /// Microseconds of a role's CPU time for each operation; lower is better.
+    ClientCpu,
+    ServerCpu,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

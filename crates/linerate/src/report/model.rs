@@ -83,7 +83,19 @@ pub struct TableReport {
     pub row_values: Vec<String>,
     pub column_values: Vec<String>,
     pub cells: Vec<TableCell>,
+    /// One system against the best of its rivals, row by row; empty where the suite asks for none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contest: Vec<ContestResult>,
     pub notes: Vec<String>,
+}
+
+/// A cell and the rival that has the best median.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContestResult {
+    pub id: String,
+    /// By what: the metric and its unit.
+    pub metric: String,
+    pub vs_best: Comparison,
 }
 
 /// A cell in a table: its number by the table's metric, and what it is compared with there. The cell's own numbers are

@@ -157,6 +157,8 @@ pub(super) fn unit(metric: Metric, operations: Option<u64>) -> String {
         (Metric::MibPerSecond, _) => "MiB/s".to_owned(),
         (Metric::GbitPerSecond, _) => "Gbit/s".to_owned(),
         (Metric::PeakMemory, _) => "MiB of memory".to_owned(),
+        (Metric::ClientCpu, _) => "client CPU, µs/operation".to_owned(),
+        (Metric::ServerCpu, _) => "server CPU, µs/operation".to_owned(),
         _ => "microseconds".to_owned(),
     }
 }
@@ -171,7 +173,9 @@ pub(super) fn metric(metric: Metric, operations: Option<u64>) -> String {
         | Metric::OperationsPerSecond
         | Metric::MibPerSecond
         | Metric::GbitPerSecond
-        | Metric::PeakMemory => {
+        | Metric::PeakMemory
+        | Metric::ClientCpu
+        | Metric::ServerCpu => {
             return unit(metric, operations);
         }
         Metric::MeanLatency => "mean",

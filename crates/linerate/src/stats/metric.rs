@@ -4,6 +4,7 @@ use super::ByRound;
 use super::latency::sound;
 use crate::measurement::{Measurement, Metric};
 use crate::report::model::Better;
+use linerate_contract::Role;
 
 /// Gigabits are decimal, as the speeds of links are.
 const BITS_PER_GBIT: f64 = 1e9;
@@ -45,6 +46,8 @@ impl Metric {
             Self::P999Latency => percentile(measurement, 99.9, "p999")?,
             Self::MinLatency => sound(&measurement.latency)?.min as f64 / NANOS_PER_MICRO,
             Self::PeakMemory => measurement.peak_memory?.as_mib_f64(),
+            Self::ClientCpu => cpu(measurement, Role::Client)?,
+            Self::ServerCpu => cpu(measurement, Role::Server)?,
             Self::MaxLatency => sound(&measurement.latency)?.max as f64 / NANOS_PER_MICRO,
         };
         (value.is_finite() && value > 0.0).then_some(value)
@@ -65,6 +68,11 @@ fn percentile(measurement: &Measurement, percent: f64, name: &str) -> Option<f64
     }
 }
 
+/// Microseconds of a role's processes for each operation.
+fn cpu(measurement: &Measurement, role: Role) -> Option<f64> {
+    Some(measurement.cpu.get(&role)?.as_micros_f64() / measurement.operations as f64)
+}
+
 fn told(measurement: &Measurement, name: &str) -> Option<f64> {
     measurement.told.get(name).map(|nanos| nanos.as_micros_f64())
 }
@@ -81,6 +89,7 @@ mod tests {
             operations: 1_000,
             bytes: Bytes(1 << 30),
             latency: Some(Counts { pairs: vec![(1_000, 1), (3_000, 1)], min: 1_000, max: 3_000 }),
+            cpu: [(Role::Client, Nanos(7_000_000))].into(),
             ..Measurement::default()
         };
         assert_eq!(Metric::Seconds.value(&two_seconds), Some(2.0));
@@ -91,6 +100,8 @@ mod tests {
         assert_eq!(Metric::P50Latency.value(&two_seconds), Some(1.0));
         assert_eq!(Metric::P999Latency.value(&two_seconds), Some(3.0));
         assert_eq!(Metric::MinLatency.value(&two_seconds), Some(1.0));
+        assert_eq!(Metric::ClientCpu.value(&two_seconds), Some(7.0));
+        assert_eq!(Metric::ServerCpu.value(&two_seconds), None);
     }
 
     #[test]
@@ -106,6 +117,7 @@ mod tests {
             Metric::MeanLatency,
             Metric::P99Latency,
             Metric::MaxLatency,
+            Metric::ClientCpu,
         ] {
             for empty in [&nothing, &no_time, &no_work] {
                 assert_eq!(metric.value(empty), None, "{metric:?}");

@@ -2,7 +2,7 @@
 
 use super::file::{Amount, Quick, Table};
 use crate::axes::Axes;
-use crate::measurement::{PlannedCell, PlannedSystem, PlannedTable};
+use crate::measurement::{self, PlannedCell, PlannedSystem, PlannedTable};
 use crate::system::{Registry, template};
 use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,9 +72,26 @@ pub(super) fn table(
         baseline: reference("baseline", &axes, &table.baseline)?,
         limit: table.limit.as_ref().map(|limit| reference("limit", &axes, limit)).transpose()?,
         scaling: table.scaling.as_ref().map(|scaling| reference("scaling", &axes, scaling)).transpose()?,
+        contest: table.contest.as_ref().map(|_| contest(table, &axes, lists)).transpose()?,
         notes: table.notes.clone(),
     };
     Ok((planned, cells))
+}
+
+/// Rivals that the table has not are none of its contest; a list is common to several tables.
+fn contest(table: &Table, axes: &AxisValues, lists: &toml::Table) -> Result<measurement::Contest, String> {
+    let contest = table.contest.as_ref().expect("the caller has looked");
+    let contender = BTreeMap::from([(contest.axis.clone(), contest.contender.clone())]);
+    reference("contest", axes, &contender)?;
+    let mut rivals = values("contest.rivals", &contest.rivals, lists)?;
+    rivals.retain(|rival| *rival != contest.contender);
+    let metrics = if contest.metrics.is_empty() { vec![table.metric] } else { contest.metrics.clone() };
+    Ok(measurement::Contest {
+        axis: contest.axis.clone(),
+        contender: contest.contender.clone(),
+        rivals,
+        metrics,
+    })
 }
 
 fn cell(
@@ -153,27 +170,8 @@ fn numbers(amounts: &BTreeMap<String, Amount>) -> BTreeMap<String, u64> {
 
 fn axis_values(key: &str, axes: &toml::Table, lists: &toml::Table) -> Result<AxisValues, String> {
     let mut all = Vec::new();
-    for (name, values) in axes {
-        let named = |list: &str| {
-            lists.get(list).ok_or_else(|| format!("{key}.{name}: there is no `{list}` among the lists"))
-        };
-        let values = values.as_str().map(named).transpose()?.unwrap_or(values);
-        let values = values.as_array().filter(|values| !values.is_empty());
-        let values = values.ok_or_else(|| {
-            format!("{key}.{name}: expected a list of values, or the name of one of the lists")
-        })?;
-        let text = values.iter().map(|value| match value {
-            toml::Value::String(text) => Ok(text.clone()),
-            toml::Value::Integer(number) => Ok(number.to_string()),
-            other => {
-                Err(format!("{key}.{name}: {} is neither a string nor a whole number", other.type_str()))
-            }
-        });
-        let text = text.collect::<Result<Vec<_>, _>>()?;
-        if text.iter().collect::<BTreeSet<_>>().len() < text.len() {
-            return Err(format!("{key}.{name}: a value stands there twice"));
-        }
-        all.push((name.clone(), text));
+    for (name, of_axis) in axes {
+        all.push((name.clone(), values(&format!("{key}.{name}"), of_axis, lists)?));
     }
     Ok(all)
 }
@@ -201,6 +199,26 @@ fn points(names: &[String], lists: &toml::Table) -> Result<Vec<Axes>, String> {
         }
     }
     Ok(all)
+}
+
+/// A list of values, or one of the suite's lists by its name.
+fn values(key: &str, values: &toml::Value, lists: &toml::Table) -> Result<Vec<String>, String> {
+    let named =
+        |list: &str| lists.get(list).ok_or_else(|| format!("{key}: there is no `{list}` among the lists"));
+    let values = values.as_str().map(named).transpose()?.unwrap_or(values);
+    let values = values.as_array().filter(|values| !values.is_empty());
+    let values =
+        values.ok_or_else(|| format!("{key}: expected a list of values, or the name of one of the lists"))?;
+    let text = values.iter().map(|value| match value {
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        other => Err(format!("{key}: {} is neither a string nor a whole number", other.type_str())),
+    });
+    let text = text.collect::<Result<Vec<_>, _>>()?;
+    if text.iter().collect::<BTreeSet<_>>().len() < text.len() {
+        return Err(format!("{key}: a value stands there twice"));
+    }
+    Ok(text)
 }
 
 /// Every combination, the last axis fastest.

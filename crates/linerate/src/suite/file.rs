@@ -66,6 +66,8 @@ pub struct Table {
     pub limit: Option<BTreeMap<String, String>>,
     /// Axis values that differ in the cell that scaling factors are of, such as `threads = "1"`.
     pub scaling: Option<BTreeMap<String, String>>,
+    /// One system against the best of others in each row, whichever that is.
+    pub contest: Option<Contest>,
     #[serde(default)]
     pub parameters: BTreeMap<String, Amount>,
     /// Parameters in place of these before the clock starts: while it verifies (default: 10 operations on one
@@ -89,6 +91,19 @@ pub struct Table {
     /// Sentences for the report, under the table.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// `contest = { axis = "system", contender = "native", rivals = "libraries" }`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Contest {
+    pub axis: String,
+    pub contender: String,
+    /// Values of the axis, or the name of one of the lists.
+    pub rivals: toml::Value,
+    /// Absent: the table's own.
+    #[serde(default)]
+    pub metrics: Vec<Metric>,
 }
 
 /// A quick form may leave out rows and whole tables; the full form has them all.

@@ -3,8 +3,8 @@
 use super::cell::Cell;
 use super::suite::Twins;
 use crate::axes::Axes;
-use crate::measurement::{Metric, PlannedTable};
-use crate::report::model::{Comparison, TableCell, TableReport};
+use crate::measurement::{Contest, Metric, PlannedTable};
+use crate::report::model::{Better, Comparison, ContestResult, TableCell, TableReport};
 use crate::report::words;
 use crate::stats::compare::{ratio, verdict};
 use crate::stats::estimate::{Estimate, Scale};
@@ -43,8 +43,39 @@ pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], twins: &Twins) -
         row_values: planned.row_values.clone(),
         column_values: planned.column_values.clone(),
         cells: by_metric.map(|(cell, metric)| entry(cell, metric)).collect(),
+        contest: planned.contest.as_ref().map(|c| contest(c, &here, &partners, twins)).unwrap_or_default(),
         notes: planned.notes.clone(),
     }
+}
+
+/// Each of the contender's cells against the rival with the best median: the hardest opponent, and chosen after the fact, so
+/// chance speaks for the rival.
+fn contest(
+    contest: &Contest,
+    here: &[&Cell<'_>],
+    partners: &[&Cell<'_>],
+    twins: &Twins,
+) -> Vec<ContestResult> {
+    let is_contender = |cell: &&&Cell<'_>| cell.planned.axes.get(&contest.axis) == Some(&contest.contender);
+    let best_of = |cell: &Cell<'_>, metric: Metric| {
+        let rivals = contest.rivals.iter().filter_map(|rival| {
+            let rival = partner(cell, &Axes(vec![(contest.axis.clone(), rival.clone())]), partners)?;
+            Some((Estimate::of(rival.values(metric).into_values(), Scale::Linear)?.median, rival))
+        });
+        let (_, best) = match metric.better() {
+            Better::Higher => rivals.max_by(|a, b| a.0.total_cmp(&b.0)),
+            Better::Lower => rivals.min_by(|a, b| a.0.total_cmp(&b.0)),
+        }?;
+        Some(ContestResult {
+            id: cell.planned.id.clone(),
+            metric: words::metric(metric, None),
+            vs_best: compared(cell, best, metric, twins)?,
+        })
+    };
+    let contenders = here.iter().filter(is_contender);
+    contenders
+        .flat_map(|cell| contest.metrics.iter().filter_map(move |metric| best_of(cell, *metric)))
+        .collect()
 }
 
 /// The cell that has the values of `axes` and is like `cell` in everything else; `None` for that cell itself. A cell

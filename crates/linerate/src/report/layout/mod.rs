@@ -38,7 +38,10 @@ pub(super) fn sentences(suite: &SuiteReport, table: &TableReport) -> Vec<String>
         };
         table.column_values.iter().flat_map(of_column).collect()
     };
-    told.into_iter().map(|(id, comparison)| sentence(id, comparison)).collect()
+    let contest = table.contest.iter().map(|result| {
+        format!("the best of the others, {}: {}", result.metric, sentence(&result.id, &result.vs_best))
+    });
+    told.into_iter().map(|(id, comparison)| sentence(id, comparison)).chain(contest).collect()
 }
 
 fn stands_in(suite: &SuiteReport, table: &TableReport, id: &str, column: &str) -> bool {
