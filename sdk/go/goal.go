@@ -59,6 +59,9 @@ func (g Goal) Piece(at uint64, size int) int {
 	return size
 }
 
+// First is how long the first piece is, whatever the time.
+func (g Goal) First(size int) int { return Whole(g.Bytes).Piece(0, size) }
+
 // Watch breaks a connection that has not moved for the timeout, until it is told to stop. One timer for a connection, not
 // one for each operation: that is what a client with many requests does, and what the other systems do.
 func Watch(connection net.Conn, moved *atomic.Uint64, timeout time.Duration) (stop func()) {

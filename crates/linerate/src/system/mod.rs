@@ -125,6 +125,14 @@ fn parse(file: &Path, text: &str) -> Result<Manifest, Error> {
         if variant.roles.is_empty() {
             return Err(Error::Input(format!("{}: variants.{name}.roles names no role", file.display())));
         }
+        if let Some(start) = &variant.start
+            && let Some(role) = variant.roles.iter().find(|role| start.of(**role).is_none())
+        {
+            let place = format!("{}: variants.{name}.start", file.display());
+            return Err(Error::Input(format!(
+                "{place} has no arguments for the role {role}: add `{role} = [...]`"
+            )));
+        }
         check_patterns(file, name, variant, manifest.version.as_ref())?;
         let folder = file.parent().unwrap_or(file);
         for config in &variant.configs {
@@ -181,6 +189,18 @@ mod tests {
         for part in ["systems/a/system.toml", "line 5", "strat"] {
             assert!(error.contains(part), "{part} is missing in: {error}");
         }
+    }
+
+    #[test]
+    fn arguments_may_differ_by_role_and_none_may_lack_them() {
+        let text = "about = \"x\"\n[variants.a]\nabout = \"y\"\nroles = [\"client\", \"server\"]\n\
+                    [variants.a.start]\nclient = [\"-c\"]\n";
+        let path = Path::new("systems/a/system.toml");
+        let error = parse(path, text).unwrap_err().to_string();
+        assert!(error.contains("variants.a.start") && error.contains("server"), "{error}");
+        let manifest = parse(path, &format!("{text}server = [\"-s\"]\n")).unwrap();
+        let start = manifest.variants["a"].start.as_ref().unwrap();
+        assert_eq!(start.of(Role::Server), Some(&["-s".to_owned()][..]));
     }
 
     #[test]
