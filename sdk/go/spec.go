@@ -34,6 +34,15 @@ type Spec struct {
 	Size        int               `json:"size"`
 	Rate        float64           `json:"rate"`
 	Options     map[string]string `json:"options"`
+	TLS         TLS               `json:"tls"`
+}
+
+// TLS has PEM texts: a server's certificate and key, a client's authority and the name that it expects.
+type TLS struct {
+	Certificate string `json:"certificate"`
+	Key         string `json:"key"`
+	Authority   string `json:"authority"`
+	Name        string `json:"name"`
 }
 
 // Timeout is how long one operation may take.

@@ -42,6 +42,9 @@ func (t *Tally) Ended(count, now uint64) {
 	t.end = now
 }
 
+// Took counts the time of one transfer of a counted stream.
+func (t *Tally) Took(nanos uint64) { t.Late(nanos) }
+
 // Late counts how late a timer fired.
 func (t *Tally) Late(nanos uint64) {
 	if t.latency == nil {
@@ -121,6 +124,8 @@ type Done struct {
 	CPUNs      uint64            `json:"cpu_ns"`
 	Verified   uint64            `json:"verified"`
 	Datagrams  *Datagrams        `json:"datagrams,omitempty"`
+	// Version, cipher and library, where there is TLS.
+	TLS string `json:"tls,omitempty"`
 }
 
 // Window is where a client's clock and CPU clock stood at the first operation.

@@ -1,11 +1,12 @@
 // Go as a system of linerate (sdk/CONTRACT.md): go-system SPEC.
 //
-//	spec -> serve.go | client.go | stream.go | udp.go | local.go -> events
+//	spec -> serve.go | client.go | stream.go | udp.go | local.go | conversation.go over layers.go -> events
 package main
 
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"linerate.dev/sdk"
@@ -14,9 +15,9 @@ import (
 func main() {
 	sdk.Start(sdk.Program{
 		Name:      "go",
-		Version:   strings.TrimPrefix(runtime.Version(), "go"),
+		Version:   version(),
 		Roles:     []string{"client", "server"},
-		Layers:    []string{"http", "none", "tcp", "udp"},
+		Layers:    []string{"http", "none", "tcp", "tls", "udp", "websocket", "wss"},
 		Workloads: []string{"churn", "crr", "dispatch", "fanout", "http", "rr", "stream", "timers"},
 		Run:       run,
 	})
@@ -37,10 +38,42 @@ var tasks = map[string]func(*sdk.Spec) (*sdk.Done, error){
 	"client/udp/stream":    flood,
 	"client/none/dispatch": dispatch,
 	"client/none/timers":   timers,
+
+	"server/tcp/counted stream": serveChannels,
+	"client/tcp/counted stream": driveChannels,
+	"server/tls/rr":             serveChannels,
+	"client/tls/rr":             driveChannels,
+	"server/tls/stream":         serveChannels,
+	"client/tls/stream":         driveChannels,
+	"server/websocket/rr":       serveChannels,
+	"client/websocket/rr":       driveChannels,
+	"server/websocket/stream":   serveChannels,
+	"client/websocket/stream":   driveChannels,
+	"server/wss/rr":             serveChannels,
+	"client/wss/rr":             driveChannels,
+	"server/wss/stream":         serveChannels,
+	"client/wss/stream":         driveChannels,
+}
+
+// version is Go's, and that of the WebSocket library as it was linked.
+func version() string {
+	told := strings.TrimPrefix(runtime.Version(), "go")
+	if build, there := debug.ReadBuildInfo(); there {
+		for _, dependency := range build.Deps {
+			if dependency.Path == "github.com/gorilla/websocket" {
+				told += " (gorilla/websocket " + strings.TrimPrefix(dependency.Version, "v") + ")"
+			}
+		}
+	}
+	return told
 }
 
 func run(spec *sdk.Spec) (*sdk.Done, error) {
-	task, there := tasks[spec.Role+"/"+spec.Layer+"/"+spec.Workload]
+	workload := spec.Workload
+	if _, counted := spec.Options["transfers"]; counted && spec.Layer == "tcp" && workload == "stream" {
+		workload = "counted stream"
+	}
+	task, there := tasks[spec.Role+"/"+spec.Layer+"/"+workload]
 	if !there {
 		return nil, sdk.Unsupported(fmt.Sprintf("%s of layer %q and workload %q", spec.Role, spec.Layer, spec.Workload))
 	}

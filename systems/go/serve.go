@@ -62,16 +62,19 @@ func terminate() <-chan os.Signal {
 }
 
 func serveEcho(spec *sdk.Spec) (*sdk.Done, error) {
-	return serve(spec, func(connection *net.TCPConn) {
-		buffer := make([]byte, echoBuffer)
-		for {
-			n, err := connection.Read(buffer)
-			if err != nil {
-				return
-			}
-			if _, err := connection.Write(buffer[:n]); err != nil {
-				return
-			}
+	return serve(spec, func(connection *net.TCPConn) { _ = echo(connection) })
+}
+
+// echo sends back what comes until the peer is gone.
+func echo(connection net.Conn) error {
+	buffer := make([]byte, echoBuffer)
+	for {
+		n, err := connection.Read(buffer)
+		if err != nil {
+			return err
 		}
-	})
+		if _, err := connection.Write(buffer[:n]); err != nil {
+			return err
+		}
+	}
 }
