@@ -1,0 +1,133 @@
+//! fastwebsockets as its examples use it: hyper for the upgrade, a FragmentCollector that reads and writes frames.
+
+use bytes::Bytes;
+use fastwebsockets::{
+    FragmentCollector, Frame, OpCode, Payload, WebSocket, WebSocketError, handshake, upgrade,
+};
+use http_body_util::Empty;
+use hyper::header::{CONNECTION, HOST, UPGRADE};
+use hyper::service::service_fn;
+use hyper::upgrade::Upgraded;
+use hyper::{Request, body::Incoming, server::conn::http1};
+use hyper_util::rt::TokioIo;
+use linerate_contract::ErrorKind;
+use rust_websockets::{Below, LONGEST_MESSAGE, Library, Socket, kind_of};
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+fn main() {
+    rust_websockets::main::<FastWebSockets>();
+}
+
+struct FastWebSockets;
+
+impl Library for FastWebSockets {
+    const NAME: &'static str = "fastwebsockets";
+    const VERSION: &'static str = env!("FASTWEBSOCKETS_VERSION");
+    type Socket<S: Below> = Frames<S>;
+
+    async fn connect<S: Below>(below: S, host: String) -> Result<Frames<S>, ErrorKind> {
+        let request = Request::get("/")
+            .header(HOST, host)
+            .header(UPGRADE, "websocket")
+            .header(CONNECTION, "upgrade")
+            .header("Sec-WebSocket-Key", handshake::generate_key())
+            .header("Sec-WebSocket-Version", "13")
+            .body(Empty::<Bytes>::new())
+            .map_err(|_| ErrorKind::Failed)?;
+        let (socket, _) = handshake::client(&Spawn, request, below).await.map_err(|error| match error {
+            WebSocketError::InvalidStatusCode(_) => ErrorKind::WrongStatus,
+            other => kind(&other),
+        })?;
+        Ok(Frames::new(socket))
+    }
+
+    async fn accept<S: Below>(below: S, serve: impl AsyncFnOnce(Frames<S>) + 'static) {
+        // One upgrade for each connection: after it the connection is no HTTP any more.
+        let serve = Cell::new(Some(serve));
+        let answer = async |mut request: Request<Incoming>| {
+            let (response, upgraded) = upgrade::upgrade(&mut request)?;
+            if let Some(serve) = serve.take() {
+                tokio::task::spawn_local(async move {
+                    if let Ok(socket) = upgraded.await {
+                        serve(Frames::new(socket)).await;
+                    }
+                });
+            }
+            Ok::<_, WebSocketError>(response)
+        };
+        let connection =
+            http1::Builder::new().serve_connection(TokioIo::new(below), service_fn(answer)).with_upgrades();
+        // A peer that breaks the protocol ends its own connection.
+        let _ = connection.await;
+    }
+}
+
+/// What hyper's half of the handshake runs on.
+struct Spawn;
+
+impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for Spawn {
+    fn execute(&self, future: F) {
+        tokio::task::spawn(future);
+    }
+}
+
+struct Frames<S> {
+    frames: FragmentCollector<TokioIo<Upgraded>>,
+    below: PhantomData<S>,
+}
+
+impl<S> Frames<S> {
+    fn new(mut socket: WebSocket<TokioIo<Upgraded>>) -> Self {
+        socket.set_max_message_size(LONGEST_MESSAGE);
+        Self { frames: FragmentCollector::new(socket), below: PhantomData }
+    }
+}
+
+impl<S: Below> Socket for Frames<S> {
+    async fn send(&mut self, message: Bytes) -> Result<(), ErrorKind> {
+        self.frames
+            .write_frame(Frame::binary(Payload::Borrowed(&message)))
+            .await
+            .map_err(|error| kind(&error))
+    }
+
+    async fn receive(&mut self, mut take: impl FnMut(&[u8])) -> Result<(), ErrorKind> {
+        loop {
+            let frame = self.frames.read_frame().await.map_err(|error| kind(&error))?;
+            match frame.opcode {
+                OpCode::Binary => {
+                    take(&frame.payload);
+                    return Ok(());
+                }
+                OpCode::Close => return Err(ErrorKind::EmptyReply),
+                _ => {}
+            }
+        }
+    }
+
+    async fn echo(&mut self) {
+        while let Ok(frame) = self.frames.read_frame().await {
+            match frame.opcode {
+                OpCode::Close => return,
+                OpCode::Binary if self.frames.write_frame(frame).await.is_err() => return,
+                _ => {}
+            }
+        }
+    }
+
+    async fn close(&mut self) {
+        if self.frames.write_frame(Frame::close(1000, b"")).await.is_ok() {
+            while self.frames.read_frame().await.is_ok_and(|frame| frame.opcode != OpCode::Close) {}
+        }
+    }
+}
+
+fn kind(error: &WebSocketError) -> ErrorKind {
+    match error {
+        WebSocketError::IoError(error) => kind_of(error),
+        WebSocketError::ConnectionClosed | WebSocketError::UnexpectedEOF => ErrorKind::EmptyReply,
+        WebSocketError::HTTPError(_) => ErrorKind::Failed,
+        _ => ErrorKind::Malformed,
+    }
+}
