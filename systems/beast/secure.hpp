@@ -21,9 +21,10 @@ public:
         this->stream_.accept();
     }
     template <class F> void async_accept(F then) {
-        this->stream_.next_layer().async_handshake(ssl::stream_base::server, [this, then = std::move(then)](error_code error) mutable {
+        auto upgrade = [this, then = std::move(then)](error_code error) mutable {
             if (error) return then(error);
             this->stream_.async_accept(std::move(then));
-        });
+        };
+        this->stream_.next_layer().async_handshake(ssl::stream_base::server, std::move(upgrade));
     }
 };

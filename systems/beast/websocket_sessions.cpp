@@ -3,6 +3,8 @@
 #include "sessions.hpp"
 #include <boost/beast/core/tcp_stream.hpp>
 
+using Transport = Websocket<beast::tcp_stream>;
+
 std::vector<linerate::Ability> websocket_conversations() {
-    return linerate::conversations({"websocket"}, serve_sessions<Websocket<beast::tcp_stream>>, drive_sessions<Websocket<beast::tcp_stream>>);
+    return linerate::conversations({"websocket"}, serve_sessions<Transport>, drive_sessions<Transport>);
 }

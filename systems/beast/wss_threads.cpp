@@ -2,7 +2,8 @@
 #include "secure.hpp"
 #include "threads.hpp"
 
+using Transport = Wss<tcp::socket>;
 
 std::vector<linerate::Ability> wss_conversations() {
-    return linerate::conversations({"wss"}, serve_threads<Wss<tcp::socket>>, drive_threads<Wss<tcp::socket>>);
+    return linerate::conversations({"wss"}, serve_threads<Transport>, drive_threads<Transport>);
 }

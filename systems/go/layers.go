@@ -47,7 +47,7 @@ func connector(spec *sdk.Spec) (connect, error) {
 		if isSecure(spec) {
 			secured := tls.Client(connection, config)
 			if err := secured.Handshake(); err != nil {
-				return nil, "", "tls_failed"
+				return nil, "", refused(err, "tls_failed")
 			}
 			state := secured.ConnectionState()
 			// Go does not let one choose the cipher of TLS 1.3: another than the contract's is a failure, not another measurement.
@@ -65,10 +65,18 @@ func connector(spec *sdk.Spec) (connect, error) {
 			return nil, "", "wrong_status"
 		}
 		if err != nil {
-			return nil, "", sdk.StreamError(err, 0)
+			return nil, "", refused(err, sdk.StreamError(err, 0))
 		}
 		return newWebSocket(socket), described, ""
 	}, nil
+}
+
+// refused is the kind of a handshake's failure: that it took too long, or what it is otherwise.
+func refused(err error, otherwise string) string {
+	if kind := sdk.ConnectError(err); kind == "connect_timeout" {
+		return kind
+	}
+	return otherwise
 }
 
 func newByteChannel(connection net.Conn, spec *sdk.Spec) channel {

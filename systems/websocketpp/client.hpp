@@ -12,7 +12,7 @@ template <class Config> class Clients {
     struct One {
         std::unique_ptr<linerate::Client> client;
         typename Endpoint::connection_ptr connection;
-        bool open = false;
+        bool connected = false, open = false;
     };
 
 public:
@@ -53,6 +53,7 @@ private:
         if (error) throw std::runtime_error("WebSocket++ makes no connection: " + error.message());
         one.connection = connection;
         connection->set_tcp_pre_init_handler([&one, named](Hdl) {
+            one.connected = true;
             boost::system::error_code ignored;
             one.connection->get_raw_socket().set_option(boost::asio::ip::tcp::no_delay(true), ignored);
             one.client->watched.hold(one.connection->get_raw_socket().native_handle());
@@ -64,7 +65,7 @@ private:
         });
         connection->set_fail_handler([this, &one](Hdl) {
             one.client->watched.release();
-            one.client->fail_connect(refused(*one.connection));
+            one.client->fail_connect(refused(one));
             stands();
         });
         connection->set_message_handler([this, &one](Hdl, typename Endpoint::message_ptr message) {
@@ -94,7 +95,10 @@ private:
         });
     }
 
-    static linerate::Kind refused(typename Endpoint::connection_type& connection) {
+    static linerate::Kind refused(One& one) {
+        // WebSocket++ keeps the system's reason to itself.
+        if (!one.connected) return linerate::Kind::connect_failed;
+        auto& connection = *one.connection;
         namespace tls = wspp::transport::asio::socket;
         for (auto failure : {tls::error::tls_handshake_failed, tls::error::tls_handshake_timeout})
             if (connection.get_ec() == tls::make_error_code(failure)) return linerate::Kind::tls_failed;

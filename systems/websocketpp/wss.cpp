@@ -18,7 +18,9 @@ template <class Configure> auto secured(const linerate::Spec& spec, Configure co
 
 } // namespace
 
-void serve_wss(const linerate::Spec& spec) { Server<wspp::config::asio_tls>(spec, secured(spec, linerate::tls::configure_server)); }
+void serve_wss(const linerate::Spec& spec) {
+    Server<wspp::config::asio_tls>(spec, secured(spec, linerate::tls::configure_server));
+}
 
 void drive_wss(const linerate::Spec& spec) {
     auto named = [&spec](auto& connection) { linerate::tls::expect_name(connection.get_socket().native_handle(), spec); };

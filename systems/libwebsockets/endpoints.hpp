@@ -1,0 +1,7 @@
+#pragma once
+
+#include "linerate.hpp"
+
+// `rr` and counted `stream` over WebSocket, plain or on TLS.
+void serve(const linerate::Spec&);
+void drive(const linerate::Spec&);
