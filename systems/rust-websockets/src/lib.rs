@@ -6,6 +6,8 @@
 //! ```
 
 mod client;
+// The clocks are those of the system tokio.
+#[path = "../../tokio/src/clock.rs"]
 mod clock;
 mod program;
 mod server;
