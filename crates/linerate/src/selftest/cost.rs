@@ -34,7 +34,7 @@ pub fn rows() -> Vec<Row> {
             truth: 0.0,
             measured: recording(),
             unit: Unit::Nanos,
-            bound: Bound::Share(0.0, RECORD_BOUND_NANOS),
+            bound: Bound::Above(RECORD_BOUND_NANOS),
         },
         histogram_error(),
     ]
@@ -89,7 +89,7 @@ fn histogram_error() -> Row {
         truth: worst.0,
         measured: worst.1,
         unit: Unit::Nanos,
-        bound: Bound::Share(HISTOGRAM_BOUND, 0.0),
+        bound: Bound::Share(HISTOGRAM_BOUND),
     }
 }
 
