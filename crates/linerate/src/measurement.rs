@@ -136,6 +136,8 @@ pub enum Metric {
     /// Microseconds of a role's CPU time for each operation; lower is better.
     ClientCpu,
     ServerCpu,
+    /// Nanoseconds of CPU, of all roles together, for each KiB of payload; lower is better.
+    CpuPerKib,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -282,6 +284,9 @@ pub struct Measurement {
     /// Operations whose content was compared.
     #[serde(default)]
     pub verified: u64,
+    /// Version, cipher suite and library of the client's TLS, as the connection told them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<String>,
     /// Of a transport that may lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,

@@ -154,6 +154,9 @@ pub struct CellReport {
     pub latency_us: Option<Latency>,
     /// Connection set-up alone, where each operation has one.
     pub connect_us: Option<Latency>,
+    /// Version, cipher suite and library of the client's TLS, as its connections told them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<String>,
     /// Successful operations of all measured trials.
     pub operations: u64,
     /// Operations that failed in all measured trials, by kind.

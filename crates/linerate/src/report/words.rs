@@ -159,6 +159,7 @@ pub(super) fn unit(metric: Metric, operations: Option<u64>) -> String {
         (Metric::PeakMemory, _) => "MiB of memory".to_owned(),
         (Metric::ClientCpu, _) => "client CPU, µs/operation".to_owned(),
         (Metric::ServerCpu, _) => "server CPU, µs/operation".to_owned(),
+        (Metric::CpuPerKib, _) => "ns of CPU per KiB, all roles".to_owned(),
         _ => "microseconds".to_owned(),
     }
 }
@@ -175,7 +176,8 @@ pub(super) fn metric(metric: Metric, operations: Option<u64>) -> String {
         | Metric::GbitPerSecond
         | Metric::PeakMemory
         | Metric::ClientCpu
-        | Metric::ServerCpu => {
+        | Metric::ServerCpu
+        | Metric::CpuPerKib => {
             return unit(metric, operations);
         }
         Metric::MeanLatency => "mean",

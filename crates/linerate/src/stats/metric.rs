@@ -4,11 +4,12 @@ use super::ByRound;
 use super::latency::sound;
 use crate::measurement::{Measurement, Metric};
 use crate::report::model::Better;
-use linerate_contract::Role;
+use linerate_contract::{Nanos, Role};
 
 /// Gigabits are decimal, as the speeds of links are.
 const BITS_PER_GBIT: f64 = 1e9;
 const NANOS_PER_MICRO: f64 = 1e3;
+const BYTES_PER_KIB: f64 = 1024.0;
 
 impl Metric {
     #[must_use]
@@ -22,7 +23,7 @@ impl Metric {
     /// Whether the work is counted in bytes rather than in operations.
     #[must_use]
     pub fn is_bulk(self) -> bool {
-        matches!(self, Self::MibPerSecond | Self::GbitPerSecond)
+        matches!(self, Self::MibPerSecond | Self::GbitPerSecond | Self::CpuPerKib)
     }
 
     /// The trial's value: positive and finite, or `None` where the measurement is empty. Nothing done in no time
@@ -48,6 +49,10 @@ impl Metric {
             Self::PeakMemory => measurement.peak_memory?.as_mib_f64(),
             Self::ClientCpu => cpu(measurement, Role::Client)?,
             Self::ServerCpu => cpu(measurement, Role::Server)?,
+            Self::CpuPerKib => {
+                let cpu = measurement.cpu.values().fold(Nanos::ZERO, |sum, time| sum + *time);
+                cpu.0 as f64 / (measurement.bytes.0 as f64 / BYTES_PER_KIB)
+            }
             Self::MaxLatency => sound(&measurement.latency)?.max as f64 / NANOS_PER_MICRO,
         };
         (value.is_finite() && value > 0.0).then_some(value)
@@ -80,7 +85,7 @@ fn told(measurement: &Measurement, name: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Bytes, Counts, Nanos};
+    use linerate_contract::{Bytes, Counts};
 
     #[test]
     fn values_by_hand() {
@@ -96,6 +101,7 @@ mod tests {
         assert_eq!(Metric::OperationsPerSecond.value(&two_seconds), Some(500.0));
         assert_eq!(Metric::MibPerSecond.value(&two_seconds), Some(512.0));
         assert_eq!(Metric::GbitPerSecond.value(&two_seconds), Some(4.294_967_296));
+        assert_eq!(Metric::CpuPerKib.value(&two_seconds), Some(7_000_000.0 / 1024.0 / 1024.0));
         assert_eq!(Metric::MeanLatency.value(&two_seconds), Some(2.0));
         assert_eq!(Metric::P50Latency.value(&two_seconds), Some(1.0));
         assert_eq!(Metric::P999Latency.value(&two_seconds), Some(3.0));

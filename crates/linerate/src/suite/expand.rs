@@ -140,7 +140,9 @@ fn cell(
         verify: table.verify.clone(),
         warmup: table.warmup.clone(),
         options,
-        own_client: server.is_none_or(|server| table.roles.get(&Role::Client) == Some(server)),
+        // In a table of points the pair is the contender, mixed or not.
+        own_client: !table.points.is_empty()
+            || server.is_none_or(|server| table.roles.get(&Role::Client) == Some(server)),
         systems,
         absent: None,
     })

@@ -22,6 +22,7 @@ pub(super) fn read_contract(stdout: &[String]) -> Result<Measurement, String> {
         latency: done.latency,
         connect: done.connect,
         verified: done.verified,
+        tls: done.tls,
         cpu: [(Role::Client, done.cpu_ns)].into(),
         ..Measurement::default()
     })

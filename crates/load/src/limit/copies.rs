@@ -1,9 +1,16 @@
-//! `stream` without sockets: what is left is the copy from the writer to the kernel, the copy from the kernel to the reader,
-//! and the reader's comparison.
+//! `stream` without sockets, in one process on one CPU: what is left is what has to be done to the bytes, and the reader's comparison.
+//!
+//! | limit | is left of | what |
+//! |---|---|---|
+//! | `copies` | `tcp` | the copy from the writer to the kernel, and the one from the kernel to the reader |
+//! | `aead` | `tls` | AES-128-GCM: records of 16 KiB are sealed and opened where they lie, by ring |
+//! | `mask` | `websocket` | the writer's masking pass; the reader unmasks while it compares |
 //!
 //! The buffer in between is as large as a write: a kernel that needs more is slower, not faster.
 
 use crate::clock;
+use crate::layer::websocket::mask::{self, Key};
+use crate::layer::wire::tls::record::{self, Kind};
 use crate::process::{Signals, emit};
 use crate::refusal::Refusal;
 use crate::socket;
@@ -25,11 +32,52 @@ pub(super) fn serve(spec: &Spec) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Runs `spec` to its end.
+/// The copies.
 ///
 /// # Errors
 /// A spec that lacks something.
 pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
+    let size = spec.size.min(LARGEST_WRITE) as usize;
+    let (mut kernel, mut reader) = (vec![0; size], vec![0; size]);
+    measure(spec, |piece| {
+        // black_box: the compiler must not see through the copy in the middle.
+        black_box(&mut kernel)[..piece.len()].copy_from_slice(piece);
+        black_box(&mut reader)[..piece.len()].copy_from_slice(&black_box(&kernel)[..piece.len()]);
+        black_box(&reader)[..piece.len()] == *piece
+    })
+}
+
+/// Sealing and opening.
+///
+/// # Errors
+/// A spec that lacks something.
+pub(super) fn aead(spec: &Spec) -> Result<Done, Refusal> {
+    let (mut sealer, mut opener) = record::pair([7; 16]);
+    let mut room = vec![0; record::LARGEST_PLAIN + record::OVERHEAD];
+    measure(spec, |piece| {
+        piece.chunks(record::LARGEST_PLAIN).all(|plain| {
+            let length = sealer.seal_bytes(&mut room, Kind::Data, plain);
+            opener.open(&mut room[..length]).is_ok_and(|(_, opened)| *opened == *plain)
+        })
+    })
+}
+
+/// Masking, and comparing with what was masked.
+///
+/// # Errors
+/// A spec that lacks something.
+pub(super) fn masking(spec: &Spec) -> Result<Done, Refusal> {
+    let mut masked = vec![0; spec.size.min(LARGEST_WRITE) as usize];
+    let key = Key::new([0x37, 0xfa, 0x21, 0x3d]);
+    measure(spec, |piece| {
+        let masked = &mut masked[..piece.len()];
+        mask::copy(masked, piece, key);
+        mask::matches(black_box(masked), key, piece)
+    })
+}
+
+/// Sends the content of `spec` through `pass`, which says whether a piece came out as it should.
+fn measure(spec: &Spec, mut pass: impl FnMut(&[u8]) -> bool) -> Result<Done, Refusal> {
     let ways = match spec.options.get("direction").map(String::as_str) {
         Some("both") => 2,
         Some("client-writes" | "client-reads") => 1,
@@ -45,21 +93,17 @@ pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
             "needs \"bytes\" above 0 and \"size\" of 1 to {LARGEST_WRITE}"
         )));
     };
-    let all = bytes * u64::from(spec.connections) * ways;
+    let transfers = spec.options.get("transfers").and_then(|n| n.parse().ok()).unwrap_or(1_u64);
+    let all = bytes * u64::from(spec.connections) * ways * transfers;
     let size = spec.size as usize;
     let content: Vec<u8> = page(PERIOD).into_iter().cycle().take(PERIOD + size).collect();
-    let (mut kernel, mut reader) = (vec![0; size], vec![0; size]);
     let (mut at, mut good) = (0_u64, 0_u64);
     let cpu = clock::process_cpu();
     let start_ns = clock::now();
     while at < all {
         let length = (all - at).min(spec.size) as usize;
         let start = (at % PERIOD as u64) as usize;
-        let piece = &content[start..start + length];
-        // black_box: the compiler must not see through the copy in the middle.
-        black_box(&mut kernel)[..length].copy_from_slice(piece);
-        black_box(&mut reader)[..length].copy_from_slice(&black_box(&kernel)[..length]);
-        if black_box(&reader)[..length] == *piece {
+        if pass(&content[start..start + length]) {
             good += length as u64;
         }
         at += length as u64;

@@ -6,6 +6,8 @@
 //! | `memory` | `rr` | two processes and a shared cache line: no kernel |
 //! | `loop` | `dispatch` | function pointers that lie ready, called one after the other: no queue |
 //! | `copies` | `stream` | the two copies that a socket transfer needs, in one process: no sockets |
+//! | `aead` | `stream` | sealing and opening the records of TLS, in one process |
+//! | `mask` | `stream` | masking and unmasking the frames of WebSocket, in one process |
 //!
 //! The limit of `http` is the engine's own server.
 
@@ -29,7 +31,9 @@ pub fn run(limit: &str, spec: &Spec) -> Result<(), Refusal> {
         ("memory", Role::Server, "rr") => return memory::server::serve(spec),
         ("memory", Role::Client, "rr") => memory::client::run(spec),
         ("loop", Role::Client, "dispatch") => calls::run(spec),
-        ("copies", Role::Server, "stream") => return copies::serve(spec),
+        ("copies" | "aead" | "mask", Role::Server, "stream") => return copies::serve(spec),
+        ("aead", Role::Client, "stream") => copies::aead(spec),
+        ("mask", Role::Client, "stream") => copies::masking(spec),
         ("copies", Role::Client, "stream") => copies::run(spec),
         (_, role, workload) => {
             Err(Refusal::Unsupported(format!("{role} of workload {workload:?} with limit {limit:?}")))

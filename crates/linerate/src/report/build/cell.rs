@@ -82,6 +82,7 @@ impl<'a> Cell<'a> {
             cpu: self.costs(),
             latency_us: latency(good().filter_map(|m| sound(&m.latency))),
             connect_us: latency(good().filter_map(|m| sound(&m.connect))),
+            tls: told_once(good().filter_map(|m| m.tls.as_ref())),
             operations: tried().fold(0, |sum, m| sum.saturating_add(m.operations)),
             errors: errors.0.into_iter().map(|(kind, count)| (kind.name(), count)).collect(),
         }
@@ -137,6 +138,12 @@ impl<'a> Cell<'a> {
         flags.extend(noticed.into_iter().map(|flag| Flag::Lab(flag.clone())));
         flags.iter().map(Flag::text).collect()
     }
+}
+
+/// What all trials tell alike; where they differ, all of it.
+fn told_once<'t>(told: impl Iterator<Item = &'t String>) -> Option<String> {
+    let different: BTreeSet<&str> = told.map(String::as_str).collect();
+    (!different.is_empty()).then(|| different.into_iter().collect::<Vec<_>>().join("; "))
 }
 
 /// A cell is `ok` if at least half of its measured trials are.

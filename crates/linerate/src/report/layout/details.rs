@@ -98,6 +98,7 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     }
     columns.extend([
         bound,
+        Column::new("TLS of the client", |cell| cell.tls.clone().unwrap_or_default()),
         Column::new("failed operations", errors),
         Column::new("flags", |cell| cell.flags.join("; ")),
     ]);

@@ -6,7 +6,7 @@
 
 mod config;
 mod handshake;
-mod record;
+pub(crate) mod record;
 
 pub use config::{Client, Server};
 

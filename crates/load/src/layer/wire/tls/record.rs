@@ -4,26 +4,26 @@ use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rustls::{ConnectionTrafficSecrets, Error};
 
 /// The longest plaintext of a record.
-pub(super) const LARGEST_PLAIN: usize = 1 << 14;
+pub(crate) const LARGEST_PLAIN: usize = 1 << 14;
 const HEAD: usize = 5;
 const TAG: usize = 16;
 /// What a record is longer than its plaintext: head, type, tag.
-pub(super) const OVERHEAD: usize = HEAD + 1 + TAG;
+pub(crate) const OVERHEAD: usize = HEAD + 1 + TAG;
 /// The longest record that a peer may send, with padding and all (section 5.2).
-pub(super) const LARGEST_RECORD: usize = HEAD + LARGEST_PLAIN + 256;
+pub(crate) const LARGEST_RECORD: usize = HEAD + LARGEST_PLAIN + 256;
 /// With keys that sealed so many records, it is time for others: rustls has the same number (section 5.5).
 const MOST_RECORDS: u64 = 1 << 24;
 
 /// Types of handshake messages that may come later.
-pub(super) const NEW_SESSION_TICKET: u8 = 4;
-pub(super) const KEY_UPDATE: u8 = 24;
+pub(crate) const NEW_SESSION_TICKET: u8 = 4;
+pub(crate) const KEY_UPDATE: u8 = 24;
 
 /// On the outside every record is one of application data.
 const OUTER: u8 = 23;
 
 /// What a record holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Alert,
     Handshake,
     Data,
@@ -41,11 +41,11 @@ impl Kind {
 
 /// Not a record, or not one that these keys made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Broken;
+pub(crate) struct Broken;
 
 /// The length of the record at the start of `bytes`, its head included; `None` if it is not all there.
 #[inline]
-pub(super) fn length(bytes: &[u8]) -> Option<Result<usize, Broken>> {
+pub(crate) fn length(bytes: &[u8]) -> Option<Result<usize, Broken>> {
     let [kind, _, _, high, low, ..] = bytes else { return None };
     let length = HEAD + usize::from(u16::from_be_bytes([*high, *low]));
     // Of handshakes in clear text there are other kinds, and as short ones.
@@ -89,22 +89,22 @@ impl Key {
 
 /// Makes records.
 #[derive(Debug)]
-pub(super) struct Sealer(Key);
+pub(crate) struct Sealer(Key);
 
 impl Sealer {
-    pub(super) fn new(secrets: (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
+    pub(crate) fn new(secrets: (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
         Key::new(secrets).map(Self)
     }
 
     #[inline]
-    pub(super) fn is_worn_out(&self) -> bool {
+    pub(crate) fn is_worn_out(&self) -> bool {
         // A send makes some records after it asked.
         self.0.sequence + 64 >= MOST_RECORDS
     }
 
     /// Makes a record of what `fill` writes, at the start of `room`; its length, or 0 if that is nothing.
     #[inline]
-    pub(super) fn seal(
+    pub(crate) fn seal(
         &mut self,
         room: &mut [u8],
         kind: Kind,
@@ -127,7 +127,7 @@ impl Sealer {
         HEAD + length
     }
 
-    pub(super) fn seal_bytes(&mut self, room: &mut [u8], kind: Kind, bytes: &[u8]) -> usize {
+    pub(crate) fn seal_bytes(&mut self, room: &mut [u8], kind: Kind, bytes: &[u8]) -> usize {
         self.seal(room, kind, |plain| {
             plain[..bytes.len()].copy_from_slice(bytes);
             bytes.len()
@@ -135,18 +135,27 @@ impl Sealer {
     }
 }
 
+/// Both ends of one direction with this key, for measuring and testing.
+pub(crate) fn pair(key: [u8; 16]) -> (Sealer, Opener) {
+    let end = || {
+        let key = UnboundKey::new(&AES_128_GCM, &key).expect("16 bytes are a key of AES-128");
+        Key { key: LessSafeKey::new(key), iv: [9; NONCE_LEN], sequence: 0 }
+    };
+    (Sealer(end()), Opener(end()))
+}
+
 /// Takes records apart.
 #[derive(Debug)]
-pub(super) struct Opener(Key);
+pub(crate) struct Opener(Key);
 
 impl Opener {
-    pub(super) fn new(secrets: (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
+    pub(crate) fn new(secrets: (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
         Key::new(secrets).map(Self)
     }
 
     /// What is in a whole record.
     #[inline]
-    pub(super) fn open<'a>(&mut self, record: &'a mut [u8]) -> Result<(Kind, &'a mut [u8]), Broken> {
+    pub(crate) fn open<'a>(&mut self, record: &'a mut [u8]) -> Result<(Kind, &'a mut [u8]), Broken> {
         let (head, sealed) = record.split_at_mut(HEAD);
         if head[0] != OUTER {
             return Err(Broken);
@@ -173,25 +182,13 @@ mod tests {
     use super::*;
     use rustls::crypto::cipher::{AeadKey, Iv};
 
-    fn secrets() -> (u64, ConnectionTrafficSecrets) {
-        let key = UnboundKey::new(&AES_128_GCM, &[7; 16]).map(|_| [7_u8; 32]).unwrap();
-        let iv = Iv::new([9; 12]);
-        let _ = key;
-        (5, ConnectionTrafficSecrets::Aes256Gcm { key: AeadKey::from([7; 32]), iv })
-    }
-
-    fn pair() -> (Sealer, Opener) {
-        let key = || Key {
-            key: LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[7; 16]).unwrap()),
-            iv: [9; 12],
-            sequence: 3,
-        };
-        (Sealer(key()), Opener(key()))
+    fn other_secrets() -> (u64, ConnectionTrafficSecrets) {
+        (5, ConnectionTrafficSecrets::Aes256Gcm { key: AeadKey::from([7; 32]), iv: Iv::new([9; 12]) })
     }
 
     #[test]
     fn records_are_opened_once_and_in_order() {
-        let (mut sealer, mut opener) = pair();
+        let (mut sealer, mut opener) = pair([7; 16]);
         let mut room = [0; 100];
         for (kind, text) in [(Kind::Data, &b"Hello"[..]), (Kind::Alert, &[1, 0])] {
             let made = sealer.seal_bytes(&mut room, kind, text);
@@ -207,7 +204,7 @@ mod tests {
     #[test]
     fn what_was_changed_on_the_way_is_refused() {
         for at in [0, 3, 5, 12] {
-            let (mut sealer, mut opener) = pair();
+            let (mut sealer, mut opener) = pair([7; 16]);
             let mut room = [0; 100];
             let made = sealer.seal_bytes(&mut room, Kind::Data, b"Hello");
             room[at] ^= 1;
@@ -220,6 +217,6 @@ mod tests {
         assert_eq!(length(b"HTTP/1.1 400"), Some(Err(Broken)));
         assert_eq!(length(&[23, 3, 3, 0xff, 0xff]), Some(Err(Broken)));
         assert_eq!(length(&[23, 3, 3, 0]), None);
-        assert!(Sealer::new(secrets()).is_err(), "the keys of another cipher suite");
+        assert!(Sealer::new(other_secrets()).is_err(), "the keys of another cipher suite");
     }
 }
