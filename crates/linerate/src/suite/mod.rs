@@ -105,6 +105,45 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_websocket_suite_has_the_rows_of_its_seed_in_their_order_both_ways() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        let suite = choose(load_all(&home).unwrap(), &["websocket".to_owned()]).unwrap().remove(0);
+        let seed = [
+            ("iperf, iperf", "tcp"),
+            ("asio-sync, asio-sync", "tcp"),
+            ("asio-sync-tls, asio-sync-tls", "tls"),
+            ("asio-sync, asio-async", "tcp"),
+            ("asio-async, asio-sync", "tcp"),
+            ("asio-async, asio-async", "tcp"),
+            ("asio-async-tls, asio-async-tls", "tls"),
+            ("websocketpp, websocketpp", "websocket"),
+            ("websocketpp-tls, websocketpp-tls", "wss"),
+            ("websocketpp, beast-async", "websocket"),
+            ("beast-async, beast-async", "websocket"),
+            ("websocketpp-tls, beast-async-tls", "wss"),
+            ("beast-async-tls, beast-async-tls", "wss"),
+            ("beast-async-tls, websocketpp-tls", "wss"),
+        ];
+        for quick in [true, false] {
+            let planned = suite.expand(&registry, quick).unwrap();
+            for (table, direction) in planned.tables.iter().zip(["client-writes", "client-reads"]) {
+                let ids: Vec<String> =
+                    seed.iter().map(|(pair, _)| format!("stream/{direction}/65536/{pair}")).collect();
+                assert_eq!(table.cells[..seed.len()], ids);
+                for (id, (pair, layer)) in ids.iter().zip(seed) {
+                    let cell = planned.cells.iter().find(|cell| cell.id == *id).unwrap();
+                    let without_tls = pair.replace("-tls", "");
+                    let systems: Vec<&str> = cell.systems.iter().map(|system| &*system.name).collect();
+                    assert_eq!((cell.layer.as_str(), systems.join(", ")), (layer, without_tls));
+                    assert_eq!(cell.parameters["bytes"], 104_857_600);
+                    assert_eq!(cell.options["transfers"], if quick { "1" } else { "5" });
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_suite_with_a_wrong_type_names_file_line_and_key() {
         let error = parse(Path::new("suites/x.toml"), "question = \"?\"\nrounds = \"ten\"\n")
             .unwrap_err()
