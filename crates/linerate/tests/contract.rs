@@ -10,7 +10,7 @@ use linerate::system::manifest::Start;
 use linerate::system::probe::{Presence, locate, presence};
 use linerate::system::{Chosen, Registry};
 use linerate_contract::{Describe, Done, Role, Spec, Tls};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
@@ -325,6 +325,8 @@ fn secure(server: &mut Spec, client: &mut Spec) {
     }
     let mut issuer = CertificateParams::new([]).unwrap();
     issuer.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    // Of its own: two certificates of one name look like one that signed itself.
+    issuer.distinguished_name.push(DnType::CommonName, "linerate, a test");
     let issuer = CertifiedIssuer::self_signed(issuer, KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();
     let certificate =

@@ -54,6 +54,9 @@ fn run(spec: &Spec) -> Result<(), Refusal> {
         ));
     }
     let done = match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
+        (_, "tcp", "stream") if spec.options.contains_key("transfers") => {
+            return Err(Refusal::Unsupported("a counted stream (\"options.transfers\")".into()));
+        }
         (Role::Server, "http", "http" | "crr") => return server::run(spec, server::Serve::Http),
         (Role::Server, "tcp", "rr" | "churn" | "fanout") => return server::run(spec, server::Serve::Echo),
         (Role::Server, "tcp", "stream") => return server::run(spec, server::Serve::Stream),
