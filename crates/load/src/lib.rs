@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`engine`] | the client's epoll loop: connections in slots, deadlines, the end of the window |
 //! | [`eventloop`] | queue and timers of a loop without sockets, for the layer `none` |
+//! | [`search`] | the highest rate that holds, decided by a sequential test |
 //! | [`schedule`], [`pause`] | open loop: when operations are due, and waiting until then |
 //! | [`limit`] | limit rows: the same work with the part under test left out |
 //! | [`sample`] | progress while a client runs |
@@ -20,9 +21,11 @@
 //! | [`workload`] | trait [`workload::Workload`]: the state machine of one connection; knows no layer |
 //! | [`client`] | threads, shares, merging |
 //! | [`server`] | the accept loop and trait [`server::Service`] |
+//! | [`packets`] | datagrams in and out of the kernel, one or many for a call |
 //! | [`relay`] | TCP forwarding by `splice(2)` or by an eBPF sockmap |
 //! | [`pump`] | two TUN devices joined, for the kernel's rows beside stacks in a process |
 //! | [`socket`] | non-blocking sockets and what their errors mean |
+//! | `tcp_info` | what the kernel tells of a TCP connection |
 //! | [`process`], [`clock`], [`refusal`] | the surroundings |
 //!
 //! Layers and workloads meet in [`registry`] alone: a combination is one line there, compiled as one unit.
@@ -34,6 +37,7 @@ pub mod eventloop;
 pub mod layer;
 pub mod limit;
 pub mod meter;
+pub mod packets;
 pub mod pause;
 pub mod process;
 pub mod pump;
@@ -42,8 +46,10 @@ pub mod registry;
 pub mod relay;
 pub mod sample;
 pub mod schedule;
+pub mod search;
 pub mod server;
 pub mod socket;
+mod tcp_info;
 pub mod workload;
 
 pub use refusal::Refusal;

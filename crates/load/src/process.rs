@@ -5,6 +5,8 @@ use linerate_contract::Event;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints one event and flushes it: the reader of a server waits for `ready`.
 #[allow(clippy::print_stdout, reason = "events on stdout are the contract, and this is their only way out")]
@@ -52,5 +54,33 @@ impl Signals {
     /// Sleeps until one of them comes.
     pub fn wait(&self) {
         while self.0.wait().is_err() {}
+    }
+}
+
+/// Whether a signal has asked the task to end; looked at between bursts. The default is never asked.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Watches for SIGTERM and SIGINT from now on. Must run before threads start.
+    ///
+    /// # Errors
+    /// Where the kernel refuses the mask.
+    pub fn on_signal() -> Result<Self, Refusal> {
+        let signals = Signals::claim()?;
+        let stop = Self::default();
+        let asked = stop.clone();
+        // Not joined: it sleeps until a signal comes, or until the process is gone.
+        std::thread::spawn(move || {
+            signals.wait();
+            asked.0.store(true, Ordering::Relaxed);
+        });
+        Ok(stop)
+    }
+
+    #[inline]
+    #[must_use]
+    pub fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 }

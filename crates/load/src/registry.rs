@@ -4,6 +4,7 @@
 //! indirect call. A new layer or workload is a file and its lines here.
 
 use crate::layer::http::{Http, HttpService, truth};
+use crate::layer::kcp;
 use crate::layer::session::client::{
     Connector, PlainConnector, RoundTrips, Sessions, Transfers, as_operations, as_writes,
 };
@@ -12,13 +13,15 @@ use crate::layer::session::service::{Echoes, PlainAcceptor, SessionService, Stre
 use crate::layer::tcp::{EchoService, Tcp, stream};
 use crate::layer::tls::Tls;
 use crate::layer::transport::Plain;
+use crate::layer::udp;
 use crate::layer::wire::tls as secured;
 use crate::workload::{crr::Crr, dispatch, fanout, http::KeepAlive, paced::Paced, timers};
 use crate::{Refusal, client, server};
 use linerate_contract::{Done, Spec};
 
 /// Layers of the client and the server; the relay forwards `tcp`, and workloads without a network have `none`.
-pub const LAYERS: &[&str] = &["http", "https", "none", "tcp", "tls", "websocket", "wss"];
+pub const LAYERS: &[&str] =
+    &["http", "https", "kcp", "none", "tcp", "tls", "udp", "websocket", "wss"];
 /// Workloads of the client; `relay` is the relay's.
 pub const WORKLOADS: &[&str] =
     &["churn", "crr", "dispatch", "fanout", "http", "relay", "rr", "stream", "timers"];
@@ -36,6 +39,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
         ("http", "http") => client::run::<Http<Plain>, KeepAlive>(spec),
         ("https", "crr") => client::run::<Http<Tls>, Crr>(spec),
         ("https", "http") => client::run::<Http<Tls>, KeepAlive>(spec),
+        ("kcp", "stream") => kcp::client::run(spec),
         ("none", "dispatch") => dispatch::run(spec),
         ("none", "timers") => timers::run(spec),
         ("tcp", "churn") => client::run::<Tcp, Crr>(spec),
@@ -51,6 +55,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
         ("websocket", "stream") => transfers::<PlainConnector, WebSocket>(spec),
         ("wss", "rr") => client::run::<Sessions<secured::Client, WebSocket, RoundTrips>, KeepAlive>(spec),
         ("wss", "stream") => transfers::<secured::Client, WebSocket>(spec),
+        ("udp", "stream") => udp::client::run(spec),
         _ => Err(unsupported(spec)),
     }
 }
@@ -75,6 +80,7 @@ fn paced_client(spec: &Spec) -> Result<Done, Refusal> {
             client::run::<Sessions<PlainConnector, WebSocket, RoundTrips>, Paced<true>>(spec)
         }
         ("wss", "rr") => client::run::<Sessions<secured::Client, WebSocket, RoundTrips>, Paced<true>>(spec),
+        ("udp", "stream") => udp::client::run(spec),
         _ => Err(Refusal::Unsupported(format!(
             "\"rate\" with layer {:?} and workload {:?}",
             spec.layer, spec.workload
@@ -101,6 +107,8 @@ pub fn server(spec: &Spec) -> Result<(), Refusal> {
         ("websocket", "stream") => server::run::<SessionService<PlainAcceptor, WebSocket, Streams>>(spec),
         ("wss", "rr") => server::run::<SessionService<secured::Server, WebSocket, Echoes>>(spec),
         ("wss", "stream") => server::run::<SessionService<secured::Server, WebSocket, Streams>>(spec),
+        ("udp", "stream") => udp::server::run(spec),
+        ("kcp", "stream") => kcp::server::run(spec),
         _ => Err(unsupported(spec)),
     }
 }

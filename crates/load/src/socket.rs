@@ -148,7 +148,7 @@ pub fn accept(listener: &OwnedFd) -> nix::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn socket_address(storage: &SockaddrStorage) -> SocketAddr {
+pub(crate) fn socket_address(storage: &SockaddrStorage) -> SocketAddr {
     match (storage.as_sockaddr_in(), storage.as_sockaddr_in6()) {
         (Some(v4), _) => SocketAddr::V4(SocketAddrV4::from(*v4)),
         (_, Some(v6)) => SocketAddr::V6(SocketAddrV6::from(*v6)),

@@ -4,10 +4,12 @@
 //! that is the workload's. Engines are compiled for each pair (see [`crate::registry`]), so calls are direct.
 
 pub mod http;
+pub mod kcp;
 pub mod session;
 pub mod tcp;
 pub mod tls;
 pub mod transport;
+pub mod udp;
 pub mod websocket;
 pub mod wire;
 

@@ -14,13 +14,16 @@ use crate::layer::wire::tls::record::{self, Kind};
 use crate::process::{Signals, emit};
 use crate::refusal::Refusal;
 use crate::socket;
-use linerate_contract::{Bytes, Done, ErrorKind, Event, Spec, page};
+use linerate_contract::{Bytes, Done, ErrorKind, Event, Nanos, Spec, page};
 use std::hint::black_box;
 
 /// The contract's: content repeats with this period.
 const PERIOD: usize = 65_536;
 /// As the engine's own stream.
 const LARGEST_WRITE: u64 = 16 << 20;
+
+/// Copies between two readings of the clock, which takes as long as copying 500 bytes.
+const PIECES_PER_LOOK: u64 = 16;
 
 /// There is nothing to serve, but a trial has a server: this one is there, and that is all.
 pub(super) fn serve(spec: &Spec) -> Result<(), Refusal> {
@@ -87,20 +90,27 @@ fn measure(spec: &Spec, mut pass: impl FnMut(&[u8]) -> bool) -> Result<Done, Ref
             ));
         }
     };
-    let bytes = spec.bytes.filter(|n| *n > 0 && (1..=LARGEST_WRITE).contains(&spec.size));
-    let Some(bytes) = bytes else {
+    let bytes = spec.bytes.or_else(|| spec.duration_ns.map(|_| u64::MAX)).filter(|n| *n > 0);
+    let Some(bytes) = bytes.filter(|_| (1..=LARGEST_WRITE).contains(&spec.size)) else {
         return Err(Refusal::BadSpec(format!(
-            "needs \"bytes\" above 0 and \"size\" of 1 to {LARGEST_WRITE}"
+            "needs \"bytes\" above 0 or \"duration_ns\", and \"size\" of 1 to {LARGEST_WRITE}"
         )));
     };
     let transfers = spec.options.get("transfers").and_then(|n| n.parse().ok()).unwrap_or(1_u64);
-    let all = bytes * u64::from(spec.connections) * ways * transfers;
+    let mut all = bytes.saturating_mul(u64::from(spec.connections) * ways * transfers);
     let size = spec.size as usize;
     let content: Vec<u8> = page(PERIOD).into_iter().cycle().take(PERIOD + size).collect();
-    let (mut at, mut good) = (0_u64, 0_u64);
+    let (mut at, mut good, mut pieces) = (0_u64, 0_u64, 0_u64);
     let cpu = clock::process_cpu();
     let start_ns = clock::now();
+    let end =
+        spec.duration_ns.filter(|_| spec.bytes.is_none()).map_or(Nanos(u64::MAX), |time| start_ns + time);
     while at < all {
+        pieces += 1;
+        if pieces % PIECES_PER_LOOK == 0 && clock::now() >= end {
+            all = at;
+            break;
+        }
         let length = (all - at).min(spec.size) as usize;
         let start = (at % PERIOD as u64) as usize;
         if pass(&content[start..start + length]) {

@@ -8,6 +8,7 @@
 //! | `copies` | `stream` | the two copies that a socket transfer needs, in one process: no sockets |
 //! | `aead` | `stream` | sealing and opening the records of TLS, in one process |
 //! | `mask` | `stream` | masking and unmasking the frames of WebSocket, in one process |
+//! | `calls` | `stream` | an empty system call for each write and each read: nothing is moved |
 //!
 //! The limit of `http` is the engine's own server.
 
@@ -15,6 +16,7 @@ mod blocking;
 mod calls;
 mod copies;
 mod memory;
+mod syscalls;
 
 use crate::process::emit;
 use crate::refusal::Refusal;
@@ -31,9 +33,10 @@ pub fn run(limit: &str, spec: &Spec) -> Result<(), Refusal> {
         ("memory", Role::Server, "rr") => return memory::server::serve(spec),
         ("memory", Role::Client, "rr") => memory::client::run(spec),
         ("loop", Role::Client, "dispatch") => calls::run(spec),
-        ("copies" | "aead" | "mask", Role::Server, "stream") => return copies::serve(spec),
+        ("copies" | "calls" | "aead" | "mask", Role::Server, "stream") => return copies::serve(spec),
         ("aead", Role::Client, "stream") => copies::aead(spec),
         ("mask", Role::Client, "stream") => copies::masking(spec),
+        ("calls", Role::Client, "stream") => syscalls::run(spec),
         ("copies", Role::Client, "stream") => copies::run(spec),
         (_, role, workload) => {
             Err(Refusal::Unsupported(format!("{role} of workload {workload:?} with limit {limit:?}")))

@@ -7,7 +7,6 @@
 mod bpf;
 mod sockmap;
 mod splice;
-mod tcp_info;
 
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};

@@ -16,10 +16,10 @@
 
 use super::bpf::SockHash;
 use super::splice::{INPUT, Pool, Stream};
-use super::tcp_info::{cookie, nudge, traffic};
 use super::{Fate, Mode, Pair, Side};
 use crate::process::raise_descriptor_limit;
 use crate::refusal::Refusal;
+use crate::tcp_info::{cookie, nudge, traffic};
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, setsockopt, shutdown, sockopt};

@@ -9,3 +9,4 @@ mod relay;
 mod sessions;
 mod tcp;
 mod tls;
+mod udp;

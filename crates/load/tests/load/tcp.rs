@@ -261,3 +261,27 @@ fn limits_without_a_server_do_all_of_the_work() {
         assert_eq!((done.bytes, done.errors.total()), (Bytes(all), 0));
     }
 }
+
+#[test]
+fn streams_by_time_and_in_every_mode_count_what_arrived() {
+    for mode in ["plain", "sendfile", "splice", "zerocopy", "truncate"] {
+        for direction in ["client-writes", "client-reads"] {
+            let with_options = |spec| with(with(spec, "direction", direction), "mode", mode);
+            let mut spec = with_options(server("stream"));
+            spec.size = 63_488;
+            let (_server, address) = Engine::serving(&spec);
+            let mut spec = with_options(client("stream", address, 63_488, 0));
+            (spec.operations, spec.bytes) = (None, Some(3_000_001));
+            let done = Engine::start(&spec).done();
+            assert_eq!((done.bytes, done.errors.total()), (Bytes(3_000_001), 0), "{mode} {direction}");
+            assert_eq!(done.verified > 0, mode != "truncate");
+            (spec.bytes, spec.duration_ns, spec.connections) = (None, Some(Nanos(200_000_000)), 2);
+            let done = Engine::start(&spec).done();
+            assert!(done.bytes.0 > 0 && done.errors.total() == 0, "{mode} {direction}: {:?}", done.errors);
+            let told = done.tcp.unwrap().client.unwrap();
+            assert!(told.rtt_us > 0 && told.cwnd > 0);
+            let window = done.end_ns.since(done.start_ns);
+            assert!((200_000_000..2_000_000_000).contains(&window.0), "{window:?}");
+        }
+    }
+}

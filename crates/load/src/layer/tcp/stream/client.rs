@@ -3,11 +3,12 @@
 //! There are no operations that wait for one another, so this is not the engine's loop but one that only pumps. What counts is
 //! what the receiver got: the server's count for what was written, one's own for what was read.
 
+use super::progress::Watch;
 use super::{Content, Direction, Incoming, Number, Outgoing, Progress};
-use crate::clock;
 use crate::refusal::{Doing, Refusal};
 use crate::socket::{Dialer, connect_all, stream_error};
-use linerate_contract::{Bytes, Done, ErrorKind, Errors, Nanos, Spec};
+use crate::{clock, tcp_info};
+use linerate_contract::{Bytes, Done, ErrorKind, Errors, Nanos, Spec, TcpEnds, TcpInfo};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{Shutdown, setsockopt, shutdown, sockopt};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -24,26 +25,29 @@ const CHECKS_PER_TIMEOUT: u64 = 8;
 pub fn run(spec: &Spec) -> Result<Done, Refusal> {
     let direction = Direction::of(spec)?;
     let content = Content::new(spec)?;
-    let bytes = spec.bytes.ok_or_else(|| Refusal::BadSpec("a stream needs \"bytes\"".into()))?;
-    if spec.connections == 0 || spec.threads == 0 || bytes == 0 || spec.timeout_ns == Nanos::ZERO {
+    let goal = Goal::of(spec, direction)?;
+    if spec.connections == 0 || spec.threads == 0 || goal.bytes == 0 || spec.timeout_ns == Nanos::ZERO {
         let text = "\"connections\", \"threads\", \"bytes\" and \"timeout_ns\" must be above 0";
         return Err(Refusal::BadSpec(text.into()));
     }
     let (sockets, mut errors) = open(spec)?;
     let threads = (spec.threads as usize).min(sockets.len()).max(1);
+    let watch = spec.sample_ns.map(|every| Watch::start(every, &sockets)).transpose()?;
     let mut pumps: Vec<Pump> = (0..threads)
-        .map(|_| Pump::new(direction, &content, bytes, spec.timeout_ns))
+        .map(|_| Pump::new(direction, &content, goal, spec.timeout_ns))
         .collect::<Result<_, _>>()?;
     for (index, socket) in sockets.into_iter().enumerate() {
         pumps[index % threads].add(socket)?;
     }
     let start = clock::now();
     let tallies: Vec<Tally> = std::thread::scope(|scope| {
-        let threads: Vec<_> = pumps.iter_mut().map(|pump| scope.spawn(|| pump.run())).collect();
+        let threads: Vec<_> = pumps.iter_mut().map(|pump| scope.spawn(move || pump.run(start))).collect();
         threads.into_iter().map(|t| t.join().expect("a panic aborts the process")).collect()
     });
-    let (mut good, mut cpu, mut end) = (0, Nanos::ZERO, start);
+    drop(watch);
+    let (mut good, mut cpu, mut end, mut tcp) = (0, Nanos::ZERO, start, None);
     for tally in &tallies {
+        tcp = tcp_info::worst(tcp, tally.tcp);
         good += tally.good;
         cpu += tally.cpu;
         end = end.max(tally.end);
@@ -57,9 +61,31 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
         end_ns: end,
         errors,
         cpu_ns: cpu,
-        verified: good,
+        verified: if content.mode.compares() { good } else { 0 },
+        tcp: tcp.map(|client| TcpEnds { client: Some(client), server: None }),
         ..Done::default()
     })
+}
+
+/// When a stream is over.
+#[derive(Debug, Clone, Copy)]
+struct Goal {
+    /// Of one direction of one connection.
+    bytes: u64,
+    time: Option<Nanos>,
+}
+
+impl Goal {
+    fn of(spec: &Spec, direction: Direction) -> Result<Self, Refusal> {
+        match (spec.bytes, spec.duration_ns) {
+            (Some(bytes), _) => Ok(Self { bytes, time: None }),
+            (None, Some(_)) if direction == Direction::Both => {
+                Err(Refusal::Unsupported("a stream both ways that ends by time".into()))
+            }
+            (None, Some(time)) => Ok(Self { bytes: u64::MAX, time: Some(time) }),
+            (None, None) => Err(Refusal::BadSpec("a stream needs \"bytes\" or \"duration_ns\"".into())),
+        }
+    }
 }
 
 /// All connections, before the first byte of any; those that could not be had count as errors.
@@ -93,6 +119,7 @@ struct Tally {
     end: Nanos,
     cpu: Nanos,
     errors: Errors,
+    tcp: Option<TcpInfo>,
 }
 
 /// One connection.
@@ -113,7 +140,7 @@ struct Stream {
 struct Pump {
     direction: Direction,
     content: Content,
-    bytes: u64,
+    goal: Goal,
     timeout: Nanos,
     epoll: Epoll,
     streams: Vec<Option<Stream>>,
@@ -122,11 +149,11 @@ struct Pump {
 }
 
 impl Pump {
-    fn new(direction: Direction, content: &Content, bytes: u64, timeout: Nanos) -> Result<Self, Refusal> {
+    fn new(direction: Direction, content: &Content, goal: Goal, timeout: Nanos) -> Result<Self, Refusal> {
         Ok(Self {
             direction,
             content: content.clone(),
-            bytes,
+            goal,
             timeout,
             epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?,
             streams: Vec::new(),
@@ -141,25 +168,27 @@ impl Pump {
         self.epoll.add(&socket, event(self.streams.len() as u64)).doing("epoll_ctl")?;
         self.streams.push(Some(Stream {
             socket,
-            header: reads.then(|| Number::new(self.bytes)),
-            out: Outgoing { at: 0, total: if writes { self.bytes } else { 0 } },
+            header: reads.then(|| Number::new(self.goal.bytes)),
+            out: Outgoing::up_to(if writes { self.goal.bytes } else { 0 }),
             shut: false,
-            input: Incoming::up_to(if reads { self.bytes } else { 0 }),
+            input: Incoming::up_to(if reads { self.goal.bytes } else { 0 }),
             count: writes.then(Number::default),
             seen: (0, Nanos::ZERO),
         }));
         Ok(())
     }
 
-    fn run(&mut self) -> Tally {
+    fn run(&mut self, start: Nanos) -> Tally {
         let cpu = clock::thread_cpu();
+        let mut over = self.goal.time.map(|time| start + time);
         let mut left = self.streams.len();
         let check_every = Nanos((self.timeout.0 / CHECKS_PER_TIMEOUT).max(1_000_000));
         let mut next_check = clock::now() + check_every;
-        let wait = EpollTimeout::from(check_every.0.div_ceil(1_000_000).min(60_000) as u16);
         let mut events = [EpollEvent::empty(); BATCH];
         while left > 0 {
-            let ready = match self.epoll.wait(&mut events, wait) {
+            let next_look = over.map_or(next_check, |over| over.min(next_check));
+            let wait = next_look.since(clock::now()).0.div_ceil(1_000_000).min(60_000) as u16;
+            let ready = match self.epoll.wait(&mut events, EpollTimeout::from(wait)) {
                 Ok(ready) => ready,
                 Err(nix::Error::EINTR) => 0,
                 Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
@@ -168,6 +197,10 @@ impl Pump {
                 left -= usize::from(self.step(event.data() as usize));
             }
             let now = clock::now();
+            if over.is_some_and(|over| now >= over) {
+                over = None;
+                left -= self.call_time();
+            }
             if now >= next_check {
                 left -= self.check(now);
                 next_check = now + check_every;
@@ -233,8 +266,27 @@ impl Pump {
         }
     }
 
+    /// The time is over: what is written is all that there is, and what is read is enough. How many streams ended by it.
+    fn call_time(&mut self) -> usize {
+        let mut ended = 0;
+        for index in 0..self.streams.len() {
+            let Some(stream) = &mut self.streams[index] else { continue };
+            if self.direction == Direction::ClientWrites {
+                stream.out.total = stream.out.at;
+                ended += usize::from(self.step(index));
+            } else {
+                stream.input.total = stream.input.at;
+                let stream = self.streams[index].take().expect("it was there a line above");
+                self.finish(&stream);
+                ended += 1;
+            }
+        }
+        ended
+    }
+
     fn finish(&mut self, stream: &Stream) {
         self.tally.end = clock::now();
+        self.tally.tcp = tcp_info::worst(self.tally.tcp, tcp_info::info(&stream.socket).ok());
         let written = stream.count.map_or(0, Number::value);
         let good = written + stream.input.good;
         self.tally.good += good;

@@ -4,12 +4,15 @@
 //! them together as the contract's three directions ask.
 
 pub mod client;
+mod mode;
+mod progress;
 mod service;
 
 pub use service::StreamService;
 
 use crate::refusal::Refusal;
 use linerate_contract::{Spec, page};
+use mode::{Mode, Writer};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv, send};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -48,6 +51,9 @@ impl Direction {
 pub(in crate::layer) struct Content {
     bytes: Arc<[u8]>,
     size: usize,
+    mode: Mode,
+    /// The same as a file, where the mode needs one.
+    file: Option<Arc<OwnedFd>>,
 }
 
 impl Content {
@@ -56,8 +62,11 @@ impl Content {
             return Err(Refusal::BadSpec(format!("\"size\" must be 1 to {LARGEST_WRITE} bytes")));
         }
         let size = spec.size as usize;
-        let bytes = page(PERIOD).into_iter().cycle().take(PERIOD + size).collect();
-        Ok(Self { bytes, size })
+        let mode = Mode::of(spec)?;
+        let bytes: Arc<[u8]> = page(PERIOD).into_iter().cycle().take(PERIOD + size).collect();
+        let file =
+            matches!(mode, Mode::Sendfile | Mode::Splice).then(|| mode::file_of(&bytes)).transpose()?;
+        Ok(Self { bytes, size, mode, file })
     }
 
     /// Bytes of a read or a write.
@@ -86,13 +95,18 @@ enum Progress {
 }
 
 /// Bytes to write: content up to `total`.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct Outgoing {
     at: u64,
     total: u64,
+    writer: Writer,
 }
 
 impl Outgoing {
+    fn up_to(total: u64) -> Self {
+        Self { total, ..Self::default() }
+    }
+
     #[inline]
     fn push(&mut self, socket: &OwnedFd, content: &Content) -> nix::Result<Progress> {
         let mut turn = 0;
@@ -101,7 +115,8 @@ impl Outgoing {
                 return Ok(Progress::Turn);
             }
             let length = (self.total - self.at).min(content.size as u64) as usize;
-            match send(socket.as_raw_fd(), content.at(self.at, length), MsgFlags::MSG_NOSIGNAL) {
+            let piece = content.at(self.at, length);
+            match self.writer.write(content.mode, socket, piece, self.at, content.file.as_deref()) {
                 Ok(n) => {
                     self.at += n as u64;
                     turn += n;
@@ -137,10 +152,13 @@ impl Incoming {
                 return Ok(Progress::Turn);
             }
             let length = (self.total - self.at).min(content.size as u64) as usize;
-            match recv(socket.as_raw_fd(), &mut buffer[..length], MsgFlags::empty()) {
+            match mode::receive(content.mode, socket, &mut buffer[..length]) {
                 Ok(0) => return Ok(Progress::End),
                 Ok(n) => {
-                    self.good += good(&buffer[..n], content.at(self.at, n));
+                    self.good += match content.mode.compares() {
+                        true => good(&buffer[..n], content.at(self.at, n)),
+                        false => n as u64,
+                    };
                     self.at += n as u64;
                     turn += n;
                 }

@@ -1,39 +1,86 @@
-//! What only the raw socket options tell: how many bytes a connection took in and sent out, its cookie, and a nudge.
+//! What only the raw socket options tell: how a connection fares, how many bytes it took in and sent out, its cookie,
+//! and a nudge.
 
 #![allow(unsafe_code, reason = "getsockopt(2) with structures that the nix crate does not have")]
 
+use linerate_contract::TcpInfo;
 use nix::errno::Errno;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The part of `struct tcp_info` (linux/tcp.h) up to the fields used here, as words; 216 bytes, Linux 4.19.
 const WORDS: usize = 27;
+const RTT: usize = 68;
+const CWND: usize = 80;
+const TOTAL_RETRANS: usize = 100;
+const BYTES_ACKED: usize = 120;
 const BYTES_RECEIVED: usize = 128;
 const NOTSENT_BYTES: usize = 144;
+const MIN_RTT: usize = 148;
 const BYTES_SENT: usize = 200;
 const BYTES_RETRANS: usize = 208;
 
 /// The byte counts of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Traffic {
+pub(crate) struct Traffic {
     /// Received in order, read or not; the end of input counts as one more (its sequence number).
-    pub(super) received: u64,
+    pub(crate) received: u64,
     /// Written to the socket, by whomever: sent once, or waiting to be.
-    pub(super) written: u64,
+    pub(crate) written: u64,
 }
 
-pub(super) fn traffic(socket: &OwnedFd) -> nix::Result<Traffic> {
-    let mut words = [0_u64; WORDS];
-    let length = get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words)?;
-    if length < size_of_val(&words) {
-        return Err(Errno::ENOSYS);
-    }
+pub(crate) fn traffic(socket: &OwnedFd) -> nix::Result<Traffic> {
+    let words = words(socket)?;
     let at = |offset: usize| words[offset / 8];
     let not_sent = u64::from(at(NOTSENT_BYTES) as u32);
     Ok(Traffic { received: at(BYTES_RECEIVED), written: at(BYTES_SENT) - at(BYTES_RETRANS) + not_sent })
 }
 
+/// How a connection fares.
+pub(crate) fn info(socket: &OwnedFd) -> nix::Result<TcpInfo> {
+    let words = words(socket)?;
+    Ok(TcpInfo {
+        retransmits: half(&words, TOTAL_RETRANS),
+        rtt_us: half(&words, RTT),
+        min_rtt_us: half(&words, MIN_RTT),
+        cwnd: half(&words, CWND),
+        bytes_sent: words[BYTES_SENT / 8],
+        bytes_retransmitted: words[BYTES_RETRANS / 8],
+    })
+}
+
+/// Bytes that have reached the other end or came from it, as the kernels have told each other.
+pub(crate) fn passed(socket: &OwnedFd) -> nix::Result<u64> {
+    let words = words(socket)?;
+    Ok(words[BYTES_ACKED / 8] + words[BYTES_RECEIVED / 8])
+}
+
+/// Two connections as one: sums of what is counted, and the times and window of the one with the longer round trip.
+pub(crate) fn worst(one: Option<TcpInfo>, other: Option<TcpInfo>) -> Option<TcpInfo> {
+    let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
+    let longer = if one.rtt_us >= other.rtt_us { one } else { other };
+    Some(TcpInfo {
+        retransmits: one.retransmits + other.retransmits,
+        bytes_sent: one.bytes_sent + other.bytes_sent,
+        bytes_retransmitted: one.bytes_retransmitted + other.bytes_retransmitted,
+        ..longer
+    })
+}
+
+fn words(socket: &OwnedFd) -> nix::Result<[u64; WORDS]> {
+    let mut words = [0_u64; WORDS];
+    let length = get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words)?;
+    if length < size_of_val(&words) { Err(Errno::ENOSYS) } else { Ok(words) }
+}
+
+/// The field of four bytes at `offset`, in this machine's order of bytes.
+fn half(words: &[u64; WORDS], offset: usize) -> u64 {
+    let bytes = words[offset / 8].to_ne_bytes();
+    let at = offset % 8;
+    u64::from(u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("the slice has four bytes")))
+}
+
 /// The number that the kernel gives a socket for life (socket(7), `SO_COOKIE`).
-pub(super) fn cookie(socket: &OwnedFd) -> nix::Result<u64> {
+pub(crate) fn cookie(socket: &OwnedFd) -> nix::Result<u64> {
     let mut cookie = [0_u64];
     get(socket, libc::SOL_SOCKET, libc::SO_COOKIE, &mut cookie)?;
     Ok(cookie[0])
@@ -41,7 +88,7 @@ pub(super) fn cookie(socket: &OwnedFd) -> nix::Result<u64> {
 
 /// Makes the kernel look at the input that waits in `socket` as if it had just arrived: setting `SO_RCVLOWAT`, to
 /// what it is anyway, announces waiting data again (`tcp_set_rcvlowat()`), and the announcement is what runs a verdict.
-pub(super) fn nudge(socket: &OwnedFd) -> nix::Result<()> {
+pub(crate) fn nudge(socket: &OwnedFd) -> nix::Result<()> {
     let one: libc::c_int = 1;
     // SAFETY: setsockopt(2) reads one c_int at the pointer, which is borrowed for the call.
     let outcome = unsafe {
@@ -85,6 +132,9 @@ mod tests {
         let (client, server) = (OwnedFd::from(client), OwnedFd::from(server));
         assert_eq!(traffic(&client).unwrap().written, 100_000);
         assert_eq!(traffic(&server).unwrap(), Traffic { received: 100_001, written: 0 });
+        let info = info(&client).unwrap();
+        assert!(info.rtt_us > 0 && info.cwnd > 0 && info.bytes_sent >= 100_000, "{info:?}");
+        assert_eq!(passed(&server).unwrap(), 100_001);
         assert_ne!(cookie(&client).unwrap(), cookie(&server).unwrap());
         nudge(&server).unwrap();
     }

@@ -1,0 +1,118 @@
+//! The framed stream inside a conversation: four bytes of length, so much content, and a length of 0 at the end.
+//!
+//! The reader takes it as it comes, cut anywhere.
+
+use linerate_contract::page;
+
+/// The contract's: content repeats with this period.
+const PERIOD: usize = 65_536;
+const PREFIX: usize = 4;
+
+/// Content at any offset as one slice.
+#[derive(Debug, Clone)]
+pub(super) struct Content(Box<[u8]>);
+
+impl Content {
+    /// For slices of up to `longest` bytes.
+    pub(super) fn new(longest: usize) -> Self {
+        Self(page(PERIOD).into_iter().cycle().take(PERIOD + longest).collect())
+    }
+
+    pub(super) fn at(&self, offset: u64, length: usize) -> &[u8] {
+        let start = (offset % PERIOD as u64) as usize;
+        &self.0[start..start + length]
+    }
+
+    fn longest(&self) -> usize {
+        self.0.len() - PERIOD
+    }
+}
+
+/// Puts a frame of `length` bytes of content from `offset` on into `buffer`; of none, the end.
+pub(super) fn frame(buffer: &mut Vec<u8>, content: &Content, offset: u64, length: usize) {
+    buffer.clear();
+    buffer.extend_from_slice(&(length as u32).to_le_bytes());
+    buffer.extend_from_slice(content.at(offset, length));
+}
+
+/// The reading end.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    prefix: [u8; PREFIX],
+    has: usize,
+    /// Bytes of the frame that are still to come.
+    left: usize,
+    at: u64,
+    /// Bytes that were what they should be.
+    pub(super) good: u64,
+    pub(super) ended: bool,
+}
+
+impl Reader {
+    /// Takes what has come; what follows the end is not looked at.
+    pub(super) fn take(&mut self, mut bytes: &[u8], content: &Content) {
+        while !bytes.is_empty() && !self.ended {
+            if self.left == 0 {
+                let taken = (PREFIX - self.has).min(bytes.len());
+                self.prefix[self.has..self.has + taken].copy_from_slice(&bytes[..taken]);
+                self.has += taken;
+                bytes = &bytes[taken..];
+                if self.has == PREFIX {
+                    self.has = 0;
+                    self.left = u32::from_le_bytes(self.prefix) as usize;
+                    self.ended = self.left == 0;
+                }
+                continue;
+            }
+            let length = self.left.min(bytes.len()).min(content.longest());
+            let (piece, rest) = bytes.split_at(length);
+            let wanted = content.at(self.at, length);
+            self.good += if piece == wanted {
+                length as u64
+            } else {
+                piece.iter().zip(wanted).filter(|(is, should)| is == should).count() as u64
+            };
+            self.at += length as u64;
+            self.left -= length;
+            bytes = rest;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_read_however_they_are_cut() {
+        let content = Content::new(700);
+        let mut stream = Vec::new();
+        let mut buffer = Vec::new();
+        for (offset, length) in [(0, 700), (700, 1), (701, 650), (1_351, 0)] {
+            frame(&mut buffer, &content, offset, length);
+            stream.extend_from_slice(&buffer);
+        }
+        for cut in [1, 3, 5, 64, 701, 5_000] {
+            let mut reader = Reader::default();
+            for piece in stream.chunks(cut) {
+                assert!(!reader.ended);
+                reader.take(piece, &content);
+            }
+            assert!(reader.ended);
+            assert_eq!(reader.good, 1_351, "cut into {cut}");
+        }
+        let mut reader = Reader::default();
+        stream[10] ^= 1;
+        reader.take(&stream, &content);
+        assert_eq!(reader.good, 1_350);
+    }
+
+    #[test]
+    fn a_length_that_no_writer_sends_does_not_break_the_reader() {
+        let content = Content::new(100);
+        let mut reader = Reader::default();
+        reader.take(&u32::MAX.to_le_bytes(), &content);
+        reader.take(&[b'x'; 1_000], &content);
+        assert!(!reader.ended);
+    }
+}
