@@ -5,7 +5,7 @@
 
 use crate::axes::Axes;
 use crate::system::manifest::Topology;
-use linerate_contract::{Bytes, Counts, Datagrams, Errors, Nanos, Role};
+use linerate_contract::{Bytes, Counts, Datagrams, Errors, Nanos, Role, Sample, TcpEnds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -122,6 +122,8 @@ pub enum Metric {
     MibPerSecond,
     /// Gigabits (10^9) per second; higher is better.
     GbitPerSecond,
+    /// The same of what was sent, whether or not it arrived.
+    SentGbitPerSecond,
     /// Latency in microseconds, of all operations of a trial; lower is better.
     MeanLatency,
     P50Latency,
@@ -290,6 +292,12 @@ pub struct Measurement {
     /// Of a transport that may lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,
+    /// What the kernel told of TCP connections when their stream was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpEnds>,
+    /// How it went inside the window, as the receiver saw it where it tells, or else the client.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Sample>,
     /// CPU time (user and system) of each role's processes, dead children included, inside the window.
     pub cpu: BTreeMap<Role, Nanos>,
     /// The lab's CPUs inside the window, from `/proc/stat`.

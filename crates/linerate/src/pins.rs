@@ -31,7 +31,8 @@ pub fn assign(cpus: &[u32], roles: &[Role], threads: usize) -> Pins {
         return Pins { cpus: nowhere(), flags: vec![MORE_THREADS] };
     }
     if cpus.len() < 2 {
-        return Pins { cpus: nowhere(), flags: if order.len() > 1 { vec![SHARED] } else { vec![] } };
+        let all = order.iter().map(|role| (*role, cpus.to_vec())).collect();
+        return Pins { cpus: all, flags: if order.len() > 1 { vec![SHARED] } else { vec![] } };
     }
     if cpus.len() >= wanted {
         let own = order.iter().zip(cpus.chunks(threads.max(1)));
@@ -64,9 +65,11 @@ mod tests {
     }
 
     #[test]
-    fn with_one_cpu_nobody_is_pinned() {
-        let pins = assign(&[0], &[Client, Server], 1);
-        assert_eq!((pins.cpus[&Client].len(), pins.flags), (0, vec![SHARED]));
+    fn one_cpu_has_them_all() {
+        let pins = assign(&[3], &[Client, Server], 1);
+        assert_eq!((&pins.cpus[&Client], &pins.cpus[&Server]), (&vec![3], &vec![3]));
+        assert_eq!(pins.flags, [SHARED]);
+        assert!(assign(&[3], &[Client], 1).flags.is_empty());
     }
 
     #[test]

@@ -94,6 +94,8 @@ pub struct ClientRun {
     pub status: ExitStatus,
     pub stdout: Vec<String>,
     pub stderr: Vec<String>,
+    /// What servers printed meanwhile.
+    pub server_stdout: Vec<String>,
     /// CPU time of each role's processes during the run; the client's from its start to its end.
     pub cpu: Vec<(Role, Nanos)>,
     /// CPU times of the machine before and after.

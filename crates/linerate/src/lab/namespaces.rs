@@ -320,6 +320,13 @@ impl Namespaces {
         Ok(())
     }
 
+    /// What servers print from now on belongs to the next client's run.
+    fn forget_server_output(&mut self) {
+        for running in self.processes.values_mut().filter(|running| running.role == Role::Server) {
+            running.stdout.clear();
+        }
+    }
+
     fn cpu(&mut self) -> Result<CpuTimes, LabError> {
         match self.ask(&Request::Cpu)? {
             Message::Cpu(times) => Ok(times),
@@ -343,11 +350,14 @@ impl Namespaces {
         let running = self.processes.remove(&client).expect("the client was spawned by the caller");
         let (status, client_cpu) = running.ended.expect("the caller waited for its end");
         cpu.extend(client_cpu.map(|nanos| (Role::Client, nanos)));
+        let servers = self.processes.values().filter(|running| running.role == Role::Server);
+        let server_stdout = servers.flat_map(|running| running.stdout.iter().cloned()).collect();
         let flags = if self.facts.perf { Vec::new() } else { vec![CPU_FROM_PROC.to_owned()] };
         ClientRun {
             status,
             stdout: running.stdout,
             stderr: running.stderr.into(),
+            server_stdout,
             cpu: cpu.into_iter().collect(),
             before,
             after,
@@ -387,6 +397,7 @@ impl Lab for Namespaces {
 
     fn run(&mut self, launch: &Launch, _purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {
         let command = launch.process.as_ref().ok_or_else(|| LabError::system("a client needs a program"))?;
+        self.forget_server_output();
         let before = self.cpu()?;
         let client = self.spawn(Kind::Client, launch, command)?;
         let end = Instant::now() + deadline;

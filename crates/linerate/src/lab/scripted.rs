@@ -151,6 +151,7 @@ impl Scripted {
             status: ExitStatus::Code(0),
             stdout: stdout.lines().map(str::to_owned).collect(),
             stderr: Vec::new(),
+            server_stdout: Vec::new(),
             cpu: answer.cpu.iter().map(|(role, seconds)| (*role, nanos(*seconds))).collect(),
             before: CpuTimes {
                 cpus: (0..self.script.host.cpus).map(|cpu| CpuTime { cpu, ..CpuTime::default() }).collect(),

@@ -3,14 +3,14 @@
 use crate::lab::ClientRun;
 use crate::measurement::Measurement;
 use crate::system::manifest::{DatagramPatterns, Output};
-use linerate_contract::{Bytes, Datagrams, Errors, Event, Nanos, Role};
+use linerate_contract::{Bytes, Datagrams, Errors, Event, Nanos, Role, Sample};
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Reads the `done` event of a program that speaks the contract.
-pub(super) fn read_contract(stdout: &[String]) -> Result<Measurement, String> {
-    let line = stdout.last().ok_or("the client says nothing")?;
+pub(super) fn read_contract(run: &ClientRun) -> Result<Measurement, String> {
+    let line = run.stdout.last().ok_or("the client says nothing")?;
     let Event::Done(done) = Event::parse(line)? else {
         return Err("the client's last line is not its `done` event".into());
     };
@@ -23,9 +23,25 @@ pub(super) fn read_contract(stdout: &[String]) -> Result<Measurement, String> {
         connect: done.connect,
         verified: done.verified,
         tls: done.tls,
+        datagrams: done.datagrams,
+        tcp: done.tcp,
+        series: series(run),
         cpu: [(Role::Client, done.cpu_ns)].into(),
         ..Measurement::default()
     })
+}
+
+/// What the server told while the client was at work, since it is the receiver; or else what the client told.
+fn series(run: &ClientRun) -> Vec<Sample> {
+    let samples = |lines: &[String]| -> Vec<Sample> {
+        let sample = |line: &String| match Event::parse(line) {
+            Ok(Event::Sample(sample)) => Some(Sample { latency: None, ..sample }),
+            _ => None,
+        };
+        lines.iter().filter_map(sample).collect()
+    };
+    let told = samples(&run.server_stdout);
+    if told.is_empty() { samples(&run.stdout) } else { told }
 }
 
 /// Reads the text of a program that has never heard of us, and that writes `size` bytes at a time. Its CPU time is that of its
@@ -142,6 +158,7 @@ mod tests {
             status: ExitStatus::Code(0),
             stdout: text.lines().map(str::to_owned).collect(),
             stderr: Vec::new(),
+            server_stdout: Vec::new(),
             cpu: vec![(Role::Client, Nanos(7)), (Role::Server, Nanos(9))],
             before: CpuTimes::default(),
             after: CpuTimes::default(),
@@ -214,7 +231,19 @@ mod tests {
 
     #[test]
     fn a_client_that_ends_without_done_is_an_error() {
-        assert!(read_contract(&[]).is_err());
-        assert!(read_contract(&["{\"event\":\"ready\",\"address\":\"1.2.3.4:5\"}".into()]).is_err());
+        assert!(read_contract(&run("")).is_err());
+        assert!(read_contract(&run("{\"event\":\"ready\",\"address\":\"1.2.3.4:5\"}")).is_err());
+    }
+
+    #[test]
+    fn a_series_is_the_receivers_where_it_tells_one() {
+        let sample = |bytes| {
+            format!("{{\"event\":\"sample\",\"at_ns\":100,\"operations\":1,\"bytes\":{bytes},\"lost\":2}}")
+        };
+        let mut told = run(&sample(7));
+        assert_eq!(series(&told)[0].bytes, Bytes(7));
+        told.server_stdout = vec![sample(5), sample(6)];
+        let series = series(&told);
+        assert_eq!((series.len(), series[0].bytes, series[0].lost), (2, Bytes(5), Some(2)));
     }
 }

@@ -1,7 +1,7 @@
 //! What a client is asked to do, and whether it did: so many operations, or so many bytes.
 
 use crate::measurement::Measurement;
-use linerate_contract::Nanos;
+use linerate_contract::{Datagrams, Nanos};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -49,7 +49,12 @@ impl Work {
     /// All of it, and no more failures among it than this share.
     pub(super) fn check(&self, measurement: &Measurement, tolerated: f64) -> Result<(), String> {
         let failed = measurement.errors.total();
+        if let Some(datagrams) = &measurement.datagrams {
+            check_datagrams(datagrams)?;
+        }
         match self {
+            // Datagrams may be lost, and how many were is told beside the number.
+            Self::Bytes(_) if measurement.datagrams.is_some() && failed == 0 => {}
             Self::Operations(asked) if failed as f64 > *asked as f64 * tolerated => {
                 return Err(format!("{failed} of {asked} operations failed: {}", kinds(measurement)));
             }
@@ -92,6 +97,23 @@ impl Work {
             Self::Bytes(_) | Self::Seconds(_) => self.check(verified, TOLERATED_ERRORS),
         }
     }
+}
+
+/// Some arrive, and those as they were sent.
+fn check_datagrams(datagrams: &Datagrams) -> Result<(), String> {
+    let sent = datagrams.sent;
+    if sent > 0 && datagrams.received == 0 && datagrams.damaged == 0 {
+        return Err(format!(
+            "not one of {sent} datagrams arrived: they are larger than the path takes, or nobody receives"
+        ));
+    }
+    if datagrams.damaged > 0 {
+        return Err(format!(
+            "{} of {sent} datagrams arrived with another length or content",
+            datagrams.damaged
+        ));
+    }
+    Ok(())
 }
 
 fn kinds(measurement: &Measurement) -> String {
@@ -150,6 +172,30 @@ mod tests {
                 .check(&Measurement { elapsed: Nanos(1), ..Measurement::default() }, TOLERATED_ERRORS)
                 .is_err()
         );
+    }
+
+    #[test]
+    fn datagrams_may_be_lost_but_not_all_and_not_damaged() {
+        let came = |received, damaged| {
+            let datagrams =
+                Datagrams { sent: 100, received, lost: 100 - received, damaged, ..Datagrams::default() };
+            let datagrams = Some(datagrams);
+            Measurement {
+                operations: received,
+                bytes: Bytes(received),
+                elapsed: Nanos(1),
+                datagrams,
+                ..Measurement::default()
+            }
+        };
+        for work in [work(&[("bytes", 100)], ""), work(&[("seconds", 1)], "")] {
+            assert_eq!(work.check(&came(60, 0), TOLERATED_ERRORS), Ok(()));
+            assert!(
+                work.check(&came(0, 0), TOLERATED_ERRORS).unwrap_err().contains("not one of 100 datagrams")
+            );
+            assert!(work.check(&came(60, 1), TOLERATED_ERRORS).unwrap_err().contains("1 of 100"));
+            assert!(work.check_all_good(&came(60, 0)).is_ok());
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Launches {
         let running: Vec<Role> =
             chosen.iter().filter(|(_, c)| c.variant.start.is_some()).map(|(role, _)| *role).collect();
         let threads = cell.parameters.get("threads").and_then(|n| usize::try_from(*n).ok()).unwrap_or(1);
-        let pins = pins::assign(context.cpus, &running, threads);
+        let pins = pins::assign(few(context.cpus, cell), &running, threads);
         let setting = Setting::new(context, cell, &pins, chosen.get(&Role::Relay))?;
         let client = *chosen.get(&Role::Client).ok_or("the cell has no client")?;
         let verifier = verifier(context, client)?;
@@ -152,10 +152,16 @@ impl Launches {
 
     fn read_as(&self, output: Option<&Output>, run: &ClientRun) -> Result<Measurement, String> {
         match output {
-            None => output::read_contract(&run.stdout),
+            None => output::read_contract(run),
             Some(patterns) => output::read_foreign(patterns, run, self.size),
         }
     }
+}
+
+/// As many CPUs as the cell is to run on, by its parameter `cpus`; without one, all.
+fn few<'a>(cpus: &'a [u32], cell: &PlannedCell) -> &'a [u32] {
+    let wanted = cell.parameters.get("cpus").and_then(|n| usize::try_from(*n).ok()).unwrap_or(cpus.len());
+    &cpus[..wanted.clamp(1, cpus.len().max(1)).min(cpus.len())]
 }
 
 /// A client that speaks the contract verifies with what it measures with; a foreign one cannot say what it compared, but where

@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 /// One worker each: systems are compared on equal CPU, and one CPU is what each of them has (docs/method.md).
 const WORKERS: u32 = 1;
 
+/// How often progress is told: short enough to see a stall, long enough to cost a thousandth of a CPU.
+const SAMPLES: Nanos = Nanos(100_000_000);
+
 type Parameters = BTreeMap<String, u64>;
 
 /// What all roles of a trial have in common.
@@ -65,6 +68,7 @@ impl<'a> Setting<'a> {
         let mut spec = Spec::new(role, &self.cell.layer, &self.cell.workload);
         spec.size = number("size").unwrap_or(0);
         spec.threads = small("threads");
+        spec.sample_ns = self.samples(parameters);
         spec.options = self.cell.options.clone();
         spec.options.extend(chosen.variant.options.clone());
         spec.tls = self.authority.as_ref().and_then(|authority| authority.for_role(role));
@@ -104,6 +108,11 @@ impl<'a> Setting<'a> {
             }
         }
         spec
+    }
+
+    /// A stream that is timed shows how it went: both ends are asked, and the receiver's word counts.
+    fn samples(&self, parameters: &Parameters) -> Option<Nanos> {
+        (self.cell.workload == "stream" && parameters.contains_key("seconds")).then_some(SAMPLES)
     }
 
     /// A role's process, which is to work with these parameters.
