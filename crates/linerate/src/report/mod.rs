@@ -23,6 +23,7 @@ pub mod html;
 pub mod json;
 mod layout;
 pub mod load;
+pub mod load_datagrams;
 pub mod markdown;
 pub mod model;
 pub mod schema;

@@ -157,6 +157,15 @@ pub struct CellReport {
     /// Version, cipher suite and library of the client's TLS, as its connections told them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
+    /// Of a transport that may lose some: those of all measured trials together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramReport>,
+    /// How TCP fared, as the sending kernel tells it: medians over the trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpReport>,
+    /// How it went over its time: medians over the trials, step by step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<SeriesReport>,
     /// Successful operations of all measured trials.
     pub operations: u64,
     /// Operations that failed in all measured trials, by kind.
@@ -206,6 +215,42 @@ pub struct CpuCost {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub us_per_mb: Option<f64>,
     pub ci95: Option<[f64; 2]>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DatagramReport {
+    pub sent: u64,
+    /// Good ones, each once.
+    pub received: u64,
+    pub lost: u64,
+    /// Percent of those sent.
+    pub lost_percent: f64,
+    pub reordered: u64,
+    pub duplicates: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TcpReport {
+    pub retransmits: f64,
+    pub rtt_us: f64,
+    /// Segments.
+    pub cwnd: f64,
+    /// RFC 6349: percent of the bytes sent that were not sent again.
+    pub efficiency_percent: f64,
+    /// RFC 6349: by how many percent of the least round trip the mean one was longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_delay_percent: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeriesReport {
+    /// Length of a step.
+    pub step_ms: f64,
+    pub gbit_per_second: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_percent: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rtt_us: Vec<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -156,6 +156,7 @@ pub(super) fn unit(metric: Metric, operations: Option<u64>) -> String {
         (Metric::OperationsPerSecond, _) => "operations/s".to_owned(),
         (Metric::MibPerSecond, _) => "MiB/s".to_owned(),
         (Metric::GbitPerSecond, _) => "Gbit/s".to_owned(),
+        (Metric::SentGbitPerSecond, _) => "Gbit/s sent".to_owned(),
         (Metric::PeakMemory, _) => "MiB of memory".to_owned(),
         (Metric::ClientCpu, _) => "client CPU, µs/operation".to_owned(),
         (Metric::ServerCpu, _) => "server CPU, µs/operation".to_owned(),
@@ -174,6 +175,7 @@ pub(super) fn metric(metric: Metric, operations: Option<u64>) -> String {
         | Metric::OperationsPerSecond
         | Metric::MibPerSecond
         | Metric::GbitPerSecond
+        | Metric::SentGbitPerSecond
         | Metric::PeakMemory
         | Metric::ClientCpu
         | Metric::ServerCpu

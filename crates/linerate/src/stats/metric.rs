@@ -15,7 +15,10 @@ impl Metric {
     #[must_use]
     pub fn better(self) -> Better {
         match self {
-            Self::OperationsPerSecond | Self::MibPerSecond | Self::GbitPerSecond => Better::Higher,
+            Self::OperationsPerSecond
+            | Self::MibPerSecond
+            | Self::GbitPerSecond
+            | Self::SentGbitPerSecond => Better::Higher,
             _ => Better::Lower,
         }
     }
@@ -24,6 +27,7 @@ impl Metric {
     #[must_use]
     pub fn is_bulk(self) -> bool {
         matches!(self, Self::MibPerSecond | Self::GbitPerSecond | Self::CpuPerKib)
+        matches!(self, Self::MibPerSecond | Self::GbitPerSecond | Self::SentGbitPerSecond)
     }
 
     /// The trial's value: positive and finite, or `None` where the measurement is empty. Nothing done in no time
@@ -37,6 +41,11 @@ impl Metric {
             Self::OperationsPerSecond => measurement.operations as f64 / seconds,
             Self::MibPerSecond => measurement.bytes.as_mib_f64() / seconds,
             Self::GbitPerSecond => measurement.bytes.0 as f64 * 8.0 / BITS_PER_GBIT / seconds,
+            Self::SentGbitPerSecond => {
+                let datagrams = measurement.datagrams?;
+                let each = measurement.bytes.0 as f64 / datagrams.received as f64;
+                datagrams.sent as f64 * each * 8.0 / BITS_PER_GBIT / seconds
+            }
             Self::MeanLatency => match sound(&measurement.latency) {
                 Some(counts) => counts.mean()? / NANOS_PER_MICRO,
                 None => told(measurement, "mean")?,
@@ -86,6 +95,7 @@ fn told(measurement: &Measurement, name: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use linerate_contract::{Bytes, Counts};
+    use linerate_contract::{Bytes, Counts, Datagrams, Nanos};
 
     #[test]
     fn values_by_hand() {
@@ -108,6 +118,19 @@ mod tests {
         assert_eq!(Metric::MinLatency.value(&two_seconds), Some(1.0));
         assert_eq!(Metric::ClientCpu.value(&two_seconds), Some(7.0));
         assert_eq!(Metric::ServerCpu.value(&two_seconds), None);
+    }
+
+    #[test]
+    fn what_was_sent_counts_with_the_bytes_of_what_arrived() {
+        let half_lost = Measurement {
+            elapsed: Nanos(1_000_000_000),
+            bytes: Bytes(125_000_000),
+            datagrams: Some(Datagrams { sent: 2_000, received: 1_000, lost: 1_000, ..Datagrams::default() }),
+            ..Measurement::default()
+        };
+        assert_eq!(Metric::GbitPerSecond.value(&half_lost), Some(1.0));
+        assert_eq!(Metric::SentGbitPerSecond.value(&half_lost), Some(2.0));
+        assert_eq!(Metric::SentGbitPerSecond.value(&Measurement { datagrams: None, ..half_lost }), None);
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //! | [`check`] | do throughput, latency and connections agree? |
 //! | [`cost`] | what did it cost in CPU time? |
 //! | [`latency`] | percentiles of all trials together |
+//! | [`transport`] | what became of datagrams, how did TCP fare, how did it go over time? |
 
 pub mod bound;
 pub mod check;
@@ -26,6 +27,7 @@ pub mod estimate;
 pub mod latency;
 pub mod metric;
 pub mod outliers;
+pub mod transport;
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
 //! One cell: which of its trials count, what they say, and what is to be said about them.
 
 use super::journal::CellTrials;
+use super::transport;
 use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
 use crate::report::model::{CellReport, CpuCost, OutcomeWord};
 use crate::report::words::{self, Failure, Flag};
@@ -83,6 +84,9 @@ impl<'a> Cell<'a> {
             latency_us: latency(good().filter_map(|m| sound(&m.latency))),
             connect_us: latency(good().filter_map(|m| sound(&m.connect))),
             tls: told_once(good().filter_map(|m| m.tls.as_ref())),
+            datagrams: transport::datagrams(good()),
+            tcp: transport::tcp(good()),
+            series: transport::series(good()),
             operations: tried().fold(0, |sum, m| sum.saturating_add(m.operations)),
             errors: errors.0.into_iter().map(|(kind, count)| (kind.name(), count)).collect(),
         }

@@ -5,6 +5,7 @@ mod facts;
 mod journal;
 mod suite;
 mod table;
+mod transport;
 
 use super::model::{REPORT_SCHEMA, Report};
 use crate::measurement::{Run, Trial};

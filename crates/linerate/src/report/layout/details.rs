@@ -1,6 +1,6 @@
 //! Beside the table: for each cell what it cost, how long operations took, what bound it, what failed, what to know.
 
-use super::cells_of;
+use super::{cells_of, transport};
 use crate::report::format::{count, plain, with_interval};
 use crate::report::model::{CellReport, CpuCost, Latency, OutcomeWord, SuiteReport, TableReport};
 use std::collections::BTreeSet;
@@ -39,13 +39,13 @@ pub(crate) fn details(suite: &SuiteReport, table: &TableReport, depth: Depth) ->
     }
 }
 
-struct Column<'a> {
+pub(super) struct Column<'a> {
     header: String,
     text: Box<dyn Fn(&CellReport) -> String + 'a>,
 }
 
 impl<'a> Column<'a> {
-    fn new(header: impl Into<String>, text: impl Fn(&CellReport) -> String + 'a) -> Self {
+    pub(super) fn new(header: impl Into<String>, text: impl Fn(&CellReport) -> String + 'a) -> Self {
         Self { header: header.into(), text: Box::new(text) }
     }
 
@@ -74,6 +74,7 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
             cell.cpu.get(&payer).map_or(String::new(), |c| cost(c, depth))
         }));
     }
+    columns.extend(transport::columns(cells, depth));
     let bound = Column::new("bound by", |cell| cell.bound_by.clone().unwrap_or_default());
     if depth == Depth::Brief {
         let notes = |cell: &CellReport| {

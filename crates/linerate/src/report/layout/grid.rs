@@ -2,7 +2,7 @@
 //! stand beside it.
 
 use super::cells_of;
-use crate::report::format::{count, percent, times, with_interval};
+use crate::report::format::{count, percent, plain, times, with_interval};
 use crate::report::model::{
     Better, CellReport, Comparison, OutcomeWord, SuiteReport, TableCell, TableReport, Verdict,
 };
@@ -178,6 +178,7 @@ fn spot(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: Option
         _ => outcome_name(cell.outcome).to_owned(),
     };
     let failed: u64 = cell.errors.values().fold(0, |sum, count| sum.saturating_add(*count));
+    let lost = cell.datagrams.as_ref().map_or(0.0, |datagrams| datagrams.lost_percent);
     let is_measured = entry.median.is_some();
     let remark = |is_so: bool, text: String| (is_measured && is_so).then_some(text);
     Spot {
@@ -190,6 +191,7 @@ fn spot(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: Option
         }),
         remarks: [
             remark(failed > 0, format!("{} failed operations", count(failed))),
+            remark(lost > 0.0, format!("{} % lost", plain(lost))),
             remark(has_flag(cell, "bound-by-generator"), "bound by generator".to_owned()),
             remark(Some(entry.n) != usual, format!("n={}", entry.n)),
         ]

@@ -3,6 +3,7 @@
 mod details;
 mod facts;
 mod grid;
+mod transport;
 
 pub(super) use details::{Depth, Details, details};
 pub(super) use facts::{HOW_TO_READ, exceptions, host, progress, time, twins, versions};

@@ -1,0 +1,183 @@
+//! What became of datagrams, how TCP fared, and how a transfer went over its time.
+
+use crate::measurement::Measurement;
+use linerate_contract::{Datagrams, Nanos, Sample, TcpInfo};
+
+const BITS_PER_GBIT: f64 = 1e9;
+
+/// Datagrams of several trials together.
+#[must_use]
+pub fn datagrams<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<Datagrams> {
+    let told = measurements.into_iter().filter_map(|m| m.datagrams);
+    told.reduce(|sum, other| Datagrams {
+        sent: sum.sent.saturating_add(other.sent),
+        received: sum.received.saturating_add(other.received),
+        lost: sum.lost.saturating_add(other.lost),
+        reordered: sum.reordered.saturating_add(other.reordered),
+        duplicates: sum.duplicates.saturating_add(other.duplicates),
+        damaged: sum.damaged.saturating_add(other.damaged),
+    })
+}
+
+/// Share of the datagrams sent that did not arrive.
+#[must_use]
+pub fn lost_share(datagrams: &Datagrams) -> f64 {
+    if datagrams.sent == 0 { 0.0 } else { datagrams.lost as f64 / datagrams.sent as f64 }
+}
+
+/// How TCP fared: medians over the trials.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TcpFacts {
+    pub retransmits: f64,
+    pub rtt_us: f64,
+    pub cwnd: f64,
+    /// RFC 6349: the share of the bytes sent that were not sent again.
+    pub efficiency: f64,
+    /// RFC 6349: by how much of the least round trip the mean one was longer.
+    pub buffer_delay: Option<f64>,
+}
+
+/// By the end that sent, which is the client's where both tell.
+#[must_use]
+pub fn tcp<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<TcpFacts> {
+    let told: Vec<(TcpInfo, &Measurement)> =
+        measurements.into_iter().filter_map(|m| Some((m.tcp?.client.or(m.tcp?.server)?, m))).collect();
+    let of = |value: &dyn Fn(&TcpInfo, &Measurement) -> Option<f64>| {
+        median(told.iter().filter_map(|(info, m)| value(info, m)).collect())
+    };
+    Some(TcpFacts {
+        retransmits: of(&|info, _| Some(info.retransmits as f64))?,
+        rtt_us: of(&|info, m| Some(mean_rtt(m).unwrap_or(info.rtt_us as f64)))?,
+        cwnd: of(&|info, _| Some(info.cwnd as f64))?,
+        efficiency: of(&|info, _| {
+            let again = info.bytes_retransmitted.min(info.bytes_sent) as f64;
+            Some(if info.bytes_sent == 0 { 1.0 } else { 1.0 - again / info.bytes_sent as f64 })
+        })?,
+        buffer_delay: of(&|info, m| {
+            let least = (info.min_rtt_us > 0).then_some(info.min_rtt_us as f64)?;
+            Some((mean_rtt(m)? - least) / least)
+        }),
+    })
+}
+
+fn mean_rtt(measurement: &Measurement) -> Option<f64> {
+    let told: Vec<f64> = measurement.series.iter().filter_map(|s| Some(s.rtt_us? as f64)).collect();
+    (!told.is_empty()).then(|| told.iter().sum::<f64>() / told.len() as f64)
+}
+
+/// How a transfer went, step by step: the median over the trials of each step.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Series {
+    /// Length of a step.
+    pub step: Nanos,
+    pub gbit_per_second: Vec<f64>,
+    /// Percent of the datagrams that were due to arrive; empty where nothing can be lost.
+    pub lost_percent: Vec<f64>,
+    /// Empty where nobody tells.
+    pub rtt_us: Vec<f64>,
+}
+
+/// As long as the shortest of the trials that have one; `None` if none has two steps.
+#[must_use]
+pub fn series<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<Series> {
+    let all: Vec<&[Sample]> =
+        measurements.into_iter().map(|m| &m.series[..]).filter(|s| s.len() >= 2).collect();
+    let steps = all.iter().map(|samples| samples.len()).min()?;
+    let over = |value: &dyn Fn(&[Sample], usize) -> Option<f64>| -> Vec<f64> {
+        let step = |index| median(all.iter().filter_map(|samples| value(samples, index)).collect());
+        (0..steps).map_while(step).collect()
+    };
+    Some(Series {
+        step: Nanos(median(all.iter().map(|s| s[1].at_ns.since(s[0].at_ns).0 as f64).collect())? as u64),
+        gbit_per_second: over(&|samples, index| {
+            let before = index.checked_sub(1).map_or(Nanos::ZERO, |before| samples[before].at_ns);
+            let seconds = samples[index].at_ns.since(before).as_secs_f64();
+            let speed = samples[index].bytes.0 as f64 * 8.0 / BITS_PER_GBIT / seconds;
+            speed.is_finite().then_some(speed)
+        }),
+        lost_percent: over(&|samples, index| {
+            let lost = samples[index].lost?.max(0) as f64;
+            let due = lost + samples[index].operations as f64;
+            Some(if due > 0.0 { lost / due * 100.0 } else { 0.0 })
+        }),
+        rtt_us: over(&|samples, index| Some(samples[index].rtt_us? as f64)),
+    })
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::{Bytes, TcpEnds};
+
+    fn sample(at: u64, bytes: u64, operations: u64, lost: Option<i64>, rtt_us: Option<u64>) -> Sample {
+        Sample { at_ns: Nanos(at), operations, bytes: Bytes(bytes), failed: 0, latency: None, lost, rtt_us }
+    }
+
+    #[test]
+    fn datagrams_add_up_and_their_loss_is_of_those_sent() {
+        let with = |sent, lost| Measurement {
+            datagrams: Some(Datagrams { sent, received: sent - lost, lost, ..Datagrams::default() }),
+            ..Measurement::default()
+        };
+        let sum = datagrams(&[with(100, 0), with(300, 4)]).unwrap();
+        assert_eq!((sum.sent, sum.received, sum.lost), (400, 396, 4));
+        assert!((lost_share(&sum) - 0.01).abs() < 1e-12);
+        assert_eq!(lost_share(&Datagrams::default()), 0.0);
+        assert_eq!(datagrams(&[Measurement::default()]), None);
+    }
+
+    #[test]
+    fn tcp_is_told_as_rfc_6349_defines_it() {
+        let info = TcpInfo {
+            retransmits: 3,
+            rtt_us: 900,
+            min_rtt_us: 100,
+            cwnd: 10,
+            bytes_sent: 1_000,
+            bytes_retransmitted: 20,
+        };
+        let measurement = Measurement {
+            tcp: Some(TcpEnds { client: Some(info), server: None }),
+            series: vec![sample(1, 1, 0, None, Some(100)), sample(2, 1, 0, None, Some(200))],
+            ..Measurement::default()
+        };
+        let facts = tcp(&[measurement.clone()]).unwrap();
+        assert_eq!((facts.retransmits, facts.rtt_us, facts.cwnd), (3.0, 150.0, 10.0));
+        assert!((facts.efficiency - 0.98).abs() < 1e-12);
+        assert_eq!(facts.buffer_delay, Some(0.5));
+        let without = Measurement { series: Vec::new(), ..measurement };
+        assert_eq!(tcp(&[without]).map(|f| (f.rtt_us, f.buffer_delay)), Some((900.0, None)));
+        assert_eq!(tcp(&[Measurement::default()]), None);
+    }
+
+    #[test]
+    fn a_series_is_the_median_of_the_trials_step_by_step() {
+        let with = |bytes: [u64; 3], lost| Measurement {
+            series: vec![
+                sample(100_000_000, bytes[0], 90, Some(lost), None),
+                sample(200_000_000, bytes[1], 100, Some(-5), None),
+                sample(300_000_000, bytes[2], 0, Some(0), None),
+            ],
+            ..Measurement::default()
+        };
+        let mut short = with([12_500_000; 3], 10);
+        short.series.pop();
+        let told = series(&[with([12_500_000, 25_000_000, 0], 10), short.clone()]).unwrap();
+        assert_eq!(told.step, Nanos(100_000_000));
+        assert_eq!(told.gbit_per_second, [1.0, 1.5]);
+        assert_eq!(told.lost_percent, [10.0, 0.0]);
+        assert!(told.rtt_us.is_empty());
+        short.series.clear();
+        assert_eq!(series(&[short]), None);
+    }
+}
