@@ -1,5 +1,9 @@
 //! The command line: what can be asked for, and how it is explained.
 
+mod datagrams;
+
+pub use datagrams::*;
+
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -172,7 +176,7 @@ pub struct ReportArgs {
     pub format: String,
 }
 
-/// Load a server, as one would with wrk, ab or hey
+/// Load a server, as one would with wrk, ab, hey or iperf3
 #[derive(Debug, Args)]
 pub struct LoadArgs {
     #[command(subcommand)]
@@ -182,6 +186,8 @@ pub struct LoadArgs {
 #[derive(Debug, Subcommand)]
 pub enum Loaded {
     Http(LoadHttpArgs),
+    Udp(LoadUdpArgs),
+    Kcp(LoadKcpArgs),
 }
 
 /// HTTP/1.1, with TLS if the URL says https
@@ -293,6 +299,8 @@ pub struct ServeArgs {
 #[derive(Debug, Subcommand)]
 pub enum Served {
     Http(ServeHttpArgs),
+    Udp(ServeUdpArgs),
+    Kcp(ServeKcpArgs),
 }
 
 /// HTTP/1.1: any GET is answered with the same page from memory

@@ -1,5 +1,6 @@
 //! `linerate load`: the load engine by itself, as one would use wrk, ab or hey.
 
+pub(super) mod datagrams;
 mod target;
 
 use super::{Terminal, print, remark};
@@ -27,7 +28,14 @@ const LIVE: Nanos = Nanos(500_000_000);
 /// # Errors
 /// A URL that is none, a host that is not there, a file that cannot be written.
 pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    let Loaded::Http(args) = &args.what;
+    match &args.what {
+        Loaded::Http(args) => http(args, terminal),
+        Loaded::Udp(args) => datagrams::udp(args),
+        Loaded::Kcp(args) => datagrams::kcp(args),
+    }
+}
+
+fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let target = Target::parse(&args.url)?;
     let address = target.resolve()?;
     let mut spec = spec(args, &target)?;

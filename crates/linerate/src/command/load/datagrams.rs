@@ -1,0 +1,73 @@
+//! `linerate load udp` and `linerate load kcp`.
+
+use super::write_json;
+use crate::cli::{KcpArgs, LoadDatagramArgs, LoadKcpArgs, LoadUdpArgs};
+use crate::command::print;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::interrupt;
+use crate::report::load_datagrams as report;
+use linerate_contract::{Event, Role, Spec};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+pub(super) fn udp(args: &LoadUdpArgs) -> Result<ExitCode, Error> {
+    let mut spec = spec("udp", &args.common, args.size);
+    spec.rate = args.rate;
+    if let Some(percent) = args.search {
+        spec.options.insert("search".into(), percent.to_string());
+    }
+    run(&spec, &args.common)
+}
+
+pub(super) fn kcp(args: &LoadKcpArgs) -> Result<ExitCode, Error> {
+    let mut spec = spec("kcp", &args.common, args.size);
+    set_kcp(&mut spec, &args.kcp);
+    run(&spec, &args.common)
+}
+
+/// The protocol's settings, as options of a spec.
+pub(crate) fn set_kcp(spec: &mut Spec, args: &KcpArgs) {
+    for (name, value) in [("mtu", args.mtu), ("window", args.window), ("interval_us", args.interval_us)] {
+        spec.options.insert(name.into(), value.to_string());
+    }
+}
+
+fn spec(layer: &str, args: &LoadDatagramArgs, size: u64) -> Spec {
+    let mut spec = Spec::new(Role::Client, layer, "stream");
+    spec.connect = Some(args.address);
+    spec.size = size;
+    (spec.connections, spec.threads) = (args.connections, args.threads);
+    spec.duration_ns = Some(args.duration.into());
+    spec.timeout_ns = args.timeout.into();
+    spec.options.insert("mode".into(), args.mode.name().into());
+    spec
+}
+
+fn run(spec: &Spec, args: &LoadDatagramArgs) -> Result<ExitCode, Error> {
+    let interrupted = interrupt::watch();
+    let mut done = None;
+    Engine::start(spec)?.listen(&interrupted, |event| {
+        if let Event::Done(account) = event {
+            done = Some(*account);
+        }
+    })?;
+    let done = done.ok_or_else(|| Error::NothingMeasured("linerate-load ended without an account".into()))?;
+    if let Some(path) = &args.json {
+        write_json(path, &report::json(spec, &done))?;
+    }
+    if args.json.as_deref() != Some(Path::new("-")) {
+        print(&report::text(spec, &done))?;
+    }
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
+    }
+    if done.operations == 0 {
+        return Err(Error::NothingMeasured(format!(
+            "nothing arrived at {}: is `linerate serve {}` there, with the same --size and settings?",
+            args.address, spec.layer
+        )));
+    }
+    Ok(ExitCode::SUCCESS)
+}
