@@ -79,6 +79,37 @@ fn a_server_is_loaded_and_the_account_is_printed_and_written() {
 }
 
 #[test]
+fn datagrams_are_sent_received_and_told() {
+    if !engine_is_there() {
+        return;
+    }
+    for layer in ["udp", "kcp"] {
+        let mut command = Command::new(LINERATE);
+        command.args(["serve", layer, "--listen", "127.0.0.1:0"]);
+        let mut server = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap();
+        let rate: &[&str] = if layer == "udp" { &["--rate", "1000"] } else { &[] };
+        let output = linerate(&[&["load", layer, address, "-d", "300ms"], rate].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.contains("Gbit/s"), "{text}");
+        assert_eq!(text.contains("300 sent"), layer == "udp", "{text}");
+        let output = linerate(&[&["load", layer, address, "-d", "300ms", "--json", "-"], rate].concat());
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(json["done"]["bytes"].as_u64().unwrap() > 0);
+        signal(&server, Signal::SIGTERM);
+        server.wait().unwrap();
+    }
+    let dead = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let output = linerate(&["load", "udp", &dead, "-d", "100ms", "--timeout", "300ms"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("nothing arrived"));
+    let both = linerate(&["load", "udp", &dead, "--rate", "5", "--search", "1"]);
+    assert_eq!(both.status.code(), Some(2));
+}
+
+#[test]
 fn what_cannot_be_loaded_is_said_with_the_status_that_means_it() {
     if !engine_is_there() {
         return;

@@ -103,6 +103,42 @@ impl Suite {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::manifest::Topology;
+
+    fn of_the_tree(name: &str, quick: bool) -> PlannedSuite {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let all = load_all(&home).unwrap();
+        let registry = Registry::load(&home).unwrap();
+        choose(all, &[name.to_owned()]).unwrap()[0].expand(&registry, quick).unwrap()
+    }
+
+    #[test]
+    fn the_transport_suite_has_what_its_seed_has_and_its_conditions() {
+        let full = of_the_tree("transport", false);
+        for layer in ["tcp", "udp", "kcp"] {
+            let mut cells = full.cells.iter().filter(|cell| cell.layer == layer);
+            assert!(cells.all(|cell| cell.parameters.get("seconds").is_none_or(|n| *n == 10)), "{layer}");
+        }
+        let cell = |id: &str| full.cells.iter().find(|cell| cell.id == id).unwrap_or_else(|| panic!("{id}"));
+        assert_eq!(cell("tcp/1/native").parameters["size"], 63_488);
+        assert_eq!(cell("udp/1/65507/native").parameters["size"], 65_507);
+        assert_eq!(cell("kcp/1/1024/10/native").options["interval_us"], "10");
+        assert_eq!(cell("tcp/cpus-1/native").parameters["cpus"], 1);
+        assert_eq!(cell("tcp/loss-0.1/native").topology, Topology::Router);
+        assert!(cell("tcp/loss-0.1/native").systems.iter().any(|system| system.name == "loss-0.1"));
+        assert_eq!(cell("udp-throughput/0.1/1472/native").options["search"], "0.1");
+    }
+
+    #[test]
+    fn the_quick_transport_suite_is_short() {
+        let quick = of_the_tree("transport", true);
+        let seconds: u64 = quick.cells.iter().map(|cell| cell.parameters["seconds"]).sum();
+        // Four minutes, of which starting, verifying and stopping take as much as the windows.
+        assert!(seconds * u64::from(quick.rounds + quick.warmup_rounds) <= 150, "{seconds} s a round");
+        assert!(
+            ["tcp", "udp", "kcp"].iter().all(|layer| quick.cells.iter().any(|cell| cell.layer == *layer))
+        );
+    }
 
     #[test]
     fn the_websocket_suite_has_the_rows_of_its_seed_in_their_order_both_ways() {

@@ -90,6 +90,7 @@ fn measure(spec: &Spec, mut pass: impl FnMut(&[u8]) -> bool) -> Result<Done, Ref
             ));
         }
     };
+    let ways = super::ways(spec)?;
     let bytes = spec.bytes.or_else(|| spec.duration_ns.map(|_| u64::MAX)).filter(|n| *n > 0);
     let Some(bytes) = bytes.filter(|_| (1..=LARGEST_WRITE).contains(&spec.size)) else {
         return Err(Refusal::BadSpec(format!(
@@ -126,6 +127,7 @@ fn measure(spec: &Spec, mut pass: impl FnMut(&[u8]) -> bool) -> Result<Done, Ref
         end_ns,
         cpu_ns: clock::process_cpu().since(cpu),
         verified: good,
+        datagrams: super::datagrams(spec, good.div_ceil(spec.size)),
         ..Done::default()
     };
     done.errors.add(ErrorKind::WrongContent, (all - good).div_ceil(spec.size));

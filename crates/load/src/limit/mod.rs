@@ -20,7 +20,7 @@ mod syscalls;
 
 use crate::process::emit;
 use crate::refusal::Refusal;
-use linerate_contract::{Event, Role, Spec};
+use linerate_contract::{Datagrams, Event, Role, Spec};
 
 /// Does what `spec` says in the way that its `options.limit` names.
 ///
@@ -59,6 +59,22 @@ fn check_messages(spec: &Spec) -> Result<usize, Refusal> {
         )));
     }
     Ok(spec.size as usize)
+}
+
+/// How many of a stream's directions carry something.
+fn ways(spec: &Spec) -> Result<u64, Refusal> {
+    match spec.options.get("direction").map(String::as_str) {
+        Some("both") => Ok(2),
+        Some("client-writes" | "client-reads") => Ok(1),
+        _ => {
+            Err(Refusal::BadSpec("\"options.direction\" must be client-writes, client-reads or both".into()))
+        }
+    }
+}
+
+/// Where nothing can be lost.
+fn datagrams(spec: &Spec, all: u64) -> Option<Datagrams> {
+    (spec.layer == "udp").then(|| Datagrams { sent: all, received: all, ..Datagrams::default() })
 }
 
 /// As for the systems that they are the limit of.

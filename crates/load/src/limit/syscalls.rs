@@ -13,7 +13,8 @@ const TURN: u64 = 1_024;
 /// # Errors
 /// A spec that lacks something.
 pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
-    let writes = spec.bytes.map(|bytes| bytes.div_ceil(spec.size.max(1)) * u64::from(spec.connections));
+    let ways = super::ways(spec)? * u64::from(spec.connections);
+    let writes = spec.bytes.map(|bytes| bytes.div_ceil(spec.size.max(1)) * ways);
     if spec.size == 0 || (writes.is_none() && spec.duration_ns.is_none()) {
         let text = "needs \"size\" above 0, and \"bytes\" or \"duration_ns\"";
         return Err(Refusal::BadSpec(text.into()));
@@ -34,7 +35,8 @@ pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
     }
     Ok(Done {
         operations: done,
-        bytes: Bytes(spec.bytes.map_or(done * spec.size, |bytes| bytes * u64::from(spec.connections))),
+        bytes: Bytes(spec.bytes.map_or(done * spec.size, |bytes| bytes * ways)),
+        datagrams: super::datagrams(spec, done),
         start_ns,
         end_ns: clock::now(),
         cpu_ns: clock::process_cpu().since(cpu),
