@@ -54,11 +54,13 @@ pub struct NetworkPath {
 }
 
 /// Ethernet's, so that segments are those of a real network; a suite may say otherwise.
-pub const MTU: u32 = 1_500;
+const MTU: u32 = 1_500;
+/// What the kernel gives `lo`.
+const LOOPBACK_MTU: u32 = 65_536;
 
 impl From<Topology> for NetworkPath {
     fn from(topology: Topology) -> Self {
-        Self { topology, mtu: MTU }
+        Self { topology, mtu: if topology == Topology::Loopback { LOOPBACK_MTU } else { MTU } }
     }
 }
 

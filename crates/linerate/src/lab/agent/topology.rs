@@ -62,7 +62,10 @@ impl Network {
             network.hosts.insert(*name, Host::make()?);
         }
         match path.topology {
-            Topology::Loopback => {}
+            Topology::Loopback => {
+                network.enter(Client)?;
+                Netlink::open()?.set_mtu(LOOPBACK_INDEX, path.mtu)?;
+            }
             Topology::Link => {
                 network.join((Client, "eth0"), (Server, "eth0"), &client_sources(), SERVER_ON_LINK)?
             }

@@ -2,7 +2,7 @@
 
 use super::address::{Addresses, PORT};
 use super::authority::Authority;
-use crate::lab::protocol::{File, HostName, MTU, NetworkPath, address};
+use crate::lab::protocol::{File, HostName, NetworkPath, address};
 use crate::lab::{DOCROOT, Launch, SCRATCH};
 use crate::measurement::PlannedCell;
 use crate::pins::Pins;
@@ -59,7 +59,8 @@ impl<'a> Setting<'a> {
     /// What lies between client and server.
     pub(super) fn path(&self) -> NetworkPath {
         let mtu = self.cell.parameters.get("mtu").and_then(|mtu| u32::try_from(*mtu).ok());
-        NetworkPath { topology: self.cell.topology, mtu: mtu.unwrap_or(MTU) }
+        let usual = NetworkPath::from(self.cell.topology);
+        NetworkPath { mtu: mtu.unwrap_or(usual.mtu), ..usual }
     }
 
     fn spec(&self, chosen: Chosen<'_>, role: Role, parameters: &Parameters, check_every: u64) -> Spec {
