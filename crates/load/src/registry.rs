@@ -20,8 +20,7 @@ use crate::{Refusal, client, server};
 use linerate_contract::{Done, Spec};
 
 /// Layers of the client and the server; the relay forwards `tcp`, and workloads without a network have `none`.
-pub const LAYERS: &[&str] =
-    &["http", "https", "kcp", "none", "tcp", "tls", "udp", "websocket", "wss"];
+pub const LAYERS: &[&str] = &["http", "https", "kcp", "none", "tcp", "tls", "udp", "websocket", "wss"];
 /// Workloads of the client; `relay` is the relay's.
 pub const WORKLOADS: &[&str] =
     &["churn", "crr", "dispatch", "fanout", "http", "relay", "rr", "stream", "timers"];

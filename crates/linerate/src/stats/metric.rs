@@ -26,8 +26,7 @@ impl Metric {
     /// Whether the work is counted in bytes rather than in operations.
     #[must_use]
     pub fn is_bulk(self) -> bool {
-        matches!(self, Self::MibPerSecond | Self::GbitPerSecond | Self::CpuPerKib)
-        matches!(self, Self::MibPerSecond | Self::GbitPerSecond | Self::SentGbitPerSecond)
+        matches!(self, Self::MibPerSecond | Self::GbitPerSecond | Self::SentGbitPerSecond | Self::CpuPerKib)
     }
 
     /// The trial's value: positive and finite, or `None` where the measurement is empty. Nothing done in no time
@@ -94,8 +93,7 @@ fn told(measurement: &Measurement, name: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Bytes, Counts};
-    use linerate_contract::{Bytes, Counts, Datagrams, Nanos};
+    use linerate_contract::{Bytes, Counts, Datagrams};
 
     #[test]
     fn values_by_hand() {

@@ -81,15 +81,6 @@ pub(super) fn masking(spec: &Spec) -> Result<Done, Refusal> {
 
 /// Sends the content of `spec` through `pass`, which says whether a piece came out as it should.
 fn measure(spec: &Spec, mut pass: impl FnMut(&[u8]) -> bool) -> Result<Done, Refusal> {
-    let ways = match spec.options.get("direction").map(String::as_str) {
-        Some("both") => 2,
-        Some("client-writes" | "client-reads") => 1,
-        _ => {
-            return Err(Refusal::BadSpec(
-                "\"options.direction\" must be client-writes, client-reads or both".into(),
-            ));
-        }
-    };
     let ways = super::ways(spec)?;
     let bytes = spec.bytes.or_else(|| spec.duration_ns.map(|_| u64::MAX)).filter(|n| *n > 0);
     let Some(bytes) = bytes.filter(|_| (1..=LARGEST_WRITE).contains(&spec.size)) else {
