@@ -362,7 +362,8 @@ fn survives(chosen: Chosen<'_>, program: &Path, layer: &str) -> Result<(), Strin
     server.options.extend(chosen.variant.options.clone());
     secure(&mut server, &mut client);
     let mut running = Program::start(program, &server)?;
-    let address = running.ready()?;
+    // What it says not to serve is a row of its own, and no broken promise.
+    let Some(address) = running.ready_or_not()? else { return Ok(()) };
     for written in [0_usize, 50, 100_000] {
         let mut peer = TcpStream::connect(address).map_err(|e| format!("cannot connect: {e}"))?;
         // Bytes that come back unread make the close a reset.

@@ -51,6 +51,9 @@ impl Setting {
             let text = "\"options.direction\" must be client-writes, client-reads or both";
             return Err(Refusal::BadSpec(text.into()));
         }
+        if spec.options.contains_key("transfers") {
+            return Err(Refusal::Unsupported("counted streams over TCP".into()));
+        }
         if !(1..=LARGEST_WRITE).contains(&spec.size) {
             return Err(Refusal::BadSpec(format!("\"size\" must be 1 to {LARGEST_WRITE} bytes")));
         }
