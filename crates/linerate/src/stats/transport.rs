@@ -151,7 +151,7 @@ mod tests {
             series: vec![sample(1, 1, 0, None, Some(100)), sample(2, 1, 0, None, Some(200))],
             ..Measurement::default()
         };
-        let facts = tcp(&[measurement.clone()]).unwrap();
+        let facts = tcp(std::slice::from_ref(&measurement)).unwrap();
         assert_eq!((facts.retransmits, facts.rtt_us, facts.cwnd), (3.0, 150.0, 10.0));
         assert!((facts.efficiency - 0.98).abs() < 1e-12);
         assert_eq!(facts.buffer_delay, Some(0.5));
