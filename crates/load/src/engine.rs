@@ -30,6 +30,8 @@ const SHORTEST_SWEEP: Nanos = Nanos(1_000_000);
 /// A slot that could not connect waits for so long, so that a dead port does not burn a CPU; 10,000 refused operations
 /// over 5 connections still end within two or three seconds.
 const REST: Nanos = Nanos(1_000_000);
+/// Goodbyes of all connections that are not answered within this are none. It is outside of every window.
+const FAREWELL: Nanos = Nanos(1_000_000_000);
 /// Edges taken per wait. 32 connections fit at once; more bring no fewer system calls per operation.
 const BATCH: usize = 256;
 /// What epoll reports when the peer has closed, with or without bytes left to read.
@@ -269,9 +271,10 @@ impl<L: Layer, W: Workload> Engine<L, W> {
 
     /// What is done when the window is over.
     fn part(&mut self) {
+        let deadline = clock::now() + FAREWELL;
         for slot in self.slots.iter_mut().filter(|slot| slot.phase == Phase::Idle) {
             if let Some(mut connection) = slot.connection.take() {
-                self.context.layer.part(&mut connection);
+                self.context.layer.part(&mut connection, deadline);
             }
         }
         self.context.meter.secured_by(self.context.layer.security());

@@ -14,7 +14,7 @@ pub mod websocket;
 pub mod wire;
 
 use crate::Refusal;
-use linerate_contract::{ErrorKind, Spec};
+use linerate_contract::{ErrorKind, Nanos, Spec};
 use std::os::fd::AsFd;
 
 /// Whether a step got to its end or has to wait for the socket.
@@ -73,8 +73,9 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// The kind of failure that this operation counts as: also an answer that is complete but not as expected.
     fn receive(&mut self, connection: &mut Self::Connection) -> Result<Option<Answer>, ErrorKind>;
 
-    /// Says goodbye on a connection that has done its work, where the protocol has words for it. The window is over: it may wait.
-    fn part(&mut self, _connection: &mut Self::Connection) {}
+    /// Says goodbye on a connection that has done its work, where the protocol has words for it. The window is over: it may wait for an
+    /// answer until the deadline.
+    fn part(&mut self, _connection: &mut Self::Connection, _deadline: Nanos) {}
 
     /// Version, cipher suite and library, where there is TLS and a connection stood.
     fn security(&self) -> Option<String> {

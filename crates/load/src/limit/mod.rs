@@ -14,8 +14,8 @@
 
 mod blocking;
 mod calls;
-mod copies;
 mod memory;
+mod passes;
 mod syscalls;
 
 use crate::process::emit;
@@ -33,11 +33,11 @@ pub fn run(limit: &str, spec: &Spec) -> Result<(), Refusal> {
         ("memory", Role::Server, "rr") => return memory::server::serve(spec),
         ("memory", Role::Client, "rr") => memory::client::run(spec),
         ("loop", Role::Client, "dispatch") => calls::run(spec),
-        ("copies" | "calls" | "aead" | "mask", Role::Server, "stream") => return copies::serve(spec),
-        ("aead", Role::Client, "stream") => copies::aead(spec),
-        ("mask", Role::Client, "stream") => copies::masking(spec),
+        ("copies" | "calls" | "aead" | "mask", Role::Server, "stream") => return passes::serve(spec),
+        ("aead", Role::Client, "stream") => passes::aead(spec),
+        ("mask", Role::Client, "stream") => passes::mask(spec),
         ("calls", Role::Client, "stream") => syscalls::run(spec),
-        ("copies", Role::Client, "stream") => copies::run(spec),
+        ("copies", Role::Client, "stream") => passes::copies(spec),
         (_, role, workload) => {
             Err(Refusal::Unsupported(format!("{role} of workload {workload:?} with limit {limit:?}")))
         }

@@ -21,8 +21,6 @@ use std::sync::Arc;
 
 /// The largest write of a counted stream: the contract's.
 pub const LARGEST_WRITE: u64 = 1 << 20;
-/// A goodbye that is not answered within this is none. It is outside of every window.
-const FAREWELL: Nanos = Nanos(1_000_000_000);
 /// A transfer may take so much longer than other operations for each byte: a second for 8 MiB, which an interpreter does
 /// ten times as fast.
 const NANOS_PER_BYTE: u64 = 120;
@@ -266,13 +264,12 @@ impl<C: Connector, F: Framing + 'static, K: Kind> Layer for Sessions<C, F, K> {
         }
     }
 
-    fn part(&mut self, connection: &mut Self::Connection) {
-        let deadline = clock::now() + FAREWELL;
+    fn part(&mut self, connection: &mut Self::Connection, deadline: Nanos) {
         let (session, socket) = (&mut connection.session, &connection.socket);
         // Whether it is answered is the peer's affair; the work is done.
         let Ok(true) = session.part(socket) else { return };
         while !session.is_over() {
-            let left = deadline.since(clock::now()).0.div_ceil(1_000_000) as u16;
+            let left = deadline.since(clock::now()).0.div_ceil(1_000_000).min(60_000) as u16;
             match session.receive(socket) {
                 Ok(Received::More | Received::Drained) => {}
                 Ok(Received::Nothing) if left > 0 => {

@@ -9,7 +9,7 @@
 //! The buffer in between is as large as a write: a kernel that needs more is slower, not faster.
 
 use crate::clock;
-use crate::layer::websocket::mask::{self, Key};
+use crate::layer::websocket::mask::{Key, copy, matches};
 use crate::layer::wire::tls::record::{self, Kind};
 use crate::process::{Signals, emit};
 use crate::refusal::Refusal;
@@ -39,7 +39,7 @@ pub(super) fn serve(spec: &Spec) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// A spec that lacks something.
-pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
+pub(super) fn copies(spec: &Spec) -> Result<Done, Refusal> {
     let size = spec.size.min(LARGEST_WRITE) as usize;
     let (mut kernel, mut reader) = (vec![0; size], vec![0; size]);
     measure(spec, |piece| {
@@ -69,13 +69,13 @@ pub(super) fn aead(spec: &Spec) -> Result<Done, Refusal> {
 ///
 /// # Errors
 /// A spec that lacks something.
-pub(super) fn masking(spec: &Spec) -> Result<Done, Refusal> {
+pub(super) fn mask(spec: &Spec) -> Result<Done, Refusal> {
     let mut masked = vec![0; spec.size.min(LARGEST_WRITE) as usize];
     let key = Key::new([0x37, 0xfa, 0x21, 0x3d]);
     measure(spec, |piece| {
         let masked = &mut masked[..piece.len()];
-        mask::copy(masked, piece, key);
-        mask::matches(black_box(masked), key, piece)
+        copy(masked, piece, key);
+        matches(black_box(masked), key, piece)
     })
 }
 
