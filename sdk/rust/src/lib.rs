@@ -10,11 +10,14 @@
 mod stream;
 
 use linerate_contract::{Describe, EXIT_UNSUPPORTED, Event, Role, Spec};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use stream::Setting;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
+pub use stream::Setting;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
@@ -39,11 +42,13 @@ pub struct Task {
     /// The TUN device, which has its address, MTU and route already.
     pub tun: String,
     pub mtu: u16,
+    options: BTreeMap<String, String>,
     work: Arc<Work>,
 }
 
+/// What is done with a connection.
 #[derive(Debug)]
-enum Work {
+pub enum Work {
     Echo,
     Stream(Setting),
 }
@@ -55,17 +60,43 @@ enum Refusal {
     Failed(io::Error),
 }
 
+/// As [`run`], for a stack with an event loop of its own: no runtime, one thread.
+pub fn run_loop(system: System, stack: impl FnOnce(&Task) -> io::Result<()>) {
+    answer(system, |spec| {
+        let is_single = spec.options.get("runtime").is_none_or(|runtime| runtime == "single");
+        if spec.threads != 1 || !is_single {
+            return Err(Refusal::Unsupported("more than one thread".into()));
+        }
+        let task = Task::new(spec)?;
+        let mut signals = Signals::new([SIGTERM]).map_err(Refusal::Failed)?;
+        std::thread::spawn(move || {
+            if signals.forever().next().is_some() {
+                std::process::exit(0);
+            }
+        });
+        stack(&task).map_err(Refusal::Failed)
+    });
+}
+
 /// Runs `stack` with what the only argument says until SIGTERM, or tells about it; the whole of a system's `main`.
 pub fn run<S, F>(system: System, stack: S)
 where
     S: FnOnce(Task) -> F,
     F: Future<Output = io::Result<()>>,
 {
+    answer(system, |spec| serve(spec, stack));
+}
+
+fn answer(system: System, act: impl FnOnce(&Spec) -> Result<(), Refusal>) {
     let mut arguments = std::env::args().skip(1);
     let outcome = match (arguments.next(), arguments.next()) {
-        (Some(json), None) => {
-            Spec::parse(&json).map_err(Refusal::BadSpec).and_then(|spec| act(&spec, system, stack))
-        }
+        (Some(json), None) => Spec::parse(&json).map_err(Refusal::BadSpec).and_then(|spec| {
+            if spec.role == Role::Describe {
+                emit(&Event::Describe(describe(system)));
+                return Ok(());
+            }
+            act(&spec)
+        }),
         _ => Err(Refusal::BadSpec("expected one argument, the spec as JSON (sdk/CONTRACT.md)".into())),
     };
     let (status, text) = match outcome {
@@ -78,15 +109,11 @@ where
     std::process::exit(status);
 }
 
-fn act<S, F>(spec: &Spec, system: System, stack: S) -> Result<(), Refusal>
+fn serve<S, F>(spec: &Spec, stack: S) -> Result<(), Refusal>
 where
     S: FnOnce(Task) -> F,
     F: Future<Output = io::Result<()>>,
 {
-    if spec.role == Role::Describe {
-        emit(&Event::Describe(describe(system)));
-        return Ok(());
-    }
     let task = Task::new(spec)?;
     let runtime = runtime(spec)?;
     let outcome = runtime.block_on(async {
@@ -145,7 +172,19 @@ impl Task {
         let mtu = mtu.parse().ok().filter(|mtu| *mtu >= LEAST_MTU);
         let mtu = mtu.ok_or_else(|| Refusal::BadSpec(format!("\"options.mtu\" must be {LEAST_MTU} to 65535")))?;
         let listen = spec.listen.ok_or_else(|| missing("\"listen\""))?;
-        Ok(Self { listen, tun, mtu, work: Arc::new(work) })
+        Ok(Self { listen, tun, mtu, options: spec.options.clone(), work: Arc::new(work) })
+    }
+
+    /// What a variant says to its program alone.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.get(name).map(String::as_str)
+    }
+
+    /// For a stack whose connections are no asynchronous streams.
+    #[must_use]
+    pub fn work(&self) -> &Work {
+        &self.work
     }
 
     /// Says that connections are taken from now on.

@@ -11,11 +11,11 @@ const LARGEST_WRITE: u64 = 16 << 20;
 
 /// Direction, content, and size of a read and a write.
 #[derive(Debug)]
-pub(crate) struct Setting {
-    client_writes: bool,
-    client_reads: bool,
+pub struct Setting {
+    pub client_writes: bool,
+    pub client_reads: bool,
     content: Vec<u8>,
-    size: usize,
+    pub size: usize,
 }
 
 impl Setting {
@@ -74,14 +74,22 @@ impl Setting {
             if n == 0 {
                 return Ok(good);
             }
-            let (is, should) = (&buffer[..n], self.at(at, n));
-            good +=
-                if is == should { n } else { is.iter().zip(should).filter(|(a, b)| a == b).count() } as u64;
+            good += self.good(at, &buffer[..n]);
             at += n as u64;
         }
     }
 
-    fn at(&self, offset: u64, length: usize) -> &[u8] {
+    /// How many of these bytes, at most `size`, are what they should be from `offset` on.
+    #[must_use]
+    pub fn good(&self, offset: u64, bytes: &[u8]) -> u64 {
+        let should = self.at(offset, bytes.len());
+        let equal = || bytes.iter().zip(should).filter(|(a, b)| a == b).count();
+        (if bytes == should { bytes.len() } else { equal() }) as u64
+    }
+
+    /// Content from `offset` on, at most `size` bytes.
+    #[must_use]
+    pub fn at(&self, offset: u64, length: usize) -> &[u8] {
         let start = (offset % PERIOD as u64) as usize;
         &self.content[start..start + length]
     }

@@ -5,8 +5,7 @@ use linerate_netstack::{System, Task};
 use netstack_smoltcp::StackBuilder;
 use std::io;
 
-const SYSTEM: System =
-    System { name: "netstack-smoltcp", version: env!("NETSTACK_SMOLTCP_VERSION") };
+const SYSTEM: System = System { name: "netstack-smoltcp", version: env!("NETSTACK_SMOLTCP_VERSION") };
 
 fn main() {
     linerate_netstack::run(SYSTEM, serve);
