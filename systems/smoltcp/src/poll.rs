@@ -43,6 +43,8 @@ struct Stack<'a> {
     interface: Interface,
     sockets: SocketSet<'static>,
     connections: Vec<(SocketHandle, Connection)>,
+    /// Closed sockets, whose buffers serve again: to zero new ones takes longer than a short connection lasts.
+    spare: Vec<SocketHandle>,
     buffer: usize,
 }
 
@@ -61,6 +63,7 @@ impl<'a> Stack<'a> {
             interface,
             sockets: SocketSet::new(Vec::new()),
             connections: Vec::new(),
+            spare: Vec::new(),
             buffer: if offload { OFFLOAD_BUFFER } else { PLAIN_BUFFER },
         })
     }
@@ -97,23 +100,25 @@ impl<'a> Stack<'a> {
 
     /// A socket of smoltcp listens for one connection.
     fn listen(&mut self) {
-        let buffer = || SocketBuffer::new(vec![0; self.buffer]);
-        let mut socket = Socket::new(buffer(), buffer());
+        let handle = self.spare.pop().unwrap_or_else(|| {
+            let buffer = || SocketBuffer::new(vec![0; self.buffer]);
+            self.sockets.add(Socket::new(buffer(), buffer()))
+        });
+        let socket = self.sockets.get_mut::<Socket<'_>>(handle);
         socket.set_nagle_enabled(false);
         socket.set_congestion_control(CongestionControl::Cubic);
-        socket.listen(self.task.listen).expect("the socket is new and the port not 0");
-        let handle = self.sockets.add(socket);
+        socket.listen(self.task.listen).expect("the socket is closed and the port not 0");
         self.connections.push((handle, Connection::default()));
     }
 
     fn serve(&mut self) {
-        let (sockets, work) = (&mut self.sockets, self.task.work());
+        let (sockets, spare, work) = (&mut self.sockets, &mut self.spare, self.task.work());
         self.connections.retain_mut(|(handle, connection)| {
             let socket = sockets.get_mut::<Socket<'_>>(*handle);
             connection.advance(socket, work);
             let stands = socket.state() != State::Closed;
             if !stands {
-                sockets.remove(*handle);
+                spare.push(*handle);
             }
             stands
         });
