@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"io"
+	"math"
 	"net"
 
 	"linerate.dev/sdk"
@@ -29,7 +30,12 @@ func service(spec *sdk.Spec) (func(net.Conn), error) {
 			return nil, sdk.BadSpec(`"size" must be 1 to 16777216 bytes`)
 		}
 		s := &stream{direction != "client-reads", direction != "client-writes", sdk.NewContent(spec.Size), spec.Size}
-		return s.serve, nil
+		if _, counted := spec.Options["transfers"]; !counted {
+			return s.serve, nil
+		} else if direction == "both" {
+			return nil, sdk.BadSpec("counted streams go one way at a time")
+		}
+		return s.serveCounted, nil
 	}
 	return nil, sdk.Unsupported("workload " + spec.Workload)
 }
@@ -70,9 +76,29 @@ func (s *stream) serve(connection net.Conn) {
 		return
 	}
 	go func() { written <- s.write(connection, wanted) }()
-	good, err := s.read(connection)
+	good, err := s.read(connection, math.MaxUint64)
 	if err == nil && <-written == nil {
 		_ = binary.Write(connection, binary.LittleEndian, good)
+	}
+}
+
+// serveCounted serves transfers that follow one another, each behind its length.
+func (s *stream) serveCounted(connection net.Conn) {
+	for {
+		var number uint64
+		if binary.Read(connection, binary.LittleEndian, &number) != nil {
+			return
+		}
+		if s.clientReads {
+			if s.write(connection, number) != nil {
+				return
+			}
+			continue
+		}
+		good, err := s.read(connection, number)
+		if err != nil || binary.Write(connection, binary.LittleEndian, good) != nil {
+			return
+		}
 	}
 }
 
@@ -91,11 +117,11 @@ func (s *stream) write(connection net.Conn, total uint64) error {
 	return nil
 }
 
-// read compares up to the peer's end: how many good bytes there were.
-func (s *stream) read(connection net.Conn) (good uint64, err error) {
-	buffer, at := make([]byte, s.size), uint64(0)
-	for {
-		n, err := connection.Read(buffer)
+// read compares total bytes, or up to the peer's end: how many good ones there were.
+func (s *stream) read(connection net.Conn, total uint64) (good uint64, err error) {
+	buffer := make([]byte, s.size)
+	for at := uint64(0); at < total; {
+		n, err := connection.Read(buffer[:min(total-at, uint64(s.size))])
 		good += s.content.Good(at, buffer[:n])
 		at += uint64(n)
 		if err == io.EOF {
@@ -105,4 +131,5 @@ func (s *stream) read(connection net.Conn) (good uint64, err error) {
 			return good, err
 		}
 	}
+	return good, nil
 }

@@ -108,6 +108,7 @@ fn the_real_lab() {
     a_server_that_does_not_start_is_a_row_with_its_own_words();
     a_server_that_dies_answers_wrongly_or_hangs_is_a_failed_row();
     nobody_in_particular_can_measure();
+    the_kernel_answers_behind_tun_devices_or_the_row_says_who_can_open_them();
 }
 
 fn every_way_of_forwarding_works_in_front_of_every_server() {
@@ -296,4 +297,55 @@ fn nobody_in_particular_can_measure() {
     let journal = folder.read("out/journal.jsonl");
     let (trials, _) = linerate::journal::parse_journal("journal", journal.as_bytes());
     assert!(!trials.is_empty() && trials.iter().all(is_ok), "{journal}");
+}
+
+/// A suite of nothing but the kernel behind TUN devices, for the netstacks of the project's own would have to be built.
+const TUN_SUITE: &str = r#"
+question = "Does the kernel answer behind a TUN device?"
+rounds = 1
+quick = { rounds = 1 }
+[[tables]]
+name = "tun"
+title = "Streams"
+metric = "gbit-per-second"
+layer = "tcp"
+workload = "stream"
+rows = "system"
+columns = "direction"
+id = "{{ direction }}/{{ system }}"
+roles = { client = "native", server = "{{ system }}" }
+options = { direction = "{{ direction }}" }
+baseline = { system = "kernel-tun" }
+parameters = { bytes = 300000, size = 65536, mtu = 9000, timeout_ms = 3000 }
+verify = { bytes = 100000 }
+warmup = {}
+[tables.axes]
+system = ["kernel-tun", "kernel-tun-offload"]
+direction = ["client-reads", "client-writes", "both"]
+"#;
+
+fn the_kernel_answers_behind_tun_devices_or_the_row_says_who_can_open_them() {
+    let (state, processes) = (host_state(), lab_processes());
+    let (home, folder) = (Folder::new("tun-home"), Folder::new("tun"));
+    let systems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems");
+    fs::create_dir_all(home.path().join("suites")).unwrap();
+    fs::create_dir_all(home.path().join("systems")).unwrap();
+    fs::write(home.path().join("suites/tun.toml"), TUN_SUITE).unwrap();
+    for name in ["kernel", "native"] {
+        std::os::unix::fs::symlink(systems.join(name), home.path().join("systems").join(name)).unwrap();
+    }
+    let out = Output::of(command(&["run", "tun", "--out", folder.str()]).env("LINERATE_HOME", home.path()));
+    let trials = folder.journal();
+    assert_eq!(trials.len(), 6, "{}{}", out.stdout, out.stderr);
+    for trial in trials {
+        match &trial.outcome {
+            Outcome::Ok => {}
+            Outcome::Unsupported { reason } => {
+                assert!(reason.contains("/dev/net/tun") && reason.contains("administrator"), "{reason}");
+            }
+            other => panic!("{}: {other:?}", trial.cell),
+        }
+    }
+    assert_all_gone(&processes);
+    assert_eq!(host_state(), state, "the host is not as it was");
 }

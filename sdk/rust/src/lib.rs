@@ -10,13 +10,13 @@
 mod stream;
 
 use linerate_contract::{Describe, EXIT_UNSUPPORTED, Event, Role, Spec};
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use signal_hook::consts::SIGTERM;
-use signal_hook::iterator::Signals;
 pub use stream::Setting;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::runtime::{Builder, Runtime};
@@ -143,10 +143,14 @@ fn describe(system: System) -> Describe {
 fn runtime(spec: &Spec) -> Result<Runtime, Refusal> {
     let mut builder = match spec.options.get("runtime").map(String::as_str) {
         None | Some("single") if spec.threads == 1 => Builder::new_current_thread(),
-        None | Some("single") => return Err(Refusal::Unsupported("several threads on a single-threaded runtime".into())),
+        None | Some("single") => {
+            return Err(Refusal::Unsupported("several threads on a single-threaded runtime".into()));
+        }
         Some("multi") => Builder::new_multi_thread(),
         Some(other) => {
-            return Err(Refusal::BadSpec(format!("\"options.runtime\" must be single or multi, not {other}")));
+            return Err(Refusal::BadSpec(format!(
+                "\"options.runtime\" must be single or multi, not {other}"
+            )));
         }
     };
     builder.worker_threads(spec.threads as usize).enable_all().build().map_err(Refusal::Failed)
@@ -161,16 +165,20 @@ impl Task {
             (Role::Server, "tcp", "rr" | "churn" | "fanout") => Work::Echo,
             (Role::Server, "tcp", "stream") => Work::Stream(Setting::new(spec).map_err(Refusal::BadSpec)?),
             (role, layer, workload) => {
-                return Err(Refusal::Unsupported(format!("{role} of layer {layer:?} and workload {workload:?}")));
+                return Err(Refusal::Unsupported(format!(
+                    "{role} of layer {layer:?} and workload {workload:?}"
+                )));
             }
         };
         let missing = |what: &str| Refusal::BadSpec(format!("{what} is missing"));
         // A stack of one's own needs a device of one's own: there is no kernel's socket to fall back to.
         let tun = spec.options.get("tun").cloned();
-        let tun = tun.ok_or_else(|| Refusal::Unsupported("a path without a TUN device (\"options.tun\")".into()))?;
+        let tun =
+            tun.ok_or_else(|| Refusal::Unsupported("a path without a TUN device (\"options.tun\")".into()))?;
         let mtu = spec.options.get("mtu").ok_or_else(|| missing("\"options.mtu\""))?;
         let mtu = mtu.parse().ok().filter(|mtu| *mtu >= LEAST_MTU);
-        let mtu = mtu.ok_or_else(|| Refusal::BadSpec(format!("\"options.mtu\" must be {LEAST_MTU} to 65535")))?;
+        let mtu =
+            mtu.ok_or_else(|| Refusal::BadSpec(format!("\"options.mtu\" must be {LEAST_MTU} to 65535")))?;
         let listen = spec.listen.ok_or_else(|| missing("\"listen\""))?;
         Ok(Self { listen, tun, mtu, options: spec.options.clone(), work: Arc::new(work) })
     }
@@ -205,7 +213,10 @@ impl Task {
     }
 }
 
-async fn echo<S: AsyncRead + AsyncWrite>(mut reader: ReadHalf<S>, mut writer: WriteHalf<S>) -> io::Result<()> {
+async fn echo<S: AsyncRead + AsyncWrite>(
+    mut reader: ReadHalf<S>,
+    mut writer: WriteHalf<S>,
+) -> io::Result<()> {
     let mut buffer = vec![0; ECHO_BUFFER];
     loop {
         let n = reader.read(&mut buffer).await?;

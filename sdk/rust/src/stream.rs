@@ -14,6 +14,8 @@ const LARGEST_WRITE: u64 = 16 << 20;
 pub struct Setting {
     pub client_writes: bool,
     pub client_reads: bool,
+    /// Transfers follow one another, each behind its length, and no end of input marks an end.
+    pub counted: bool,
     content: Vec<u8>,
     pub size: usize,
 }
@@ -27,8 +29,13 @@ impl Setting {
         if !(1..=LARGEST_WRITE).contains(&spec.size) {
             return Err(format!("\"size\" must be 1 to {LARGEST_WRITE} bytes"));
         }
+        let counted = spec.options.contains_key("transfers");
+        if counted && direction == "both" {
+            return Err("counted streams go one way at a time".into());
+        }
         let size = spec.size as usize;
         Ok(Self {
+            counted,
             client_writes: direction != "client-reads",
             client_reads: direction != "client-writes",
             content: page(PERIOD).into_iter().cycle().take(PERIOD + size).collect(),
@@ -41,6 +48,9 @@ impl Setting {
         mut reader: impl AsyncRead + Unpin,
         mut writer: impl AsyncWrite + Unpin,
     ) -> io::Result<()> {
+        if self.counted {
+            return self.serve_counted(reader, writer).await;
+        }
         let wanted = if self.client_reads { reader.read_u64_le().await? } else { 0 };
         if !self.client_writes {
             self.write(&mut writer, wanted).await?;
@@ -48,9 +58,25 @@ impl Setting {
             // The client closes when it has all.
             return reader.read(&mut [0]).await.map(drop);
         }
-        let (written, good) = tokio::join!(self.write(&mut writer, wanted), self.read(&mut reader));
+        let (written, good) = tokio::join!(self.write(&mut writer, wanted), self.read(&mut reader, u64::MAX));
         written?;
         writer.write_u64_le(good?).await?;
+        writer.shutdown().await
+    }
+
+    async fn serve_counted(
+        &self,
+        mut reader: impl AsyncRead + Unpin,
+        mut writer: impl AsyncWrite + Unpin,
+    ) -> io::Result<()> {
+        // Without another number the client has closed.
+        while let Ok(bytes) = reader.read_u64_le().await {
+            if self.client_reads {
+                self.write(&mut writer, bytes).await?;
+            } else {
+                writer.write_u64_le(self.read(&mut reader, bytes).await?).await?;
+            }
+        }
         writer.shutdown().await
     }
 
@@ -65,18 +91,20 @@ impl Setting {
         Ok(())
     }
 
-    /// Reads up to the end; how many good bytes there were.
-    async fn read(&self, reader: &mut (impl AsyncRead + Unpin)) -> io::Result<u64> {
+    /// Reads `total` bytes, or up to the end; how many good ones there were.
+    async fn read(&self, reader: &mut (impl AsyncRead + Unpin), total: u64) -> io::Result<u64> {
         let mut buffer = vec![0; self.size];
         let (mut at, mut good) = (0, 0);
-        loop {
-            let n = reader.read(&mut buffer).await?;
+        while at < total {
+            let length = (total - at).min(self.size as u64) as usize;
+            let n = reader.read(&mut buffer[..length]).await?;
             if n == 0 {
-                return Ok(good);
+                break;
             }
             good += self.good(at, &buffer[..n]);
             at += n as u64;
         }
+        Ok(good)
     }
 
     /// How many of these bytes, at most `size`, are what they should be from `offset` on.
@@ -132,6 +160,22 @@ mod tests {
         let mut content = page(2500);
         content[7] ^= 1;
         assert_eq!(answer("client-writes", &content).await, 2499_u64.to_le_bytes());
+    }
+
+    #[tokio::test]
+    async fn counted_transfers_follow_one_another_on_a_connection() {
+        let mut setting = setting("client-writes");
+        setting.counted = true;
+        let (mut client, server) = tokio::io::duplex(4096);
+        let (reader, writer) = tokio::io::split(server);
+        let served = tokio::spawn(async move { setting.serve(reader, writer).await });
+        for length in [2500, 7] {
+            client.write_u64_le(length).await.unwrap();
+            client.write_all(&page(length as usize)).await.unwrap();
+            assert_eq!(client.read_u64_le().await.unwrap(), length);
+        }
+        drop(client);
+        let _ = tokio::time::timeout(Duration::from_secs(5), served).await.expect("it ends");
     }
 
     #[tokio::test]

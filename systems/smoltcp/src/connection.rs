@@ -29,20 +29,59 @@ impl Connection {
     }
 
     fn stream(&mut self, socket: &mut Socket<'_>, setting: &Setting) {
-        if setting.client_reads && self.wanted.is_none() {
-            let mut number = [0; 8];
-            match socket.peek_slice(&mut number) {
-                Ok(8) => {
-                    self.wanted = Some(u64::from_le_bytes(number));
-                    // They are there: they were looked at a line above.
-                    let _ = socket.recv_slice(&mut number);
-                }
-                Ok(_) if socket.may_recv() => return,
-                // The peer left before it said anything.
-                Ok(_) | Err(_) => return socket.close(),
+        if setting.counted {
+            while self.transfer(socket, setting) {
+                *self = Self::default();
             }
+            return;
+        }
+        if setting.client_reads && !self.learn_wanted(socket) {
+            return;
         }
         let all = self.wanted.unwrap_or(0);
+        self.push(socket, setting, all);
+        self.pull(socket, setting, u64::MAX);
+        if self.sent < all || !socket.may_send() {
+            return;
+        }
+        if !setting.client_writes {
+            socket.close();
+        } else if !socket.may_recv() && self.count(socket) {
+            socket.close();
+        }
+    }
+
+    /// Goes on with a counted transfer; true if it is over.
+    fn transfer(&mut self, socket: &mut Socket<'_>, setting: &Setting) -> bool {
+        if !self.learn_wanted(socket) {
+            return false;
+        }
+        let all = self.wanted.unwrap_or(0);
+        if setting.client_reads {
+            self.push(socket, setting, all);
+            return self.sent == all;
+        }
+        self.pull(socket, setting, all);
+        if self.received < all && !socket.may_recv() {
+            socket.close();
+        }
+        self.received == all && self.count(socket)
+    }
+
+    /// Takes the number that goes before the content; closes where the peer has ended without one.
+    fn learn_wanted(&mut self, socket: &mut Socket<'_>) -> bool {
+        let mut number = [0; 8];
+        if self.wanted.is_none() && socket.peek_slice(&mut number) == Ok(8) {
+            self.wanted = Some(u64::from_le_bytes(number));
+            // They are there: they were looked at a line above.
+            let _ = socket.recv_slice(&mut number);
+        } else if self.wanted.is_none() && !socket.may_recv() {
+            socket.close();
+        }
+        self.wanted.is_some()
+    }
+
+    fn push(&mut self, socket: &mut Socket<'_>, setting: &Setting, all: u64) {
         while self.sent < all && socket.can_send() {
             let most = (all - self.sent).min(setting.size as u64) as usize;
             let written = socket.send(|room| {
@@ -52,25 +91,25 @@ impl Connection {
             });
             self.sent += written.unwrap_or(0);
         }
-        while socket.can_recv() {
+    }
+
+    fn pull(&mut self, socket: &mut Socket<'_>, setting: &Setting, all: u64) {
+        while self.received < all && socket.can_recv() {
+            let most = (all - self.received).min(setting.size as u64) as usize;
             let read = socket.recv(|bytes| {
-                let n = bytes.len().min(setting.size);
+                let n = bytes.len().min(most);
                 (n, (n as u64, setting.good(self.received, &bytes[..n])))
             });
             let (n, good) = read.unwrap_or((0, 0));
             self.received += n;
             self.good += good;
         }
-        if self.sent < all || !socket.may_send() {
-            return;
-        }
-        if !setting.client_writes {
-            socket.close();
-        } else if !socket.may_recv() && socket.send_capacity() - socket.send_queue() >= 8 {
-            // There is room for it, and the sending side is open.
-            let _ = socket.send_slice(&self.good.to_le_bytes());
-            socket.close();
-        }
+    }
+
+    /// Answers with the number of good bytes, if there is room for it.
+    fn count(&self, socket: &mut Socket<'_>) -> bool {
+        let fits = socket.can_send() && socket.send_capacity() - socket.send_queue() >= 8;
+        fits && socket.send_slice(&self.good.to_le_bytes()) == Ok(8)
     }
 }
 
