@@ -76,7 +76,11 @@ impl<'a> Stack<'a> {
             self.send();
             if !taken {
                 let delay = self.interface.poll_delay(Instant::now(), &self.sockets);
-                phy::wait(self.device.as_raw_fd(), delay)?;
+                match phy::wait(self.device.as_raw_fd(), delay) {
+                    // A signal: what it means is not decided here.
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    outcome => outcome?,
+                }
             }
         }
     }
