@@ -1,9 +1,8 @@
-//! fastwebsockets as its examples use it: hyper for the upgrade, a FragmentCollector that reads and writes frames.
+//! fastwebsockets as its documentation has it: hyper for the upgrade, frames read and written, and flushed since TLS buffers. The
+//! FragmentCollector of its examples cannot flush, so fragments are taken as they come.
 
 use bytes::Bytes;
-use fastwebsockets::{
-    FragmentCollector, Frame, OpCode, Payload, WebSocket, WebSocketError, handshake, upgrade,
-};
+use fastwebsockets::{Frame, OpCode, Payload, WebSocket, WebSocketError, handshake, upgrade};
 use http_body_util::Empty;
 use hyper::header::{CONNECTION, HOST, UPGRADE};
 use hyper::service::service_fn;
@@ -73,32 +72,36 @@ impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for Spawn 
 }
 
 struct Frames<S> {
-    frames: FragmentCollector<TokioIo<Upgraded>>,
+    frames: WebSocket<TokioIo<Upgraded>>,
     below: PhantomData<S>,
 }
 
 impl<S> Frames<S> {
     fn new(mut socket: WebSocket<TokioIo<Upgraded>>) -> Self {
         socket.set_max_message_size(LONGEST_MESSAGE);
-        Self { frames: FragmentCollector::new(socket), below: PhantomData }
+        Self { frames: socket, below: PhantomData }
+    }
+
+    async fn write(&mut self, frame: Frame<'_>) -> Result<(), WebSocketError> {
+        self.frames.write_frame(frame).await?;
+        self.frames.flush().await
     }
 }
 
 impl<S: Below> Socket for Frames<S> {
     async fn send(&mut self, message: Bytes) -> Result<(), ErrorKind> {
-        self.frames
-            .write_frame(Frame::binary(Payload::Borrowed(&message)))
-            .await
-            .map_err(|error| kind(&error))
+        self.write(Frame::binary(Payload::Borrowed(&message))).await.map_err(|error| kind(&error))
     }
 
     async fn receive(&mut self, mut take: impl FnMut(&[u8])) -> Result<(), ErrorKind> {
         loop {
             let frame = self.frames.read_frame().await.map_err(|error| kind(&error))?;
             match frame.opcode {
-                OpCode::Binary => {
+                OpCode::Binary | OpCode::Continuation => {
                     take(&frame.payload);
-                    return Ok(());
+                    if frame.fin {
+                        return Ok(());
+                    }
                 }
                 OpCode::Close => return Err(ErrorKind::EmptyReply),
                 _ => {}
@@ -108,16 +111,19 @@ impl<S: Below> Socket for Frames<S> {
 
     async fn echo(&mut self) {
         while let Ok(frame) = self.frames.read_frame().await {
-            match frame.opcode {
+            let outcome = match frame.opcode {
                 OpCode::Close => return,
-                OpCode::Binary if self.frames.write_frame(frame).await.is_err() => return,
-                _ => {}
+                OpCode::Binary | OpCode::Continuation => self.write(frame).await,
+                _ => Ok(()),
+            };
+            if outcome.is_err() {
+                return;
             }
         }
     }
 
     async fn close(&mut self) {
-        if self.frames.write_frame(Frame::close(1000, b"")).await.is_ok() {
+        if self.write(Frame::close(1000, b"")).await.is_ok() {
             while self.frames.read_frame().await.is_ok_and(|frame| frame.opcode != OpCode::Close) {}
         }
     }
