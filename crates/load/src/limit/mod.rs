@@ -45,6 +45,11 @@ pub fn run(limit: &str, spec: &Spec) -> Result<(), Refusal> {
     done.map(|done| emit(&Event::Done(Box::new(done))))
 }
 
+/// Transfers of a counted stream; one where the spec tells of none.
+fn transfers(spec: &Spec) -> u64 {
+    spec.options.get("transfers").and_then(|n| n.parse().ok()).unwrap_or(1)
+}
+
 /// What every limit with messages needs.
 fn check_messages(spec: &Spec) -> Result<usize, Refusal> {
     let enough = spec.operations.is_some() || spec.duration_ns.is_some();
