@@ -5,6 +5,9 @@
 //! that it holds no more often than a coin does. Rates are doubled until one does not hold, and then the step between the
 //! best that does and the worst that does not is halved until it is small.
 //!
+//! Trials that follow one another are not independent: a host that is busy for a second fails all of that second. So the lowest
+//! rate that failed is put to the test once more at the end, at another time, and the search goes on if it holds now.
+//!
 //! Nothing here knows of datagrams: who runs the trials asks for the next rate and tells how it went.
 
 /// A rate that holds does so in this share of trials, and one that does not in at most that.
@@ -16,6 +19,8 @@ const WRONG: f64 = 0.05;
 const CLOSE: f64 = 1.02;
 /// A rate whose trials do not decide is taken as one that does not hold.
 const MOST_TRIALS: u32 = 30;
+/// How often a search is taken up again above a rate that failed at first.
+const MOST_RESUMED: u32 = 3;
 
 /// The evidence about one rate: the logarithm of the likelihood ratio.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,6 +55,9 @@ pub struct Search {
     holds: Option<f64>,
     fails: Option<f64>,
     evidence: Evidence,
+    /// The rate is one that failed before.
+    again: bool,
+    resumed: u32,
 }
 
 impl Search {
@@ -57,7 +65,16 @@ impl Search {
     #[must_use]
     pub fn new(first: f64, lowest: f64, highest: f64) -> Self {
         let rate = first.clamp(lowest, highest);
-        Self { rate, lowest, highest, holds: None, fails: None, evidence: Evidence::default() }
+        Self {
+            rate,
+            lowest,
+            highest,
+            holds: None,
+            fails: None,
+            evidence: Evidence::default(),
+            again: false,
+            resumed: 0,
+        }
     }
 
     /// The rate of the next trial.
@@ -70,13 +87,22 @@ impl Search {
     pub fn tell(&mut self, passed: bool) -> Option<Option<f64>> {
         let holds = self.evidence.add(passed)?;
         self.evidence = Evidence::default();
+        let again = std::mem::take(&mut self.again);
         if holds {
             self.holds = Some(self.rate);
+            self.resumed += u32::from(again);
+            self.fails = self.fails.filter(|_| !again);
         } else {
             self.fails = Some(self.rate);
         }
         self.rate = match (self.holds, self.fails) {
-            (Some(holds), Some(fails)) if fails / holds <= CLOSE => return Some(Some(holds)),
+            (Some(holds), Some(fails)) if fails / holds <= CLOSE => {
+                if again || self.resumed == MOST_RESUMED {
+                    return Some(Some(holds));
+                }
+                self.again = true;
+                fails
+            }
             (Some(holds), Some(fails)) => (holds * fails).sqrt(),
             (Some(holds), None) if holds >= self.highest => return Some(Some(holds)),
             (Some(holds), None) => (holds * 2.0).min(self.highest),
@@ -120,6 +146,17 @@ mod tests {
     #[test]
     fn disturbances_at_any_rate_do_not_end_the_search_early() {
         let (found, _) = search(|rate| if rate <= 800_000.0 { 0.98 } else { 0.02 });
+        assert!((700_000.0..=800_000.0).contains(&found.unwrap()), "{found:?}");
+    }
+
+    /// A host that is busy from the tenth trial to the twentieth fails every rate in that time.
+    #[test]
+    fn a_busy_spell_does_not_decide_the_search() {
+        let mut trial = 0;
+        let (found, _) = search(|rate| {
+            trial += 1;
+            if rate <= 800_000.0 && !(10..20).contains(&trial) { 1.0 } else { 0.0 }
+        });
         assert!((700_000.0..=800_000.0).contains(&found.unwrap()), "{found:?}");
     }
 

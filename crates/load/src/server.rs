@@ -1,11 +1,14 @@
-//! A server: threads that share nothing, each with its own listener (`SO_REUSEPORT`), epoll and buffer.
+//! A server: threads, each with its own listener (`SO_REUSEPORT`), epoll and buffer, that share nothing but the [`crew`].
 //!
 //! The connection is a layer's [`Service`]; this file accepts, waits and closes. A new connection is read at once, since
 //! its request is usually there already: one that is answered and closed then never touches epoll.
 
+mod crew;
+
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
 use crate::socket;
+use crew::Member;
 use linerate_contract::{Event, Spec};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -17,6 +20,8 @@ const BATCH: usize = 256;
 const ACCEPTS: usize = 64;
 /// How long a listener rests when there is no descriptor for a waiting connection.
 const REST_MILLIS: u16 = 10;
+/// The place of the crew's bell in epoll, which no descriptor has.
+const BELL: u64 = u64::MAX;
 
 /// What every connection is watched for.
 const INPUT: EpollFlags = EpollFlags::EPOLLIN.union(EpollFlags::EPOLLRDHUP);
@@ -63,11 +68,11 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
     let service = S::new(spec)?;
     let signals = Signals::claim()?;
     let mut loops = Vec::new();
-    for _ in 0..spec.threads {
+    for member in Member::crew(spec.threads as usize)? {
         let (listener, bound) = socket::listener(address, spec.threads > 1)?;
         // The others listen at the port that the first one got.
         address = bound;
-        loops.push(Loop::new(service.clone(), listener)?);
+        loops.push(Loop::new(service.clone(), listener, member)?);
     }
     for each in loops {
         std::thread::spawn(move || each.run());
@@ -81,6 +86,7 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
 struct Loop<S: Service> {
     service: S,
     listener: OwnedFd,
+    member: Member,
     epoll: Epoll,
     connections: Vec<Option<Entry<S::Connection>>>,
 }
@@ -92,13 +98,14 @@ struct Entry<C> {
 }
 
 impl<S: Service> Loop<S> {
-    fn new(service: S, listener: OwnedFd) -> Result<Self, Refusal> {
+    fn new(service: S, listener: OwnedFd, member: Member) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
         // By level: what one turn did not accept, the next one sees again.
         epoll
             .add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, listener.as_raw_fd() as u64))
             .doing("epoll_ctl")?;
-        Ok(Self { service, listener, epoll, connections: Vec::new() })
+        epoll.add(member.bell(), EpollEvent::new(EpollFlags::EPOLLIN, BELL)).doing("epoll_ctl")?;
+        Ok(Self { service, listener, member, epoll, connections: Vec::new() })
     }
 
     fn run(mut self) {
@@ -114,10 +121,10 @@ impl<S: Service> Loop<S> {
                 let place = event.data();
                 if place == listener {
                     self.accept();
-                } else if let Some(mut entry) = self.connections[place as usize].take()
-                    && self.advance(&mut entry, event.events().intersects(ENDED))
-                {
-                    self.connections[place as usize] = Some(entry);
+                } else if place == BELL {
+                    self.member.given().into_iter().for_each(|socket| self.begin(socket));
+                } else if let Some(entry) = self.connections[place as usize].take() {
+                    self.look(entry, event.events().intersects(ENDED));
                 }
             }
         }
@@ -136,15 +143,28 @@ impl<S: Service> Loop<S> {
                 }
                 Err(_) => return,
             };
-            let mut entry = Entry { socket, state: S::Connection::default(), interest: EpollFlags::empty() };
-            if self.advance(&mut entry, false) {
-                let place = entry.socket.as_raw_fd() as usize;
-                if place >= self.connections.len() {
-                    self.connections.resize_with(place + 1, || None);
-                }
-                self.connections[place] = Some(entry);
+            if let Some(socket) = self.member.seat(socket) {
+                self.begin(socket);
             }
         }
+    }
+
+    fn begin(&mut self, socket: OwnedFd) {
+        self.look(Entry { socket, state: S::Connection::default(), interest: EpollFlags::empty() }, false);
+    }
+
+    /// Lets the service work, and keeps the connection if it is not over.
+    #[inline]
+    fn look(&mut self, mut entry: Entry<S::Connection>, ended: bool) {
+        if !self.advance(&mut entry, ended) {
+            self.member.rise();
+            return;
+        }
+        let place = entry.socket.as_raw_fd() as usize;
+        if place >= self.connections.len() {
+            self.connections.resize_with(place + 1, || None);
+        }
+        self.connections[place] = Some(entry);
     }
 
     /// Lets the service work; false if the connection is over.

@@ -54,6 +54,10 @@ impl Pace {
             std::hint::spin_loop();
             now = clock::now();
         }
+        // Too slow for its rate: what is left was never sent on time, and the trial does not grow by it.
+        if now >= end {
+            return None;
+        }
         let delay = now.since(due);
         self.delay.record(delay.0);
         if delay > LATE {
@@ -109,6 +113,20 @@ mod tests {
             assert_eq!(pace.adherence(start, end, sent).1, 0);
             assert_eq!(pace.adherence(start, end, 0).1, due);
         }
+    }
+
+    #[test]
+    fn a_sender_that_cannot_keep_up_stops_at_the_end_and_the_rest_is_unsent() {
+        let mut pace = Pace::of(&spec(1e9), 1, 1).unwrap().unwrap();
+        let start = clock::now();
+        let end = start + Nanos(2_000_000);
+        let mut sent = 0;
+        while let Some((burst, _)) = pace.next(start, sent, end) {
+            sent += burst as u64;
+            std::thread::sleep(std::time::Duration::from_micros(500));
+        }
+        assert!(clock::now() < end + Nanos(1_000_000_000));
+        assert_eq!(pace.adherence(start, end, sent).1, 2_000_000 - sent);
     }
 
     #[test]

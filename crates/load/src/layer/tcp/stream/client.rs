@@ -4,7 +4,7 @@
 //! what the receiver got: the server's count for what was written, one's own for what was read.
 
 use super::progress::Watch;
-use super::{Content, Direction, Incoming, Number, Outgoing, Progress};
+use super::{Content, Direction, Incoming, Number, Outgoing, Progress, exchange};
 use crate::refusal::{Doing, Refusal};
 use crate::socket::{Dialer, connect_all, stream_error};
 use crate::{clock, tcp_info};
@@ -245,12 +245,12 @@ impl Pump {
         {
             return Ok(Progress::Blocked);
         }
-        let sending = s.out.push(&s.socket, &self.content)?;
+        let halves = (&mut s.out, &mut s.input);
+        let (sending, reading) = exchange(&s.socket, &self.content, halves, &mut self.buffer)?;
         if sending == Progress::Complete && !s.shut && s.count.is_some() {
             shutdown(s.socket.as_raw_fd(), Shutdown::Write)?;
             s.shut = true;
         }
-        let reading = s.input.pull(&s.socket, &self.content, &mut self.buffer)?;
         if reading == Progress::End {
             return Ok(Progress::End);
         }

@@ -107,19 +107,16 @@ impl Outgoing {
         Self { total, ..Self::default() }
     }
 
+    /// Writes one piece; `Turn` if it went, or a part of it.
     #[inline]
     fn push(&mut self, socket: &OwnedFd, content: &Content) -> nix::Result<Progress> {
-        let mut turn = 0;
         while self.at < self.total {
-            if turn >= TURN {
-                return Ok(Progress::Turn);
-            }
             let length = (self.total - self.at).min(content.size as u64) as usize;
             let piece = content.at(self.at, length);
             match self.writer.write(content.mode, socket, piece, self.at, content.file.as_deref()) {
                 Ok(n) => {
                     self.at += n as u64;
-                    turn += n;
+                    return Ok(if self.at < self.total { Progress::Turn } else { Progress::Complete });
                 }
                 Err(Errno::EAGAIN) => return Ok(Progress::Blocked),
                 Err(Errno::EINTR) => {}
@@ -144,13 +141,10 @@ impl Incoming {
         Self { at: 0, total, good: 0 }
     }
 
+    /// Reads one piece; `Turn` if something came.
     #[inline]
     fn pull(&mut self, socket: &OwnedFd, content: &Content, buffer: &mut [u8]) -> nix::Result<Progress> {
-        let mut turn = 0;
         while self.at < self.total {
-            if turn >= TURN {
-                return Ok(Progress::Turn);
-            }
             let length = (self.total - self.at).min(content.size as u64) as usize;
             match mode::receive(content.mode, socket, &mut buffer[..length]) {
                 Ok(0) => return Ok(Progress::End),
@@ -160,7 +154,7 @@ impl Incoming {
                         false => n as u64,
                     };
                     self.at += n as u64;
-                    turn += n;
+                    return Ok(if self.at < self.total { Progress::Turn } else { Progress::Complete });
                 }
                 Err(Errno::EAGAIN) => return Ok(Progress::Blocked),
                 Err(Errno::EINTR) => {}
@@ -169,6 +163,30 @@ impl Incoming {
         }
         Ok(Progress::Complete)
     }
+}
+
+/// Moves both halves, a piece of each in turn, until neither can or the turn is over; how sending and reading stand.
+///
+/// A piece each: what lies in the socket is then little enough to be in the cache still when it is read, and a peer that
+/// waits for room gets it early.
+fn exchange(
+    socket: &OwnedFd,
+    content: &Content,
+    (out, input): (&mut Outgoing, &mut Incoming),
+    buffer: &mut [u8],
+) -> nix::Result<(Progress, Progress)> {
+    let before = out.at + input.at;
+    let (mut sending, mut reading) = (Progress::Turn, Progress::Turn);
+    while (sending == Progress::Turn || reading == Progress::Turn) && out.at + input.at - before < TURN as u64
+    {
+        if sending == Progress::Turn {
+            sending = out.push(socket, content)?;
+        }
+        if reading == Progress::Turn {
+            reading = input.pull(socket, content, buffer)?;
+        }
+    }
+    Ok((sending, reading))
 }
 
 /// How many bytes are what they should be: all, or counted one by one.

@@ -1,6 +1,6 @@
 //! The server of `stream`.
 
-use super::{Content, Direction, Incoming, Number, Outgoing, Progress};
+use super::{Content, Direction, Incoming, Number, Outgoing, Progress, exchange};
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
 use linerate_contract::Spec;
@@ -22,7 +22,6 @@ pub struct Connection {
     wanted: Number,
     out: Outgoing,
     input: Incoming,
-    ended: bool,
     /// What goes back at the end, once it is known.
     count: Option<Number>,
     shut: bool,
@@ -34,7 +33,6 @@ impl Default for Connection {
             wanted: Number::default(),
             out: Outgoing::default(),
             input: Incoming::up_to(u64::MAX),
-            ended: false,
             count: None,
             shut: false,
         }
@@ -64,17 +62,13 @@ impl StreamService {
                 Progress::Blocked | Progress::Turn => return Ok(Fate::Read),
             }
         }
-        let sending = c.out.push(socket, &self.content)?;
+        let (sending, reading) =
+            exchange(socket, &self.content, (&mut c.out, &mut c.input), &mut self.buffer)?;
         if self.direction == Direction::ClientReads && sending == Progress::Complete && !c.shut {
             shutdown(socket.as_raw_fd(), Shutdown::Write)?;
             c.shut = true;
         }
-        let mut reading = Progress::End;
-        if !c.ended {
-            reading = c.input.pull(socket, &self.content, &mut self.buffer)?;
-            c.ended = reading == Progress::End;
-        }
-        if c.ended && sending == Progress::Complete {
+        if reading == Progress::End && sending == Progress::Complete {
             return Self::finish(self.direction, socket, c);
         }
         Ok(match (sending, reading) {
