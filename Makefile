@@ -13,10 +13,13 @@ run: build
 	$(TARGET)/release/linerate systems --install $(GO_ON)
 	$(TARGET)/release/linerate run --quick
 
-# Every suite in full.
+# The instrument itself: nanoseconds on the hot path, what it says of a known truth, and every generator against the same
+# servers. On a machine that does nothing else. Every suite in full is `linerate run`.
 bench: build
+	$(CARGO) bench --package linerate-load
+	$(TARGET)/release/linerate selftest
 	$(TARGET)/release/linerate systems --install $(GO_ON)
-	$(TARGET)/release/linerate run
+	$(TARGET)/release/linerate run generators
 
 build: setup
 	$(CARGO) build --release

@@ -14,6 +14,8 @@ pub enum Event {
     Ready { address: SocketAddr },
     /// Progress of the interval since the last sample; optional.
     Sample(Sample),
+    /// A server's end of a TCP stream, when the last byte has passed; optional, one for each connection.
+    Tcp(TcpInfo),
     /// The task is done; the last line of a client.
     Done(Box<Done>),
     /// What the program is; the only line of role `describe`.
@@ -111,6 +113,20 @@ pub struct TcpInfo {
     pub bytes_retransmitted: u64,
 }
 
+impl TcpInfo {
+    /// Two connections as one.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        let longer = if self.rtt_us >= other.rtt_us { self } else { other };
+        Self {
+            retransmits: self.retransmits + other.retransmits,
+            bytes_sent: self.bytes_sent + other.bytes_sent,
+            bytes_retransmitted: self.bytes_retransmitted + other.bytes_retransmitted,
+            ..longer
+        }
+    }
+}
+
 /// How an open loop kept its schedule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adherence {
@@ -195,6 +211,8 @@ mod tests {
         let ready = Event::Ready { address: "127.0.0.1:80".parse().unwrap() };
         assert_eq!(ready.to_json(), r#"{"event":"ready","address":"127.0.0.1:80"}"#);
         assert_eq!(Event::parse(&ready.to_json()), Ok(ready));
+        let tcp = Event::Tcp(TcpInfo { retransmits: 2, ..TcpInfo::default() });
+        assert_eq!(Event::parse(&tcp.to_json()), Ok(tcp));
         let done = Event::Done(Box::new(Done { operations: 3, ..Done::default() }));
         assert_eq!(Event::parse(&done.to_json()), Ok(done));
     }

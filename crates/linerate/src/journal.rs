@@ -2,14 +2,17 @@
 
 use crate::error::Error;
 use crate::measurement::{RUN_SCHEMA, Run, Trial};
+use flate2::read::MultiGzDecoder;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const RUN_FILE: &str = "run.json";
 const JOURNAL_FILE: &str = "journal.jsonl";
+/// The same, packed by gzip(1) to be kept: it can be reported, and goes on when it is unpacked.
+const PACKED_FILE: &str = "journal.jsonl.gz";
 
 /// The journal of a run that is going on. A trial is a line, flushed before the next one starts.
 #[derive(Debug)]
@@ -55,7 +58,7 @@ pub fn check_vacant(folder: &Path) -> Result<(), Error> {
             folder.display()
         ))),
         Ok(_) => Ok(()),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
         Err(e) => Err(Error::file(folder)(e)),
     }
 }
@@ -72,6 +75,13 @@ pub fn is_run(folder: &Path) -> bool {
 /// It cannot be written, or another linerate is writing it.
 pub fn open(folder: &Path) -> Result<Journal, Error> {
     let path = folder.join(JOURNAL_FILE);
+    if !path.exists() && folder.join(PACKED_FILE).exists() {
+        let packed = folder.join(PACKED_FILE);
+        return Err(Error::Input(format!(
+            "{0}: the journal is packed: `gunzip {0}`, then go on",
+            packed.display()
+        )));
+    }
     let file =
         OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(Error::file(&path))?;
     match file.try_lock() {
@@ -115,20 +125,31 @@ impl Journal {
 pub fn read(folder: &Path) -> Result<Stored, Error> {
     let path = folder.join(RUN_FILE);
     let text = fs::read_to_string(&path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Error::Input(format!(
+        ErrorKind::NotFound => Error::Input(format!(
             "{}: there is no run in it (no {RUN_FILE}); start one with `linerate run SUITE --out {0}`",
             folder.display()
         )),
         _ => Error::file(&path)(e),
     })?;
     let run = parse_run(&path, &text)?;
-    let path = folder.join(JOURNAL_FILE);
-    let bytes = match fs::read(&path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        other => other.map_err(Error::file(&path))?,
-    };
+    let (path, bytes) = read_journal(folder)?;
     let (trials, warnings) = parse_journal(&path.display().to_string(), &bytes);
     Ok(Stored { run, trials, warnings })
+}
+
+/// The journal's bytes, of whichever form is there; none of a run that has measured nothing yet.
+fn read_journal(folder: &Path) -> Result<(PathBuf, Vec<u8>), Error> {
+    let (path, packed) = (folder.join(JOURNAL_FILE), folder.join(PACKED_FILE));
+    match fs::read(&path) {
+        Err(e) if e.kind() == ErrorKind::NotFound && packed.exists() => {
+            let mut bytes = Vec::new();
+            let file = File::open(&packed).map_err(Error::file(&packed))?;
+            MultiGzDecoder::new(file).read_to_end(&mut bytes).map_err(Error::file(&packed))?;
+            Ok((packed, bytes))
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok((path, Vec::new())),
+        other => other.map_err(Error::file(&path)).map(|bytes| (path, bytes)),
+    }
 }
 
 fn parse_run(path: &Path, text: &str) -> Result<Run, Error> {

@@ -1,7 +1,7 @@
 //! What will run, in which order. Order lives here and nowhere else.
 
 use crate::error::Error;
-use crate::measurement::{Outcome, PlannedSuite, PlannedSystem, PlannedTable, Run, TWIN};
+use crate::measurement::{Outcome, PlannedSuite, PlannedSystem, Run, TWIN};
 use crate::suite::Suite;
 use crate::system::build::{Builds, Permission};
 use crate::system::probe::{Presence, presence};
@@ -127,13 +127,11 @@ fn keep_only(suite: &mut PlannedSuite, globs: &[GlobMatcher]) {
     let matches = |id: &str| {
         globs.iter().any(|glob| glob.is_match(id) || glob.is_match(format!("{}:{id}", suite.name)))
     };
-    let chosen: Vec<&str> = suite.cells.iter().map(|c| c.id.as_str()).filter(|id| matches(id)).collect();
+    let chosen: Vec<String> = suite.cells.iter().map(|c| &c.id).filter(|id| matches(id)).cloned().collect();
     let mut kept: Vec<String> = Vec::new();
     for table in &suite.tables {
-        for cell in suite
-            .cells
-            .iter()
-            .filter(|cell| table.cells.contains(&cell.id) && chosen.contains(&cell.id.as_str()))
+        for cell in
+            suite.cells.iter().filter(|cell| table.cells.contains(&cell.id) && chosen.contains(&cell.id))
         {
             let baseline = cell.axes.with(&table.baseline);
             let needed = suite.cells.iter().filter(|c| c.axes == baseline && table.cells.contains(&c.id));
@@ -151,13 +149,8 @@ fn keep_only(suite: &mut PlannedSuite, globs: &[GlobMatcher]) {
         table.row_values = table.row_values.iter().filter(|v| used(&rows, v)).cloned().collect();
         table.column_values = table.column_values.iter().filter(|v| used(&columns, v)).cloned().collect();
     }
-    // A table of which only baselines are left has nothing to compare, unless nothing else was asked for.
-    let compares = |table: &PlannedTable| {
-        let in_table = suite.cells.iter().filter(|c| table.cells.contains(&c.id));
-        in_table.into_iter().any(|c| c.axes.with(&table.baseline) != c.axes)
-    };
-    let any_compares = suite.tables.iter().any(compares);
-    suite.tables.retain(|table| compares(table) || (!any_compares && !table.cells.is_empty()));
+    // A table of which only baselines of other tables are left has nothing to say.
+    suite.tables.retain(|table| table.cells.iter().any(|id| chosen.contains(id)));
     if let Some(twin) = &suite.twin
         && !kept.contains(twin)
     {

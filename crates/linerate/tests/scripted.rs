@@ -3,7 +3,9 @@
 mod common;
 
 use common::{Folder, linerate, normalised};
+use flate2::write::GzEncoder;
 use std::fs;
+use std::io::Write;
 
 /// Compares with `tests/golden/<name>`; `UPDATE_GOLDEN=1 cargo test` writes it anew, for a look at the difference.
 fn assert_golden(name: &str, text: &str) {
@@ -197,6 +199,26 @@ fn a_damaged_journal_names_the_line_and_resume_mends_it() {
     let out = linerate("good", &["report", folder.str()]);
     assert_eq!(out.status, 2);
     assert!(out.stderr.contains("run.json:2"), "{}", out.stderr);
+}
+
+#[test]
+fn a_packed_journal_is_reported_and_says_how_to_go_on() {
+    let folder = Folder::new("packed");
+    linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    let report = || linerate("good", &["report", folder.str(), "--format", "md"]);
+    let before = report();
+    let mut packed = GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(folder.read("journal.jsonl").as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    fs::remove_file(folder.path().join("journal.jsonl")).unwrap();
+    fs::write(folder.path().join("journal.jsonl.gz"), &packed).unwrap();
+    assert_eq!((report().stdout, report().status), (before.stdout, 0));
+    let out = linerate("good", &["run", "--resume", folder.str()]);
+    assert!(out.status == 2 && out.stderr.contains("gunzip"), "{}", out.stderr);
+    // Half of it is no journal, and no panic.
+    fs::write(folder.path().join("journal.jsonl.gz"), &packed[..packed.len() / 2]).unwrap();
+    let out = report();
+    assert!(out.status != 0 && out.stderr.contains("journal.jsonl.gz"), "{}", out.stderr);
 }
 
 #[test]

@@ -54,18 +54,6 @@ pub(crate) fn passed(socket: &OwnedFd) -> nix::Result<u64> {
     Ok(words[BYTES_ACKED / 8] + words[BYTES_RECEIVED / 8])
 }
 
-/// Two connections as one: sums of what is counted, and the times and window of the one with the longer round trip.
-pub(crate) fn worst(one: Option<TcpInfo>, other: Option<TcpInfo>) -> Option<TcpInfo> {
-    let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
-    let longer = if one.rtt_us >= other.rtt_us { one } else { other };
-    Some(TcpInfo {
-        retransmits: one.retransmits + other.retransmits,
-        bytes_sent: one.bytes_sent + other.bytes_sent,
-        bytes_retransmitted: one.bytes_retransmitted + other.bytes_retransmitted,
-        ..longer
-    })
-}
-
 fn words(socket: &OwnedFd) -> nix::Result<[u64; WORDS]> {
     let mut words = [0_u64; WORDS];
     let length = get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words)?;

@@ -3,7 +3,7 @@
 use super::fixture::{measurements, run, trials};
 use super::model::{CellReport, OutcomeWord, Report, Verdict};
 use super::{Format, Style, build, render};
-use crate::measurement::{Measurement, Outcome, Stage, TWIN, Trial};
+use crate::measurement::{Contest, Measurement, Metric, Outcome, Stage, TWIN, Trial};
 use linerate_contract::{Bytes, Counts, ErrorKind, Nanos};
 use proptest::prelude::*;
 
@@ -49,6 +49,23 @@ fn golden_json() {
 #[test]
 fn golden_csv() {
     insta::assert_snapshot!(render(&report(), Format::Csv, Style::default()));
+}
+
+#[test]
+fn a_contest_is_between_cells_of_its_table() {
+    let mut run = run();
+    for table in &mut run.suites[0].tables {
+        table.contest = Some(Contest {
+            axis: "server".into(),
+            contender: "nginx".into(),
+            rivals: vec!["apache".into()],
+            metrics: vec![Metric::Seconds],
+        });
+    }
+    let report = build(&run, &trials());
+    let contests: Vec<_> = report.suites[0].tables.iter().map(|table| &table.contest).collect();
+    assert_eq!(contests[0][0].vs_best.with, "apache/direct");
+    assert!(contests[1].is_empty(), "the second table has no apache: {:?}", contests[1]);
 }
 
 #[test]

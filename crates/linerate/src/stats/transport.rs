@@ -1,7 +1,7 @@
 //! What became of datagrams, how TCP fared, and how a transfer went over its time.
 
 use crate::measurement::Measurement;
-use linerate_contract::{Datagrams, Nanos, Sample, TcpInfo};
+use linerate_contract::{Datagrams, Nanos, Sample, TcpEnds, TcpInfo};
 
 const BITS_PER_GBIT: f64 = 1e9;
 
@@ -37,11 +37,13 @@ pub struct TcpFacts {
     pub buffer_delay: Option<f64>,
 }
 
-/// By the end that sent, which is the client's where both tell.
+/// By the end that sent more: the other one has nothing to send again, and its window was never used.
 #[must_use]
 pub fn tcp<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<TcpFacts> {
+    let sender =
+        |ends: TcpEnds| [ends.server, ends.client].into_iter().flatten().max_by_key(|end| end.bytes_sent);
     let told: Vec<(TcpInfo, &Measurement)> =
-        measurements.into_iter().filter_map(|m| Some((m.tcp?.client.or(m.tcp?.server)?, m))).collect();
+        measurements.into_iter().filter_map(|m| Some((sender(m.tcp?)?, m))).collect();
     let of = |value: &dyn Fn(&TcpInfo, &Measurement) -> Option<f64>| {
         median(told.iter().filter_map(|(info, m)| value(info, m)).collect())
     };
@@ -117,7 +119,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Bytes, TcpEnds};
+    use linerate_contract::Bytes;
 
     fn sample(at: u64, bytes: u64, operations: u64, lost: Option<i64>, rtt_us: Option<u64>) -> Sample {
         Sample { at_ns: Nanos(at), operations, bytes: Bytes(bytes), failed: 0, latency: None, lost, rtt_us }
@@ -155,6 +157,12 @@ mod tests {
         assert_eq!((facts.retransmits, facts.rtt_us, facts.cwnd), (3.0, 150.0, 10.0));
         assert!((facts.efficiency - 0.98).abs() < 1e-12);
         assert_eq!(facts.buffer_delay, Some(0.5));
+        let receiver = TcpInfo { retransmits: 9, bytes_sent: 8, ..info };
+        let both = Measurement {
+            tcp: Some(TcpEnds { server: Some(receiver), client: Some(info) }),
+            ..measurement.clone()
+        };
+        assert_eq!(tcp(&[both]).map(|facts| facts.retransmits), Some(3.0));
         let without = Measurement { series: Vec::new(), ..measurement };
         assert_eq!(tcp(&[without]).map(|f| (f.rtt_us, f.buffer_delay)), Some((900.0, None)));
         assert_eq!(tcp(&[Measurement::default()]), None);

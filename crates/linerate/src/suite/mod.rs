@@ -133,8 +133,8 @@ mod tests {
     fn the_quick_transport_suite_is_short() {
         let quick = of_the_tree("transport", true);
         let seconds: u64 = quick.cells.iter().map(|cell| cell.parameters["seconds"]).sum();
-        // Four minutes, of which starting, verifying and stopping take as much as the windows.
-        assert!(seconds * u64::from(quick.rounds + quick.warmup_rounds) <= 150, "{seconds} s a round");
+        // Four minutes, of which starting, verifying and stopping take a quarter.
+        assert!(seconds * u64::from(quick.rounds + quick.warmup_rounds) <= 190, "{seconds} s a round");
         assert!(
             ["tcp", "udp", "kcp"].iter().all(|layer| quick.cells.iter().any(|cell| cell.layer == *layer))
         );

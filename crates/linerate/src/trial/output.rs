@@ -3,7 +3,7 @@
 use crate::lab::ClientRun;
 use crate::measurement::Measurement;
 use crate::system::manifest::{DatagramPatterns, Output};
-use linerate_contract::{Bytes, Datagrams, Errors, Event, Nanos, Role, Sample};
+use linerate_contract::{Bytes, Datagrams, Errors, Event, Nanos, Role, Sample, TcpEnds, TcpInfo};
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -24,11 +24,22 @@ pub(super) fn read_contract(run: &ClientRun) -> Result<Measurement, String> {
         verified: done.verified,
         tls: done.tls,
         datagrams: done.datagrams,
-        tcp: done.tcp,
+        tcp: tcp(done.tcp, &run.server_stdout),
         series: series(run),
         cpu: [(Role::Client, done.cpu_ns)].into(),
         ..Measurement::default()
     })
+}
+
+/// Both ends' TCP_INFO, as far as each tells it.
+fn tcp(client: Option<TcpEnds>, server: &[String]) -> Option<TcpEnds> {
+    let told = server.iter().filter_map(|line| match Event::parse(line) {
+        Ok(Event::Tcp(info)) => Some(info),
+        _ => None,
+    });
+    let ends = client.unwrap_or_default();
+    let ends = TcpEnds { server: told.reduce(TcpInfo::with).or(ends.server), ..ends };
+    (ends != TcpEnds::default()).then_some(ends)
 }
 
 /// What the server told while the client was at work, since it is the receiver; or else what the client told.
@@ -233,6 +244,16 @@ mod tests {
     fn a_client_that_ends_without_done_is_an_error() {
         assert!(read_contract(&run("")).is_err());
         assert!(read_contract(&run("{\"event\":\"ready\",\"address\":\"1.2.3.4:5\"}")).is_err());
+    }
+
+    #[test]
+    fn a_servers_end_of_each_connection_is_added_to_the_clients() {
+        let line = r#"{"event":"tcp","retransmits":1,"rtt_us":9,"cwnd":10}"#;
+        let server = [line, "not an event", line].map(str::to_owned);
+        let client = TcpInfo { retransmits: 5, ..TcpInfo::default() };
+        let ends = tcp(Some(TcpEnds { client: Some(client), server: None }), &server).unwrap();
+        assert_eq!((ends.client, ends.server.map(|info| info.retransmits)), (Some(client), Some(2)));
+        assert_eq!(tcp(None, &[]), None);
     }
 
     #[test]

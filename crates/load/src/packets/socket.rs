@@ -66,13 +66,8 @@ const LOOK: Nanos = Nanos(50_000_000);
 
 /// Both buffers, or none: a kernel that silently grants less would make another measurement of it.
 fn set_buffers(fd: &OwnedFd, bytes: usize) -> Result<(), Refusal> {
-    // Who may administer the network is not held to the maximum of ordinary users (socket(7)).
-    setsockopt(fd, sockopt::RcvBufForce, &bytes)
-        .or_else(|_| setsockopt(fd, sockopt::RcvBuf, &bytes))
-        .doing("SO_RCVBUF")?;
-    setsockopt(fd, sockopt::SndBufForce, &bytes)
-        .or_else(|_| setsockopt(fd, sockopt::SndBuf, &bytes))
-        .doing("SO_SNDBUF")?;
+    setsockopt(fd, sockopt::RcvBuf, &bytes).doing("SO_RCVBUF")?;
+    setsockopt(fd, sockopt::SndBuf, &bytes).doing("SO_SNDBUF")?;
     let granted = getsockopt(fd, sockopt::RcvBuf).doing("SO_RCVBUF")?;
     let granted = granted.min(getsockopt(fd, sockopt::SndBuf).doing("SO_SNDBUF")?);
     explain_buffer(bytes, granted).map_err(|what| Refusal::System { what, source: Errno::ENOBUFS })

@@ -1,7 +1,7 @@
 //! TCP and no network at all, as processes on loopback: exact counts, and every way in which a peer can go wrong.
 
 use crate::common::{Engine, dead_port, local};
-use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Role, Spec};
+use linerate_contract::{Bytes, Done, ErrorKind, Event, Nanos, Role, Spec};
 use nix::sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -71,7 +71,7 @@ fn streams_arrive_whole_in_every_direction() {
         for size in [1, 1000, 65_536, 200_000] {
             let mut spec = with(server("stream"), "direction", direction);
             spec.size = size;
-            let (_server, address) = Engine::serving(&spec);
+            let (mut server, address) = Engine::serving(&spec);
             for (connections, threads) in [(1, 1), (3, 2)] {
                 let bytes = if size == 1 { 5_000 } else { 3_000_001 };
                 let mut spec = with(client("stream", address, size, 0), "direction", direction);
@@ -85,6 +85,10 @@ fn streams_arrive_whole_in_every_direction() {
                     "{direction}"
                 );
                 assert!(done.operations >= all / size && done.latency.is_none());
+                // The server's end of each connection, which is there by now.
+                for _ in 0..connections {
+                    assert!(matches!(server.event(), Some(Event::Tcp(info)) if info.cwnd > 0));
+                }
             }
         }
     }

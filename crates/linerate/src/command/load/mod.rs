@@ -47,7 +47,7 @@ fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     Engine::start(&spec)?.listen(&interrupted, |event| match event {
         Event::Sample(sample) => show(&load::live(&sample, LIVE)),
         Event::Done(account) => done = Some(*account),
-        Event::Ready { .. } | Event::Describe(_) => {}
+        Event::Ready { .. } | Event::Describe(_) | Event::Tcp(_) => {}
     })?;
     if live {
         show("");

@@ -43,23 +43,19 @@ pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], twins: &Twins) -
         row_values: planned.row_values.clone(),
         column_values: planned.column_values.clone(),
         cells: by_metric.map(|(cell, metric)| entry(cell, metric)).collect(),
-        contest: planned.contest.as_ref().map(|c| contest(c, &here, &partners, twins)).unwrap_or_default(),
+        contest: planned.contest.as_ref().map(|c| contest(c, &here, twins)).unwrap_or_default(),
         notes: planned.notes.clone(),
     }
 }
 
 /// Each of the contender's cells against the rival with the best median: the hardest opponent, and chosen after the fact, so
-/// chance speaks for the rival.
-fn contest(
-    contest: &Contest,
-    here: &[&Cell<'_>],
-    partners: &[&Cell<'_>],
-    twins: &Twins,
-) -> Vec<ContestResult> {
+/// chance speaks for the rival. Only cells of the table compete: a list of rivals is common to several tables, and one that this
+/// table lacks may stand in another with the same values of other axes.
+fn contest(contest: &Contest, here: &[&Cell<'_>], twins: &Twins) -> Vec<ContestResult> {
     let is_contender = |cell: &&&Cell<'_>| cell.planned.axes.get(&contest.axis) == Some(&contest.contender);
     let best_of = |cell: &Cell<'_>, metric: Metric| {
         let rivals = contest.rivals.iter().filter_map(|rival| {
-            let rival = partner(cell, &Axes(vec![(contest.axis.clone(), rival.clone())]), partners)?;
+            let rival = partner(cell, &Axes(vec![(contest.axis.clone(), rival.clone())]), here)?;
             Some((Estimate::of(rival.values(metric).into_values(), Scale::Linear)?.median, rival))
         });
         let (_, best) = match metric.better() {

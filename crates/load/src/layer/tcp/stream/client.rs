@@ -47,7 +47,7 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
     drop(watch);
     let (mut good, mut cpu, mut end, mut tcp) = (0, Nanos::ZERO, start, None);
     for tally in &tallies {
-        tcp = tcp_info::worst(tcp, tally.tcp);
+        tcp = tcp.into_iter().chain(tally.tcp).reduce(TcpInfo::with);
         good += tally.good;
         cpu += tally.cpu;
         end = end.max(tally.end);
@@ -286,7 +286,8 @@ impl Pump {
 
     fn finish(&mut self, stream: &Stream) {
         self.tally.end = clock::now();
-        self.tally.tcp = tcp_info::worst(self.tally.tcp, tcp_info::info(&stream.socket).ok());
+        let told = tcp_info::info(&stream.socket).ok();
+        self.tally.tcp = self.tally.tcp.into_iter().chain(told).reduce(TcpInfo::with);
         let written = stream.count.map_or(0, Number::value);
         let good = written + stream.input.good;
         self.tally.good += good;

@@ -4,7 +4,7 @@
 use crate::process::emit;
 use crate::refusal::{Doing, Refusal};
 use crate::{clock, tcp_info};
-use linerate_contract::{Bytes, Event, Nanos, Sample};
+use linerate_contract::{Bytes, Event, Nanos, Sample, TcpInfo};
 use nix::errno::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -37,8 +37,8 @@ impl Watch {
             let (mut before, mut next) = (0, start + every);
             while waiting.recv_timeout(next.since(clock::now()).into()) == Err(RecvTimeoutError::Timeout) {
                 let passed = own.iter().filter_map(|socket| tcp_info::passed(socket).ok()).sum::<u64>();
-                let infos = own.iter().map(|socket| tcp_info::info(socket).ok());
-                let worst = infos.fold(None, tcp_info::worst);
+                let infos = own.iter().filter_map(|socket| tcp_info::info(socket).ok());
+                let worst = infos.reduce(TcpInfo::with);
                 emit(&Event::Sample(Sample {
                     at_ns: clock::now().since(start),
                     operations: 0,

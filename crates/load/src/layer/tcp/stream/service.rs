@@ -1,9 +1,11 @@
 //! The server of `stream`.
 
 use super::{Content, Direction, Incoming, Number, Outgoing, Progress, exchange};
+use crate::process::emit;
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
-use linerate_contract::Spec;
+use crate::tcp_info;
+use linerate_contract::{Event, Spec};
 use nix::sys::socket::{Shutdown, shutdown};
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -65,6 +67,7 @@ impl StreamService {
         let (sending, reading) =
             exchange(socket, &self.content, (&mut c.out, &mut c.input), &mut self.buffer)?;
         if self.direction == Direction::ClientReads && sending == Progress::Complete && !c.shut {
+            tell(socket);
             shutdown(socket.as_raw_fd(), Shutdown::Write)?;
             c.shut = true;
         }
@@ -84,7 +87,17 @@ impl StreamService {
             return Ok(Fate::Close);
         }
         let good = c.input.good;
-        let count = c.count.get_or_insert_with(|| Number::new(good));
+        let count = c.count.get_or_insert_with(|| {
+            tell(socket);
+            Number::new(good)
+        });
         Ok(if count.push(socket)? == Progress::Complete { Fate::Close } else { Fate::Write })
+    }
+}
+
+/// How the connection fared, before the client can know that the stream is over: whoever waits for the client has it then.
+fn tell(socket: &OwnedFd) {
+    if let Ok(info) = tcp_info::info(socket) {
+        emit(&Event::Tcp(info));
     }
 }
