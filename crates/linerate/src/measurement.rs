@@ -140,6 +140,10 @@ pub enum Metric {
     ServerCpu,
     /// Nanoseconds of CPU, of all roles together, for each KiB of payload; lower is better.
     CpuPerKib,
+    /// By how many descriptors, and by how many mebibytes of memory, the server's processes hold more after the window than
+    /// before; below 0 where it is less. What grows with the number of operations is a leak.
+    ServerDescriptorsGrowth,
+    ServerMemoryGrowth,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -283,6 +287,9 @@ pub struct Measurement {
     /// The most memory that the client ever had (its resident set).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<Bytes>,
+    /// What the server held before and after, where a table asks for its growth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Holdings>,
     /// Operations whose content was compared.
     #[serde(default)]
     pub verified: u64,
@@ -305,6 +312,22 @@ pub struct Measurement {
     /// What the lab itself noticed, such as `cpu-shared` or `cpu-from-proc`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
+}
+
+/// What the server's processes held before the client came, and a moment after it had gone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holdings {
+    pub before: Held,
+    pub after: Held,
+}
+
+/// Of all processes of a role together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Open file descriptors.
+    pub descriptors: u64,
+    /// The resident set.
+    pub memory: Bytes,
 }
 
 /// The flag of a measurement whose process times come from `/proc`, which forgets children that nobody waited for.

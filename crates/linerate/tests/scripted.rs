@@ -44,6 +44,19 @@ fn loops_are_measured_by_themselves_in_bytes_and_on_threads() {
 }
 
 #[test]
+fn what_the_server_holds_is_told_where_a_table_asks_and_a_leak_is_flagged() {
+    let folder = Folder::new("leaks");
+    let out = linerate("leaks", &["run", "leaks", "--seed", "7", "--out", folder.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert_golden("leaks.txt", &out.stdout);
+    let held = |trial: &linerate::measurement::Trial| trial.measurement.as_ref().unwrap().held.unwrap();
+    let journal = folder.journal();
+    let leaking = journal.iter().find(|trial| trial.cell == "churn/8/tac").unwrap();
+    assert_eq!((held(leaking).before.descriptors, held(leaking).after.descriptors), (9, 2010));
+    assert!(folder.read("report.json").contains("\"leak (2001 more descriptors after 2000 connections)\""));
+}
+
+#[test]
 fn a_report_needs_no_second_run() {
     let folder = Folder::new("report");
     linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);

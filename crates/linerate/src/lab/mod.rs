@@ -14,7 +14,7 @@ pub mod namespaces;
 pub mod protocol;
 pub mod scripted;
 
-use crate::measurement::Host;
+use crate::measurement::{Held, Host};
 use crate::system::manifest::{Ready, StopSignal};
 use linerate_contract::{Bytes, Nanos, Role};
 use protocol::{CpuTimes, ExitStatus, File, HostName, NetworkPath};
@@ -43,6 +43,8 @@ pub trait Lab {
     fn start(&mut self, launch: &Launch) -> Result<(), LabError>;
     /// Runs a client to its end.
     fn run(&mut self, launch: &Launch, purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError>;
+    /// What the servers' processes hold, once connections that are ending have had a moment; `None` where nobody can tell.
+    fn held(&mut self) -> Result<Option<Held>, LabError>;
     /// Ends all processes and forgets the topology.
     fn stop(&mut self) -> Result<(), LabError>;
 }

@@ -7,7 +7,7 @@ use super::protocol::{
 };
 use super::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
 use crate::host;
-use crate::measurement::{CPU_FROM_PROC, Host};
+use crate::measurement::{CPU_FROM_PROC, Held, Host};
 use crate::system::manifest::{Ready, StopSignal};
 use linerate_contract::{Bytes, EXIT_UNSUPPORTED, Event, Nanos, Role};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -30,6 +30,8 @@ const SETUP_DEADLINE: Duration = Duration::from_secs(10);
 const ANSWER_DEADLINE: Duration = Duration::from_secs(20);
 /// Who has not ended by then is killed; a graceful end is not part of what is measured.
 const STOP_GRACE: Duration = Duration::from_millis(50);
+/// What ends a connection is over by then on these links; a server that needs longer to let go is told as holding on.
+const ENDING_GRACE: Duration = Duration::from_millis(100);
 /// How often the table of sockets is looked at until a server listens: a look costs some microseconds.
 const READY_POLL: Duration = Duration::from_millis(1);
 /// How much of a failed system's log goes into the report.
@@ -416,6 +418,28 @@ impl Lab for Namespaces {
             return Err(self.failed(client, &format!("ended with {status}")));
         }
         Ok(self.client_run(client, before, after))
+    }
+
+    fn held(&mut self) -> Result<Option<Held>, LabError> {
+        let deadline = Instant::now() + ENDING_GRACE;
+        while self.listen(deadline)? {}
+        let told = match self.ask(&Request::Holdings)? {
+            Message::Holdings { processes } => processes,
+            other => {
+                return Err(LabError::Lost(format!("the lab answers {other:?} when asked what is held")));
+            }
+        };
+        let is_server = |running: &Running| running.kind == Kind::System && running.role == Role::Server;
+        let servers: Vec<_> =
+            self.processes.iter().filter(|(_, r)| is_server(r)).map(|(id, _)| *id).collect();
+        let each = servers.iter().map(|id| told.iter().find(|(of, _)| of == id).map(|(_, held)| *held));
+        let all: Option<Vec<Held>> = each.collect();
+        Ok(all.and_then(|all| {
+            all.into_iter().reduce(|sum, held| Held {
+                descriptors: sum.descriptors + held.descriptors,
+                memory: Bytes(sum.memory.0 + held.memory.0),
+            })
+        }))
     }
 
     fn stop(&mut self) -> Result<(), LabError> {

@@ -1,6 +1,7 @@
 //! What linerate and its agent inside the namespaces say to each other: a JSON document a line, over a
 //! socket pair that is the agent's standard input. When linerate is gone the socket is at its end, and so is the agent.
 
+use crate::measurement::Held;
 use crate::system::manifest::{StopSignal, Topology};
 use linerate_contract::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,8 @@ pub enum Request {
     },
     /// CPU times now.
     Cpu,
+    /// What each running process and all of its session hold now.
+    Holdings,
     Signal {
         process: ProcessId,
         signal: StopSignal,
@@ -108,6 +111,10 @@ pub enum Message {
         yes: bool,
     },
     Cpu(CpuTimes),
+    /// Of those of which `/proc` tells.
+    Holdings {
+        processes: Vec<(ProcessId, Held)>,
+    },
     /// A line that a process wrote.
     Output {
         process: ProcessId,

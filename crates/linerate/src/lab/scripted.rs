@@ -6,7 +6,7 @@
 use super::protocol::{CpuTime, CpuTimes, ExitStatus, File, NetworkPath};
 use super::{ClientRun, Lab, LabError, Label, Launch, Purpose};
 use crate::error::Error;
-use crate::measurement::{Host, Stage};
+use crate::measurement::{Held, Host, Stage};
 use crate::system::Chosen;
 use crate::system::probe::Presence;
 use globset::{Glob, GlobMatcher};
@@ -54,6 +54,8 @@ struct Answer {
     /// CPU seconds of each role.
     #[serde(default)]
     cpu: BTreeMap<Role, f64>,
+    /// What the server holds before and after the measurement.
+    held: Option<[Held; 2]>,
     /// What a foreign client prints; `@seconds@` and `@operations@` are replaced.
     stdout: Option<String>,
     /// The stage in which it fails, with reason and log.
@@ -78,6 +80,8 @@ pub struct Scripted {
     script: Script,
     globs: Vec<GlobMatcher>,
     label: Option<Label>,
+    /// The trial's measurement is over.
+    measured: bool,
     trials: u64,
     clock: Nanos,
 }
@@ -98,7 +102,7 @@ impl Scripted {
         let script: Script = toml::from_str(&text).map_err(|e| wrong(&e))?;
         let globs = script.answers.iter().map(|a| Ok(Glob::new(&a.cell)?.compile_matcher()));
         let globs = globs.collect::<Result<_, globset::Error>>().map_err(|e| wrong(&e))?;
-        Ok(Self { script, globs, label: None, trials: 0, clock: Nanos::ZERO })
+        Ok(Self { script, globs, label: None, measured: false, trials: 0, clock: Nanos::ZERO })
     }
 
     /// What the script says of a variant.
@@ -192,7 +196,7 @@ impl Lab for Scripted {
         if self.script.lost_at == Some(self.trials) {
             return Err(LabError::Lost("the lab is gone: the script says so".into()));
         }
-        self.label = Some(label.clone());
+        (self.label, self.measured) = (Some(label.clone()), false);
         self.fail_at(Stage::Raise)
     }
 
@@ -233,7 +237,13 @@ impl Lab for Scripted {
             }
         };
         self.clock += elapsed;
+        self.measured = true;
         self.client_run(seconds, stdout)
+    }
+
+    fn held(&mut self) -> Result<Option<Held>, LabError> {
+        let (answer, _) = self.answer()?;
+        Ok(answer.held.map(|[before, after]| if self.measured { after } else { before }))
     }
 
     fn stop(&mut self) -> Result<(), LabError> {

@@ -36,6 +36,9 @@ pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
 
 /// The value and, if it has any width, its interval as `2.10 to 2.19`, to the same digits.
 fn value_and_range(value: f64, [from, to]: [f64; 2]) -> (String, Option<String>) {
+    if [value, from, to] == [0.0; 3] {
+        return ("0".to_owned(), None);
+    }
     let digits = decimals(value, [from, to]);
     let range = (from < to).then(|| format!("{} to {}", fixed(from, digits), fixed(to, digits)));
     (fixed(value, digits), range)
@@ -125,7 +128,7 @@ mod tests {
     fn what_has_no_width_has_no_interval() {
         assert_eq!(
             (with_interval(2.5, [2.5, 2.5]), with_interval(0.0, [0.0, 0.0])),
-            ("2.500".into(), "0.000".into())
+            ("2.500".into(), "0".into())
         );
         assert_eq!(percent(0.5, [0.5, 0.5]), "50.00 %");
     }

@@ -166,12 +166,15 @@ pub struct CellReport {
     /// How it went over its time: medians over the trials, step by step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<SeriesReport>,
+    /// What the server's processes held, where a table asks for its growth: medians over the trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldReport>,
     /// Successful operations of all measured trials.
     pub operations: u64,
     /// Operations that failed in all measured trials, by kind.
     pub errors: BTreeMap<String, u64>,
     /// Each begins with its kind: `few-rounds`, `bound-by-generator`, `littles-law`, `outlier`, `steal`,
-    /// `disturbed`, `drift`, `not-measured`, or what the lab noticed.
+    /// `disturbed`, `drift`, `leak`, `not-measured`, or what the lab noticed.
     pub flags: Vec<String>,
 }
 
@@ -251,6 +254,15 @@ pub struct SeriesReport {
     pub lost_percent: Vec<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rtt_us: Vec<f64>,
+}
+
+/// Before the client came, and a moment after it had gone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldReport {
+    pub descriptors_before: f64,
+    pub descriptors_after: f64,
+    pub memory_mib_before: f64,
+    pub memory_mib_after: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

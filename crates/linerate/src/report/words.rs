@@ -25,6 +25,11 @@ pub(super) enum Flag {
     Disturbed(f64),
     /// Share of the median by which the values moved over the run.
     Drift(f64),
+    /// The server holds so many descriptors more than before, after so many connections.
+    Leak {
+        descriptors: u64,
+        connections: u64,
+    },
     /// What the lab noticed.
     Lab(String),
 }
@@ -50,6 +55,9 @@ impl Flag {
                 format!("disturbed (others used {:.0} % of the CPU time)", share * 100.0)
             }
             Self::Drift(share) => format!("drift ({:+.1} % over the run)", share * 100.0),
+            Self::Leak { descriptors, connections } => {
+                format!("leak ({descriptors} more descriptors after {connections} connections)")
+            }
             Self::Lab(flag) => flag.clone(),
         }
     }
@@ -161,6 +169,8 @@ pub(super) fn unit(metric: Metric, operations: Option<u64>) -> String {
         (Metric::ClientCpu, _) => "client CPU, µs/operation".to_owned(),
         (Metric::ServerCpu, _) => "server CPU, µs/operation".to_owned(),
         (Metric::CpuPerKib, _) => "ns of CPU per KiB, all roles".to_owned(),
+        (Metric::ServerDescriptorsGrowth, _) => "growth of the server's descriptors".to_owned(),
+        (Metric::ServerMemoryGrowth, _) => "growth of the server's memory, MiB".to_owned(),
         _ => "microseconds".to_owned(),
     }
 }
@@ -179,7 +189,9 @@ pub(super) fn metric(metric: Metric, operations: Option<u64>) -> String {
         | Metric::PeakMemory
         | Metric::ClientCpu
         | Metric::ServerCpu
-        | Metric::CpuPerKib => {
+        | Metric::CpuPerKib
+        | Metric::ServerDescriptorsGrowth
+        | Metric::ServerMemoryGrowth => {
             return unit(metric, operations);
         }
         Metric::MeanLatency => "mean",

@@ -29,8 +29,14 @@ impl Metric {
         matches!(self, Self::MibPerSecond | Self::GbitPerSecond | Self::SentGbitPerSecond | Self::CpuPerKib)
     }
 
-    /// The trial's value: positive and finite, or `None` where the measurement is empty. Nothing done in no time
-    /// is neither fast nor slow.
+    /// A difference that may be 0 or below: one is not so many times another, so it has no ratios.
+    #[must_use]
+    pub fn is_growth(self) -> bool {
+        matches!(self, Self::ServerDescriptorsGrowth | Self::ServerMemoryGrowth)
+    }
+
+    /// The trial's value: finite and, but for a growth, positive; `None` where the measurement is empty. Nothing done in no
+    /// time is neither fast nor slow.
     #[must_use]
     pub fn value(self, measurement: &Measurement) -> Option<f64> {
         let seconds = measurement.elapsed.as_secs_f64();
@@ -62,8 +68,16 @@ impl Metric {
                 cpu.0 as f64 / (measurement.bytes.0 as f64 / BYTES_PER_KIB)
             }
             Self::MaxLatency => sound(&measurement.latency)?.max as f64 / NANOS_PER_MICRO,
+            Self::ServerDescriptorsGrowth => {
+                let held = measurement.held?;
+                held.after.descriptors as f64 - held.before.descriptors as f64
+            }
+            Self::ServerMemoryGrowth => {
+                let held = measurement.held?;
+                held.after.memory.as_mib_f64() - held.before.memory.as_mib_f64()
+            }
         };
-        (value.is_finite() && value > 0.0).then_some(value)
+        (value.is_finite() && (value > 0.0 || self.is_growth())).then_some(value)
     }
 
     /// The values of those measurements that have one.
@@ -93,6 +107,7 @@ fn told(measurement: &Measurement, name: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::{Held, Holdings};
     use linerate_contract::{Bytes, Counts, Datagrams};
 
     #[test]
@@ -129,6 +144,19 @@ mod tests {
         assert_eq!(Metric::GbitPerSecond.value(&half_lost), Some(1.0));
         assert_eq!(Metric::SentGbitPerSecond.value(&half_lost), Some(2.0));
         assert_eq!(Metric::SentGbitPerSecond.value(&Measurement { datagrams: None, ..half_lost }), None);
+    }
+
+    #[test]
+    fn what_the_server_holds_may_grow_stay_or_shrink() {
+        let held = |descriptors, mib: u64| Held { descriptors, memory: Bytes(mib << 20) };
+        let grown =
+            |before, after| Measurement { held: Some(Holdings { before, after }), ..Measurement::default() };
+        let leaking = grown(held(10, 5), held(2_010, 9));
+        assert_eq!(Metric::ServerDescriptorsGrowth.value(&leaking), Some(2_000.0));
+        assert_eq!(Metric::ServerMemoryGrowth.value(&leaking), Some(4.0));
+        assert_eq!(Metric::ServerMemoryGrowth.value(&grown(held(10, 5), held(10, 4))), Some(-1.0));
+        assert_eq!(Metric::ServerDescriptorsGrowth.value(&grown(held(10, 5), held(10, 4))), Some(0.0));
+        assert_eq!(Metric::ServerDescriptorsGrowth.value(&Measurement::default()), None);
     }
 
     #[test]

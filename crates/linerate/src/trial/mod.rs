@@ -5,7 +5,9 @@ mod output;
 mod work;
 
 use crate::lab::{ClientRun, Lab, LabError, Label, Purpose};
-use crate::measurement::{CpuWindow, Measurement, Outcome, PlannedCell, PlannedSuite, Stage, Trial};
+use crate::measurement::{
+    CpuWindow, Holdings, Measurement, Metric, Outcome, PlannedCell, PlannedSuite, PlannedTable, Stage, Trial,
+};
 use crate::plan::{Programs, Step};
 use crate::system::Registry;
 use launch::Launches;
@@ -49,7 +51,7 @@ pub fn run(
         Label { suite: suite.name.clone(), cell: step.id.clone(), round: step.round, warmup: step.warmup };
     let mut stages = Stages { at: lab.now(), times: BTreeMap::new() };
     let at = stages.at;
-    let result = up_to_measurement(lab, context, cell, &label, &mut stages);
+    let result = up_to_measurement(lab, context, cell, asks_for_growth(suite, cell), &label, &mut stages);
     // Also after a failure; a lab that is lost has nothing left to stop.
     let stopped = stages.time(lab, Stage::Stop, |lab| lab.stop());
     let (outcome, measurement) = match (result, stopped) {
@@ -72,10 +74,17 @@ pub fn run(
     })
 }
 
+/// To look at what the server holds costs a moment before and after, so it is done for tables that show it.
+fn asks_for_growth(suite: &PlannedSuite, cell: &PlannedCell) -> bool {
+    let of_cell = suite.tables.iter().filter(|table| table.cells.contains(&cell.id));
+    of_cell.flat_map(PlannedTable::metrics).any(Metric::is_growth)
+}
+
 fn up_to_measurement(
     lab: &mut dyn Lab,
     context: Context<'_>,
     cell: &PlannedCell,
+    holdings: bool,
     label: &Label,
     stages: &mut Stages,
 ) -> Result<Measurement, Stopped> {
@@ -90,7 +99,9 @@ fn up_to_measurement(
         warmer.try_for_each(|warmer| lab.run(warmer, Purpose::Verify, PATIENCE).map(|_| ()))
     })?;
     stages.time(lab, Stage::Measure, |lab| {
+        let before = if holdings { lab.held()? } else { None };
         let run = lab.run(launches.client(), Purpose::Measure, launches.work().patience())?;
+        let after = if holdings { lab.held()? } else { None };
         let mut measurement =
             launches.read(&run).map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
         launches.work().check(&measurement, launches.tolerated_errors()).map_err(LabError::system)?;
@@ -99,6 +110,7 @@ fn up_to_measurement(
             .extend(run.cpu.iter().filter(|(role, _)| *role != linerate_contract::Role::Client).copied());
         measurement.cpus = cpu_windows(&run, &launches);
         measurement.peak_memory = run.peak_memory;
+        measurement.held = before.zip(after).map(|(before, after)| Holdings { before, after });
         measurement.flags = run.flags;
         measurement.flags.extend(launches.flags());
         Ok(measurement)

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "descriptors that cross a socket arrive as bare numbers")]
 
+use super::session;
 use crate::lab::protocol::CpuTime;
 use linerate_contract::Nanos;
 use nix::cmsg_space;
@@ -109,24 +110,8 @@ pub(super) fn perf_works() -> bool {
 
 /// User and system time of all processes of the session that `leader` leads, and of their waited-for children.
 fn proc_time(leader: Pid) -> Option<Nanos> {
-    let mut ticks = 0;
-    for entry in fs::read_dir("/proc").ok()?.flatten() {
-        if entry.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit())
-            && let Ok(stat) = fs::read_to_string(entry.path().join("stat"))
-        {
-            ticks += session_ticks(&stat, leader.as_raw()).unwrap_or(0);
-        }
-    }
+    let ticks: u64 = session::members(leader).ok()?.iter().filter_map(session::Member::ticks).sum();
     Some(Nanos(ticks * tick_nanos()))
-}
-
-/// Fields of proc_pid_stat(5), counted after the command in parentheses: session (6), utime to cstime (14 to 17).
-fn session_ticks(stat: &str, session: i32) -> Option<u64> {
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    if fields.get(3)?.parse() != Ok(session) {
-        return None;
-    }
-    fields.get(11..15)?.iter().map(|f| f.parse::<u64>().ok()).sum()
 }
 
 /// `/proc/stat` of every CPU.
@@ -172,12 +157,5 @@ mod tests {
     fn the_sum_line_and_other_lines_are_no_cpu() {
         assert_eq!(cpu_time("cpu  10 1 5 100 7 2 3 4 0 0", 10), None);
         assert_eq!(cpu_time("intr 5", 10), None);
-    }
-
-    #[test]
-    fn a_command_with_spaces_and_parentheses_does_not_shift_the_fields() {
-        let stat = "7 (a (b) c) S 1 7 7 0 -1 4194304 1 2 3 4 100 50 7 3 20 0 1 0";
-        assert_eq!(session_ticks(stat, 7), Some(160));
-        assert_eq!(session_ticks(stat, 8), None);
     }
 }

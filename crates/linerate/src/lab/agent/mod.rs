@@ -10,6 +10,7 @@ mod files;
 mod namespaces;
 mod netlink;
 mod process;
+mod session;
 mod topology;
 mod tun;
 
@@ -150,6 +151,13 @@ impl Agent {
                 processes: self.processes.iter_mut().filter_map(|(id, p)| Some((*id, p.cpu()?))).collect(),
                 cpus: cpu::cpu_times(),
             })),
+            Ok(Request::Holdings) => Ok(Message::Holdings {
+                processes: self
+                    .processes
+                    .iter()
+                    .filter_map(|(id, p)| Some((*id, session::held(p.pid)?)))
+                    .collect(),
+            }),
             Ok(Request::Signal { process, signal }) => {
                 if let Some(process) = self.processes.get(&process) {
                     process.signal(signal);

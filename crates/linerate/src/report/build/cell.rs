@@ -3,12 +3,13 @@
 use super::journal::CellTrials;
 use super::transport;
 use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
-use crate::report::model::{CellReport, CpuCost, OutcomeWord};
+use crate::report::model::{CellReport, CpuCost, HeldReport, OutcomeWord};
 use crate::report::words::{self, Failure, Flag};
 use crate::stats::bound::{Bound, bound, disturbance};
 use crate::stats::check::littles_law;
 use crate::stats::cost::{Payer, Per, cost};
 use crate::stats::estimate::{Estimate, Scale};
+use crate::stats::holdings::{Typical, held, leak};
 use crate::stats::latency::{latency, sound};
 use crate::stats::outliers::{drift, outliers, stolen};
 use crate::stats::{ByRound, estimate::FEWEST_ROUNDS};
@@ -87,6 +88,7 @@ impl<'a> Cell<'a> {
             datagrams: transport::datagrams(good()),
             tcp: transport::tcp(good()),
             series: transport::series(good()),
+            held: held(good().filter_map(|m| m.held)).map(held_report),
             operations: tried().fold(0, |sum, m| sum.saturating_add(m.operations)),
             errors: errors.0.into_iter().map(|(kind, count)| (kind.name(), count)).collect(),
         }
@@ -99,6 +101,16 @@ impl<'a> Cell<'a> {
     /// Whether each connection has one operation in flight, and its latency is all of it.
     fn is_closed_loop(&self) -> bool {
         ["http", "crr", "rr"].contains(&self.planned.workload.as_str())
+    }
+
+    /// Connections that the trial opened: one for each operation, or those that carried them all.
+    fn connections_of(&self, measurement: &Measurement) -> u64 {
+        if ["churn", "crr"].contains(&self.planned.workload.as_str()) {
+            // A damaged journal must not overflow.
+            measurement.errors.0.values().fold(measurement.operations, |sum, n| sum.saturating_add(*n))
+        } else {
+            self.parameter("connections").unwrap_or(1)
+        }
     }
 
     fn costs(&self) -> BTreeMap<String, CpuCost> {
@@ -138,9 +150,23 @@ impl<'a> Cell<'a> {
         }
         flags.extend(disturbance(self.good.iter().map(|(_, m)| *m)).map(Flag::Disturbed));
         flags.extend(drift(values).map(Flag::Drift));
+        let leaks =
+            self.good.iter().filter_map(|(_, m)| leak(m, self.connections_of(m)).map(|grown| (grown, *m)));
+        if let Some((descriptors, m)) = leaks.max_by_key(|(grown, _)| *grown) {
+            flags.push(Flag::Leak { descriptors, connections: self.connections_of(m) });
+        }
         let noticed: BTreeSet<&String> = self.good.iter().flat_map(|(_, m)| &m.flags).collect();
         flags.extend(noticed.into_iter().map(|flag| Flag::Lab(flag.clone())));
         flags.iter().map(Flag::text).collect()
+    }
+}
+
+fn held_report([before, after]: [Typical; 2]) -> HeldReport {
+    HeldReport {
+        descriptors_before: before.descriptors,
+        descriptors_after: after.descriptors,
+        memory_mib_before: before.memory_mib,
+        memory_mib_after: after.memory_mib,
     }
 }
 

@@ -62,7 +62,8 @@ impl Twins {
             Some((metric, ratio(&cell.values(metric), &twin_values(cell, twin, metric), metric.better())?))
         };
         let by_metric =
-            planned.tables.iter().flat_map(|table| table.metrics()).filter_map(measured).collect();
+            planned.tables.iter().flat_map(|table| table.metrics()).filter(|metric| !metric.is_growth());
+        let by_metric = by_metric.filter_map(measured).collect();
         Self { twin: format!("{id}{TWIN}"), by_metric }
     }
 

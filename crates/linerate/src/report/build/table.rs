@@ -99,6 +99,9 @@ fn partner<'c, 'a>(cell: &Cell<'_>, axes: &Axes, cells: &[&'c Cell<'a>]) -> Opti
 }
 
 fn compared(cell: &Cell<'_>, other: &Cell<'_>, metric: Metric, twins: &Twins) -> Option<Comparison> {
+    if metric.is_growth() {
+        return None;
+    }
     let ratio = ratio(&cell.values(metric), &other.values(metric), metric.better())?;
     let verdict = verdict(&ratio, twins.noise_floor(metric));
     Some(comparison(other.planned.id.clone(), &ratio, verdict))

@@ -2,7 +2,7 @@
 
 use super::{cells_of, transport};
 use crate::report::format::{count, plain, with_interval};
-use crate::report::model::{CellReport, CpuCost, Latency, OutcomeWord, SuiteReport, TableReport};
+use crate::report::model::{CellReport, CpuCost, HeldReport, Latency, OutcomeWord, SuiteReport, TableReport};
 use std::collections::BTreeSet;
 
 /// How much of it.
@@ -75,6 +75,10 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
         }));
     }
     columns.extend(transport::columns(cells, depth));
+    columns.extend([
+        held("descriptors", |h| format!("{} to {}", h.descriptors_before, h.descriptors_after)),
+        held("memory MiB", |h| format!("{} to {}", plain(h.memory_mib_before), plain(h.memory_mib_after))),
+    ]);
     let bound = Column::new("bound by", |cell| cell.bound_by.clone().unwrap_or_default());
     if depth == Depth::Brief {
         let notes = |cell: &CellReport| {
@@ -104,6 +108,10 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
         Column::new("flags", |cell| cell.flags.join("; ")),
     ]);
     columns
+}
+
+fn held<'a>(what: &str, text: fn(&HeldReport) -> String) -> Column<'a> {
+    Column::new(format!("server\n{what}"), move |cell| cell.held.as_ref().map_or(String::new(), text))
 }
 
 /// Every payer of any cell: the roles along the path, then the machine.

@@ -1,0 +1,114 @@
+//! The processes of a session as `/proc` shows them: a system may have more than the one that was started.
+
+use crate::measurement::Held;
+use linerate_contract::Bytes;
+use nix::errno::Errno;
+use nix::unistd::Pid;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// One process of the session.
+pub(super) struct Member {
+    folder: PathBuf,
+    stat: String,
+}
+
+/// All processes of the session that `leader` leads.
+pub(super) fn members(leader: Pid) -> io::Result<Vec<Member>> {
+    let mut members = Vec::new();
+    for entry in fs::read_dir("/proc")?.flatten() {
+        if entry.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit())
+            && let Ok(stat) = fs::read_to_string(entry.path().join("stat"))
+        {
+            members.push(Member { folder: entry.path(), stat });
+        }
+    }
+    members.retain(|member| member.session() == Some(leader.as_raw()));
+    Ok(members)
+}
+
+/// What they hold together; `None` where `/proc` does not tell of one of them.
+pub(super) fn held(leader: Pid) -> Option<Held> {
+    let members = members(leader).ok().filter(|members| !members.is_empty())?;
+    let mut sum = Held::default();
+    for member in members {
+        match member.held() {
+            Ok(held) => {
+                sum.descriptors += held.descriptors;
+                sum.memory.0 += held.memory.0;
+            }
+            // It has ended meanwhile, and holds nothing any more.
+            Err(e)
+                if e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(Errno::ESRCH as i32) => {}
+            Err(_) => return None,
+        }
+    }
+    Some(sum)
+}
+
+impl Member {
+    /// Fields of proc_pid_stat(5) behind the command, which may itself have spaces and parentheses.
+    fn fields(&self) -> impl Iterator<Item = &str> {
+        self.stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_ascii_whitespace()
+    }
+
+    fn session(&self) -> Option<i32> {
+        self.fields().nth(3)?.parse().ok()
+    }
+
+    /// User and system time of it and of the children that it waited for.
+    pub(super) fn ticks(&self) -> Option<u64> {
+        let times: Vec<u64> = self.fields().skip(11).take(4).map_while(|f| f.parse().ok()).collect();
+        (times.len() == 4).then(|| times.iter().sum())
+    }
+
+    fn held(&self) -> io::Result<Held> {
+        let descriptors = fs::read_dir(self.folder.join("fd"))?.count() as u64;
+        // The sum over all mappings is exact; the counters of `status` lag behind by some pages for each CPU.
+        let rollup = fs::read_to_string(self.folder.join("smaps_rollup"))?;
+        let memory = resident(&rollup).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Held { descriptors, memory })
+    }
+}
+
+/// The line `Rss: 1234 kB` of proc_pid_smaps_rollup(5).
+fn resident(rollup: &str) -> Option<Bytes> {
+    let kib = rollup.lines().find_map(|line| line.strip_prefix("Rss:")?.trim().strip_suffix(" kB"))?;
+    Some(Bytes(kib.parse::<u64>().ok()? * 1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_with_spaces_and_parentheses_does_not_shift_the_fields() {
+        let stat = "7 (a (b) c) S 1 7 9 0 -1 4194304 1 2 3 4 100 50 7 3 20 0 1 0".to_owned();
+        let member = Member { folder: PathBuf::new(), stat };
+        assert_eq!((member.session(), member.ticks()), (Some(9), Some(160)));
+    }
+
+    #[test]
+    fn the_resident_set_is_read_and_nothing_else() {
+        let rollup =
+            "55d0-7fff ---p 00000000 00:00 0 [rollup]\nRss:                4988 kB\nPss:    100 kB\n";
+        assert_eq!(resident(rollup), Some(Bytes(4988 * 1024)));
+        assert_eq!(resident("Pss: 100 kB\n"), None);
+    }
+
+    #[test]
+    fn an_open_file_is_held_until_it_is_closed() {
+        let session = nix::unistd::getsid(None).unwrap();
+        let own = |members: Vec<Member>| {
+            let me = PathBuf::from(format!("/proc/{}", std::process::id()));
+            members.into_iter().find(|member| member.folder == me).unwrap().held().unwrap().descriptors
+        };
+        let before = own(members(session).unwrap());
+        let files: Vec<_> = (0..50).map(|_| fs::File::open("/dev/null").unwrap()).collect();
+        // Other tests open and close files of their own meanwhile.
+        assert!(own(members(session).unwrap()) >= before + 25);
+        drop(files);
+        assert!(own(members(session).unwrap()) < before + 25);
+    }
+}

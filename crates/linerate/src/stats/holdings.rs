@@ -1,0 +1,70 @@
+//! What the server held before and after the window, and whether it leaks.
+
+use super::estimate::median;
+use crate::measurement::{Held, Holdings, Measurement};
+
+/// A server may open a few descriptors once for all: a timer, a second listener, a file.
+const ONCE_FOR_ALL: u64 = 8;
+/// Of the connections opened, so many may still be ending: a hundredth is more than any system here was seen to have.
+const STILL_ENDING: u64 = 100;
+
+/// Medians over the trials.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Typical {
+    pub descriptors: f64,
+    pub memory_mib: f64,
+}
+
+/// Before and after.
+#[must_use]
+pub fn held(told: impl Iterator<Item = Holdings>) -> Option<[Typical; 2]> {
+    let told: Vec<Holdings> = told.collect();
+    let of = |when: fn(&Holdings) -> Held| {
+        Some(Typical {
+            descriptors: median(told.iter().map(|held| when(held).descriptors as f64))?,
+            memory_mib: median(told.iter().map(|held| when(held).memory.as_mib_f64()))?,
+        })
+    };
+    Some([of(|held| held.before)?, of(|held| held.after)?])
+}
+
+/// By how many descriptors the server holds more than before, if that is more than a small share of the connections. Memory is no
+/// such sign: a heap keeps what it has, and only a second number of connections tells a pool that was filled from a leak.
+#[must_use]
+pub fn leak(measurement: &Measurement, connections: u64) -> Option<u64> {
+    let held = measurement.held?;
+    let grown = held.after.descriptors.saturating_sub(held.before.descriptors);
+    (grown > ONCE_FOR_ALL.max(connections / STILL_ENDING)).then_some(grown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::Bytes;
+
+    fn trial(before: u64, after: u64) -> Measurement {
+        let held = |descriptors| Held { descriptors, memory: Bytes(descriptors << 20) };
+        Measurement {
+            held: Some(Holdings { before: held(before), after: held(after) }),
+            ..Measurement::default()
+        }
+    }
+
+    #[test]
+    fn a_descriptor_for_each_connection_is_a_leak_and_a_few_are_none() {
+        assert_eq!(leak(&trial(10, 2_010), 2_000), Some(2_000));
+        assert_eq!(leak(&trial(10, 31), 2_000), Some(21));
+        assert_eq!(leak(&trial(10, 30), 2_000), None);
+        assert_eq!(leak(&trial(10, 18), 1), None);
+        assert_eq!(leak(&trial(10, 3), 2_000), None);
+        assert_eq!(leak(&Measurement::default(), 2_000), None);
+    }
+
+    #[test]
+    fn what_is_held_is_the_median_before_and_after() {
+        let trials = [trial(10, 12), trial(30, 16), trial(20, 14)];
+        let [before, after] = held(trials.iter().filter_map(|m| m.held)).unwrap();
+        assert_eq!((before.descriptors, after.descriptors, after.memory_mib), (20.0, 14.0, 14.0));
+        assert_eq!(held(std::iter::empty()), None);
+    }
+}
