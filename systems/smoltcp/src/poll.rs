@@ -20,6 +20,7 @@ use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 
 const SYSTEM: System = System { name: "smoltcp", version: env!("SMOLTCP_VERSION") };
@@ -53,10 +54,13 @@ impl<'a> Stack<'a> {
         let mut device = TunDevice::open(&task.tun, task.mtu, offload)?;
         let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut device, Instant::now());
         let address = task.listen.ip().into();
-        // All peers are on the link.
         interface.update_ip_addrs(|addresses| {
             addresses.push(IpCidr::new(address, 24)).expect("it is the first one")
         });
+        // All others are behind the same device, so it does not matter who is named.
+        if let IpAddr::V4(own) = task.listen.ip() {
+            interface.routes_mut().add_default_ipv4_route(own).expect("it is the first one");
+        }
         Ok(Self {
             task,
             device,

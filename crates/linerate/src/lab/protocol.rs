@@ -85,7 +85,7 @@ pub struct Spawn {
     pub files: Vec<File>,
     /// CPUs to pin it to; empty: no pin.
     pub cpus: Vec<u32>,
-    /// It is given both TUN devices of [`Topology::TunPair`], the client's first: [`TUN_DESCRIPTORS`].
+    /// It is given both TUN devices of [`Topology::TunPair`], the one nearer to the client first: [`TUN_DESCRIPTORS`].
     pub tuns: bool,
 }
 

@@ -118,11 +118,12 @@ fn cell(
     }
     let values = values_of(&parameters);
     let mut systems = Vec::new();
-    let mut topology = table.topology;
+    let (mut topology, mut routed) = (table.topology, false);
     for (role, name) in &table.roles {
         let name = template::render(&format!("roles.{role}"), name, &values)?;
         let chosen = registry.variant(&name, *role).map_err(|e| format!("roles.{role}: {e}"))?;
         topology = chosen.variant.topology.unwrap_or(topology);
+        routed |= chosen.variant.router;
         systems.push(PlannedSystem { role: *role, name, version: None });
     }
     let server = table.roles.get(&Role::Server);
@@ -135,7 +136,7 @@ fn cell(
         axes,
         layer: template::render("layer", &table.layer, &values)?,
         workload: table.workload.clone(),
-        topology,
+        topology: if routed { topology.routed() } else { topology },
         parameters,
         verify: table.verify.clone(),
         warmup: table.warmup.clone(),

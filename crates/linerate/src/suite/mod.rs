@@ -141,6 +141,26 @@ mod tests {
     }
 
     #[test]
+    fn loss_stands_in_a_router_before_every_stack() {
+        let full = of_the_tree("netstack", false);
+        let cell = |id: &str| full.cells.iter().find(|cell| cell.id == id).unwrap_or_else(|| panic!("{id}"));
+        for (system, topology) in [
+            ("ipstack", Topology::TunRouter),
+            ("native-netstack", Topology::TunRouter),
+            ("kernel-tun", Topology::TunPairRouter),
+            ("kernel", Topology::Router),
+        ] {
+            for direction in ["client-reads", "client-writes"] {
+                let cell = cell(&format!("loss/1/{direction}/{system}"));
+                assert_eq!(cell.topology, topology, "{}", cell.id);
+                assert!(cell.systems.iter().any(|system| system.name == "loss-1"));
+            }
+        }
+        assert_eq!(cell("stream/client-reads/single/ipstack").topology, Topology::Tun);
+        assert!(of_the_tree("netstack", true).cells.iter().all(|cell| !cell.id.starts_with("loss/")));
+    }
+
+    #[test]
     fn the_websocket_suite_has_the_rows_of_its_seed_in_their_order_both_ways() {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();

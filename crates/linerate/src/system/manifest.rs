@@ -104,6 +104,9 @@ pub struct Variant {
     pub reached_at: ReachedAt,
     /// The variant stands for another path, such as a single link.
     pub topology: Option<Topology>,
+    /// Its rules are about what a router forwards, so one stands on the path whatever the others' topology is.
+    #[serde(default)]
+    pub router: bool,
     /// Passed on in the spec, for programs that speak the contract.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
@@ -200,6 +203,40 @@ pub enum Topology {
     /// Client and server, each with a TUN device, which the server's process joins.
     #[serde(rename = "tun-pair")]
     TunPair,
+    /// As `tun`, and the device is that of a router, to which the client has a veth pair.
+    #[serde(rename = "tun-router")]
+    TunRouter,
+    /// As `tun-pair`, and the client's device is that of such a router.
+    #[serde(rename = "tun-pair-router")]
+    TunPairRouter,
+}
+
+impl Topology {
+    /// The same with a router between.
+    #[must_use]
+    pub fn routed(self) -> Self {
+        match self {
+            Self::Loopback | Self::Link | Self::Router => Self::Router,
+            Self::Tun | Self::TunRouter => Self::TunRouter,
+            Self::TunPair | Self::TunPairRouter => Self::TunPairRouter,
+        }
+    }
+
+    #[must_use]
+    pub fn has_router(self) -> bool {
+        self == self.routed()
+    }
+
+    #[must_use]
+    pub fn has_tun(self) -> bool {
+        matches!(self.routed(), Self::TunRouter | Self::TunPairRouter)
+    }
+
+    /// It has two TUN devices, which want to be joined.
+    #[must_use]
+    pub fn has_two_tuns(self) -> bool {
+        self.routed() == Self::TunPairRouter
+    }
 }
 
 /// Regular expressions over a foreign client's output; the first group of each is the number.
@@ -257,5 +294,23 @@ impl Output {
             .chain(self.bytes.iter().map(|pattern| ("bytes", pattern)))
             .chain(self.errors.values().map(|pattern| ("errors", pattern)))
             .chain(datagrams)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_router_changes_nothing_but_that_there_is_one() {
+        use Topology::{Link, Loopback, Router, Tun, TunPair, TunPairRouter, TunRouter};
+        for plain in [Loopback, Link, Tun, TunPair] {
+            let routed = plain.routed();
+            assert!(routed.has_router() && !plain.has_router(), "{plain:?}");
+            assert_eq!(routed.routed(), routed);
+            assert_eq!((plain.has_tun(), plain.has_two_tuns()), (routed.has_tun(), routed.has_two_tuns()));
+        }
+        assert_eq!([Link.routed(), Tun.routed(), TunPair.routed()], [Router, TunRouter, TunPairRouter]);
+        assert!(Tun.has_tun() && !Tun.has_two_tuns() && TunPair.has_two_tuns() && !Link.has_tun());
     }
 }

@@ -14,10 +14,7 @@ mod session;
 mod topology;
 mod tun;
 
-use super::protocol::{
-    AgentFacts, CpuTimes, File, HostName, Message, NetworkPath, ProcessId, Request, Spawn, Stream,
-};
-use crate::system::manifest::Topology;
+use super::protocol::{AgentFacts, CpuTimes, File, Message, NetworkPath, ProcessId, Request, Spawn, Stream};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -174,7 +171,9 @@ impl Agent {
 
     fn raise(&mut self, path: NetworkPath, files: &[File]) -> Result<Message, String> {
         self.drop_all();
-        if let (Topology::Tun | Topology::TunPair, Err(reason)) = (path.topology, tun::check()) {
+        if path.topology.has_tun()
+            && let Err(reason) = tun::check()
+        {
             return Ok(Message::Lacking { reason });
         }
         self.files.write_all(files)?;
@@ -188,8 +187,7 @@ impl Agent {
         let program = self.files.expose(&spawn.program)?;
         let network = self.network()?;
         let namespace = network.namespace(spawn.host)?;
-        let inherited =
-            if spawn.tuns { network.tuns(&[HostName::Client, HostName::Server])? } else { Vec::new() };
+        let inherited = if spawn.tuns { network.tuns()? } else { Vec::new() };
         let folder = self.files.path(&spawn.folder);
         let process = process::start(spawn, &program, &folder, namespace, &inherited, &self.privileges)?;
         self.processes.insert(spawn.process, process);

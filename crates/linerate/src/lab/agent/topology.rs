@@ -36,7 +36,7 @@ const SYSCTLS: [(&str, &str); 7] = [
 /// The namespaces of a trial, held by their descriptors alone.
 pub(super) struct Network {
     hosts: BTreeMap<HostName, Host>,
-    mtu: u32,
+    path: NetworkPath,
 }
 
 struct Host {
@@ -55,11 +55,18 @@ impl Network {
         let names: &[HostName] = match path.topology {
             Topology::Loopback | Topology::Tun => &[Client],
             Topology::Link | Topology::TunPair => &[Client, Server],
-            Topology::Router => &[Client, Router, Server],
+            Topology::TunRouter => &[Client, Router],
+            Topology::Router | Topology::TunPairRouter => &[Client, Router, Server],
         };
-        let mut network = Self { hosts: BTreeMap::new(), mtu: path.mtu };
+        let mut network = Self { hosts: BTreeMap::new(), path };
         for name in names {
             network.hosts.insert(*name, Host::make()?);
+        }
+        if path.topology.has_router() {
+            network.join((Client, "eth0"), (Router, "eth0"), &client_sources(), ROUTER_CLIENT_SIDE)?;
+            network.route(Client, ROUTER_CLIENT_SIDE)?;
+            network.enter(Router)?;
+            set_sysctl("net/ipv4/ip_forward", "1")?;
         }
         match path.topology {
             Topology::Loopback => {
@@ -70,17 +77,19 @@ impl Network {
                 network.join((Client, "eth0"), (Server, "eth0"), &client_sources(), SERVER_ON_LINK)?
             }
             Topology::Router => {
-                network.join((Client, "eth0"), (Router, "eth0"), &client_sources(), ROUTER_CLIENT_SIDE)?;
                 network.join((Router, "eth1"), (Server, "eth0"), &[ROUTER_SERVER_SIDE], SERVER)?;
-                network.route(Client, ROUTER_CLIENT_SIDE)?;
                 network.route(Server, ROUTER_SERVER_SIDE)?;
-                network.enter(Router)?;
-                set_sysctl("net/ipv4/ip_forward", "1")?;
             }
             Topology::Tun => network.add_tun(Client, &client_sources())?,
             Topology::TunPair => {
                 network.add_tun(Client, &client_sources())?;
                 network.add_tun(Server, &[SERVER_ON_LINK])?;
+            }
+            Topology::TunRouter => network.add_tun(Router, &[ROUTER_SERVER_SIDE])?,
+            Topology::TunPairRouter => {
+                network.add_tun(Router, &[ROUTER_SERVER_SIDE])?;
+                network.add_tun(Server, &[SERVER])?;
+                network.route(Server, ROUTER_SERVER_SIDE)?;
             }
         }
         Ok(network)
@@ -95,7 +104,7 @@ impl Network {
         far_address: Ipv4Addr,
     ) -> Result<(), String> {
         self.enter(near)?;
-        Netlink::open()?.add_veth(near_link, far_link, self.host(far)?.namespace.as_fd(), self.mtu)?;
+        Netlink::open()?.add_veth(near_link, far_link, self.host(far)?.namespace.as_fd(), self.path.mtu)?;
         set_addresses(near_link, near_addresses)?;
         self.enter(far)?;
         set_addresses(far_link, &[far_address])
@@ -105,17 +114,18 @@ impl Network {
     fn add_tun(&self, host: HostName, addresses: &[Ipv4Addr]) -> Result<(), String> {
         self.enter(host)?;
         tun::make(TUN)?;
-        Netlink::open()?.set_mtu(index_of(TUN)?, self.mtu)?;
+        Netlink::open()?.set_mtu(index_of(TUN)?, self.path.mtu)?;
         set_addresses(TUN, addresses)
     }
 
-    /// A descriptor for the TUN device of each of these hosts.
-    pub(super) fn tuns(&self, hosts: &[HostName]) -> Result<Vec<OwnedFd>, String> {
-        let open = |host: &HostName| {
-            self.enter(*host)?;
+    /// A descriptor for each of two TUN devices, the one nearer to the client first.
+    pub(super) fn tuns(&self) -> Result<Vec<OwnedFd>, String> {
+        let open = |host: HostName| {
+            self.enter(host)?;
             tun::open().map_err(|e| format!("opening the TUN device of {host:?}: {e}"))
         };
-        and_back(|| hosts.iter().map(open).collect())
+        let near = if self.path.topology.has_router() { HostName::Router } else { HostName::Client };
+        and_back(|| [near, HostName::Server].into_iter().map(open).collect())
     }
 
     fn route(&self, host: HostName, gateway: Ipv4Addr) -> Result<(), String> {

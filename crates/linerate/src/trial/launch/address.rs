@@ -20,8 +20,8 @@ impl Addresses {
         let at = |ip: Ipv4Addr| SocketAddr::from((ip, PORT));
         let server = at(match topology {
             Topology::Loopback => Ipv4Addr::LOCALHOST,
-            Topology::Link | Topology::Tun | Topology::TunPair => address::SERVER_ON_LINK,
-            Topology::Router => address::SERVER,
+            _ if topology.has_router() => address::SERVER,
+            _ => address::SERVER_ON_LINK,
         });
         let router = at(address::ROUTER_CLIENT_SIDE);
         let at_relay = relay.is_some_and(|relay| relay.variant.reached_at == ReachedAt::Relay);

@@ -73,7 +73,7 @@ impl<'a> Setting<'a> {
         spec.options = self.cell.options.clone();
         spec.options.extend(chosen.variant.options.clone());
         spec.tls = self.authority.as_ref().and_then(|authority| authority.for_role(role));
-        if matches!(self.cell.topology, Topology::Tun | Topology::TunPair) {
+        if self.cell.topology.has_tun() {
             spec.options.insert("tun".into(), address::TUN.into());
             spec.options.insert("mtu".into(), self.path().mtu.to_string());
         }
@@ -175,7 +175,7 @@ impl<'a> Setting<'a> {
             stop: variant.stop,
             port: PORT,
             cpus: self.pins.get(&role).cloned().unwrap_or_default(),
-            tuns: role == Role::Server && self.cell.topology == Topology::TunPair,
+            tuns: role == Role::Server && self.cell.topology.has_two_tuns(),
         })
     }
 
@@ -183,7 +183,9 @@ impl<'a> Setting<'a> {
         match role {
             Role::Client | Role::Describe => HostName::Client,
             // On a single link there is no router, and no relay that could stand in it.
-            Role::Relay if self.cell.topology == Topology::Router => HostName::Router,
+            Role::Relay if self.cell.topology.has_router() => HostName::Router,
+            // A stack in a process is where its device is.
+            Role::Server if self.cell.topology == Topology::TunRouter => HostName::Router,
             Role::Relay | Role::Server => HostName::Server,
         }
     }
