@@ -207,6 +207,9 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
             counted("client-reads", MIB, 1),
             counted("client-reads", 4_096, 2),
         ],
+        ("udp", "rr") => {
+            vec![served("of a byte", client(1, 1, 100)), served("of 1,472 bytes", client(1_472, 3, 99))]
+        }
         ("udp", "stream") => {
             let mut flows = stream("client-writes", 1_000);
             (flows.1.connections, flows.1.bytes) = (3, Some(20_000));
@@ -278,7 +281,7 @@ fn right(asked: &Spec, done: &Done) -> Result<(), String> {
         return Err(format!("its window is empty: {:?} to {:?}", done.start_ns, done.end_ns));
     }
     let directions = if asked.options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
-    if asked.layer == "udp" {
+    if asked.layer == "udp" && asked.workload == "stream" {
         return right_datagrams(asked, done);
     }
     let told = done.tls.as_deref().unwrap_or_default();

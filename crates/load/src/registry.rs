@@ -54,6 +54,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
         ("websocket", "stream") => transfers::<PlainConnector, WebSocket>(spec),
         ("wss", "rr") => client::run::<Sessions<secured::Client, WebSocket, RoundTrips>, KeepAlive>(spec),
         ("wss", "stream") => transfers::<secured::Client, WebSocket>(spec),
+        ("udp", "rr") => client::run::<udp::echo::Echo, KeepAlive>(spec),
         ("udp", "stream") => udp::client::run(spec),
         _ => Err(unsupported(spec)),
     }
@@ -79,6 +80,7 @@ fn paced_client(spec: &Spec) -> Result<Done, Refusal> {
             client::run::<Sessions<PlainConnector, WebSocket, RoundTrips>, Paced<true>>(spec)
         }
         ("wss", "rr") => client::run::<Sessions<secured::Client, WebSocket, RoundTrips>, Paced<true>>(spec),
+        ("udp", "rr") => client::run::<udp::echo::Echo, Paced<true>>(spec),
         ("udp", "stream") => udp::client::run(spec),
         _ => Err(Refusal::Unsupported(format!(
             "\"rate\" with layer {:?} and workload {:?}",
@@ -106,6 +108,7 @@ pub fn server(spec: &Spec) -> Result<(), Refusal> {
         ("websocket", "stream") => server::run::<SessionService<PlainAcceptor, WebSocket, Streams>>(spec),
         ("wss", "rr") => server::run::<SessionService<secured::Server, WebSocket, Echoes>>(spec),
         ("wss", "stream") => server::run::<SessionService<secured::Server, WebSocket, Streams>>(spec),
+        ("udp", "rr") => udp::echo::serve(spec),
         ("udp", "stream") => udp::server::run(spec),
         ("kcp", "stream") => kcp::server::run(spec),
         _ => Err(unsupported(spec)),

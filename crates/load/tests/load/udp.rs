@@ -47,6 +47,53 @@ fn every_datagram_is_accounted_for_in_every_mode() {
     }
 }
 
+fn echo(role: Role, size: u64) -> Spec {
+    Spec { workload: "rr".into(), timeout_ns: Nanos(200_000_000), ..spec(role, "udp", size, &[]) }
+}
+
+#[test]
+fn datagrams_come_back_as_they_went() {
+    for (size, connections, threads) in [(1, 1, 1), (1_472, 3, 2), (65_507, 1, 1)] {
+        let (_server, address) = Engine::serving(&Spec { listen: Some(local()), ..echo(Role::Server, size) });
+        let mut spec = Spec { connect: Some(address), ..echo(Role::Client, size) };
+        (spec.connections, spec.threads, spec.operations) = (connections, threads, Some(300));
+        let done = Engine::start(&spec).done();
+        assert_eq!((done.operations, done.bytes, done.errors.total()), (300, Bytes(300 * size), 0), "{size}");
+        assert_eq!((done.verified, done.latency.unwrap().total()), (300, 300));
+    }
+}
+
+/// A server that answers each datagram by `answer`, if it does.
+fn answering(answer: fn(&[u8]) -> Option<Vec<u8>>) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2_000];
+        while let Ok((n, from)) = socket.recv_from(&mut buffer) {
+            if let Some(answer) = answer(&buffer[..n]) {
+                let _ = socket.send_to(&answer, from);
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn an_echo_that_is_none_is_a_failure_of_its_kind() {
+    let longer = |bytes: &[u8]| Some([bytes, b"x"].concat());
+    let other = |bytes: &[u8]| Some(bytes.iter().rev().copied().collect());
+    for (address, kind) in [
+        (answering(longer), ErrorKind::WrongLength),
+        (answering(other), ErrorKind::WrongContent),
+        (answering(|_| None), ErrorKind::Timeout),
+        (dead_port(), ErrorKind::ConnectRefused),
+    ] {
+        let spec = Spec { connect: Some(address), operations: Some(3), ..echo(Role::Client, 100) };
+        let done = Engine::start(&spec).done();
+        assert_eq!((done.operations, done.errors.0.get(&kind)), (0, Some(&3)), "{:?}", done.errors);
+    }
+}
+
 #[test]
 fn a_flood_ends_by_time_and_what_was_lost_is_told() {
     for mode in MODES {

@@ -1,6 +1,8 @@
-//! `stream` over UDP: numbered datagrams one way, each of them compared, and a report of what came (sdk/CONTRACT.md).
+//! `stream` over UDP: numbered datagrams one way, each of them compared, and a report of what came (sdk/CONTRACT.md). `rr` over UDP,
+//! a datagram there and back, is in [`echo`].
 
 pub mod client;
+pub mod echo;
 mod pace;
 pub mod server;
 mod throughput;

@@ -1,0 +1,108 @@
+//! `rr` over UDP, both ends: a datagram out, and the same datagram back. One that is lost, either way, is an operation that timed out.
+
+use crate::layer::{Answer, Flow, Layer};
+use crate::packets::{self, Inbox, Mode};
+use crate::process::{Signals, emit};
+use crate::refusal::Refusal;
+use crate::socket::connect_error;
+use linerate_contract::datagram::LARGEST;
+use linerate_contract::{ErrorKind, Event, Spec, page};
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, SockaddrStorage, recv, send, sendto};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+const NOT_NOW: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
+
+/// A client thread's end.
+#[derive(Debug, Clone)]
+pub struct Echo {
+    spec: Arc<Spec>,
+    message: Arc<[u8]>,
+    /// One byte more than a message, so that a byte too many shows.
+    buffer: Box<[u8]>,
+}
+
+/// A socket that hears its server alone.
+#[derive(Debug)]
+pub struct Connection(OwnedFd);
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Layer for Echo {
+    type Connection = Connection;
+
+    fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
+        if !(1..=LARGEST as u64).contains(&spec.size) {
+            return Err(Refusal::BadSpec(format!("\"size\" must be 1 to {LARGEST} bytes")));
+        }
+        if spec.connect.is_none() {
+            return Err(Refusal::BadSpec("\"connect\" is missing".into()));
+        }
+        let message = page(spec.size as usize);
+        let buffer = vec![0; message.len() + 1].into();
+        Ok(Self { spec: Arc::new(spec.clone()), message: message.into(), buffer })
+    }
+
+    fn open(&mut self) -> Result<Connection, ErrorKind> {
+        // What else could refuse was looked at above.
+        let socket =
+            packets::connect(&self.spec, Mode::Single).map_err(|_| ErrorKind::DescriptorExhausted)?;
+        socket.map(Connection)
+    }
+
+    #[inline]
+    fn send(&mut self, connection: &mut Connection) -> Result<Flow, ErrorKind> {
+        loop {
+            match send(connection.0.as_raw_fd(), &self.message, NOT_NOW) {
+                Ok(_) => return Ok(Flow::Done),
+                Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(connect_error(errno)),
+            }
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self, connection: &mut Connection) -> Result<Option<Answer>, ErrorKind> {
+        loop {
+            match recv(connection.0.as_raw_fd(), &mut self.buffer, NOT_NOW) {
+                Ok(n) if n != self.message.len() => return Err(ErrorKind::WrongLength),
+                Ok(n) if self.buffer[..n] != *self.message => return Err(ErrorKind::WrongContent),
+                Ok(n) => return Ok(Some(Answer { bytes: n as u64, verified: true, reusable: true })),
+                Err(Errno::EAGAIN) => return Ok(None),
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(connect_error(errno)),
+            }
+        }
+    }
+}
+
+/// Sends back what comes, until SIGTERM or SIGINT.
+///
+/// # Errors
+/// An address that is missing, or cannot be had.
+pub fn serve(spec: &Spec) -> Result<(), Refusal> {
+    let signals = Signals::claim()?;
+    let (socket, address) = packets::bind(spec, Mode::Single)?;
+    let mut inbox = Inbox::new(Mode::Single, LARGEST);
+    std::thread::spawn(move || {
+        loop {
+            // Nothing in time, or an ICMP answer to a client that is gone: either way the socket goes on.
+            if inbox.receive(&socket, true).is_err() {
+                continue;
+            }
+            inbox.each(|from, bytes| {
+                // What the socket does not take is lost, as on any path.
+                let _ = sendto(socket.as_raw_fd(), bytes, &SockaddrStorage::from(from), NOT_NOW);
+            });
+        }
+    });
+    emit(&Event::Ready { address });
+    signals.wait();
+    Ok(())
+}
