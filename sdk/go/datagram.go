@@ -1,6 +1,10 @@
 package sdk
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+)
 
 // Datagrams of a `stream` over UDP (sdk/CONTRACT.md): eight bytes of sequence number, then content; control datagrams have
 // the highest numbers.
@@ -102,6 +106,59 @@ func (f *Flow) forget(sequence uint64) {
 	for skipped := f.next; skipped < sequence; skipped++ {
 		f.seen[skipped%datagramWindow/64] &^= 1 << (skipped % 64)
 	}
+}
+
+// NewDatagram is a datagram of the spec as it should be, but for its number.
+func NewDatagram(spec *Spec) ([]byte, error) {
+	if spec.Size < SmallestDatagram || spec.Size > LargestDatagram {
+		return nil, BadSpec(`"size" must be 64 to 65507 bytes`)
+	}
+	switch spec.Options["direction"] {
+	case "client-writes":
+	case "client-reads", "both":
+		return nil, Unsupported("datagrams from the server")
+	default:
+		return nil, BadSpec(`"options.direction" must be client-writes`)
+	}
+	if mode := spec.Options["mode"]; mode != "" && mode != "single" {
+		return nil, Unsupported("one datagram is sent and received a call, not " + mode)
+	}
+	return Page(spec.Size), nil
+}
+
+// Receiver is the server of all flows of a stream: it compares, counts and tells. It is for one goroutine.
+type Receiver struct {
+	right []byte
+	flows map[netip.AddrPort]*Flow
+}
+
+// NewReceiver takes datagrams that are right but for their numbers.
+func NewReceiver(right []byte) *Receiver {
+	return &Receiver{right, map[netip.AddrPort]*Flow{}}
+}
+
+// Answer is what a peer is answered to a datagram; nil if it is not answered.
+func (r *Receiver) Answer(from netip.AddrPort, datagram []byte) []byte {
+	sequence, ok := ParseDatagram(datagram)
+	if !ok || sequence == DatagramReport {
+		return nil
+	}
+	flow := r.flows[from]
+	if flow == nil || sequence == DatagramHello {
+		flow = &Flow{}
+		r.flows[from] = flow
+	}
+	switch {
+	case sequence == DatagramHello:
+		return Control(DatagramHello, 0)
+	case sequence == DatagramEnd:
+		return flow.Report.Control()
+	case len(datagram) == len(r.right) && bytes.Equal(datagram[DatagramHeader:], r.right[DatagramHeader:]):
+		flow.Good(sequence, len(datagram), Now())
+	default:
+		flow.Damage()
+	}
+	return nil
 }
 
 // Datagrams is what became of the datagrams of all flows.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"net/netip"
@@ -17,27 +16,9 @@ const (
 	repeat = 50 * time.Millisecond
 )
 
-// datagrams reads what client and server of a UDP stream have in common: a datagram as it should be, but for its number.
-func datagrams(spec *sdk.Spec) ([]byte, error) {
-	if spec.Size < sdk.SmallestDatagram || spec.Size > sdk.LargestDatagram {
-		return nil, sdk.BadSpec(`"size" must be 64 to 65507 bytes`)
-	}
-	switch spec.Options["direction"] {
-	case "client-writes":
-	case "client-reads", "both":
-		return nil, sdk.Unsupported("datagrams from the server")
-	default:
-		return nil, sdk.BadSpec(`"options.direction" must be client-writes`)
-	}
-	if mode := spec.Options["mode"]; mode != "" && mode != "single" {
-		return nil, sdk.Unsupported("package net sends and receives one datagram a call, not " + mode)
-	}
-	return sdk.Page(spec.Size), nil
-}
-
 // serveDatagrams is one goroutine, which reads the one socket until SIGTERM.
 func serveDatagrams(spec *sdk.Spec) (*sdk.Done, error) {
-	right, err := datagrams(spec)
+	right, err := sdk.NewDatagram(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +41,7 @@ func serveDatagrams(spec *sdk.Spec) (*sdk.Done, error) {
 }
 
 func receive(socket *net.UDPConn, right []byte) {
-	flows := map[netip.AddrPort]*sdk.Flow{}
+	receiver := sdk.NewReceiver(right)
 	buffer := make([]byte, sdk.LargestDatagram+1)
 	for {
 		n, from, err := socket.ReadFromUDPAddrPort(buffer)
@@ -68,25 +49,7 @@ func receive(socket *net.UDPConn, right []byte) {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		sequence, ok := sdk.ParseDatagram(buffer[:n])
-		flow := flows[from]
-		if ok && (flow == nil || sequence == sdk.DatagramHello) {
-			flow = &sdk.Flow{}
-			flows[from] = flow
-		}
-		answer := []byte(nil)
-		switch {
-		case !ok || sequence == sdk.DatagramReport:
-		case sequence == sdk.DatagramHello:
-			answer = sdk.Control(sdk.DatagramHello, 0)
-		case sequence == sdk.DatagramEnd:
-			answer = flow.Report.Control()
-		case n == len(right) && bytes.Equal(buffer[sdk.DatagramHeader:n], right[sdk.DatagramHeader:]):
-			flow.Good(sequence, n, sdk.Now())
-		default:
-			flow.Damage()
-		}
-		if answer != nil {
+		if answer := receiver.Answer(from, buffer[:n]); answer != nil {
 			// A client that went away asks for nothing again.
 			_, _ = socket.WriteToUDPAddrPort(answer, from)
 		}
@@ -95,7 +58,7 @@ func receive(socket *net.UDPConn, right []byte) {
 
 // flood is the client: a socket and a goroutine for each flow.
 func flood(spec *sdk.Spec) (*sdk.Done, error) {
-	datagram, err := datagrams(spec)
+	datagram, err := sdk.NewDatagram(spec)
 	if err != nil {
 		return nil, err
 	}

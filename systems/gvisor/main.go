@@ -1,6 +1,7 @@
 // gVisor's netstack as a system of linerate (sdk/CONTRACT.md): gvisor-system SPEC.
 //
-//	spec -> stack.go: a TUN device, a NIC, a listener -> serve.go: a goroutine for each connection
+//	spec -> stack.go: a TUN device, a NIC -> serve.go: a listener, a goroutine for each connection
+//	                                      or datagrams.go: a socket, one goroutine
 package main
 
 import (
@@ -11,6 +12,8 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"linerate.dev/sdk"
 )
 
@@ -21,7 +24,7 @@ func main() {
 		Name:      "gvisor",
 		Version:   version(),
 		Roles:     []string{"server"},
-		Layers:    []string{"tcp"},
+		Layers:    []string{"tcp", "udp"},
 		Workloads: []string{"churn", "fanout", "rr", "stream"},
 		Run:       run,
 	})
@@ -40,8 +43,8 @@ func version() string {
 }
 
 func run(spec *sdk.Spec) (*sdk.Done, error) {
-	if spec.Role != "server" || spec.Layer != "tcp" {
-		return nil, sdk.Unsupported(fmt.Sprintf("%s of layer %q", spec.Role, spec.Layer))
+	if spec.Role != "server" {
+		return nil, sdk.Unsupported("role " + spec.Role)
 	}
 	serve, err := service(spec)
 	if err != nil {
@@ -52,26 +55,32 @@ func run(spec *sdk.Spec) (*sdk.Done, error) {
 	}
 	// Threads that run Go code at the same time.
 	runtime.GOMAXPROCS(spec.Threads)
-	listener, err := listen(spec)
+	own, address, err := raise(spec)
 	if err != nil {
 		return nil, err
 	}
 	terminate := make(chan os.Signal, 1)
 	signal.Notify(terminate, syscall.SIGTERM)
+	if err := serve(own, address); err != nil {
+		return nil, err
+	}
 	sdk.Ready(spec.Listen)
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				// A peer that vanishes ends its connection and nothing else.
-				defer connection.Close()
-				serve(connection)
-			}()
-		}
-	}()
 	<-terminate
 	return nil, nil
+}
+
+// start begins to serve an address of a stack.
+type start func(*stack.Stack, tcpip.FullAddress) error
+
+// service is what is done by layer and workload.
+func service(spec *sdk.Spec) (start, error) {
+	switch spec.Layer {
+	case "tcp":
+		serve, err := conversation(spec)
+		return func(s *stack.Stack, at tcpip.FullAddress) error { return accept(s, at, serve) }, err
+	case "udp":
+		answer, err := exchange(spec)
+		return func(s *stack.Stack, at tcpip.FullAddress) error { return receive(s, at, answer) }, err
+	}
+	return nil, sdk.Unsupported(fmt.Sprintf("layer %q", spec.Layer))
 }

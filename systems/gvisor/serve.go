@@ -6,6 +6,10 @@ import (
 	"math"
 	"net"
 
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"linerate.dev/sdk"
 )
 
@@ -16,8 +20,31 @@ const (
 	largestWrite = 16 << 20
 )
 
-// service is what is done with a connection.
-func service(spec *sdk.Spec) (func(net.Conn), error) {
+// accept listens at an address and serves each connection in a goroutine of its own.
+func accept(s *stack.Stack, at tcpip.FullAddress, serve func(net.Conn)) error {
+	// TCP_NODELAY is the default of gonet's connections, as it is of package net.
+	listener, err := gonet.ListenTCP(s, at, ipv4.ProtocolNumber)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				// A peer that vanishes ends its connection and nothing else.
+				defer connection.Close()
+				serve(connection)
+			}()
+		}
+	}()
+	return nil
+}
+
+// conversation is what is done with a connection.
+func conversation(spec *sdk.Spec) (func(net.Conn), error) {
 	switch spec.Workload {
 	case "rr", "churn", "fanout":
 		return echo, nil

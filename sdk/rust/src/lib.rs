@@ -2,13 +2,19 @@
 //!
 //! ```text
 //! spec -> Task -> tokio runtime (options.runtime) -> the system's own code: device, stack, accept -> Task::serve -> stream.rs
+//!                                                                          or datagrams of the stack -> datagrams.rs
 //! ```
 //!
 //! A connection is whatever reads and writes asynchronously. It is served as systems/tokio serves a kernel's socket, so that the
 //! difference between two rows is the stack.
 
+mod clock;
+mod datagrams;
+pub mod device;
 mod stream;
 
+pub use datagrams::Datagrams;
+use futures::{Stream, StreamExt};
 use linerate_contract::{Describe, EXIT_UNSUPPORTED, Event, Role, Spec};
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
@@ -43,6 +49,8 @@ pub struct Task {
     pub tun: String,
     pub mtu: u16,
     options: BTreeMap<String, String>,
+    /// The layer is `udp`; no connection is taken then.
+    datagrams: Option<Datagrams>,
     work: Arc<Work>,
 }
 
@@ -134,7 +142,7 @@ fn describe(system: System) -> Describe {
         name: system.name.into(),
         version: system.version.into(),
         roles: vec![Role::Server],
-        layers: names(&["tcp"]),
+        layers: names(&["tcp", "udp"]),
         workloads: names(&["churn", "fanout", "rr", "stream"]),
     }
 }
@@ -161,9 +169,13 @@ impl Task {
         if spec.threads == 0 {
             return Err(Refusal::BadSpec("\"threads\" must be above 0".into()));
         }
-        let work = match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
-            (Role::Server, "tcp", "rr" | "churn" | "fanout") => Work::Echo,
-            (Role::Server, "tcp", "stream") => Work::Stream(Setting::new(spec).map_err(Refusal::BadSpec)?),
+        let (work, datagrams) = match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
+            (Role::Server, "tcp", "rr" | "churn" | "fanout") => (Work::Echo, None),
+            (Role::Server, "tcp", "stream") => {
+                (Work::Stream(Setting::new(spec).map_err(Refusal::BadSpec)?), None)
+            }
+            (Role::Server, "udp", "rr") => (Work::Echo, Some(Datagrams::echo())),
+            (Role::Server, "udp", "stream") => (Work::Echo, Some(Datagrams::count(spec)?)),
             (role, layer, workload) => {
                 return Err(Refusal::Unsupported(format!(
                     "{role} of layer {layer:?} and workload {workload:?}"
@@ -180,13 +192,19 @@ impl Task {
         let mtu =
             mtu.ok_or_else(|| Refusal::BadSpec(format!("\"options.mtu\" must be {LEAST_MTU} to 65535")))?;
         let listen = spec.listen.ok_or_else(|| missing("\"listen\""))?;
-        Ok(Self { listen, tun, mtu, options: spec.options.clone(), work: Arc::new(work) })
+        Ok(Self { listen, tun, mtu, options: spec.options.clone(), datagrams, work: Arc::new(work) })
     }
 
     /// What a variant says to its program alone.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.get(name).map(String::as_str)
+    }
+
+    /// What serves the datagrams, if these and no connections are what is wanted.
+    #[must_use]
+    pub fn datagrams(&self) -> Option<Datagrams> {
+        self.datagrams.clone()
     }
 
     /// For a stack whose connections are no asynchronous streams.
@@ -198,6 +216,18 @@ impl Task {
     /// Says that connections are taken from now on.
     pub fn ready(&self) {
         emit(&Event::Ready { address: self.listen });
+    }
+
+    /// Serves what a listener takes in at the task's address: a stream with the peer's address and its own. Ends with the stack.
+    pub async fn serve_all<S: AsyncRead + AsyncWrite + Send + 'static>(
+        &self,
+        mut listener: impl Stream<Item = (S, SocketAddr, SocketAddr)> + Unpin,
+    ) {
+        while let Some((stream, _, at)) = listener.next().await {
+            if at == self.listen {
+                self.serve(stream);
+            }
+        }
     }
 
     /// Serves one connection in a task of its own. A peer that vanishes ends its connection and nothing else.

@@ -1,37 +1,46 @@
 //! ipstack as a system of linerate: the stack takes the device as it is, as in its own example `tun`.
 
-use ipstack::{IpStack, IpStackConfig, IpStackStream, TcpConfig, TcpOptions};
-use linerate_netstack::{System, Task};
+use ipstack::{IpStack, IpStackConfig, IpStackStream, IpStackUdpStream, TcpConfig, TcpOptions};
+use linerate_netstack::{Datagrams, System, Task, device};
 use std::io;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const SYSTEM: System = System { name: "ipstack", version: env!("STACK_VERSION") };
 /// Of IPv4 and TCP, without options.
 const HEADERS: u16 = 40;
+/// No datagram is larger.
+const LARGEST_DATAGRAM: usize = 65_535;
 
 fn main() {
     linerate_netstack::run(SYSTEM, serve);
 }
 
 async fn serve(task: Task) -> io::Result<()> {
-    let mut configuration = tun::Configuration::default();
-    configuration.tun_name(&task.tun).mtu(task.mtu);
-    // The lab has set the device up.
-    configuration.platform_config(|platform| {
-        platform.ensure_root_privileges(false);
-    });
-    let device = tun::create_as_async(&configuration).map_err(io::Error::other)?;
     let mut tcp = TcpConfig::default();
     // Without it peers must assume 536 bytes (RFC 9293, 3.7.1).
     tcp.options = Some(vec![TcpOptions::MaximumSegmentSize(task.mtu - HEADERS)]);
     let mut configuration = IpStackConfig::default();
     configuration.mtu(task.mtu).map_err(io::Error::other)?.with_tcp_config(tcp);
-    let mut stack = IpStack::new(configuration, device);
+    let mut stack = IpStack::new(configuration, device::open(&task)?);
     task.ready();
     loop {
-        if let IpStackStream::Tcp(stream) = stack.accept().await.map_err(io::Error::other)?
-            && stream.peer_addr() == task.listen
-        {
-            task.serve(stream);
+        match (stack.accept().await.map_err(io::Error::other)?, task.datagrams()) {
+            (IpStackStream::Tcp(stream), None) if stream.peer_addr() == task.listen => task.serve(stream),
+            (IpStackStream::Udp(flow), Some(datagrams)) if flow.peer_addr() == task.listen => {
+                tokio::spawn(answer(flow, datagrams));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The stack has a stream for each peer, of which a read is a datagram; it ends when nothing came for a while.
+async fn answer(mut flow: IpStackUdpStream, mut datagrams: Datagrams) {
+    let (peer, mut buffer) = (flow.local_addr(), vec![0; LARGEST_DATAGRAM]);
+    while let Ok(n @ 1..) = flow.read(&mut buffer).await {
+        if let Some(answer) = datagrams.answer(peer, &buffer[..n]) {
+            // A datagram that the stack does not take is lost, as on any path.
+            let _ = flow.write(&answer).await;
         }
     }
 }

@@ -1,8 +1,8 @@
 //! lwIP as a system of linerate, by the crate `lwip` on tokio, wired as its README does it.
 
-use futures::{SinkExt, StreamExt};
-use linerate_netstack::{System, Task};
-use lwip::NetStack;
+use futures::StreamExt;
+use linerate_netstack::{Datagrams, System, Task, device};
+use lwip::{NetStack, UdpSocket};
 use std::io;
 
 const SYSTEM: System = System { name: "lwip", version: env!("STACK_VERSION") };
@@ -12,37 +12,24 @@ fn main() {
 }
 
 async fn serve(task: Task) -> io::Result<()> {
-    let mut configuration = tun::Configuration::default();
-    configuration.tun_name(&task.tun).mtu(task.mtu);
-    // The lab has set the device up.
-    configuration.platform_config(|platform| {
-        platform.ensure_root_privileges(false);
-    });
-    let device = tun::create_as_async(&configuration).map_err(io::Error::other)?;
-    let (stack, mut listener, _udp) = NetStack::new().map_err(io::Error::other)?;
-    let (mut to_tun, mut from_tun) = device.into_framed().split();
-    let (mut to_stack, mut from_stack) = stack.split();
-    tokio::spawn(async move {
-        while let Some(packet) = from_stack.next().await {
-            if let Ok(packet) = packet {
-                // A device that takes no packet loses it, as a link does.
-                let _ = to_tun.send(packet).await;
-            }
-        }
-    });
-    tokio::spawn(async move {
-        while let Some(packet) = from_tun.next().await {
-            if let Ok(packet) = packet {
-                // A packet that is none is dropped.
-                let _ = to_stack.send(packet).await;
-            }
-        }
-    });
+    let (stack, listener, socket) = NetStack::new().map_err(io::Error::other)?;
+    device::join(device::open(&task)?, stack);
     task.ready();
-    while let Some((stream, _, at)) = listener.next().await {
-        if at == task.listen {
-            task.serve(stream);
-        }
+    match task.datagrams() {
+        None => task.serve_all(listener).await,
+        Some(datagrams) => answer(&task, socket, datagrams).await,
     }
     Err(io::Error::other("the stack has ended"))
+}
+
+async fn answer(task: &Task, socket: Box<UdpSocket>, mut datagrams: Datagrams) {
+    let (to_peers, mut from_peers) = socket.split();
+    while let Some((datagram, peer, at)) = from_peers.next().await {
+        if at == task.listen
+            && let Some(answer) = datagrams.answer(peer, &datagram)
+        {
+            // A datagram that the stack does not take is lost, as on any path.
+            let _ = to_peers.send_to(&answer, &at, &peer);
+        }
+    }
 }

@@ -102,6 +102,8 @@ impl Device for TunDevice {
         capabilities.max_transmission_unit = self.mtu.into();
         if self.header > 0 {
             capabilities.checksum.tcp = Checksum::None;
+            // The kernel leaves it to be made when it hands a datagram over, and takes one without (RFC 768).
+            capabilities.checksum.udp = Checksum::None;
             capabilities.segmentation.tcpv4 = NonZeroUsize::new(LARGEST_PACKET);
         }
         capabilities

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! device.rs: packets of the TUN device -> poll.rs: a socket for each SYN, smoltcp's poll -> connection.rs: content in and out of
-//! the sockets' own buffers -> smoltcp's poll -> device.rs
+//! the sockets' own buffers (udp.rs: datagrams) -> smoltcp's poll -> device.rs
 //! ```
 //!
 //! `options.offload` decides how the device is driven: `no` as smoltcp's examples do it, a packet for each read and write and all
@@ -10,6 +10,7 @@
 
 mod connection;
 mod device;
+mod udp;
 
 use connection::Connection;
 use device::TunDevice;
@@ -44,6 +45,8 @@ struct Stack<'a> {
     interface: Interface,
     sockets: SocketSet<'static>,
     connections: Vec<(SocketHandle, Connection)>,
+    /// Where the layer is `udp`.
+    datagrams: Option<udp::Server>,
     /// Closed sockets, whose buffers serve again: to zero new ones takes longer than a short connection lasts.
     spare: Vec<SocketHandle>,
     buffer: usize,
@@ -61,12 +64,16 @@ impl<'a> Stack<'a> {
         if let IpAddr::V4(own) = task.listen.ip() {
             interface.routes_mut().add_default_ipv4_route(own).expect("it is the first one");
         }
+        let mut sockets = SocketSet::new(Vec::new());
+        let serve = |datagrams| udp::Server::new(&mut sockets, task.listen, datagrams);
+        let datagrams = task.datagrams().map(serve);
         Ok(Self {
             task,
             device,
             interface,
-            sockets: SocketSet::new(Vec::new()),
+            sockets,
             connections: Vec::new(),
+            datagrams,
             spare: Vec::new(),
             buffer: if offload { OFFLOAD_BUFFER } else { PLAIN_BUFFER },
         })
@@ -130,6 +137,9 @@ impl<'a> Stack<'a> {
             }
             stands
         });
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.serve(&mut self.sockets);
+        }
     }
 
     fn send(&mut self) {

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"net"
+	"net/netip"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"linerate.dev/sdk"
+)
+
+// exchange is what a peer is answered to a datagram: the same, or what the flow's account says.
+func exchange(spec *sdk.Spec) (func(netip.AddrPort, []byte) []byte, error) {
+	switch spec.Workload {
+	case "rr":
+		return func(_ netip.AddrPort, datagram []byte) []byte { return datagram }, nil
+	case "stream":
+		right, err := sdk.NewDatagram(spec)
+		return sdk.NewReceiver(right).Answer, err
+	}
+	return nil, sdk.Unsupported("workload " + spec.Workload)
+}
+
+// receive answers what comes to an address, in one goroutine.
+func receive(s *stack.Stack, at tcpip.FullAddress, answer func(netip.AddrPort, []byte) []byte) error {
+	socket, err := gonet.DialUDP(s, &at, nil, ipv4.ProtocolNumber)
+	if err != nil {
+		return err
+	}
+	go func() {
+		buffer := make([]byte, sdk.LargestDatagram+1)
+		for {
+			n, from, err := socket.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			if answer := answer(from.(*net.UDPAddr).AddrPort(), buffer[:n]); answer != nil {
+				// What the stack does not take is lost, as on any path.
+				_, _ = socket.WriteTo(answer, from)
+			}
+		}
+	}()
+	return nil
+}
