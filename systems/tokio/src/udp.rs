@@ -3,11 +3,9 @@
 use crate::client::Target;
 use crate::tally::Tally;
 use crate::{Refusal, clock, ready, runtime};
-use linerate_contract::datagram::{Account, Datagram, HEADER, LARGEST, Report, SMALLEST};
+use linerate_contract::datagram::{Datagram, HEADER, LARGEST, Receiver, Report, SMALLEST};
 use linerate_contract::{Done, ErrorKind, Nanos, Spec, page};
-use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
@@ -42,10 +40,6 @@ impl Payload {
             }
         }
     }
-
-    fn is_right(&self, datagram: &[u8]) -> bool {
-        datagram.len() == self.0.len() && datagram[HEADER..] == self.0[HEADER..]
-    }
 }
 
 /// Serves until SIGTERM.
@@ -66,33 +60,17 @@ pub fn serve(spec: &Spec) -> Result<(), Refusal> {
 }
 
 async fn receive(socket: UdpSocket, payload: Payload) {
-    let mut flows: HashMap<SocketAddr, Account> = HashMap::new();
+    let mut receiver = Receiver::new(payload.0);
     let mut buffer = vec![0; LARGEST + 1];
     loop {
         let Ok((length, from)) = socket.recv_from(&mut buffer).await else {
             sleep(REST).await;
             continue;
         };
-        let datagram = &buffer[..length];
-        let answer = match Datagram::parse(datagram) {
-            Some(Datagram::Payload { sequence }) => {
-                let account = flows.entry(from).or_default();
-                if payload.is_right(datagram) {
-                    account.good(sequence, length as u64, clock::now().0);
-                } else {
-                    account.damaged();
-                }
-                continue;
-            }
-            Some(Datagram::Hello) => {
-                flows.insert(from, Account::default());
-                Datagram::Hello
-            }
-            Some(Datagram::End { .. }) => Datagram::Report(flows.entry(from).or_default().report()),
-            Some(Datagram::Report(_)) | None => continue,
-        };
-        // A client that went away asks for nothing again.
-        let _ = socket.send_to(&answer.to_bytes(), from).await;
+        if let Some(answer) = receiver.answer(from, &buffer[..length], || clock::now().0) {
+            // A client that went away asks for nothing again.
+            let _ = socket.send_to(&answer, from).await;
+        }
     }
 }
 

@@ -10,8 +10,10 @@
 //! Reading is total: whatever arrives at a UDP port is a datagram of one of these kinds, or none.
 
 mod account;
+mod receiver;
 
 pub use account::{Account, Arrival};
+pub use receiver::Receiver;
 
 /// Payload datagrams have at least so many bytes, so that none is taken for a control datagram of another layer.
 pub const SMALLEST: usize = 64;

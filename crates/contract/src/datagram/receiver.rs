@@ -1,0 +1,79 @@
+//! The server of a stream over UDP, without a socket: what each peer is answered to each datagram.
+
+use super::{Account, Datagram, HEADER};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+/// Compares, counts and tells, for all flows.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    /// A datagram as it should be, but for the number over its first bytes.
+    right: Vec<u8>,
+    flows: HashMap<SocketAddr, Account>,
+}
+
+impl Receiver {
+    #[must_use]
+    pub fn new(right: Vec<u8>) -> Self {
+        Self { right, flows: HashMap::new() }
+    }
+
+    /// What a peer is answered, if anything. `now` is `CLOCK_MONOTONIC`, and asked for where it is needed.
+    pub fn answer(
+        &mut self,
+        peer: SocketAddr,
+        datagram: &[u8],
+        now: impl FnOnce() -> u64,
+    ) -> Option<Vec<u8>> {
+        let answer = match Datagram::parse(datagram)? {
+            Datagram::Payload { sequence } => {
+                let is_right =
+                    datagram.len() == self.right.len() && datagram[HEADER..] == self.right[HEADER..];
+                let account = self.flows.entry(peer).or_default();
+                if is_right {
+                    account.good(sequence, datagram.len() as u64, now());
+                } else {
+                    account.damaged();
+                }
+                return None;
+            }
+            Datagram::Hello => {
+                self.flows.insert(peer, Account::default());
+                Datagram::Hello
+            }
+            Datagram::End { .. } => Datagram::Report(self.flows.entry(peer).or_default().report()),
+            Datagram::Report(_) => return None,
+        };
+        Some(answer.to_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page;
+
+    #[test]
+    fn a_flow_is_greeted_counted_and_told() {
+        let (mut server, peer) = (Receiver::new(page(100)), "10.77.1.2:5000".parse().unwrap());
+        let hello = Datagram::Hello.to_bytes();
+        assert_eq!(server.answer(peer, &hello, || 0), Some(hello));
+        for (at, sequence) in [(7, 0_u64), (8, 1), (9, 1)] {
+            let mut payload = page(100);
+            payload[..HEADER].copy_from_slice(&sequence.to_le_bytes());
+            assert_eq!(server.answer(peer, &payload, || at), None);
+            payload[50] ^= 1;
+            assert_eq!(server.answer(peer, &payload, || at), None);
+        }
+        let told = server.answer(peer, &Datagram::End { sent: 2 }.to_bytes(), || 10).unwrap();
+        let Some(Datagram::Report(report)) = Datagram::parse(&told) else { panic!("{told:?}") };
+        assert_eq!((report.received, report.bytes, report.duplicates, report.damaged), (2, 200, 1, 3));
+        assert_eq!((report.first_ns, report.last_ns), (7, 8));
+    }
+
+    #[test]
+    fn what_is_no_datagram_of_the_contract_is_not_answered() {
+        let peer = "10.77.1.2:5000".parse().unwrap();
+        assert_eq!(Receiver::new(page(100)).answer(peer, b"short", || 0), None);
+    }
+}
