@@ -159,7 +159,7 @@ fn the_selftest_sets_truth_beside_every_measurement() {
     let text = String::from_utf8(output.stdout).unwrap();
     // A busy machine is off by more than the bounds, and says so by status 1.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{text}");
-    for case in ["fixed", "uniform", "exponential", "bimodal", "stall", "errors", "cap", "instrument"] {
+    for case in ["fixed", "uniform", "exponential", "bimodal", "stall", "errors", "cap", "loss", "instrument"] {
         assert!(
             text.lines().any(|line| line.starts_with(&format!("{case}: "))),
             "{case} is missing in {text}"
@@ -167,5 +167,5 @@ fn the_selftest_sets_truth_beside_every_measurement() {
     }
     // Counts are exact on any machine.
     let counts = text.lines().filter(|line| line.contains("  exact"));
-    assert!(counts.clone().count() >= 11 && counts.clone().all(|line| !line.contains("OFF")), "{text}");
+    assert!(counts.clone().count() >= 15 && counts.clone().all(|line| !line.contains("OFF")), "{text}");
 }

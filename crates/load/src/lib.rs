@@ -26,7 +26,7 @@
 //! | [`pump`] | two TUN devices joined, for the kernel's rows beside stacks in a process |
 //! | [`socket`] | non-blocking sockets and what their errors mean |
 //! | `tcp_info` | what the kernel tells of a TCP connection |
-//! | [`process`], [`clock`], [`refusal`] | the surroundings |
+//! | [`process`], [`clock`], [`random`], [`refusal`] | the surroundings |
 //!
 //! Layers and workloads meet in [`registry`] alone: a combination is one line there, compiled as one unit.
 
@@ -41,6 +41,7 @@ pub mod packets;
 pub mod pause;
 pub mod process;
 pub mod pump;
+pub mod random;
 pub mod refusal;
 pub mod registry;
 pub mod relay;

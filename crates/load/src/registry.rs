@@ -109,6 +109,7 @@ pub fn server(spec: &Spec) -> Result<(), Refusal> {
         ("wss", "rr") => server::run::<SessionService<secured::Server, WebSocket, Echoes>>(spec),
         ("wss", "stream") => server::run::<SessionService<secured::Server, WebSocket, Streams>>(spec),
         ("udp", "rr") => udp::echo::serve(spec),
+        ("udp", "stream") if udp::truth::is_asked_for(spec) => udp::truth::run(spec),
         ("udp", "stream") => udp::server::run(spec),
         ("kcp", "stream") => kcp::server::run(spec),
         _ => Err(unsupported(spec)),

@@ -1,5 +1,5 @@
 //! What only the raw socket options tell: how a connection fares, how many bytes it took in and sent out, its cookie,
-//! and a nudge.
+//! what a socket dropped, and a nudge.
 
 #![allow(unsafe_code, reason = "getsockopt(2) with structures that the nix crate does not have")]
 
@@ -18,6 +18,8 @@ const NOTSENT_BYTES: usize = 144;
 const MIN_RTT: usize = 148;
 const BYTES_SENT: usize = 200;
 const BYTES_RETRANS: usize = 208;
+/// The ninth and last number of `SO_MEMINFO`.
+const SK_MEMINFO_DROPS: usize = 32;
 
 /// The byte counts of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,13 @@ pub(crate) fn passed(socket: &OwnedFd) -> nix::Result<u64> {
     Ok(words[BYTES_ACKED / 8] + words[BYTES_RECEIVED / 8])
 }
 
+/// Datagrams that found no room at a socket, in its whole life (`SO_MEMINFO`, linux/sock_diag.h).
+pub(crate) fn drops(socket: &OwnedFd) -> nix::Result<u64> {
+    let mut words = [0_u64; (SK_MEMINFO_DROPS + 8) / 8];
+    let length = get(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut words)?;
+    if length < SK_MEMINFO_DROPS + 4 { Err(Errno::ENOSYS) } else { Ok(half(&words, SK_MEMINFO_DROPS)) }
+}
+
 fn words(socket: &OwnedFd) -> nix::Result<[u64; WORDS]> {
     let mut words = [0_u64; WORDS];
     let length = get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words)?;
@@ -61,7 +70,7 @@ fn words(socket: &OwnedFd) -> nix::Result<[u64; WORDS]> {
 }
 
 /// The field of four bytes at `offset`, in this machine's order of bytes.
-fn half(words: &[u64; WORDS], offset: usize) -> u64 {
+fn half(words: &[u64], offset: usize) -> u64 {
     let bytes = words[offset / 8].to_ne_bytes();
     let at = offset % 8;
     u64::from(u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("the slice has four bytes")))

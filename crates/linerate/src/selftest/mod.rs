@@ -1,7 +1,7 @@
 //! Is the instrument right? What is injected, what is measured, and how far apart the two may be.
 //!
-//! Each case is a server that is slow, wrong or limited in a known way and tells exactly what it did (crates/load,
-//! `layer/http/truth.rs`), and a client that knows nothing of it. Truth is what was done and not what was asked for: the
+//! Each case is a server that is slow, wrong or limited in a known way, or behind a path that loses a known share, and tells
+//! exactly what it did (crates/load, `layer/http/truth.rs` and `layer/udp/truth.rs`), and a client that knows nothing of it. Truth is what was done and not what was asked for: the
 //! sample that the server drew, with its own timers' lateness. What then differs is the instrument.
 
 pub mod cost;
@@ -19,6 +19,9 @@ const JUDGED_FROM: f64 = 10_000_000.0;
 const DELAY_BOUND: f64 = 50_000.0;
 const RATE_BOUND: f64 = 0.001;
 const STALL_BOUND: f64 = 0.02;
+/// Slow enough that the socket's usual buffer holds what comes while its reader waits 25 ms for a CPU: what is lost is then
+/// what was injected.
+const DATAGRAM_RATE: f64 = 10_000.0;
 /// Injected in the stall case: what an open loop must not omit.
 const STALL: Nanos = Nanos(100_000_000);
 const PERIOD: Nanos = Nanos(1_000_000_000);
@@ -97,6 +100,16 @@ pub fn cases(duration: Nanos, seed: u64) -> Vec<Case> {
     // By number alone: what is under way when a time is over has been answered and is not counted.
     (errors.client.duration_ns, errors.client.operations, errors.client.connections) =
         (None, Some(20_000), 8);
+    let mut loss = case(
+        "loss",
+        "3 % of datagrams lost, 1 % twice, 1 % late",
+        &[("loss", "0.03"), ("duplicate", "0.01"), ("reorder", "0.01")],
+        judge_loss,
+    );
+    for spec in [&mut loss.server, &mut loss.client] {
+        (spec.layer, spec.workload, spec.size) = ("udp".into(), "stream".into(), 128);
+    }
+    loss.client.rate = Some(DATAGRAM_RATE);
     let mut cap = case("cap", "5,000 answers a second and no more", &[("cap", "5000")], judge_cap);
     cap.client.connections = 16;
     vec![
@@ -137,6 +150,7 @@ pub fn cases(duration: Nanos, seed: u64) -> Vec<Case> {
         ),
         errors,
         cap,
+        loss,
     ]
 }
 
@@ -234,9 +248,27 @@ fn judge_cap(_: &Case, server: &Done, client: &Done) -> Vec<Row> {
     vec![Row { what: "answers a second".into(), truth, measured, unit: Unit::PerSecond, bound }]
 }
 
+/// Truth is what was dropped on purpose, and what the kernel says that it dropped for want of room.
+fn judge_loss(_: &Case, server: &Done, client: &Done) -> Vec<Row> {
+    let (truth, measured) = (server.datagrams.unwrap_or_default(), client.datagrams.unwrap_or_default());
+    let mut rows = vec![
+        counted("datagrams sent", truth.sent, measured.sent),
+        counted("lost", truth.sent.saturating_sub(truth.received), measured.lost),
+        counted("twice", truth.duplicates, measured.duplicates),
+        counted("late", truth.reordered, measured.reordered),
+    ];
+    let by_kernel = truth.sent.saturating_sub(truth.received + truth.lost);
+    if by_kernel > 0 {
+        let row = counted("of the lost, by the kernel", by_kernel, by_kernel);
+        rows.push(Row { bound: Bound::None, ..row });
+    }
+    rows
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_contract::Datagrams;
 
     fn done(values: &[u64]) -> Done {
         let pairs = values.iter().map(|v| (*v, 1)).collect();
@@ -279,5 +311,21 @@ mod tests {
         server.errors.add(linerate_contract::ErrorKind::Reset, 3);
         assert!(!errors.judge(&server, &Done::default()).iter().all(Row::holds));
         assert!(errors.judge(&server, &server.clone()).iter().all(Row::holds));
+    }
+
+    #[test]
+    fn loss_is_exact_and_what_the_kernel_lost_is_said_to_be_its_own() {
+        let cases = cases(Nanos(1), 1);
+        let case = cases.iter().find(|c| c.name == "loss").unwrap();
+        let of = |sent, received, lost| Done {
+            datagrams: Some(Datagrams { sent, received, lost, ..Datagrams::default() }),
+            ..Done::default()
+        };
+        let rows = case.judge(&of(1_000, 970, 30), &of(1_000, 970, 30));
+        assert!(rows.iter().all(Row::holds) && rows.len() == 4, "{rows:?}");
+        assert!(!case.judge(&of(1_000, 970, 30), &of(1_000, 971, 29)).iter().all(Row::holds));
+        let rows = case.judge(&of(1_000, 965, 30), &of(1_000, 965, 35));
+        assert!(rows.iter().all(Row::holds), "{rows:?}");
+        assert_eq!((rows[4].what.as_str(), rows[4].truth), ("of the lost, by the kernel", 5.0));
     }
 }

@@ -6,6 +6,7 @@ pub mod echo;
 mod pace;
 pub mod server;
 mod throughput;
+pub mod truth;
 
 use crate::packets::Mode;
 use crate::refusal::Refusal;

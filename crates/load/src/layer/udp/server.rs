@@ -23,27 +23,16 @@ const IDLE: Nanos = Nanos(30_000_000_000);
 /// # Errors
 /// A spec that lacks something, or an address that cannot be had.
 pub fn run(spec: &Spec) -> Result<(), Refusal> {
-    let setting = Setting::of(spec)?;
-    let every = spec.options.get("every").map_or(Ok(1), |n| n.parse::<u64>());
-    let every = every.ok().filter(|n| *n > 0);
-    let every = every.ok_or_else(|| Refusal::BadSpec("\"options.every\" must be a number above 0".into()))?;
     let signals = Signals::claim()?;
-    let (socket, address) = packets::bind(spec, setting.mode)?;
-    let inbox = Inbox::new(setting.mode, setting.size.max(REPORT_LENGTH));
-    let mut receiver = Receiver {
-        socket,
-        content: setting.content,
-        every,
-        flows: HashMap::new(),
-        progress: spec.sample_ns.filter(|every| *every > Nanos::ZERO).map(Progress::new),
-    };
+    let (mut receiver, inbox, address) = Receiver::open(spec)?;
     std::thread::spawn(move || receiver.run(inbox));
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())
 }
 
-struct Receiver {
+/// What both servers do with a datagram that they have.
+pub(super) struct Receiver {
     socket: OwnedFd,
     content: Box<[u8]>,
     /// The content of every n-th datagram is compared.
@@ -53,6 +42,24 @@ struct Receiver {
 }
 
 impl Receiver {
+    /// With its inbox, and the address at which it hears.
+    pub(super) fn open(spec: &Spec) -> Result<(Self, Inbox, SocketAddr), Refusal> {
+        let setting = Setting::of(spec)?;
+        let every = spec.options.get("every").map_or(Ok(1), |n| n.parse::<u64>());
+        let every = every.ok().filter(|n| *n > 0);
+        let every =
+            every.ok_or_else(|| Refusal::BadSpec("\"options.every\" must be a number above 0".into()))?;
+        let (socket, address) = packets::bind(spec, setting.mode)?;
+        let inbox = Inbox::new(setting.mode, setting.size.max(REPORT_LENGTH));
+        let progress = spec.sample_ns.filter(|every| *every > Nanos::ZERO).map(Progress::new);
+        let receiver = Self { socket, content: setting.content, every, flows: HashMap::new(), progress };
+        Ok((receiver, inbox, address))
+    }
+
+    pub(super) fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
     fn run(&mut self, mut inbox: Inbox) {
         loop {
             match inbox.receive(&self.socket, true) {
@@ -69,7 +76,7 @@ impl Receiver {
     }
 
     #[inline]
-    fn take(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
+    pub(super) fn take(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
         match Datagram::parse(bytes) {
             Some(Datagram::Payload { sequence }) => {
                 let Some(account) = self.flows.get_mut(&from) else { return };
