@@ -4,10 +4,15 @@
 //! first something to wait for. Edges spare the kernel a second look at each socket after each wait, and the engine a
 //! second registration. Deadlines are swept every [`SWEEPS_PER_TIMEOUT`]th of the timeout, not timed one by one.
 
+mod context;
 mod paced;
+mod slot;
+
+pub use context::Context;
+pub use slot::{Phase, Slot};
 
 use crate::clock;
-use crate::layer::{Answer, Flow, Layer};
+use crate::layer::{Flow, Layer};
 use crate::meter::Meter;
 use crate::refusal::{Doing, Refusal};
 use crate::sample::Sampler;
@@ -39,165 +44,6 @@ const GONE: EpollFlags = EpollFlags::EPOLLRDHUP.union(EpollFlags::EPOLLHUP).unio
 /// The token of the descriptor that ends the loop.
 const STOP: u64 = u64::MAX;
 
-/// Where a connection is within its operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// No operation under way, or one that has not opened its connection.
-    Idle,
-    /// Opened, nothing sent yet.
-    Connecting,
-    /// A request to send on a connection that stands.
-    Sending,
-    /// The request is sent.
-    Receiving,
-    /// The answer is complete, and the peer said that it will close.
-    Parting,
-}
-
-/// One connection and its operation.
-#[derive(Debug)]
-pub struct Slot<C> {
-    connection: Option<C>,
-    /// When the operation began; in an open loop, when it was sent.
-    pub began: Nanos,
-    /// Open loop only: when the operation was due; whether it has one; whether it waits for one.
-    pub due: Nanos,
-    pub assigned: bool,
-    parked: bool,
-    index: u32,
-    pub phase: Phase,
-    /// What the socket is registered for.
-    interest: EpollFlags,
-    /// The peer has closed its side.
-    pub peer_closed: bool,
-}
-
-impl<C> Slot<C> {
-    /// Closes the connection; the next step opens another.
-    #[inline]
-    pub fn close(&mut self) {
-        self.connection = None;
-        self.phase = Phase::Idle;
-        self.interest = EpollFlags::empty();
-        self.peer_closed = false;
-    }
-}
-
-/// What a workload works with besides its slot.
-#[derive(Debug)]
-pub struct Context<L> {
-    layer: L,
-    pub meter: Meter,
-    epoll: Epoll,
-    /// Slots that wait for [`REST`] to pass; has room for all.
-    resting: Vec<u32>,
-    pacer: Pacer,
-    last: Nanos,
-}
-
-impl<L: Layer> Context<L> {
-    /// Reads the clock.
-    #[inline]
-    pub fn now(&mut self) -> Nanos {
-        self.last = clock::now();
-        self.last
-    }
-
-    /// Begins an operation; false if there is none left to do.
-    #[inline]
-    pub fn begin(&mut self, slot: &mut Slot<L::Connection>) -> bool {
-        slot.began = self.now();
-        self.last < self.meter.window_end() && self.meter.begin()
-    }
-
-    /// Opens a connection, unless it was opened before the window.
-    ///
-    /// # Errors
-    /// As [`Layer::open`].
-    #[inline]
-    pub fn open(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
-        if slot.connection.is_some() {
-            slot.phase = Phase::Sending;
-            return Ok(());
-        }
-        slot.connection = Some(self.layer.open()?);
-        slot.phase = Phase::Connecting;
-        Ok(())
-    }
-
-    /// Sends, and waits for the socket where it has to.
-    ///
-    /// # Errors
-    /// As [`Layer::send`].
-    #[inline]
-    pub fn send(&mut self, slot: &mut Slot<L::Connection>) -> Result<Flow, ErrorKind> {
-        let flow = self.layer.send(slot.connection.as_mut().expect(OPENED))?;
-        if flow == Flow::Blocked {
-            self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?;
-        }
-        Ok(flow)
-    }
-
-    /// Receives, and waits for the socket where it has to.
-    ///
-    /// # Errors
-    /// As [`Layer::receive`].
-    #[inline]
-    pub fn receive(&mut self, slot: &mut Slot<L::Connection>) -> Result<Option<Answer>, ErrorKind> {
-        let answer = self.layer.receive(slot.connection.as_mut().expect(OPENED))?;
-        if answer.is_none() {
-            self.wait(slot, EpollFlags::EPOLLIN)?;
-        }
-        Ok(answer)
-    }
-
-    /// The request is sent: waits for the answer.
-    #[inline]
-    pub fn expect_answer(&mut self, slot: &mut Slot<L::Connection>) {
-        slot.phase = Phase::Receiving;
-        if let Err(kind) = self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP) {
-            self.fail_and_rest(slot, kind);
-        }
-    }
-
-    /// The operation failed; its connection is closed, the next step begins another.
-    #[cold]
-    pub fn fail(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
-        let now = self.now();
-        self.meter.fail(kind, now);
-        slot.assigned = false;
-        slot.close();
-    }
-
-    /// As [`Self::fail`], and the slot is stepped again only after a rest.
-    #[cold]
-    pub fn fail_and_rest(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
-        self.fail(slot, kind);
-        self.resting.push(slot.index);
-    }
-
-    /// Registers the socket for what it is not registered for yet.
-    #[inline]
-    fn wait(&mut self, slot: &mut Slot<L::Connection>, interest: EpollFlags) -> Result<(), ErrorKind> {
-        if slot.interest.contains(interest) {
-            return Ok(());
-        }
-        let fd = slot.connection.as_ref().expect(OPENED);
-        let mut event = EpollEvent::new(interest | EpollFlags::EPOLLET, u64::from(slot.index));
-        let outcome = if slot.interest.is_empty() {
-            self.epoll.add(fd, event)
-        } else {
-            self.epoll.modify(fd, &mut event)
-        };
-        slot.interest = interest;
-        // ENOSPC (fs.epoll.max_user_watches) or ENOMEM: the generator is at its end, not the system.
-        outcome.map_err(|_| ErrorKind::DescriptorExhausted)
-    }
-}
-
-/// Phases other than idle have a connection.
-const OPENED: &str = "a slot that is not idle has a connection";
-
 /// A thread's event loop.
 #[derive(Debug)]
 pub struct Engine<L: Layer, W> {
@@ -224,17 +70,6 @@ impl<L: Layer, W: Workload> Engine<L, W> {
     ) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
         epoll.add(&*stop, EpollEvent::new(EpollFlags::EPOLLIN, STOP)).doing("epoll_ctl")?;
-        let slot = |index| Slot {
-            connection: None,
-            began: Nanos::ZERO,
-            due: Nanos::ZERO,
-            assigned: false,
-            parked: false,
-            index,
-            phase: Phase::Idle,
-            interest: EpollFlags::empty(),
-            peer_closed: false,
-        };
         Ok(Self {
             _stop: stop,
             context: Context {
@@ -245,7 +80,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
                 pacer: Pacer::new(schedule, connections),
                 last: Nanos::ZERO,
             },
-            slots: (0..connections).map(slot).collect(),
+            slots: (0..connections).map(Slot::new).collect(),
             sampler,
             workload: PhantomData,
         })
@@ -405,14 +240,6 @@ fn wait_for(time: Nanos) -> EpollTimeout {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slot_is_small_enough_for_ten_thousand() {
-        use crate::layer::http::Connection;
-        use crate::layer::transport::Stream;
-        type Http = Slot<Connection<Stream>>;
-        assert!(size_of::<Http>() <= 160, "{}", size_of::<Http>());
-    }
 
     #[test]
     fn waits_are_rounded_up() {

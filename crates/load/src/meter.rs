@@ -92,16 +92,24 @@ impl Meter {
     #[inline]
     pub fn succeed(&mut self, began: Nanos, now: Nanos, bytes: u64, verified: bool) {
         let took = now.since(began);
+        if self.is_in_time(took, now, bytes, verified) {
+            self.latency.record(took.0);
+        }
+    }
+
+    /// Counts an answer that took so long; false if it is a timeout and has no latency.
+    #[inline]
+    fn is_in_time(&mut self, took: Nanos, now: Nanos, bytes: u64, verified: bool) -> bool {
         if took > self.timeout {
             self.fail(ErrorKind::Timeout, now);
-            return;
+            return false;
         }
         self.open -= 1;
         self.end = now;
         self.operations += 1;
         self.bytes += bytes;
         self.verified += u64::from(verified);
-        self.latency.record(took.0);
+        true
     }
 
     /// Takes one operation that was `due` and begins at `now`.
@@ -119,17 +127,10 @@ impl Meter {
     #[inline]
     pub fn succeed_paced(&mut self, due: Nanos, began: Nanos, now: Nanos, bytes: u64, verified: bool) {
         let took = now.since(began);
-        if took > self.timeout {
-            self.fail(ErrorKind::Timeout, now);
-            return;
+        if self.is_in_time(took, now, bytes, verified) {
+            self.latency.record(now.since(due).0);
+            self.paced.as_mut().expect(RATE).service.record(took.0);
         }
-        self.open -= 1;
-        self.end = now;
-        self.operations += 1;
-        self.bytes += bytes;
-        self.verified += u64::from(verified);
-        self.latency.record(now.since(due).0);
-        self.paced.as_mut().expect(RATE).service.record(took.0);
     }
 
     /// An operation was due and there is no time left for it.

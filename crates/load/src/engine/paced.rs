@@ -82,7 +82,7 @@ impl<L: Layer> Context<L> {
     /// As [`Layer::establish`].
     #[inline]
     pub fn establish(&mut self, slot: &mut Slot<L::Connection>) -> Result<Flow, ErrorKind> {
-        let flow = self.layer.establish(slot.connection.as_mut().expect(super::OPENED))?;
+        let flow = self.layer.establish(slot.connection.as_mut().expect(super::context::OPENED))?;
         if flow == Flow::Blocked {
             self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?;
         }

@@ -23,9 +23,6 @@ impl Workload for Crr {
                     if !context.begin(slot) {
                         return;
                     }
-                    if let Err(kind) = context.open(slot) {
-                        return context.fail_and_rest(slot, kind);
-                    }
                 }
                 Phase::Connecting | Phase::Sending => {
                     // Before the send that succeeds: the connection stood by then.

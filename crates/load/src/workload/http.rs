@@ -23,9 +23,6 @@ impl Workload for KeepAlive {
                     if !context.begin(slot) {
                         return;
                     }
-                    if let Err(kind) = context.open(slot) {
-                        return context.fail_and_rest(slot, kind);
-                    }
                 }
                 Phase::Connecting => {
                     let stood = context.now();

@@ -1,0 +1,138 @@
+//! What a workload works with: the layer, the account, and the means to wait for a socket.
+
+use super::paced::Pacer;
+use super::slot::{Phase, Slot};
+use crate::clock;
+use crate::layer::{Answer, Flow, Layer};
+use crate::meter::Meter;
+use linerate_contract::{ErrorKind, Nanos};
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+
+/// What a workload works with besides its slot.
+#[derive(Debug)]
+pub struct Context<L> {
+    pub(super) layer: L,
+    pub meter: Meter,
+    pub(super) epoll: Epoll,
+    /// Slots that wait for a rest to pass; has room for all.
+    pub(super) resting: Vec<u32>,
+    pub(super) pacer: Pacer,
+    /// The last reading of the clock.
+    pub(super) last: Nanos,
+}
+
+impl<L: Layer> Context<L> {
+    /// Reads the clock.
+    #[inline]
+    pub fn now(&mut self) -> Nanos {
+        self.last = clock::now();
+        self.last
+    }
+
+    /// Begins an operation on a connection; false if there is none left to do, or if it failed with that.
+    #[inline]
+    pub fn begin(&mut self, slot: &mut Slot<L::Connection>) -> bool {
+        slot.began = self.now();
+        if self.last >= self.meter.window_end() || !self.meter.begin() {
+            return false;
+        }
+        match self.open(slot) {
+            Ok(()) => true,
+            Err(kind) => {
+                self.fail_and_rest(slot, kind);
+                false
+            }
+        }
+    }
+
+    /// Opens a connection, unless it was opened before the window.
+    ///
+    /// # Errors
+    /// As [`Layer::open`].
+    #[inline]
+    pub(super) fn open(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
+        if slot.connection.is_some() {
+            slot.phase = Phase::Sending;
+            return Ok(());
+        }
+        slot.connection = Some(self.layer.open()?);
+        slot.phase = Phase::Connecting;
+        Ok(())
+    }
+
+    /// Sends, and waits for the socket where it has to.
+    ///
+    /// # Errors
+    /// As [`Layer::send`].
+    #[inline]
+    pub fn send(&mut self, slot: &mut Slot<L::Connection>) -> Result<Flow, ErrorKind> {
+        let flow = self.layer.send(slot.connection.as_mut().expect(OPENED))?;
+        if flow == Flow::Blocked {
+            self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?;
+        }
+        Ok(flow)
+    }
+
+    /// Receives, and waits for the socket where it has to.
+    ///
+    /// # Errors
+    /// As [`Layer::receive`].
+    #[inline]
+    pub fn receive(&mut self, slot: &mut Slot<L::Connection>) -> Result<Option<Answer>, ErrorKind> {
+        let answer = self.layer.receive(slot.connection.as_mut().expect(OPENED))?;
+        if answer.is_none() {
+            self.wait(slot, EpollFlags::EPOLLIN)?;
+        }
+        Ok(answer)
+    }
+
+    /// The request is sent: waits for the answer.
+    #[inline]
+    pub fn expect_answer(&mut self, slot: &mut Slot<L::Connection>) {
+        slot.phase = Phase::Receiving;
+        if let Err(kind) = self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP) {
+            self.fail_and_rest(slot, kind);
+        }
+    }
+
+    /// The operation failed; its connection is closed, the next step begins another.
+    #[cold]
+    pub fn fail(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
+        let now = self.now();
+        self.meter.fail(kind, now);
+        slot.assigned = false;
+        slot.close();
+    }
+
+    /// As [`Self::fail`], and the slot is stepped again only after a rest.
+    #[cold]
+    pub fn fail_and_rest(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
+        self.fail(slot, kind);
+        self.resting.push(slot.index);
+    }
+
+    /// Registers the socket for what it is not registered for yet.
+    #[inline]
+    pub(super) fn wait(
+        &mut self,
+        slot: &mut Slot<L::Connection>,
+        interest: EpollFlags,
+    ) -> Result<(), ErrorKind> {
+        if slot.interest.contains(interest) {
+            return Ok(());
+        }
+        let fd = slot.connection.as_ref().expect(OPENED);
+        let mut event = EpollEvent::new(interest | EpollFlags::EPOLLET, u64::from(slot.index));
+        let outcome = if slot.interest.is_empty() {
+            self.epoll.add(fd, event)
+        } else {
+            self.epoll.modify(fd, &mut event)
+        };
+        slot.interest = interest;
+        // ENOSPC (fs.epoll.max_user_watches) or ENOMEM: the generator is at its end, not the system.
+        outcome.map_err(|_| ErrorKind::DescriptorExhausted)
+    }
+}
+
+/// Phases other than idle have a connection.
+pub(super) const OPENED: &str = "a slot that is not idle has a connection";

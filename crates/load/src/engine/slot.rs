@@ -1,0 +1,75 @@
+//! One connection of a client and the operation that it is in.
+
+use linerate_contract::Nanos;
+use nix::sys::epoll::EpollFlags;
+
+/// Where a connection is within its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// No operation under way, or one that has not opened its connection.
+    Idle,
+    /// Opened, nothing sent yet.
+    Connecting,
+    /// A request to send on a connection that stands.
+    Sending,
+    /// The request is sent.
+    Receiving,
+    /// The answer is complete, and the peer said that it will close.
+    Parting,
+}
+
+/// One connection and its operation.
+#[derive(Debug)]
+pub struct Slot<C> {
+    pub(super) connection: Option<C>,
+    /// When the operation began; in an open loop, when it was sent.
+    pub began: Nanos,
+    /// Open loop only: when the operation was due; whether it has one; whether it waits for one.
+    pub due: Nanos,
+    pub assigned: bool,
+    pub(super) parked: bool,
+    pub(super) index: u32,
+    pub phase: Phase,
+    /// What the socket is registered for.
+    pub(super) interest: EpollFlags,
+    /// The peer has closed its side.
+    pub peer_closed: bool,
+}
+
+impl<C> Slot<C> {
+    pub(super) fn new(index: u32) -> Self {
+        Self {
+            connection: None,
+            began: Nanos::ZERO,
+            due: Nanos::ZERO,
+            assigned: false,
+            parked: false,
+            index,
+            phase: Phase::Idle,
+            interest: EpollFlags::empty(),
+            peer_closed: false,
+        }
+    }
+
+    /// Closes the connection; the next step opens another.
+    #[inline]
+    pub fn close(&mut self) {
+        self.connection = None;
+        self.phase = Phase::Idle;
+        self.interest = EpollFlags::empty();
+        self.peer_closed = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_small_enough_for_ten_thousand() {
+        use crate::layer::http::Connection;
+        use crate::layer::transport::Stream;
+        type Http = Slot<Connection<Stream>>;
+        assert!(size_of::<Http>() <= 160, "{}", size_of::<Http>());
+    }
+}
