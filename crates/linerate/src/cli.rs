@@ -1,8 +1,10 @@
 //! The command line: what can be asked for, and how it is explained.
 
 mod datagrams;
+mod streams;
 
 pub use datagrams::*;
+pub use streams::*;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -186,6 +188,8 @@ pub struct LoadArgs {
 #[derive(Debug, Subcommand)]
 pub enum Loaded {
     Http(LoadHttpArgs),
+    Tcp(LoadTcpArgs),
+    Ws(LoadWsArgs),
     Udp(LoadUdpArgs),
     Kcp(LoadKcpArgs),
 }
@@ -299,6 +303,8 @@ pub struct ServeArgs {
 #[derive(Debug, Subcommand)]
 pub enum Served {
     Http(ServeHttpArgs),
+    Tcp(ServeTcpArgs),
+    Ws(ServeWsArgs),
     Udp(ServeUdpArgs),
     Kcp(ServeKcpArgs),
 }

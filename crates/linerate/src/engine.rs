@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::system::probe;
-use linerate_contract::{Event, Spec};
+use linerate_contract::{Done, Event, Spec};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read};
@@ -90,6 +90,19 @@ impl Engine {
             Some(2) => Err(Error::Input(reason)),
             _ => Err(Error::NothingMeasured(format!("{PROGRAM} ended with {status}: {reason}"))),
         }
+    }
+
+    /// The account of a client, with its other events handed over on the way.
+    ///
+    /// # Errors
+    /// As [`Self::listen`], or it ended without one.
+    pub fn account(self, interrupted: &AtomicBool, mut hear: impl FnMut(Event)) -> Result<Done, Error> {
+        let mut done = None;
+        self.listen(interrupted, |event| match event {
+            Event::Done(account) => done = Some(*account),
+            event => hear(event),
+        })?;
+        done.ok_or_else(|| Error::NothingMeasured(format!("{PROGRAM} ended without an account")))
     }
 
     /// The first event, and the engine that goes on.

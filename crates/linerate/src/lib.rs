@@ -11,6 +11,7 @@
 //! |---|---|
 //! | [`cli`], [`command`] | what can be asked for, and what each request does |
 //! | [`engine`], [`selftest`] | the load engine as a process, and what it is tested against |
+//! | `authority` | certificates that are made for a trial or a server |
 //! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
 //! | [`plan`] | which cells, and their order |
 //! | [`lab`] | namespaces, links, processes; the scripted one of the tests |
@@ -19,6 +20,7 @@
 //! | [`stats`] | what is made of them; pure |
 //! | [`report`] | the only place where numbers become text |
 
+mod authority;
 pub mod axes;
 pub mod budget;
 pub mod cli;

@@ -36,16 +36,25 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
+        Self::of(&["http", "--listen", "127.0.0.1:0", "--size", "100"])
+    }
+
+    /// Where it is stands in what it says: a word with a port.
+    fn of(arguments: &[&str]) -> Self {
         let mut command = Command::new(LINERATE);
-        command.args(["serve", "http", "--listen", "127.0.0.1:0", "--size", "100"]);
+        command.arg("serve").args(arguments);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line
-            .split_whitespace()
-            .find(|word| word.starts_with("http://"))
-            .unwrap_or_else(|| panic!("{line}"));
-        Self { url: url.to_owned(), child }
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        for line in stderr.lines().map_while(Result::ok) {
+            let url =
+                line.split_whitespace().find(|word| word.contains("127.0.0.1:") || word.contains("[::1]:"));
+            if let Some(url) = url {
+                return Self { url: url.trim_end_matches(',').to_owned(), child };
+            }
+            said += &line;
+        }
+        panic!("{said}")
     }
 }
 
@@ -84,12 +93,8 @@ fn datagrams_are_sent_received_and_told() {
         return;
     }
     for layer in ["udp", "kcp"] {
-        let mut command = Command::new(LINERATE);
-        command.args(["serve", layer, "--listen", "127.0.0.1:0"]);
-        let mut server = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap();
+        let server = Server::of(&[layer, "--listen", "127.0.0.1:0"]);
+        let address = server.url.as_str();
         let rate: &[&str] = if layer == "udp" { &["--rate", "1000"] } else { &[] };
         let output = linerate(&[&["load", layer, address, "-d", "300ms"], rate].concat());
         let text = String::from_utf8(output.stdout).unwrap();
@@ -98,8 +103,6 @@ fn datagrams_are_sent_received_and_told() {
         let output = linerate(&[&["load", layer, address, "-d", "300ms", "--json", "-"], rate].concat());
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(json["done"]["bytes"].as_u64().unwrap() > 0);
-        signal(&server, Signal::SIGTERM);
-        server.wait().unwrap();
     }
     let dead = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let output = linerate(&["load", "udp", &dead, "-d", "100ms", "--timeout", "300ms"]);
@@ -107,6 +110,105 @@ fn datagrams_are_sent_received_and_told() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("nothing arrived"));
     let both = linerate(&["load", "udp", &dead, "--rate", "5", "--search", "1"]);
     assert_eq!(both.status.code(), Some(2));
+}
+
+#[test]
+fn streams_go_whichever_way_is_asked_for_and_the_kernel_tells_how() {
+    if !engine_is_there() {
+        return;
+    }
+    let server = Server::of(&["tcp", "--listen", "127.0.0.1:0"]);
+    for (more, lines) in [
+        (&[][..], &["to server", "segments sent again"][..]),
+        (&["--reverse", "-P", "3", "-t", "2"], &["from server", "3 connections"]),
+        (&["--both", "--size", "1000"], &["to server", "from server", "together"]),
+    ] {
+        let output = linerate(&[&["load", "tcp", &server.url, "-d", "300ms"], more].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(lines.iter().all(|line| text.contains(line)), "{more:?}: {text}");
+        assert!(text.contains("every byte compared") && !text.contains("failed"), "{more:?}: {text}");
+    }
+    let output = linerate(&["load", "tcp", &server.url, "-d", "300ms", "--both", "--json", "-"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    for (index, direction) in ["to server", "from server"].iter().enumerate() {
+        let stream = &json["streams"][index];
+        assert_eq!(stream["direction"], *direction);
+        assert!(stream["gbit_per_second"].as_f64().unwrap() > 0.0);
+        assert_eq!(stream["done"]["verified"], stream["done"]["bytes"]);
+    }
+    let echo = Server::of(&["tcp", "--listen", "127.0.0.1:0", "--echo"]);
+    let output = linerate(&["load", "tcp", &echo.url, "-d", "300ms", "--ping-pong", "-c", "4"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("round trips ") && text.contains("99 %"), "{text}");
+}
+
+#[test]
+fn a_stream_that_is_interrupted_prints_what_there_is() {
+    if !engine_is_there() {
+        return;
+    }
+    let server = Server::of(&["tcp", "--listen", "127.0.0.1:0"]);
+    let mut command = Command::new(LINERATE);
+    command.args(["load", "tcp", &server.url, "-d", "1h", "--both"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    signal(&child, Signal::SIGINT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("together") && !text.contains("failed"), "{text}");
+}
+
+#[test]
+fn websockets_are_loaded_plain_and_over_tls() {
+    if !engine_is_there() {
+        return;
+    }
+    let server = Server::of(&["ws", "--listen", "127.0.0.1:0"]);
+    for more in [&["-c", "5"][..], &["--rate", "1000", "--size", "1024"]] {
+        let output = linerate(&[&["load", "ws", &server.url, "-d", "300ms"], more].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains("round trips ") && text.contains("failed      none"), "{more:?}: {text}");
+    }
+    let authority = std::env::temp_dir().join(format!("linerate-test-{}-ca.pem", std::process::id()));
+    let authority = authority.to_str().unwrap();
+    let secure = Server::of(&["ws", "--listen", "127.0.0.1:0", "--tls", authority]);
+    let load = |more: &[&str]| linerate(&[&["load", "ws", &secure.url, "-d", "300ms"], more].concat());
+    for trust in [&["--authority", authority][..], &["--insecure"]] {
+        let output = load(trust);
+        assert!(output.status.success(), "{trust:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    // Nobody trusts an authority that was made a second ago.
+    assert!(!load(&[]).status.success());
+    std::fs::remove_file(authority).unwrap();
+    for direction in [&[][..], &["--reverse"]] {
+        let server = Server::of(&[&["ws", "--listen", "127.0.0.1:0", "--stream"], direction].concat());
+        let output = linerate(&[&["load", "ws", &server.url, "-d", "500ms", "--stream"], direction].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("Gbit/s") && text.contains("every byte compared"), "{text}");
+    }
+}
+
+#[test]
+fn an_address_may_be_of_the_sixth_version() {
+    if !engine_is_there() {
+        return;
+    }
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        eprintln!("skipped: this host has no IPv6 loopback");
+        return;
+    }
+    let server = Server::of(&["http", "--listen", "[::1]:0", "--size", "100"]);
+    for more in [&[][..], &["--no-keepalive"]] {
+        let output = linerate(&[&["load", "http", &server.url, "-n", "100"], more].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("requests    100 in ") && text.contains("failed      none"), "{text}");
+    }
+    let server = Server::of(&["tcp", "--listen", "[::1]:0"]);
+    let output = linerate(&["load", "tcp", &server.url, "-d", "200ms"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
@@ -159,7 +261,8 @@ fn the_selftest_sets_truth_beside_every_measurement() {
     let text = String::from_utf8(output.stdout).unwrap();
     // A busy machine is off by more than the bounds, and says so by status 1.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{text}");
-    for case in ["fixed", "uniform", "exponential", "bimodal", "stall", "errors", "cap", "loss", "instrument"] {
+    for case in ["fixed", "uniform", "exponential", "bimodal", "stall", "errors", "cap", "loss", "instrument"]
+    {
         assert!(
             text.lines().any(|line| line.starts_with(&format!("{case}: "))),
             "{case} is missing in {text}"

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::report::selftest::{Section, text};
 use crate::selftest::{Case, Row, cases, cost};
-use linerate_contract::{Done, Event};
+use linerate_contract::Event;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,18 +40,8 @@ fn measure(case: &Case, interrupted: &AtomicBool) -> Result<Vec<Row>, Error> {
     };
     let mut client = case.client.clone();
     client.connect = Some(address);
-    let measured = account(Engine::start(&client)?, interrupted)?;
+    let measured = Engine::start(&client)?.account(interrupted, |_| {})?;
     server.stop();
-    let truth = account(server, interrupted)?;
+    let truth = server.account(interrupted, |_| {})?;
     Ok(case.judge(&truth, &measured))
-}
-
-fn account(engine: Engine, interrupted: &AtomicBool) -> Result<Done, Error> {
-    let mut done = None;
-    engine.listen(interrupted, |event| {
-        if let Event::Done(account) = event {
-            done = Some(*account);
-        }
-    })?;
-    done.ok_or_else(|| Error::NothingMeasured("linerate-load ended without an account".into()))
 }

@@ -2,11 +2,14 @@
 
 use super::load::datagrams::set_kcp;
 use super::remark;
-use crate::cli::{ServeArgs, ServeDatagramArgs, Served};
+use crate::authority::Authority;
+use crate::cli::{ServeArgs, ServeDatagramArgs, ServeStreamArgs, Served};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::interrupt;
-use linerate_contract::{Event, Role, Spec};
+use crate::{interrupt, journal};
+use linerate_contract::{Event, Role, Spec, Tls};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Serves until Ctrl-C.
@@ -14,30 +17,55 @@ use std::process::ExitCode;
 /// # Errors
 /// The address cannot be had.
 pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
-    let spec = spec(&args.what);
+    let spec = spec(&args.what)?;
     Engine::start(&spec)?.listen(&interrupt::watch(), |event| {
         if let Event::Ready { address } = event {
-            let what = match spec.layer.as_str() {
-                "http" => format!("serving a page of {} bytes at http://{address}/", spec.size),
-                layer => format!("receiving {layer} at {address}"),
-            };
-            remark(&format!("{what} until Ctrl-C"));
+            remark(&format!("{} until Ctrl-C", doing(&spec, address)));
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn spec(what: &Served) -> Spec {
+fn doing(spec: &Spec, address: SocketAddr) -> String {
+    let what = if spec.workload == "rr" { "sending back what comes" } else { "serving streams" };
+    match spec.layer.as_str() {
+        "http" => format!("serving a page of {} bytes at http://{address}/", spec.size),
+        "tcp" => format!("{what} at {address}, TCP,"),
+        "websocket" => format!("{what} at ws://{address}/"),
+        "wss" => format!("{what} at wss://{address}/"),
+        layer => format!("receiving {layer} at {address}"),
+    }
+}
+
+fn spec(what: &Served) -> Result<Spec, Error> {
     let datagrams = |layer: &str, args: &ServeDatagramArgs, size: u64| {
         let mut spec = Spec::new(Role::Server, layer, "stream");
         (spec.listen, spec.size) = (Some(args.listen), size);
         spec.options.insert("mode".into(), args.mode.name().into());
         spec
     };
-    match what {
+    let connections = |layer: &str, args: &ServeStreamArgs, echo: bool, size: u64| {
+        let mut spec = Spec::new(Role::Server, layer, if echo { "rr" } else { "stream" });
+        (spec.listen, spec.size, spec.threads) = (Some(args.listen), size, args.threads);
+        spec
+    };
+    Ok(match what {
         Served::Http(args) => {
             let mut spec = Spec::new(Role::Server, "http", "http");
             (spec.listen, spec.size, spec.threads) = (Some(args.listen), args.size, args.threads);
+            spec
+        }
+        Served::Tcp(args) => {
+            let mut spec = connections("tcp", &args.common, args.echo, args.size);
+            spec.options.insert("direction".into(), "any".into());
+            spec
+        }
+        Served::Ws(args) => {
+            let layer = if args.tls.is_some() { "wss" } else { "websocket" };
+            let mut spec = connections(layer, &args.common, !args.stream, args.size);
+            let direction = if args.reverse { "client-reads" } else { "client-writes" };
+            spec.options.insert("direction".into(), direction.into());
+            spec.tls = args.tls.as_deref().map(|file| certify(args.common.listen, file)).transpose()?;
             spec
         }
         Served::Udp(args) => datagrams("udp", &args.common, args.size),
@@ -47,5 +75,13 @@ fn spec(what: &Served) -> Spec {
             set_kcp(&mut spec, &args.kcp);
             spec
         }
-    }
+    })
+}
+
+/// A certificate for this run; whom to trust for it goes to `file`.
+fn certify(listen: SocketAddr, file: &Path) -> Result<Tls, Error> {
+    let authority = Authority::for_address(listen.ip()).map_err(Error::NothingMeasured)?;
+    journal::write(file, authority.pem())?;
+    remark(&format!("whom to trust: {}", file.display()));
+    Ok(authority.for_role(Role::Server).expect("a server has a certificate"))
 }

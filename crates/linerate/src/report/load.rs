@@ -12,10 +12,18 @@ const PERCENTILES: [f64; 6] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99];
 /// Of the longest bar of the histogram.
 const BAR: usize = 40;
 
+/// What an operation of a protocol is called, and what it carries.
+#[derive(Debug, Clone, Copy)]
+pub struct Words {
+    pub operation: &'static str,
+    pub payload: &'static str,
+}
+
 /// A run and what was asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Account<'a> {
-    pub url: &'a str,
+    pub target: &'a str,
+    pub words: Words,
     pub spec: &'a Spec,
     pub done: &'a Done,
 }
@@ -38,16 +46,17 @@ impl Account<'_> {
 
 /// ` 3.5 s   123,456 requests/s   p50 72 us   p99 130 us   0 failed`
 #[must_use]
-pub fn live(sample: &Sample, every: Nanos) -> String {
+pub fn live(sample: &Sample, every: Nanos, words: Words) -> String {
     let rate = sample.operations as f64 / every.as_secs_f64();
     let percentile = |percent| {
         let value = sample.latency.as_ref().and_then(|counts| counts.percentile(percent));
         value.map_or_else(|| "-".into(), time)
     };
     format!(
-        "{:6.1} s   {} requests/s   p50 {}   p99 {}   p99.9 {}   {} failed",
+        "{:6.1} s   {} {}s/s   p50 {}   p99 {}   p99.9 {}   {} failed",
         sample.at_ns.as_secs_f64(),
         count(rate as u64),
+        words.operation,
         percentile(50.0),
         percentile(99.0),
         percentile(99.9),
@@ -58,7 +67,7 @@ pub fn live(sample: &Sample, every: Nanos) -> String {
 /// The whole account.
 #[must_use]
 pub fn text(account: &Account<'_>, style: Style) -> String {
-    let Account { url, spec, done } = account;
+    let Account { target, words, spec, done } = account;
     let mut out = String::new();
     let address = spec.connect.map(|a| a.to_string()).unwrap_or_default();
     let threads = if spec.threads == 1 { "thread" } else { "threads" };
@@ -66,7 +75,7 @@ pub fn text(account: &Account<'_>, style: Style) -> String {
     let _ = writeln!(
         out,
         "{}\n{address}, {} {connections}, {} {threads}, {}\n",
-        console::style(url).bold().force_styling(style.colour),
+        console::style(target).bold().force_styling(style.colour),
         count(spec.connections.into()),
         spec.threads.min(spec.connections),
         loop_kind(spec)
@@ -76,7 +85,7 @@ pub fn text(account: &Account<'_>, style: Style) -> String {
     };
     row(
         &mut out,
-        "requests",
+        &format!("{}s", words.operation),
         &format!(
             "{} in {} s: {} a second",
             count(done.operations),
@@ -84,10 +93,10 @@ pub fn text(account: &Account<'_>, style: Style) -> String {
             plain(account.per_second(done.operations as f64))
         ),
     );
-    row(&mut out, "bodies", &format!("{} MiB/s", plain(account.per_second(done.bytes.as_mib_f64()))));
+    row(&mut out, words.payload, &format!("{} MiB/s", plain(account.per_second(done.bytes.as_mib_f64()))));
     row(&mut out, "failed", &failures(&done.errors, done.operations));
     if let Some(cpu) = account.cpu_us_per_request() {
-        row(&mut out, "client CPU", &format!("{} us per request", plain(cpu)));
+        row(&mut out, "client CPU", &format!("{} us per {}", plain(cpu), words.operation));
     }
     if let Some(schedule) = &done.schedule {
         let on_time = schedule.delay.percentile(99.0).map_or_else(|| "-".into(), time);
@@ -116,7 +125,7 @@ fn loop_kind(spec: &Spec) -> String {
 }
 
 /// `12 of 10,000 (0.12 %): reset 10, timeout 2`
-fn failures(errors: &Errors, good: u64) -> String {
+pub(super) fn failures(errors: &Errors, good: u64) -> String {
     let (failed, all) = (errors.total(), errors.total() + good);
     if failed == 0 {
         return "none".into();
@@ -199,10 +208,10 @@ struct Json<'a> {
 /// `linerate.load/1`.
 #[must_use]
 pub fn json(account: &Account<'_>) -> String {
-    let Account { url, spec, done } = account;
+    let Account { target, spec, done, .. } = account;
     let json = Json {
         schema: "linerate.load/1",
-        url,
+        url: target,
         seconds: account.seconds(),
         requests_per_second: account.per_second(done.operations as f64),
         mib_per_second: account.per_second(done.bytes.as_mib_f64()),
@@ -236,6 +245,11 @@ mod tests {
     use super::*;
     use linerate_contract::{Adherence, Bytes, ErrorKind, Role};
 
+    fn account<'a>(spec: &'a Spec, done: &'a Done) -> Account<'a> {
+        let words = Words { operation: "request", payload: "bodies" };
+        Account { target: "http://a/", words, spec, done }
+    }
+
     fn done() -> Done {
         Done {
             operations: 1_000,
@@ -259,7 +273,7 @@ mod tests {
         (spec.connections, spec.threads) = (10, 2);
         spec.connect = Some("127.0.0.1:80".parse().unwrap());
         let done = done();
-        let text = text(&Account { url: "http://a/", spec: &spec, done: &done }, Style::default());
+        let text = text(&account(&spec, &done), Style::default());
         for part in [
             "127.0.0.1:80, 10 connections, 2 threads, closed loop",
             "requests    1000 in 2.00 s: 500 a second",
@@ -280,7 +294,7 @@ mod tests {
         let counts = Counts { pairs: vec![(20_000, 1_000)], min: 20_000, max: 20_000 };
         let schedule = Some(Adherence { late: 3, unsent: 1, delay: counts.clone() });
         let done = Done { service: Some(counts), schedule, ..done() };
-        let account = Account { url: "http://a/", spec: &spec, done: &done };
+        let account = account(&spec, &done);
         let text = text(&account, Style::default());
         assert!(text.contains("within 20.0 us of their time; 3 late (over 1 ms), 1 never sent"), "{text}");
         assert!(text.contains("response     service"), "{text}");
@@ -294,7 +308,7 @@ mod tests {
     fn nothing_measured_is_told_without_a_histogram() {
         let spec = Spec::new(Role::Client, "http", "http");
         let done = Done::default();
-        let account = Account { url: "http://a/", spec: &spec, done: &done };
+        let account = account(&spec, &done);
         assert!(!text(&account, Style::default()).contains('#'));
         assert!(json(&account).contains("\"requests_per_second\": 0.0"));
     }

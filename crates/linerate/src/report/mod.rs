@@ -13,7 +13,7 @@
 //! | `format` | numbers as text |
 //! | `layout` | what the three readable formats share: grids, rows of details, facts, how to read it |
 //! | [`terminal`], [`markdown`], [`html`], [`json`], [`csv`] | one format each |
-//! | [`load`], [`selftest`] | what `linerate load` and `linerate selftest` print |
+//! | [`load`], [`load_streams`], [`load_datagrams`], [`selftest`] | what `linerate load` and `linerate selftest` print |
 //! | [`schema`] | the JSON schema of `report.json` |
 
 mod build;
@@ -24,6 +24,7 @@ pub mod json;
 mod layout;
 pub mod load;
 pub mod load_datagrams;
+pub mod load_streams;
 pub mod markdown;
 pub mod model;
 pub mod schema;

@@ -181,25 +181,37 @@ fn config(insecure: bool) -> Result<ClientConfig, Refusal> {
         .with_safe_default_protocol_versions()
         .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
     let mut config = if insecure {
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider))).with_no_client_auth()
+        builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider)).with_no_client_auth()
     } else {
-        let mut roots = RootCertStore::empty();
-        // A root that cannot be read is one that a chain cannot end in: the handshake then says so.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if roots.is_empty() {
-            return Err(Refusal::Unsupported(
-                "TLS: no root certificates on this system (Debian: ca-certificates); \"insecure\" does without".into(),
-            ));
-        }
-        builder.with_root_certificates(roots).with_no_client_auth()
+        builder.with_root_certificates(system_roots()?).with_no_client_auth()
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
 
+/// Whom this system trusts.
+pub(super) fn system_roots() -> Result<RootCertStore, Refusal> {
+    let mut roots = RootCertStore::empty();
+    // A root that cannot be read is one that a chain cannot end in: the handshake then says so.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(Refusal::Unsupported(
+            "TLS: no root certificates on this system (Debian: ca-certificates); \"insecure\" does without"
+                .into(),
+        ));
+    }
+    Ok(roots)
+}
+
 /// Accepts every certificate; signatures are checked all the same, since that is part of what a handshake costs.
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+pub(super) struct Anyone(Arc<CryptoProvider>);
+
+impl Anyone {
+    pub(super) fn by(provider: Arc<CryptoProvider>) -> Arc<Self> {
+        Arc::new(Self(provider))
+    }
+}
 
 impl ServerCertVerifier for Anyone {
     fn verify_server_cert(

@@ -273,7 +273,7 @@ fn a_server_tells_a_client_what_it_did_wrong_and_goes_on() {
     let connect = || {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        stream.write_all(&linerate_load::layer::websocket::upgrade::request("test", [1; 16])).unwrap();
+        stream.write_all(&linerate_load::layer::websocket::upgrade::request("test", "/", [1; 16])).unwrap();
         assert!(read_request(&mut stream));
         stream
     };

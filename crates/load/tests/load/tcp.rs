@@ -95,6 +95,21 @@ fn streams_arrive_whole_in_every_direction() {
 }
 
 #[test]
+fn a_server_of_any_direction_follows_its_clients() {
+    let mut spec = with(server("stream"), "direction", "any");
+    spec.size = 65_536;
+    let (_server, address) = Engine::serving(&spec);
+    for direction in ["client-writes", "client-reads"] {
+        for bytes in [1, 7, 8, 9, 3_000_001] {
+            let mut spec = with(client("stream", address, 1_000, 0), "direction", direction);
+            (spec.operations, spec.bytes, spec.connections) = (None, Some(bytes), 3);
+            let done = Engine::start(&spec).done();
+            assert_eq!((done.bytes, done.errors.total()), (Bytes(3 * bytes), 0), "{direction} {bytes}");
+        }
+    }
+}
+
+#[test]
 fn every_operation_against_a_dead_port_is_refused() {
     for workload in MESSAGES {
         let done = Engine::start(&client(workload, dead_port(), 64, 20)).done();

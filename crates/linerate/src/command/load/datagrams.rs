@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::interrupt;
 use crate::report::load_datagrams as report;
-use linerate_contract::{Event, Role, Spec};
+use linerate_contract::{Role, Spec};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -47,13 +47,7 @@ fn spec(layer: &str, args: &LoadDatagramArgs, size: u64) -> Spec {
 
 fn run(spec: &Spec, args: &LoadDatagramArgs) -> Result<ExitCode, Error> {
     let interrupted = interrupt::watch();
-    let mut done = None;
-    Engine::start(spec)?.listen(&interrupted, |event| {
-        if let Event::Done(account) = event {
-            done = Some(*account);
-        }
-    })?;
-    let done = done.ok_or_else(|| Error::NothingMeasured("linerate-load ended without an account".into()))?;
+    let done = Engine::start(spec)?.account(&interrupted, |_| {})?;
     if let Some(path) = &args.json {
         write_json(path, &report::json(spec, &done))?;
     }

@@ -1,21 +1,22 @@
-//! `linerate load`: the load engine by itself, as one would use wrk, ab or hey.
+//! `linerate load`: the load engine by itself, as one would use wrk, ab, hey or iperf3.
 
 pub(super) mod datagrams;
+mod streams;
 mod target;
 
 use super::{Terminal, print, remark};
 use crate::cli::{ArrivalArg, LoadArgs, LoadHttpArgs, Loaded};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::report::load::{self, Account};
+use crate::report::load::{self, Account, Words};
 use crate::{interrupt, journal};
-use linerate_contract::{Arrival, Done, Event, Nanos, Request, Role, Spec};
+use linerate_contract::{Arrival, Event, Nanos, Request, Role, Spec};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use target::Target;
+use target::{HTTP, Target};
 
 /// wrk's defaults, which its users know: two threads, ten connections, ten seconds.
 const THREADS: u32 = 2;
@@ -30,47 +31,72 @@ const LIVE: Nanos = Nanos(500_000_000);
 pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     match &args.what {
         Loaded::Http(args) => http(args, terminal),
+        Loaded::Tcp(args) => streams::tcp(args, terminal),
+        Loaded::Ws(args) => streams::ws(args, terminal),
         Loaded::Udp(args) => datagrams::udp(args),
         Loaded::Kcp(args) => datagrams::kcp(args),
     }
 }
 
 fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    let target = Target::parse(&args.url)?;
+    let target = Target::parse(&args.url, &HTTP)?;
     let address = target.resolve()?;
     let mut spec = spec(args, &target)?;
     spec.connect = Some(address);
-    let live = std::io::stderr().is_terminal() && !args.quiet;
+    let words = Words { operation: "request", payload: "bodies" };
+    operations(
+        &mut spec,
+        &args.url,
+        words,
+        &Output { json: args.json.as_deref(), quiet: args.quiet },
+        terminal,
+    )
+}
+
+/// Where the account goes besides the terminal.
+struct Output<'a> {
+    json: Option<&'a Path>,
+    quiet: bool,
+}
+
+/// Runs a client whose operations are counted one by one, with a live line, and tells how it went.
+fn operations(
+    spec: &mut Spec,
+    target: &str,
+    words: Words,
+    output: &Output<'_>,
+    terminal: Terminal,
+) -> Result<ExitCode, Error> {
+    let live = std::io::stderr().is_terminal() && !output.quiet;
     spec.sample_ns = live.then_some(LIVE);
     let interrupted = interrupt::watch();
-    let mut done: Option<Done> = None;
-    Engine::start(&spec)?.listen(&interrupted, |event| match event {
-        Event::Sample(sample) => show(&load::live(&sample, LIVE)),
-        Event::Done(account) => done = Some(*account),
-        Event::Ready { .. } | Event::Describe(_) | Event::Tcp(_) => {}
+    let done = Engine::start(spec)?.account(&interrupted, |event| {
+        if let Event::Sample(sample) = event {
+            show(&load::live(&sample, LIVE, words));
+        }
     })?;
     if live {
         show("");
     }
-    let done = done.ok_or_else(|| Error::NothingMeasured("linerate-load ended without an account".into()))?;
-    let account = Account { url: &args.url, spec: &spec, done: &done };
-    if let Some(path) = &args.json {
+    let account = Account { target, words, spec, done: &done };
+    if let Some(path) = output.json {
         write_json(path, &load::json(&account))?;
     }
-    if args.json.as_deref() != Some(Path::new("-")) {
+    if output.json != Some(Path::new("-")) {
         print(&load::text(&account, terminal.style))?;
     }
     if interrupted.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }
     if done.operations == 0 {
-        return Err(Error::NothingMeasured("no request succeeded; the errors above say why".into()));
+        let text = format!("no {} succeeded; the errors above say why", words.operation);
+        return Err(Error::NothingMeasured(text));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
-    let layer = if target.tls { "https" } else { "http" };
+    let layer = if target.secure { "https" } else { "http" };
     let mut spec = Spec::new(Role::Client, layer, if args.no_keepalive { "crr" } else { "http" });
     let cpus = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
     spec.connections = args.connections;

@@ -7,12 +7,18 @@ use std::time::Duration;
 /// One try for each address of a name. Half is a slow path over three continents; more makes users wait for the sentence.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// A scheme without TLS and the one with it.
+pub(super) type Schemes = [&'static str; 2];
+
+pub(super) const HTTP: Schemes = ["http", "https"];
+pub(super) const WEBSOCKET: Schemes = ["ws", "wss"];
+
 /// A URL in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
-    pub(super) tls: bool,
+    pub(super) secure: bool,
     /// The name or address without brackets.
-    host: String,
+    pub(super) host: String,
     port: u16,
     /// As the `Host` header has it: with brackets, and with the port unless it is the scheme's own.
     pub(super) authority: String,
@@ -22,15 +28,18 @@ pub(super) struct Target {
 impl Target {
     /// # Errors
     /// What is wrong with the URL, and an example.
-    pub(super) fn parse(url: &str) -> Result<Self, Error> {
+    pub(super) fn parse(url: &str, schemes: &Schemes) -> Result<Self, Error> {
+        let [open, closed] = schemes;
         let wrong = |what: &str| {
-            Error::Input(format!("URL: {what}: {url:?} (expected such as http://127.0.0.1:8080/path)"))
+            Error::Input(format!("URL: {what}: {url:?} (expected such as {open}://127.0.0.1:8080/path)"))
         };
-        let (tls, rest) = match url.split_once("://") {
-            Some(("http", rest)) => (false, rest),
-            Some(("https", rest)) => (true, rest),
-            Some((scheme, _)) => return Err(wrong(&format!("the scheme is {scheme}, not http or https"))),
-            None => return Err(wrong("it does not begin with http:// or https://")),
+        let (secure, rest) = match url.split_once("://") {
+            Some((scheme, rest)) if scheme == *open => (false, rest),
+            Some((scheme, rest)) if scheme == *closed => (true, rest),
+            Some((scheme, _)) => {
+                return Err(wrong(&format!("the scheme is {scheme}, not {open} or {closed}")));
+            }
+            None => return Err(wrong(&format!("it does not begin with {open}:// or {closed}://"))),
         };
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -50,7 +59,7 @@ impl Target {
         if host.is_empty() || !host.bytes().all(|b| b.is_ascii_graphic()) {
             return Err(wrong("it has no host"));
         }
-        let usual = if tls { 443 } else { 80 };
+        let usual = if secure { 443 } else { 80 };
         let port = match port.map(str::parse::<u16>) {
             None => usual,
             Some(Ok(port)) if port > 0 => port,
@@ -59,7 +68,7 @@ impl Target {
         let bracketed = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let authority = if port == usual { bracketed } else { format!("{bracketed}:{port}") };
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Self { tls, host: host.to_owned(), port, authority, path })
+        Ok(Self { secure, host: host.to_owned(), port, authority, path })
     }
 
     /// The first address of the host that takes a connection. A name may have several, such as `localhost`, whose server
@@ -87,8 +96,8 @@ mod tests {
     use super::*;
 
     fn parts(url: &str) -> (bool, String, u16, String, String) {
-        let t = Target::parse(url).unwrap();
-        (t.tls, t.host, t.port, t.authority, t.path)
+        let t = Target::parse(url, &HTTP).unwrap();
+        (t.secure, t.host, t.port, t.authority, t.path)
     }
 
     #[test]
@@ -107,6 +116,14 @@ mod tests {
     }
 
     #[test]
+    fn each_protocol_has_schemes_of_its_own() {
+        let target = Target::parse("wss://[::1]:9000/chat", &WEBSOCKET).unwrap();
+        assert_eq!((target.secure, target.host.as_str(), target.path.as_str()), (true, "::1", "/chat"));
+        let error = Target::parse("https://a.example/", &WEBSOCKET).unwrap_err().to_string();
+        assert!(error.contains("ws or wss"), "{error}");
+    }
+
+    #[test]
     fn what_is_no_url_is_said_to_be_none() {
         for url in [
             "",
@@ -119,7 +136,7 @@ mod tests {
             "http://[::1",
             "http:///x",
         ] {
-            let error = Target::parse(url).unwrap_err();
+            let error = Target::parse(url, &HTTP).unwrap_err();
             assert_eq!(error.exit_status(), 2, "{url}");
             assert!(error.to_string().contains("URL"), "{error}");
         }
@@ -128,10 +145,11 @@ mod tests {
     #[test]
     fn a_dead_port_and_a_dead_name_are_told_apart() {
         let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let refused = Target::parse(&format!("http://{dead}/")).unwrap().resolve().unwrap_err().to_string();
+        let refused =
+            Target::parse(&format!("http://{dead}/"), &HTTP).unwrap().resolve().unwrap_err().to_string();
         assert!(refused.contains("refused"), "{refused}");
         let unknown =
-            Target::parse("http://no-such-name.invalid/").unwrap().resolve().unwrap_err().to_string();
+            Target::parse("http://no-such-name.invalid/", &HTTP).unwrap().resolve().unwrap_err().to_string();
         assert!(unknown.contains("dns"), "{unknown}");
     }
 }

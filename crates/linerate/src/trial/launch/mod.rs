@@ -1,7 +1,6 @@
 //! From a cell to command lines: addresses, pins, rendered configs, specs. Nothing is started here.
 
 mod address;
-mod authority;
 mod setting;
 
 use super::work::{TOLERATED_ERRORS, Work};

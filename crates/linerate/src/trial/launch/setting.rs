@@ -1,7 +1,7 @@
 //! One role of a trial: its spec, its rendered configs, its command line.
 
 use super::address::{Addresses, PORT};
-use super::authority::Authority;
+use crate::authority::Authority;
 use crate::lab::protocol::{File, HostName, NetworkPath, address};
 use crate::lab::{DOCROOT, Launch, SCRATCH};
 use crate::measurement::PlannedCell;

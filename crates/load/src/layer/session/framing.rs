@@ -126,7 +126,9 @@ impl Framing for WebSocket {
         if end == End::Client {
             SystemRandom::new().fill(&mut nonce).expect("Linux has had getrandom(2) since 3.17");
             let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
-            encoder.say(&upgrade::request(&address.to_string(), nonce));
+            let host = spec.request.as_ref().and_then(|request| request.host.clone());
+            let host = host.unwrap_or_else(|| address.to_string());
+            encoder.say(&upgrade::request(&host, spec.path.as_deref().unwrap_or("/"), nonce));
         }
         Ok(Self { end, encoder, decoder: Decoder::new(end), head: Some(Vec::new()), nonce, message: 0 })
     }

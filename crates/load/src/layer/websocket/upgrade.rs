@@ -19,11 +19,11 @@ const OTHER_VERSION: Refused = Refused(
     "HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
 );
 
-/// A client's request; `nonce` is new for each connection.
+/// A client's request for `path`; `nonce` is new for each connection.
 #[must_use]
-pub fn request(host: &str, nonce: [u8; 16]) -> Vec<u8> {
+pub fn request(host: &str, path: &str, nonce: [u8; 16]) -> Vec<u8> {
     format!(
-        "GET / HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {}\r\n\
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {}\r\n\
          Sec-WebSocket-Version: 13\r\n\r\n",
         base64(&nonce)
     )
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn both_ends_agree() {
-        let asked = request("linerate.test:80", [7; 16]);
+        let asked = request("linerate.test:80", "/chat", [7; 16]);
         assert_eq!(end_of_head(&asked), Some(asked.len()));
         assert!((0..asked.len()).all(|part| !cannot_be_a_request(&asked[..part])));
         assert!(cannot_be_a_request(&[0x16, 3, 1, 0, 200]));
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_refused() {
-        let asked = String::from_utf8(request("a", [7; 16])).unwrap();
+        let asked = String::from_utf8(request("a", "/", [7; 16])).unwrap();
         for (from, to) in [
             ("GET", "POST"),
             ("HTTP/1.1", "HTTP/1.0"),

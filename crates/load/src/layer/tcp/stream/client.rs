@@ -5,6 +5,7 @@
 
 use super::progress::Watch;
 use super::{Content, Direction, Incoming, Number, Outgoing, Progress, exchange};
+use crate::process::Stop;
 use crate::refusal::{Doing, Refusal};
 use crate::socket::{Dialer, connect_all, stream_error};
 use crate::{clock, tcp_info};
@@ -17,6 +18,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 const BATCH: usize = 64;
 /// A peer that moves no byte is noticed at most 1/8 of the timeout late.
 const CHECKS_PER_TIMEOUT: u64 = 8;
+/// Who asks for the end where nothing moves waits no longer than this for it.
+const LONGEST_CHECK: Nanos = Nanos(250_000_000);
 
 /// Runs `spec` to its end.
 ///
@@ -30,11 +33,12 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
         let text = "\"connections\", \"threads\", \"bytes\" and \"timeout_ns\" must be above 0";
         return Err(Refusal::BadSpec(text.into()));
     }
+    let stop = Stop::on_signal()?;
     let (sockets, mut errors) = open(spec)?;
     let threads = (spec.threads as usize).min(sockets.len()).max(1);
     let watch = spec.sample_ns.map(|every| Watch::start(every, &sockets)).transpose()?;
     let mut pumps: Vec<Pump> = (0..threads)
-        .map(|_| Pump::new(direction, &content, goal, spec.timeout_ns))
+        .map(|_| Pump::new(direction, &content, goal, spec.timeout_ns, stop.clone()))
         .collect::<Result<_, _>>()?;
     for (index, socket) in sockets.into_iter().enumerate() {
         pumps[index % threads].add(socket)?;
@@ -142,6 +146,7 @@ struct Pump {
     content: Content,
     goal: Goal,
     timeout: Nanos,
+    stop: Stop,
     epoll: Epoll,
     streams: Vec<Option<Stream>>,
     buffer: Box<[u8]>,
@@ -149,12 +154,19 @@ struct Pump {
 }
 
 impl Pump {
-    fn new(direction: Direction, content: &Content, goal: Goal, timeout: Nanos) -> Result<Self, Refusal> {
+    fn new(
+        direction: Direction,
+        content: &Content,
+        goal: Goal,
+        timeout: Nanos,
+        stop: Stop,
+    ) -> Result<Self, Refusal> {
         Ok(Self {
             direction,
             content: content.clone(),
             goal,
             timeout,
+            stop,
             epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?,
             streams: Vec::new(),
             buffer: vec![0; content.size].into(),
@@ -181,8 +193,9 @@ impl Pump {
     fn run(&mut self, start: Nanos) -> Tally {
         let cpu = clock::thread_cpu();
         let mut over = self.goal.time.map(|time| start + time);
+        let mut told = false;
         let mut left = self.streams.len();
-        let check_every = Nanos((self.timeout.0 / CHECKS_PER_TIMEOUT).max(1_000_000));
+        let check_every = Nanos((self.timeout.0 / CHECKS_PER_TIMEOUT).clamp(1_000_000, LONGEST_CHECK.0));
         let mut next_check = clock::now() + check_every;
         let mut events = [EpollEvent::empty(); BATCH];
         while left > 0 {
@@ -197,8 +210,8 @@ impl Pump {
                 left -= usize::from(self.step(event.data() as usize));
             }
             let now = clock::now();
-            if over.is_some_and(|over| now >= over) {
-                over = None;
+            if over.is_some_and(|over| now >= over) || (!told && self.stop.is_asked()) {
+                (over, told) = (None, true);
                 left -= self.call_time();
             }
             if now >= next_check {
@@ -275,7 +288,8 @@ impl Pump {
                 stream.out.total = stream.out.at;
                 ended += usize::from(self.step(index));
             } else {
-                stream.input.total = stream.input.at;
+                // Whatever else it has written, nobody vouches for it any more.
+                (stream.out.total, stream.input.total) = (0, stream.input.at);
                 let stream = self.streams[index].take().expect("it was there a line above");
                 self.finish(&stream);
                 ended += 1;

@@ -1,6 +1,6 @@
 //! The server of `stream`.
 
-use super::{Content, Direction, Incoming, Number, Outgoing, Progress, exchange};
+use super::{Content, Direction, Incoming, Number, Outgoing, Progress, exchange, good};
 use crate::process::emit;
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
@@ -12,7 +12,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// A thread's end of the service.
 #[derive(Debug, Clone)]
 pub struct StreamService {
-    direction: Direction,
+    /// Absent: each client's own (`options.direction` is `any`).
+    direction: Option<Direction>,
     content: Content,
     buffer: Box<[u8]>,
 }
@@ -20,6 +21,8 @@ pub struct StreamService {
 /// One connection.
 #[derive(Debug)]
 pub struct Connection {
+    /// Where it was told from what the client sent first.
+    told: Option<Direction>,
     /// How much the client wants, once it has said so.
     wanted: Number,
     out: Outgoing,
@@ -32,6 +35,7 @@ pub struct Connection {
 impl Default for Connection {
     fn default() -> Self {
         Self {
+            told: None,
             wanted: Number::default(),
             out: Outgoing::default(),
             input: Incoming::up_to(u64::MAX),
@@ -46,7 +50,9 @@ impl Service for StreamService {
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let content = Content::new(spec)?;
-        Ok(Self { direction: Direction::of(spec)?, buffer: vec![0; content.size].into(), content })
+        let any = spec.options.get("direction").is_some_and(|direction| direction == "any");
+        let direction = if any { None } else { Some(Direction::of(spec)?) };
+        Ok(Self { direction, buffer: vec![0; content.size].into(), content })
     }
 
     #[inline]
@@ -57,7 +63,11 @@ impl Service for StreamService {
 
 impl StreamService {
     fn work(&mut self, socket: &OwnedFd, c: &mut Connection) -> nix::Result<Fate> {
-        if self.direction != Direction::ClientWrites && c.wanted.at < 8 {
+        let Some(direction) = self.direction.or(c.told) else {
+            c.told = self.recognise(socket, c)?;
+            return if c.told.is_some() { self.work(socket, c) } else { Ok(Fate::Read) };
+        };
+        if direction != Direction::ClientWrites && c.wanted.at < 8 {
             match c.wanted.pull(socket)? {
                 Progress::Complete => c.out.total = c.wanted.value(),
                 Progress::End => return Ok(Fate::Close),
@@ -66,19 +76,36 @@ impl StreamService {
         }
         let (sending, reading) =
             exchange(socket, &self.content, (&mut c.out, &mut c.input), &mut self.buffer)?;
-        if self.direction == Direction::ClientReads && sending == Progress::Complete && !c.shut {
+        if direction == Direction::ClientReads && sending == Progress::Complete && !c.shut {
             tell(socket);
             shutdown(socket.as_raw_fd(), Shutdown::Write)?;
             c.shut = true;
         }
         if reading == Progress::End && sending == Progress::Complete {
-            return Self::finish(self.direction, socket, c);
+            return Self::finish(direction, socket, c);
         }
         Ok(match (sending, reading) {
             (Progress::Turn, _) | (_, Progress::Turn) => Fate::Again,
             (Progress::Blocked, _) => Fate::Write,
             _ => Fate::Read,
         })
+    }
+
+    /// Which way a client's stream goes: it begins with content that it writes, or with the number of bytes that it wants to read.
+    /// `None` while that is open. As a number, the first bytes of content are more than anybody asks for.
+    fn recognise(&self, socket: &OwnedFd, c: &mut Connection) -> nix::Result<Option<Direction>> {
+        let progress = c.wanted.pull(socket)?;
+        if progress == Progress::Blocked {
+            return Ok(None);
+        }
+        let first = &c.wanted.bytes[..c.wanted.at];
+        let content = self.content.at(0, first.len());
+        if progress == Progress::Complete && first != content {
+            c.out.total = c.wanted.value();
+            return Ok(Some(Direction::ClientReads));
+        }
+        (c.input.at, c.input.good) = (first.len() as u64, good(first, content));
+        Ok(Some(Direction::ClientWrites))
     }
 
     /// Both halves of the content have passed: the count follows, where there is one.

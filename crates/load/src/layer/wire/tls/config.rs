@@ -2,6 +2,7 @@
 
 use super::Tls;
 use super::handshake::Handshake;
+use crate::layer::tls::{Anyone, system_roots};
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
 use rustls::client::{Resumption, UnbufferedClientConnection};
@@ -25,19 +26,15 @@ impl Client {
     /// What the spec lacks, as a sentence.
     pub fn new(spec: &Spec) -> Result<Self, Refusal> {
         let tls = spec.tls.as_ref().ok_or_else(missing)?;
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(tls.authority.as_bytes()) {
-            let certificate = certificate.map_err(|e| bad("authority", e))?;
-            roots.add(certificate).map_err(|e| bad("authority", e))?;
-        }
-        if roots.is_empty() {
-            return Err(bad("authority", "there is no certificate in it"));
-        }
-        let mut config = ClientConfig::builder_with_provider(provider())
+        let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
+        let mut config = if spec.request.as_ref().is_some_and(|request| request.insecure) {
+            builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider())).with_no_client_auth()
+        } else {
+            let roots = if tls.authority.is_empty() { system_roots() } else { roots(&tls.authority) };
+            builder.with_root_certificates(roots?).with_no_client_auth()
+        };
         config.resumption = Resumption::disabled();
         config.enable_secret_extraction = true;
         let name = ServerName::try_from(tls.name.clone()).map_err(|e| bad("name", e))?;
@@ -87,6 +84,15 @@ impl Server {
         let connection = UnbufferedServerConnection::new(self.config.clone());
         connection.map(|c| Tls::new(Handshake::server(c))).map_err(|_| ErrorKind::TlsFailed)
     }
+}
+
+fn roots(authority: &str) -> Result<RootCertStore, Refusal> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
+        let certificate = certificate.map_err(|e| bad("authority", e))?;
+        roots.add(certificate).map_err(|e| bad("authority", e))?;
+    }
+    if roots.is_empty() { Err(bad("authority", "there is no certificate in it")) } else { Ok(roots) }
 }
 
 fn provider() -> Arc<CryptoProvider> {

@@ -1,9 +1,10 @@
-//! The certificates of a trial: an authority of its own and one leaf that it signed, for layers with TLS.
+//! The certificates of a trial or of `linerate serve`: an authority of its own and one leaf that it signed, for layers with TLS.
 //!
-//! They are made afresh for each trial and stand in the specs, so nothing secret is on disk, and no machine's trust is asked.
+//! They are made afresh each time and stand in the specs, so nothing secret is on disk, and no machine's trust is asked.
 
 use linerate_contract::{Role, Tls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use std::net::IpAddr;
 
 /// The name that servers are certified for. `.test` belongs to nobody (RFC 2606).
 const NAME: &str = "linerate.test";
@@ -11,7 +12,8 @@ const NAME: &str = "linerate.test";
 const LAYERS: [&str; 2] = ["tls", "wss"];
 
 /// EC P-256, as most servers of the web have.
-pub(super) struct Authority {
+#[derive(Debug)]
+pub(crate) struct Authority {
     authority: String,
     certificate: String,
     key: String,
@@ -22,27 +24,49 @@ impl Authority {
     ///
     /// # Errors
     /// The system's random numbers cannot be had.
-    pub(super) fn for_layer(layer: &str) -> Result<Option<Self>, String> {
+    pub(crate) fn for_layer(layer: &str) -> Result<Option<Self>, String> {
         if !LAYERS.contains(&layer) {
             return Ok(None);
         }
-        Self::new().map(Some).map_err(|e| format!("making a certificate: {e}"))
+        Self::new(vec![NAME.to_owned()]).map(Some)
     }
 
-    fn new() -> Result<Self, rcgen::Error> {
+    /// For a server at `address`, by every name that a loopback has, and by that address.
+    ///
+    /// # Errors
+    /// The system's random numbers cannot be had.
+    pub(crate) fn for_address(address: IpAddr) -> Result<Self, String> {
+        let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(Into::into).into();
+        if !address.is_unspecified() && !address.is_loopback() {
+            names.push(address.to_string());
+        }
+        Self::new(names)
+    }
+
+    /// Whom a client has to trust, as PEM.
+    pub(crate) fn pem(&self) -> &str {
+        &self.authority
+    }
+
+    fn new(names: Vec<String>) -> Result<Self, String> {
+        Self::sign(names).map_err(|e| format!("making a certificate: {e}"))
+    }
+
+    fn sign(names: Vec<String>) -> Result<Self, rcgen::Error> {
         let mut issuer = CertificateParams::new([])?;
         issuer.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        issuer.distinguished_name.push(DnType::CommonName, "linerate, one trial");
+        issuer.distinguished_name.push(DnType::CommonName, "linerate, made for one run");
         let issuer = CertifiedIssuer::self_signed(issuer, KeyPair::generate()?)?;
-        let mut leaf = CertificateParams::new([NAME.to_owned()])?;
-        leaf.distinguished_name.push(DnType::CommonName, NAME);
+        let first = names.first().cloned().unwrap_or_default();
+        let mut leaf = CertificateParams::new(names)?;
+        leaf.distinguished_name.push(DnType::CommonName, first);
         let key = KeyPair::generate()?;
         let certificate = leaf.signed_by(&key, &issuer)?.pem();
         Ok(Self { authority: issuer.pem(), certificate, key: key.serialize_pem() })
     }
 
     /// What this role needs of it.
-    pub(super) fn for_role(&self, role: Role) -> Option<Tls> {
+    pub(crate) fn for_role(&self, role: Role) -> Option<Tls> {
         match role {
             Role::Server => {
                 let (certificate, key) = (self.certificate.clone(), self.key.clone());

@@ -1,0 +1,153 @@
+//! `linerate load tcp` and `linerate load ws`.
+
+use super::target::{Target, WEBSOCKET};
+use super::{LIVE, Output, operations, show, write_json};
+use crate::cli::{LoadStreamArgs, LoadTcpArgs, LoadWsArgs};
+use crate::command::{Terminal, print};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::interrupt;
+use crate::report::load::Words;
+use crate::report::load_streams as report;
+use linerate_contract::{Done, Event, Request, Role, Spec, Tls};
+use std::fs;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// iperf3's length of a write.
+const WRITE: u64 = 131_072;
+/// A read of the server's; the largest frame that most WebSocket libraries send at once.
+const MESSAGE: u64 = 65_536;
+/// A message that fits any segment.
+const PING: u64 = 64;
+/// A transfer of a WebSocket stream: ten milliseconds or so, so that what the end of the time cuts off is little of it.
+const TRANSFER: u64 = 8 << 20;
+
+const ROUND_TRIPS: Words = Words { operation: "round trip", payload: "messages" };
+
+pub(super) fn tcp(args: &LoadTcpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
+    let spec = |workload: &str, usual: u64| {
+        let mut spec = spec("tcp", workload, &args.common);
+        (spec.connect, spec.size, spec.rate) = (Some(args.address), args.size.unwrap_or(usual), args.rate);
+        spec
+    };
+    if args.ping_pong {
+        let mut spec = spec("rr", PING);
+        return operations(
+            &mut spec,
+            &args.address.to_string(),
+            ROUND_TRIPS,
+            &output(&args.common),
+            terminal,
+        );
+    }
+    let directions: &[&str] = match (args.reverse, args.both) {
+        (_, true) => &["client-writes", "client-reads"],
+        (true, _) => &["client-reads"],
+        _ => &["client-writes"],
+    };
+    let towards = |direction: &&str| {
+        let mut spec = spec("stream", WRITE);
+        spec.options.insert("direction".into(), (*direction).into());
+        spec
+    };
+    let specs: Vec<Spec> = directions.iter().map(towards).collect();
+    streams(specs, &args.address.to_string(), &args.common)
+}
+
+pub(super) fn ws(args: &LoadWsArgs, terminal: Terminal) -> Result<ExitCode, Error> {
+    let target = Target::parse(&args.url, &WEBSOCKET)?;
+    let layer = if target.secure { "wss" } else { "websocket" };
+    let mut spec = spec(layer, if args.stream { "stream" } else { "rr" }, &args.common);
+    spec.connect = Some(target.resolve()?);
+    spec.path = Some(target.path.clone());
+    spec.rate = args.rate;
+    spec.size = args.size.unwrap_or(if args.stream { MESSAGE } else { PING });
+    let (host, insecure) = (Some(target.authority.clone()), args.insecure);
+    spec.request = Some(Request { host, insecure, ..Request::default() });
+    if target.secure {
+        let authority = args.authority.as_deref().map(|path| {
+            fs::read_to_string(path).map_err(|e| Error::Input(format!("--authority {}: {e}", path.display())))
+        });
+        let authority = authority.transpose()?.unwrap_or_default();
+        spec.tls = Some(Tls { authority, name: target.host.clone(), ..Tls::default() });
+    }
+    if !args.stream {
+        return operations(&mut spec, &args.url, ROUND_TRIPS, &output(&args.common), terminal);
+    }
+    let direction = if args.reverse { "client-reads" } else { "client-writes" };
+    spec.options.insert("direction".into(), direction.into());
+    spec.bytes = Some(TRANSFER);
+    streams(vec![spec], &args.url, &args.common)
+}
+
+fn spec(layer: &str, workload: &str, args: &LoadStreamArgs) -> Spec {
+    let mut spec = Spec::new(Role::Client, layer, workload);
+    (spec.connections, spec.threads) = (args.connections, args.threads);
+    spec.duration_ns = Some(args.duration.into());
+    spec.timeout_ns = args.timeout.into();
+    spec
+}
+
+fn output(args: &LoadStreamArgs) -> Output<'_> {
+    Output { json: args.json.as_deref(), quiet: args.quiet }
+}
+
+/// One stream, or two at the same time: each direction has an engine of its own.
+fn streams(mut specs: Vec<Spec>, target: &str, args: &LoadStreamArgs) -> Result<ExitCode, Error> {
+    let live = std::io::stderr().is_terminal() && !args.quiet;
+    for spec in &mut specs {
+        spec.sample_ns = live.then_some(LIVE);
+    }
+    let interrupted = interrupt::watch();
+    let accounts = together(&specs, &interrupted)?;
+    if live {
+        show("");
+    }
+    let runs: Vec<(Spec, Done)> = specs.into_iter().zip(accounts).collect();
+    if let Some(path) = &args.json {
+        write_json(path, &report::json(&runs))?;
+    }
+    if args.json.as_deref() != Some(Path::new("-")) {
+        print(&report::text(target, &runs))?;
+    }
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
+    }
+    if runs.iter().any(|(_, done)| done.bytes.0 == 0) {
+        return Err(Error::NothingMeasured(format!(
+            "nothing arrived at {target}: is `linerate serve {}` there, with the same settings?",
+            report::served(&runs[0].0)
+        )));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn together(specs: &[Spec], interrupted: &AtomicBool) -> Result<Vec<Done>, Error> {
+    // Started by this thread: an engine ends with the thread that started it.
+    let engines = specs.iter().map(Engine::start).collect::<Result<Vec<_>, _>>()?;
+    let last = Mutex::new(vec![None; specs.len()]);
+    std::thread::scope(|scope| {
+        let listeners: Vec<_> = engines
+            .into_iter()
+            .zip(specs)
+            .enumerate()
+            .map(|(index, (engine, spec))| {
+                let last = &last;
+                scope.spawn(move || {
+                    engine.account(interrupted, |event| {
+                        if let Event::Sample(sample) = event {
+                            let mut last = last.lock().expect("who holds it only prints");
+                            last[index] = Some((spec, sample));
+                            show(&report::live(&last, LIVE));
+                        }
+                    })
+                })
+            })
+            .collect();
+        listeners.into_iter().map(|listener| listener.join().expect("a panic is a bug")).collect()
+    })
+}

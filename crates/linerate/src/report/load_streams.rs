@@ -1,0 +1,189 @@
+//! What `linerate load tcp` and `linerate load ws --stream` say: the live line, the account as text, and as JSON.
+
+use super::format::{count, plain};
+use super::load::{failures, time};
+use linerate_contract::{Bytes, Done, Nanos, Sample, Spec};
+use std::fmt::Write;
+
+const BITS_PER_GBIT: f64 = 1e9;
+const NANOS_PER_MICRO: u64 = 1_000;
+
+fn reads(spec: &Spec) -> bool {
+    spec.options.get("direction").is_some_and(|direction| direction == "client-reads")
+}
+
+fn direction(spec: &Spec) -> &'static str {
+    if reads(spec) { "from server" } else { "to server" }
+}
+
+fn gbit(bytes: Bytes, time: Nanos) -> f64 {
+    let seconds = time.as_secs_f64();
+    if seconds > 0.0 { bytes.0 as f64 * 8.0 / BITS_PER_GBIT / seconds } else { 0.0 }
+}
+
+/// What the other end is started with.
+#[must_use]
+pub fn served(spec: &Spec) -> &'static str {
+    match (spec.layer.as_str(), reads(spec)) {
+        ("tcp", _) => "tcp",
+        (_, false) => "ws --stream",
+        (_, true) => "ws --stream --reverse",
+    }
+}
+
+/// ` 3.5 s   to server 35.2 Gbit/s, round trip 45.0 us   from server 33.1 Gbit/s, round trip 47.0 us`
+#[must_use]
+pub fn live(last: &[Option<(&Spec, Sample)>], every: Nanos) -> String {
+    let known = || last.iter().flatten();
+    let at = known().map(|(_, sample)| sample.at_ns).max().unwrap_or_default();
+    let mut line = format!("{:6.1} s", at.as_secs_f64());
+    for (spec, sample) in known() {
+        let _ = write!(line, "   {} {} Gbit/s", direction(spec), plain(gbit(sample.bytes, every)));
+        if let Some(rtt) = sample.rtt_us {
+            let _ = write!(line, ", round trip {}", time(rtt * NANOS_PER_MICRO));
+        }
+    }
+    line
+}
+
+/// The whole account.
+#[must_use]
+pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
+    let mut out = String::new();
+    let Some((first, _)) = runs.first() else { return out };
+    let connections = if first.connections == 1 { "connection" } else { "connections" };
+    let each = if first.layer == "tcp" { "writes" } else { "messages" };
+    let mut row = |name: &str, value: String| _ = writeln!(out, "{name:<14}{value}");
+    row(
+        &first.layer,
+        format!(
+            "{target}, {} {connections} each way, {each} of {} bytes",
+            count(first.connections.into()),
+            count(first.size)
+        ),
+    );
+    for (spec, done) in runs {
+        let took = done.end_ns.since(done.start_ns);
+        let compared = if done.verified == done.bytes.0 { "every byte compared" } else { "not compared" };
+        row(
+            direction(spec),
+            format!(
+                "{} Gbit/s: {} bytes in {} s, {compared}",
+                plain(gbit(done.bytes, took)),
+                count(done.bytes.0),
+                plain(took.as_secs_f64())
+            ),
+        );
+        if let Some(info) = done.tcp.and_then(|ends| ends.client) {
+            let trip = format!(
+                "round trip {}, at least {}",
+                time(info.rtt_us * NANOS_PER_MICRO),
+                time(info.min_rtt_us * NANOS_PER_MICRO)
+            );
+            // Who only receives sends nothing again, and knows nothing of who does.
+            row(
+                "  TCP",
+                if reads(spec) {
+                    trip
+                } else {
+                    format!(
+                        "{} segments sent again, {trip}, congestion window {} segments",
+                        count(info.retransmits),
+                        count(info.cwnd)
+                    )
+                },
+            );
+        }
+        if let Some(tls) = &done.tls {
+            row("  TLS", tls.clone());
+        }
+        row("  client CPU", format!("{} s", plain(done.cpu_ns.as_secs_f64())));
+        if done.errors.total() > 0 {
+            row("  failed", failures(&done.errors, done.operations));
+        }
+    }
+    if let [_, _] = runs {
+        let sum =
+            runs.iter().map(|(_, done)| gbit(done.bytes, done.end_ns.since(done.start_ns))).sum::<f64>();
+        row("together", format!("{} Gbit/s", plain(sum)));
+    }
+    out
+}
+
+/// For each direction what was asked for, and the `done` event as the engine gave it.
+#[must_use]
+pub fn json(runs: &[(Spec, Done)]) -> String {
+    let each = |(spec, done): &(Spec, Done)| {
+        serde_json::json!({
+            "direction": direction(spec),
+            "gbit_per_second": gbit(done.bytes, done.end_ns.since(done.start_ns)),
+            "spec": spec,
+            "done": done,
+        })
+    };
+    let all = serde_json::json!({
+        "schema": "linerate.load.streams/1",
+        "streams": runs.iter().map(each).collect::<Vec<_>>(),
+    });
+    serde_json::to_string_pretty(&all).expect("specs and events have string keys only") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::{ErrorKind, Role, TcpEnds, TcpInfo};
+
+    fn run(direction: &str) -> (Spec, Done) {
+        let mut spec = Spec::new(Role::Client, "tcp", "stream");
+        (spec.size, spec.connections) = (131_072, 4);
+        spec.options.insert("direction".into(), direction.into());
+        let client =
+            Some(TcpInfo { retransmits: 12, rtt_us: 45, min_rtt_us: 20, cwnd: 1_200, ..TcpInfo::default() });
+        let done = Done {
+            operations: 1,
+            bytes: Bytes(2_500_000_000),
+            verified: 2_500_000_000,
+            end_ns: Nanos(1_000_000_000),
+            tcp: Some(TcpEnds { client, server: None }),
+            ..Done::default()
+        };
+        (spec, done)
+    }
+
+    #[test]
+    fn both_ways_are_told_and_their_sum() {
+        let mut runs = [run("client-writes"), run("client-reads")];
+        runs[1].1.errors.add(ErrorKind::Truncated, 1);
+        let text = text("127.0.0.1:9000", &runs);
+        for part in [
+            "tcp           127.0.0.1:9000, 4 connections each way, writes of 131,072 bytes",
+            "to server     20.0 Gbit/s: 2,500,000,000 bytes in 1.00 s, every byte compared",
+            "  TCP         12 segments sent again, round trip 45.0 us, at least 20.0 us, congestion window 1200 segments",
+            "from server   20.0 Gbit/s",
+            "  TCP         round trip 45.0 us, at least 20.0 us\n",
+            "truncated 1",
+            "together      40.0 Gbit/s",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+        }
+        let json: serde_json::Value = serde_json::from_str(&json(&runs)).unwrap();
+        assert_eq!(json["streams"][1]["direction"], "from server");
+        assert_eq!(json["streams"][0]["gbit_per_second"], 20.0);
+    }
+
+    #[test]
+    fn the_live_line_has_what_is_known() {
+        let (spec, _) = run("client-reads");
+        let sample = Sample {
+            at_ns: Nanos(3_500_000_000),
+            operations: 0,
+            bytes: Bytes(1_250_000_000),
+            failed: 0,
+            latency: None,
+            lost: None,
+            rtt_us: Some(45),
+        };
+        let line = live(&[None, Some((&spec, sample))], Nanos(500_000_000));
+        assert_eq!(line, "   3.5 s   from server 20.0 Gbit/s, round trip 45.0 us");
+    }
+}
