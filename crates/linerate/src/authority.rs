@@ -12,7 +12,6 @@ const NAME: &str = "linerate.test";
 const LAYERS: [&str; 2] = ["tls", "wss"];
 
 /// EC P-256, as most servers of the web have.
-#[derive(Debug)]
 pub(crate) struct Authority {
     authority: String,
     certificate: String,
