@@ -98,7 +98,7 @@ fn an_echo_that_is_none_is_a_failure_of_its_kind() {
 fn loss_that_was_injected_is_found_exactly() {
     for mode in MODES {
         let faults = [("mode", mode), ("loss", "0.05"), ("duplicate", "0.02"), ("reorder", "0.02")];
-        let (mut server, address) = Engine::serving(&Spec { seed: 7, ..server("udp", 128, &faults) });
+        let (server, address) = Engine::serving(&Spec { seed: 7, ..server("udp", 128, &faults) });
         let mut spec = client("udp", address, 128, &[("mode", mode)]);
         (spec.connections, spec.rate, spec.duration_ns) = (2, Some(5_000.0), Some(Nanos(400_000_000)));
         let found = Engine::start(&spec).done().datagrams.unwrap();
