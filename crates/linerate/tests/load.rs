@@ -44,17 +44,15 @@ impl Server {
         let mut command = Command::new(LINERATE);
         command.arg("serve").args(arguments);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut said = String::new();
-        for line in stderr.lines().map_while(Result::ok) {
-            let url =
-                line.split_whitespace().find(|word| word.contains("127.0.0.1:") || word.contains("[::1]:"));
-            if let Some(url) = url {
-                return Self { url: url.trim_end_matches(',').to_owned(), child };
-            }
+        let url = lines.map_while(Result::ok).find_map(|line| {
             said += &line;
-        }
-        panic!("{said}")
+            let is_place = |word: &&str| word.contains("127.0.0.1:") || word.contains("[::1]:");
+            line.split_whitespace().find(is_place).map(|word| word.trim_end_matches(',').to_owned())
+        });
+        let url = url.unwrap_or_else(|| panic!("{said}"));
+        Self { url, child }
     }
 }
 
