@@ -1,15 +1,18 @@
 //! Non-blocking TCP sockets, and what their errors mean in the contract's words.
 
-#![allow(unsafe_code, reason = "accept4(2) hands out a bare number that nothing else owns yet")]
+#![allow(
+    unsafe_code,
+    reason = "accept4(2) hands out a bare number that nothing else owns yet; connect(2) to nobody, which nix does not have"
+)]
 
-use crate::clock;
 use crate::refusal::{Doing, Refusal};
+use crate::{clock, tcp_info};
 use linerate_contract::{ErrorKind, Nanos, Spec};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, SockaddrLike, SockaddrStorage, accept4, bind, connect,
-    getsockname, getsockopt, listen, setsockopt, socket, sockopt,
+    AddressFamily, Backlog, Shutdown, SockFlag, SockType, SockaddrLike, SockaddrStorage, accept4, bind,
+    connect, getsockname, getsockopt, listen, setsockopt, shutdown, socket, sockopt,
 };
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -57,11 +60,34 @@ impl Dialer {
             setsockopt(&fd, sockopt::IpBindAddressNoPort, &true).map_err(connect_error)?;
             bind(fd.as_raw_fd(), source).map_err(connect_error)?;
         }
-        match connect(fd.as_raw_fd(), &self.target) {
-            Ok(()) | Err(Errno::EINPROGRESS | Errno::EINTR) => Ok(fd),
+        self.connect(&fd)?;
+        Ok(fd)
+    }
+
+    /// As [`Self::open`], with a socket that is there.
+    ///
+    /// # Errors
+    /// The kind of failure.
+    #[inline]
+    pub fn connect(&self, socket: &OwnedFd) -> Result<(), ErrorKind> {
+        match connect(socket.as_raw_fd(), &self.target) {
+            Ok(()) | Err(Errno::EINPROGRESS | Errno::EINTR) => Ok(()),
             Err(errno) => Err(connect_error(errno)),
         }
     }
+}
+
+/// Ends a connection that the peer has ended before, as close(2) would, with a FIN; and makes its socket as new, so that it connects again
+/// under another port. False if the peer has not yet acknowledged the FIN, as over a loopback or a veth link it has when the call
+/// returns: to give up before that would be a reset.
+#[inline]
+pub fn disconnect(socket: &OwnedFd) -> bool {
+    let over = shutdown(socket.as_raw_fd(), Shutdown::Write).is_ok() && tcp_info::is_closed(socket);
+    // SAFETY: a plain C structure, for which all zeros is a value: AF_UNSPEC, which dissolves an association (connect(2)).
+    let nobody: libc::sockaddr = unsafe { std::mem::zeroed() };
+    let length = size_of_val(&nobody) as libc::socklen_t;
+    // SAFETY: connect(2) reads `length` bytes at the pointer, which is so long and outlives the call.
+    over && unsafe { libc::connect(socket.as_raw_fd(), &raw const nobody, length) } == 0
 }
 
 /// Waits until every one of these connections stands or has failed, all within `timeout`.

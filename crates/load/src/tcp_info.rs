@@ -18,6 +18,8 @@ const NOTSENT_BYTES: usize = 144;
 const MIN_RTT: usize = 148;
 const BYTES_SENT: usize = 200;
 const BYTES_RETRANS: usize = 208;
+/// Of `enum` in net/tcp_states.h.
+const TCP_CLOSE: u8 = 7;
 /// The ninth and last number of `SO_MEMINFO`.
 const SK_MEMINFO_DROPS: usize = 32;
 
@@ -54,6 +56,14 @@ pub(crate) fn info(socket: &OwnedFd) -> nix::Result<TcpInfo> {
 pub(crate) fn passed(socket: &OwnedFd) -> nix::Result<u64> {
     let words = words(socket)?;
     Ok(words[BYTES_ACKED / 8] + words[BYTES_RECEIVED / 8])
+}
+
+/// Both ends have ended the connection, and have said so to each other. One word is asked for: the state is its first byte.
+#[inline]
+pub(crate) fn is_closed(socket: &OwnedFd) -> bool {
+    let mut words = [0_u64];
+    get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words).is_ok()
+        && words[0].to_ne_bytes()[0] == TCP_CLOSE
 }
 
 /// Datagrams that found no room at a socket, in its whole life (`SO_MEMINFO`, linux/sock_diag.h).

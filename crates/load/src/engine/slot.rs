@@ -29,6 +29,8 @@ pub struct Slot<C> {
     pub assigned: bool,
     pub(super) parked: bool,
     pub(super) index: u32,
+    /// The connection was left; its socket waits for the next one.
+    pub(super) left: bool,
     pub phase: Phase,
     /// What the socket is registered for.
     pub(super) interest: EpollFlags,
@@ -44,6 +46,7 @@ impl<C> Slot<C> {
             due: Nanos::ZERO,
             assigned: false,
             parked: false,
+            left: false,
             index,
             phase: Phase::Idle,
             interest: EpollFlags::empty(),
@@ -57,7 +60,7 @@ impl<C> Slot<C> {
         self.connection = None;
         self.phase = Phase::Idle;
         self.interest = EpollFlags::empty();
-        self.peer_closed = false;
+        (self.left, self.peer_closed) = (false, false);
     }
 }
 

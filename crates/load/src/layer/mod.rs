@@ -52,6 +52,21 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// The kind of failure that this operation counts as.
     fn open(&mut self) -> Result<Self::Connection, ErrorKind>;
 
+    /// Ends a connection that the peer has ended before, and keeps its socket for the next one; false if that cannot be, and
+    /// it is to be dropped.
+    fn leave(&mut self, _connection: &mut Self::Connection) -> bool {
+        false
+    }
+
+    /// Begins a connection on the socket of one that was left.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    fn reopen(&mut self, connection: &mut Self::Connection) -> Result<(), ErrorKind> {
+        *connection = self.open()?;
+        Ok(())
+    }
+
     /// Does what has to be done before a request can be sent, a TLS handshake included.
     ///
     /// # Errors

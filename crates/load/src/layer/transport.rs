@@ -2,7 +2,7 @@
 
 use super::Flow;
 use crate::refusal::Refusal;
-use crate::socket::{Dialer, connect_error, stream_error};
+use crate::socket::{Dialer, connect_error, disconnect, stream_error};
 use linerate_contract::{ErrorKind, Spec};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv, send};
@@ -21,6 +21,20 @@ pub trait Transport: Clone + Send + 'static {
     /// # Errors
     /// The kind of failure.
     fn open(&mut self) -> Result<Self::Stream, ErrorKind>;
+
+    /// As [`super::Layer::leave`].
+    fn leave(&mut self, _stream: &mut Self::Stream) -> bool {
+        false
+    }
+
+    /// As [`super::Layer::reopen`].
+    ///
+    /// # Errors
+    /// The kind of failure.
+    fn reopen(&mut self, stream: &mut Self::Stream) -> Result<(), ErrorKind> {
+        *stream = self.open()?;
+        Ok(())
+    }
 
     /// Connects, and agrees on keys where there are any.
     ///
@@ -103,6 +117,17 @@ impl Transport for Plain {
     #[inline]
     fn open(&mut self) -> Result<Stream, ErrorKind> {
         Stream::open(&mut self.0)
+    }
+
+    #[inline]
+    fn leave(&mut self, stream: &mut Stream) -> bool {
+        stream.stood = false;
+        disconnect(&stream.fd)
+    }
+
+    #[inline]
+    fn reopen(&mut self, stream: &mut Stream) -> Result<(), ErrorKind> {
+        self.0.connect(&stream.fd)
     }
 
     #[inline]

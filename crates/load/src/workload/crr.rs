@@ -41,7 +41,9 @@ impl Workload for Crr {
                     Ok(Some(answer)) => {
                         let now = context.now();
                         context.meter.succeed(slot.began, now, answer.bytes, answer.verified);
-                        if answer.reusable || slot.peer_closed {
+                        if slot.peer_closed {
+                            context.leave(slot);
+                        } else if answer.reusable {
                             slot.close();
                         } else {
                             // Whatever comes next is an edge, so nothing is asked for before.
@@ -52,7 +54,7 @@ impl Workload for Crr {
                     Ok(None) => return,
                     Err(kind) => context.fail(slot, kind),
                 },
-                Phase::Parting if slot.peer_closed => slot.close(),
+                Phase::Parting if slot.peer_closed => context.leave(slot),
                 Phase::Parting => return,
             }
         }

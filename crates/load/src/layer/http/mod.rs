@@ -78,6 +78,16 @@ impl<T: Transport> Layer for Http<T> {
     }
 
     #[inline]
+    fn leave(&mut self, connection: &mut Self::Connection) -> bool {
+        self.transport.leave(&mut connection.stream)
+    }
+
+    #[inline]
+    fn reopen(&mut self, connection: &mut Self::Connection) -> Result<(), ErrorKind> {
+        self.transport.reopen(&mut connection.stream)
+    }
+
+    #[inline]
     fn establish(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
         self.transport.establish(&mut connection.stream)
     }
