@@ -53,12 +53,10 @@ impl Dialer {
     #[inline]
     pub fn open(&mut self) -> Result<OwnedFd, ErrorKind> {
         let fd = socket(self.family, SockType::Stream, NONBLOCKING, None).map_err(connect_error)?;
-        if let Some(source) = self.sources.get(self.next) {
-            self.next = (self.next + 1) % self.sources.len();
+        if !self.sources.is_empty() {
             // Without this option bind() itself takes a port for good, and a source has only one set of them;
             // with it connect() picks one that is free towards this target (ip(7), IP_BIND_ADDRESS_NO_PORT).
             setsockopt(&fd, sockopt::IpBindAddressNoPort, &true).map_err(connect_error)?;
-            bind(fd.as_raw_fd(), source).map_err(connect_error)?;
         }
         self.connect(&fd)?;
         Ok(fd)
@@ -69,7 +67,11 @@ impl Dialer {
     /// # Errors
     /// The kind of failure.
     #[inline]
-    pub fn connect(&self, socket: &OwnedFd) -> Result<(), ErrorKind> {
+    pub fn connect(&mut self, socket: &OwnedFd) -> Result<(), ErrorKind> {
+        if let Some(source) = self.sources.get(self.next) {
+            self.next = (self.next + 1) % self.sources.len();
+            bind(socket.as_raw_fd(), source).map_err(connect_error)?;
+        }
         match connect(socket.as_raw_fd(), &self.target) {
             Ok(()) | Err(Errno::EINPROGRESS | Errno::EINTR) => Ok(()),
             Err(errno) => Err(connect_error(errno)),
@@ -78,8 +80,8 @@ impl Dialer {
 }
 
 /// Ends a connection that the peer has ended before, as close(2) would, with a FIN; and makes its socket as new, so that it connects again
-/// under another port. False if the peer has not yet acknowledged the FIN, as over a loopback or a veth link it has when the call
-/// returns: to give up before that would be a reset.
+/// under another port. False if the peer has not yet acknowledged the FIN (over a loopback or a veth link it has, when the call returns): to
+/// give up before that would be a reset.
 #[inline]
 pub fn disconnect(socket: &OwnedFd) -> bool {
     let over = shutdown(socket.as_raw_fd(), Shutdown::Write).is_ok() && tcp_info::is_closed(socket);
