@@ -37,6 +37,13 @@ pub fn cache() -> Option<PathBuf> {
     Some(cache.join("linerate"))
 }
 
+/// Paths as a shell writes them, `~` for the user's home: reports are published, and whose machine it was is nobody's business.
+#[must_use]
+pub fn shortened(text: &str) -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    if home.len() > 1 { text.replace(home.trim_end_matches('/'), "~") } else { text.to_owned() }
+}
+
 fn is_home(folder: &Path) -> bool {
     folder.join("suites").is_dir() && folder.join("systems").is_dir()
 }

@@ -1,5 +1,6 @@
 //! One command of a build: heard by its log, ended at its deadline or with linerate.
 
+use crate::home::shortened;
 use crate::interrupt;
 use crate::system::probe::locate;
 use nix::sys::signal::{Signal, killpg};
@@ -57,7 +58,8 @@ fn run_until(words: &[String], folder: &Path, log: &Path, deadline: Instant) -> 
         }
         if Instant::now() > deadline {
             end(&mut child);
-            return Err(format!("its build hangs: `{name}` was ended ({})", log.display()).into());
+            let log = log.display();
+            return Err(shortened(&format!("its build hangs: `{name}` was ended ({log})")).into());
         }
         std::thread::sleep(POLL);
     }
@@ -71,7 +73,8 @@ fn judge(status: ExitStatus, name: &str, log: &Path, start: u64) -> Result<(), F
     let said = String::from_utf8_lossy(said.get(start as usize..).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = said.trim_end().lines().collect();
     let tail = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
-    Err(format!("its build failed: `{name}` ended with {status}; all of it is in {}\n{tail}", log.display())
+    let log = log.display();
+    Err(shortened(&format!("its build failed: `{name}` ended with {status}; all of it is in {log}\n{tail}"))
         .into())
 }
 
