@@ -1,5 +1,6 @@
 //! What became of datagrams, how TCP fared, and how a transfer went over its time.
 
+use super::estimate::median;
 use crate::measurement::Measurement;
 use linerate_contract::{Datagrams, Nanos, Sample, TcpEnds, TcpInfo};
 
@@ -45,7 +46,7 @@ pub fn tcp<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Optio
     let told: Vec<(TcpInfo, &Measurement)> =
         measurements.into_iter().filter_map(|m| Some((sender(m.tcp?)?, m))).collect();
     let of = |value: &dyn Fn(&TcpInfo, &Measurement) -> Option<f64>| {
-        median(told.iter().filter_map(|(info, m)| value(info, m)).collect())
+        median(told.iter().filter_map(|(info, m)| value(info, m)))
     };
     Some(TcpFacts {
         retransmits: of(&|info, _| Some(info.retransmits as f64))?,
@@ -86,11 +87,11 @@ pub fn series<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Op
         measurements.into_iter().map(|m| &m.series[..]).filter(|s| s.len() >= 2).collect();
     let steps = all.iter().map(|samples| samples.len()).min()?;
     let over = |value: &dyn Fn(&[Sample], usize) -> Option<f64>| -> Vec<f64> {
-        let step = |index| median(all.iter().filter_map(|samples| value(samples, index)).collect());
+        let step = |index| median(all.iter().filter_map(|samples| value(samples, index)));
         (0..steps).map_while(step).collect()
     };
     Some(Series {
-        step: Nanos(median(all.iter().map(|s| s[1].at_ns.since(s[0].at_ns).0 as f64).collect())? as u64),
+        step: Nanos(median(all.iter().map(|s| s[1].at_ns.since(s[0].at_ns).0 as f64))? as u64),
         gbit_per_second: over(&|samples, index| {
             let before = index.checked_sub(1).map_or(Nanos::ZERO, |before| samples[before].at_ns);
             let seconds = samples[index].at_ns.since(before).as_secs_f64();
@@ -104,16 +105,6 @@ pub fn series<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Op
         }),
         rtt_us: over(&|samples, index| Some(samples[index].rtt_us? as f64)),
     })
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(values[middle]),
-        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
-    }
 }
 
 #[cfg(test)]
