@@ -14,15 +14,20 @@
 //! | [`datagram`] | datagrams of a UDP `stream`, and the receiver's account of them |
 //! | [`content`] | the bytes that every server sends and every client checks |
 //! | [`errors`] | operations that failed, by kind |
+//! | [`program`] | argument, lines and exit status: the frame of a program that speaks the contract |
+//! | [`tally`], [`clock`] | what a client counts, and the clocks it reads |
 //!
 //! The crate is small on purpose: systems written in Rust link it.
 
+pub mod clock;
 pub mod content;
 pub mod datagram;
 pub mod errors;
 pub mod event;
 pub mod histogram;
+pub mod program;
 pub mod spec;
+pub mod tally;
 pub mod units;
 
 pub use content::{crc32, page};

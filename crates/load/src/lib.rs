@@ -31,7 +31,6 @@
 //! Layers and workloads meet in [`registry`] alone: a combination is one line there, compiled as one unit.
 
 pub mod client;
-pub mod clock;
 pub mod engine;
 pub mod eventloop;
 pub mod layer;
@@ -53,6 +52,7 @@ pub mod socket;
 mod tcp_info;
 pub mod workload;
 
+pub use linerate_contract::clock;
 pub use refusal::Refusal;
 
 use linerate_contract::{Describe, Event, Role, Spec};

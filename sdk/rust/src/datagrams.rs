@@ -1,8 +1,8 @@
 //! Layer `udp`, whatever the stack: datagrams are sent back as they came (`rr`), or compared, counted and told (`stream`).
 
-use crate::{Refusal, clock};
 use linerate_contract::datagram::{LARGEST, Receiver, SMALLEST};
-use linerate_contract::{Spec, page};
+use linerate_contract::program::Refusal;
+use linerate_contract::{Spec, clock, page};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
@@ -37,7 +37,7 @@ impl Datagrams {
     pub fn answer<'d>(&mut self, peer: SocketAddr, datagram: &'d [u8]) -> Option<Cow<'d, [u8]>> {
         match &mut self.0 {
             Work::Echo => Some(datagram.into()),
-            Work::Count(receiver) => receiver.answer(peer, datagram, clock::now).map(Cow::Owned),
+            Work::Count(receiver) => receiver.answer(peer, datagram, || clock::now().0).map(Cow::Owned),
         }
     }
 }

@@ -8,19 +8,19 @@
 //! A connection is whatever reads and writes asynchronously. It is served as systems/tokio serves a kernel's socket, so that the
 //! difference between two rows is the stack.
 
-mod clock;
 mod datagrams;
 pub mod device;
 mod stream;
 
 pub use datagrams::Datagrams;
 use futures::{Stream, StreamExt};
-use linerate_contract::{Describe, EXIT_UNSUPPORTED, Event, Role, Spec};
+use linerate_contract::program::{self, Refusal};
+use linerate_contract::{Describe, Event, Role, Spec};
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 pub use stream::Setting;
@@ -61,13 +61,6 @@ pub enum Work {
     Stream(Setting),
 }
 
-#[derive(Debug)]
-enum Refusal {
-    Unsupported(String),
-    BadSpec(String),
-    Failed(io::Error),
-}
-
 /// As [`run`], for a stack with an event loop of its own: no runtime, one thread.
 pub fn run_loop(system: System, stack: impl FnOnce(&Task) -> io::Result<()>) {
     answer(system, |spec| {
@@ -76,13 +69,13 @@ pub fn run_loop(system: System, stack: impl FnOnce(&Task) -> io::Result<()>) {
             return Err(Refusal::Unsupported("more than one thread".into()));
         }
         let task = Task::new(spec)?;
-        let mut signals = Signals::new([SIGTERM]).map_err(Refusal::Failed)?;
+        let mut signals = Signals::new([SIGTERM])?;
         std::thread::spawn(move || {
             if signals.forever().next().is_some() {
                 std::process::exit(0);
             }
         });
-        stack(&task).map_err(Refusal::Failed)
+        Ok(stack(&task)?)
     });
 }
 
@@ -96,25 +89,7 @@ where
 }
 
 fn answer(system: System, act: impl FnOnce(&Spec) -> Result<(), Refusal>) {
-    let mut arguments = std::env::args().skip(1);
-    let outcome = match (arguments.next(), arguments.next()) {
-        (Some(json), None) => Spec::parse(&json).map_err(Refusal::BadSpec).and_then(|spec| {
-            if spec.role == Role::Describe {
-                emit(&Event::Describe(describe(system)));
-                return Ok(());
-            }
-            act(&spec)
-        }),
-        _ => Err(Refusal::BadSpec("expected one argument, the spec as JSON (sdk/CONTRACT.md)".into())),
-    };
-    let (status, text) = match outcome {
-        Ok(()) => return,
-        Err(Refusal::Unsupported(text)) => (EXIT_UNSUPPORTED, format!("unsupported: {text}")),
-        Err(Refusal::BadSpec(text)) => (2, format!("bad spec: {text}")),
-        Err(Refusal::Failed(error)) => (1, error.to_string()),
-    };
-    eprintln!("{}: {text}", system.name);
-    std::process::exit(status);
+    program::run(system.name, |_| describe(system), |spec| act(spec).map(|()| None));
 }
 
 fn serve<S, F>(spec: &Spec, stack: S) -> Result<(), Refusal>
@@ -133,7 +108,7 @@ where
     });
     // Connections that stand are not waited for.
     runtime.shutdown_background();
-    outcome.map_err(Refusal::Failed)
+    Ok(outcome?)
 }
 
 fn describe(system: System) -> Describe {
@@ -161,7 +136,7 @@ fn runtime(spec: &Spec) -> Result<Runtime, Refusal> {
             )));
         }
     };
-    builder.worker_threads(spec.threads as usize).enable_all().build().map_err(Refusal::Failed)
+    Ok(builder.worker_threads(spec.threads as usize).enable_all().build()?)
 }
 
 impl Task {
@@ -215,7 +190,7 @@ impl Task {
 
     /// Says that connections are taken from now on.
     pub fn ready(&self) {
-        emit(&Event::Ready { address: self.listen });
+        program::emit(&Event::Ready { address: self.listen });
     }
 
     /// Serves what a listener takes in at the task's address: a stream with the peer's address and its own. Ends with the stack.
@@ -256,11 +231,4 @@ async fn echo<S: AsyncRead + AsyncWrite>(
         }
         writer.write_all(&buffer[..n]).await?;
     }
-}
-
-/// Prints one event and flushes it.
-fn emit(event: &Event) {
-    println!("{}", event.to_json());
-    // A reader that went away is no reason to fail.
-    let _ = io::stdout().flush();
 }

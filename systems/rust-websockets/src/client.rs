@@ -1,11 +1,11 @@
 //! The client: connects all, opens the window, and has a task for each connection.
 
-use crate::program::Refusal;
-use crate::{Content, Library, Number, Socket, clock, number, tls};
+use crate::{Content, Library, Number, Socket, number, tls};
 use bytes::Bytes;
-use linerate_contract::{Done, ErrorKind, Errors, Nanos, Recorder, Spec, page};
+use linerate_contract::program::Refusal;
+use linerate_contract::tally::{Tally, connect_error};
+use linerate_contract::{Done, ErrorKind, Nanos, Spec, clock, page};
 use std::cell::Cell;
-use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::{TcpSocket, TcpStream};
@@ -126,9 +126,9 @@ impl Task {
             now = clock::now();
             moved.set(moved.get() + 1);
             if same {
-                tally.succeed(1, received as u64, began, now);
+                tally.succeed(began, now, received as u64);
             } else {
-                tally.errors.add(ErrorKind::WrongContent, 1);
+                tally.fail(ErrorKind::WrongContent);
             }
         }
         Ok(())
@@ -167,9 +167,9 @@ impl Task {
                 )?;
             moved.set(moved.get() + 1);
         }
-        tally.succeed(good.div_ceil(size), good, began, clock::now());
+        tally.transferred(began, clock::now(), good.div_ceil(size), good);
         if good != bytes {
-            tally.errors.add(ErrorKind::WrongContent, 1);
+            tally.fail(ErrorKind::WrongContent);
         }
         Ok(())
     }
@@ -202,30 +202,6 @@ impl Task {
     }
 }
 
-/// What one connection counted.
-#[derive(Default)]
-struct Tally {
-    operations: u64,
-    bytes: u64,
-    end: Nanos,
-    errors: Errors,
-    latency: Recorder,
-}
-
-impl Tally {
-    fn succeed(&mut self, operations: u64, bytes: u64, began: Nanos, now: Nanos) {
-        self.operations += operations;
-        self.bytes += bytes;
-        self.end = now;
-        self.latency.record(now.since(began).0);
-    }
-
-    fn fail(&mut self, kind: ErrorKind) {
-        self.errors.add(kind, 1);
-        self.end = clock::now();
-    }
-}
-
 /// Connects one after another, opens the window, and adds up.
 async fn drive<K: Socket + 'static>(
     task: &Rc<Task>,
@@ -240,7 +216,7 @@ async fn drive<K: Socket + 'static>(
             Err(kind) => sum.fail(kind),
         }
     }
-    let (start, cpu) = (clock::now(), clock::cpu());
+    let (start, cpu) = (clock::now(), clock::process_cpu());
     task.until.set(
         task.spec.duration_ns.map_or(Nanos(u64::MAX), |duration| Nanos(start.0.saturating_add(duration.0))),
     );
@@ -252,25 +228,11 @@ async fn drive<K: Socket + 'static>(
     for each in tasks {
         // A panic of one ends the process (`panic = "abort"`), so each has its tally.
         let Ok(tally) = each.await else { continue };
-        sum.operations += tally.operations;
-        sum.bytes += tally.bytes;
-        sum.end = sum.end.max(tally.end);
-        sum.errors.merge(&tally.errors);
-        sum.latency.merge(&tally.latency);
+        sum.merge(&tally);
     }
-    let latency = sum.latency.counts();
-    Done {
-        operations: sum.operations,
-        bytes: linerate_contract::Bytes(sum.bytes),
-        start_ns: start,
-        end_ns: sum.end.max(start),
-        errors: sum.errors,
-        latency: (latency.total() > 0).then_some(latency),
-        cpu_ns: Nanos(clock::cpu().0 - cpu.0),
-        verified: if task.spec.workload == "rr" { sum.operations } else { sum.bytes },
-        tls: tls.and_then(Cell::take),
-        ..Done::default()
-    }
+    let is_rr = task.spec.workload == "rr";
+    let verified = |operations, bytes| if is_rr { operations } else { bytes };
+    Done { tls: tls.and_then(Cell::take), ..sum.done(start, clock::process_cpu().since(cpu), verified) }
 }
 
 async fn dial(spec: &Spec, turn: usize) -> Result<TcpStream, ErrorKind> {
@@ -283,12 +245,7 @@ async fn dial(spec: &Spec, turn: usize) -> Result<TcpStream, ErrorKind> {
         }
         socket.connect(to).await
     };
-    dialed.await.map_err(|error: io::Error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => ErrorKind::ConnectRefused,
-        io::ErrorKind::TimedOut => ErrorKind::ConnectTimeout,
-        io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse => ErrorKind::AddressExhausted,
-        _ => ErrorKind::ConnectFailed,
-    })
+    dialed.await.map_err(|error| connect_error(&error))
 }
 
 /// Returns when nothing has moved for the timeout: one timer for a connection, not one for each operation.

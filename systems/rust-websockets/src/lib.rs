@@ -6,9 +6,6 @@
 //! ```
 
 mod client;
-// The clocks are those of the system tokio.
-#[path = "../../tokio/src/clock.rs"]
-mod clock;
 mod program;
 mod server;
 mod tls;

@@ -1,50 +1,15 @@
-//! `main` of every library's program: the spec, what it may ask, and the exit statuses.
+//! `main` of every library's program: what a spec may ask.
 
 use crate::{Library, client, server};
-use linerate_contract::{Describe, EXIT_UNSUPPORTED, Event, Role, Spec};
-use std::io::Write;
-
-/// Why a task ended without its result.
-pub(crate) enum Refusal {
-    Unsupported(String),
-    BadSpec(String),
-    Failed(std::io::Error),
-}
-
-impl From<std::io::Error> for Refusal {
-    fn from(error: std::io::Error) -> Self {
-        Self::Failed(error)
-    }
-}
+use linerate_contract::program::{self, Refusal};
+use linerate_contract::{Describe, Done, Role, Spec};
 
 /// Runs the task of the command line, and ends the process.
 pub fn main<L: Library>() {
-    let mut arguments = std::env::args().skip(1);
-    let outcome = match (arguments.next(), arguments.next()) {
-        (Some(json), None) => Spec::parse(&json).map_err(Refusal::BadSpec).and_then(|spec| run::<L>(spec)),
-        _ => Err(Refusal::BadSpec("expected one argument, the spec as JSON (sdk/CONTRACT.md)".into())),
-    };
-    let (status, text) = match outcome {
-        Ok(event) => return event.iter().for_each(emit),
-        Err(Refusal::Unsupported(text)) => (EXIT_UNSUPPORTED, format!("unsupported: {text}")),
-        Err(Refusal::BadSpec(text)) => (2, format!("bad spec: {text}")),
-        Err(Refusal::Failed(error)) => (1, error.to_string()),
-    };
-    eprintln!("{}: {text}", L::NAME);
-    std::process::exit(status);
+    program::run(L::NAME, |_| describe::<L>(), run::<L>);
 }
 
-/// Prints one event and flushes it.
-pub(crate) fn emit(event: &Event) {
-    println!("{}", event.to_json());
-    // A reader that went away is no reason to fail.
-    let _ = std::io::stdout().flush();
-}
-
-fn run<L: Library>(spec: Spec) -> Result<Option<Event>, Refusal> {
-    if spec.role == Role::Describe {
-        return Ok(Some(Event::Describe(describe::<L>())));
-    }
+fn run<L: Library>(spec: &Spec) -> Result<Option<Done>, Refusal> {
     let known = ["websocket", "wss"].contains(&spec.layer.as_str())
         && ["rr", "stream"].contains(&spec.workload.as_str());
     if !known || !matches!(spec.role, Role::Client | Role::Server) {
@@ -73,8 +38,8 @@ fn run<L: Library>(spec: Spec) -> Result<Option<Event>, Refusal> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
     match spec.role {
-        Role::Server => local.block_on(&runtime, server::run::<L>(spec)).map(|()| None),
-        _ => local.block_on(&runtime, client::run::<L>(spec)).map(|done| Some(Event::Done(Box::new(done)))),
+        Role::Server => local.block_on(&runtime, server::run::<L>(spec.clone())).map(|()| None),
+        _ => local.block_on(&runtime, client::run::<L>(spec.clone())).map(Some),
     }
 }
 

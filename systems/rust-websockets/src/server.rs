@@ -1,8 +1,8 @@
 //! The server: a task for each connection, which echoes, or answers transfers of a stream.
 
-use crate::program::{Refusal, emit};
 use crate::{Content, Library, Number, Socket, number, tls};
 use bytes::Bytes;
+use linerate_contract::program::{Refusal, emit};
 use linerate_contract::{ErrorKind, Event, Spec};
 use std::rc::Rc;
 use std::time::Duration;

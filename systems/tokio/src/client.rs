@@ -1,8 +1,9 @@
 //! `rr`, `churn` and `fanout`: a task for each connection; a fan-out is one task that writes to all and reads from all.
 
-use crate::tally::{Tally, connect_error, stream_error};
-use crate::{Refusal, clock, runtime};
-use linerate_contract::{Done, ErrorKind, Nanos, Spec, page};
+use crate::runtime;
+use linerate_contract::program::Refusal;
+use linerate_contract::tally::{Tally, connect_error, stream_error};
+use linerate_contract::{Done, ErrorKind, Nanos, Spec, clock, page};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -109,7 +110,7 @@ pub fn rr(spec: &Spec) -> Result<Done, Refusal> {
         for _ in 0..connections {
             streams.push(task.target.connect().await.ok());
         }
-        let (start, cpu) = (clock::now(), clock::cpu());
+        let (start, cpu) = (clock::now(), clock::process_cpu());
         let mut set = JoinSet::new();
         for (stream, share) in streams.into_iter().zip(shares) {
             set.spawn(one_pair(task.clone(), stream, share, start + task.window));
@@ -122,7 +123,7 @@ pub fn churn(spec: &Spec) -> Result<Done, Refusal> {
     let task = Task::new(spec)?;
     let shares = shares(spec);
     runtime(spec)?.block_on(async move {
-        let (start, cpu) = (clock::now(), clock::cpu());
+        let (start, cpu) = (clock::now(), clock::process_cpu());
         let mut set = JoinSet::new();
         for share in shares {
             set.spawn(one_slot(task.clone(), share, start + task.window));
@@ -136,7 +137,7 @@ pub fn fanout(spec: &Spec) -> Result<Done, Refusal> {
     let (operations, connections) = (spec.operations.unwrap_or(u64::MAX), spec.connections);
     runtime(spec)?.block_on(async move {
         let mut streams = open_all(&task.target, connections).await.unwrap_or_default();
-        let (start, cpu) = (clock::now(), clock::cpu());
+        let (start, cpu) = (clock::now(), clock::process_cpu());
         let mut set = JoinSet::new();
         set.spawn(async move {
             let mut tally = Tally::default();
@@ -286,7 +287,7 @@ async fn gather(mut set: JoinSet<Tally>, start: Nanos, cpu: Nanos) -> Done {
     while let Some(tally) = set.join_next().await {
         sum.merge(&tally.expect("a panic aborts the process"));
     }
-    sum.done(start, clock::cpu().since(cpu), |operations, _| operations)
+    sum.done(start, clock::process_cpu().since(cpu), |operations, _| operations)
 }
 
 /// The operations of each connection; they differ by one at most.

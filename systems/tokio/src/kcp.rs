@@ -2,9 +2,10 @@
 
 use crate::client::{Target, watched};
 use crate::stream::{Content, Goal};
-use crate::tally::{Tally, stream_error};
-use crate::{Refusal, clock, ready, runtime};
-use linerate_contract::{Done, ErrorKind, Spec};
+use crate::{ready, runtime};
+use linerate_contract::program::Refusal;
+use linerate_contract::tally::{Tally, stream_error};
+use linerate_contract::{Done, ErrorKind, Spec, clock};
 use std::io;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -140,7 +141,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
                 Err(_) => sum.fail(ErrorKind::ConnectFailed),
             }
         }
-        let (start, cpu) = (clock::now(), clock::cpu());
+        let (start, cpu) = (clock::now(), clock::process_cpu());
         goal.start(start);
         let mut set = JoinSet::new();
         for stream in streams {
@@ -157,7 +158,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
         while let Some(tally) = set.join_next().await {
             sum.merge(&tally.expect("a panic aborts the process"));
         }
-        Ok(sum.done(start, clock::cpu().since(cpu), |_, bytes| bytes))
+        Ok(sum.done(start, clock::process_cpu().since(cpu), |_, bytes| bytes))
     })
 }
 

@@ -1,7 +1,8 @@
 //! `dispatch` and `timers`: the runtime without a network. A posted handler is a spawned task: tokio's queue holds nothing else.
 
-use crate::{Refusal, clock, runtime};
-use linerate_contract::{Done, ErrorKind, Nanos, Recorder, Spec};
+use crate::runtime;
+use linerate_contract::program::Refusal;
+use linerate_contract::{Done, ErrorKind, Nanos, Recorder, Spec, clock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -31,10 +32,10 @@ pub fn dispatch(spec: &Spec) -> Result<Done, Refusal> {
     let batch = if shape == "interleaved" { INTERLEAVE } else { u64::MAX };
     runtime(spec)?.block_on(async move {
         pass((operations / WARM_UP).max(1), posters, batch).await;
-        let (start_ns, cpu) = (clock::now(), clock::cpu());
+        let (start_ns, cpu) = (clock::now(), clock::process_cpu());
         let ran = pass(operations, posters, batch).await;
         let end_ns = clock::now();
-        let cpu_ns = clock::cpu().since(cpu);
+        let cpu_ns = clock::process_cpu().since(cpu);
         let mut done = Done { operations: ran, start_ns, end_ns, cpu_ns, verified: ran, ..Done::default() };
         done.errors.add(ErrorKind::Failed, operations.abs_diff(ran));
         Ok(done)
@@ -89,7 +90,7 @@ pub fn timers(spec: &Spec) -> Result<Done, Refusal> {
     let operations = operations(spec)?;
     let slots = u64::from(spec.connections).min(operations);
     runtime(spec)?.block_on(async move {
-        let (start_ns, cpu) = (clock::now(), clock::cpu());
+        let (start_ns, cpu) = (clock::now(), clock::process_cpu());
         let mut set = JoinSet::new();
         for index in 0..slots {
             set.spawn(slot(operations / slots + u64::from(index < operations % slots)));
@@ -105,7 +106,7 @@ pub fn timers(spec: &Spec) -> Result<Done, Refusal> {
             start_ns,
             end_ns: clock::now(),
             latency: Some(latency.counts()),
-            cpu_ns: clock::cpu().since(cpu),
+            cpu_ns: clock::process_cpu().since(cpu),
             verified: ended,
             ..Done::default()
         })

@@ -5,87 +5,76 @@
 //! ```
 
 mod client;
-mod clock;
 mod http;
 mod kcp;
 mod local;
 mod server;
 mod stream;
-mod tally;
 mod udp;
 
-use linerate_contract::{Describe, Done, EXIT_UNSUPPORTED, Event, Role, Spec};
-use std::io::Write;
+use linerate_contract::program::{self, Refusal};
+use linerate_contract::{Describe, Done, Event, Role, Spec};
 use std::net::SocketAddr;
 use tokio::runtime::{Builder, Runtime};
 
-/// Why a task ended without its result.
-#[derive(Debug)]
-enum Refusal {
-    Unsupported(String),
-    BadSpec(String),
-    Failed(std::io::Error),
-}
-
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let outcome = match (arguments.next(), arguments.next()) {
-        (Some(json), None) => Spec::parse(&json).map_err(Refusal::BadSpec).and_then(|spec| run(&spec)),
-        _ => Err(Refusal::BadSpec("expected one argument, the spec as JSON (sdk/CONTRACT.md)".into())),
-    };
-    let (status, text) = match outcome {
-        Ok(()) => return,
-        Err(Refusal::Unsupported(text)) => (EXIT_UNSUPPORTED, format!("unsupported: {text}")),
-        Err(Refusal::BadSpec(text)) => (2, format!("bad spec: {text}")),
-        Err(Refusal::Failed(error)) => (1, error.to_string()),
-    };
-    eprintln!("tokio-system: {text}");
-    std::process::exit(status);
+    program::run("tokio-system", describe, run);
 }
 
-fn run(spec: &Spec) -> Result<(), Refusal> {
-    if spec.role == Role::Describe {
-        emit(&Event::Describe(describe(&spec.layer)));
-        return Ok(());
-    }
+fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
     if spec.connections == 0 || spec.threads == 0 || spec.timeout_ns.0 == 0 {
         return Err(Refusal::BadSpec(
             "\"connections\", \"threads\" and \"timeout_ns\" must be above 0".into(),
         ));
     }
-    let done = match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
+    match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
         (_, "tcp", "stream") if spec.options.contains_key("transfers") => {
-            return Err(Refusal::Unsupported("a counted stream (\"options.transfers\")".into()));
+            Err(Refusal::Unsupported("a counted stream (\"options.transfers\")".into()))
         }
-        (Role::Server, "http", "http" | "crr") => return server::run(spec, server::Serve::Http),
-        (Role::Server, "tcp", "rr" | "churn" | "fanout") => return server::run(spec, server::Serve::Echo),
-        (Role::Server, "tcp", "stream") => return server::run(spec, server::Serve::Stream),
-        (Role::Server, "udp", "stream") => return udp::serve(spec),
-        (Role::Server, "kcp", "stream") => return kcp::serve(spec),
         (Role::Client, _, _) if spec.rate.is_some() => {
             Err(Refusal::Unsupported("an open loop (\"rate\")".into()))
         }
-        (Role::Client, "tcp", "rr") => client::rr(spec),
-        (Role::Client, "tcp", "churn") => client::churn(spec),
-        (Role::Client, "tcp", "fanout") => client::fanout(spec),
-        (Role::Client, "tcp", "stream") => stream::client(spec),
-        (Role::Client, "udp", "stream") => udp::client(spec),
-        (Role::Client, "kcp", "stream") => kcp::client(spec),
-        (Role::Client, "none", "dispatch") => local::dispatch(spec),
-        (Role::Client, "none", "timers") => local::timers(spec),
-        (role, layer, workload) => {
-            Err(Refusal::Unsupported(format!("{role} of layer {layer:?} and workload {workload:?}")))
-        }
-    };
-    done.map(|done: Done| emit(&Event::Done(Box::new(done))))
+        (Role::Server, _, _) => serve(spec).map(|()| None),
+        (Role::Client, _, _) => drive(spec).map(Some),
+        _ => Err(unsupported(spec)),
+    }
+}
+
+fn serve(spec: &Spec) -> Result<(), Refusal> {
+    match (spec.layer.as_str(), spec.workload.as_str()) {
+        ("http", "http" | "crr") => server::run(spec, server::Serve::Http),
+        ("tcp", "rr" | "churn" | "fanout") => server::run(spec, server::Serve::Echo),
+        ("tcp", "stream") => server::run(spec, server::Serve::Stream),
+        ("udp", "stream") => udp::serve(spec),
+        ("kcp", "stream") => kcp::serve(spec),
+        _ => Err(unsupported(spec)),
+    }
+}
+
+fn drive(spec: &Spec) -> Result<Done, Refusal> {
+    match (spec.layer.as_str(), spec.workload.as_str()) {
+        ("tcp", "rr") => client::rr(spec),
+        ("tcp", "churn") => client::churn(spec),
+        ("tcp", "fanout") => client::fanout(spec),
+        ("tcp", "stream") => stream::client(spec),
+        ("udp", "stream") => udp::client(spec),
+        ("kcp", "stream") => kcp::client(spec),
+        ("none", "dispatch") => local::dispatch(spec),
+        ("none", "timers") => local::timers(spec),
+        _ => Err(unsupported(spec)),
+    }
+}
+
+fn unsupported(spec: &Spec) -> Refusal {
+    Refusal::Unsupported(format!("{} of layer {:?} and workload {:?}", spec.role, spec.layer, spec.workload))
 }
 
 /// The layer `kcp` has a library of its own, and its version.
-fn describe(layer: &str) -> Describe {
+fn describe(spec: &Spec) -> Describe {
     let names = |list: &[&str]| list.iter().map(ToString::to_string).collect();
     Describe {
         name: "tokio".into(),
-        version: if layer == "kcp" { env!("TOKIO_KCP_VERSION") } else { env!("TOKIO_VERSION") }.into(),
+        version: if spec.layer == "kcp" { env!("TOKIO_KCP_VERSION") } else { env!("TOKIO_VERSION") }.into(),
         roles: vec![Role::Client, Role::Server],
         layers: names(&["http", "kcp", "none", "tcp", "udp"]),
         workloads: names(&["churn", "crr", "dispatch", "fanout", "http", "rr", "stream", "timers"]),
@@ -110,12 +99,5 @@ fn runtime(spec: &Spec) -> Result<Runtime, Refusal> {
 }
 
 fn ready(address: SocketAddr) {
-    emit(&Event::Ready { address });
-}
-
-/// Prints one event and flushes it.
-fn emit(event: &Event) {
-    println!("{}", event.to_json());
-    // A reader that went away is no reason to fail.
-    let _ = std::io::stdout().flush();
+    program::emit(&Event::Ready { address });
 }

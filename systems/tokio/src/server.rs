@@ -1,7 +1,8 @@
 //! The servers: accept, a task for each connection, `read` and `write_all` in it, as tokio's tutorial writes an echo server.
 
-use crate::{Refusal, http, ready, runtime, stream};
+use crate::{http, ready, runtime, stream};
 use linerate_contract::Spec;
+use linerate_contract::program::Refusal;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,9 +1,10 @@
 //! `stream`, both ends: a half that writes content and one that compares what it reads, joined where both are asked for.
 
 use crate::client::{Target, watched};
-use crate::tally::{Tally, stream_error};
-use crate::{Refusal, clock, runtime};
-use linerate_contract::{Done, ErrorKind, Nanos, Spec, page};
+use crate::runtime;
+use linerate_contract::program::Refusal;
+use linerate_contract::tally::{Tally, stream_error};
+use linerate_contract::{Done, ErrorKind, Nanos, Spec, clock, page};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -189,7 +190,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
                 Err(kind) => sum.fail(kind),
             }
         }
-        let (start, cpu) = (clock::now(), clock::cpu());
+        let (start, cpu) = (clock::now(), clock::process_cpu());
         goal.start(start);
         let mut set = JoinSet::new();
         for stream in streams {
@@ -207,7 +208,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
         while let Some(tally) = set.join_next().await {
             sum.merge(&tally.expect("a panic aborts the process"));
         }
-        Ok(sum.done(start, clock::cpu().since(cpu), |_, bytes| bytes))
+        Ok(sum.done(start, clock::process_cpu().since(cpu), |_, bytes| bytes))
     })
 }
 

@@ -1,10 +1,11 @@
 //! `stream` over UDP, both ends: `send` and `recv_from`, a call for each datagram; a task for each of a client's flows.
 
 use crate::client::Target;
-use crate::tally::Tally;
-use crate::{Refusal, clock, ready, runtime};
+use crate::{ready, runtime};
 use linerate_contract::datagram::{Datagram, HEADER, LARGEST, Receiver, Report, SMALLEST};
-use linerate_contract::{Done, ErrorKind, Nanos, Spec, page};
+use linerate_contract::program::Refusal;
+use linerate_contract::tally::Tally;
+use linerate_contract::{Done, ErrorKind, Nanos, Spec, clock, page};
 use std::io;
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -93,7 +94,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
                 Err(kind) => sum.fail(kind),
             }
         }
-        let (start, cpu) = (clock::now(), clock::cpu());
+        let (start, cpu) = (clock::now(), clock::process_cpu());
         let mut set = JoinSet::new();
         for socket in sockets {
             let flow = Flow { socket, datagram: payload.0.clone(), limit, until: start + window };
@@ -102,7 +103,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
         while let Some(tally) = set.join_next().await {
             sum.merge(&tally.expect("a panic aborts the process"));
         }
-        Ok(sum.done(start, clock::cpu().since(cpu), |datagrams, _| datagrams * content))
+        Ok(sum.done(start, clock::process_cpu().since(cpu), |datagrams, _| datagrams * content))
     })
 }
 

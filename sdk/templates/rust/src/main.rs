@@ -1,52 +1,30 @@
 //! NAME as a system of linerate (sdk/CONTRACT.md). This skeleton does `rr` with a thread for each connection and blocking
 //! sockets: put the library under test in the place of `serve` and `drive`.
 
-use linerate_contract::{Bytes, Describe, Done, Errors, ErrorKind, Event, Nanos, Recorder, Role, Spec, page};
+use linerate_contract::program::{self, Refusal};
+use linerate_contract::tally::{Tally, connect_error, stream_error};
+use linerate_contract::{Describe, Done, ErrorKind, Event, Role, Spec, clock, page};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Why it ends without its result, and the exit status that says so.
-enum Refusal {
-    BadSpec(String),
-    Unsupported(String),
-    Failed(String),
+fn main() {
+    program::run("NAME", |_| describe(), run);
 }
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let result = match (arguments.next(), arguments.next()) {
-        (Some(json), None) => Spec::parse(&json).map_err(Refusal::BadSpec).and_then(|spec| run(&spec)),
-        _ => Err(Refusal::BadSpec("expected one argument, the spec as JSON".into())),
-    };
-    let (status, why) = match result {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Refusal::Failed(why)) => (1, why),
-        Err(Refusal::BadSpec(why)) => (2, why),
-        Err(Refusal::Unsupported(why)) => (127, why),
-    };
-    eprintln!("NAME: {why}");
-    ExitCode::from(status)
-}
-
-fn run(spec: &Spec) -> Result<(), Refusal> {
-    if spec.role == Role::Describe {
-        say(&describe());
-        return Ok(());
-    }
+fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
     let absent = |field: &str| Refusal::BadSpec(format!("\"{field}\" is missing"));
     match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
         (_, _, _) if spec.rate.is_some() => Err(Refusal::Unsupported("\"rate\": there is no open loop here".into())),
-        (Role::Server, "tcp", "rr") => serve(spec.listen.ok_or_else(|| absent("listen"))?),
+        (Role::Server, "tcp", "rr") => serve(spec.listen.ok_or_else(|| absent("listen"))?).map(|()| None),
         (Role::Client, "tcp", "rr") => {
             let operations = spec.operations.ok_or_else(|| absent("operations"))?;
             if spec.size == 0 {
                 return Err(absent("size"));
             }
-            drive(spec, spec.connect.ok_or_else(|| absent("connect"))?, operations)
+            drive(spec, spec.connect.ok_or_else(|| absent("connect"))?, operations).map(Some)
         }
         (role, layer, workload) => {
             Err(Refusal::Unsupported(format!("{role} of {workload} over {layer} I do not support")))
@@ -54,35 +32,29 @@ fn run(spec: &Spec) -> Result<(), Refusal> {
     }
 }
 
-fn describe() -> Event {
-    Event::Describe(Describe {
+fn describe() -> Describe {
+    Describe {
         name: "NAME".into(),
         // Ask the library under test for its version.
         version: env!("CARGO_PKG_VERSION").into(),
         roles: vec![Role::Client, Role::Server],
         layers: vec!["tcp".into()],
         workloads: vec!["rr".into()],
-    })
-}
-
-/// Standard output flushes at the end of each line.
-fn say(event: &Event) {
-    println!("{}", event.to_json());
+    }
 }
 
 /// Sends back what it receives, until SIGTERM.
 fn serve(address: SocketAddr) -> Result<(), Refusal> {
-    let failed = |e: std::io::Error| Refusal::Failed(format!("{address}: {e}"));
-    let listener = TcpListener::bind(address).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM]).map_err(failed)?;
+    let listener = TcpListener::bind(address)?;
+    let address = listener.local_addr()?;
+    let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM])?;
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             // A peer that vanishes ends its own thread and nothing else.
             std::thread::spawn(move || echo(stream));
         }
     });
-    say(&Event::Ready { address });
+    program::emit(&Event::Ready { address });
     signals.forever().next();
     Ok(())
 }
@@ -98,18 +70,9 @@ fn echo(mut stream: TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// What one connection counted.
-#[derive(Default)]
-struct Account {
-    operations: u64,
-    errors: Errors,
-    latency: Recorder,
-}
-
 /// On each connection: send, wait until all of it is back, compare, repeat.
-fn drive(spec: &Spec, address: SocketAddr, operations: u64) -> Result<(), Refusal> {
-    let streams: Result<Vec<TcpStream>, _> = (0..spec.connections).map(|_| connect(spec, address)).collect();
-    let streams = streams.map_err(|e| Refusal::Failed(format!("{address}: {e}")))?;
+fn drive(spec: &Spec, address: SocketAddr, operations: u64) -> Result<Done, Refusal> {
+    let streams: Vec<_> = (0..spec.connections).map(|_| connect(spec, address)).collect();
     let left = Arc::new(AtomicU64::new(operations));
     let together = Arc::new(Barrier::new(streams.len() + 1));
     let message = Arc::new(page(spec.size as usize));
@@ -123,28 +86,13 @@ fn drive(spec: &Spec, address: SocketAddr, operations: u64) -> Result<(), Refusa
             })
         })
         .collect();
-    let (start_ns, start_cpu) = (clock(Clock::Monotonic), clock(Clock::Process));
+    let (start, cpu) = (clock::now(), clock::process_cpu());
     together.wait();
-    let mut sum = Account::default();
+    let mut sum = Tally::default();
     for thread in threads {
-        let account = thread.join().map_err(|_| Refusal::Failed("a thread panicked".into()))?;
-        sum.operations += account.operations;
-        sum.errors.merge(&account.errors);
-        sum.latency.merge(&account.latency);
+        sum.merge(&thread.join().map_err(|_| std::io::Error::other("a thread panicked"))?);
     }
-    let (end_ns, end_cpu) = (clock(Clock::Monotonic), clock(Clock::Process));
-    say(&Event::Done(Box::new(Done {
-        operations: sum.operations,
-        bytes: Bytes(sum.operations * spec.size),
-        start_ns,
-        end_ns,
-        errors: sum.errors,
-        latency: Some(sum.latency.counts()),
-        cpu_ns: end_cpu.since(start_cpu),
-        verified: sum.operations,
-        ..Done::default()
-    })));
-    Ok(())
+    Ok(sum.done(start, clock::process_cpu().since(cpu), |operations, _| operations))
 }
 
 fn connect(spec: &Spec, address: SocketAddr) -> std::io::Result<TcpStream> {
@@ -154,42 +102,31 @@ fn connect(spec: &Spec, address: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn exchange(mut stream: TcpStream, message: &[u8], left: &AtomicU64) -> Account {
-    let mut account = Account::default();
+fn exchange(stream: std::io::Result<TcpStream>, message: &[u8], left: &AtomicU64) -> Tally {
+    let mut tally = Tally::default();
+    let mut stream = match stream {
+        Ok(stream) => stream,
+        Err(error) => {
+            tally.fail(connect_error(&error));
+            return tally;
+        }
+    };
     let mut answer = vec![0; message.len()];
     while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok() {
-        let start = Instant::now();
+        let began = clock::now();
         let kind = match stream.write_all(message).and_then(|()| stream.read_exact(&mut answer)) {
             Ok(()) if answer == message => {
-                account.latency.record(start.elapsed().as_nanos() as u64);
-                account.operations += 1;
+                tally.succeed(began, clock::now(), message.len() as u64);
                 continue;
             }
             Ok(()) => ErrorKind::WrongContent,
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => ErrorKind::Truncated,
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => ErrorKind::Timeout,
-            Err(_) => ErrorKind::Reset,
+            Err(e) => stream_error(&e),
         };
         // A connection that failed once is over; the operations left to it are the others'.
-        account.errors.add(kind, 1);
+        tally.fail(kind);
         break;
     }
-    account
-}
-
-#[derive(Clone, Copy)]
-enum Clock {
-    Monotonic,
-    Process,
-}
-
-/// The contract's clocks, as clock_gettime(2) has them.
-fn clock(which: Clock) -> Nanos {
-    use nix::time::{ClockId, clock_gettime};
-    let id = match which {
-        Clock::Monotonic => ClockId::CLOCK_MONOTONIC,
-        Clock::Process => ClockId::CLOCK_PROCESS_CPUTIME_ID,
-    };
-    let time = clock_gettime(id).map_or(Duration::ZERO, Duration::from);
-    time.into()
+    tally
 }

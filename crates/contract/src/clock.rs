@@ -1,10 +1,9 @@
-//! The clocks of an engine: time on `CLOCK_MONOTONIC`, cost on the thread's CPU clock.
+//! The clocks of the contract: time on `CLOCK_MONOTONIC`, cost on the CPU clocks of threads and processes.
 //!
-//! Both are read through the vDSO or one cheap system call. `CLOCK_THREAD_CPUTIME_ID` counts the same user and
-//! system time as `getrusage(2)`, but in nanoseconds and for the thread that measures alone, so the threads that
-//! set up and report are left out.
+//! Both are read through the vDSO or one cheap system call. The CPU clocks count the same user and system time as
+//! `getrusage(2)`, but in nanoseconds.
 
-use linerate_contract::Nanos;
+use crate::Nanos;
 use nix::time::{ClockId, clock_gettime};
 
 /// Now on `CLOCK_MONOTONIC` (about 25 ns a read).
@@ -14,7 +13,7 @@ pub fn now() -> Nanos {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
-/// User and system CPU time that the calling thread has used.
+/// User and system CPU time that the calling thread has used: of an engine, without the threads that set up and report.
 #[must_use]
 pub fn thread_cpu() -> Nanos {
     read(ClockId::CLOCK_THREAD_CPUTIME_ID)
@@ -42,5 +41,6 @@ mod tests {
             x = std::hint::black_box(x.wrapping_mul(3));
         }
         assert!(super::now() > wall);
+        assert!(super::process_cpu() >= super::thread_cpu());
     }
 }

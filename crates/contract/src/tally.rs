@@ -1,10 +1,11 @@
-//! What one task counts; merged when all have ended.
+//! What one task of a client counts; merged when all have ended.
 
-use crate::clock;
-use linerate_contract::datagram::Report;
-use linerate_contract::{Bytes, Datagrams, Done, ErrorKind, Errors, Nanos, Recorder};
+use crate::datagram::Report;
+use crate::{Bytes, Datagrams, Done, ErrorKind, Errors, Nanos, Recorder, clock};
+use nix::errno::Errno;
 use std::io;
 
+/// Operations so far, and how they went.
 #[derive(Debug, Default)]
 pub struct Tally {
     operations: u64,
@@ -19,16 +20,23 @@ pub struct Tally {
 impl Tally {
     /// An operation that `began` then has ended well at `now`.
     pub fn succeed(&mut self, began: Nanos, now: Nanos, bytes: u64) {
-        self.operations += 1;
+        self.transferred(began, now, 1, bytes);
+    }
+
+    /// A transfer of so many writes that `began` then has ended at `now`.
+    pub fn transferred(&mut self, began: Nanos, now: Nanos, writes: u64, bytes: u64) {
+        self.operations += writes;
         self.bytes += bytes;
         self.end = now;
         self.latency.get_or_insert_default().record(now.since(began).0);
     }
 
+    /// A connection stands.
     pub fn connected(&mut self, took: Nanos) {
         self.connect.get_or_insert_default().record(took.0);
     }
 
+    /// An operation has failed now.
     pub fn fail(&mut self, kind: ErrorKind) {
         self.errors.add(kind, 1);
         self.end = clock::now();
@@ -50,6 +58,7 @@ impl Tally {
         *self.datagrams.get_or_insert_default() += Datagrams::of_flow(sent, report);
     }
 
+    /// Adds what another task counted.
     pub fn merge(&mut self, other: &Self) {
         self.operations += other.operations;
         self.bytes += other.bytes;
@@ -65,7 +74,8 @@ impl Tally {
         }
     }
 
-    /// `verified`: of messages the operations, of a stream the bytes.
+    /// The account of a window that began at `start` and cost `cpu`. `verified`: of messages the operations, of a stream the bytes.
+    #[must_use]
     pub fn done(&self, start: Nanos, cpu: Nanos, verified: impl Fn(u64, u64) -> u64) -> Done {
         Done {
             operations: self.operations,
@@ -84,17 +94,19 @@ impl Tally {
 }
 
 /// What an error means before a connection stood.
+#[must_use]
 pub fn connect_error(error: &io::Error) -> ErrorKind {
-    match (error.kind(), error.raw_os_error().map(nix::errno::Errno::from_raw)) {
+    match (error.kind(), error.raw_os_error().map(Errno::from_raw)) {
         (io::ErrorKind::ConnectionRefused, _) => ErrorKind::ConnectRefused,
         (io::ErrorKind::TimedOut, _) => ErrorKind::ConnectTimeout,
         (io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse, _) => ErrorKind::AddressExhausted,
-        (_, Some(nix::errno::Errno::EMFILE | nix::errno::Errno::ENFILE)) => ErrorKind::DescriptorExhausted,
+        (_, Some(Errno::EMFILE | Errno::ENFILE)) => ErrorKind::DescriptorExhausted,
         _ => ErrorKind::ConnectFailed,
     }
 }
 
 /// What an error means on a connection that stood.
+#[must_use]
 pub fn stream_error(error: &io::Error) -> ErrorKind {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => {
@@ -102,5 +114,36 @@ pub fn stream_error(error: &io::Error) -> ErrorKind {
         }
         io::ErrorKind::TimedOut => ErrorKind::Timeout,
         _ => ErrorKind::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_tasks_counted_is_one_account() {
+        let (mut one, mut other) = (Tally::default(), Tally::default());
+        one.succeed(Nanos(100), Nanos(150), 10);
+        one.connected(Nanos(7));
+        other.transferred(Nanos(100), Nanos(400), 3, 30);
+        one.merge(&other);
+        one.fail(ErrorKind::Reset);
+        let done = one.done(Nanos(100), Nanos(9), |operations, _| operations);
+        assert_eq!((done.operations, done.bytes, done.verified), (4, Bytes(40), 4));
+        assert_eq!((done.latency.unwrap().total(), done.connect.unwrap().total()), (2, 1));
+        assert_eq!((done.errors.0[&ErrorKind::Reset], done.cpu_ns), (1, Nanos(9)));
+        assert!(done.end_ns > Nanos(400), "a failure is the end of an operation, too");
+    }
+
+    #[test]
+    fn an_error_means_something_else_before_a_connection_stood() {
+        let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+        assert_eq!(
+            (connect_error(&reset), stream_error(&reset)),
+            (ErrorKind::ConnectFailed, ErrorKind::Reset)
+        );
+        let exhausted = io::Error::from_raw_os_error(Errno::EMFILE as i32);
+        assert_eq!(connect_error(&exhausted), ErrorKind::DescriptorExhausted);
     }
 }
