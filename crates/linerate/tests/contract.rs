@@ -4,7 +4,7 @@
 mod common;
 
 use common::program::{Program, any_port, describe, spec_of};
-use common::skip;
+use common::{is_offline, skip};
 use linerate::system::build::{Builds, Permission};
 use linerate::system::manifest::Start;
 use linerate::system::probe::{Presence, locate, presence};
@@ -66,13 +66,6 @@ fn skeletons_build_and_keep_the_contract() {
     }
     let broken = broken_promises(&registry, &mut builds);
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
-}
-
-/// What package managers and compilers say where a dependency is not at hand; all else is the skeleton's fault.
-fn is_offline(reason: &str) -> bool {
-    ["failed to download", "Could not resolve host", "nlohmann/json.hpp: No such file"]
-        .iter()
-        .any(|words| reason.contains(words))
 }
 
 /// Every broken promise of every system is told, not only the first.

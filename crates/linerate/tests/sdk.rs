@@ -1,10 +1,10 @@
-//! What programs in C++ and Go link, by its own tests. Where a compiler is missing it is skipped aloud.
+//! What programs in C++, Go and Rust link, by its own tests. Where a compiler is missing it is skipped aloud.
 
 mod common;
 
-use common::{Folder, skip, tests};
+use common::{Folder, is_offline, skip, tests};
 use linerate::system::probe::locate;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[test]
@@ -18,18 +18,33 @@ fn cpp() {
     let mut compiler = Command::new("g++");
     compiler.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pthread", "test.cpp", "-o"]).arg(&program);
     match succeeds(compiler.current_dir(sdk("cpp"))) {
-        Err(why) if why.contains("nlohmann/json.hpp: No such file") => {
-            return skip("sdk/cpp: nlohmann-json3-dev is not installed");
+        Err(why) if is_offline(&why) => skip("sdk/cpp: nlohmann-json3-dev is not installed"),
+        told => {
+            told.unwrap();
+            succeeds(&mut Command::new(program)).unwrap();
         }
-        told => told.unwrap(),
     }
-    succeeds(&mut Command::new(program)).unwrap();
 }
 
 #[test]
 fn go() {
     if there(&["go"]) {
         succeeds(Command::new("go").args(["test", "./..."]).current_dir(sdk("go"))).unwrap();
+    }
+}
+
+#[test]
+fn rust() {
+    if !there(&["cargo"]) {
+        return;
+    }
+    // Always the same place, so that what is built is found again by the next test run.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdk-rust");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["test", "--locked", "--target-dir"]).arg(target).current_dir(sdk("rust"));
+    match succeeds(&mut cargo) {
+        Err(why) if is_offline(&why) => skip(&format!("sdk/rust: {why}")),
+        told => told.unwrap(),
     }
 }
 

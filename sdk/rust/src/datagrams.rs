@@ -57,7 +57,8 @@ mod tests {
         spec.options.insert("direction".into(), "client-writes".into());
         let mut counting = Datagrams::count(&spec).unwrap();
         assert_eq!(counting.answer(peer, &page(100)), None);
-        let told = counting.answer(peer, &Datagram::End { sent: 1 }.to_bytes()).unwrap();
+        let end = Datagram::End { sent: 1 }.to_bytes();
+        let told = counting.answer(peer, &end).unwrap();
         assert!(matches!(Datagram::parse(&told), Some(Datagram::Report(report)) if report.received == 1));
     }
 

@@ -97,6 +97,13 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// What package managers and compilers say where a dependency is not at hand; all else is the fault of what is built.
+pub(crate) fn is_offline(reason: &str) -> bool {
+    ["failed to download", "Could not resolve host", "nlohmann/json.hpp: No such file"]
+        .iter()
+        .any(|words| reason.contains(words))
+}
+
 /// Says that a test has nothing to test on this machine, and why.
 #[allow(clippy::print_stderr, reason = "a skipped test must not look like a passed one")]
 pub(crate) fn skip(why: &str) {
