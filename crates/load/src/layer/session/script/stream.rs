@@ -45,6 +45,7 @@ impl Number {
 /// The way out: what `next` and `piece` say, for both ends.
 #[derive(Debug)]
 struct Outgoing {
+    direction: Direction,
     content: Content,
     sending: Sending,
     number: Option<u64>,
@@ -54,8 +55,8 @@ struct Outgoing {
 }
 
 impl Outgoing {
-    fn new(content: Content) -> Self {
-        Self { content, sending: Sending::Nothing, number: None, at: 0, total: 0 }
+    fn new(direction: Direction, content: Content) -> Self {
+        Self { direction, content, sending: Sending::Nothing, number: None, at: 0, total: 0 }
     }
 
     fn send(&mut self, number: Option<u64>, content: u64) {
@@ -118,43 +119,24 @@ impl Incoming {
     }
 }
 
-/// The client's part: an operation is a transfer.
+/// One end of a stream: what it sends, and by its part what it makes of what it receives.
 #[derive(Debug)]
-pub struct StreamClient {
-    direction: Direction,
-    bytes: u64,
+pub struct Stream<P> {
     out: Outgoing,
-    input: Incoming,
-    count: Number,
-    /// The transfer is over, with so many good bytes.
-    over: Option<u64>,
+    part: P,
     wrong: Option<ErrorKind>,
 }
 
-impl StreamClient {
-    pub(in crate::layer) fn new(direction: Direction, content: Content, bytes: u64) -> Self {
-        let mut client = Self {
-            direction,
-            bytes,
-            out: Outgoing::new(content),
-            input: Incoming::default(),
-            count: Number::default(),
-            over: None,
-            wrong: None,
-        };
-        client.begin();
-        client
-    }
-
-    fn begin(&mut self) {
-        let writes = self.direction == Direction::ClientWrites;
-        self.out.send(Some(self.bytes), if writes { self.bytes } else { 0 });
-        self.input = Incoming { total: if writes { 0 } else { self.bytes }, ..Incoming::default() };
-        self.over = None;
-    }
+/// What an end makes of what it receives.
+trait Part: Send {
+    /// Takes all of the bytes, and may set something going.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    fn take(&mut self, out: &mut Outgoing, bytes: &mut [u8], key: Key) -> Result<(), ErrorKind>;
 }
 
-impl Messages for StreamClient {
+impl<P: Send> Messages for Stream<P> {
     #[inline]
     fn next(&mut self) -> Option<(Opcode, u64)> {
         self.out.next()
@@ -166,21 +148,11 @@ impl Messages for StreamClient {
     }
 }
 
-impl Script for StreamClient {
+impl<P: Part> Script for Stream<P> {
     #[inline]
-    fn payload(&mut self, mut bytes: &mut [u8], mut key: Key) {
-        if self.over.is_none() {
-            let (left, key) = (&mut bytes, &mut key);
-            self.over = if self.direction == Direction::ClientWrites {
-                self.count.take(left, key)
-            } else {
-                self.input.take(left, key, &self.out.content).then_some(self.input.good)
-            };
-        }
-        if !bytes.is_empty() {
-            self.wrong = Some(ErrorKind::WrongLength);
-        } else if self.over.is_some_and(|good| good != self.bytes) {
-            self.wrong = Some(ErrorKind::WrongContent);
+    fn payload(&mut self, bytes: &mut [u8], key: Key) {
+        if let Err(wrong) = self.part.take(&mut self.out, bytes, key) {
+            self.wrong = Some(wrong);
         }
     }
 
@@ -192,10 +164,60 @@ impl Script for StreamClient {
     }
 }
 
+/// The client's end: an operation is a transfer.
+pub type StreamClient = Stream<Client>;
+
+/// The client's part.
+#[derive(Debug)]
+pub struct Client {
+    bytes: u64,
+    input: Incoming,
+    count: Number,
+    /// The transfer is over, with so many good bytes.
+    over: Option<u64>,
+}
+
+impl StreamClient {
+    pub(in crate::layer) fn new(direction: Direction, content: Content, bytes: u64) -> Self {
+        let part = Client { bytes, input: Incoming::default(), count: Number::default(), over: None };
+        let mut client = Self { out: Outgoing::new(direction, content), part, wrong: None };
+        client.begin();
+        client
+    }
+
+    fn begin(&mut self) {
+        let (writes, bytes) = (self.out.direction == Direction::ClientWrites, self.part.bytes);
+        self.out.send(Some(bytes), if writes { bytes } else { 0 });
+        self.part.input = Incoming { total: if writes { 0 } else { bytes }, ..Incoming::default() };
+        self.part.over = None;
+    }
+}
+
+impl Part for Client {
+    #[inline]
+    fn take(&mut self, out: &mut Outgoing, mut bytes: &mut [u8], mut key: Key) -> Result<(), ErrorKind> {
+        if self.over.is_none() {
+            let (left, key) = (&mut bytes, &mut key);
+            self.over = if out.direction == Direction::ClientWrites {
+                self.count.take(left, key)
+            } else {
+                self.input.take(left, key, &out.content).then_some(self.input.good)
+            };
+        }
+        if !bytes.is_empty() {
+            Err(ErrorKind::WrongLength)
+        } else if self.over.is_some_and(|good| good != self.bytes) {
+            Err(ErrorKind::WrongContent)
+        } else {
+            Ok(())
+        }
+    }
+}
+
 impl Operation for StreamClient {
     #[inline]
     fn complete(&mut self) -> Option<u64> {
-        let good = self.over?;
+        let good = self.part.over?;
         self.begin();
         Some(good)
     }
@@ -205,70 +227,51 @@ impl Operation for StreamClient {
     }
 }
 
-/// The server's part: whatever transfers the client asks for.
-#[derive(Debug)]
-pub struct StreamServer {
-    direction: Direction,
-    out: Outgoing,
+/// The server's end: whatever transfers the client asks for.
+pub type StreamServer = Stream<Server>;
+
+/// The server's part.
+#[derive(Debug, Default)]
+pub struct Server {
     /// The transfer under way, if the client has said how much.
     input: Option<Incoming>,
     wanted: Number,
-    wrong: Option<ErrorKind>,
 }
 
 impl StreamServer {
     pub(in crate::layer) fn new(direction: Direction, content: Content) -> Self {
-        Self { direction, out: Outgoing::new(content), input: None, wanted: Number::default(), wrong: None }
+        Self { out: Outgoing::new(direction, content), part: Server::default(), wrong: None }
     }
 }
 
-impl Messages for StreamServer {
+impl Part for Server {
     #[inline]
-    fn next(&mut self) -> Option<(Opcode, u64)> {
-        self.out.next()
-    }
-
-    #[inline]
-    fn piece(&self, at: u64, most: usize) -> &[u8] {
-        self.out.piece(at, most)
-    }
-}
-
-impl Script for StreamServer {
-    #[inline]
-    fn payload(&mut self, mut bytes: &mut [u8], mut key: Key) {
+    fn take(&mut self, out: &mut Outgoing, mut bytes: &mut [u8], mut key: Key) -> Result<(), ErrorKind> {
         while !bytes.is_empty() {
             match &mut self.input {
                 Some(input) => {
-                    if !input.take(&mut bytes, &mut key, &self.out.content) {
-                        return;
+                    if !input.take(&mut bytes, &mut key, &out.content) {
+                        return Ok(());
                     }
-                    self.out.send(Some(input.good), 0);
+                    out.send(Some(input.good), 0);
                     self.input = None;
                 }
                 None => {
-                    let Some(wanted) = self.wanted.take(&mut bytes, &mut key) else { return };
-                    if self.out.at < self.out.total {
+                    let Some(wanted) = self.wanted.take(&mut bytes, &mut key) else { return Ok(()) };
+                    if out.at < out.total {
                         // A second wish before the first one is fulfilled.
-                        self.wrong = Some(ErrorKind::Malformed);
-                        return;
+                        return Err(ErrorKind::Malformed);
                     }
-                    if self.direction == Direction::ClientReads {
-                        self.out.send(None, wanted);
+                    if out.direction == Direction::ClientReads {
+                        out.send(None, wanted);
                     } else if wanted == 0 {
-                        self.out.send(Some(0), 0);
+                        out.send(Some(0), 0);
                     } else {
                         self.input = Some(Incoming { total: wanted, ..Incoming::default() });
                     }
                 }
             }
         }
-    }
-
-    fn ended(&mut self, _what: Ended) {}
-
-    #[inline]
-    fn verdict(&self) -> Result<(), ErrorKind> {
-        self.wrong.map_or(Ok(()), Err)
+        Ok(())
     }
 }
