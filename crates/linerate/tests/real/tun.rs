@@ -1,0 +1,67 @@
+//! Behind TUN devices.
+
+use crate::common::{Folder, Output};
+use crate::host::{assert_all_gone, host_state, lab_processes};
+use crate::kills::killed_and_resumed;
+use crate::{command, is_ok};
+use linerate::measurement::{Outcome, Trial};
+use std::fs;
+use std::path::Path;
+
+/// A suite of nothing but the kernel behind TUN devices, for the netstacks of the project's own would have to be built.
+const SUITE: &str = include_str!("tun.toml");
+
+/// A home with that suite and the systems that it names.
+fn tun_home() -> Folder {
+    let home = Folder::new("tun-home");
+    let systems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems");
+    fs::create_dir_all(home.path().join("suites")).unwrap();
+    fs::create_dir_all(home.path().join("systems")).unwrap();
+    fs::write(home.path().join("suites/tun.toml"), SUITE).unwrap();
+    for name in ["kernel", "loss", "native"] {
+        std::os::unix::fs::symlink(systems.join(name), home.path().join("systems").join(name)).unwrap();
+    }
+    home
+}
+
+fn is_ok_or_says_who_can_open_devices(trial: &Trial) -> bool {
+    let says = |reason: &str| reason.contains("/dev/net/tun") && reason.contains("administrator");
+    is_ok(trial) || matches!(&trial.outcome, Outcome::Unsupported { reason } if says(reason))
+}
+
+/// True if it answers.
+pub(crate) fn the_kernel_answers_behind_tun_devices_or_the_row_says_who_can_open_them() -> bool {
+    let (state, processes) = (host_state(), lab_processes());
+    let (home, folder) = (tun_home(), Folder::new("tun"));
+    let out = Output::of(command(&["run", "tun", "--out", folder.str()]).env("LINERATE_HOME", home.path()));
+    let trials = folder.journal();
+    let lossy = trials.iter().filter(|trial| trial.cell.starts_with("lossy/")).count();
+    // Without nft(8) loss is a missing row.
+    assert!([0, 4].contains(&lossy), "{}{}", out.stdout, out.stderr);
+    assert_eq!(trials.len() - lossy, 8, "{}{}", out.stdout, out.stderr);
+    for trial in &trials {
+        assert!(is_ok_or_says_who_can_open_devices(trial), "{}: {:?}", trial.cell, trial.outcome);
+        if let Some(measurement) = trial.measurement.as_ref().filter(|_| trial.cell.starts_with("held/")) {
+            let held = measurement.held.expect("the table asks for it");
+            assert!(held.before.descriptors > 2 && held.before.memory.0 > 0, "{held:?}");
+            assert!(held.after.descriptors <= held.before.descriptors + 8, "{held:?}");
+        }
+    }
+    assert_all_gone(&processes);
+    assert_eq!(host_state(), state, "the host is not as it was");
+    trials.iter().all(is_ok)
+}
+
+/// The same in the middle of trials behind TUN devices, which end with the namespaces that nobody holds any more.
+pub(crate) fn a_run_killed_behind_tun_devices_leaves_nothing() {
+    let (home, folder) = (tun_home(), Folder::new("killed-tun"));
+    let run = || {
+        let mut command =
+            command(&["run", "tun", "--rounds", "6", "--only", "client-*/*", "--resume", folder.str()]);
+        command.env("LINERATE_HOME", home.path());
+        command
+    };
+    let trials = killed_and_resumed(&folder, run);
+    assert_eq!(trials.len(), 24);
+    assert!(trials.iter().all(is_ok));
+}
