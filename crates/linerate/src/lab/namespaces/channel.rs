@@ -1,0 +1,118 @@
+//! The line to the agent: requests go out, each has its reply, and what processes do comes in between.
+
+use super::super::LabError;
+use super::super::protocol::{Message, Request};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The agent answers within milliseconds, on a machine that is overloaded within seconds.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(20);
+
+/// One end of the line.
+#[derive(Debug)]
+pub(super) struct Channel {
+    socket: UnixStream,
+    /// Bytes of a message that is not complete yet.
+    partial: Vec<u8>,
+    events: VecDeque<Message>,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Channel {
+    pub(super) fn new(socket: UnixStream, interrupted: Arc<AtomicBool>) -> Self {
+        Self { socket, partial: Vec::new(), events: VecDeque::new(), interrupted }
+    }
+
+    /// Sends a request and waits for its reply; `Err(System)` if the agent refuses it.
+    pub(super) fn ask(&mut self, request: &Request) -> Result<Message, LabError> {
+        let mut line = serde_json::to_string(request).expect("requests have string keys only");
+        line.push('\n');
+        self.socket
+            .write_all(line.as_bytes())
+            .map_err(|e| LabError::Lost(format!("the lab is gone: {e}")))?;
+        self.reply()
+    }
+
+    /// Waits for the next reply.
+    pub(super) fn reply(&mut self) -> Result<Message, LabError> {
+        let deadline = Instant::now() + ANSWER_DEADLINE;
+        loop {
+            match self.receive(deadline)? {
+                None => return Err(LabError::Lost("the lab does not answer".into())),
+                Some(Message::Refused { reason }) => return Err(LabError::system(reason)),
+                Some(Message::Lacking { reason }) => return Err(LabError::Unsupported(reason)),
+                Some(message @ (Message::Output { .. } | Message::Exited { .. })) => {
+                    self.events.push_back(message)
+                }
+                Some(reply) => return Ok(reply),
+            }
+        }
+    }
+
+    /// The next message; `None` at the deadline.
+    fn receive(&mut self, deadline: Instant) -> Result<Option<Message>, LabError> {
+        loop {
+            if let Some(end) = self.partial.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = self.partial.drain(..=end).collect();
+                return serde_json::from_slice(&line)
+                    .map(Some)
+                    .map_err(|e| LabError::Lost(format!("the lab says what nobody understands: {e}")));
+            }
+            if !self.wait(deadline)? {
+                return Ok(None);
+            }
+            let mut chunk = [0; 64 << 10];
+            match self.socket.read(&mut chunk) {
+                Ok(0) => return Err(LabError::Lost("the lab is gone: its agent ended".into())),
+                Ok(n) => self.partial.extend_from_slice(&chunk[..n]),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(LabError::Lost(format!("the lab is gone: {e}"))),
+            }
+        }
+    }
+
+    /// Waits until something can be read (true) or the deadline passes (false).
+    fn wait(&self, deadline: Instant) -> Result<bool, LabError> {
+        loop {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(LabError::Interrupted);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            // Rounded up to a millisecond; a signal ends the wait early, and a tenth of a second bounds the
+            // rare case of one that comes just before it.
+            let slice = left.min(Duration::from_millis(100)).as_millis() as u16 + u16::from(!left.is_zero());
+            let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut fds, PollTimeout::from(slice)) {
+                Ok(0) if left.is_zero() => return Ok(false),
+                Ok(0) | Err(nix::errno::Errno::EINTR) => {}
+                Ok(_) => return Ok(true),
+                Err(e) => return Err(LabError::Lost(format!("waiting for the lab: {e}"))),
+            }
+        }
+    }
+
+    /// What a process did: the first that was not told yet, or that comes until the deadline.
+    pub(super) fn event(&mut self, deadline: Instant) -> Result<Option<Message>, LabError> {
+        match self.events.pop_front() {
+            Some(message) => Ok(Some(message)),
+            None => self.receive(deadline),
+        }
+    }
+
+    /// What processes that are gone did is nobody's concern.
+    pub(super) fn forget_events(&mut self) {
+        self.events.clear();
+    }
+
+    /// The agent ends when this does.
+    pub(super) fn close(&self) {
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}
