@@ -1,10 +1,9 @@
-//! The HTTP client and server, as processes on loopback: exact counts, and every way in which an operation can fail.
+//! The HTTP client, as a process on loopback: exact counts, and every way in which an operation can fail.
 
 use crate::common::{Engine, answering, client, dead_port, ok, read_request, scripted, server};
-use linerate_contract::{Bytes, ErrorKind, Event, Nanos, Role, Spec, page};
-use nix::sys::signal::Signal;
+use linerate_contract::{Bytes, ErrorKind, Event, Nanos, Spec, page};
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
@@ -295,114 +294,5 @@ fn answers_of_every_framing_are_read_in_any_pieces() {
             let done = Engine::start(&client(workload, address, SIZE, operations)).done();
             assert_eq!((done.operations, done.verified), (operations, operations), "{:?}", done.errors);
         }
-    }
-}
-
-#[test]
-fn signals_end_a_client_with_its_account_and_a_server_without_ado() {
-    let (mut server, address) = Engine::serving(&server(SIZE));
-    for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let mut spec = client("crr", address, SIZE, 0);
-        (spec.operations, spec.duration_ns, spec.threads) = (None, Some(Nanos(3_600_000_000_000)), 2);
-        let client = Engine::start(&spec);
-        std::thread::sleep(Duration::from_millis(200));
-        client.signal(signal);
-        assert!(client.done().operations > 0);
-    }
-    server.signal(Signal::SIGTERM);
-    assert!(server.wait().success());
-}
-
-#[test]
-fn what_is_not_supported_exits_127_and_a_bad_spec_2_with_a_sentence() {
-    let address = "127.0.0.1:9".parse().unwrap();
-    let with = |change: &dyn Fn(&mut Spec)| {
-        let mut spec = client("crr", address, SIZE, 1);
-        change(&mut spec);
-        spec.to_json()
-    };
-    let mut relay = crate::common::relay("telepathy", address);
-    let unknown_mode = relay.to_json();
-    relay.layer = "udp".into();
-    let mut server = Spec::new(Role::Server, "kcp", "rr");
-    server.listen = Some(crate::common::local());
-    for (json, status, sentence) in [
-        (with(&|s| s.layer = "smoke".into()), 127, "smoke"),
-        (with(&|s| s.workload = "stream".into()), 127, "stream"),
-        (unknown_mode, 127, "telepathy"),
-        (relay.to_json(), 127, "udp"),
-        (server.to_json(), 127, "kcp"),
-        ("{".into(), 2, "not valid"),
-        (with(&|s| s.contract = 9), 2, "contract 9"),
-        (with(&|s| s.connect = None), 2, "\"connect\""),
-        (with(&|s| s.operations = None), 2, "\"operations\""),
-        (with(&|s| s.connections = 0), 2, "\"connections\""),
-        (with(&|s| s.threads = 0), 2, "\"threads\""),
-        (with(&|s| s.timeout_ns = Nanos(0)), 2, "\"timeout_ns\""),
-        (with(&|s| s.path = Some("no slash".into())), 2, "\"path\""),
-        (with(&|s| s.sources = vec!["192.0.2.1".parse().unwrap()]), 2, "192.0.2.1"),
-        (with(&|s| s.expect.as_mut().unwrap().every = 0), 2, "\"expect.every\""),
-        (Spec::new(Role::Server, "http", "http").to_json(), 2, "\"listen\""),
-    ] {
-        let mut engine = Engine::start_json(&json);
-        assert_eq!(engine.wait().code(), Some(status), "{json}");
-        let stderr = engine.stderr();
-        assert!(stderr.contains(sentence), "{stderr}");
-        assert_eq!(engine.event(), None);
-    }
-}
-
-#[test]
-fn it_describes_itself() {
-    let mut engine = Engine::start(&Spec::new(Role::Describe, "", ""));
-    let Some(Event::Describe(describe)) = engine.event() else { panic!() };
-    assert_eq!(describe.roles, [Role::Client, Role::Relay, Role::Server]);
-    assert!(engine.wait().success());
-}
-
-fn ask(address: SocketAddr, request: &[u8]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(request).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    answer
-}
-
-#[test]
-fn the_server_answers_pipelined_and_cut_requests_and_refuses_others() {
-    let (_server, address) = Engine::serving(&server(7));
-    let count = |answer: &[u8], what: &str| String::from_utf8_lossy(answer).matches(what).count();
-    let get = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-    let answer = ask(address, &get.repeat(100));
-    assert_eq!(count(&answer, "200 OK"), 100);
-    assert!(answer.ends_with(&page(7)));
-
-    let mut stream = TcpStream::connect(address).unwrap();
-    for piece in get.chunks(5) {
-        stream.write_all(piece).unwrap();
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    stream.shutdown(Shutdown::Write).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    assert_eq!(count(&answer, "200 OK"), 1);
-
-    let refused = ask(address, &[&get[..], b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}"].concat());
-    assert_eq!((count(&refused, "200 OK"), count(&refused, "400 Bad Request")), (1, 1));
-    let endless = ask(address, &[&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 20_000]].concat());
-    assert_eq!(count(&endless, "400 Bad Request"), 1);
-}
-
-#[test]
-fn the_server_closes_when_it_is_asked_to_or_the_client_is_old() {
-    let (_server, address) = Engine::serving(&server(7));
-    for request in [&b"GET / HTTP/1.0\r\n\r\n"[..], b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"] {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(request).unwrap();
-        let mut answer = Vec::new();
-        // Ends without our end.
-        stream.read_to_end(&mut answer).unwrap();
-        assert!(String::from_utf8_lossy(&answer).contains("Connection: close"));
     }
 }

@@ -5,7 +5,9 @@
 mod common;
 mod crr;
 mod http;
+mod http_server;
 mod paced;
+mod program;
 mod relay;
 mod sessions;
 mod tcp;

@@ -1,0 +1,70 @@
+//! The program itself, whatever it speaks: signals, exit statuses, and what it tells of itself.
+
+use crate::common::{Engine, client, server};
+use linerate_contract::{Event, Nanos, Role, Spec};
+use nix::sys::signal::Signal;
+use std::time::Duration;
+
+const SIZE: usize = 4096;
+
+#[test]
+fn signals_end_a_client_with_its_account_and_a_server_without_ado() {
+    let (mut server, address) = Engine::serving(&server(SIZE));
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let mut spec = client("crr", address, SIZE, 0);
+        (spec.operations, spec.duration_ns, spec.threads) = (None, Some(Nanos(3_600_000_000_000)), 2);
+        let client = Engine::start(&spec);
+        std::thread::sleep(Duration::from_millis(200));
+        client.signal(signal);
+        assert!(client.done().operations > 0);
+    }
+    server.signal(Signal::SIGTERM);
+    assert!(server.wait().success());
+}
+
+#[test]
+fn what_is_not_supported_exits_127_and_a_bad_spec_2_with_a_sentence() {
+    let address = "127.0.0.1:9".parse().unwrap();
+    let with = |change: &dyn Fn(&mut Spec)| {
+        let mut spec = client("crr", address, SIZE, 1);
+        change(&mut spec);
+        spec.to_json()
+    };
+    let mut relay = crate::common::relay("telepathy", address);
+    let unknown_mode = relay.to_json();
+    relay.layer = "udp".into();
+    let mut server = Spec::new(Role::Server, "kcp", "rr");
+    server.listen = Some(crate::common::local());
+    for (json, status, sentence) in [
+        (with(&|s| s.layer = "smoke".into()), 127, "smoke"),
+        (with(&|s| s.workload = "stream".into()), 127, "stream"),
+        (unknown_mode, 127, "telepathy"),
+        (relay.to_json(), 127, "udp"),
+        (server.to_json(), 127, "kcp"),
+        ("{".into(), 2, "not valid"),
+        (with(&|s| s.contract = 9), 2, "contract 9"),
+        (with(&|s| s.connect = None), 2, "\"connect\""),
+        (with(&|s| s.operations = None), 2, "\"operations\""),
+        (with(&|s| s.connections = 0), 2, "\"connections\""),
+        (with(&|s| s.threads = 0), 2, "\"threads\""),
+        (with(&|s| s.timeout_ns = Nanos(0)), 2, "\"timeout_ns\""),
+        (with(&|s| s.path = Some("no slash".into())), 2, "\"path\""),
+        (with(&|s| s.sources = vec!["192.0.2.1".parse().unwrap()]), 2, "192.0.2.1"),
+        (with(&|s| s.expect.as_mut().unwrap().every = 0), 2, "\"expect.every\""),
+        (Spec::new(Role::Server, "http", "http").to_json(), 2, "\"listen\""),
+    ] {
+        let mut engine = Engine::start_json(&json);
+        assert_eq!(engine.wait().code(), Some(status), "{json}");
+        let stderr = engine.stderr();
+        assert!(stderr.contains(sentence), "{stderr}");
+        assert_eq!(engine.event(), None);
+    }
+}
+
+#[test]
+fn it_describes_itself() {
+    let mut engine = Engine::start(&Spec::new(Role::Describe, "", ""));
+    let Some(Event::Describe(describe)) = engine.event() else { panic!() };
+    assert_eq!(describe.roles, [Role::Client, Role::Relay, Role::Server]);
+    assert!(engine.wait().success());
+}
