@@ -55,33 +55,32 @@ pub mod workload;
 pub use linerate_contract::clock;
 pub use refusal::Refusal;
 
-use linerate_contract::{Describe, Event, Role, Spec};
+use linerate_contract::{Describe, Done, Role, Spec};
 
-/// Does what `spec` says and prints the events; returns when the task is over.
+/// Does what `spec` says; returns when the task is over, for a client with its account.
 ///
 /// # Errors
 /// A [`Refusal`], which knows its exit status.
-pub fn run(spec: &Spec) -> Result<(), Refusal> {
+pub fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
     process::raise_descriptor_limit();
     process::follow_parent();
     if let (Role::Client | Role::Server, Some(limit)) = (spec.role, spec.options.get("limit")) {
         return limit::run(limit, spec);
     }
     match spec.role {
-        Role::Client => registry::client(spec).map(|done| process::emit(&Event::Done(Box::new(done)))),
+        Role::Client => registry::client(spec).map(Some),
         Role::Server => {
             pump::start(spec)?;
-            registry::server(spec)
+            registry::server(spec).map(|()| None)
         }
-        Role::Relay => relay::run(spec),
-        Role::Describe => {
-            process::emit(&Event::Describe(describe()));
-            Ok(())
-        }
+        Role::Relay => relay::run(spec).map(|()| None),
+        Role::Describe => Err(Refusal::BadSpec("a description is no task".into())),
     }
 }
 
-fn describe() -> Describe {
+/// What this program can do.
+#[must_use]
+pub fn describe() -> Describe {
     let names = |list: &[&str]| list.iter().map(ToString::to_string).collect();
     Describe {
         name: "native".into(),

@@ -1,20 +1,11 @@
-//! What the engine asks of its own process: descriptors, signals, and the one place that prints.
+//! What the engine asks of its own process: descriptors and signals.
 
 use crate::refusal::{Doing, Refusal};
-use linerate_contract::Event;
+pub use linerate_contract::program::emit;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Prints one event and flushes it: the reader of a server waits for `ready`.
-#[allow(clippy::print_stdout, reason = "events on stdout are the contract, and this is their only way out")]
-pub fn emit(event: &Event) {
-    println!("{}", event.to_json());
-    // A reader that went away is no reason to fail: the work is done either way.
-    let _ = std::io::stdout().flush();
-}
 
 /// Lifts the soft limit of descriptors to the hard one; returns it. A shell's soft 1,024 would end a run of
 /// 10,000 connections.

@@ -18,22 +18,23 @@ mod memory;
 mod passes;
 mod syscalls;
 
-use crate::process::emit;
 use crate::refusal::Refusal;
-use linerate_contract::{Datagrams, Event, Role, Spec};
+use linerate_contract::{Datagrams, Done, Role, Spec};
 
 /// Does what `spec` says in the way that its `options.limit` names.
 ///
 /// # Errors
 /// A [`Refusal`], which knows its exit status.
-pub fn run(limit: &str, spec: &Spec) -> Result<(), Refusal> {
+pub fn run(limit: &str, spec: &Spec) -> Result<Option<Done>, Refusal> {
     let done = match (limit, spec.role, spec.workload.as_str()) {
-        ("blocking", Role::Server, "rr") => return blocking::serve(spec),
+        ("blocking", Role::Server, "rr") => return blocking::serve(spec).map(|()| None),
         ("blocking", Role::Client, "rr") => blocking::client(spec),
-        ("memory", Role::Server, "rr") => return memory::server::serve(spec),
+        ("memory", Role::Server, "rr") => return memory::server::serve(spec).map(|()| None),
         ("memory", Role::Client, "rr") => memory::client::run(spec),
         ("loop", Role::Client, "dispatch") => calls::run(spec),
-        ("copies" | "calls" | "aead" | "mask", Role::Server, "stream") => return passes::serve(spec),
+        ("copies" | "calls" | "aead" | "mask", Role::Server, "stream") => {
+            return passes::serve(spec).map(|()| None);
+        }
         ("aead", Role::Client, "stream") => passes::aead(spec),
         ("mask", Role::Client, "stream") => passes::mask(spec),
         ("calls", Role::Client, "stream") => syscalls::run(spec),
@@ -42,7 +43,7 @@ pub fn run(limit: &str, spec: &Spec) -> Result<(), Refusal> {
             Err(Refusal::Unsupported(format!("{role} of workload {workload:?} with limit {limit:?}")))
         }
     };
-    done.map(|done| emit(&Event::Done(Box::new(done))))
+    done.map(Some)
 }
 
 /// Transfers of a counted stream; one where the spec tells of none.

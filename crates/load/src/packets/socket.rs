@@ -70,7 +70,7 @@ fn set_buffers(fd: &OwnedFd, bytes: usize) -> Result<(), Refusal> {
     setsockopt(fd, sockopt::SndBuf, &bytes).doing("SO_SNDBUF")?;
     let granted = getsockopt(fd, sockopt::RcvBuf).doing("SO_RCVBUF")?;
     let granted = granted.min(getsockopt(fd, sockopt::SndBuf).doing("SO_SNDBUF")?);
-    explain_buffer(bytes, granted).map_err(|what| Refusal::System { what, source: Errno::ENOBUFS })
+    explain_buffer(bytes, granted).map_err(|what| Err::<(), _>(Errno::ENOBUFS).doing(&what).unwrap_err())
 }
 
 /// The kernel doubles what it grants (socket(7)), to have room for its own structures.
