@@ -234,6 +234,10 @@ pub struct LoadHttpArgs {
     #[arg(long, value_enum, value_name = "SHAPE", default_value = "constant")]
     pub arrival: ArrivalArg,
 
+    /// Never sleep: no request and no answer waits for an idle CPU to wake, and each thread takes a whole CPU
+    #[arg(long, requires = "rate")]
+    pub busy: bool,
+
     /// Seed of a random schedule
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

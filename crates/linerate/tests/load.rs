@@ -69,7 +69,12 @@ fn a_server_is_loaded_and_the_account_is_printed_and_written() {
         return;
     }
     let server = Server::start();
-    for more in [&["-n", "500"][..], &["-n", "500", "--no-keepalive"], &["-n", "500", "--rate", "5000"]] {
+    for more in [
+        &["-n", "500"][..],
+        &["-n", "500", "--no-keepalive"],
+        &["-n", "500", "--rate", "5000"],
+        &["-n", "500", "--rate", "5000", "--busy"],
+    ] {
         let output = linerate(&[&["load", "http", &server.url], more].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && text.contains("requests    500 in "), "{more:?}: {text}");

@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use crate::layer::Layer;
 use crate::meter::Meter;
+use crate::pause::Pause;
 use crate::process::Signals;
 use crate::refusal::{Doing, Refusal};
 use crate::sample;
@@ -38,6 +39,7 @@ pub fn run<L: Layer, W: Workload>(spec: &Spec) -> Result<Done, Refusal> {
                 Meter::new(spec, budget),
                 connections,
                 Schedule::new(spec, t, threads)?,
+                Pause::of(spec),
                 sampler,
                 stops[t as usize].clone(),
             )

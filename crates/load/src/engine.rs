@@ -14,6 +14,7 @@ pub use slot::{Phase, Slot};
 use crate::clock;
 use crate::layer::{Flow, Layer};
 use crate::meter::Meter;
+use crate::pause::Pause;
 use crate::refusal::{Doing, Refusal};
 use crate::sample::Sampler;
 use crate::schedule::Schedule;
@@ -65,6 +66,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         meter: Meter,
         connections: u32,
         schedule: Option<Schedule>,
+        pause: Pause,
         sampler: Option<Sampler>,
         stop: Arc<EventFd>,
     ) -> Result<Self, Refusal> {
@@ -77,7 +79,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
                 meter,
                 epoll,
                 resting: Vec::with_capacity(connections as usize),
-                pacer: Pacer::new(schedule, connections),
+                pacer: Pacer::new(schedule, pause, connections),
                 last: Nanos::ZERO,
             },
             slots: (0..connections).map(Slot::new).collect(),

@@ -2,17 +2,27 @@
 //!
 //! `epoll_wait(2)` counts in milliseconds, and a normal thread's timers fire up to 50 us late on purpose (timer slack,
 //! prctl(2)). `epoll_pwait2(2)`, of Linux 5.11, counts in nanoseconds, and the slack can be taken away. What is left is the
-//! time to wake a sleeping CPU; the last stretch before a deadline is therefore spent looking and not sleeping.
+//! time to wake a sleeping CPU; the last stretch before a deadline is therefore spent looking and not sleeping, and a thread
+//! learns how long that has to be on its machine.
 
 #![allow(unsafe_code, reason = "nix has no epoll_pwait2")]
 
 use crate::clock;
-use linerate_contract::Nanos;
+use linerate_contract::{Nanos, Spec};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
 
 /// Slept no closer to a deadline than this: what a wake-up from an idle CPU takes at most on most machines
 /// (docs/method.md has the measurement). Half of it is often slept through; twice costs CPU for nothing.
 const WAKE_UP: Nanos = Nanos(50_000);
+/// What a machine that wakes later than most may add to that. Later still is another process on the CPU, or another machine on the
+/// host's, and no earlier end of the sleep would help.
+const LATEST_WAKE_UP: Nanos = Nanos(1_000_000);
+/// How long an eager thread looks before it sleeps: about what its peer takes for the 64 KiB that are the other half of what is in
+/// flight. With KCP it made the rate three times as high and CPU for each byte half as much (docs/decisions/0013-look-before-sleep.md).
+const LOOK: Nanos = Nanos(50_000);
+/// What was learned of late wake-ups is forgotten by this part with each pause: one in a thousand is then late, and a single bad
+/// moment is over within seconds.
+const FORGETTING: u64 = 4_096;
 
 /// Lets the calling thread's timers fire when they are due.
 pub fn without_timer_slack() {
@@ -20,20 +30,70 @@ pub fn without_timer_slack() {
     let _ = nix::sys::prctl::set_timerslack(1);
 }
 
-/// Events that are there, or come until `deadline`; `now` is a recent reading of the clock.
-#[inline]
-pub fn until(epoll: &Epoll, events: &mut [EpollEvent], now: Nanos, deadline: Nanos) -> usize {
-    let left = deadline.since(now);
-    let sleep = left.since(WAKE_UP);
-    let ready = wait(epoll, events, sleep);
-    if ready > 0 || left == Nanos::ZERO {
-        return ready;
+/// How a thread waits: what it has learned of this machine's wake-ups, or never asleep.
+#[derive(Debug, Clone)]
+pub struct Pause {
+    wake_up: Nanos,
+    busy: bool,
+}
+
+impl Pause {
+    /// As `options.busy` of the spec says. `yes`: the thread takes its CPU whole and looks all the time, so that neither a deadline
+    /// nor an event waits for a CPU to wake.
+    #[must_use]
+    pub fn of(spec: &Spec) -> Self {
+        Self { wake_up: WAKE_UP, busy: spec.options.get("busy").is_some_and(|busy| busy == "yes") }
     }
-    loop {
-        let ready = wait(epoll, events, Nanos::ZERO);
-        if ready > 0 || clock::now() >= deadline {
+
+    /// Events that are there, or come until `deadline`; `now` is a recent reading of the clock.
+    #[inline]
+    pub fn until(&mut self, epoll: &Epoll, events: &mut [EpollEvent], now: Nanos, deadline: Nanos) -> usize {
+        let left = deadline.since(now);
+        let sleep = if self.busy { Nanos::ZERO } else { left.since(self.wake_up) };
+        let ready = wait(epoll, events, sleep);
+        if ready > 0 || left == Nanos::ZERO {
             return ready;
         }
+        if !self.busy {
+            let late = if sleep > Nanos::ZERO { clock::now().since(now + sleep) } else { Nanos::ZERO };
+            self.learn(late);
+        }
+        loop {
+            let ready = wait(epoll, events, Nanos::ZERO);
+            if ready > 0 || clock::now() >= deadline {
+                return ready;
+            }
+        }
+    }
+
+    /// As [`Pause::until`], but looks for a while before it sleeps: for a peer that works on what it was just sent, to wake this thread
+    /// would cost both more than the looking.
+    #[inline]
+    pub fn eagerly_until(
+        &mut self,
+        epoll: &Epoll,
+        events: &mut [EpollEvent],
+        now: Nanos,
+        deadline: Nanos,
+    ) -> usize {
+        let end = deadline.min(now + LOOK);
+        loop {
+            let ready = wait(epoll, events, Nanos::ZERO);
+            let now = clock::now();
+            if ready > 0 {
+                return ready;
+            } else if now >= end {
+                return self.until(epoll, events, now, deadline);
+            }
+            // The peer may share this CPU.
+            std::thread::yield_now();
+        }
+    }
+
+    #[inline]
+    fn learn(&mut self, late: Nanos) {
+        let forgotten = Nanos(self.wake_up.0 - self.wake_up.0 / FORGETTING);
+        self.wake_up = forgotten.max(late.min(LATEST_WAKE_UP)).max(WAKE_UP);
     }
 }
 
@@ -73,14 +133,24 @@ mod tests {
     use nix::sys::epoll::{EpollCreateFlags, EpollFlags};
     use nix::sys::eventfd::EventFd;
 
+    fn pauses() -> [Pause; 2] {
+        ["no", "yes"].map(|busy| {
+            let mut spec = Spec::new(linerate_contract::Role::Client, "http", "http");
+            spec.options.insert("busy".into(), busy.into());
+            Pause::of(&spec)
+        })
+    }
+
     #[test]
     fn a_pause_lasts_until_its_deadline_and_not_shorter() {
         let epoll = Epoll::new(EpollCreateFlags::empty()).unwrap();
         let mut events = [EpollEvent::empty(); 4];
-        for span in [0, 1_000, 60_000, 3_000_000] {
-            let now = clock::now();
-            assert_eq!(until(&epoll, &mut events, now, now + Nanos(span)), 0);
-            assert!(clock::now().since(now) >= Nanos(span));
+        for mut pause in pauses() {
+            for span in [0, 1_000, 60_000, 3_000_000] {
+                let now = clock::now();
+                assert_eq!(pause.until(&epoll, &mut events, now, now + Nanos(span)), 0);
+                assert!(clock::now().since(now) >= Nanos(span));
+            }
         }
     }
 
@@ -91,8 +161,23 @@ mod tests {
         epoll.add(&bell, EpollEvent::new(EpollFlags::EPOLLIN, 7)).unwrap();
         bell.write(1).unwrap();
         let mut events = [EpollEvent::empty(); 4];
-        let now = clock::now();
-        assert_eq!(until(&epoll, &mut events, now, now + Nanos(3_600_000_000_000)), 1);
-        assert_eq!(events[0].data(), 7);
+        for mut pause in pauses() {
+            let now = clock::now();
+            assert_eq!(pause.until(&epoll, &mut events, now, now + Nanos(3_600_000_000_000)), 1);
+            assert_eq!(events[0].data(), 7);
+        }
+    }
+
+    #[test]
+    fn a_machine_that_wakes_late_is_learned_and_forgotten() {
+        let [mut pause, _] = pauses();
+        pause.learn(Nanos(300_000));
+        assert_eq!(pause.wake_up, Nanos(300_000));
+        pause.learn(Nanos(3_600_000_000_000));
+        assert_eq!(pause.wake_up, LATEST_WAKE_UP);
+        for _ in 0..4 * FORGETTING {
+            pause.learn(Nanos::ZERO);
+        }
+        assert_eq!(pause.wake_up, WAKE_UP);
     }
 }

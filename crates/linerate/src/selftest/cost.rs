@@ -1,9 +1,9 @@
-//! What measuring itself costs and how finely it sees: the clock, the histogram.
+//! What measuring itself costs and how finely it sees: the clock, the timers, the histogram.
 
 use super::{Bound, Row, Unit};
 use linerate_contract::Recorder;
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const READS: u32 = 200_000;
 /// Batches, of which the fastest counts: what is slower was disturbed.
@@ -13,9 +13,15 @@ const HISTOGRAM_BOUND: f64 = 0.001;
 /// What an operation may cost to record.
 const RECORD_BOUND_NANOS: f64 = 25.0;
 
-/// Takes a tenth of a second.
+/// Sleeps that are looked at, and how long each is.
+const SLEEPS: u32 = 200;
+const SLEEP: Duration = Duration::from_millis(1);
+
+/// Takes half a second.
 #[must_use]
 pub fn rows() -> Vec<Row> {
+    // A thread of its own: what it does to its timers is inherited by whatever its starter starts.
+    let late = std::thread::spawn(late_wakes).join().expect("a panic aborts the process");
     let shown = |what: &str, measured| Row {
         what: what.into(),
         truth: 0.0,
@@ -29,6 +35,8 @@ pub fn rows() -> Vec<Row> {
             fastest(|_| black_box(Instant::now()).elapsed().subsec_nanos().into()) / 2.0,
         ),
         shown("the clock's smallest step", smallest_step()),
+        shown("a sleeper wakes late by, p50", late[late.len() / 2]),
+        shown("a sleeper wakes late by, p99", late[late.len() * 99 / 100]),
         Row {
             what: "recording an operation, open loop".into(),
             truth: 0.0,
@@ -58,6 +66,20 @@ fn smallest_step() -> f64 {
         start.elapsed().as_nanos() as f64
     });
     steps.filter(|step| *step > 0.0).fold(f64::INFINITY, f64::min)
+}
+
+/// How late a sleep ends, in nanoseconds, least first: what a client that sleeps adds to what it measures.
+fn late_wakes() -> Vec<f64> {
+    // Refused only by sandboxes; sleeps are then as late as anybody's.
+    let _ = nix::sys::prctl::set_timerslack(1);
+    let late = |_| {
+        let start = Instant::now();
+        std::thread::sleep(SLEEP);
+        start.elapsed().saturating_sub(SLEEP).as_nanos() as f64
+    };
+    let mut all: Vec<f64> = (0..SLEEPS).map(late).collect();
+    all.sort_unstable_by(f64::total_cmp);
+    all
 }
 
 /// What the engine records of an operation of an open loop: response time, service time, delay.

@@ -32,8 +32,14 @@ pub(crate) fn a_killed_run_leaves_nothing_and_can_be_resumed() {
 pub(crate) fn killed_and_resumed(folder: &Folder, run: impl Fn() -> Command) -> Vec<Trial> {
     let kills = std::env::var("LINERATE_TEST_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_u64);
     let (state, processes) = (host_state(), lab_processes());
-    let temporary = || fs::read_dir(std::env::temp_dir()).unwrap().count();
-    let files_before = temporary();
+    // Of its own: others write into the machine's meanwhile.
+    let temporary = Folder::new("temporary");
+    fs::create_dir_all(temporary.path()).unwrap();
+    let run = || {
+        let mut command = run();
+        command.env("TMPDIR", temporary.path());
+        command
+    };
     let mut killed = 0;
     for kill in 1..=kills {
         let mut child = run().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -53,7 +59,7 @@ pub(crate) fn killed_and_resumed(folder: &Folder, run: impl Fn() -> Command) -> 
     assert_eq!(trials.len(), distinct.len(), "each trial is there once");
     assert_all_gone(&processes);
     assert_eq!(host_state(), state, "the host is not as it was");
-    assert_eq!(temporary(), files_before + 1, "only the run's own folder is new");
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0, "nothing is new but the run's own folder");
     trials
 }
 

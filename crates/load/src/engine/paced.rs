@@ -5,11 +5,12 @@
 //! within it is still sent for [`GRACE`], and what was sent is waited for: to cut off here would leave out the slowest.
 
 use super::{BATCH, Context, Engine, GONE, Phase, REST, SHORTEST_SWEEP, STOP, SWEEPS_PER_TIMEOUT, Slot};
+use crate::clock;
 use crate::layer::{Flow, Layer};
 use crate::meter::Meter;
+use crate::pause::{self, Pause};
 use crate::schedule::Schedule;
 use crate::workload::Workload;
-use crate::{clock, pause};
 use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 use std::collections::VecDeque;
@@ -29,12 +30,14 @@ pub(super) struct Pacer {
     start: Nanos,
     /// In turn, as users of a pool of connections would have it: a load balancer sees all of them. Has room for all.
     free: VecDeque<u32>,
+    pause: Pause,
 }
 
 impl Pacer {
-    pub(super) fn new(schedule: Option<Schedule>, connections: u32) -> Self {
+    pub(super) fn new(schedule: Option<Schedule>, pause: Pause, connections: u32) -> Self {
         let room = if schedule.is_some() { connections as usize } else { 0 };
-        Self { schedule, next: NEVER, start: Nanos::ZERO, free: VecDeque::with_capacity(room) }
+        let free = VecDeque::with_capacity(room);
+        Self { schedule, next: NEVER, start: Nanos::ZERO, free, pause }
     }
 
     fn start(&mut self, now: Nanos) {
@@ -202,7 +205,8 @@ impl<L: Layer, W: Workload> Engine<L, W> {
 
     #[inline]
     fn take_events(&mut self, events: &mut [EpollEvent], until: Nanos) -> bool {
-        let ready = pause::until(&self.context.epoll, events, self.context.last, until);
+        let context = &mut self.context;
+        let ready = context.pacer.pause.until(&context.epoll, events, context.last, until);
         for event in &events[..ready] {
             if event.data() == STOP {
                 return false;

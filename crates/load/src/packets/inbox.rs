@@ -48,11 +48,17 @@ impl Inbox {
     /// For datagrams of up to `longest` bytes: of a longer one, one byte more is told.
     #[must_use]
     pub fn new(mode: Mode, longest: usize) -> Self {
+        Self::at_most(mode, longest, usize::MAX)
+    }
+
+    /// Takes about so many datagrams with a call, where more would wait: at least one buffer, joined or not.
+    #[must_use]
+    pub fn at_most(mode: Mode, longest: usize, datagrams: usize) -> Self {
         let length = if mode == Mode::Gso { JOINED } else { longest + 1 };
         let count = match mode {
             Mode::Single => 1,
-            Mode::Batch => (BATCH_BYTES / length).clamp(1, BATCH),
-            Mode::Gso => JOINED_BUFFERS,
+            Mode::Batch => (BATCH_BYTES / length).min(datagrams).clamp(1, BATCH),
+            Mode::Gso => (datagrams / (JOINED / longest.clamp(1, JOINED))).clamp(1, JOINED_BUFFERS),
         };
         let mut buffers: Vec<Box<[u8]>> = (0..count).map(|_| vec![0; length].into()).collect();
         // SAFETY: these are plain C structures, for which all zeros is a value.

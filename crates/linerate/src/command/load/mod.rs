@@ -118,6 +118,9 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     if args.rate.is_none() && args.arrival != ArrivalArg::Constant {
         return Err(Error::Input("--arrival needs --rate: how many requests a second are due".into()));
     }
+    if args.busy {
+        spec.options.insert("busy".into(), "yes".into());
+    }
     spec.request = Some(Request {
         method: Some(args.method.clone()).filter(|method| method != "GET"),
         host: Some(target.authority.clone()),

@@ -7,6 +7,7 @@
 //! | `stall` | `100000 1000000` | no answer leaves in the first so many microseconds of each so many |
 //! | `errors` | `0.01` | share of requests that fail, in each of five ways alike |
 //! | `cap` | `5000` | answers a second, evenly |
+//! | `busy` | `yes` | it never sleeps, so that its own wake-ups are in no answer (`pause.rs`) |
 //!
 //! The delay of an answer is what really passed between the request's last byte and the answer's first. Its own timers
 //! are therefore part of the truth, and not of the difference. One thread.
@@ -14,9 +15,10 @@
 mod injection;
 
 use super::request::{Parsed, parse};
+use crate::pause::{self, Pause};
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
-use crate::{clock, pause, socket};
+use crate::{clock, socket};
 use injection::Injection;
 use linerate_contract::{Bytes, Counts, Done, ErrorKind, Errors, Event, Nanos, Spec, page};
 use nix::errno::Errno;
@@ -67,6 +69,7 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     };
     let mut server = Truth {
         injection,
+        pause: Pause::of(spec),
         // HTTP/1.0 clients stay only if they are told to.
         keep: answer("keep-alive"),
         close: answer("close"),
@@ -128,6 +131,7 @@ struct Connection {
 
 struct Truth {
     injection: Injection,
+    pause: Pause,
     keep: Vec<u8>,
     close: Vec<u8>,
     epoll: Epoll,
@@ -151,7 +155,7 @@ impl Truth {
                 self.answer(id, fd, fault);
             }
             let next = self.due.peek().map_or(Nanos(u64::MAX), |Reverse((time, ..))| *time);
-            let ready = pause::until(&self.epoll, &mut events, clock::now(), next);
+            let ready = self.pause.until(&self.epoll, &mut events, clock::now(), next);
             for event in &events[..ready] {
                 match event.data() {
                     STOP => return,

@@ -3,8 +3,9 @@
 //! Flows of a thread are served in turn by one loop: take what came, feed the machines, top up, flush, send.
 
 use super::Setting;
-use super::frames::{Content, frame};
+use super::frames::{Content, prefix};
 use super::outlet::{Outbox, Outlet};
+use super::watch::Watch;
 use crate::clock;
 use crate::packets::{self, Inbox};
 use crate::process::Stop;
@@ -12,10 +13,8 @@ use crate::refusal::{Doing, Refusal};
 use kcp::Kcp;
 use linerate_contract::{Bytes, Done, ErrorKind, Errors, Nanos, Spec};
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags};
-use nix::sys::time::TimeSpec;
 use std::cell::RefCell;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 /// Runs `spec` to its end.
@@ -101,8 +100,8 @@ struct Pump {
     setting: Setting,
     content: Content,
     flows: Vec<Flow>,
+    watch: Watch,
     inbox: Inbox,
-    buffer: Vec<u8>,
     received: Box<[u8]>,
     start: Nanos,
     end: Nanos,
@@ -112,11 +111,12 @@ struct Pump {
 
 impl Pump {
     fn new(spec: &Spec, setting: Setting, sockets: Vec<OwnedFd>, start: Nanos) -> Result<Self, Refusal> {
-        let mut flows = Vec::new();
+        let watch = Watch::of(spec, &sockets)?;
+        let (mut flows, mut in_flight) = (Vec::new(), setting.window);
         for socket in sockets {
             let outbox = Rc::<RefCell<Outbox>>::default();
             let outlet = Outlet { outbox: outbox.clone(), to: None };
-            let in_flight = setting.in_flight(&socket)?;
+            in_flight = setting.in_flight(&socket)?;
             flows.push(Flow {
                 kcp: setting.conversation(random_conv()?, outlet, in_flight)?,
                 waiting: 2 * usize::from(in_flight),
@@ -135,8 +135,8 @@ impl Pump {
         Ok(Self {
             content: Content::new(setting.size),
             flows,
-            inbox: Inbox::new(setting.packets, setting.mtu),
-            buffer: Vec::with_capacity(setting.size + 4),
+            watch,
+            inbox: setting.inbox(in_flight),
             received: vec![0; setting.mtu].into(),
             start,
             end: spec.duration_ns.map_or(Nanos(u64::MAX), |time| start + time),
@@ -148,7 +148,7 @@ impl Pump {
 
     fn run(mut self, stop: &Stop) -> Tally {
         let cpu = clock::thread_cpu();
-        crate::pause::without_timer_slack();
+        Watch::begin();
         while self.flows.iter().any(|flow| !flow.over) {
             let now = clock::now();
             if now >= self.end || stop.is_asked() {
@@ -183,7 +183,7 @@ impl Pump {
         if fed {
             (flow.heard, flow.is_known) = (now, true);
         }
-        let topped = flow.top_up(self.setting.size, &self.content, &mut self.buffer);
+        let topped = flow.top_up(self.setting.size, &self.content);
         let outcome = outcome.and_then(|()| {
             if !fed && !topped && now < flow.next_flush {
                 return Ok(());
@@ -204,12 +204,14 @@ impl Pump {
         if let Some(kind) = kind {
             self.tally.errors.add(kind, 1);
             (self.tally.end, flow.over) = (clock::now(), true);
+            self.watch.forget(&flow.socket);
         } else if let Some(good) = flow.answer.first_chunk::<8>() {
             let good = u64::from_le_bytes(*good);
             self.tally.good += good;
             let missing = flow.written.saturating_sub(good);
             self.tally.errors.add(ErrorKind::WrongContent, missing.div_ceil(self.setting.size as u64));
             (self.tally.end, flow.over) = (clock::now(), true);
+            self.watch.forget(&flow.socket);
             // The server learns that its answer has come.
             let _ = flow.flush(now.since(self.start), &self.setting);
         }
@@ -219,27 +221,19 @@ impl Pump {
     fn wait(&mut self) {
         let due = self.flows.iter().filter(|flow| !flow.over).map(|flow| flow.next_flush).min();
         let Some(due) = due else { return };
-        let left = due.min(self.end).since(clock::now());
-        let mut fds: Vec<PollFd<'_>> = self
-            .flows
-            .iter()
-            .filter(|flow| !flow.over)
-            .map(|flow| PollFd::new(flow.socket.as_fd(), PollFlags::POLLIN))
-            .collect();
-        // Ended early by a signal: the caller looks again.
-        let _ = nix::poll::ppoll(&mut fds, Some(TimeSpec::from_duration(left.into())), None);
+        self.watch.until(clock::now(), due.min(self.end));
     }
 }
 
 impl Flow {
     /// Keeps as much waiting as the window takes and one write more; true if something was written.
-    fn top_up(&mut self, size: usize, content: &Content, buffer: &mut Vec<u8>) -> bool {
+    fn top_up(&mut self, size: usize, content: &Content) -> bool {
         let mut wrote = false;
         while !self.ended && self.kcp.wait_snd() < self.waiting {
             let length = (self.total - self.written).min(size as u64) as usize;
-            frame(buffer, content, self.written, length);
-            if self.kcp.send(buffer).is_err() {
-                // Only of a write that is too long for the machine, and `Setting` has seen to that.
+            // In stream mode the machine puts the two together. It refuses only what is too long, and `Setting` has seen to that.
+            let frame = self.kcp.send(&prefix(length));
+            if frame.and_then(|_| self.kcp.send(content.at(self.written, length))).is_err() {
                 return wrote;
             }
             self.written += length as u64;

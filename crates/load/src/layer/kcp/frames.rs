@@ -28,11 +28,9 @@ impl Content {
     }
 }
 
-/// Puts a frame of `length` bytes of content from `offset` on into `buffer`; of none, the end.
-pub(super) fn frame(buffer: &mut Vec<u8>, content: &Content, offset: u64, length: usize) {
-    buffer.clear();
-    buffer.extend_from_slice(&(length as u32).to_le_bytes());
-    buffer.extend_from_slice(content.at(offset, length));
+/// What goes before `length` bytes of content; before none, it is the end.
+pub(super) fn prefix(length: usize) -> [u8; PREFIX] {
+    (length as u32).to_le_bytes()
 }
 
 /// The reading end.
@@ -87,10 +85,9 @@ mod tests {
     fn frames_are_read_however_they_are_cut() {
         let content = Content::new(700);
         let mut stream = Vec::new();
-        let mut buffer = Vec::new();
         for (offset, length) in [(0, 700), (700, 1), (701, 650), (1_351, 0)] {
-            frame(&mut buffer, &content, offset, length);
-            stream.extend_from_slice(&buffer);
+            stream.extend_from_slice(&prefix(length));
+            stream.extend_from_slice(content.at(offset, length));
         }
         for cut in [1, 3, 5, 64, 701, 5_000] {
             let mut reader = Reader::default();

@@ -7,8 +7,9 @@ pub mod client;
 mod frames;
 mod outlet;
 pub mod server;
+mod watch;
 
-use crate::packets::Mode;
+use crate::packets::{Inbox, Mode};
 use crate::refusal::{Doing, Refusal};
 use kcp::Kcp;
 use linerate_contract::{Nanos, Spec};
@@ -86,6 +87,12 @@ impl Setting {
         let buffer = getsockopt(socket, sockopt::RcvBuf).doing("SO_RCVBUF")?;
         let each = (self.mtu + HEADERS).next_power_of_two() + SKB;
         Ok(self.window.min(u16::try_from(buffer / each).unwrap_or(u16::MAX)).max(2))
+    }
+
+    /// Takes half of what can be in flight with a call, not all that is there: while one end works through its half the other works
+    /// through the other, where taking all would have each wait for the other's whole turn.
+    fn inbox(&self, in_flight: u16) -> Inbox {
+        Inbox::at_most(self.packets, self.mtu, usize::from(in_flight / 2))
     }
 
     /// A conversation that puts its datagrams into `outlet` and has so many segments in flight.

@@ -3,18 +3,17 @@
 use super::Setting;
 use super::frames::{Content, Reader};
 use super::outlet::{Outbox, Outlet};
+use super::watch::Watch;
 use crate::clock;
-use crate::packets::{self, Inbox};
+use crate::packets;
 use crate::process::{Signals, emit};
 use crate::refusal::Refusal;
 use kcp::Kcp;
 use linerate_contract::{Bytes, Event, Nanos, Sample, Spec};
-use nix::poll::{PollFd, PollFlags};
-use nix::sys::time::TimeSpec;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 /// A client that says nothing for so long is gone; three times the contract's timeout for an operation.
@@ -34,7 +33,8 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     let (socket, address) = packets::bind(spec, setting.packets)?;
     let in_flight = setting.in_flight(&socket)?;
     let sample = spec.sample_ns.filter(|every| *every > Nanos::ZERO);
-    std::thread::spawn(move || Server::new(setting, socket, in_flight, sample).run());
+    let watch = Watch::of(spec, [&socket])?;
+    std::thread::spawn(move || Server::new(setting, socket, watch, in_flight, sample).run());
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())
@@ -52,6 +52,7 @@ struct Session {
 struct Server {
     setting: Setting,
     socket: OwnedFd,
+    watch: Watch,
     in_flight: u16,
     content: Content,
     outbox: Rc<RefCell<Outbox>>,
@@ -72,12 +73,13 @@ struct Sampling {
 }
 
 impl Server {
-    fn new(setting: Setting, socket: OwnedFd, in_flight: u16, sample: Option<Nanos>) -> Self {
+    fn new(setting: Setting, socket: OwnedFd, watch: Watch, in_flight: u16, sample: Option<Nanos>) -> Self {
         Self {
             content: Content::new(setting.mtu),
             buffer: vec![0; setting.mtu].into(),
             setting,
             socket,
+            watch,
             in_flight,
             outbox: Rc::default(),
             sessions: HashMap::new(),
@@ -88,8 +90,8 @@ impl Server {
     }
 
     fn run(mut self) {
-        crate::pause::without_timer_slack();
-        let mut inbox = Inbox::new(self.setting.packets, self.setting.mtu);
+        Watch::begin();
+        let mut inbox = self.setting.inbox(self.in_flight);
         loop {
             let now = clock::now();
             // Errors are ICMP answers to clients that are gone; the socket goes on.
@@ -162,13 +164,11 @@ impl Server {
     }
 
     /// Until something comes, or a flush is due.
-    fn wait(&self) {
+    fn wait(&mut self) {
         let now = clock::now();
         let due = self.sessions.values().map(|session| session.next_flush).min();
-        let left = due.unwrap_or(now + REST).min(now + REST).since(now);
-        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-        // Ended early by a signal: the caller looks again.
-        let _ = nix::poll::ppoll(&mut fds, Some(TimeSpec::from_duration(left.into())), None);
+        let until = due.unwrap_or(now + REST).min(now + REST);
+        self.watch.until(now, until);
     }
 
     fn look(&mut self, now: Nanos) {
