@@ -39,7 +39,8 @@ pub struct Build {
     /// Commands (templates over `source`, the system's folder, `out`, an empty folder to build in, and `python`),
     /// run in the system's folder, one after the other.
     pub commands: Vec<Vec<String>>,
-    /// Globs relative to the system's folder, such as `*.cpp` or `../../sdk/cpp/*.hpp`: whatever the commands read.
+    /// Globs relative to the system's folder, such as `*.cpp` or `../../sdk/cpp/*.hpp`: whatever the commands read. `$NAME/*.cpp`: in the
+    /// folder that the environment's NAME says, without which the system is missing.
     pub inputs: Vec<String>,
     /// Debian packages that only the build needs.
     #[serde(default)]

@@ -4,6 +4,7 @@ use crate::system::System;
 use crate::system::manifest::Build;
 use globset::{Glob, GlobMatcher};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -35,7 +36,8 @@ pub(super) fn key(system: &System, build: &Build) -> Result<String, String> {
     versions(&build.debian).hash(&mut hash);
     let mut files = BTreeSet::new();
     for glob in &build.inputs {
-        let found = find(&system.folder, glob)
+        let (folder, below) = root_of(&system.folder, glob, |name| std::env::var_os(name))?;
+        let found = find(&folder, below)
             .map_err(|e| format!("systems/{}/system.toml: build.inputs: {glob}: {e}", system.name))?;
         files.extend(found);
     }
@@ -61,6 +63,21 @@ fn versions(packages: &[String]) -> Vec<u8> {
     let mut query = Command::new("dpkg-query");
     query.args(["-W", "-f", "${Package} ${Version}\n"]).args(packages).stderr(Stdio::null());
     query.output().map(|out| out.stdout).unwrap_or_default()
+}
+
+/// Where a glob begins: in the system's folder, or with `$NAME/` in the one that this variable names, which is where the user
+/// keeps what no package has.
+fn root_of<'a>(
+    folder: &Path,
+    glob: &'a str,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<(PathBuf, &'a str), String> {
+    let Some((name, below)) = glob.strip_prefix('$').and_then(|rest| rest.split_once('/')) else {
+        return Ok((folder.to_owned(), glob));
+    };
+    let value =
+        variable(name).filter(|value| !value.is_empty()).ok_or_else(|| format!("{name} is not set"))?;
+    Ok((value.into(), below))
 }
 
 /// Files below `folder` by a glob; `..` leads out of it, `**` stands for any number of folders.
@@ -116,5 +133,14 @@ mod tests {
         assert!(names("**/*.rs").contains("inputs.rs") && names("**/*.rs").contains("probe.rs"));
         assert_eq!(names("../../Cargo.toml"), BTreeSet::from(["Cargo.toml".to_owned()]));
         assert_eq!(find(&here, "*.cpp").unwrap_err(), "no such file");
+    }
+
+    #[test]
+    fn globs_begin_in_the_systems_folder_or_where_a_variable_says() {
+        let set = |name: &str| (name == "TINY_ROOT").then(|| "/opt/tiny".into());
+        let begin = |glob| root_of(Path::new("/systems/tiny"), glob, set);
+        assert_eq!(begin("../*.hpp"), Ok(("/systems/tiny".into(), "../*.hpp")));
+        assert_eq!(begin("$TINY_ROOT/tiny/*.hpp"), Ok(("/opt/tiny".into(), "tiny/*.hpp")));
+        assert_eq!(begin("$OTHER_ROOT/*.hpp"), Err("OTHER_ROOT is not set".into()));
     }
 }
