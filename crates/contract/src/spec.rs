@@ -156,7 +156,7 @@ pub struct Spec {
     /// An HTTP request that is not a plain GET of `path` from `connect`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
-    /// Keys and certificates of the layers `tls` and `wss`.
+    /// Keys and certificates of the layers `https`, `tls` and `wss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
     /// What only one program understands, such as a relay's `mode`.

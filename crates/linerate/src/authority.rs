@@ -9,7 +9,7 @@ use std::net::IpAddr;
 /// The name that servers are certified for. `.test` belongs to nobody (RFC 2606).
 const NAME: &str = "linerate.test";
 /// What is spoken over TLS with these certificates.
-const LAYERS: [&str; 2] = ["tls", "wss"];
+const LAYERS: [&str; 3] = ["https", "tls", "wss"];
 
 /// EC P-256, as most servers of the web have.
 pub(crate) struct Authority {

@@ -220,7 +220,7 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
             dispatch("concurrent", 4),
         ],
         ("none", "timers") => vec![("timers".to_owned(), client(0, 10, 100), None)],
-        ("http", "http") => vec![served("", client(1_000, 3, 300))],
+        ("http" | "https", "http") => vec![served("", client(1_000, 3, 300))],
         // A client's own affair, or one that this file has no peer for.
         _ => Vec::new(),
     }
@@ -237,7 +237,7 @@ fn works(
     let plays = |role| chosen.plays(role) && told.roles.contains(&role);
     let own = common::program::native();
     // HTTP is driven by linerate's engine alone.
-    let drives = plays(Role::Client) && (client.layer != "http" || program == own);
+    let drives = plays(Role::Client) && (client.workload != "http" || program == own);
     let mut serving = None;
     if let Some(mut server) = server {
         if !drives && !plays(Role::Server) {
@@ -316,7 +316,7 @@ fn right_datagrams(asked: &Spec, done: &Done) -> Result<(), String> {
 /// A certificate for both ends, where the layer has TLS.
 fn secure(server: &mut Spec, client: &mut Spec) {
     const NAME: &str = "linerate.test";
-    if !["tls", "wss"].contains(&server.layer.as_str()) {
+    if !["https", "tls", "wss"].contains(&server.layer.as_str()) {
         return;
     }
     let mut issuer = CertificateParams::new([]).unwrap();

@@ -3,7 +3,7 @@
 //! The only place that names both: each pair is its own instance of the engine, so the hot loop has no
 //! indirect call. A new layer or workload is a file and its lines here.
 
-use crate::layer::http::{Http, HttpService, truth};
+use crate::layer::http::{Bare, Http, HttpService, truth};
 use crate::layer::kcp;
 use crate::layer::session::client::{
     Connector, PlainConnector, RoundTrips, Sessions, Transfers, as_operations, as_writes,
@@ -96,7 +96,8 @@ fn paced_client(spec: &Spec) -> Result<Done, Refusal> {
 pub fn server(spec: &Spec) -> Result<(), Refusal> {
     match (spec.layer.as_str(), spec.workload.as_str()) {
         ("http", _) if truth::is_asked_for(spec) => truth::run(spec),
-        ("http", _) => server::run::<HttpService>(spec),
+        ("http", _) => server::run::<HttpService<Bare>>(spec),
+        ("https", _) => server::run::<HttpService<secured::Server>>(spec),
         ("tcp", "churn" | "fanout" | "rr") => server::run::<EchoService>(spec),
         ("tcp", "stream") if spec.options.contains_key("transfers") => {
             server::run::<SessionService<PlainAcceptor, Raw, Streams>>(spec)

@@ -95,6 +95,9 @@ pub fn text(account: &Account<'_>, style: Style) -> String {
     );
     row(&mut out, words.payload, &format!("{} MiB/s", plain(account.per_second(done.bytes.as_mib_f64()))));
     row(&mut out, "failed", &failures(&done.errors, done.operations));
+    if let Some(tls) = &done.tls {
+        row(&mut out, "TLS", tls);
+    }
     if let Some(cpu) = account.cpu_us_per_request() {
         row(&mut out, "client CPU", &format!("{} us per {}", plain(cpu), words.operation));
     }

@@ -1,15 +1,18 @@
 //! TLS 1.2 and 1.3 over TCP, by rustls with ring: the client's end.
 //!
-//! Certificates are checked against the system's roots, or not at all (`request.insecure`), as with curl's `-k`. Sessions are
-//! resumed where a peer offers it, as browsers do; a handshake in full each time is another question.
+//! Certificates are checked against `tls.authority`, or without one against the system's roots, or not at all (`request.insecure`), as
+//! with curl's `-k`. Sessions are resumed where a peer offers it, as browsers do; a handshake in full each time is another question.
 
 use super::Flow;
 use super::transport::{Stream, Transport};
+use super::wire::tls::{bad, told};
 use crate::refusal::Refusal;
-use crate::socket::Dialer;
+use crate::socket::{Dialer, connect_error};
 use linerate_contract::{ErrorKind, Spec};
+use nix::sys::socket::{setsockopt, sockopt};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::io::{self, Read, Write};
@@ -22,6 +25,7 @@ pub struct Tls {
     dialer: Dialer,
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
+    security: Option<String>,
 }
 
 /// One connection. The TLS state is boxed: it is twenty times as large as everything else of a slot.
@@ -45,17 +49,26 @@ impl Transport for Tls {
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let request = spec.request.clone().unwrap_or_default();
         let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
-        let host =
-            request.host.as_deref().map_or_else(|| address.ip().to_string(), |host| host_name(host).into());
-        let name = ServerName::try_from(host.clone())
-            .map_err(|e| Refusal::BadSpec(format!("\"request.host\": {host}: {e}")))?;
-        Ok(Self { dialer: Dialer::new(spec)?, config: Arc::new(config(request.insecure)?), name })
+        let tls = spec.tls.clone().unwrap_or_default();
+        let name = if tls.name.is_empty() {
+            let host = request.host.as_deref();
+            let host = host.map_or_else(|| address.ip().to_string(), |host| host_name(host).into());
+            ServerName::try_from(host.clone())
+                .map_err(|e| Refusal::BadSpec(format!("\"request.host\": {host}: {e}")))?
+        } else {
+            ServerName::try_from(tls.name).map_err(|e| bad("name", e))?
+        };
+        let config = Arc::new(config(request.insecure, &tls.authority)?);
+        Ok(Self { dialer: Dialer::new(spec)?, config, name, security: None })
     }
 
     fn open(&mut self) -> Result<Secured, ErrorKind> {
         let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let tls = Box::new(tls.map_err(|_| ErrorKind::TlsFailed)?);
-        Ok(Secured { stream: Stream::open(&mut self.dialer)?, tls, taken: 0 })
+        let stream = Stream::open(&mut self.dialer)?;
+        // The first request follows the end of the handshake, which a server that sends no tickets acknowledges 40 ms late.
+        setsockopt(&stream, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
+        Ok(Secured { stream, tls, taken: 0 })
     }
 
     #[inline]
@@ -66,7 +79,14 @@ impl Transport for Tls {
                 return Ok(Flow::Blocked);
             }
         }
+        if self.security.is_none() {
+            self.security = secured.security();
+        }
         Ok(if secured.flush()? { Flow::Done } else { Flow::Blocked })
+    }
+
+    fn security(&self) -> Option<String> {
+        self.security.clone()
     }
 
     #[inline]
@@ -98,6 +118,11 @@ impl Transport for Tls {
 }
 
 impl Secured {
+    #[cold]
+    fn security(&self) -> Option<String> {
+        Some(told(self.tls.protocol_version()?, self.tls.negotiated_cipher_suite()?))
+    }
+
     /// Sends what is encrypted; false if the socket is full, or does not stand yet.
     fn flush(&mut self) -> Result<bool, ErrorKind> {
         let mut socket = Socket { stream: &mut self.stream, failed: None };
@@ -175,7 +200,7 @@ fn host_name(host: &str) -> &str {
     host.rsplit_once(':').map_or(host, |(name, _)| name)
 }
 
-fn config(insecure: bool) -> Result<ClientConfig, Refusal> {
+fn config(insecure: bool, authority: &str) -> Result<ClientConfig, Refusal> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -183,14 +208,26 @@ fn config(insecure: bool) -> Result<ClientConfig, Refusal> {
     let mut config = if insecure {
         builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider)).with_no_client_auth()
     } else {
-        builder.with_root_certificates(system_roots()?).with_no_client_auth()
+        builder.with_root_certificates(roots(authority)?).with_no_client_auth()
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
 
-/// Whom this system trusts.
-pub(super) fn system_roots() -> Result<RootCertStore, Refusal> {
+/// Whom to trust: this authority (PEM), or whom the system trusts if there is none.
+pub(super) fn roots(authority: &str) -> Result<RootCertStore, Refusal> {
+    if authority.is_empty() {
+        return system_roots();
+    }
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
+        let certificate = certificate.map_err(|e| bad("authority", e))?;
+        roots.add(certificate).map_err(|e| bad("authority", e))?;
+    }
+    if roots.is_empty() { Err(bad("authority", "there is no certificate in it")) } else { Ok(roots) }
+}
+
+fn system_roots() -> Result<RootCertStore, Refusal> {
     let mut roots = RootCertStore::empty();
     // A root that cannot be read is one that a chain cannot end in: the handshake then says so.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -53,6 +53,11 @@ pub trait Transport: Clone + Send + 'static {
     /// # Errors
     /// The kind of failure.
     fn receive(&mut self, stream: &mut Self::Stream, buffer: &mut [u8]) -> Result<Option<usize>, ErrorKind>;
+
+    /// As [`super::Layer::security`].
+    fn security(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Bare TCP.

@@ -1,6 +1,7 @@
 //! What the integration tests share: the binary as a child that never outlives its test, and servers that misbehave.
 
-use linerate_contract::{Done, Event, Expect, Role, Spec, crc32, page};
+use linerate_contract::{Done, Event, Expect, Role, Spec, Tls, crc32, page};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -163,4 +164,22 @@ pub(crate) fn answering(answer: impl Into<Vec<u8>>) -> SocketAddr {
 /// A whole answer with this body.
 pub(crate) fn ok(body: &[u8]) -> Vec<u8> {
     [format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
+}
+
+/// What a server is certified with, and what a client trusts.
+pub(crate) fn certificates(name: &str, last_year: i32) -> (Tls, Tls) {
+    let mut issuer = CertificateParams::new([]).unwrap();
+    issuer.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let issuer = CertifiedIssuer::self_signed(issuer, KeyPair::generate().unwrap()).unwrap();
+    let mut leaf = CertificateParams::new([name.to_owned()]).unwrap();
+    (leaf.not_before, leaf.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(last_year, 1, 1));
+    let key = KeyPair::generate().unwrap();
+    let certificate = leaf.signed_by(&key, &issuer).unwrap().pem();
+    let server = Tls { certificate, key: key.serialize_pem(), ..Tls::default() };
+    let client = Tls { authority: issuer.pem(), name: "linerate.test".into(), ..Tls::default() };
+    (server, client)
+}
+
+pub(crate) fn good_certificates() -> (Tls, Tls) {
+    certificates("linerate.test", 4000)
 }

@@ -1,32 +1,13 @@
 //! TLS and WebSocket, and counted streams, as processes on loopback: exact counts, and every way in which a peer can go wrong.
 
-use crate::common::{Engine, local, read_request, scripted};
+use crate::common::{Engine, certificates, good_certificates, local, read_request, scripted};
 use linerate_contract::{Bytes, ErrorKind, Nanos, Role, Spec, Tls};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 const LAYERS: [&str; 3] = ["tls", "websocket", "wss"];
 const DIRECTIONS: [&str; 2] = ["client-writes", "client-reads"];
-
-/// What a server is certified with, and what a client trusts.
-fn certificates(name: &str, last_year: i32) -> (Tls, Tls) {
-    let mut issuer = CertificateParams::new([]).unwrap();
-    issuer.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let issuer = CertifiedIssuer::self_signed(issuer, KeyPair::generate().unwrap()).unwrap();
-    let mut leaf = CertificateParams::new([name.to_owned()]).unwrap();
-    (leaf.not_before, leaf.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(last_year, 1, 1));
-    let key = KeyPair::generate().unwrap();
-    let certificate = leaf.signed_by(&key, &issuer).unwrap().pem();
-    let server = Tls { certificate, key: key.serialize_pem(), ..Tls::default() };
-    let client = Tls { authority: issuer.pem(), name: "linerate.test".into(), ..Tls::default() };
-    (server, client)
-}
-
-fn good_certificates() -> (Tls, Tls) {
-    certificates("linerate.test", 4000)
-}
 
 fn server(layer: &str, workload: &str, tls: &Tls) -> Spec {
     let mut spec = Spec::new(Role::Server, layer, workload);

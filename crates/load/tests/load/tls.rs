@@ -1,12 +1,16 @@
-//! HTTPS: against a blocking server of rustls, with a certificate made on the spot.
+//! HTTPS: the client against a blocking server of rustls, a blocking client of rustls against the server, and both ends of the engine.
 
-use crate::common::{Engine, answering, client, local, ok, read_request, scripted};
-use linerate_contract::{ErrorKind, Request, Spec, page};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use crate::common::{
+    Engine, answering, client, good_certificates, local, ok, read_request, scripted, server,
+};
+use linerate_contract::{ErrorKind, Request, Spec, Tls, page};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
 const SIZE: usize = 40_000;
 
@@ -113,4 +117,127 @@ fn redirects_are_good_answers_and_server_errors_are_not() {
         ErrorKind::WrongStatus,
         &spec(answering("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")),
     );
+}
+
+/// The engine's own server, where it is, and whom its clients trust.
+fn own(size: usize, threads: u32) -> (Engine, SocketAddr, Tls) {
+    let (certified, trusted) = good_certificates();
+    let spec = Spec { layer: "https".into(), tls: Some(certified), threads, ..server(size) };
+    let (engine, address) = Engine::serving(&spec);
+    (engine, address, trusted)
+}
+
+#[test]
+fn the_engines_own_server_answers_its_own_client_whatever_the_shape() {
+    for (size, threads) in [(0, 1), (4096, 2), (65_536, 1), (3_000_000, 1)] {
+        let (_server, address, trusted) = own(size, threads);
+        for (workload, rate) in [("http", None), ("crr", None), ("http", Some(500.0)), ("crr", Some(500.0))] {
+            let client = client(workload, address, size, 50);
+            let spec = Spec { layer: "https".into(), tls: Some(trusted.clone()), rate, ..client };
+            let done = Engine::start(&spec).done();
+            let what = format!("{workload} {size} {rate:?}: {:?}", done.errors);
+            assert_eq!((done.operations, done.verified), (50, 50), "{what}");
+            assert_eq!(done.bytes.0, 50 * size as u64, "{what}");
+            let tls = done.tls.unwrap();
+            assert!(tls.starts_with("TLSv1.3 TLS_AES_128_GCM_SHA256 rustls 0."), "{tls}");
+        }
+    }
+}
+
+#[test]
+fn no_request_waits_for_an_acknowledgement_that_is_delayed() {
+    let (_server, address, trusted) = own(SIZE, 1);
+    let mut spec = Spec { layer: "https".into(), tls: Some(trusted), ..client("crr", address, SIZE, 50) };
+    spec.connections = 1;
+    let median = Engine::start(&spec).done().latency.unwrap().percentile(50.0).unwrap();
+    // The kernel delays one by 40 ms at least; a handshake takes two.
+    assert!(median < 30_000_000, "{median} ns");
+}
+
+#[test]
+fn who_trusts_another_authority_fails_and_who_trusts_nobody_in_particular_does_not() {
+    let (_server, address, _) = own(SIZE, 1);
+    let (_, another) = good_certificates();
+    fails_as(ErrorKind::TlsFailed, &Spec { tls: Some(another), ..secure("crr", address, 10, false) });
+    let done = Engine::start(&secure("crr", address, 10, true)).done();
+    assert_eq!((done.operations, done.errors.total()), (10, 0));
+}
+
+/// A blocking client whose handshake is still to come.
+fn blocking(address: SocketAddr, trusted: &Tls) -> StreamOwned<ClientConnection, TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(trusted.authority.as_bytes()).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from(trusted.name.clone()).unwrap();
+    let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+    StreamOwned::new(connection, TcpStream::connect(address).unwrap())
+}
+
+/// All that comes until the server says goodbye: without its `close_notify` this fails.
+fn rest(mut stream: impl Read) -> Vec<u8> {
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    answer
+}
+
+fn count(answer: &[u8], what: &str) -> usize {
+    answer.windows(what.len()).filter(|window| *window == what.as_bytes()).count()
+}
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const LAST: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn the_server_answers_requests_ahead_of_their_turn_and_in_pieces_and_says_goodbye() {
+    let size = 1_000_000;
+    let (_server, address, trusted) = own(size, 1);
+    let mut stream = blocking(address, &trusted);
+    stream.write_all(&[&GET.repeat(9)[..], LAST].concat()).unwrap();
+    // The server fills both buffers of the way, and has to wait in the middle of a record.
+    std::thread::sleep(Duration::from_millis(200));
+    let answer = rest(stream);
+    assert_eq!(count(&answer, "200 OK"), 10);
+    assert!(answer.len() > 10 * size && answer.ends_with(&page(size)));
+
+    let mut stream = blocking(address, &trusted);
+    for piece in LAST.chunks(10) {
+        // Each is a record.
+        stream.write_all(piece).unwrap();
+        stream.flush().unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(count(&rest(stream), "200 OK"), 1);
+}
+
+#[test]
+fn the_server_refuses_over_tls_what_it_refuses_without() {
+    let (_server, address, trusted) = own(7, 1);
+    let long = [&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 20_000]].concat();
+    for (request, good) in [(&[GET, b"POST / HTTP/1.1\r\n\r\n"].concat(), 1), (&long, 0)] {
+        let mut stream = blocking(address, &trusted);
+        stream.write_all(request).unwrap();
+        let answer = rest(stream);
+        assert_eq!((count(&answer, "200 OK"), count(&answer, "400 Bad Request")), (good, 1));
+    }
+}
+
+#[test]
+fn peers_that_speak_no_tls_or_vanish_end_their_own_connections() {
+    let (_server, address, trusted) = own(7, 1);
+    let mut plain = TcpStream::connect(address).unwrap();
+    plain.write_all(GET).unwrap();
+    let mut answer = Vec::new();
+    // An alert or a reset, but no page.
+    let _ = plain.read_to_end(&mut answer);
+    assert_eq!(count(&answer, "200 OK"), 0);
+    let mut silent = blocking(address, &trusted);
+    silent.write_all(&GET[..5]).unwrap();
+    silent.flush().unwrap();
+    drop(silent.sock);
+    let spec = Spec { layer: "https".into(), tls: Some(trusted), ..client("http", address, 7, 20) };
+    assert_eq!(Engine::start(&spec).done().operations, 20);
 }

@@ -1,15 +1,17 @@
-//! HTTP/1.1 over TCP or TLS (RFC 9110, RFC 9112): the client's end here, the server's in [`service`].
+//! HTTP/1.1 over TCP or TLS (RFC 9110, RFC 9112): the client's end here, the server's in [`service`], over a [`line`](mod@line).
 //!
 //! Requests are built once; answers are parsed where they lie in a buffer that all connections of a thread share. What
 //! a connection keeps between two reads is its descriptor and the parser's place.
 
 mod chunked;
+mod line;
 mod request;
 pub mod response;
 mod service;
 pub mod truth;
 mod verify;
 
+pub use line::Bare;
 pub use service::HttpService;
 
 use crate::layer::transport::Transport;
@@ -121,6 +123,10 @@ impl<T: Transport> Layer for Http<T> {
                 }
             }
         }
+    }
+
+    fn security(&self) -> Option<String> {
+        self.transport.security()
     }
 }
 

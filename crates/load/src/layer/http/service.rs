@@ -1,19 +1,20 @@
-//! linerate's own HTTP/1.1 server: one `recv(2)` and one `send(2)` for a request, nothing in between but the parser.
+//! linerate's own HTTP/1.1 server: one `recv(2)` and one `send(2)` for a request, nothing in between but the parser, and TLS
+//! where the layer is `https`.
 //!
 //! It answers any GET with the same page, head and body in one piece that was built before. It is the limit row of
 //! HTTP suites and the far end of the engine's own benchmarks, so it does as little as RFC 9112 allows.
 
+use super::line::{INPUT, Line, Lines};
 use super::request::{Parsed, parse};
+use crate::layer::Flow;
+use crate::layer::wire::Received;
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
-use linerate_contract::{Spec, page};
-use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, Shutdown, recv, send, shutdown};
+use linerate_contract::{ErrorKind, Spec, page};
+use nix::sys::socket::{Shutdown, shutdown};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// Input that is read at once, and the longest request: a browser's with cookies is 2 KiB.
-const BUFFER: usize = 16 << 10;
 /// After a refusal input is thrown away, so that close(2) does not reset the connection before the 400 has
 /// arrived; a peer that sends more than this gets its reset.
 const LINGER_BYTES: usize = 1 << 20;
@@ -24,16 +25,36 @@ const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nCo
 
 /// A thread's end of the service.
 #[derive(Debug, Clone)]
-pub struct HttpService {
-    /// The whole answer, for a connection that stays and for one that closes.
+pub struct HttpService<L> {
+    lines: L,
+    pages: Pages,
+    input: Vec<u8>,
+}
+
+/// The whole answer, for a connection that stays and for one that closes.
+#[derive(Debug, Clone)]
+struct Pages {
     keep: Arc<[u8]>,
     close: Arc<[u8]>,
-    buffer: Box<[u8]>,
 }
 
 /// One connection.
+#[derive(Debug)]
+pub struct Connection<L> {
+    /// Not there before the connection is looked at for the first time.
+    line: Option<L>,
+    exchange: Exchange,
+}
+
+impl<L> Default for Connection<L> {
+    fn default() -> Self {
+        Self { line: None, exchange: Exchange::default() }
+    }
+}
+
+/// Where a connection is in its requests and answers.
 #[derive(Debug, Default)]
-pub struct Connection {
+struct Exchange {
     /// Bytes of the current answer that are sent.
     sent: usize,
     doing: Doing,
@@ -51,8 +72,14 @@ enum Doing {
     Lingering(usize),
 }
 
-impl Service for HttpService {
-    type Connection = Connection;
+/// Who is at the other end.
+struct Peer<'a, L> {
+    socket: &'a OwnedFd,
+    line: &'a mut L,
+}
+
+impl<L: Lines> Service for HttpService<L> {
+    type Connection = Connection<L::Line>;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         if spec.size > LARGEST_PAGE {
@@ -66,128 +93,175 @@ impl Service for HttpService {
             );
             [head.as_bytes(), &body].concat().into()
         };
-        Ok(Self { keep: answer("keep-alive"), close: answer("close"), buffer: vec![0; BUFFER].into() })
+        let pages = Pages { keep: answer("keep-alive"), close: answer("close") };
+        Ok(Self { lines: L::new(spec)?, pages, input: vec![0; INPUT] })
     }
 
     #[inline]
-    fn ready(&mut self, socket: &OwnedFd, connection: &mut Connection, ended: bool) -> Fate {
-        if let Doing::Answering { keep } = connection.doing {
-            match self.answer(socket, connection, keep) {
-                Fate::Read => {}
-                fate => return fate,
-            }
-        }
-        if !connection.pending.is_empty() {
-            match self.answer_pending(socket, connection, &[]) {
-                Fate::Read => {}
-                fate => return fate,
-            }
-        }
-        self.read(socket, connection, ended)
+    fn ready(&mut self, socket: &OwnedFd, connection: &mut Self::Connection, ended: bool) -> Fate {
+        // What the peer did wrong ends its connection and nothing else.
+        self.work(socket, connection, ended).unwrap_or(Fate::Close)
     }
 }
 
-impl HttpService {
-    fn read(&mut self, socket: &OwnedFd, connection: &mut Connection, ended: bool) -> Fate {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let fate = loop {
-            let n = match recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
-                Ok(0) => break Fate::Close,
-                Ok(n) => n,
-                Err(Errno::EAGAIN) => break Fate::Read,
-                Err(Errno::EINTR) => continue,
-                Err(_) => break Fate::Close,
-            };
-            let fate = self.take(socket, connection, &buffer[..n]);
-            // A read that did not fill the buffer has emptied the socket (epoll(7)).
-            if fate != Fate::Read || (n < BUFFER && !ended) {
-                break fate;
-            }
+impl<L: Lines> HttpService<L> {
+    #[inline]
+    fn work(
+        &mut self,
+        socket: &OwnedFd,
+        connection: &mut Connection<L::Line>,
+        ended: bool,
+    ) -> Result<Fate, ErrorKind> {
+        let Connection { line, exchange } = connection;
+        let line = match line {
+            Some(line) => line,
+            none => none.insert(self.lines.line()?),
         };
-        self.buffer = buffer;
-        fate
+        if line.establish(socket)? == Flow::Blocked {
+            return Ok(Fate::Write);
+        }
+        let mut peer = Peer { socket, line };
+        if let Doing::Answering { keep } = exchange.doing {
+            match self.pages.answer(&mut peer, exchange, keep)? {
+                Fate::Read => {}
+                fate => return Ok(fate),
+            }
+        }
+        if !exchange.pending.is_empty() {
+            match self.pages.answer_pending(&mut peer, exchange, &[])? {
+                Fate::Read => {}
+                fate => return Ok(fate),
+            }
+        }
+        self.read(&mut peer, exchange, ended)
     }
 
     #[inline]
-    fn take(&mut self, socket: &OwnedFd, connection: &mut Connection, bytes: &[u8]) -> Fate {
-        if let Doing::Lingering(thrown) = &mut connection.doing {
+    fn read(
+        &mut self,
+        peer: &mut Peer<'_, L::Line>,
+        exchange: &mut Exchange,
+        ended: bool,
+    ) -> Result<Fate, ErrorKind> {
+        loop {
+            let (count, received) = peer.line.receive(peer.socket, &mut self.input)?;
+            if count > 0 {
+                match self.pages.take(peer, exchange, &self.input[..count])? {
+                    Fate::Read => {}
+                    fate => return Ok(fate),
+                }
+            }
+            match received {
+                Received::Drained if !ended => return Ok(Fate::Read),
+                Received::More | Received::Drained => {}
+                Received::Nothing => return Ok(Fate::Read),
+                Received::End => return Ok(Fate::Close),
+            }
+        }
+    }
+}
+
+impl Pages {
+    #[inline]
+    fn take<L: Line>(
+        &self,
+        peer: &mut Peer<'_, L>,
+        exchange: &mut Exchange,
+        bytes: &[u8],
+    ) -> Result<Fate, ErrorKind> {
+        if let Doing::Lingering(thrown) = &mut exchange.doing {
             *thrown += bytes.len();
-            return if *thrown > LINGER_BYTES { Fate::Close } else { Fate::Read };
+            return Ok(if *thrown > LINGER_BYTES { Fate::Close } else { Fate::Read });
         }
-        if !connection.pending.is_empty() {
-            return self.answer_pending(socket, connection, bytes);
+        if !exchange.pending.is_empty() {
+            return self.answer_pending(peer, exchange, bytes);
         }
-        let (used, fate) = self.answer_all(socket, connection, bytes);
+        let (used, fate) = self.answer_all(peer, exchange, bytes)?;
         if fate != Fate::Close && used < bytes.len() {
-            connection.pending = bytes[used..].to_vec();
+            exchange.pending = bytes[used..].to_vec();
         }
-        fate
+        Ok(fate)
     }
 
     /// Answers what had to wait, with `more` behind it.
     #[cold]
-    fn answer_pending(&mut self, socket: &OwnedFd, connection: &mut Connection, more: &[u8]) -> Fate {
-        let mut pending = std::mem::take(&mut connection.pending);
+    fn answer_pending<L: Line>(
+        &self,
+        peer: &mut Peer<'_, L>,
+        exchange: &mut Exchange,
+        more: &[u8],
+    ) -> Result<Fate, ErrorKind> {
+        let mut pending = std::mem::take(&mut exchange.pending);
         pending.extend_from_slice(more);
-        let (used, fate) = self.answer_all(socket, connection, &pending);
+        let (used, fate) = self.answer_all(peer, exchange, &pending)?;
         if fate != Fate::Close && used < pending.len() {
             pending.drain(..used);
-            connection.pending = pending;
+            exchange.pending = pending;
         }
-        fate
+        Ok(fate)
     }
 
     /// Answers the whole requests at the start of `bytes`; how many bytes those are, and what to do next.
     #[inline]
-    fn answer_all(&mut self, socket: &OwnedFd, connection: &mut Connection, bytes: &[u8]) -> (usize, Fate) {
+    fn answer_all<L: Line>(
+        &self,
+        peer: &mut Peer<'_, L>,
+        exchange: &mut Exchange,
+        bytes: &[u8],
+    ) -> Result<(usize, Fate), ErrorKind> {
         let mut used = 0;
         while used < bytes.len() {
             match parse(&bytes[used..]) {
                 Parsed::Get { length, keep } => {
                     used += length;
-                    match self.answer(socket, connection, keep) {
+                    match self.answer(peer, exchange, keep)? {
                         Fate::Read => {}
-                        fate => return (used, fate),
+                        fate => return Ok((used, fate)),
                     }
                 }
-                Parsed::Partial if bytes.len() - used < BUFFER => return (used, Fate::Read),
-                Parsed::Partial | Parsed::Bad => return (bytes.len(), refuse(socket, connection)),
+                Parsed::Partial if bytes.len() - used < INPUT => return Ok((used, Fate::Read)),
+                Parsed::Partial | Parsed::Bad => return Ok((bytes.len(), refuse(peer, exchange)?)),
             }
         }
-        (used, Fate::Read)
+        Ok((used, Fate::Read))
     }
 
     /// Sends (the rest of) an answer. [`Fate::Read`]: it is out, and the connection stays.
     #[inline]
-    fn answer(&self, socket: &OwnedFd, connection: &mut Connection, keep: bool) -> Fate {
+    fn answer<L: Line>(
+        &self,
+        peer: &mut Peer<'_, L>,
+        exchange: &mut Exchange,
+        keep: bool,
+    ) -> Result<Fate, ErrorKind> {
         let answer = if keep { &self.keep } else { &self.close };
-        loop {
-            match send(socket.as_raw_fd(), &answer[connection.sent..], MsgFlags::MSG_NOSIGNAL) {
-                Ok(n) if connection.sent + n == answer.len() => {
-                    connection.sent = 0;
-                    connection.doing = Doing::Reading;
-                    return if keep { Fate::Read } else { Fate::Close };
-                }
-                Ok(n) => connection.sent += n,
-                Err(Errno::EAGAIN) => {
-                    connection.doing = Doing::Answering { keep };
-                    return Fate::Write;
-                }
-                Err(Errno::EINTR) => {}
-                Err(_) => return Fate::Close,
-            }
+        let (count, flow) = peer.line.send(peer.socket, &answer[exchange.sent..])?;
+        if flow == Flow::Blocked {
+            exchange.sent += count;
+            exchange.doing = Doing::Answering { keep };
+            return Ok(Fate::Write);
         }
+        exchange.sent = 0;
+        exchange.doing = Doing::Reading;
+        if keep {
+            return Ok(Fate::Read);
+        }
+        peer.line.end(peer.socket);
+        Ok(Fate::Close)
     }
 }
 
 /// 400, no more output, and input is thrown away until its end.
 #[cold]
-fn refuse(socket: &OwnedFd, connection: &mut Connection) -> Fate {
+fn refuse<L: Line>(peer: &mut Peer<'_, L>, exchange: &mut Exchange) -> Result<Fate, ErrorKind> {
     // A fresh answer of 70 bytes fits any send buffer that is not full of answers nobody reads.
-    let sent = send(socket.as_raw_fd(), BAD_REQUEST, MsgFlags::MSG_NOSIGNAL);
-    if sent != Ok(BAD_REQUEST.len()) || shutdown(socket.as_raw_fd(), Shutdown::Write).is_err() {
-        return Fate::Close;
+    if peer.line.send(peer.socket, BAD_REQUEST)?.1 == Flow::Blocked {
+        return Ok(Fate::Close);
     }
-    connection.doing = Doing::Lingering(0);
-    Fate::Read
+    peer.line.end(peer.socket);
+    if shutdown(peer.socket.as_raw_fd(), Shutdown::Write).is_err() {
+        return Ok(Fate::Close);
+    }
+    exchange.doing = Doing::Lingering(0);
+    Ok(Fate::Read)
 }

@@ -68,7 +68,10 @@ impl Wire for Plain {
 
 /// One `recv(2)`: how many bytes, or why there are none.
 #[inline]
-pub(super) fn receive(socket: &OwnedFd, room: &mut [u8]) -> Result<Result<usize, Received>, ErrorKind> {
+pub(in crate::layer) fn receive(
+    socket: &OwnedFd,
+    room: &mut [u8],
+) -> Result<Result<usize, Received>, ErrorKind> {
     loop {
         match recv(socket.as_raw_fd(), room, MsgFlags::empty()) {
             Ok(0) => return Ok(Err(Received::End)),
@@ -78,6 +81,21 @@ pub(super) fn receive(socket: &OwnedFd, room: &mut [u8]) -> Result<Result<usize,
             Err(errno) => return Err(stream_error(errno)),
         }
     }
+}
+
+/// Sends until all of it is out or the socket is full; how many bytes went.
+#[inline]
+pub(in crate::layer) fn send_all(socket: &OwnedFd, bytes: &[u8]) -> Result<(usize, Flow), ErrorKind> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match send(socket.as_raw_fd(), &bytes[sent..], MsgFlags::MSG_NOSIGNAL) {
+            Ok(count) => sent += count,
+            Err(Errno::EAGAIN) => return Ok((sent, Flow::Blocked)),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(stream_error(errno)),
+        }
+    }
+    Ok((sent, Flow::Done))
 }
 
 /// Bytes that are made and not yet sent.
@@ -104,14 +122,8 @@ impl Outbox {
 
     #[inline]
     pub(super) fn flush(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
-        while self.from < self.to {
-            match send(socket.as_raw_fd(), &self.bytes[self.from..self.to], MsgFlags::MSG_NOSIGNAL) {
-                Ok(count) => self.from += count,
-                Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
-                Err(Errno::EINTR) => {}
-                Err(errno) => return Err(stream_error(errno)),
-            }
-        }
-        Ok(Flow::Done)
+        let (count, flow) = send_all(socket, &self.bytes[self.from..self.to])?;
+        self.from += count;
+        Ok(flow)
     }
 }

@@ -1,8 +1,8 @@
 //! TLS 1.3 with AES-128-GCM and nothing else, from the PEM texts of a spec.
 
-use super::Tls;
 use super::handshake::Handshake;
-use crate::layer::tls::{Anyone, system_roots};
+use super::{Room, STREAM, Tls};
+use crate::layer::tls::{Anyone, roots};
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
 use rustls::client::{Resumption, UnbufferedClientConnection};
@@ -10,7 +10,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::UnbufferedServerConnection;
-use rustls::{CipherSuite, ClientConfig, RootCertStore, ServerConfig};
+use rustls::{CipherSuite, ClientConfig, ServerConfig};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -32,8 +32,7 @@ impl Client {
         let mut config = if spec.request.as_ref().is_some_and(|request| request.insecure) {
             builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider())).with_no_client_auth()
         } else {
-            let roots = if tls.authority.is_empty() { system_roots() } else { roots(&tls.authority) };
-            builder.with_root_certificates(roots?).with_no_client_auth()
+            builder.with_root_certificates(roots(&tls.authority)?).with_no_client_auth()
         };
         config.resumption = Resumption::disabled();
         config.enable_secret_extraction = true;
@@ -47,7 +46,7 @@ impl Client {
     /// [`ErrorKind::TlsFailed`], for want of random numbers.
     pub fn open(&self) -> Result<Tls, ErrorKind> {
         let connection = UnbufferedClientConnection::new(self.config.clone(), self.name.clone());
-        connection.map(|c| Tls::new(Handshake::client(c))).map_err(|_| ErrorKind::TlsFailed)
+        connection.map(|c| Tls::new(Handshake::client(c), STREAM)).map_err(|_| ErrorKind::TlsFailed)
     }
 }
 
@@ -55,6 +54,7 @@ impl Client {
 #[derive(Debug, Clone)]
 pub struct Server {
     config: Arc<ServerConfig>,
+    room: Room,
 }
 
 impl Server {
@@ -73,7 +73,12 @@ impl Server {
             .map_err(|e| bad("certificate", e))?;
         config.send_tls13_tickets = 0;
         config.enable_secret_extraction = true;
-        Ok(Self { config: Arc::new(config) })
+        Ok(Self { config: Arc::new(config), room: STREAM })
+    }
+
+    /// The same for connections that hold so much.
+    pub(in crate::layer) fn with_room(self, room: Room) -> Self {
+        Self { room, ..self }
     }
 
     /// The server's end of a connection that was accepted.
@@ -82,17 +87,8 @@ impl Server {
     /// [`ErrorKind::TlsFailed`], for want of random numbers.
     pub fn accept(&self) -> Result<Tls, ErrorKind> {
         let connection = UnbufferedServerConnection::new(self.config.clone());
-        connection.map(|c| Tls::new(Handshake::server(c))).map_err(|_| ErrorKind::TlsFailed)
+        connection.map(|c| Tls::new(Handshake::server(c), self.room)).map_err(|_| ErrorKind::TlsFailed)
     }
-}
-
-fn roots(authority: &str) -> Result<RootCertStore, Refusal> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
-        let certificate = certificate.map_err(|e| bad("authority", e))?;
-        roots.add(certificate).map_err(|e| bad("authority", e))?;
-    }
-    if roots.is_empty() { Err(bad("authority", "there is no certificate in it")) } else { Ok(roots) }
 }
 
 fn provider() -> Arc<CryptoProvider> {
@@ -105,6 +101,6 @@ fn missing() -> Refusal {
     Refusal::BadSpec("\"tls\" is missing: this layer needs certificates (sdk/CONTRACT.md)".into())
 }
 
-fn bad(field: &str, why: impl Display) -> Refusal {
+pub(in crate::layer) fn bad(field: &str, why: impl Display) -> Refusal {
     Refusal::BadSpec(format!("\"tls.{field}\": {why}"))
 }

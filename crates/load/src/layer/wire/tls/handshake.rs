@@ -132,17 +132,18 @@ impl Keys {
         self.0.next_to_receive()
     }
 
-    /// Version and cipher suite as they were agreed on, and who did it.
     pub(super) fn told(&self) -> String {
         let (version, suite) = self.0.agreed();
-        let version = match version {
-            ProtocolVersion::TLSv1_3 => "TLSv1.3".to_owned(),
-            other => format!("{other:?}"),
-        };
-        // rustls prints the names of the registry with its own prefix for those of 1.3.
-        let suite = format!("{:?}", suite.suite()).replace("TLS13_", "TLS_");
-        format!("{version} {suite} rustls {} ring {}", env!("RUSTLS_VERSION"), env!("RING_VERSION"))
+        told(version, suite)
     }
+}
+
+/// Version and cipher suite as they were agreed on, and who did it.
+pub(in crate::layer) fn told(version: ProtocolVersion, suite: SupportedCipherSuite) -> String {
+    // rustls prints the names of the registry with an underscore, and with its own prefix for the suites of 1.3.
+    let version = format!("{version:?}").replace('_', ".");
+    let suite = format!("{:?}", suite.suite()).replace("TLS13_", "TLS_");
+    format!("{version} {suite} rustls {} ring {}", env!("RUSTLS_VERSION"), env!("RING_VERSION"))
 }
 
 impl fmt::Debug for Keys {

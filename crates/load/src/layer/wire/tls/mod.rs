@@ -8,7 +8,9 @@ mod config;
 mod handshake;
 pub(crate) mod record;
 
+pub(in crate::layer) use config::bad;
 pub use config::{Client, Server};
+pub(in crate::layer) use handshake::told;
 
 use super::plain::{Outbox, receive};
 use super::{Flow, Received, Sink, Source, Wire};
@@ -17,10 +19,17 @@ use linerate_contract::ErrorKind;
 use record::{Kind, LARGEST_PLAIN, LARGEST_RECORD, OVERHEAD, Opener, Sealer};
 use std::os::fd::OwnedFd;
 
-/// Records that are made before they are sent.
-const OUTPUT: usize = 8 * (LARGEST_PLAIN + OVERHEAD);
-/// What is read at once, and a record that is not all there yet.
-const INPUT: usize = super::plain::INPUT + LARGEST_RECORD;
+/// How much a connection holds.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::layer) struct Room {
+    /// Bytes that are read at once.
+    pub(in crate::layer) input: usize,
+    /// Records that are made before they are sent.
+    pub(in crate::layer) records: usize,
+}
+
+/// The most that is of use, which a stream needs.
+pub(in crate::layer) const STREAM: Room = Room { input: super::plain::INPUT, records: 8 };
 
 /// A connection.
 #[derive(Debug)]
@@ -49,12 +58,13 @@ struct Open {
 }
 
 impl Tls {
-    fn new(handshake: Handshake) -> Self {
+    fn new(handshake: Handshake, room: Room) -> Self {
         Self {
-            input: vec![0; INPUT].into(),
+            // Behind a record that is not all there yet.
+            input: vec![0; room.input + LARGEST_RECORD].into(),
             from: 0,
             to: 0,
-            output: Outbox::new(OUTPUT),
+            output: Outbox::new(room.records * (LARGEST_PLAIN + OVERHEAD)),
             state: State::Handshake(Box::new(handshake)),
             ended: false,
         }
