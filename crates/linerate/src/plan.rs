@@ -12,7 +12,7 @@ use linerate_contract::Role;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// One trial to be.
@@ -101,6 +101,12 @@ impl<'a> Machine<'a> {
         let presence = presence(chosen, &mut self.builds);
         self.known.insert(chosen.name.to_owned(), presence.clone());
         presence
+    }
+
+    /// Systems that were taken for ready and are still to be built.
+    #[must_use]
+    pub fn to_build(&self) -> BTreeSet<String> {
+        self.builds.foreseen().clone()
     }
 
     /// # Errors

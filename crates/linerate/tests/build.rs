@@ -41,8 +41,12 @@ impl Home {
     }
 
     fn systems_with(&self, args: &[&str], variables: &[(&str, &Path)]) -> Output {
+        self.linerate(&[&["systems"], args].concat(), variables)
+    }
+
+    fn linerate(&self, args: &[&str], variables: &[(&str, &Path)]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-        command.arg("systems").args(args).env("LINERATE_HOME", self.path("home"));
+        command.args(args).env("LINERATE_HOME", self.path("home"));
         command.envs(variables.iter().copied());
         Output::of(command.env("XDG_CACHE_HOME", self.path("cache")))
     }
@@ -71,6 +75,33 @@ fn a_system_is_built_once_and_again_when_an_input_changes() {
     assert!(home.systems(&[]).stdout.contains("it is not built"));
     assert!(home.systems(&["--install"]).stdout.contains("2.0"));
     assert_eq!(home.builds().len(), 2);
+}
+
+/// A suite of one cell, of the one system.
+const SUITE: &str = "question = '?'\nrounds = 2\nquick = { rounds = 1 }\n[[tables]]\nname = 't'\ntitle = 't'\nmetric = 'seconds'\n\
+    layer = 'none'\nworkload = 'dispatch'\nrows = 'system'\ncolumns = 'threads'\nid = '{{ system }}/{{ threads }}'\n\
+    baseline = { system = 'tiny' }\nroles = { client = '{{ system }}' }\nparameters = { operations = 1000 }\n\
+    verify = {}\nwarmup = {}\n[tables.axes]\nsystem = ['tiny']\nthreads = ['1']\n";
+
+#[test]
+fn a_plan_names_what_a_run_would_build_and_builds_nothing() {
+    let home = Home::new("build-plan", COPY);
+    fs::write(home.path("home/suites/one.toml"), SUITE).unwrap();
+    for arguments in [&["plan", "one"][..], &["plan", "one", "--no-trial"]] {
+        let out = home.linerate(arguments, &[]);
+        assert_eq!(out.status, 0, "{}", out.stderr);
+        // It is a part of the run, so of its plan.
+        assert!(out.stdout.contains("    tiny/1 ") && !out.stdout.contains("left out"), "{}", out.stdout);
+        assert!(
+            out.stdout.contains("to be built first") && out.stdout.contains("--install tiny"),
+            "{}",
+            out.stdout
+        );
+        assert!(home.builds().is_empty(), "a plan builds nothing");
+    }
+    home.systems(&["--install"]);
+    let out = home.linerate(&["plan", "one", "--no-trial"], &[]);
+    assert!(out.stdout.contains("    tiny/1 ") && !out.stdout.contains("to be built"), "{}", out.stdout);
 }
 
 #[test]

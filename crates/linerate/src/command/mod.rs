@@ -31,6 +31,7 @@ use crate::suite;
 use crate::system::Registry;
 use crate::system::build::Permission;
 use crate::{home, measurement::PlannedSuite};
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -96,6 +97,8 @@ struct Chosen {
     registry: Registry,
     suites: Vec<PlannedSuite>,
     programs: Programs,
+    /// Systems that a run would build first.
+    to_build: BTreeSet<String>,
 }
 
 fn choose(
@@ -113,7 +116,7 @@ fn choose(
         None => machine.ask(chosen),
     })?;
     machine.check()?;
-    Ok(Chosen { registry, suites, programs })
+    Ok(Chosen { registry, suites, programs, to_build: machine.to_build() })
 }
 
 /// The script of a scripted lab, if there is one.

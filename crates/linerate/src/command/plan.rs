@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::{Lab, LabError};
-use crate::measurement::{Host, PlannedSuite, RUN_SCHEMA, Run};
+use crate::measurement::{Host, PlannedSuite, PlannedSystem, RUN_SCHEMA, Run};
 use crate::plan::{self, Step};
 use crate::progress::Progress;
 use crate::report::outcome_text;
@@ -14,6 +14,7 @@ use crate::run::seconds;
 use crate::system::build::Permission;
 use crate::timings::Timings;
 use crate::trial::{self, Context};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,8 +31,8 @@ const TRIAL_BYTES: u64 = 1 << 22;
 /// Bad input, or the lab cannot be raised to learn the time.
 pub fn plan(args: &PlanArgs, script: Option<&Path>) -> Result<ExitCode, Error> {
     let script = load_script(script)?;
-    let permission = if args.no_trial { Permission::Look } else { Permission::Build(&remark) };
-    let chosen = choose(&args.selection, script.as_ref(), permission)?;
+    // Whoever asks what would happen does not want minutes of it to happen.
+    let chosen = choose(&args.selection, script.as_ref(), Permission::Foresee)?;
     let run = run_of(&chosen.suites, args);
     let mut timings = Timings::load();
     if !args.no_trial {
@@ -43,7 +44,7 @@ pub fn plan(args: &PlanArgs, script: Option<&Path>) -> Result<ExitCode, Error> {
         };
         try_unknown_cells(&run, &chosen, &mut timings, raise)?;
     }
-    print(&describe(&run, &timings))
+    print(&(describe(&run, &timings) + &builds(&chosen.to_build)))
 }
 
 fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
@@ -62,7 +63,7 @@ fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
     }
 }
 
-/// Makes one short trial of each cell whose time is not known.
+/// Makes one short trial of each cell whose time is not known and whose systems are here.
 fn try_unknown_cells(
     run: &Run,
     chosen: &Chosen,
@@ -70,7 +71,14 @@ fn try_unknown_cells(
     raise: impl FnOnce() -> Result<Box<dyn Lab>, LabError>,
 ) -> Result<(), Error> {
     let mut steps = plan::order(run);
-    steps.retain(|step| timings.seconds(&run.suites[step.suite], step.cell).is_none());
+    let is_here = |system: &PlannedSystem| {
+        let variant = chosen.registry.variant(&system.name, system.role);
+        variant.is_ok_and(|variant| !chosen.to_build.contains(&variant.system.name))
+    };
+    steps.retain(|step| {
+        let suite = &run.suites[step.suite];
+        timings.seconds(suite, step.cell).is_none() && suite.cells[step.cell].systems.iter().all(is_here)
+    });
     steps.sort_by_key(|step| (step.suite, step.cell));
     steps.dedup_by_key(|step| (step.suite, step.cell));
     if steps.is_empty() {
@@ -140,4 +148,17 @@ fn describe(run: &Run, timings: &Timings) -> String {
     );
     let _ = writeln!(text, "{total}");
     text
+}
+
+/// What a run would build before its first trial.
+fn builds(systems: &BTreeSet<String>) -> String {
+    if systems.is_empty() {
+        return String::new();
+    }
+    let systems: Vec<&str> = systems.iter().map(String::as_str).collect();
+    format!(
+        "to be built first, by `linerate run` or `linerate systems --install {}`: {}\n",
+        systems.join(" "),
+        systems.join(", ")
+    )
 }

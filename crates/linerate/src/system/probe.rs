@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// What this machine has of a variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// `program` and `version` are absent where there is nothing to start.
+    /// `program` and `version` are absent where there is nothing to start, or not yet ([`super::build::Permission::Foresee`]).
     Ready {
         program: Option<PathBuf>,
         version: Option<String>,
@@ -43,6 +43,9 @@ pub fn presence(chosen: Chosen<'_>, builds: &mut Builds<'_>) -> Presence {
     let Some(name) = chosen.program() else { return Presence::Ready { program: None, version: None } };
     let name = match built_program(chosen, name, builds) {
         Ok(name) => name,
+        Err(_) if builds.foreseen().contains(&chosen.system.name) => {
+            return Presence::Ready { program: None, version: None };
+        }
         Err(reason) => return missing(reason),
     };
     let Some(program) = locate(&name) else { return missing(format!("{name} is not installed")) };

@@ -11,7 +11,7 @@ use super::manifest::Build;
 use super::{System, template};
 use crate::home;
 use inputs::key;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -23,8 +23,10 @@ const MARK: &str = ".linerate-built";
 pub enum Permission<'a> {
     /// Build it, and say so.
     Build(&'a dyn Fn(&str)),
-    /// Only look.
+    /// Only look: what is not built is missing.
     Look,
+    /// Only look: what is not built will be, before it is needed.
+    Foresee,
 }
 
 impl std::fmt::Debug for Permission<'_> {
@@ -32,6 +34,7 @@ impl std::fmt::Debug for Permission<'_> {
         f.write_str(match self {
             Self::Build(_) => "Build",
             Self::Look => "Look",
+            Self::Foresee => "Foresee",
         })
     }
 }
@@ -41,13 +44,14 @@ impl std::fmt::Debug for Permission<'_> {
 pub struct Builds<'a> {
     permission: Permission<'a>,
     known: BTreeMap<String, Result<PathBuf, String>>,
+    foreseen: BTreeSet<String>,
     interrupted: bool,
 }
 
 impl<'a> Builds<'a> {
     #[must_use]
     pub fn new(permission: Permission<'a>) -> Self {
-        Self { permission, known: BTreeMap::new(), interrupted: false }
+        Self { permission, known: BTreeMap::new(), foreseen: BTreeSet::new(), interrupted: false }
     }
 
     /// The folder that the system is built in.
@@ -61,6 +65,12 @@ impl<'a> Builds<'a> {
         let result = self.find_or_make(system);
         self.known.insert(system.name.clone(), result.clone());
         result
+    }
+
+    /// Systems that are not built and will be.
+    #[must_use]
+    pub fn foreseen(&self) -> &BTreeSet<String> {
+        &self.foreseen
     }
 
     /// True if the user wants to stop.
@@ -81,7 +91,12 @@ impl<'a> Builds<'a> {
         if site.out.join(MARK).exists() {
             return Ok(site.out);
         }
-        let Permission::Build(tell) = self.permission else { return Err("it is not built".into()) };
+        let Permission::Build(tell) = self.permission else {
+            if matches!(self.permission, Permission::Foresee) {
+                self.foreseen.insert(system.name.clone());
+            }
+            return Err("it is not built".into());
+        };
         if self.interrupted {
             return Err("interrupted".into());
         }
