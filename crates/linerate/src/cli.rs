@@ -2,9 +2,11 @@
 
 mod datagrams;
 mod streams;
+mod tls;
 
 pub use datagrams::*;
 pub use streams::*;
+pub use tls::*;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -203,6 +205,7 @@ pub enum Loaded {
   linerate load http http://127.0.0.1:8080/
   linerate load http http://127.0.0.1:8080/ -c 64 -d 30s --rate 20000 --arrival poisson
   linerate load http https://localhost/ --insecure -n 10000 --no-keepalive
+  linerate load http https://localhost:8443/ --authority ca.pem
   linerate load http http://127.0.0.1:8080/ -X POST -H 'Content-Type: text/plain' --body hello --json result.json
 
 Exit status: 0 done, 2 bad usage, 3 no request succeeded, 130 interrupted (what was measured is printed).")]
@@ -261,9 +264,8 @@ pub struct LoadHttpArgs {
     #[arg(long)]
     pub no_keepalive: bool,
 
-    /// Accept any TLS certificate
-    #[arg(long)]
-    pub insecure: bool,
+    #[command(flatten)]
+    pub trust: TrustArgs,
 
     /// Write the account as JSON, with whole histograms; - is standard output, in place of the text
     #[arg(long, value_name = "FILE")]
@@ -315,8 +317,10 @@ pub enum Served {
 
 /// HTTP/1.1: any GET is answered with the same page from memory
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  linerate serve http --listen 127.0.0.1:8080 --size 1024")]
+#[command(after_help = "Examples:
+  linerate serve http --listen 127.0.0.1:8080 --size 1024
+  linerate serve http --listen 127.0.0.1:8443 --tls          # for load http https://127.0.0.1:8443/ --insecure
+  linerate serve http --listen 127.0.0.1:8443 --tls ca.pem   # for load http https://localhost:8443/ --authority ca.pem")]
 pub struct ServeHttpArgs {
     /// Where to listen; port 0 lets the kernel choose
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
@@ -328,6 +332,9 @@ pub struct ServeHttpArgs {
 
     #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
+
+    #[command(flatten)]
+    pub secure: SecureArgs,
 }
 
 /// Is the instrument right? Injected truth against what was measured

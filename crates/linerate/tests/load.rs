@@ -195,6 +195,37 @@ fn websockets_are_loaded_plain_and_over_tls() {
 }
 
 #[test]
+fn pages_are_served_over_tls_to_who_trusts_and_to_who_accepts_anyone() {
+    if !engine_is_there() {
+        return;
+    }
+    let authority = std::env::temp_dir().join(format!("linerate-test-{}-http-ca.pem", std::process::id()));
+    let authority = authority.to_str().unwrap();
+    let known = Server::of(&["http", "--listen", "127.0.0.1:0", "--size", "100", "--tls", authority]);
+    assert!(known.url.starts_with("https://127.0.0.1:"), "{}", known.url);
+    let load = |server: &Server, more: &[&str]| {
+        linerate(&[&["load", "http", &server.url, "-n", "100"], more].concat())
+    };
+    for more in [&["--authority", authority][..], &["--insecure"], &["--insecure", "--no-keepalive"]] {
+        let output = load(&known, more);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.contains("requests    100 in "), "{more:?}: {text}");
+        assert!(
+            text.contains("failed      none") && text.contains("TLS         TLSv1.3 TLS_AES_128_GCM"),
+            "{text}"
+        );
+    }
+    // Nobody trusts an authority that was made a second ago.
+    assert!(!load(&known, &[]).status.success());
+    std::fs::remove_file(authority).unwrap();
+    let missing = load(&known, &["--authority", authority]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(String::from_utf8(missing.stderr).unwrap().contains("--authority"));
+    let unknown = Server::of(&["http", "--listen", "127.0.0.1:0", "--size", "100", "--tls"]);
+    assert!(load(&unknown, &["--insecure"]).status.success());
+}
+
+#[test]
 fn an_address_may_be_of_the_sixth_version() {
     if !engine_is_there() {
         return;

@@ -1,6 +1,6 @@
 //! `linerate load tcp|ws` and `linerate serve tcp|ws`.
 
-use super::{rate, span};
+use super::{SecureArgs, TrustArgs, rate, span};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -82,13 +82,8 @@ pub struct LoadWsArgs {
     #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<f64>,
 
-    /// Accept any TLS certificate
-    #[arg(long)]
-    pub insecure: bool,
-
-    /// Trust this authority (PEM) in place of the system's
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
-    pub authority: Option<PathBuf>,
+    #[command(flatten)]
+    pub trust: TrustArgs,
 }
 
 /// What both loads have in common.
@@ -157,9 +152,8 @@ pub struct ServeWsArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     pub size: u64,
 
-    /// Speak TLS, with a certificate made for this run; whom to trust for it is written to FILE
-    #[arg(long, value_name = "FILE")]
-    pub tls: Option<PathBuf>,
+    #[command(flatten)]
+    pub secure: SecureArgs,
 }
 
 /// What both servers have in common.

@@ -3,13 +3,12 @@
 use super::load::datagrams::set_kcp;
 use super::remark;
 use crate::authority::Authority;
-use crate::cli::{ServeArgs, ServeDatagramArgs, ServeStreamArgs, Served};
+use crate::cli::{SecureArgs, ServeArgs, ServeDatagramArgs, ServeStreamArgs, Served};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::{interrupt, journal};
 use linerate_contract::{Event, Role, Spec, Tls};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Serves until Ctrl-C.
@@ -29,7 +28,9 @@ pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
 fn doing(spec: &Spec, address: SocketAddr) -> String {
     let what = if spec.workload == "rr" { "sending back what comes" } else { "serving streams" };
     match spec.layer.as_str() {
-        "http" => format!("serving a page of {} bytes at http://{address}/", spec.size),
+        scheme @ ("http" | "https") => {
+            format!("serving a page of {} bytes at {scheme}://{address}/", spec.size)
+        }
         "tcp" => format!("{what} at {address}, TCP,"),
         "websocket" => format!("{what} at ws://{address}/"),
         "wss" => format!("{what} at wss://{address}/"),
@@ -51,8 +52,10 @@ fn spec(what: &Served) -> Result<Spec, Error> {
     };
     Ok(match what {
         Served::Http(args) => {
-            let mut spec = Spec::new(Role::Server, "http", "http");
+            let layer = if args.secure.tls.is_some() { "https" } else { "http" };
+            let mut spec = Spec::new(Role::Server, layer, "http");
             (spec.listen, spec.size, spec.threads) = (Some(args.listen), args.size, args.threads);
+            spec.tls = certified(args.listen, &args.secure)?;
             spec
         }
         Served::Tcp(args) => {
@@ -61,11 +64,11 @@ fn spec(what: &Served) -> Result<Spec, Error> {
             spec
         }
         Served::Ws(args) => {
-            let layer = if args.tls.is_some() { "wss" } else { "websocket" };
+            let layer = if args.secure.tls.is_some() { "wss" } else { "websocket" };
             let mut spec = connections(layer, &args.common, !args.stream, args.size);
             let direction = if args.reverse { "client-reads" } else { "client-writes" };
             spec.options.insert("direction".into(), direction.into());
-            spec.tls = args.tls.as_deref().map(|file| certify(args.common.listen, file)).transpose()?;
+            spec.tls = certified(args.common.listen, &args.secure)?;
             spec
         }
         Served::Udp(args) => datagrams("udp", &args.common, args.size),
@@ -78,10 +81,18 @@ fn spec(what: &Served) -> Result<Spec, Error> {
     })
 }
 
-/// A certificate for this run; whom to trust for it goes to `file`.
-fn certify(listen: SocketAddr, file: &Path) -> Result<Tls, Error> {
+/// A certificate for this run, if it is to have one; whom to trust for it goes to the file.
+fn certified(listen: SocketAddr, secure: &SecureArgs) -> Result<Option<Tls>, Error> {
+    let Some(file) = &secure.tls else { return Ok(None) };
     let authority = Authority::for_address(listen.ip()).map_err(Error::NothingMeasured)?;
-    journal::write(file, authority.pem())?;
-    remark(&format!("whom to trust: {}", file.display()));
-    Ok(authority.for_role(Role::Server).expect("a server has a certificate"))
+    match file {
+        Some(file) => {
+            journal::write(file, authority.pem())?;
+            remark(&format!("whom to trust: {}", file.display()));
+        }
+        None => {
+            remark("nobody can trust this certificate: load it with --insecure, or serve with --tls FILE")
+        }
+    }
+    Ok(authority.for_role(Role::Server))
 }

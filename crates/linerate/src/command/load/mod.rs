@@ -126,8 +126,9 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
         host: Some(target.authority.clone()),
         headers: args.header.clone(),
         body: args.body.clone().unwrap_or_default(),
-        insecure: args.insecure,
+        insecure: args.trust.insecure,
     });
+    spec.tls = target.secure.then(|| target.trusted(&args.trust)).transpose()?;
     Ok(spec)
 }
 

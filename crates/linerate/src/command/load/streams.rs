@@ -9,8 +9,7 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::report::load::Words;
 use crate::report::load_streams as report;
-use linerate_contract::{Done, Event, Request, Role, Spec, Tls};
-use std::fs;
+use linerate_contract::{Done, Event, Request, Role, Spec};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
@@ -66,14 +65,10 @@ pub(super) fn ws(args: &LoadWsArgs, terminal: Terminal) -> Result<ExitCode, Erro
     spec.path = Some(target.path.clone());
     spec.rate = args.rate;
     spec.size = args.size.unwrap_or(if args.stream { MESSAGE } else { PING });
-    let (host, insecure) = (Some(target.authority.clone()), args.insecure);
+    let (host, insecure) = (Some(target.authority.clone()), args.trust.insecure);
     spec.request = Some(Request { host, insecure, ..Request::default() });
     if target.secure {
-        let authority = args.authority.as_deref().map(|path| {
-            fs::read_to_string(path).map_err(|e| Error::Input(format!("--authority {}: {e}", path.display())))
-        });
-        let authority = authority.transpose()?.unwrap_or_default();
-        spec.tls = Some(Tls { authority, name: target.host.clone(), ..Tls::default() });
+        spec.tls = Some(target.trusted(&args.trust)?);
     }
     if !args.stream {
         return operations(&mut spec, &args.url, ROUND_TRIPS, &output(&args.common), terminal);

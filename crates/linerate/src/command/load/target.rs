@@ -1,6 +1,9 @@
 //! `URL` on a command line: which host, which address, which path; and is anybody there?
 
+use crate::cli::TrustArgs;
 use crate::error::Error;
+use linerate_contract::Tls;
+use std::fs;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -69,6 +72,18 @@ impl Target {
         let authority = if port == usual { bracketed } else { format!("{bracketed}:{port}") };
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         Ok(Self { secure, host: host.to_owned(), port, authority, path })
+    }
+
+    /// Whom a client of this host trusts, and for which name.
+    ///
+    /// # Errors
+    /// The authority cannot be read.
+    pub(super) fn trusted(&self, trust: &TrustArgs) -> Result<Tls, Error> {
+        let authority = trust.authority.as_deref().map(|path| {
+            fs::read_to_string(path).map_err(|e| Error::Input(format!("--authority {}: {e}", path.display())))
+        });
+        let authority = authority.transpose()?.unwrap_or_default();
+        Ok(Tls { authority, name: self.host.clone(), ..Tls::default() })
     }
 
     /// The first address of the host that takes a connection. A name may have several, such as `localhost`, whose server
