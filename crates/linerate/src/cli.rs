@@ -121,7 +121,7 @@ pub struct RunArgs {
 /// Show what would run, in which order, and how long it takes
 ///
 /// The time comes from earlier trials on this machine. Cells that were never tried are tried once, with few
-/// operations, unless --no-trial is given.
+/// operations, unless --no-trial is given. Nothing is built: systems that a run would build first are named.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate plan proxy --quick
@@ -154,7 +154,8 @@ pub enum Listed {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate systems
-  linerate systems --install haproxy sslh")]
+  linerate systems --install haproxy sslh
+  linerate systems --prune")]
 pub struct SystemsArgs {
     /// Systems or variants; none: all
     #[arg(value_name = "NAME")]
@@ -163,6 +164,10 @@ pub struct SystemsArgs {
     /// Install the Debian packages of those that are missing, none of whose services is started, and build what is built here
     #[arg(long)]
     pub install: bool,
+
+    /// Remove builds from the cache that no system asks for any more, with the variables of this environment (CC, CXXFLAGS, ...)
+    #[arg(long, conflicts_with_all = ["names", "install"])]
+    pub prune: bool,
 }
 
 /// Make the reports of a run again, from its journal

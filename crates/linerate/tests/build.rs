@@ -117,6 +117,43 @@ fn a_build_that_was_killed_is_begun_anew() {
 }
 
 #[test]
+fn builds_that_nothing_asks_for_are_removed_with_their_names_and_sizes() {
+    let home = Home::new("build-prune", COPY);
+    assert!(
+        home.systems(&["--prune"]).stdout.contains("0 builds removed, 0 kept"),
+        "no cache, nothing to do"
+    );
+    home.systems(&["--install"]);
+    let old = home.builds().pop().unwrap();
+    fs::write(old.join("object"), vec![1; 3 << 20]).unwrap();
+    home.source("#!/bin/sh\necho version 2.0\n");
+    home.systems(&["--install"]);
+    let builds = home.path("cache/linerate/builds");
+    // Of a system that is gone, one that is being built, and what is no build.
+    for other in ["gone-0123456789abcdef", "busy-0123456789abcdef", "notes"] {
+        fs::create_dir(builds.join(other)).unwrap();
+    }
+    let busy = fs::File::create(builds.join("busy-0123456789abcdef.lock")).unwrap();
+    busy.lock().unwrap();
+    let out = home.systems(&["--prune"]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    let name = old.file_name().unwrap().to_str().unwrap();
+    let line =
+        |part: &str| out.stdout.lines().find(|line| line.contains(part)).unwrap_or_default().to_owned();
+    assert!(line(name).trim_start().starts_with("3.0 MiB  removed"), "{}", out.stdout);
+    assert!(line("gone-").contains("removed"), "{}", out.stdout);
+    assert!(line("freed").contains("2 builds removed, 3 kept"), "{}", out.stdout);
+    assert!(!old.exists() && !old.with_extension("log").exists() && !old.with_extension("lock").exists());
+    assert!(builds.join("busy-0123456789abcdef").exists() && builds.join("notes").exists());
+    // What is in use was left: nothing is built again.
+    assert!(home.systems(&[]).stdout.contains("2.0"));
+    // Without its inputs nobody knows which build is today's.
+    fs::remove_file(home.path("home/systems/tiny/tiny.sh")).unwrap();
+    assert!(home.systems(&["--prune"]).stdout.contains("0 builds removed"));
+    assert_eq!(home.systems(&["--prune", "tiny"]).status, 2);
+}
+
+#[test]
 fn a_build_that_fails_is_told_with_the_compilers_words_and_stops_nothing() {
     let home = Home::new("build-fails", "echo tiny.sh:7: no such header >&2; exit 3");
     let out = home.systems(&["--install"]);

@@ -7,17 +7,22 @@ use crate::home;
 use crate::plan::Machine;
 use crate::report::Style;
 use crate::system::build::Permission;
+use crate::system::build::prune::{Pruned, prune};
 use crate::system::probe::Presence;
 use crate::system::{Chosen, Registry, install};
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+use linerate_contract::Bytes;
 use std::process::ExitCode;
 
-/// Shows what is ready and what is missing; installs what is missing if asked to.
+/// Shows what is ready and what is missing; installs what is missing, or removes what is of no use any more, if asked to.
 ///
 /// # Errors
-/// An unknown name.
+/// An unknown name, or a build that cannot be removed.
 pub fn systems(args: &SystemsArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let registry = Registry::load(&home::find()?)?;
+    if args.prune {
+        return print(&told(&prune(&registry)?));
+    }
     for name in &args.names {
         if !registry.variants().any(|chosen| is_named(chosen, name)) {
             let known: Vec<&str> = registry.systems.keys().map(String::as_str).collect();
@@ -40,6 +45,15 @@ pub fn systems(args: &SystemsArgs, terminal: Terminal) -> Result<ExitCode, Error
         registry.variants().filter(wanted).map(|chosen| (chosen, machine.ask(chosen))).collect();
     machine.check()?;
     print(&table(&rows, terminal.style))
+}
+
+/// A line for each build that is gone, and the sum.
+fn told(pruned: &Pruned) -> String {
+    let line = |size: Bytes, text: String| format!("{:>8.1} MiB  {text}\n", size.as_mib_f64());
+    let all = Bytes(pruned.removed.iter().map(|(_, size)| size.0).sum());
+    let removed: String =
+        pruned.removed.iter().map(|(name, size)| line(*size, format!("removed {name}"))).collect();
+    removed + &line(all, format!("freed: {} builds removed, {} kept", pruned.removed.len(), pruned.kept))
 }
 
 fn table(rows: &[(Chosen<'_>, Presence)], style: Style) -> String {

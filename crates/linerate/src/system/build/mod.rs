@@ -6,6 +6,7 @@
 
 mod inputs;
 mod process;
+pub mod prune;
 
 use super::manifest::Build;
 use super::{System, template};
@@ -81,13 +82,7 @@ impl<'a> Builds<'a> {
 
     fn find_or_make(&mut self, system: &System) -> Result<PathBuf, String> {
         let build = system.manifest.build.as_ref().ok_or("it has no [build]")?;
-        let cache = home::cache().ok_or("neither XDG_CACHE_HOME nor HOME says where to build it")?;
-        let folder = cache.join("builds");
-        let site = Site {
-            source: system.folder.canonicalize().map_err(|e| format!("{}: {e}", system.folder.display()))?,
-            out: folder.join(format!("{}-{}", system.name, key(system, build)?)),
-            python: folder.join(format!("python-{}", inputs::hash_of(&build.python))),
-        };
+        let site = place(system, build, &cache()?)?;
         if site.out.join(MARK).exists() {
             return Ok(site.out);
         }
@@ -117,6 +112,21 @@ impl<'a> Builds<'a> {
             }
         }
     }
+}
+
+/// The folder of all builds.
+fn cache() -> Result<PathBuf, String> {
+    let cache = home::cache().ok_or("neither XDG_CACHE_HOME nor HOME says where to build it")?;
+    Ok(cache.join("builds"))
+}
+
+/// Where the system is built today, in this folder.
+fn place(system: &System, build: &Build, folder: &Path) -> Result<Site, String> {
+    Ok(Site {
+        source: system.folder.canonicalize().map_err(|e| format!("{}: {e}", system.folder.display()))?,
+        out: folder.join(format!("{}-{}", system.name, key(system, build)?)),
+        python: folder.join(format!("python-{}", inputs::hash_of(&build.python))),
+    })
 }
 
 /// Where a build happens.
