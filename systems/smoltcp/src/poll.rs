@@ -94,7 +94,10 @@ impl<'a> Stack<'a> {
             self.send();
             if taken {
                 came = std::time::Instant::now();
-            } else if came.elapsed() >= self.look {
+            } else if came.elapsed() < self.look {
+                // The client may share this CPU.
+                std::thread::yield_now();
+            } else {
                 let delay = self.interface.poll_delay(Instant::now(), &self.sockets);
                 match phy::wait(self.device.as_raw_fd(), delay) {
                     // A signal: what it means is not decided here.
