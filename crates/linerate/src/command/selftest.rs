@@ -6,8 +6,9 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::interrupt;
 use crate::report::selftest::{Section, text};
-use crate::selftest::{Case, Row, cases, cost};
+use crate::selftest::{Case, Row, Unit, cases, cost};
 use linerate_contract::Event;
+use nix::sys::resource::{UsageWho, getrusage};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,8 +41,18 @@ fn measure(case: &Case, interrupted: &AtomicBool) -> Result<Vec<Row>, Error> {
     };
     let mut client = case.client.clone();
     client.connect = Some(address);
+    let preempted = preemptions();
     let measured = Engine::start(&client)?.account(interrupted, |_| {})?;
     server.stop();
     let truth = server.account(interrupted, |_| {})?;
-    Ok(case.judge(&truth, &measured))
+    let mut rows = case.judge(&truth, &measured);
+    rows.push(Row::shown("an end was taken off its CPU", (preemptions() - preempted) as f64, Unit::Count));
+    Ok(rows)
+}
+
+/// How often this process's children that have ended lost their CPU to others while they wanted it (getrusage(2)). Ends that never
+/// sleep lose it to nobody on a quiet machine.
+fn preemptions() -> i64 {
+    // Fails only of an unknown argument.
+    getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0, |usage| usage.involuntary_context_switches())
 }

@@ -22,13 +22,7 @@ const SLEEP: Duration = Duration::from_millis(1);
 pub fn rows() -> Vec<Row> {
     // A thread of its own: what it does to its timers is inherited by whatever its starter starts.
     let late = std::thread::spawn(late_wakes).join().expect("a panic aborts the process");
-    let shown = |what: &str, measured| Row {
-        what: what.into(),
-        truth: 0.0,
-        measured,
-        unit: Unit::Nanos,
-        bound: Bound::None,
-    };
+    let shown = |what: &str, measured| Row::shown(what, measured, Unit::Nanos);
     vec![
         shown(
             "reading the clock",
