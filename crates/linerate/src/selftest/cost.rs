@@ -17,12 +17,17 @@ const RECORD_BOUND_NANOS: f64 = 25.0;
 const SLEEPS: u32 = 200;
 const SLEEP: Duration = Duration::from_millis(1);
 
-/// Takes half a second.
+/// A loop that reads the clock is watched for so long. Between two readings it was stopped if they are so far apart.
+const WATCHED: Duration = Duration::from_secs(1);
+const STOPPED: Duration = Duration::from_micros(50);
+
+/// Takes a second and a half.
 #[must_use]
 pub fn rows() -> Vec<Row> {
     // A thread of its own: what it does to its timers is inherited by whatever its starter starts.
     let late = std::thread::spawn(late_wakes).join().expect("a panic aborts the process");
     let shown = |what: &str, measured| Row::shown(what, measured, Unit::Nanos);
+    let (stopped, longest) = stops();
     vec![
         shown(
             "reading the clock",
@@ -31,6 +36,8 @@ pub fn rows() -> Vec<Row> {
         shown("the clock's smallest step", smallest_step()),
         shown("a sleeper wakes late by, p50", late[late.len() / 2]),
         shown("a sleeper wakes late by, p99", late[late.len() * 99 / 100]),
+        shown("a busy loop is stopped, of 1 s", stopped.as_nanos() as f64),
+        shown("the longest of these stops", longest.as_nanos() as f64),
         Row {
             what: "recording an operation, open loop".into(),
             truth: 0.0,
@@ -74,6 +81,22 @@ fn late_wakes() -> Vec<f64> {
     let mut all: Vec<f64> = (0..SLEEPS).map(late).collect();
     all.sort_unstable_by(f64::total_cmp);
     all
+}
+
+/// How long a loop that never sleeps stood still, in all and at most: what the machine and its host take from whoever measures.
+fn stops() -> (Duration, Duration) {
+    let (mut all, mut longest) = (Duration::ZERO, Duration::ZERO);
+    let start = Instant::now();
+    let mut last = start;
+    while last - start < WATCHED {
+        let now = Instant::now();
+        if now - last >= STOPPED {
+            all += now - last;
+            longest = longest.max(now - last);
+        }
+        last = now;
+    }
+    (all, longest)
 }
 
 /// What the engine records of an operation of an open loop: response time, service time, delay.
