@@ -59,7 +59,9 @@ fn line(row: &Row, style: Style) -> String {
     };
     let off = row.measured - row.truth;
     let (truth, off) = match row.bound {
-        _ if row.truth == 0.0 && row.unit == Unit::Nanos => (String::new(), String::new()),
+        _ if row.truth == 0.0 && (row.unit == Unit::Nanos || row.bound == Bound::None) => {
+            (String::new(), String::new())
+        }
         Bound::Exact if off == 0.0 => (value(row.truth), "0".into()),
         Bound::Exact => (value(row.truth), format!("{off:+}")),
         _ => (value(row.truth), format!("{:+.2} %", off / row.truth * 100.0)),
@@ -96,6 +98,7 @@ mod tests {
                 row("answers", 20_000.0, 20_000.0, Unit::Count, Bound::Exact),
                 row("p50", 5e6, 5.04e6, Unit::Nanos, Bound::Share(0.01)),
                 row("p99", 5e6, 6e6, Unit::Nanos, Bound::Share(0.01)),
+                Row::shown("stops", 326.0, Unit::Count),
             ],
         )];
         let text = text(&sections, Style::default());
@@ -103,6 +106,7 @@ mod tests {
         assert_eq!(lines[2], "  answers                               20,000      20,000         0  exact");
         assert_eq!(lines[3], "  p50                                  5.00 ms     5.04 ms   +0.80 %  1.00 %");
         assert!(lines[4].ends_with("+20.00 %  1.00 %   OFF"), "{}", lines[4]);
+        assert_eq!(lines[5], "  stops                                                326");
         assert!(text.contains("1 off by more"));
         assert!(!sections[0].holds());
     }
