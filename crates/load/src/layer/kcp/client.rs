@@ -148,7 +148,7 @@ impl Pump {
 
     fn run(mut self, stop: &Stop) -> Tally {
         let cpu = clock::thread_cpu();
-        Watch::begin();
+        crate::pause::without_timer_slack();
         while self.flows.iter().any(|flow| !flow.over) {
             let now = clock::now();
             if now >= self.end || stop.is_asked() {

@@ -90,7 +90,7 @@ impl Server {
     }
 
     fn run(mut self) {
-        Watch::begin();
+        crate::pause::without_timer_slack();
         let mut inbox = self.setting.inbox(self.in_flight);
         loop {
             let now = clock::now();

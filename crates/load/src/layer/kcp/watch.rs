@@ -1,6 +1,6 @@
 //! Waiting for any of a thread's sockets, or until a flush is due.
 
-use crate::pause::{self, Pause};
+use crate::pause::Pause;
 use crate::refusal::{Doing, Refusal};
 use linerate_contract::{Nanos, Spec};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -23,11 +23,6 @@ impl Watch {
             epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0)).doing("epoll_ctl")?;
         }
         Ok(Self { epoll, pause: Pause::of(spec) })
-    }
-
-    /// For the thread that is to wait.
-    pub(super) fn begin() {
-        pause::without_timer_slack();
     }
 
     /// Until something comes on any socket, or the deadline. Ended early by a signal: the caller looks again.
