@@ -148,6 +148,11 @@ pub struct LoadHttpArgs {
     #[arg(long, requires = "rate")]
     pub busy: bool,
 
+    /// Take answers in company: before it sleeps for the next one, a thread sleeps so long for several. Less CPU for each and a higher
+    /// ceiling; an answer may be seen so much later (60us is a good value; at most 1ms)
+    #[arg(long, value_name = "TIME", conflicts_with = "rate", value_parser = span)]
+    pub coalesce: Option<std::time::Duration>,
+
     /// Seed of a random schedule
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -39,7 +39,7 @@ pub fn run<L: Layer, W: Workload>(spec: &Spec) -> Result<Done, Refusal> {
                 Meter::new(spec, budget),
                 connections,
                 Schedule::new(spec, t, threads)?,
-                Pause::of(spec),
+                Pause::of(spec)?,
                 sampler,
                 stops[t as usize].clone(),
             )

@@ -14,7 +14,7 @@ pub use slot::{Phase, Slot};
 use crate::clock;
 use crate::layer::{Flow, Layer};
 use crate::meter::Meter;
-use crate::pause::Pause;
+use crate::pause::{self, Pause};
 use crate::refusal::{Doing, Refusal};
 use crate::sample::Sampler;
 use crate::schedule::Schedule;
@@ -22,7 +22,7 @@ use crate::socket::connect_all;
 use crate::workload::Workload;
 use linerate_contract::{ErrorKind, Nanos};
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
 use paced::Pacer;
 use std::marker::PhantomData;
@@ -79,7 +79,8 @@ impl<L: Layer, W: Workload> Engine<L, W> {
                 meter,
                 epoll,
                 resting: Vec::with_capacity(connections as usize),
-                pacer: Pacer::new(schedule, pause, connections),
+                pacer: Pacer::new(schedule, connections),
+                pause,
                 last: Nanos::ZERO,
             },
             slots: (0..connections).map(Slot::new).collect(),
@@ -92,6 +93,9 @@ impl<L: Layer, W: Workload> Engine<L, W> {
     pub fn run(mut self) -> (Meter, Nanos) {
         if W::PACED {
             return self.run_paced();
+        }
+        if self.context.pause.coalesces() {
+            pause::without_timer_slack();
         }
         if W::PERSISTENT {
             self.connect();
@@ -151,11 +155,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             }
             let until =
                 next_sweep.min(next_wake).min(self.context.meter.window_end()).min(self.next_sample());
-            let ready = match self.context.epoll.wait(&mut events, wait_for(until.since(self.context.last))) {
-                Ok(ready) => ready,
-                Err(nix::Error::EINTR) => 0,
-                Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
-            };
+            let ready = self.context.look(&mut events, until);
             let before = self.context.last;
             for event in &events[..ready] {
                 if event.data() == STOP {
@@ -230,23 +230,5 @@ fn shake_hands<L: Layer>(layer: &mut L, connection: &mut L::Connection, deadline
         }
         // Interrupted or not, the next look tells.
         let _ = poll(&mut [PollFd::new(connection.as_fd(), PollFlags::POLLIN)], left);
-    }
-}
-
-/// `epoll_wait(2)` counts in milliseconds: rounded up, so that it never wakes just before the time.
-fn wait_for(time: Nanos) -> EpollTimeout {
-    let millis = time.0.div_ceil(1_000_000).min(60_000) as u16;
-    millis.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_are_rounded_up() {
-        assert_eq!(wait_for(Nanos(0)), EpollTimeout::from(0_u16));
-        assert_eq!(wait_for(Nanos(1)), EpollTimeout::from(1_u16));
-        assert_eq!(wait_for(Nanos(u64::MAX)), EpollTimeout::from(60_000_u16));
     }
 }

@@ -8,6 +8,7 @@
 #![allow(unsafe_code, reason = "nix has no epoll_pwait2")]
 
 use crate::clock;
+use crate::refusal::Refusal;
 use linerate_contract::{Nanos, Spec};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
 
@@ -24,25 +25,47 @@ const LOOK: Nanos = Nanos(50_000);
 /// moment is over within seconds.
 const FORGETTING: u64 = 4_096;
 
+/// An answer may wait so long for company, and no longer: more would be a think time.
+const LONGEST_COALESCE_US: u64 = 1_000;
+
 /// Lets the calling thread's timers fire when they are due.
 pub fn without_timer_slack() {
     // Refused only by sandboxes; timers are then as late as anybody's, and the histogram of delays shows it.
     let _ = nix::sys::prctl::set_timerslack(1);
 }
 
-/// How a thread waits: what it has learned of this machine's wake-ups, or never asleep.
+/// How a thread waits: what it has learned of this machine's wake-ups, or never asleep, or not for each event by itself.
 #[derive(Debug, Clone)]
 pub struct Pause {
     wake_up: Nanos,
     busy: bool,
+    coalesce: Nanos,
 }
 
 impl Pause {
     /// As `options.busy` of the spec says. `yes`: the thread takes its CPU whole and looks all the time, so that neither a deadline
-    /// nor an event waits for a CPU to wake.
+    /// nor an event waits for a CPU to wake. And as `options.coalesce_us` says: [`Pause::coalesced_until`].
+    ///
+    /// # Errors
+    /// `options.coalesce_us` is no number, or longer than a millisecond.
+    pub fn of(spec: &Spec) -> Result<Self, Refusal> {
+        let text = spec.options.get("coalesce_us");
+        let coalesce = text.map_or(Some(0), |text| text.parse().ok()).filter(|us| *us <= LONGEST_COALESCE_US);
+        let Some(coalesce) = coalesce else {
+            let range = format!("\"options.coalesce_us\" must be 0 to {LONGEST_COALESCE_US}, not {text:?}");
+            return Err(Refusal::BadSpec(range));
+        };
+        Ok(Self {
+            wake_up: WAKE_UP,
+            busy: spec.options.get("busy").is_some_and(|busy| busy == "yes"),
+            coalesce: Nanos(coalesce * 1_000),
+        })
+    }
+
+    /// Whether events are taken in company.
     #[must_use]
-    pub fn of(spec: &Spec) -> Self {
-        Self { wake_up: WAKE_UP, busy: spec.options.get("busy").is_some_and(|busy| busy == "yes") }
+    pub fn coalesces(&self) -> bool {
+        self.coalesce > Nanos::ZERO
     }
 
     /// Events that are there, or come until `deadline`; `now` is a recent reading of the clock.
@@ -90,6 +113,26 @@ impl Pause {
         }
     }
 
+    /// Events that are there; if there are none, those that have come together while the thread slept for `options.coalesce_us`, or the
+    /// first to come until `deadline`. What network cards do with interrupts (ethtool(8), `--coalesce`): an event may be seen so much
+    /// later, and of several only the first pays for a wake-up (docs/decisions/0014-coalesced-answers.md).
+    #[inline]
+    pub fn coalesced_until(
+        &self,
+        epoll: &Epoll,
+        events: &mut [EpollEvent],
+        now: Nanos,
+        deadline: Nanos,
+    ) -> usize {
+        let ready = wait(epoll, events, Nanos::ZERO);
+        if ready > 0 {
+            return ready;
+        }
+        let sleep = self.coalesce.min(deadline.since(now));
+        std::thread::sleep(sleep.into());
+        wait(epoll, events, deadline.since(now + sleep))
+    }
+
     #[inline]
     fn learn(&mut self, late: Nanos) {
         let forgotten = Nanos(self.wake_up.0 - self.wake_up.0 / FORGETTING);
@@ -132,12 +175,14 @@ mod tests {
     use super::*;
     use nix::sys::epoll::{EpollCreateFlags, EpollFlags};
     use nix::sys::eventfd::EventFd;
+    use nix::sys::time::{TimeSpec, TimeValLike};
+    use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
     fn pauses() -> [Pause; 2] {
         ["no", "yes"].map(|busy| {
             let mut spec = Spec::new(linerate_contract::Role::Client, "http", "http");
             spec.options.insert("busy".into(), busy.into());
-            Pause::of(&spec)
+            Pause::of(&spec).unwrap()
         })
     }
 
@@ -165,6 +210,42 @@ mod tests {
             let now = clock::now();
             assert_eq!(pause.until(&epoll, &mut events, now, now + Nanos(3_600_000_000_000)), 1);
             assert_eq!(events[0].data(), 7);
+        }
+    }
+
+    #[test]
+    fn events_come_together_to_whoever_waits_for_company() {
+        let mut spec = Spec::new(linerate_contract::Role::Client, "http", "http");
+        spec.options.insert("coalesce_us".into(), "1000".into());
+        let pause = Pause::of(&spec).unwrap();
+        let epoll = Epoll::new(EpollCreateFlags::empty()).unwrap();
+        let mut events = [EpollEvent::empty(); 4];
+        let bells = [100, 200].map(|micros| {
+            let bell = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::empty()).unwrap();
+            epoll.add(&bell, EpollEvent::new(EpollFlags::EPOLLIN, micros)).unwrap();
+            let due = Expiration::OneShot(TimeSpec::microseconds(micros as i64));
+            bell.set(due, TimerSetTimeFlags::empty()).unwrap();
+            bell
+        });
+        let now = clock::now();
+        let far = now + Nanos(3_600_000_000_000);
+        // Nobody who slept until the first came would have the second, but on a machine that stands still for that long.
+        assert_eq!(pause.coalesced_until(&epoll, &mut events, now, far), bells.len());
+        assert!(clock::now().since(now) >= Nanos(200_000));
+        // What is there is taken at once, and what never comes ends at the deadline.
+        assert_eq!(pause.coalesced_until(&epoll, &mut events, now, far), bells.len());
+        drop(bells);
+        let now = clock::now();
+        assert_eq!(pause.coalesced_until(&epoll, &mut events, now, now + Nanos(3_000_000)), 0);
+        assert!(clock::now().since(now) >= Nanos(3_000_000));
+    }
+
+    #[test]
+    fn a_span_that_is_none_is_refused() {
+        for text in ["", "-1", "1001", "60us"] {
+            let mut spec = Spec::new(linerate_contract::Role::Client, "http", "http");
+            spec.options.insert("coalesce_us".into(), text.into());
+            assert!(Pause::of(&spec).is_err(), "{text}");
         }
     }
 

@@ -5,8 +5,9 @@ use super::slot::{Phase, Slot};
 use crate::clock;
 use crate::layer::{Answer, Flow, Layer};
 use crate::meter::Meter;
+use crate::pause::Pause;
 use linerate_contract::{ErrorKind, Nanos};
-use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 
 /// What a workload works with besides its slot.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub struct Context<L> {
     /// Slots that wait for a rest to pass; has room for all.
     pub(super) resting: Vec<u32>,
     pub(super) pacer: Pacer,
+    pub(super) pause: Pause,
     /// The last reading of the clock.
     pub(super) last: Nanos,
 }
@@ -27,6 +29,19 @@ impl<L: Layer> Context<L> {
     pub fn now(&mut self) -> Nanos {
         self.last = clock::now();
         self.last
+    }
+
+    /// Events of a closed loop, which wait for nothing but `until`.
+    #[inline]
+    pub(super) fn look(&mut self, events: &mut [EpollEvent], until: Nanos) -> usize {
+        if self.pause.coalesces() {
+            return self.pause.coalesced_until(&self.epoll, events, self.last, until);
+        }
+        match self.epoll.wait(events, wait_for(until.since(self.last))) {
+            Ok(ready) => ready,
+            Err(nix::Error::EINTR) => 0,
+            Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
+        }
     }
 
     /// Begins an operation on a connection; false if there is none left to do, or if it failed with that.
@@ -151,3 +166,21 @@ impl<L: Layer> Context<L> {
 
 /// Phases other than idle have a connection.
 pub(super) const OPENED: &str = "a slot that is not idle has a connection";
+
+/// `epoll_wait(2)` counts in milliseconds: rounded up, so that it never wakes just before the time.
+fn wait_for(time: Nanos) -> EpollTimeout {
+    let millis = time.0.div_ceil(1_000_000).min(60_000) as u16;
+    millis.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_rounded_up() {
+        assert_eq!(wait_for(Nanos(0)), EpollTimeout::from(0_u16));
+        assert_eq!(wait_for(Nanos(1)), EpollTimeout::from(1_u16));
+        assert_eq!(wait_for(Nanos(u64::MAX)), EpollTimeout::from(60_000_u16));
+    }
+}

@@ -8,7 +8,7 @@ use super::{BATCH, Context, Engine, GONE, Phase, REST, SHORTEST_SWEEP, STOP, SWE
 use crate::clock;
 use crate::layer::{Flow, Layer};
 use crate::meter::Meter;
-use crate::pause::{self, Pause};
+use crate::pause;
 use crate::schedule::Schedule;
 use crate::workload::Workload;
 use linerate_contract::{ErrorKind, Nanos};
@@ -30,14 +30,13 @@ pub(super) struct Pacer {
     start: Nanos,
     /// In turn, as users of a pool of connections would have it: a load balancer sees all of them. Has room for all.
     free: VecDeque<u32>,
-    pause: Pause,
 }
 
 impl Pacer {
-    pub(super) fn new(schedule: Option<Schedule>, pause: Pause, connections: u32) -> Self {
+    pub(super) fn new(schedule: Option<Schedule>, connections: u32) -> Self {
         let room = if schedule.is_some() { connections as usize } else { 0 };
         let free = VecDeque::with_capacity(room);
-        Self { schedule, next: NEVER, start: Nanos::ZERO, free, pause }
+        Self { schedule, next: NEVER, start: Nanos::ZERO, free }
     }
 
     fn start(&mut self, now: Nanos) {
@@ -206,7 +205,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
     #[inline]
     fn take_events(&mut self, events: &mut [EpollEvent], until: Nanos) -> bool {
         let context = &mut self.context;
-        let ready = context.pacer.pause.until(&context.epoll, events, context.last, until);
+        let ready = context.pause.until(&context.epoll, events, context.last, until);
         for event in &events[..ready] {
             if event.data() == STOP {
                 return false;

@@ -121,6 +121,13 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     if args.busy {
         spec.options.insert("busy".into(), "yes".into());
     }
+    if let Some(span) = args.coalesce {
+        let micros = span.as_micros();
+        if !(1..=1_000).contains(&micros) {
+            return Err(Error::Input("--coalesce: between 1us and 1ms; 60us is a good value".into()));
+        }
+        spec.options.insert("coalesce_us".into(), micros.to_string());
+    }
     spec.request = Some(Request {
         method: Some(args.method.clone()).filter(|method| method != "GET"),
         host: Some(target.authority.clone()),

@@ -69,7 +69,7 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     };
     let mut server = Truth {
         injection,
-        pause: Pause::of(spec),
+        pause: Pause::of(spec)?,
         // HTTP/1.0 clients stay only if they are told to.
         keep: answer("keep-alive"),
         close: answer("close"),

@@ -22,7 +22,7 @@ impl Watch {
         for socket in sockets {
             epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0)).doing("epoll_ctl")?;
         }
-        Ok(Self { epoll, pause: Pause::of(spec) })
+        Ok(Self { epoll, pause: Pause::of(spec)? })
     }
 
     /// Until something comes on any socket, or the deadline. Ended early by a signal: the caller looks again.
