@@ -9,9 +9,10 @@
 //! | `cap` | `5000` | answers a second, evenly |
 //! | `busy` | `yes` | it never sleeps, so that its own wake-ups are in no answer (`pause.rs`) |
 //!
-//! The delay of an answer is what really passed between the request's last byte and the answer's first. Its own timers
-//! are therefore part of the truth, and not of the difference. One thread.
+//! The delay of an answer is what really passed between the request's arrival, by the kernel's clock, and the answer's first byte. Its
+//! own timers, and how late it was woken, are therefore part of the truth, and not of the difference. One thread.
 
+mod arrival;
 mod injection;
 
 use super::request::{Parsed, parse};
@@ -24,7 +25,7 @@ use linerate_contract::{Bytes, Counts, Done, ErrorKind, Errors, Event, Nanos, Sp
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
-use nix::sys::socket::{MsgFlags, recv, send, setsockopt, sockopt};
+use nix::sys::socket::{MsgFlags, send, setsockopt, sockopt};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -123,6 +124,8 @@ type Due = (Nanos, u64, RawFd, Option<ErrorKind>);
 struct Connection {
     fd: OwnedFd,
     input: Vec<u8>,
+    /// When its last byte came.
+    came: Nanos,
     /// When the request came that waits for its answer, and whether the connection then stays.
     waiting: Option<(Nanos, bool)>,
     /// Tells a connection from an earlier one with the same descriptor.
@@ -170,10 +173,11 @@ impl Truth {
         while let Ok(fd) = socket::accept(&self.listener) {
             let raw = fd.as_raw_fd();
             let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, raw as u64);
-            if self.epoll.add(&fd, event).is_ok() {
+            if arrival::ask(&fd).is_ok() && self.epoll.add(&fd, event).is_ok() {
                 self.sequence += 1;
                 let id = self.sequence;
-                self.connections.insert(raw, Connection { fd, input: Vec::new(), waiting: None, id });
+                self.connections
+                    .insert(raw, Connection { fd, input: Vec::new(), came: Nanos::ZERO, waiting: None, id });
             }
         }
     }
@@ -182,9 +186,12 @@ impl Truth {
         let Some(connection) = self.connections.get_mut(&raw) else { return };
         let mut buffer = [0; 4096];
         let over = loop {
-            match recv(raw, &mut buffer, MsgFlags::empty()) {
-                Ok(0) => break true,
-                Ok(n) => connection.input.extend_from_slice(&buffer[..n]),
+            match arrival::receive(raw, &mut buffer) {
+                Ok((0, _)) => break true,
+                Ok((n, came)) => {
+                    connection.input.extend_from_slice(&buffer[..n]);
+                    connection.came = came;
+                }
                 Err(Errno::EAGAIN) => break false,
                 Err(Errno::EINTR) => {}
                 Err(_) => break true,
@@ -199,19 +206,19 @@ impl Truth {
 
     /// Begins the next request of a connection, if it is whole.
     fn take(&mut self, raw: RawFd) {
-        let now = clock::now();
         let Some(connection) = self.connections.get_mut(&raw) else { return };
         if connection.waiting.is_some() || connection.input.is_empty() {
             return;
         }
         match parse(&connection.input) {
             Parsed::Get { length, keep } => {
+                let came = connection.came;
                 connection.input.drain(..length);
-                connection.waiting = Some((now, keep));
+                connection.waiting = Some((came, keep));
                 if self.epoch == Nanos::ZERO {
-                    (self.epoch, self.account.start) = (now, now);
+                    (self.epoch, self.account.start) = (came, came);
                 }
-                let due = self.injection.due(now, self.epoch);
+                let due = self.injection.due(came, self.epoch);
                 self.due.push(Reverse((due, connection.id, raw, self.injection.fault())));
             }
             Parsed::Partial => {}
