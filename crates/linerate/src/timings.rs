@@ -71,6 +71,9 @@ impl Timings {
         let cell = &suite.cells[cell];
         let cost = self.0.get(&key(&suite.name, &cell.id))?;
         let parameter = |name: &str| cell.parameters.get(name).copied();
+        if let Some(window) = parameter("seconds") {
+            return Some(cost.fixed + window as f64);
+        }
         // What moves bytes counts its writes.
         let writes = || Some(parameter("bytes")? / parameter("size")?.max(1));
         let operations = parameter("operations").or_else(writes).unwrap_or(0);
@@ -84,4 +87,46 @@ fn key(suite: &str, cell: &str) -> String {
 
 fn path() -> Option<PathBuf> {
     Some(home::cache()?.join("timings.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Cells of the same systems, one that lasts for its operations and one that lasts for a time.
+    fn suite(operations: u64, seconds: u64) -> PlannedSuite {
+        let cell = |id: &str, parameters: serde_json::Value| {
+            json!({"id": id, "axes": {}, "layer": "http", "workload": "http", "topology": "loopback", "parameters": parameters,
+                "systems": [], "absent": null})
+        };
+        let cells =
+            [cell("counted", json!({"operations": operations})), cell("timed", json!({"seconds": seconds}))];
+        serde_json::from_value(
+            json!({"name": "s", "question": "?", "rounds": 1, "warmup_rounds": 0, "twin": null,
+            "cells": cells, "tables": []}),
+        )
+        .unwrap()
+    }
+
+    fn trial(cell: &str) -> Trial {
+        serde_json::from_value(json!({"suite": "s", "cell": cell, "round": 1, "at": 0, "outcome": "ok",
+            "measurement": {"operations": 1_000, "elapsed": 1_000_000_000, "bytes": 0, "verified": 0, "cpu": {}, "cpus": []},
+            "stages": {"raise": 250_000_000, "measure": 1_250_000_000}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_longer_trial_is_expected_to_take_longer() {
+        let mut timings = Timings::default();
+        assert_eq!(timings.seconds(&suite(1, 1), 0), None);
+        timings.learn(&trial("counted"));
+        timings.learn(&trial("timed~twin"));
+        let expected = |operations, seconds| {
+            let suite = suite(operations, seconds);
+            [0, 1].map(|cell| timings.seconds(&suite, cell).unwrap())
+        };
+        assert_eq!(expected(1_000, 1), [1.5, 1.5]);
+        assert_eq!(expected(4_000, 3), [4.5, 3.5]);
+    }
 }

@@ -24,6 +24,8 @@ use std::time::Duration;
 const TRIAL_OPERATIONS: u64 = 500;
 /// The same of one that moves bytes.
 const TRIAL_BYTES: u64 = 1 << 22;
+/// The same of one that lasts for a time.
+const TRIAL_SECONDS: u64 = 1;
 
 /// Prints the order of trials and the time they take.
 ///
@@ -93,6 +95,7 @@ fn try_unknown_cells(
     for cell in short.iter_mut().flat_map(|suite| &mut suite.cells) {
         cell.parameters.entry("operations".into()).and_modify(|n| *n = (*n).min(TRIAL_OPERATIONS));
         cell.parameters.entry("bytes".into()).and_modify(|n| *n = (*n).min(TRIAL_BYTES));
+        cell.parameters.entry("seconds".into()).and_modify(|n| *n = (*n).min(TRIAL_SECONDS));
     }
     let mut lab = raise().map_err(lost)?;
     let cpus = lab.cpus();
