@@ -12,7 +12,7 @@ fn parse(pieces: &[&[u8]], last: &mut LastHead) -> Result<(State, Option<Head>, 
     let mut body = Vec::new();
     let mut state = State::More;
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
-        if state == State::Complete {
+        if matches!(state, State::Complete { .. }) {
             // Bytes behind a complete answer, which the whole would have refused.
             return Err(Malformed);
         }
@@ -20,6 +20,9 @@ fn parse(pieces: &[&[u8]], last: &mut LastHead) -> Result<(State, Option<Head>, 
             assert_eq!(at, body.len() as u64);
             body.extend_from_slice(data);
         })?;
+        if matches!(state, State::Complete { rest } if rest > 0) {
+            return Err(Malformed);
+        }
     }
     assert_eq!(parser.body_bytes(), body.len() as u64);
     Ok((state, parser.head().copied(), body))

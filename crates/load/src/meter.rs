@@ -81,6 +81,21 @@ impl Meter {
         true
     }
 
+    /// Takes up to `most` operations out of the budget; how many there were.
+    #[inline]
+    pub fn begin_several(&mut self, most: u32) -> u32 {
+        let count = self.budget.min(most.into());
+        self.budget -= count;
+        self.open += count;
+        count as u32
+    }
+
+    /// Operations were begun that nobody will answer, through no fault of the peer: others take their place.
+    pub fn withdraw(&mut self, count: u32) {
+        self.budget += u64::from(count);
+        self.open -= u64::from(count);
+    }
+
     /// The connection of an operation stood after `took`.
     #[inline]
     pub fn connected(&mut self, took: Nanos) {

@@ -15,6 +15,7 @@ use std::time::Duration;
   linerate load http http://127.0.0.1:8080/
   linerate load http http://127.0.0.1:8080/ -c 64 -d 30s --rate 20000 --arrival poisson
   linerate load http https://localhost/ --insecure -n 10000 --no-keepalive
+  linerate load http http://127.0.0.1:8080/plaintext -c 64 --pipeline 16
   linerate load http https://localhost:8443/ --authority ca.pem
   linerate load http http://127.0.0.1:8080/ -X POST -H 'Content-Type: text/plain' --body hello --json result.json
 
@@ -74,6 +75,10 @@ pub struct LoadHttpArgs {
     /// A request that takes longer has failed
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub timeout: Duration,
+
+    /// HTTP pipelining: so many requests leave together on each connection, the next ones when all of them are answered
+    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "no_keepalive"], value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub pipeline: Option<u16>,
 
     /// A new connection for each request
     #[arg(long)]

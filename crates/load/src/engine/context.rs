@@ -116,6 +116,22 @@ impl<L: Layer> Context<L> {
         Ok(answer)
     }
 
+    /// The operation that has begun on this connection takes others with it, as many as the layer pipelines.
+    #[inline]
+    pub fn take_along(&mut self, slot: &mut Slot<L::Connection>) {
+        let depth = self.layer.depth();
+        if depth > 1 {
+            slot.more = self.meter.begin_several(depth - 1);
+            self.layer.ask(slot.connection.as_mut().expect(OPENED), 1 + slot.more);
+        }
+    }
+
+    /// Requests behind the first one will not be answered on this connection, and are asked again on another (RFC 9112 section 9.3.2).
+    #[cold]
+    pub fn withdraw(&mut self, slot: &mut Slot<L::Connection>) {
+        self.meter.withdraw(std::mem::take(&mut slot.more));
+    }
+
     /// The request is sent: waits for the answer.
     #[inline]
     pub fn expect_answer(&mut self, slot: &mut Slot<L::Connection>) {
@@ -125,11 +141,17 @@ impl<L: Layer> Context<L> {
         }
     }
 
-    /// The operation failed; its connection is closed, the next step begins another.
+    /// The operation failed; its connection is closed, the next step begins another. What was under way behind it has failed alike, unless
+    /// it was the answer that was wrong, and not the connection.
     #[cold]
     pub fn fail(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
+        if matches!(kind, ErrorKind::WrongStatus | ErrorKind::WrongLength | ErrorKind::WrongContent) {
+            self.withdraw(slot);
+        }
         let now = self.now();
-        self.meter.fail(kind, now);
+        for _ in 0..=std::mem::take(&mut slot.more) {
+            self.meter.fail(kind, now);
+        }
         slot.assigned = false;
         slot.close();
     }

@@ -32,6 +32,8 @@ pub struct Slot<C> {
     /// The connection was left; its socket waits for the next one.
     pub(super) left: bool,
     pub phase: Phase,
+    /// Requests under way behind the first one (pipelining).
+    pub more: u32,
     /// What the socket is registered for.
     pub(super) interest: EpollFlags,
     /// The peer has closed its side.
@@ -49,6 +51,7 @@ impl<C> Slot<C> {
             left: false,
             index,
             phase: Phase::Idle,
+            more: 0,
             interest: EpollFlags::empty(),
             peer_closed: false,
         }

@@ -75,6 +75,14 @@ pub trait Layer: Clone + Send + Sized + 'static {
         Ok(Flow::Done)
     }
 
+    /// Requests that a connection may have under way at once; more than one is pipelining (RFC 9112 section 9.3.2).
+    fn depth(&self) -> u32 {
+        1
+    }
+
+    /// The next send carries so many requests, at most [`Self::depth`], and as many answers are received.
+    fn ask(&mut self, _connection: &mut Self::Connection, _requests: u32) {}
+
     /// Sends (the rest of) a request. Sending on a connection that does not stand yet is [`Flow::Blocked`].
     ///
     /// # Errors

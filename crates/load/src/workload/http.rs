@@ -3,6 +3,9 @@
 //! An operation lasts from before its request is sent until the answer is complete. The first one on a connection
 //! begins when the connection stands; if it never does, that operation has failed. A connection that the peer
 //! ends with an answer (`Connection: close`) is opened anew without an error.
+//!
+//! Where the layer pipelines, several requests leave together, and the next ones when all of them are answered. Each is an operation;
+//! all of them begin when the first one does.
 
 use super::Workload;
 use crate::engine::{Context, Phase, Slot};
@@ -23,6 +26,7 @@ impl Workload for KeepAlive {
                     if !context.begin(slot) {
                         return;
                     }
+                    context.take_along(slot);
                 }
                 Phase::Connecting => {
                     let stood = context.now();
@@ -50,10 +54,14 @@ impl Workload for KeepAlive {
                         let now = context.now();
                         context.meter.succeed(slot.began, now, answer.bytes, answer.verified);
                         if !answer.reusable {
+                            context.withdraw(slot);
                             slot.close();
+                        } else if slot.more > 0 {
+                            slot.more -= 1;
                         } else if context.meter.begin() {
                             slot.began = now;
                             slot.phase = Phase::Sending;
+                            context.take_along(slot);
                         } else {
                             // It stays until the window is over: goodbyes take their time.
                             slot.phase = Phase::Idle;

@@ -7,6 +7,7 @@ mod crr;
 mod http;
 mod http_server;
 mod paced;
+mod pipelined;
 mod program;
 mod relay;
 mod sessions;

@@ -128,6 +128,9 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
         }
         spec.options.insert("coalesce_us".into(), micros.to_string());
     }
+    if let Some(depth) = args.pipeline {
+        spec.options.insert("pipeline".into(), depth.to_string());
+    }
     spec.request = Some(Request {
         method: Some(args.method.clone()).filter(|method| method != "GET"),
         host: Some(target.authority.clone()),

@@ -50,8 +50,11 @@ impl Chunked {
             }
             bytes = &bytes[1..];
             if self.at == At::TrailerEnd {
-                // Nothing may follow: nothing was asked for.
-                return if byte == b'\n' && bytes.is_empty() { Ok(State::Complete) } else { Err(Malformed) };
+                return if byte == b'\n' {
+                    Ok(State::Complete { rest: bytes.len() })
+                } else {
+                    Err(Malformed)
+                };
             }
             self.framing(byte)?;
         }

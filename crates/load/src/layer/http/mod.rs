@@ -19,10 +19,13 @@ use crate::layer::{Answer, Flow, Layer};
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
 use response::{LastHead, Parser, State};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use verify::{Check, Verifier};
 
+/// Requests that leave together fit any socket's buffer: a peer that waits for its answers to be read would not read more.
+const LONGEST_BATCH: usize = 64 << 10;
 /// A page of up to 60 KiB comes with one read; twice the size gains nothing and takes half of the L2 cache.
 const BUFFER: usize = 64 << 10;
 
@@ -30,20 +33,27 @@ const BUFFER: usize = 64 << 10;
 #[derive(Debug, Clone)]
 pub struct Http<T> {
     transport: T,
-    request: Arc<[u8]>,
+    /// One after the other, as many as a connection may have under way.
+    requests: Arc<[u8]>,
+    depth: u16,
     /// Answers to HEAD have a length and no body.
     bodiless: bool,
     verifier: Verifier,
     last: LastHead,
     buffer: Box<[u8]>,
+    /// Where in the buffer the next answers of the connection lie whose last one was taken.
+    rest: Range<usize>,
 }
 
 /// One connection.
 #[derive(Debug)]
 pub struct Connection<S> {
     stream: S,
-    /// Bytes of the request that are sent.
+    /// Bytes of the requests that are sent.
     sent: u32,
+    /// Requests that leave together, and answers of these that are still to come.
+    asked: u16,
+    due: u16,
     parser: Parser,
     check: Check,
 }
@@ -63,20 +73,24 @@ impl<T: Transport> Layer for Http<T> {
         let host = plain.host.clone().or_else(|| spec.connect.map(|address| address.to_string()));
         let host = host.expect("the transport has checked \"connect\"");
         let request = request::build(spec.path.as_deref().unwrap_or("/"), &host, persistent, &plain)?;
+        let depth = depth(spec, request.len())?;
         Ok(Self {
             transport,
-            request: request.into(),
+            requests: request.repeat(depth.into()).into(),
+            depth,
             bodiless: plain.method.as_deref() == Some("HEAD"),
             verifier: Verifier::new(spec.expect)?,
             last: LastHead::default(),
             buffer: vec![0; BUFFER].into(),
+            rest: 0..0,
         })
     }
 
     #[inline]
     fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
         let stream = self.transport.open()?;
-        Ok(Connection { stream, sent: 0, parser: Parser::new(self.bodiless), check: Check::default() })
+        let (parser, check) = (Parser::new(self.bodiless), Check::default());
+        Ok(Connection { stream, sent: 0, asked: 1, due: 0, parser, check })
     }
 
     #[inline]
@@ -95,15 +109,27 @@ impl<T: Transport> Layer for Http<T> {
     }
 
     #[inline]
+    fn depth(&self) -> u32 {
+        self.depth.into()
+    }
+
+    #[inline]
+    fn ask(&mut self, connection: &mut Self::Connection, requests: u32) {
+        connection.asked = requests as u16;
+    }
+
+    #[inline]
     fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
+        let end = self.requests.len() / usize::from(self.depth) * usize::from(connection.asked);
         loop {
-            let rest = &self.request[connection.sent as usize..];
+            let rest = &self.requests[connection.sent as usize..end];
             let Some(n) = self.transport.send(&mut connection.stream, rest)? else {
                 return Ok(Flow::Blocked);
             };
             connection.sent += n as u32;
             if n == rest.len() {
                 connection.sent = 0;
+                connection.due = connection.asked;
                 connection.check = self.verifier.begin();
                 return Ok(Flow::Done);
             }
@@ -113,14 +139,17 @@ impl<T: Transport> Layer for Http<T> {
     #[inline]
     fn receive(&mut self, connection: &mut Self::Connection) -> Result<Option<Answer>, ErrorKind> {
         loop {
-            match self.transport.receive(&mut connection.stream, &mut self.buffer)? {
-                None => return Ok(None),
-                Some(0) => return self.end(connection).map(Some),
-                Some(n) => {
-                    if let Some(answer) = self.take(connection, n)? {
-                        return Ok(Some(answer));
-                    }
+            let piece = if self.rest.is_empty() {
+                match self.transport.receive(&mut connection.stream, &mut self.buffer)? {
+                    None => return Ok(None),
+                    Some(0) => return self.end(connection).map(Some),
+                    Some(n) => 0..n,
                 }
+            } else {
+                std::mem::take(&mut self.rest)
+            };
+            if let Some(answer) = self.take(connection, piece)? {
+                return Ok(Some(answer));
             }
         }
     }
@@ -131,31 +160,38 @@ impl<T: Transport> Layer for Http<T> {
 }
 
 impl<T: Transport> Http<T> {
-    /// Parses the `n` bytes that were received.
+    /// Parses bytes that were received.
     #[inline]
     fn take(
         &mut self,
         connection: &mut Connection<T::Stream>,
-        n: usize,
+        piece: Range<usize>,
     ) -> Result<Option<Answer>, ErrorKind> {
         let Connection { parser, check, .. } = connection;
         let verifier = &self.verifier;
         let state = parser
-            .feed(&self.buffer[..n], &mut self.last, |at, bytes| verifier.body(check, at, bytes))
+            .feed(&self.buffer[piece.clone()], &mut self.last, |at, bytes| verifier.body(check, at, bytes))
             .map_err(|_| ErrorKind::Malformed)?;
         // A head that is wrong already ends the operation: its body may never come.
         if let Some(head) = parser.head() {
             verifier.head(head)?;
         }
-        match state {
-            State::More => Ok(None),
-            State::Complete => self.complete(connection).map(Some),
+        let State::Complete { rest } = state else { return Ok(None) };
+        let answer = self.complete(connection)?;
+        if rest > 0 && connection.due == 0 {
+            // Nothing more was asked for.
+            return Err(ErrorKind::Malformed);
         }
+        // What follows the answer that a peer closes with is none.
+        if rest > 0 && answer.reusable {
+            self.rest = piece.end - rest..piece.end;
+        }
+        Ok(Some(answer))
     }
 
     /// The peer has closed.
     #[cold]
-    fn end(&self, connection: &mut Connection<T::Stream>) -> Result<Answer, ErrorKind> {
+    fn end(&mut self, connection: &mut Connection<T::Stream>) -> Result<Answer, ErrorKind> {
         if connection.parser.end_completes() {
             self.complete(connection)
         } else if connection.parser.is_fresh() {
@@ -166,11 +202,27 @@ impl<T: Transport> Http<T> {
     }
 
     #[inline]
-    fn complete(&self, connection: &mut Connection<T::Stream>) -> Result<Answer, ErrorKind> {
+    fn complete(&mut self, connection: &mut Connection<T::Stream>) -> Result<Answer, ErrorKind> {
         let head = *connection.parser.head().expect("an answer is complete only after its head");
         let bytes = connection.parser.body_bytes();
         let verified = self.verifier.answer(&connection.check, bytes)?;
         connection.parser = Parser::new(self.bodiless);
+        connection.due = connection.due.saturating_sub(1);
+        if connection.due > 0 {
+            connection.check = self.verifier.begin();
+        }
         Ok(Answer { bytes, verified, reusable: head.reusable })
+    }
+}
+
+/// `options.pipeline`: how many requests of so many bytes leave together; one, unless the spec wants more.
+fn depth(spec: &Spec, request: usize) -> Result<u16, Refusal> {
+    let Some(text) = spec.options.get("pipeline") else { return Ok(1) };
+    let most = (LONGEST_BATCH / request).max(1);
+    match text.parse() {
+        Ok(depth) if (1..=most).contains(&usize::from(depth)) => Ok(depth),
+        _ => Err(Refusal::BadSpec(format!(
+            "\"options.pipeline\" must be 1 to {most} with requests of {request} bytes, not {text:?}"
+        ))),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Heads are parsed by `httparse` when they are whole, which they nearly always are after one read; only a head that
 //! was cut is kept aside. Bodies are framed here: `Content-Length`, `chunked` ([`super::chunked`]), or until the peer closes.
-//! Interim answers (1xx) are skipped. What follows a complete answer is an error, since nothing was asked for.
+//! Interim answers (1xx) are skipped. How many bytes follow a complete answer is told: only who pipelines has asked for them.
 
 mod last;
 
@@ -25,7 +25,10 @@ pub struct Malformed;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     More,
-    Complete,
+    /// The last so many bytes of the piece are not the answer's.
+    Complete {
+        rest: usize,
+    },
 }
 
 /// How a body ends (RFC 9112 section 6.3).
@@ -160,13 +163,11 @@ impl Parser {
         let head = self.head.as_ref().expect("a body follows its head");
         match head.framing {
             Framing::Length(length) => {
-                let left = length - self.body;
-                if bytes.len() as u64 > left {
-                    return Err(Malformed);
-                }
-                sink(self.body, bytes);
-                self.body += bytes.len() as u64;
-                Ok(if self.body == length { State::Complete } else { State::More })
+                let left = (length - self.body).min(bytes.len() as u64);
+                let (data, rest) = bytes.split_at(left as usize);
+                sink(self.body, data);
+                self.body += left;
+                Ok(if self.body == length { State::Complete { rest: rest.len() } } else { State::More })
             }
             Framing::UntilClose => {
                 sink(self.body, bytes);

@@ -28,7 +28,7 @@ fn parse(pieces: &[&[u8]]) -> Outcome {
         match state {
             Ok(State::More) => {}
             // Bytes behind a complete answer are an error, in the same piece or in the next.
-            Ok(State::Complete) if i + 1 < pieces.len() => state = Err(Malformed),
+            Ok(State::Complete { rest }) if rest > 0 || i + 1 < pieces.len() => state = Err(Malformed),
             _ => {}
         }
         if state != Ok(State::More) {
@@ -93,12 +93,12 @@ fn a_connection_is_reusable_as_the_version_and_the_headers_say() {
 #[test]
 fn bodies_end_where_they_should() {
     let whole = parse(&[b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"]);
-    assert_eq!((whole.state, &whole.body[..]), (Ok(State::Complete), &b"abc"[..]));
+    assert_eq!((whole.state, &whole.body[..]), (Ok(State::Complete { rest: 0 }), &b"abc"[..]));
     assert_eq!(parse(&[b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd"]).state, Err(Malformed));
     let open = parse(&[b"HTTP/1.1 200 OK\r\n\r\nabc"]);
     assert_eq!((open.state, open.end_completes), (Ok(State::More), true));
     let chunked = parse(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=\"y\"\r\nabc\r\n0A\r\n0123456789\r\n0\r\nA: b\r\nC: d\r\n\r\n"]);
-    assert_eq!((chunked.state, &chunked.body[..]), (Ok(State::Complete), &b"abc0123456789"[..]));
+    assert_eq!((chunked.state, &chunked.body[..]), (Ok(State::Complete { rest: 0 }), &b"abc0123456789"[..]));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn interim_answers_are_skipped_and_an_unfinished_one_is_not_fresh() {
     let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
     let outcome =
         parse(&[&[&interim[..], interim, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"].concat()]);
-    assert_eq!((outcome.state, outcome.head.unwrap().status), (Ok(State::Complete), 200));
+    assert_eq!((outcome.state, outcome.head.unwrap().status), (Ok(State::Complete { rest: 0 }), 200));
     assert!(!parse(&[interim]).fresh);
     assert_eq!(head("HTTP/1.1 101 Switching Protocols\r\n\r\n").unwrap().status, 101);
 }
@@ -180,5 +180,26 @@ proptest! {
         prop_assert_eq!(parse(&pieces), parse(&[&answer]));
         let bytes: Vec<_> = answer.chunks(1).collect();
         prop_assert_eq!(parse(&bytes), parse(&[&answer]));
+    }
+}
+
+#[test]
+fn what_follows_an_answer_is_left() {
+    for first in [
+        &b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"[..],
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ] {
+        let both = [first, b"HTTP/1.1 204 N"].concat();
+        for cut in 1..=first.len() {
+            let (mut parser, mut last) = (Parser::default(), LastHead::default());
+            let mut state = parser.feed(&both[..cut], &mut last, |_, _| {});
+            if cut < first.len() {
+                assert_eq!(state, Ok(State::More));
+                state = parser.feed(&both[cut..], &mut last, |_, _| {});
+                assert_eq!(state, Ok(State::Complete { rest: 14 }), "{cut}");
+            } else {
+                assert_eq!(state, Ok(State::Complete { rest: 0 }));
+            }
+        }
     }
 }
