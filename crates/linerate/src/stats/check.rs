@@ -7,11 +7,13 @@
 use super::latency::sound;
 use crate::measurement::Measurement;
 
+/// What a foreign client's mean latency is told as.
+const MEAN: &str = "mean";
 /// Ramp and tail of a window and the gap between two operations of a connection stay below a tenth of it.
 const TOLERANCE: f64 = 0.1;
 
 /// Operations in flight over all trials, if that is more than 10 % off the number of connections. `None` also where
-/// no latency was recorded.
+/// no latency was recorded. What a foreign client tells of its mean is held against its own rate.
 #[must_use]
 pub fn littles_law<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,
@@ -19,8 +21,13 @@ pub fn littles_law<'a>(
 ) -> Option<f64> {
     let (mut waited, mut elapsed) = (0.0, 0.0);
     for measurement in measurements {
-        let Some(latency) = sound(&measurement.latency) else { continue };
-        waited += latency.pairs.iter().map(|(nanos, count)| *nanos as f64 * *count as f64).sum::<f64>();
+        waited += match (sound(&measurement.latency), measurement.told.get(MEAN)) {
+            (Some(latency), _) => {
+                latency.pairs.iter().map(|(nanos, count)| *nanos as f64 * *count as f64).sum::<f64>()
+            }
+            (None, Some(mean)) => mean.0 as f64 * measurement.operations as f64,
+            (None, None) => continue,
+        };
         elapsed += measurement.elapsed.0 as f64;
     }
     let in_flight = waited / elapsed;
@@ -52,6 +59,18 @@ mod tests {
     fn idle_connections_and_lost_time_show() {
         assert_eq!(littles_law([&thousand_of_a_millisecond(400)], 5), Some(2.5));
         assert_eq!(littles_law([&thousand_of_a_millisecond(100)], 5), Some(10.0));
+    }
+
+    #[test]
+    fn a_told_mean_that_its_own_rate_contradicts_shows() {
+        let told = |micros: u64| Measurement {
+            elapsed: Nanos(1_000_000_000),
+            operations: 100_000,
+            told: [(MEAN.to_owned(), Nanos(micros * 1_000))].into(),
+            ..Measurement::default()
+        };
+        assert_eq!(littles_law([&told(320)], 32), None);
+        assert_eq!(littles_law([&told(200)], 32), Some(20.0));
     }
 
     #[test]

@@ -100,7 +100,8 @@ impl<'a> Cell<'a> {
 
     /// Whether each connection has one operation in flight, and its latency is all of it.
     fn is_closed_loop(&self) -> bool {
-        ["http", "crr", "rr"].contains(&self.planned.workload.as_str())
+        // By a rate, connections wait for their turn.
+        self.parameter("rate").is_none() && ["http", "crr", "rr"].contains(&self.planned.workload.as_str())
     }
 
     /// Connections that the trial opened: one for each operation, or those that carried them all.
