@@ -120,11 +120,21 @@ pub fn text(account: &Account<'_>, style: Style) -> String {
 fn loop_kind(spec: &Spec) -> String {
     let keep = if spec.workload == "crr" { ", a new connection for each request" } else { "" };
     match (spec.rate, spec.arrival) {
-        (None, _) => format!("closed loop{keep}"),
+        (None, _) => format!("closed loop{keep}{}", company(spec)),
         (Some(rate), Arrival::Constant) => format!("open loop, {} a second{keep}", plain(rate)),
         (Some(rate), Arrival::Poisson) => format!("open loop, {} a second at random{keep}", plain(rate)),
         (Some(rate), Arrival::Ramp) => format!("open loop, up to {} a second{keep}", plain(rate)),
     }
+}
+
+/// What a closed loop does at once, if it was asked to.
+fn company(spec: &Spec) -> String {
+    let option = |name: &str, words: &dyn Fn(&str) -> String| {
+        spec.options.get(name).map_or_else(String::new, |value| words(value))
+    };
+    let requests = option("pipeline", &|n| format!(", {n} requests leave together"));
+    let answers = option("coalesce_us", &|us| format!(", answers may wait {us} us for others"));
+    requests + &answers
 }
 
 /// `12 of 10,000 (0.12 %): reset 10, timeout 2`
@@ -268,6 +278,16 @@ mod tests {
             cpu_ns: Nanos(10_120_000),
             ..Done::default()
         }
+    }
+
+    #[test]
+    fn what_a_loop_does_at_once_is_said() {
+        let mut spec = Spec::new(Role::Client, "http", "http");
+        assert_eq!(loop_kind(&spec), "closed loop");
+        spec.options.insert("pipeline".into(), "16".into());
+        spec.options.insert("coalesce_us".into(), "60".into());
+        let kind = "closed loop, 16 requests leave together, answers may wait 60 us for others";
+        assert_eq!(loop_kind(&spec), kind);
     }
 
     #[test]
