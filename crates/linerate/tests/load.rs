@@ -72,6 +72,7 @@ fn a_server_is_loaded_and_the_account_is_printed_and_written() {
     for more in [
         &["-n", "500"][..],
         &["-n", "500", "--no-keepalive"],
+        &["-n", "500", "--pipeline", "16", "--coalesce", "60us"],
         &["-n", "500", "--rate", "5000"],
         &["-n", "500", "--rate", "5000", "--busy"],
     ] {
