@@ -13,6 +13,12 @@ pub fn now() -> Nanos {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
+/// The time of day, on `CLOCK_REALTIME`: for what the kernel notes on that clock, and nothing else, since it may be set.
+#[must_use]
+pub fn time_of_day() -> Nanos {
+    read(ClockId::CLOCK_REALTIME)
+}
+
 /// User and system CPU time that the calling thread has used: of an engine, without the threads that set up and report.
 #[must_use]
 pub fn thread_cpu() -> Nanos {

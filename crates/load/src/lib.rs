@@ -26,7 +26,7 @@
 //! | [`pump`] | two TUN devices joined, for the kernel's rows beside stacks in a process |
 //! | [`socket`] | non-blocking sockets and what their errors mean |
 //! | `tcp_info` | what the kernel tells of a TCP connection |
-//! | [`process`], [`clock`], [`random`], [`refusal`] | the surroundings |
+//! | [`process`], [`clock`], [`random`], [`refusal`], `option` | the surroundings |
 //!
 //! Layers and workloads meet in [`registry`] alone: a combination is one line there, compiled as one unit.
 
@@ -36,6 +36,7 @@ pub mod eventloop;
 pub mod layer;
 pub mod limit;
 pub mod meter;
+mod option;
 pub mod packets;
 pub mod pause;
 pub mod process;

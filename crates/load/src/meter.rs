@@ -73,12 +73,7 @@ impl Meter {
     /// Takes one operation out of the budget; false if none is left.
     #[inline]
     pub fn begin(&mut self) -> bool {
-        if self.budget == 0 {
-            return false;
-        }
-        self.budget -= 1;
-        self.open += 1;
-        true
+        self.begin_several(1) == 1
     }
 
     /// Takes up to `most` operations out of the budget; how many there were.

@@ -7,8 +7,8 @@
 
 #![allow(unsafe_code, reason = "nix has no epoll_pwait2")]
 
-use crate::clock;
 use crate::refusal::Refusal;
+use crate::{clock, option};
 use linerate_contract::{Nanos, Spec};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
 
@@ -49,16 +49,11 @@ impl Pause {
     /// # Errors
     /// `options.coalesce_us` is no number, or longer than a millisecond.
     pub fn of(spec: &Spec) -> Result<Self, Refusal> {
-        let text = spec.options.get("coalesce_us");
-        let coalesce = text.map_or(Some(0), |text| text.parse().ok()).filter(|us| *us <= LONGEST_COALESCE_US);
-        let Some(coalesce) = coalesce else {
-            let range = format!("\"options.coalesce_us\" must be 0 to {LONGEST_COALESCE_US}, not {text:?}");
-            return Err(Refusal::BadSpec(range));
-        };
+        let coalesce = option::number(spec, "coalesce_us", 0..=LONGEST_COALESCE_US, "")?;
         Ok(Self {
             wake_up: WAKE_UP,
             busy: spec.options.get("busy").is_some_and(|busy| busy == "yes"),
-            coalesce: Nanos(coalesce * 1_000),
+            coalesce: Nanos(coalesce.unwrap_or(0) * 1_000),
         })
     }
 
@@ -178,12 +173,14 @@ mod tests {
     use nix::sys::time::{TimeSpec, TimeValLike};
     use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
+    fn with(option: &str, value: &str) -> Result<Pause, Refusal> {
+        let mut spec = Spec::new(linerate_contract::Role::Client, "http", "http");
+        spec.options.insert(option.into(), value.into());
+        Pause::of(&spec)
+    }
+
     fn pauses() -> [Pause; 2] {
-        ["no", "yes"].map(|busy| {
-            let mut spec = Spec::new(linerate_contract::Role::Client, "http", "http");
-            spec.options.insert("busy".into(), busy.into());
-            Pause::of(&spec).unwrap()
-        })
+        ["no", "yes"].map(|busy| with("busy", busy).unwrap())
     }
 
     #[test]
@@ -215,9 +212,7 @@ mod tests {
 
     #[test]
     fn events_come_together_to_whoever_waits_for_company() {
-        let mut spec = Spec::new(linerate_contract::Role::Client, "http", "http");
-        spec.options.insert("coalesce_us".into(), "1000".into());
-        let pause = Pause::of(&spec).unwrap();
+        let pause = with("coalesce_us", "1000").unwrap();
         let epoll = Epoll::new(EpollCreateFlags::empty()).unwrap();
         let mut events = [EpollEvent::empty(); 4];
         let bells = [100, 200].map(|micros| {
@@ -243,9 +238,7 @@ mod tests {
     #[test]
     fn a_span_that_is_none_is_refused() {
         for text in ["", "-1", "1001", "60us"] {
-            let mut spec = Spec::new(linerate_contract::Role::Client, "http", "http");
-            spec.options.insert("coalesce_us".into(), text.into());
-            assert!(Pause::of(&spec).is_err(), "{text}");
+            assert!(with("coalesce_us", text).is_err(), "{text}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! UDP sockets.
 
 use super::Mode;
+use crate::option;
 use crate::refusal::{Doing, Refusal};
 use crate::socket::{connect_error, socket_address};
 use linerate_contract::{ErrorKind, Nanos, Spec};
@@ -42,12 +43,8 @@ pub fn connect(spec: &Spec, mode: Mode) -> Result<Result<OwnedFd, ErrorKind>, Re
 fn open(spec: &Spec, mode: Mode, family: AddressFamily) -> Result<OwnedFd, Refusal> {
     let fd =
         socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).doing("opening a UDP socket")?;
-    if let Some(text) = spec.options.get("buffer") {
-        let bytes = text.parse().ok().filter(|bytes| (1..=LARGEST_BUFFER).contains(bytes));
-        let bytes = bytes.ok_or_else(|| {
-            Refusal::BadSpec(format!("\"options.buffer\" must be 1 to {LARGEST_BUFFER} bytes, not {text:?}"))
-        })?;
-        set_buffers(&fd, bytes)?;
+    if let Some(bytes) = option::number(spec, "buffer", 1..=LARGEST_BUFFER, " bytes")? {
+        set_buffers(&fd, bytes as usize)?;
     }
     if mode == Mode::Gso {
         setsockopt(&fd, sockopt::UdpGroSegment, &true).map_err(unsupported("UDP_GRO"))?;
@@ -60,7 +57,7 @@ fn open(spec: &Spec, mode: Mode, family: AddressFamily) -> Result<OwnedFd, Refus
 }
 
 /// What the kernel's own maximum is at most (`net.core.rmem_max` is an int).
-const LARGEST_BUFFER: usize = 1 << 30;
+const LARGEST_BUFFER: u64 = 1 << 30;
 /// As often as a client repeats what is not answered (sdk/CONTRACT.md).
 const LOOK: Nanos = Nanos(50_000_000);
 

@@ -16,6 +16,7 @@ pub use service::HttpService;
 
 use crate::layer::transport::Transport;
 use crate::layer::{Answer, Flow, Layer};
+use crate::option;
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
 use response::{LastHead, Parser, State};
@@ -35,6 +36,8 @@ pub struct Http<T> {
     transport: T,
     /// One after the other, as many as a connection may have under way.
     requests: Arc<[u8]>,
+    /// Bytes of one of them.
+    length: usize,
     depth: u16,
     /// Answers to HEAD have a length and no body.
     bodiless: bool,
@@ -77,6 +80,7 @@ impl<T: Transport> Layer for Http<T> {
         Ok(Self {
             transport,
             requests: request.repeat(depth.into()).into(),
+            length: request.len(),
             depth,
             bodiless: plain.method.as_deref() == Some("HEAD"),
             verifier: Verifier::new(spec.expect)?,
@@ -120,7 +124,7 @@ impl<T: Transport> Layer for Http<T> {
 
     #[inline]
     fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
-        let end = self.requests.len() / usize::from(self.depth) * usize::from(connection.asked);
+        let end = self.length * usize::from(connection.asked);
         loop {
             let rest = &self.requests[connection.sent as usize..end];
             let Some(n) = self.transport.send(&mut connection.stream, rest)? else {
@@ -217,12 +221,7 @@ impl<T: Transport> Http<T> {
 
 /// `options.pipeline`: how many requests of so many bytes leave together; one, unless the spec wants more.
 fn depth(spec: &Spec, request: usize) -> Result<u16, Refusal> {
-    let Some(text) = spec.options.get("pipeline") else { return Ok(1) };
-    let most = (LONGEST_BATCH / request).max(1);
-    match text.parse() {
-        Ok(depth) if (1..=most).contains(&usize::from(depth)) => Ok(depth),
-        _ => Err(Refusal::BadSpec(format!(
-            "\"options.pipeline\" must be 1 to {most} with requests of {request} bytes, not {text:?}"
-        ))),
-    }
+    let most = (LONGEST_BATCH / request).max(1) as u64;
+    let depth = option::number(spec, "pipeline", 1..=most, &format!(" with requests of {request} bytes"))?;
+    Ok(depth.unwrap_or(1) as u16)
 }

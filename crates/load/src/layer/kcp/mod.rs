@@ -9,6 +9,7 @@ mod outlet;
 pub mod server;
 mod watch;
 
+use crate::option;
 use crate::packets::{Inbox, Mode};
 use crate::refusal::{Doing, Refusal};
 use kcp::Kcp;
@@ -48,12 +49,7 @@ struct Setting {
 impl Setting {
     fn of(spec: &Spec) -> Result<Self, Refusal> {
         let number = |name: &str, otherwise: u64, range: std::ops::RangeInclusive<u64>| {
-            let text = spec.options.get(name);
-            let value = text.map_or(Some(otherwise), |text| text.parse().ok()).filter(|n| range.contains(n));
-            value.ok_or_else(|| {
-                let (low, high) = range.into_inner();
-                Refusal::BadSpec(format!("\"options.{name}\" must be {low} to {high}, not {text:?}"))
-            })
+            option::number(spec, name, range, "").map(|given| given.unwrap_or(otherwise))
         };
         if spec.options.get("direction").is_some_and(|direction| direction != "client-writes") {
             return Err(Refusal::Unsupported("a direction other than client-writes over KCP".into()));

@@ -5,9 +5,9 @@ use linerate_contract::Nanos;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, clock_gettime};
 use std::io::IoSliceMut;
 use std::os::fd::{OwnedFd, RawFd};
+use std::time::Duration;
 
 /// Lets the kernel note when the bytes of a connection come.
 ///
@@ -34,12 +34,8 @@ pub(super) fn receive(socket: RawFd, buffer: &mut [u8]) -> Result<(usize, Nanos)
 
 /// The kernel notes the time of day, which may be set while a connection stands: both clocks are read each time.
 fn monotonic(noted: TimeSpec) -> Nanos {
-    let ago = clock_gettime(ClockId::CLOCK_REALTIME).map_or(0, |now| nanos(now).saturating_sub(nanos(noted)));
-    Nanos(clock::now().0.saturating_sub(ago))
-}
-
-fn nanos(time: TimeSpec) -> u64 {
-    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+    let ago = clock::time_of_day().since(Duration::from(noted).into());
+    clock::now().since(ago)
 }
 
 #[cfg(test)]
@@ -48,7 +44,6 @@ mod tests {
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsRawFd;
-    use std::time::Duration;
 
     #[test]
     fn what_waited_to_be_read_came_before_it_was_read() {
