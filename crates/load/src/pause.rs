@@ -19,7 +19,7 @@ const WAKE_UP: Nanos = Nanos(50_000);
 /// host's, and no earlier end of the sleep would help.
 const LATEST_WAKE_UP: Nanos = Nanos(1_000_000);
 /// How long an eager thread looks before it sleeps: about what its peer takes for the 64 KiB that are the other half of what is in
-/// flight. With KCP it made the rate three times as high and CPU for each byte half as much (docs/decisions/0013-look-before-sleep.md).
+/// flight. With KCP it made the rate three times as high and CPU for each byte half as much (docs/decisions/0013-spin-then-block.md).
 const LOOK: Nanos = Nanos(50_000);
 /// What was learned of late wake-ups is forgotten by this part with each pause: one in a thousand is then late, and a single bad
 /// moment is over within seconds.
@@ -110,7 +110,7 @@ impl Pause {
 
     /// Events that are there; if there are none, those that have come together while the thread slept for `options.coalesce_us`, or the
     /// first to come until `deadline`. What network cards do with interrupts (ethtool(8), `--coalesce`): an event may be seen so much
-    /// later, and of several only the first pays for a wake-up (docs/decisions/0014-coalesced-answers.md).
+    /// later, and of several only the first pays for a wake-up (docs/decisions/0014-batched-responses.md).
     #[inline]
     pub fn coalesced_until(
         &self,
