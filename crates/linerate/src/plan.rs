@@ -1,7 +1,7 @@
 //! What will run, in which order. Order lives here and nowhere else.
 
 use crate::error::Error;
-use crate::measurement::{Outcome, PlannedSuite, PlannedSystem, Run, TWIN};
+use crate::measurement::{AA, Outcome, PlannedSuite, PlannedSystem, Run};
 use crate::suite::Suite;
 use crate::system::build::{Builds, Permission};
 use crate::system::probe::{Presence, presence};
@@ -22,7 +22,7 @@ pub struct Step {
     pub suite: usize,
     /// Index into [`PlannedSuite::cells`].
     pub cell: usize,
-    /// The id under which it is journaled; a twin's ends in [`TWIN`].
+    /// The id under which it is journaled; a aa's ends in [`AA`].
     pub id: String,
     /// 1-based, warm-up rounds counted on their own.
     pub round: u32,
@@ -157,14 +157,14 @@ fn keep_only(suite: &mut PlannedSuite, globs: &[GlobMatcher]) {
     }
     // A table of which only baselines of other tables are left has nothing to say.
     suite.tables.retain(|table| table.cells.iter().any(|id| chosen.contains(id)));
-    if let Some(twin) = &suite.twin
-        && !kept.contains(twin)
+    if let Some(aa) = &suite.aa
+        && !kept.contains(aa)
     {
         // Another baseline takes its place, so that every run knows its noise floor.
         let is_baseline = |c: &&crate::measurement::PlannedCell| {
             suite.tables.iter().any(|t| c.axes.with(&t.baseline) == c.axes)
         };
-        suite.twin = suite.cells.iter().find(is_baseline).map(|c| c.id.clone());
+        suite.aa = suite.cells.iter().find(is_baseline).map(|c| c.id.clone());
     }
 }
 
@@ -181,7 +181,7 @@ fn fill_in_versions(
         programs.0.insert(verifier.name.to_owned(), program);
     }
     for cell in suites.iter_mut().flat_map(|suite| &mut suite.cells) {
-        for PlannedSystem { role, name, version } in &mut cell.systems {
+        for PlannedSystem { role, name, version, .. } in &mut cell.systems {
             let Ok(chosen) = registry.variant(name, *role) else { continue };
             match ask(chosen) {
                 Presence::Ready { program, version: found } => {
@@ -243,13 +243,13 @@ pub fn order(run: &Run) -> Vec<Step> {
     steps
 }
 
-/// Cells that can be tried, the twin among them.
+/// Cells that can be tried, the aa among them.
 fn runnable(suite: &PlannedSuite) -> Vec<(usize, String)> {
     let mut cells = Vec::new();
     for (index, cell) in suite.cells.iter().enumerate().filter(|(_, cell)| cell.absent.is_none()) {
         cells.push((index, cell.id.clone()));
-        if suite.twin.as_ref() == Some(&cell.id) {
-            cells.push((index, format!("{}{TWIN}", cell.id)));
+        if suite.aa.as_ref() == Some(&cell.id) {
+            cells.push((index, format!("{}{AA}", cell.id)));
         }
     }
     cells

@@ -3,7 +3,7 @@
 //! Used for the time that `plan` tells and for the time left; never for a result.
 
 use crate::home;
-use crate::measurement::{Outcome, PlannedSuite, Stage, TWIN, Trial};
+use crate::measurement::{AA, Outcome, PlannedSuite, Stage, Trial};
 use linerate_contract::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl Timings {
 }
 
 fn key(suite: &str, cell: &str) -> String {
-    format!("{suite}:{}", cell.trim_end_matches(TWIN))
+    format!("{suite}:{}", cell.trim_end_matches(AA))
 }
 
 fn path() -> Option<PathBuf> {
@@ -103,7 +103,7 @@ mod tests {
         let cells =
             [cell("counted", json!({"operations": operations})), cell("timed", json!({"seconds": seconds}))];
         serde_json::from_value(
-            json!({"name": "s", "question": "?", "rounds": 1, "warmup_rounds": 0, "twin": null,
+            json!({"name": "s", "question": "?", "rounds": 1, "warmup_rounds": 0, "aa": null,
             "cells": cells, "tables": []}),
         )
         .unwrap()
@@ -121,7 +121,7 @@ mod tests {
         let mut timings = Timings::default();
         assert_eq!(timings.seconds(&suite(1, 1), 0), None);
         timings.learn(&trial("counted"));
-        timings.learn(&trial("timed~twin"));
+        timings.learn(&trial("timed~aa"));
         let expected = |operations, seconds| {
             let suite = suite(operations, seconds);
             [0, 1].map(|cell| timings.seconds(&suite, cell).unwrap())

@@ -28,7 +28,7 @@ fn a_run_makes_the_tables_and_the_files() {
     assert_golden("report.json", &folder.read("report.json"));
     assert_golden("report.csv", &folder.read("report.csv"));
     assert!(folder.read("report.html").contains("fast/pipe"));
-    // (4 cells + a twin) x (1 + 6 rounds)
+    // (4 cells + a aa) x (1 + 6 rounds)
     assert_eq!(folder.read("journal.jsonl").lines().count(), 35);
 }
 
@@ -49,10 +49,10 @@ fn what_the_server_holds_is_told_where_a_table_asks_and_a_leak_is_flagged() {
     let out = linerate("leaks", &["run", "leaks", "--seed", "7", "--out", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_golden("leaks.txt", &out.stdout);
-    let held = |trial: &linerate::measurement::Trial| trial.measurement.as_ref().unwrap().held.unwrap();
+    let usage = |trial: &linerate::measurement::Trial| trial.measurement.as_ref().unwrap().usage.unwrap();
     let journal = folder.journal();
     let leaking = journal.iter().find(|trial| trial.cell == "churn/8/tac").unwrap();
-    assert_eq!((held(leaking).before.descriptors, held(leaking).after.descriptors), (9, 2010));
+    assert_eq!((usage(leaking).before.descriptors, usage(leaking).after.descriptors), (9, 2010));
     assert!(folder.read("report.json").contains("\"leak (2001 more descriptors after 2000 connections)\""));
 }
 
@@ -128,7 +128,7 @@ fn a_lost_lab_ends_the_run_with_status_3_and_loses_nothing() {
 #[test]
 fn only_keeps_what_the_rest_is_compared_with() {
     let out = linerate("good", &["plan", "mini", "--no-trial", "--only", "*/pipe", "--rounds", "1"]);
-    for cell in ["fast/pipe", "slow/pipe", "fast/none", "slow/none", "fast/none~twin"] {
+    for cell in ["fast/pipe", "slow/pipe", "fast/none", "slow/none", "fast/none~aa"] {
         assert!(out.stdout.contains(cell), "{cell} is missing in {}", out.stdout);
     }
     assert!(!out.stdout.contains("hose"), "{}", out.stdout);
@@ -280,7 +280,7 @@ fn a_suite_or_system_that_does_not_fit_names_file_and_key() {
     let config = home.path().join("systems/web/web.conf");
     for (path, from, to, parts) in [
         (&suite, "rounds = 6", "rounds = \"six\"", &["mini.toml", "line 2", "rounds"][..]),
-        (&suite, "twin =", "twins =", &["mini.toml", "line 4", "twins"]),
+        (&suite, "aa =", "aa =", &["mini.toml", "line 4", "aa"]),
         (&suite, "rows = \"path\"", "rows = \"route\"", &["mini.toml", "rows", "route"]),
         (&suite, "path = [\"none\"", "path = [\"nada\"", &["mini.toml", "nada"]),
         (&suite, "\"{{ server }}/{{ path }}\"", "\"{{ servr }}\"", &["mini.toml", "id", "undefined"]),

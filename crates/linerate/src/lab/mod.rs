@@ -14,7 +14,7 @@ pub mod namespaces;
 pub mod protocol;
 pub mod scripted;
 
-use crate::measurement::{Held, Host};
+use crate::measurement::{Host, Usage};
 use crate::system::manifest::{Ready, StopSignal};
 use linerate_contract::{Bytes, Nanos, Role};
 use protocol::{CpuTimes, ExitStatus, File, HostName, NetworkPath};
@@ -44,7 +44,7 @@ pub trait Lab {
     /// Runs a client to its end.
     fn run(&mut self, launch: &Launch, purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError>;
     /// What the servers' processes hold, once connections that are ending have had a moment; `None` where nobody can tell.
-    fn held(&mut self) -> Result<Option<Held>, LabError>;
+    fn usage(&mut self) -> Result<Option<Usage>, LabError>;
     /// Ends all processes and forgets the topology.
     fn stop(&mut self) -> Result<(), LabError>;
 }

@@ -1,7 +1,7 @@
 //! What linerate and its agent inside the namespaces say to each other: a JSON document a line, over a
 //! socket pair that is the agent's standard input. When linerate is gone the socket is at its end, and so is the agent.
 
-use crate::measurement::Held;
+use crate::measurement::Usage;
 use crate::system::manifest::{StopSignal, Topology};
 use linerate_contract::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub enum Request {
     /// CPU times now.
     Cpu,
     /// What each running process and all of its session hold now.
-    Holdings,
+    UsagePair,
     Signal {
         process: ProcessId,
         signal: StopSignal,
@@ -112,8 +112,8 @@ pub enum Message {
     },
     Cpu(CpuTimes),
     /// Of those of which `/proc` tells.
-    Holdings {
-        processes: Vec<(ProcessId, Held)>,
+    UsagePair {
+        processes: Vec<(ProcessId, Usage)>,
     },
     /// A line that a process wrote.
     Output {

@@ -6,7 +6,7 @@
 use super::protocol::{CpuTime, CpuTimes, ExitStatus, File, NetworkPath};
 use super::{ClientRun, Lab, LabError, Label, Launch, Purpose};
 use crate::error::Error;
-use crate::measurement::{Held, Host, Stage};
+use crate::measurement::{Host, Stage, Usage};
 use crate::system::Chosen;
 use crate::system::probe::Presence;
 use globset::{Glob, GlobMatcher};
@@ -55,7 +55,7 @@ struct Answer {
     #[serde(default)]
     cpu: BTreeMap<Role, f64>,
     /// What the server holds before and after the measurement.
-    held: Option<[Held; 2]>,
+    usage: Option<[Usage; 2]>,
     /// What a foreign client prints; `@seconds@` and `@operations@` are replaced.
     stdout: Option<String>,
     /// The stage in which it fails, with reason and log.
@@ -241,9 +241,9 @@ impl Lab for Scripted {
         self.client_run(seconds, stdout)
     }
 
-    fn held(&mut self) -> Result<Option<Held>, LabError> {
+    fn usage(&mut self) -> Result<Option<Usage>, LabError> {
         let (answer, _) = self.answer()?;
-        Ok(answer.held.map(|[before, after]| if self.measured { after } else { before }))
+        Ok(answer.usage.map(|[before, after]| if self.measured { after } else { before }))
     }
 
     fn stop(&mut self) -> Result<(), LabError> {

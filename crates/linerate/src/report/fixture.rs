@@ -1,7 +1,7 @@
 //! A run for the tests, with one of everything that can happen to a cell: it works, drops requests, fails at times or
-//! always, is missing, unsupported or not reached, has too few rounds, an outlier, a stolen CPU, a twin, a limit.
+//! always, is missing, unsupported or not reached, has too few rounds, an outlier, a stolen CPU, a aa, a limit.
 
-use crate::measurement::{Measurement, Run, TWIN, Trial};
+use crate::measurement::{AA, Measurement, Run, Trial};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ const CELLS: [(&str, &str, Truth); 12] = [
 
 pub(super) fn run() -> Run {
     serde_json::from_value(json!({
-        "schema": "linerate.run/1",
+        "schema": "linerate.run/2",
         "id": "2026-11-21T20-53-14Z-002a",
         "command": "linerate run proxy transport --quick --seed 42",
         "seed": 42,
@@ -53,7 +53,7 @@ fn proxy() -> Value {
     let paths = ["direct", "iptables", "haproxy-http", "sslh-select", "sslh-ev", "limit"];
     json!({
         "name": "proxy", "question": "What does each way of forwarding HTTP cost?", "rounds": ROUNDS, "warmup_rounds": 1,
-        "twin": "nginx/direct", "cells": cells,
+        "aa": "nginx/direct", "cells": cells,
         "tables": [
             {
                 "name": "forwarding", "title": "Seconds for 2000 requests, 5 at a time", "metric": "seconds",
@@ -106,7 +106,7 @@ fn transport() -> Value {
     }
     let ids: Vec<&Value> = cells.iter().map(|cell| &cell["id"]).collect();
     json!({
-        "name": "transport", "question": "How fast is each library?", "rounds": 3, "warmup_rounds": 0, "twin": null,
+        "name": "transport", "question": "How fast is each library?", "rounds": 3, "warmup_rounds": 0, "aa": null,
         "cells": cells,
         "tables": [{
             "name": "tcp", "title": "TCP", "metric": "gbit-per-second", "rows": "size", "columns": "library",
@@ -131,8 +131,8 @@ pub(super) fn trials() -> Vec<Trial> {
             }
             trials.push(trial("proxy", &id, round, happened(&mut random, &id, round, seconds, cpu)));
             if id == "nginx/direct" {
-                let twin = format!("{id}{TWIN}");
-                trials.push(trial("proxy", &twin, round, happened(&mut random, &id, round, seconds, cpu)));
+                let aa = format!("{id}{AA}");
+                trials.push(trial("proxy", &aa, round, happened(&mut random, &id, round, seconds, cpu)));
             }
         }
     }

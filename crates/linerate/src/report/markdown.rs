@@ -59,8 +59,8 @@ fn suite_text(text: &mut String, suite: &SuiteReport) {
         }
         text.push('\n');
     }
-    if let Some(line) = layout::twins(suite) {
-        let _ = writeln!(text, "A/A, the baseline against its own twin: {}\n", escape(&line));
+    if let Some(line) = layout::aa(suite) {
+        let _ = writeln!(text, "A/A, the baseline against its own aa: {}\n", escape(&line));
     }
     let exceptions = layout::exceptions(suite);
     if !exceptions.is_empty() {

@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 /// The whole report of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// `linerate.report/1`.
+    /// `linerate.report/2`.
     pub schema: String,
     pub run: RunFacts,
     pub host: Host,
     pub suites: Vec<SuiteReport>,
 }
 
-pub const REPORT_SCHEMA: &str = "linerate.report/1";
+pub const REPORT_SCHEMA: &str = "linerate.report/2";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFacts {
@@ -54,11 +54,11 @@ pub struct SuiteReport {
     /// Unit of the first table, such as `seconds for 10000 operations`.
     pub unit: String,
     pub better: Better,
-    /// Id of the cell that has a twin (A/A), or of the first baseline.
+    /// Id of the cell that has a aa (A/A), or of the first baseline.
     pub baseline: String,
-    /// |ratio - 1| of the baseline against its own twin: differences up to it are not called differences.
+    /// |ratio - 1| of the baseline against its own aa: differences up to it are not called differences.
     pub noise_floor: Option<f64>,
-    /// The baseline against its twin; its verdict is by the interval alone.
+    /// The baseline against its aa; its verdict is by the interval alone.
     pub aa: Option<Comparison>,
     pub tables: Vec<TableReport>,
     pub cells: Vec<CellReport>,
@@ -83,15 +83,15 @@ pub struct TableReport {
     pub row_values: Vec<String>,
     pub column_values: Vec<String>,
     pub cells: Vec<TableCell>,
-    /// One system against the best of its rivals, row by row; empty where the suite asks for none.
+    /// One system against the best of its competitors, row by row; empty where the suite asks for none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub contest: Vec<ContestResult>,
+    pub best_of: Vec<BestOfResult>,
     pub notes: Vec<String>,
 }
 
-/// A cell and the rival that has the best median.
+/// A cell and the competitor that has the best median.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ContestResult {
+pub struct BestOfResult {
     pub id: String,
     /// By what: the metric and its unit.
     pub metric: String,
@@ -166,9 +166,9 @@ pub struct CellReport {
     /// How it went over its time: medians over the trials, step by step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<SeriesReport>,
-    /// What the server's processes held, where a table asks for its growth: medians over the trials.
+    /// What the server's processes usage, where a table asks for its growth: medians over the trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<HeldReport>,
+    pub usage: Option<UsageReport>,
     /// Successful operations of all measured trials.
     pub operations: u64,
     /// Operations that failed in all measured trials, by kind.
@@ -258,7 +258,7 @@ pub struct SeriesReport {
 
 /// Before the client came, and a moment after it had gone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct HeldReport {
+pub struct UsageReport {
     pub descriptors_before: f64,
     pub descriptors_after: f64,
     pub memory_mib_before: f64,

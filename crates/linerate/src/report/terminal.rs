@@ -40,7 +40,7 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         let detail = exception.detail.replace('\n', "\n    ");
         let _ = writeln!(text, "{} {}: {detail}", exception.ids.join(", "), bold(exception.word, style));
     }
-    if let Some(line) = layout::twins(suite) {
+    if let Some(line) = layout::aa(suite) {
         let _ = writeln!(text, "A/A: {line}");
     }
     text.push('\n');

@@ -3,7 +3,7 @@
 use super::fixture::{measurements, run, trials};
 use super::model::{CellReport, OutcomeWord, Report, Verdict};
 use super::{Format, Style, build, render};
-use crate::measurement::{Contest, Measurement, Metric, Outcome, Stage, TWIN, Trial};
+use crate::measurement::{AA, BestOf, Measurement, Metric, Outcome, Stage, Trial};
 use linerate_contract::{Bytes, Counts, ErrorKind, Nanos};
 use proptest::prelude::*;
 
@@ -55,17 +55,17 @@ fn golden_csv() {
 fn a_contest_is_between_cells_of_its_table() {
     let mut run = run();
     for table in &mut run.suites[0].tables {
-        table.contest = Some(Contest {
+        table.best_of = Some(BestOf {
             axis: "server".into(),
-            contender: "nginx".into(),
-            rivals: vec!["apache".into()],
+            subject: "nginx".into(),
+            competitors: vec!["apache".into()],
             metrics: vec![Metric::Seconds],
         });
     }
     let report = build(&run, &trials());
-    let contests: Vec<_> = report.suites[0].tables.iter().map(|table| &table.contest).collect();
-    assert_eq!(contests[0][0].vs_best.with, "apache/direct");
-    assert!(contests[1].is_empty(), "the second table has no apache: {:?}", contests[1]);
+    let best_ofs: Vec<_> = report.suites[0].tables.iter().map(|table| &table.best_of).collect();
+    assert_eq!(best_ofs[0][0].vs_best.with, "apache/direct");
+    assert!(best_ofs[1].is_empty(), "the second table has no apache: {:?}", best_ofs[1]);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn empty_runs_have_reports() {
 fn twins_tell_the_noise_floor() {
     let mut trials = trials();
     let slow = |m: &mut Measurement| m.elapsed = Nanos(m.elapsed.0 * 2);
-    measurements(&mut trials, &format!("nginx/direct{TWIN}")).for_each(slow);
+    measurements(&mut trials, &format!("nginx/direct{AA}")).for_each(slow);
     let report = build(&run(), &trials);
     let suite = &report.suites[0];
     assert!(suite.noise_floor.is_some_and(|floor| (floor - 1.0).abs() < 0.1), "{:?}", suite.noise_floor);

@@ -13,7 +13,7 @@ const MEAN: &str = "mean";
 const TOLERANCE: f64 = 0.1;
 
 /// Operations in flight over all trials, if that is more than 10 % off the number of connections. `None` also where
-/// no latency was recorded. What a foreign client tells of its mean is held against its own rate.
+/// no latency was recorded. What a foreign client tells of its mean is usage against its own rate.
 #[must_use]
 pub fn littles_law<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,
@@ -21,7 +21,7 @@ pub fn littles_law<'a>(
 ) -> Option<f64> {
     let (mut waited, mut elapsed) = (0.0, 0.0);
     for measurement in measurements {
-        waited += match (sound(&measurement.latency), measurement.told.get(MEAN)) {
+        waited += match (sound(&measurement.latency), measurement.reported_latency.get(MEAN)) {
             (Some(latency), _) => {
                 latency.pairs.iter().map(|(nanos, count)| *nanos as f64 * *count as f64).sum::<f64>()
             }
@@ -62,15 +62,15 @@ mod tests {
     }
 
     #[test]
-    fn a_told_mean_that_its_own_rate_contradicts_shows() {
-        let told = |micros: u64| Measurement {
+    fn a_reported_mean_that_contradicts_its_own_rate_is_found() {
+        let reported = |micros: u64| Measurement {
             elapsed: Nanos(1_000_000_000),
             operations: 100_000,
-            told: [(MEAN.to_owned(), Nanos(micros * 1_000))].into(),
+            reported_latency: [(MEAN.to_owned(), Nanos(micros * 1_000))].into(),
             ..Measurement::default()
         };
-        assert_eq!(littles_law([&told(320)], 32), None);
-        assert_eq!(littles_law([&told(200)], 32), Some(20.0));
+        assert_eq!(littles_law([&reported(320)], 32), None);
+        assert_eq!(littles_law([&reported(200)], 32), Some(20.0));
     }
 
     #[test]

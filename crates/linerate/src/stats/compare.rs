@@ -24,14 +24,14 @@ pub fn ratio(ours: &ByRound, theirs: &ByRound, better: Better) -> Option<Estimat
 
 /// How far apart two runs of the same cell were, |ratio - 1|: what differs by less is not called different.
 #[must_use]
-pub fn noise_floor(twins: &Estimate) -> f64 {
-    (twins.median - 1.0).abs()
+pub fn noise_floor(aa: &Estimate) -> f64 {
+    (aa.median - 1.0).abs()
 }
 
 /// Faster or slower if the interval excludes 1 and the difference is above the noise floor. Too few rounds for an
 /// interval give no verdict.
 ///
-/// The verdict on the twins themselves is by the interval alone, that is, with a floor of 0: their difference is the floor.
+/// The verdict on the aa themselves is by the interval alone, that is, with a floor of 0: their difference is the floor.
 #[must_use]
 pub fn verdict(ratio: &Estimate, noise_floor: f64) -> Verdict {
     if !ratio.is_sure() || !ratio.excludes(1.0) || (ratio.median - 1.0).abs() <= noise_floor {

@@ -53,7 +53,7 @@ impl Metric {
             }
             Self::MeanLatency => match sound(&measurement.latency) {
                 Some(counts) => counts.mean()? / NANOS_PER_MICRO,
-                None => told(measurement, "mean")?,
+                None => reported_latency(measurement, "mean")?,
             },
             Self::P50Latency => percentile(measurement, 50.0, "p50")?,
             Self::P90Latency => percentile(measurement, 90.0, "p90")?,
@@ -69,12 +69,12 @@ impl Metric {
             }
             Self::MaxLatency => sound(&measurement.latency)?.max as f64 / NANOS_PER_MICRO,
             Self::ServerDescriptorsGrowth => {
-                let held = measurement.held?;
-                held.after.descriptors as f64 - held.before.descriptors as f64
+                let usage = measurement.usage?;
+                usage.after.descriptors as f64 - usage.before.descriptors as f64
             }
             Self::ServerMemoryGrowth => {
-                let held = measurement.held?;
-                held.after.memory.as_mib_f64() - held.before.memory.as_mib_f64()
+                let usage = measurement.usage?;
+                usage.after.memory.as_mib_f64() - usage.before.memory.as_mib_f64()
             }
         };
         (value.is_finite() && (value > 0.0 || self.is_growth())).then_some(value)
@@ -91,7 +91,7 @@ impl Metric {
 fn percentile(measurement: &Measurement, percent: f64, name: &str) -> Option<f64> {
     match sound(&measurement.latency) {
         Some(counts) => Some(counts.percentile(percent)? as f64 / NANOS_PER_MICRO),
-        None => told(measurement, name),
+        None => reported_latency(measurement, name),
     }
 }
 
@@ -100,14 +100,14 @@ fn cpu(measurement: &Measurement, role: Role) -> Option<f64> {
     Some(measurement.cpu.get(&role)?.as_micros_f64() / measurement.operations as f64)
 }
 
-fn told(measurement: &Measurement, name: &str) -> Option<f64> {
-    measurement.told.get(name).map(|nanos| nanos.as_micros_f64())
+fn reported_latency(measurement: &Measurement, name: &str) -> Option<f64> {
+    measurement.reported_latency.get(name).map(|nanos| nanos.as_micros_f64())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::{Held, Holdings};
+    use crate::measurement::{Usage, UsagePair};
     use linerate_contract::{Bytes, Counts, Datagrams};
 
     #[test]
@@ -148,14 +148,16 @@ mod tests {
 
     #[test]
     fn what_the_server_holds_may_grow_stay_or_shrink() {
-        let held = |descriptors, mib: u64| Held { descriptors, memory: Bytes(mib << 20) };
-        let grown =
-            |before, after| Measurement { held: Some(Holdings { before, after }), ..Measurement::default() };
-        let leaking = grown(held(10, 5), held(2_010, 9));
+        let usage = |descriptors, mib: u64| Usage { descriptors, memory: Bytes(mib << 20) };
+        let grown = |before, after| Measurement {
+            usage: Some(UsagePair { before, after }),
+            ..Measurement::default()
+        };
+        let leaking = grown(usage(10, 5), usage(2_010, 9));
         assert_eq!(Metric::ServerDescriptorsGrowth.value(&leaking), Some(2_000.0));
         assert_eq!(Metric::ServerMemoryGrowth.value(&leaking), Some(4.0));
-        assert_eq!(Metric::ServerMemoryGrowth.value(&grown(held(10, 5), held(10, 4))), Some(-1.0));
-        assert_eq!(Metric::ServerDescriptorsGrowth.value(&grown(held(10, 5), held(10, 4))), Some(0.0));
+        assert_eq!(Metric::ServerMemoryGrowth.value(&grown(usage(10, 5), usage(10, 4))), Some(-1.0));
+        assert_eq!(Metric::ServerDescriptorsGrowth.value(&grown(usage(10, 5), usage(10, 4))), Some(0.0));
         assert_eq!(Metric::ServerDescriptorsGrowth.value(&Measurement::default()), None);
     }
 

@@ -16,7 +16,7 @@
 //! | [`bound`] | what was saturated? |
 //! | [`check`] | do throughput, latency and connections agree? |
 //! | [`cost`] | what did it cost in CPU time? |
-//! | [`holdings`] | what did the server hold before and after, and does it leak? |
+//! | [`usage`] | what did the server hold before and after, and does it leak? |
 //! | [`latency`] | percentiles of all trials together |
 //! | [`transport`] | what became of datagrams, how did TCP fare, how did it go over time? |
 
@@ -25,11 +25,11 @@ pub mod check;
 pub mod compare;
 pub mod cost;
 pub mod estimate;
-pub mod holdings;
 pub mod latency;
 pub mod metric;
 pub mod outliers;
 pub mod transport;
+pub mod usage;
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use super::file::{Amount, Quick, Table};
 use crate::axes::Axes;
-use crate::measurement::{self, PlannedCell, PlannedSystem, PlannedTable};
+use crate::measurement::{self, DEFAULT_BUILD, PlannedCell, PlannedSystem, PlannedTable};
 use crate::system::{Registry, template};
 use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,24 +72,24 @@ pub(super) fn table(
         baseline: reference("baseline", &axes, &table.baseline)?,
         limit: table.limit.as_ref().map(|limit| reference("limit", &axes, limit)).transpose()?,
         scaling: table.scaling.as_ref().map(|scaling| reference("scaling", &axes, scaling)).transpose()?,
-        contest: table.contest.as_ref().map(|_| contest(table, &axes, lists)).transpose()?,
+        best_of: table.best_of.as_ref().map(|_| best_of(table, &axes, lists)).transpose()?,
         notes: table.notes.clone(),
     };
     Ok((planned, cells))
 }
 
-/// Rivals that the table has not are none of its contest; a list is common to several tables.
-fn contest(table: &Table, axes: &AxisValues, lists: &toml::Table) -> Result<measurement::Contest, String> {
-    let contest = table.contest.as_ref().expect("the caller has looked");
-    let contender = BTreeMap::from([(contest.axis.clone(), contest.contender.clone())]);
-    reference("contest", axes, &contender)?;
-    let mut rivals = values("contest.rivals", &contest.rivals, lists)?;
-    rivals.retain(|rival| *rival != contest.contender);
-    let metrics = if contest.metrics.is_empty() { vec![table.metric] } else { contest.metrics.clone() };
-    Ok(measurement::Contest {
-        axis: contest.axis.clone(),
-        contender: contest.contender.clone(),
-        rivals,
+/// Competitors that the table has not are none of its best_of; a list is common to several tables.
+fn best_of(table: &Table, axes: &AxisValues, lists: &toml::Table) -> Result<measurement::BestOf, String> {
+    let best_of = table.best_of.as_ref().expect("the caller has looked");
+    let subject = BTreeMap::from([(best_of.axis.clone(), best_of.subject.clone())]);
+    reference("best_of", axes, &subject)?;
+    let mut competitors = values("best_of.competitors", &best_of.competitors, lists)?;
+    competitors.retain(|competitor| *competitor != best_of.subject);
+    let metrics = if best_of.metrics.is_empty() { vec![table.metric] } else { best_of.metrics.clone() };
+    Ok(measurement::BestOf {
+        axis: best_of.axis.clone(),
+        subject: best_of.subject.clone(),
+        competitors,
         metrics,
     })
 }
@@ -124,7 +124,7 @@ fn cell(
         let chosen = registry.variant(&name, *role).map_err(|e| format!("roles.{role}: {e}"))?;
         topology = chosen.variant.topology.unwrap_or(topology);
         routed |= chosen.variant.router;
-        systems.push(PlannedSystem { role: *role, name, version: None });
+        systems.push(PlannedSystem { role: *role, name, build: DEFAULT_BUILD.to_owned(), version: None });
     }
     let server = table.roles.get(&Role::Server);
     let mut options = BTreeMap::new();
@@ -141,7 +141,7 @@ fn cell(
         verify: table.verify.clone(),
         warmup: table.warmup.clone(),
         options,
-        // In a table of points the pair is the contender, mixed or not.
+        // In a table of points the pair is the subject, mixed or not.
         own_client: !table.points.is_empty()
             || server.is_none_or(|server| table.roles.get(&Role::Client) == Some(server)),
         systems,

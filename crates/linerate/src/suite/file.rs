@@ -17,7 +17,7 @@ pub struct SuiteFile {
     #[serde(default)]
     pub warmup_rounds: u32,
     /// The cell that runs twice in each round (A/A).
-    pub twin: Option<String>,
+    pub aa: Option<String>,
     /// What `--quick` changes.
     pub quick: Quick,
     /// Values of an axis that several tables have in common, by name: `axes.system = "loops"`.
@@ -67,7 +67,7 @@ pub struct Table {
     /// Axis values that differ in the cell that scaling factors are of, such as `threads = "1"`.
     pub scaling: Option<BTreeMap<String, String>>,
     /// One system against the best of others in each row, whichever that is.
-    pub contest: Option<Contest>,
+    pub best_of: Option<BestOf>,
     #[serde(default)]
     pub parameters: BTreeMap<String, Amount>,
     /// Parameters in place of these before the clock starts: while it verifies (default: 10 operations on one
@@ -93,14 +93,14 @@ pub struct Table {
     pub notes: Vec<String>,
 }
 
-/// `contest = { axis = "system", contender = "native", rivals = "libraries" }`.
+/// `best_of = { axis = "system", subject = "native", competitors = "libraries" }`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Contest {
+pub struct BestOf {
     pub axis: String,
-    pub contender: String,
+    pub subject: String,
     /// Values of the axis, or the name of one of the lists.
-    pub rivals: toml::Value,
+    pub competitors: toml::Value,
     /// Absent: the table's own.
     #[serde(default)]
     pub metrics: Vec<Metric>,

@@ -68,7 +68,7 @@ impl Suite {
             warmup_rounds,
             tables: Vec::new(),
             cells: Vec::new(),
-            twin: self.file.twin.clone(),
+            aa: self.file.aa.clone(),
         };
         for table in self.file.tables.iter().filter(|table| !(quick && table.quick.leave_out)) {
             let in_table = |what: String| {
@@ -91,10 +91,10 @@ impl Suite {
             }
             suite.tables.push(planned);
         }
-        if let Some(twin) = &suite.twin
-            && !suite.cells.iter().any(|cell| cell.id == *twin)
+        if let Some(aa) = &suite.aa
+            && !suite.cells.iter().any(|cell| cell.id == *aa)
         {
-            return Err(Error::Input(format!("{}: twin: there is no cell `{twin}`", self.path.display())));
+            return Err(Error::Input(format!("{}: aa: there is no cell `{aa}`", self.path.display())));
         }
         Ok(suite)
     }

@@ -6,7 +6,7 @@ mod work;
 
 use crate::lab::{ClientRun, Lab, LabError, Label, Purpose};
 use crate::measurement::{
-    CpuWindow, Holdings, Measurement, Metric, Outcome, PlannedCell, PlannedSuite, PlannedTable, Stage, Trial,
+    CpuWindow, Measurement, Metric, Outcome, PlannedCell, PlannedSuite, PlannedTable, Stage, Trial, UsagePair,
 };
 use crate::plan::{Programs, Step};
 use crate::system::Registry;
@@ -84,7 +84,7 @@ fn up_to_measurement(
     lab: &mut dyn Lab,
     context: Context<'_>,
     cell: &PlannedCell,
-    holdings: bool,
+    usage: bool,
     label: &Label,
     stages: &mut Stages,
 ) -> Result<Measurement, Stopped> {
@@ -99,9 +99,9 @@ fn up_to_measurement(
         warmer.try_for_each(|warmer| lab.run(warmer, Purpose::Verify, PATIENCE).map(|_| ()))
     })?;
     stages.time(lab, Stage::Measure, |lab| {
-        let before = if holdings { lab.held()? } else { None };
+        let before = if usage { lab.usage()? } else { None };
         let run = lab.run(launches.client(), Purpose::Measure, launches.work().patience())?;
-        let after = if holdings { lab.held()? } else { None };
+        let after = if usage { lab.usage()? } else { None };
         let mut measurement =
             launches.read(&run).map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
         launches.work().check(&measurement, launches.tolerated_errors()).map_err(LabError::system)?;
@@ -110,7 +110,7 @@ fn up_to_measurement(
             .extend(run.cpu.iter().filter(|(role, _)| *role != linerate_contract::Role::Client).copied());
         measurement.cpus = cpu_windows(&run, &launches);
         measurement.peak_memory = run.peak_memory;
-        measurement.held = before.zip(after).map(|(before, after)| Holdings { before, after });
+        measurement.usage = before.zip(after).map(|(before, after)| UsagePair { before, after });
         measurement.flags = run.flags;
         measurement.flags.extend(launches.flags());
         Ok(measurement)

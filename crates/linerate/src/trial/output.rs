@@ -79,14 +79,14 @@ pub(super) fn read_foreign(patterns: &Output, run: &ClientRun, size: u64) -> Res
         (None, None, None) => return Err("system.toml has neither output.operations nor output.bytes".into()),
     };
     let failed_among_them = if patterns.operations_include_errors { errors.total() } else { 0 };
-    let mut told = BTreeMap::new();
+    let mut reported_latency = BTreeMap::new();
     for (name, pattern) in &patterns.latency {
         if let Some(value) = latency(&text, name, pattern, patterns.latency_unit.as_deref())? {
-            told.insert(name.clone(), value);
+            reported_latency.insert(name.clone(), value);
         }
     }
     Ok(Measurement {
-        told,
+        reported_latency,
         elapsed: Nanos((seconds * 1e9) as u64),
         operations: completed.saturating_sub(failed_among_them),
         bytes: Bytes(bytes.unwrap_or(0)),
@@ -201,7 +201,7 @@ mod tests {
         patterns.latency = [("p50".to_owned(), r"50%\s+([0-9.]+)(us|ms|s)".to_owned())].into();
         let told = |text: &str, patterns: &Output| {
             let measurement = read_foreign(patterns, &run(&format!("taken: 1\nComplete: 1\n{text}")), 0)?;
-            Ok::<_, String>(measurement.told.get("p50").copied())
+            Ok::<_, String>(measurement.reported_latency.get("p50").copied())
         };
         assert_eq!(told("  50%   1.50ms\n", &patterns), Ok(Some(Nanos(1_500_000))));
         assert_eq!(told("nothing", &patterns), Ok(None));

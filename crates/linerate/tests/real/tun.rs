@@ -41,10 +41,10 @@ pub(crate) fn the_kernel_answers_behind_tun_devices_or_the_row_says_who_can_open
     assert_eq!(trials.len() - lossy, 8, "{}{}", out.stdout, out.stderr);
     for trial in &trials {
         assert!(is_ok_or_says_who_can_open_devices(trial), "{}: {:?}", trial.cell, trial.outcome);
-        if let Some(measurement) = trial.measurement.as_ref().filter(|_| trial.cell.starts_with("held/")) {
+        if let Some(measurement) = trial.measurement.as_ref().filter(|_| trial.cell.starts_with("usage/")) {
             let held = measurement.held.expect("the table asks for it");
-            assert!(held.before.descriptors > 2 && held.before.memory.0 > 0, "{held:?}");
-            assert!(held.after.descriptors <= held.before.descriptors + 8, "{held:?}");
+            assert!(usage.before.descriptors > 2 && usage.before.memory.0 > 0, "{usage:?}");
+            assert!(usage.after.descriptors <= usage.before.descriptors + 8, "{usage:?}");
         }
     }
     assert_all_gone(&processes);

@@ -148,11 +148,11 @@ impl Agent {
                 processes: self.processes.iter_mut().filter_map(|(id, p)| Some((*id, p.cpu()?))).collect(),
                 cpus: cpu::cpu_times(),
             })),
-            Ok(Request::Holdings) => Ok(Message::Holdings {
+            Ok(Request::UsagePair) => Ok(Message::UsagePair {
                 processes: self
                     .processes
                     .iter()
-                    .filter_map(|(id, p)| Some((*id, session::held(p.pid)?)))
+                    .filter_map(|(id, p)| Some((*id, session::usage(p.pid)?)))
                     .collect(),
             }),
             Ok(Request::Signal { process, signal }) => {

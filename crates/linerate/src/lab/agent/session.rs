@@ -1,6 +1,6 @@
 //! The processes of a session as `/proc` shows them: a system may have more than the one that was started.
 
-use crate::measurement::Held;
+use crate::measurement::Usage;
 use linerate_contract::Bytes;
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -29,14 +29,14 @@ pub(super) fn members(leader: Pid) -> io::Result<Vec<Member>> {
 }
 
 /// What they hold together; `None` where `/proc` does not tell of one of them.
-pub(super) fn held(leader: Pid) -> Option<Held> {
+pub(super) fn usage(leader: Pid) -> Option<Usage> {
     let members = members(leader).ok().filter(|members| !members.is_empty())?;
-    let mut sum = Held::default();
+    let mut sum = Usage::default();
     for member in members {
-        match member.held() {
-            Ok(held) => {
-                sum.descriptors += held.descriptors;
-                sum.memory.0 += held.memory.0;
+        match member.usage() {
+            Ok(usage) => {
+                sum.descriptors += usage.descriptors;
+                sum.memory.0 += usage.memory.0;
             }
             // It has ended meanwhile, and holds nothing any more.
             Err(e)
@@ -63,12 +63,12 @@ impl Member {
         (times.len() == 4).then(|| times.iter().sum())
     }
 
-    fn held(&self) -> io::Result<Held> {
+    fn usage(&self) -> io::Result<Usage> {
         let descriptors = fs::read_dir(self.folder.join("fd"))?.count() as u64;
         // The sum over all mappings is exact; the counters of `status` lag behind by some pages for each CPU.
         let rollup = fs::read_to_string(self.folder.join("smaps_rollup"))?;
         let memory = resident(&rollup).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Held { descriptors, memory })
+        Ok(Usage { descriptors, memory })
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
         let session = nix::unistd::getsid(None).unwrap();
         let own = |members: Vec<Member>| {
             let me = PathBuf::from(format!("/proc/{}", std::process::id()));
-            members.into_iter().find(|member| member.folder == me).unwrap().held().unwrap().descriptors
+            members.into_iter().find(|member| member.folder == me).unwrap().usage().unwrap().descriptors
         };
         let before = own(members(session).unwrap());
         let files: Vec<_> = (0..50).map(|_| fs::File::open("/dev/null").unwrap()).collect();

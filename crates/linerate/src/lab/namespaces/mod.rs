@@ -10,7 +10,7 @@ use super::protocol::{
 };
 use super::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
 use crate::host;
-use crate::measurement::{CPU_FROM_PROC, Held, Host};
+use crate::measurement::{CPU_FROM_PROC, Host, Usage};
 use crate::system::manifest::Ready;
 use channel::Channel;
 use linerate_contract::{Bytes, Event, Nanos, Role};
@@ -293,23 +293,23 @@ impl Lab for Namespaces {
         Ok(self.client_run(client, before, after))
     }
 
-    fn held(&mut self) -> Result<Option<Held>, LabError> {
+    fn usage(&mut self) -> Result<Option<Usage>, LabError> {
         let deadline = Instant::now() + ENDING_GRACE;
         while self.listen(deadline)? {}
-        let told = match self.channel.ask(&Request::Holdings)? {
-            Message::Holdings { processes } => processes,
+        let told = match self.channel.ask(&Request::UsagePair)? {
+            Message::UsagePair { processes } => processes,
             other => {
-                return Err(LabError::Lost(format!("the lab answers {other:?} when asked what is held")));
+                return Err(LabError::Lost(format!("the lab answers {other:?} when asked what is usage")));
             }
         };
         let servers: Vec<_> =
             self.processes.iter().filter(|(_, running)| running.is_server()).map(|(id, _)| *id).collect();
-        let each = servers.iter().map(|id| told.iter().find(|(of, _)| of == id).map(|(_, held)| *held));
-        let all: Option<Vec<Held>> = each.collect();
+        let each = servers.iter().map(|id| told.iter().find(|(of, _)| of == id).map(|(_, usage)| *usage));
+        let all: Option<Vec<Usage>> = each.collect();
         Ok(all.and_then(|all| {
-            all.into_iter().reduce(|sum, held| Held {
-                descriptors: sum.descriptors + held.descriptors,
-                memory: Bytes(sum.memory.0 + held.memory.0),
+            all.into_iter().reduce(|sum, usage| Usage {
+                descriptors: sum.descriptors + usage.descriptors,
+                memory: Bytes(sum.memory.0 + usage.memory.0),
             })
         }))
     }

@@ -3,15 +3,15 @@
 use super::journal::CellTrials;
 use super::transport;
 use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
-use crate::report::model::{CellReport, CpuCost, HeldReport, OutcomeWord};
+use crate::report::model::{CellReport, CpuCost, OutcomeWord, UsageReport};
 use crate::report::words::{self, Failure, Flag};
 use crate::stats::bound::{Bound, bound, disturbance};
 use crate::stats::check::littles_law;
 use crate::stats::cost::{Payer, Per, cost};
 use crate::stats::estimate::{Estimate, Scale};
-use crate::stats::holdings::{Typical, held, leak};
 use crate::stats::latency::{latency, sound};
 use crate::stats::outliers::{drift, outliers, stolen};
+use crate::stats::usage::{Typical, leak, usage};
 use crate::stats::{ByRound, estimate::FEWEST_ROUNDS};
 use linerate_contract::{Errors, Role};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +88,7 @@ impl<'a> Cell<'a> {
             datagrams: transport::datagrams(good()),
             tcp: transport::tcp(good()),
             series: transport::series(good()),
-            held: held(good().filter_map(|m| m.held)).map(held_report),
+            usage: usage(good().filter_map(|m| m.usage)).map(usage_report),
             operations: tried().fold(0, |sum, m| sum.saturating_add(m.operations)),
             errors: errors.0.into_iter().map(|(kind, count)| (kind.name(), count)).collect(),
         }
@@ -162,8 +162,8 @@ impl<'a> Cell<'a> {
     }
 }
 
-fn held_report([before, after]: [Typical; 2]) -> HeldReport {
-    HeldReport {
+fn usage_report([before, after]: [Typical; 2]) -> UsageReport {
+    UsageReport {
         descriptors_before: before.descriptors,
         descriptors_after: after.descriptors,
         memory_mib_before: before.memory_mib,

@@ -1,7 +1,7 @@
 //! Facts of the run as a whole: how far it came, and where its time went.
 
 use super::journal::{CellTrials, Journal, planned_ids};
-use crate::measurement::{PlannedSuite, Run, Stage, TWIN};
+use crate::measurement::{AA, PlannedSuite, Run, Stage};
 use crate::report::model::RunFacts;
 use crate::run::given_up;
 use linerate_contract::Nanos;
@@ -74,7 +74,7 @@ fn is_still_tried(cell: &&CellTrials<'_>) -> bool {
 fn ids_to_run(suite: &PlannedSuite) -> impl Iterator<Item = String> {
     let absent: Vec<&str> =
         suite.cells.iter().filter(|c| c.absent.is_some()).map(|c| c.id.as_str()).collect();
-    planned_ids(suite).filter(move |id| !absent.contains(&id.strip_suffix(TWIN).unwrap_or(id)))
+    planned_ids(suite).filter(move |id| !absent.contains(&id.strip_suffix(AA).unwrap_or(id)))
 }
 
 /// Wall time of all trials; warm-ups are overhead with everything they do.
@@ -109,7 +109,7 @@ impl Time {
 fn oddities(journal: &Journal<'_>) -> Vec<String> {
     let line = |count: usize, what: &str| (count > 0).then(|| format!("{count} journal line(s) {what}"));
     [
-        line(journal.strangers, "of cells that are not in the plan: ignored"),
+        line(journal.unknown_cells, "of cells that are not in the plan: ignored"),
         line(journal.replaced, "for a cell and round that has a later line: the last one counts"),
     ]
     .into_iter()

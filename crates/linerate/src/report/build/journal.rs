@@ -1,6 +1,6 @@
 //! The journal, sorted by cell and round.
 
-use crate::measurement::{PlannedSuite, Run, TWIN, Trial};
+use crate::measurement::{AA, PlannedSuite, Run, Trial};
 use std::collections::BTreeMap;
 
 /// Every trial that the plan knows, by suite and cell.
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(super) struct Journal<'a> {
     suites: BTreeMap<&'a str, BTreeMap<String, CellTrials<'a>>>,
     /// Lines of cells or suites that were not planned.
-    pub(super) strangers: usize,
+    pub(super) unknown_cells: usize,
     /// Lines that a later one for the same cell and round replaced.
     pub(super) replaced: usize,
 }
@@ -24,12 +24,12 @@ impl<'a> Journal<'a> {
     pub(super) fn of(run: &'a Run, trials: &'a [Trial]) -> Self {
         let no_trials = |suite| planned_ids(suite).map(|id| (id, CellTrials::default())).collect();
         let suites = run.suites.iter().map(|suite| (suite.name.as_str(), no_trials(suite))).collect();
-        let mut journal = Self { suites, strangers: 0, replaced: 0 };
+        let mut journal = Self { suites, unknown_cells: 0, replaced: 0 };
         for trial in trials {
             let planned =
                 journal.suites.get_mut(trial.suite.as_str()).and_then(|cells| cells.get_mut(&trial.cell));
             let Some(cell) = planned else {
-                journal.strangers += 1;
+                journal.unknown_cells += 1;
                 continue;
             };
             let rounds = if trial.warmup { &mut cell.warmups } else { &mut cell.measured };
@@ -42,8 +42,8 @@ impl<'a> Journal<'a> {
         self.suites.get(suite)?.get(cell)
     }
 
-    pub(super) fn twin(&self, suite: &str, cell: &str) -> Option<&CellTrials<'a>> {
-        self.cell(suite, &format!("{cell}{TWIN}"))
+    pub(super) fn aa(&self, suite: &str, cell: &str) -> Option<&CellTrials<'a>> {
+        self.cell(suite, &format!("{cell}{AA}"))
     }
 
     pub(super) fn trials(&self) -> impl Iterator<Item = &'a Trial> {
@@ -52,8 +52,8 @@ impl<'a> Journal<'a> {
     }
 }
 
-/// Ids under which a suite's trials are journaled: its cells and the twin.
+/// Ids under which a suite's trials are journaled: its cells and the aa.
 pub(super) fn planned_ids(suite: &PlannedSuite) -> impl Iterator<Item = String> {
-    let twin = suite.twin.as_ref().map(|id| format!("{id}{TWIN}"));
-    suite.cells.iter().map(|cell| cell.id.clone()).chain(twin)
+    let aa = suite.aa.as_ref().map(|id| format!("{id}{AA}"));
+    suite.cells.iter().map(|cell| cell.id.clone()).chain(aa)
 }

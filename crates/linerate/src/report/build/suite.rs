@@ -1,9 +1,9 @@
-//! One suite: its cells, its tables, and the twins that tell its noise floor.
+//! One suite: its cells, its tables, and the aa that tell its noise floor.
 
 use super::cell::Cell;
 use super::journal::{CellTrials, Journal};
 use super::table::{comparison, table};
-use crate::measurement::{Metric, PlannedSuite, TWIN};
+use crate::measurement::{AA, Metric, PlannedSuite};
 use crate::report::model::{CellReport, Comparison, SuiteReport, TableReport};
 use crate::stats::ByRound;
 use crate::stats::compare::{noise_floor, ratio, verdict};
@@ -15,8 +15,8 @@ pub(super) fn suite(planned: &PlannedSuite, journal: &Journal<'_>) -> SuiteRepor
         .iter()
         .map(|cell| Cell::of(cell, journal.cell(&planned.name, &cell.id), first_metric(planned, &cell.id)))
         .collect();
-    let twins = Twins::of(planned, &cells, journal);
-    let tables: Vec<TableReport> = planned.tables.iter().map(|t| table(t, &cells, &twins)).collect();
+    let aa = AaControl::of(planned, &cells, journal);
+    let tables: Vec<TableReport> = planned.tables.iter().map(|t| table(t, &cells, &aa)).collect();
     let metric = planned.tables.first().map_or(Metric::Seconds, |t| t.metric);
     let first_baseline =
         || tables.iter().flat_map(|t| &t.cells).find_map(|c| Some(c.vs_baseline.as_ref()?.with.clone()));
@@ -25,9 +25,9 @@ pub(super) fn suite(planned: &PlannedSuite, journal: &Journal<'_>) -> SuiteRepor
         question: planned.question.clone(),
         unit: tables.first().map(|t| t.unit.clone()).unwrap_or_default(),
         better: metric.better(),
-        baseline: planned.twin.clone().or_else(first_baseline).unwrap_or_default(),
-        noise_floor: twins.ratio(metric).map(|ratio| noise_floor(&ratio)),
-        aa: twins.comparison(metric),
+        baseline: planned.aa.clone().or_else(first_baseline).unwrap_or_default(),
+        noise_floor: aa.ratio(metric).map(|ratio| noise_floor(&ratio)),
+        aa: aa.comparison(metric),
         cells: cells.iter().map(|cell| with_comparisons(cell.report(), &tables)).collect(),
         tables,
     }
@@ -48,41 +48,41 @@ fn with_comparisons(mut cell: CellReport, tables: &[TableReport]) -> CellReport 
 }
 
 /// The baseline and its second run in each round, by every metric that the suite's tables have.
-pub(super) struct Twins {
-    twin: String,
+pub(super) struct AaControl {
+    aa: String,
     by_metric: Vec<(Metric, Estimate)>,
 }
 
-impl Twins {
+impl AaControl {
     fn of(planned: &PlannedSuite, cells: &[Cell<'_>], journal: &Journal<'_>) -> Self {
-        let id = planned.twin.as_deref().unwrap_or_default();
-        let pair = cells.iter().find(|cell| cell.planned.id == id).zip(journal.twin(&planned.name, id));
+        let id = planned.aa.as_deref().unwrap_or_default();
+        let pair = cells.iter().find(|cell| cell.planned.id == id).zip(journal.aa(&planned.name, id));
         let measured = |metric: Metric| {
-            let (cell, twin) = pair?;
-            Some((metric, ratio(&cell.values(metric), &twin_values(cell, twin, metric), metric.better())?))
+            let (cell, aa) = pair?;
+            Some((metric, ratio(&cell.values(metric), &aa_values(cell, aa, metric), metric.better())?))
         };
         let by_metric =
             planned.tables.iter().flat_map(|table| table.metrics()).filter(|metric| !metric.is_growth());
         let by_metric = by_metric.filter_map(measured).collect();
-        Self { twin: format!("{id}{TWIN}"), by_metric }
+        Self { aa: format!("{id}{AA}"), by_metric }
     }
 
     fn ratio(&self, metric: Metric) -> Option<Estimate> {
         self.by_metric.iter().find(|(of, _)| *of == metric).map(|(_, ratio)| *ratio)
     }
 
-    /// 0 if the run has no twins: verdicts are by their intervals alone then.
+    /// 0 if the run has no aa: verdicts are by their intervals alone then.
     pub(super) fn noise_floor(&self, metric: Metric) -> f64 {
         self.ratio(metric).map_or(0.0, |ratio| noise_floor(&ratio))
     }
 
-    /// What the twins differ by is the floor, so their own verdict knows none.
+    /// What the aa differ by is the floor, so their own verdict knows none.
     fn comparison(&self, metric: Metric) -> Option<Comparison> {
         let ratio = self.ratio(metric)?;
-        Some(comparison(self.twin.clone(), &ratio, verdict(&ratio, 0.0)))
+        Some(comparison(self.aa.clone(), &ratio, verdict(&ratio, 0.0)))
     }
 }
 
-fn twin_values(cell: &Cell<'_>, twin: &CellTrials<'_>, metric: Metric) -> ByRound {
-    Cell::of(cell.planned, Some(twin), cell.metric).values(metric)
+fn aa_values(cell: &Cell<'_>, aa: &CellTrials<'_>, metric: Metric) -> ByRound {
+    Cell::of(cell.planned, Some(aa), cell.metric).values(metric)
 }

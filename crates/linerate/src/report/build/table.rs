@@ -1,15 +1,15 @@
 //! A table: the same cells by its own metric, each compared with the cell that its baseline names.
 
 use super::cell::Cell;
-use super::suite::Twins;
+use super::suite::AaControl;
 use crate::axes::Axes;
-use crate::measurement::{Contest, Metric, PlannedTable};
-use crate::report::model::{Better, Comparison, ContestResult, TableCell, TableReport};
+use crate::measurement::{BestOf, Metric, PlannedTable};
+use crate::report::model::{BestOfResult, Better, Comparison, TableCell, TableReport};
 use crate::report::words;
 use crate::stats::compare::{ratio, verdict};
 use crate::stats::estimate::{Estimate, Scale};
 
-pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], twins: &Twins) -> TableReport {
+pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], aa: &AaControl) -> TableReport {
     let here: Vec<&Cell<'_>> =
         planned.cells.iter().filter_map(|id| cells.iter().find(|c| c.planned.id == *id)).collect();
     let operations = here.first().and_then(|cell| cell.planned.parameters.get("operations"));
@@ -19,7 +19,7 @@ pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], twins: &Twins) -
     let several = !planned.also.is_empty();
     let operations = operations.copied().filter(|_| alike);
     let entry = |cell: &Cell<'_>, metric: Metric| {
-        let with = |axes: &Axes| compared(cell, partner(cell, axes, &partners)?, metric, twins);
+        let with = |axes: &Axes| compared(cell, partner(cell, axes, &partners)?, metric, aa);
         let estimate = Estimate::of(cell.values(metric).into_values(), Scale::Linear);
         TableCell {
             id: cell.planned.id.clone(),
@@ -43,34 +43,34 @@ pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], twins: &Twins) -
         row_values: planned.row_values.clone(),
         column_values: planned.column_values.clone(),
         cells: by_metric.map(|(cell, metric)| entry(cell, metric)).collect(),
-        contest: planned.contest.as_ref().map(|c| contest(c, &here, twins)).unwrap_or_default(),
+        best_of: planned.best_of.as_ref().map(|c| best_of(c, &here, aa)).unwrap_or_default(),
         notes: planned.notes.clone(),
     }
 }
 
-/// Each of the contender's cells against the rival with the best median: the hardest opponent, and chosen after the fact, so
-/// chance speaks for the rival. Only cells of the table compete: a list of rivals is common to several tables, and one that this
+/// Each of the subject's cells against the competitor with the best median: the hardest opponent, and chosen after the fact, so
+/// chance speaks for the competitor. Only cells of the table compete: a list of competitors is common to several tables, and one that this
 /// table lacks may stand in another with the same values of other axes.
-fn contest(contest: &Contest, here: &[&Cell<'_>], twins: &Twins) -> Vec<ContestResult> {
-    let is_contender = |cell: &&&Cell<'_>| cell.planned.axes.get(&contest.axis) == Some(&contest.contender);
-    let best_of = |cell: &Cell<'_>, metric: Metric| {
-        let rivals = contest.rivals.iter().filter_map(|rival| {
-            let rival = partner(cell, &Axes(vec![(contest.axis.clone(), rival.clone())]), here)?;
-            Some((Estimate::of(rival.values(metric).into_values(), Scale::Linear)?.median, rival))
+fn best_of(best_of: &BestOf, here: &[&Cell<'_>], aa: &AaControl) -> Vec<BestOfResult> {
+    let is_subject = |cell: &&&Cell<'_>| cell.planned.axes.get(&best_of.axis) == Some(&best_of.subject);
+    let against_best = |cell: &Cell<'_>, metric: Metric| {
+        let competitors = best_of.competitors.iter().filter_map(|competitor| {
+            let competitor = partner(cell, &Axes(vec![(best_of.axis.clone(), competitor.clone())]), here)?;
+            Some((Estimate::of(competitor.values(metric).into_values(), Scale::Linear)?.median, competitor))
         });
         let (_, best) = match metric.better() {
-            Better::Higher => rivals.max_by(|a, b| a.0.total_cmp(&b.0)),
-            Better::Lower => rivals.min_by(|a, b| a.0.total_cmp(&b.0)),
+            Better::Higher => competitors.max_by(|a, b| a.0.total_cmp(&b.0)),
+            Better::Lower => competitors.min_by(|a, b| a.0.total_cmp(&b.0)),
         }?;
-        Some(ContestResult {
+        Some(BestOfResult {
             id: cell.planned.id.clone(),
             metric: words::metric(metric, None),
-            vs_best: compared(cell, best, metric, twins)?,
+            vs_best: compared(cell, best, metric, aa)?,
         })
     };
-    let contenders = here.iter().filter(is_contender);
-    contenders
-        .flat_map(|cell| contest.metrics.iter().filter_map(move |metric| best_of(cell, *metric)))
+    let subjects = here.iter().filter(is_subject);
+    subjects
+        .flat_map(|cell| best_of.metrics.iter().filter_map(|metric| against_best(cell, *metric)))
         .collect()
 }
 
@@ -98,12 +98,12 @@ fn partner<'c, 'a>(cell: &Cell<'_>, axes: &Axes, cells: &[&'c Cell<'a>]) -> Opti
     scored.rev().max_by_key(|(same, _)| *same).map(|(_, other)| other)
 }
 
-fn compared(cell: &Cell<'_>, other: &Cell<'_>, metric: Metric, twins: &Twins) -> Option<Comparison> {
+fn compared(cell: &Cell<'_>, other: &Cell<'_>, metric: Metric, aa: &AaControl) -> Option<Comparison> {
     if metric.is_growth() {
         return None;
     }
     let ratio = ratio(&cell.values(metric), &other.values(metric), metric.better())?;
-    let verdict = verdict(&ratio, twins.noise_floor(metric));
+    let verdict = verdict(&ratio, aa.noise_floor(metric));
     Some(comparison(other.planned.id.clone(), &ratio, verdict))
 }
 

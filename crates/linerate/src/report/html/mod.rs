@@ -34,7 +34,7 @@ fn suite_section(suite: &SuiteReport) -> Markup {
     html! {
         h1 { (suite.name) ": " (suite.question) }
         @for table in &suite.tables { (table_section(suite, table)) }
-        @if let Some(line) = layout::twins(suite) { p { "A/A, the baseline against its own twin: " (line) } }
+        @if let Some(line) = layout::aa(suite) { p { "A/A, the baseline against its own aa: " (line) } }
         @if !exceptions.is_empty() {
             h2 { "Without a number, or not of all trials" }
             table {

@@ -2,7 +2,9 @@
 
 use super::{cells_of, transport};
 use crate::report::format::{count, plain, with_interval};
-use crate::report::model::{CellReport, CpuCost, HeldReport, Latency, OutcomeWord, SuiteReport, TableReport};
+use crate::report::model::{
+    CellReport, CpuCost, Latency, OutcomeWord, SuiteReport, TableReport, UsageReport,
+};
 use std::collections::BTreeSet;
 
 /// How much of it.
@@ -76,8 +78,8 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     }
     columns.extend(transport::columns(cells, depth));
     columns.extend([
-        held("descriptors", |h| format!("{} to {}", h.descriptors_before, h.descriptors_after)),
-        held("memory MiB", |h| format!("{} to {}", plain(h.memory_mib_before), plain(h.memory_mib_after))),
+        usage("descriptors", |h| format!("{} to {}", h.descriptors_before, h.descriptors_after)),
+        usage("memory MiB", |h| format!("{} to {}", plain(h.memory_mib_before), plain(h.memory_mib_after))),
     ]);
     let bound = Column::new("bound by", |cell| cell.bound_by.clone().unwrap_or_default());
     if depth == Depth::Brief {
@@ -110,8 +112,8 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     columns
 }
 
-fn held<'a>(what: &str, text: fn(&HeldReport) -> String) -> Column<'a> {
-    Column::new(format!("server\n{what}"), move |cell| cell.held.as_ref().map_or(String::new(), text))
+fn usage<'a>(what: &str, text: fn(&UsageReport) -> String) -> Column<'a> {
+    Column::new(format!("server\n{what}"), move |cell| cell.usage.as_ref().map_or(String::new(), text))
 }
 
 /// Every payer of any cell: the roles along the path, then the machine.

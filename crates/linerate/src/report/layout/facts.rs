@@ -34,8 +34,8 @@ pub(crate) fn time(report: &Report) -> String {
     )
 }
 
-/// The A/A line: what the baseline and its twin differ by.
-pub(crate) fn twins(suite: &SuiteReport) -> Option<String> {
+/// The A/A line: what the baseline and its aa differ by.
+pub(crate) fn aa(suite: &SuiteReport) -> Option<String> {
     let line = sentence(&suite.baseline, suite.aa.as_ref()?);
     Some(format!("{line}; differences up to {:.2} % are not called differences", suite.noise_floor? * 100.0))
 }
@@ -96,7 +96,7 @@ pub(crate) fn host(host: &Host) -> Vec<(String, String)> {
 pub(crate) const HOW_TO_READ: &[&str] = &[
     "Each number is the median of n rounds, with its 95 % bootstrap interval; with fewer than six rounds the range, and no verdict.",
     "Percent is performance: 73 % of the baseline is slower than it, whether the unit is seconds or bytes per second. It is the median of the ratios within each round, so that drift of the machine cancels.",
-    "▲ faster and ▼ slower than the baseline: the interval excludes 100 % and the difference is above the noise floor, which is what the baseline and its own twin differ by in this run. ≈ no difference found. ? too few rounds to say.",
+    "▲ faster and ▼ slower than the baseline: the interval excludes 100 % and the difference is above the noise floor, which is what the baseline and its own aa differ by in this run. ≈ no difference found. ? too few rounds to say.",
     "Bound by: whose CPU was saturated. client is the load generator: such a number is a lower bound of what the system can do.",
     "CPU: process time of each role; machine is the busy time of all CPUs of the lab, interrupts included.",
     "Operations that failed are counted beside the number; a trial in which more than 1 % failed has no number.",

@@ -6,7 +6,7 @@ mod grid;
 mod transport;
 
 pub(super) use details::{Depth, Details, details};
-pub(super) use facts::{HOW_TO_READ, exceptions, host, progress, time, twins, versions};
+pub(super) use facts::{HOW_TO_READ, aa, exceptions, host, progress, time, versions};
 pub(super) use grid::{Grid, Spot, grid};
 
 use super::format::sentence;
@@ -39,10 +39,10 @@ pub(super) fn sentences(suite: &SuiteReport, table: &TableReport) -> Vec<String>
         };
         table.column_values.iter().flat_map(of_column).collect()
     };
-    let contest = table.contest.iter().map(|result| {
+    let best_of = table.best_of.iter().map(|result| {
         format!("the best of the others, {}: {}", result.metric, sentence(&result.id, &result.vs_best))
     });
-    told.into_iter().map(|(id, comparison)| sentence(id, comparison)).chain(contest).collect()
+    told.into_iter().map(|(id, comparison)| sentence(id, comparison)).chain(best_of).collect()
 }
 
 fn stands_in(suite: &SuiteReport, table: &TableReport, id: &str, column: &str) -> bool {

@@ -182,7 +182,7 @@ impl Site {
     }
 }
 
-/// Held by the one that builds; a second linerate waits here.
+/// Usage by the one that builds; a second linerate waits here.
 fn lock(path: &Path) -> Result<File, process::Failure> {
     let failed = |e: std::io::Error| process::Failure::from(format!("{}: {e}", path.display()));
     if let Some(folder) = path.parent() {

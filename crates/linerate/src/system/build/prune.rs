@@ -15,7 +15,7 @@ const KEY: usize = 16;
 /// What became of the builds in the cache.
 #[derive(Debug, Default)]
 pub struct Pruned {
-    /// Names of those that were removed, and what they held on the disk.
+    /// Names of those that were removed, and what they usage on the disk.
     pub removed: Vec<(String, Bytes)>,
     pub kept: usize,
 }

@@ -1,7 +1,7 @@
-//! What the server held before and after the window, and whether it leaks.
+//! What the server usage before and after the window, and whether it leaks.
 
 use super::estimate::median;
-use crate::measurement::{Held, Holdings, Measurement};
+use crate::measurement::{Measurement, Usage, UsagePair};
 
 /// A server may open a few descriptors once for all: a timer, a second listener, a file.
 const ONCE_FOR_ALL: u64 = 8;
@@ -17,23 +17,23 @@ pub struct Typical {
 
 /// Before and after.
 #[must_use]
-pub fn held(told: impl Iterator<Item = Holdings>) -> Option<[Typical; 2]> {
-    let told: Vec<Holdings> = told.collect();
-    let of = |when: fn(&Holdings) -> Held| {
+pub fn usage(told: impl Iterator<Item = UsagePair>) -> Option<[Typical; 2]> {
+    let told: Vec<UsagePair> = told.collect();
+    let of = |when: fn(&UsagePair) -> Usage| {
         Some(Typical {
-            descriptors: median(told.iter().map(|held| when(held).descriptors as f64))?,
-            memory_mib: median(told.iter().map(|held| when(held).memory.as_mib_f64()))?,
+            descriptors: median(told.iter().map(|usage| when(usage).descriptors as f64))?,
+            memory_mib: median(told.iter().map(|usage| when(usage).memory.as_mib_f64()))?,
         })
     };
-    Some([of(|held| held.before)?, of(|held| held.after)?])
+    Some([of(|usage| usage.before)?, of(|usage| usage.after)?])
 }
 
 /// By how many descriptors the server holds more than before, if that is more than a small share of the connections. Memory is no
 /// such sign: a heap keeps what it has, and only a second number of connections tells a pool that was filled from a leak.
 #[must_use]
 pub fn leak(measurement: &Measurement, connections: u64) -> Option<u64> {
-    let held = measurement.held?;
-    let grown = held.after.descriptors.saturating_sub(held.before.descriptors);
+    let usage = measurement.usage?;
+    let grown = usage.after.descriptors.saturating_sub(usage.before.descriptors);
     (grown > ONCE_FOR_ALL.max(connections / STILL_ENDING)).then_some(grown)
 }
 
@@ -43,9 +43,9 @@ mod tests {
     use linerate_contract::Bytes;
 
     fn trial(before: u64, after: u64) -> Measurement {
-        let held = |descriptors| Held { descriptors, memory: Bytes(descriptors << 20) };
+        let usage = |descriptors| Usage { descriptors, memory: Bytes(descriptors << 20) };
         Measurement {
-            held: Some(Holdings { before: held(before), after: held(after) }),
+            usage: Some(UsagePair { before: usage(before), after: usage(after) }),
             ..Measurement::default()
         }
     }
@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn what_is_held_is_the_median_before_and_after() {
         let trials = [trial(10, 12), trial(30, 16), trial(20, 14)];
-        let [before, after] = held(trials.iter().filter_map(|m| m.held)).unwrap();
+        let [before, after] = usage(trials.iter().filter_map(|m| m.usage)).unwrap();
         assert_eq!((before.descriptors, after.descriptors, after.memory_mib), (20.0, 14.0, 14.0));
-        assert_eq!(held(std::iter::empty()), None);
+        assert_eq!(usage(std::iter::empty()), None);
     }
 }

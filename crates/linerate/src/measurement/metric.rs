@@ -1,0 +1,39 @@
+//! The quantities that tables show.
+
+use serde::{Deserialize, Serialize};
+
+/// What a table's numbers are, computed of a [`Measurement`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Seconds for the operations of the trial; lower is better.
+    Seconds,
+    /// Operations per second; higher is better.
+    OperationsPerSecond,
+    /// Mebibytes per second; higher is better.
+    MibPerSecond,
+    /// Gigabits (10^9) per second; higher is better.
+    GbitPerSecond,
+    /// The same of what was sent, whether or not it arrived.
+    SentGbitPerSecond,
+    /// Latency in microseconds, of all operations of a trial; lower is better.
+    MeanLatency,
+    P50Latency,
+    P90Latency,
+    P99Latency,
+    /// 99.9 %.
+    P999Latency,
+    MinLatency,
+    MaxLatency,
+    /// Mebibytes that the client had at most; lower is better.
+    PeakMemory,
+    /// Microseconds of a role's CPU time for each operation; lower is better.
+    ClientCpu,
+    ServerCpu,
+    /// Nanoseconds of CPU, of all roles together, for each KiB of payload; lower is better.
+    CpuPerKib,
+    /// By how many descriptors, and by how many mebibytes of memory, the server's processes hold more after the window than
+    /// before; below 0 where it is less. What grows with the number of operations is a leak.
+    ServerDescriptorsGrowth,
+    ServerMemoryGrowth,
+}

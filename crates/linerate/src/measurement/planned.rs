@@ -1,0 +1,169 @@
+//! `run.json`: the plan of a run and the machine it ran on.
+
+use super::{Metric, Outcome};
+use crate::axes::Axes;
+use crate::system::manifest::Topology;
+use linerate_contract::{Nanos, Role};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The plan of a run and the machine it ran on; written before the first trial, never changed after.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// `linerate.run/2`.
+    pub schema: String,
+    /// Names the run: its start and the start of its seed in hex.
+    pub id: String,
+    /// The exact command that makes this run again.
+    pub command: String,
+    pub seed: u64,
+    /// The most measured rounds that a suite of it asks for; the journal tells how many there are.
+    pub rounds: u32,
+    pub quick: bool,
+    /// Rounds are added until this time is used or every interval is narrow enough; `None`: as many as asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Nanos>,
+    /// RFC 3339, UTC.
+    pub started: String,
+    /// The version of linerate that planned it.
+    pub linerate: String,
+    pub host: Host,
+    pub suites: Vec<PlannedSuite>,
+}
+
+pub const RUN_SCHEMA: &str = "linerate.run/2";
+
+/// The machine, as far as it bears on the numbers. Open-ended: a fact is a name and a value.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    pub kernel: String,
+    pub cpu_model: String,
+    /// CPUs that the run may use.
+    pub cpus: u32,
+    pub memory_bytes: u64,
+    /// `root`, or `user namespace`.
+    pub privileges: String,
+    /// Everything else: mitigations, governor, congestion control, socket buffers, MTU, offloads, virtualisation.
+    pub facts: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedSuite {
+    pub name: String,
+    pub question: String,
+    /// Measured rounds asked for.
+    pub rounds: u32,
+    pub warmup_rounds: u32,
+    pub tables: Vec<PlannedTable>,
+    pub cells: Vec<PlannedCell>,
+    /// Id of the cell that runs twice in each round (A/A); its second run has the id `<cell>~aa`.
+    pub aa: Option<String>,
+}
+
+/// How a table of the report is laid out, and what its cells are compared with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedTable {
+    pub name: String,
+    pub title: String,
+    pub metric: Metric,
+    /// Further metrics of the same cells, each with rows of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Metric>,
+    /// The axis whose values are the rows, and the one whose values are the columns.
+    pub rows: String,
+    pub columns: String,
+    /// Rows and columns in the order of the suite.
+    pub row_values: Vec<String>,
+    pub column_values: Vec<String>,
+    /// Ids of the cells, in the order of the suite. A cell may stand in more than one table and is run once.
+    pub cells: Vec<String>,
+    /// Compare each cell with the one that differs from it by these axes alone.
+    pub baseline: Axes,
+    pub limit: Option<Axes>,
+    /// The cells that scaling factors are of, such as those with one thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Axes>,
+    /// One system against the best of others, row by row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_of: Option<BestOf>,
+    /// Sentences under the table.
+    pub notes: Vec<String>,
+}
+
+/// Which value of an axis is usage against the best of which others, and by what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BestOf {
+    pub axis: String,
+    pub subject: String,
+    pub competitors: Vec<String>,
+    pub metrics: Vec<Metric>,
+}
+
+impl PlannedTable {
+    /// The first is what its cells are compared by elsewhere.
+    pub fn metrics(&self) -> impl Iterator<Item = Metric> {
+        std::iter::once(self.metric).chain(self.also.iter().copied())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedCell {
+    /// Such as `nginx/haproxy-http`.
+    pub id: String,
+    pub axes: Axes,
+    pub layer: String,
+    pub workload: String,
+    pub topology: Topology,
+    /// Workload parameters: `operations`, `connections`, `threads`, `size`, ...
+    pub parameters: BTreeMap<String, u64>,
+    /// Parameters in place of these while the systems are verified, and while they are warmed up (empty: not at all).
+    #[serde(default = "default_verify")]
+    pub verify: BTreeMap<String, u64>,
+    #[serde(default = "default_warmup")]
+    pub warmup: BTreeMap<String, u64>,
+    /// What the workload needs beside numbers, such as `direction`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+    /// The client is the system's own, and what bounds it bounds the system: it is no load generator.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_client: bool,
+    pub systems: Vec<PlannedSystem>,
+    /// Set where the cell cannot run: nothing is tried, and this is its outcome.
+    pub absent: Option<Outcome>,
+}
+
+/// Checked byte for byte, one after the other, before anything is timed.
+#[must_use]
+pub fn default_verify() -> BTreeMap<String, u64> {
+    BTreeMap::from([("operations".to_owned(), 10), ("connections".to_owned(), 1)])
+}
+
+/// Run at full concurrency after that, so that caches, pools and child processes are there.
+#[must_use]
+pub fn default_warmup() -> BTreeMap<String, u64> {
+    BTreeMap::from([("operations".to_owned(), 200)])
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedSystem {
+    #[schemars(with = "String")]
+    pub role: Role,
+    /// The variant's name, such as `haproxy-http`.
+    pub name: String,
+    /// Which build of the variant: `default`, or an arm of a comparison.
+    #[serde(default = "default_build")]
+    pub build: String,
+    /// Probed from the program; `None` where there is no program (an empty path) or it is missing.
+    pub version: Option<String>,
+}
+
+/// The build of a variant that no comparison names.
+pub const DEFAULT_BUILD: &str = "default";
+
+fn default_build() -> String {
+    DEFAULT_BUILD.to_owned()
+}
+
+/// The suffix of the id under which the A/A aa of a cell is journaled.
+pub const AA: &str = "~aa";
