@@ -1,5 +1,5 @@
-# ab, and behind its text the percentiles that -e writes, in microseconds: the text rounds them to whole milliseconds.
-# A pipe will not do for -e: ab opens its file by name, which it may not where the pipe is another user's.
+# Runs ab, then prints the percentiles of -e, in microseconds. ab's text rounds them to whole milliseconds.
+# -e needs a file: ab opens it by name, which fails for the pipe of another user.
 table="$1/percentiles.csv"
 shift
 ab -e "$table" "$@" || exit
