@@ -1,7 +1,7 @@
-//! Whatever arrives at a UDP port is a datagram of a known kind or none, and what was read is written the same. The account of a flow
-//! never counts more than came.
+//! Any input at a UDP port parses as a datagram of a known kind or not at all; a parsed datagram is serialised to the
+//! same bytes. The counters of a flow never exceed the number of datagrams.
 //!
-//! `cargo +nightly fuzz run datagram`; each eight bytes are also taken as a sequence number.
+//! `cargo +nightly fuzz run datagram`; every eight bytes are also used as a sequence number.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ use linerate_contract::datagram::{Account, Datagram};
 
 fuzz_target!(|input: &[u8]| {
     match Datagram::parse(input) {
-        // A HELLO's second word is not looked at.
+        // The second word of a HELLO is ignored.
         None | Some(Datagram::Hello) => {}
         Some(datagram) => assert!(input.starts_with(&datagram.to_bytes())),
     }

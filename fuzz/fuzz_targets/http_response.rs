@@ -1,6 +1,7 @@
-//! The response parser never panics, and any two pieces give the same as the whole, also when it remembers the head.
+//! The response parser never panics. Input in two pieces gives the same result as in one, also when the parser
+//! recognises the previous head.
 //!
-//! `cargo +nightly fuzz run http_response`; the first byte says where to cut the rest.
+//! `cargo +nightly fuzz run http_response`; the first byte is the position of the cut.
 
 #![no_main]
 
@@ -13,7 +14,7 @@ fn parse(pieces: &[&[u8]], last: &mut LastHead) -> Result<(State, Option<Head>, 
     let mut state = State::More;
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
         if matches!(state, State::Complete { .. }) {
-            // Bytes behind a complete answer, which the whole would have refused.
+            // Bytes after a complete response, which the parser refuses in one piece.
             return Err(Malformed);
         }
         state = parser.feed(piece, last, |at, data| {
@@ -31,7 +32,7 @@ fn parse(pieces: &[&[u8]], last: &mut LastHead) -> Result<(State, Option<Head>, 
 fuzz_target!(|input: &[u8]| {
     let Some((cut, answer)) = input.split_first() else { return };
     let cut = usize::from(*cut) * answer.len() / 255;
-    // The second time each head may be the last one again.
+    // In the second pass each head may be equal to the previous one.
     let mut last = LastHead::default();
     let pieces = parse(&[&answer[..cut], &answer[cut..]], &mut last);
     assert_eq!(pieces, parse(&[answer], &mut last));

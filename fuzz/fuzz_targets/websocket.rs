@@ -1,6 +1,6 @@
-//! The WebSocket decoder and the handshake never panic, and any two pieces mean the same as the whole.
+//! The WebSocket decoder and the handshake never panic. Input in two pieces gives the same result as in one.
 //!
-//! `cargo +nightly fuzz run websocket`; the first byte says where to cut the rest, and which end reads it.
+//! `cargo +nightly fuzz run websocket`; the first byte is the position of the cut and the end that reads.
 
 #![no_main]
 
@@ -12,7 +12,7 @@ use linerate_load::layer::websocket::{Broken, End, upgrade};
 
 #[derive(Debug, Default, PartialEq)]
 struct Log {
-    /// Messages with their kinds, pings, and close codes, in order; what is under way last.
+    /// Messages with their kinds, pings, and close codes, in order; the incomplete message last.
     events: Vec<(&'static str, Vec<u8>)>,
     under_way: Vec<u8>,
 }
