@@ -5,19 +5,21 @@
 //!                                                              logs on stderr, SIGTERM ends it
 //! ```
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`spec`] | what a program is asked to do |
-//! | [`event`] | what it answers: `ready`, `sample`, `done`, `describe` |
-//! | [`histogram`] | latency counts, as they travel and as they are recorded |
+//! | [`spec`] | the task of one process |
+//! | [`options`] | the spec's options: known names, typed values |
+//! | [`event`] | output lines: `ready`, `sample`, `done`, `describe` |
+//! | [`histogram`] | latency counts: recorder and serialised form |
 //! | [`units`] | nanoseconds and bytes as types |
-//! | [`datagram`] | datagrams of a UDP `stream`, and the receiver's account of them |
+//! | [`datagram`] | datagrams of a UDP `stream`, and the receiver's counts |
 //! | [`content`] | the bytes that every server sends and every client checks |
-//! | [`errors`] | operations that failed, by kind |
-//! | [`program`] | argument, lines and exit status: the frame of a program that speaks the contract |
-//! | [`tally`], [`clock`] | what a client counts, and the clocks it reads |
+//! | [`errors`] | failed operations by kind |
+//! | [`program`], [`refusal`] | the frame of a program: argument, output lines, exit status |
+//! | [`tally`], [`clock`] | counters of a client, and its clocks |
+//! | [`nearest`] | suggestions for misspelt names |
 //!
-//! The crate is small on purpose: systems written in Rust link it.
+//! The crate is small: systems written in Rust link it.
 
 pub mod clock;
 pub mod content;
@@ -25,7 +27,10 @@ pub mod datagram;
 pub mod errors;
 pub mod event;
 pub mod histogram;
+pub mod nearest;
+pub mod options;
 pub mod program;
+pub mod refusal;
 pub mod spec;
 pub mod tally;
 pub mod units;
@@ -34,11 +39,14 @@ pub use content::{crc32, page};
 pub use errors::{ErrorKind, Errors};
 pub use event::{Adherence, Datagrams, Describe, Done, Event, Sample, TcpEnds, TcpInfo};
 pub use histogram::{Counts, Recorder};
+pub use nearest::nearest;
+pub use options::{Choice, Direction, Runtime, Shape};
+pub use refusal::Refusal;
 pub use spec::{Arrival, Expect, Request, Role, Spec, Tls};
 pub use units::{Bytes, Nanos};
 
 /// The version of the contract that this crate speaks; a spec carries it.
-pub const CONTRACT: u32 = 1;
+pub const CONTRACT: u32 = 2;
 
-/// The exit status that means "this I do not support": `unsupported` in the report, not `failed`.
+/// Exit status of a role, layer, workload or mode that a program does not support: `unsupported` in the report.
 pub const EXIT_UNSUPPORTED: i32 = 127;

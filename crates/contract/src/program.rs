@@ -1,57 +1,20 @@
-//! The start and the end of a program that speaks the contract: its only argument, its lines, its exit status.
+//! The frame of a program that speaks the contract: argument, output lines, exit status.
 
-use crate::{Describe, Done, EXIT_UNSUPPORTED, Event, Role, Spec};
-use std::fmt;
+pub use crate::Refusal;
+use crate::{Describe, Done, Event, Role, Spec};
 use std::io::{self, Write};
 
-/// Why a task ended without its result.
-#[derive(Debug)]
-pub enum Refusal {
-    /// The contract allows it, this program does not do it: 127.
-    Unsupported(String),
-    /// The spec contradicts itself or lacks something: 2.
-    BadSpec(String),
-    /// It was tried: 1.
-    Failed(io::Error),
-}
-
-impl Refusal {
-    #[must_use]
-    pub fn exit_status(&self) -> i32 {
-        match self {
-            Self::Unsupported(_) => EXIT_UNSUPPORTED,
-            Self::BadSpec(_) => 2,
-            Self::Failed(_) => 1,
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unsupported(text) => write!(f, "unsupported: {text}"),
-            Self::BadSpec(text) => write!(f, "bad spec: {text}"),
-            Self::Failed(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-impl From<io::Error> for Refusal {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// Does what the spec of the command line says, or tells about the program; the whole of a `main`. A client has its account at the end.
-#[allow(clippy::print_stderr, reason = "logs go to stderr, says the contract")]
+/// Runs the spec in `argv[1]`, or describes the program: the whole of a `main`. A client returns its [`Done`].
+///
+/// `own_options` are the option names that only this program supports.
+#[allow(clippy::print_stderr, reason = "the contract sends logs to stderr")]
 pub fn run(
     name: &str,
+    own_options: &[&str],
     describe: impl FnOnce(&Spec) -> Describe,
     act: impl FnOnce(&Spec) -> Result<Option<Done>, Refusal>,
 ) {
-    let outcome = task(std::env::args().skip(1)).and_then(|spec| match spec.role {
+    let outcome = task(std::env::args().skip(1), own_options).and_then(|spec| match spec.role {
         Role::Describe => Ok(Some(Event::Describe(describe(&spec)))),
         _ => act(&spec).map(|done| done.map(|done| Event::Done(Box::new(done)))),
     });
@@ -64,19 +27,23 @@ pub fn run(
     }
 }
 
-/// Prints one event and flushes it.
-#[allow(clippy::print_stdout, reason = "events go to stdout, says the contract")]
+/// Prints one event and flushes it. Does nothing if the reader has closed the pipe.
 pub fn emit(event: &Event) {
-    println!("{}", event.to_json());
-    // A reader that went away is no reason to fail.
-    let _ = io::stdout().flush();
+    write(event, io::stdout().lock());
 }
 
-fn task(mut arguments: impl Iterator<Item = String>) -> Result<Spec, Refusal> {
-    match (arguments.next(), arguments.next()) {
-        (Some(json), None) => Spec::parse(&json).map_err(Refusal::BadSpec),
-        _ => Err(Refusal::BadSpec("expected one argument, the spec as JSON (sdk/CONTRACT.md)".into())),
-    }
+fn write(event: &Event, mut out: impl Write) {
+    // EPIPE is the only likely error. The task goes on: the parent ends it by SIGTERM, and println! would panic.
+    let _ = writeln!(out, "{}", event.to_json()).and_then(|()| out.flush());
+}
+
+fn task(mut arguments: impl Iterator<Item = String>, own_options: &[&str]) -> Result<Spec, Refusal> {
+    let (Some(json), None) = (arguments.next(), arguments.next()) else {
+        return Err(Refusal::BadSpec("expected one argument, the spec as JSON (sdk/CONTRACT.md)".into()));
+    };
+    let spec = Spec::parse(&json).map_err(Refusal::BadSpec)?;
+    spec.check_options(own_options)?;
+    Ok(spec)
 }
 
 #[cfg(test)]
@@ -84,24 +51,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spec_is_the_only_argument() {
-        let spec = Spec::new(Role::Client, "tcp", "rr");
-        let told = |arguments: &[String]| task(arguments.iter().cloned());
-        assert_eq!(told(&[spec.to_json()]).unwrap(), spec);
-        for wrong in [&[][..], &[spec.to_json(), "more".into()], &["{".into()]] {
-            assert_eq!(told(wrong).unwrap_err().exit_status(), 2, "{wrong:?}");
+    fn a_spec_with_known_options_is_the_only_argument() {
+        let mut spec = Spec::new(Role::Client, "tcp", "rr");
+        spec.set_option("offload", "yes");
+        let parsed = |arguments: &[String], own: &[&str]| task(arguments.iter().cloned(), own);
+        assert_eq!(parsed(&[spec.to_json()], &["offload"]).unwrap(), spec);
+        for (wrong, own) in [
+            (&[][..], &["offload"][..]),
+            (&[spec.to_json(), "more".into()], &["offload"]),
+            (&["{".into()], &["offload"]),
+            (&[spec.to_json()], &[]),
+        ] {
+            assert_eq!(parsed(wrong, own).unwrap_err().exit_status(), 2, "{wrong:?}");
         }
     }
 
     #[test]
-    fn each_refusal_has_its_words_and_its_status() {
-        let failed = Refusal::from(io::Error::other("no such device"));
-        for (refusal, text, status) in [
-            (Refusal::Unsupported("\"rate\"".into()), "unsupported: \"rate\"", 127),
-            (Refusal::BadSpec("\"size\" is missing".into()), "bad spec: \"size\" is missing", 2),
-            (failed, "no such device", 1),
-        ] {
-            assert_eq!((refusal.to_string().as_str(), refusal.exit_status()), (text, status));
+    fn a_closed_pipe_does_not_end_the_program() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
         }
+        write(&Event::Ready { address: "127.0.0.1:80".parse().unwrap() }, Closed);
     }
 }

@@ -246,8 +246,8 @@ mod tests {
 
     #[test]
     fn a_spec_of_another_contract_or_with_an_unknown_key_is_refused() {
-        let other =
-            Spec::new(Role::Client, "http", "crr").to_json().replace("\"contract\":1", "\"contract\":9");
+        let number = format!("\"contract\":{CONTRACT}");
+        let other = Spec::new(Role::Client, "http", "crr").to_json().replace(&number, "\"contract\":9");
         assert!(Spec::parse(&other).unwrap_err().contains("contract 9"));
         let unknown = Spec::new(Role::Client, "http", "crr").to_json().replace("\"layer\"", "\"lair\"");
         assert!(Spec::parse(&unknown).unwrap_err().contains("lair"));

@@ -58,6 +58,26 @@ pub use refusal::Refusal;
 
 use linerate_contract::{Describe, Done, Role, Spec};
 
+/// Options of a spec that only this engine supports, beside those of the contract.
+pub const OWN_OPTIONS: &[&str] = &[
+    // Client: threads that never sleep, batching, HTTP pipelining.
+    "busy",
+    "coalesce_us",
+    "pipeline",
+    // Limit rows and the TUN bridge.
+    "limit",
+    "pump",
+    // UDP server: how often content is compared; injected faults of datagrams and of HTTP responses.
+    "every",
+    "loss",
+    "duplicate",
+    "reorder",
+    "delay",
+    "stall",
+    "errors",
+    "cap",
+];
+
 /// Does what `spec` says; returns when the task is over, for a client with its account.
 ///
 /// # Errors

@@ -1,5 +1,7 @@
-//! `linerate-load SPEC`: does what the spec says, answers with JSON lines.
+//! `linerate-load SPEC`: runs the spec, prints JSON lines.
+
+use linerate_load::{OWN_OPTIONS, describe, run};
 
 fn main() {
-    linerate_contract::program::run("linerate-load", |_| linerate_load::describe(), linerate_load::run);
+    linerate_contract::program::run("linerate-load", OWN_OPTIONS, |_| describe(), run);
 }

@@ -38,6 +38,8 @@ const LEAST_MTU: u16 = 576;
 pub struct System {
     pub name: &'static str,
     pub version: &'static str,
+    /// Option names of its own, beside those of the contract.
+    pub options: &'static [&'static str],
 }
 
 /// What a stack needs to know.
@@ -89,7 +91,7 @@ where
 }
 
 fn answer(system: System, act: impl FnOnce(&Spec) -> Result<(), Refusal>) {
-    program::run(system.name, |_| describe(system), |spec| act(spec).map(|()| None));
+    program::run(system.name, system.options, |_| describe(system), |spec| act(spec).map(|()| None));
 }
 
 fn serve<S, F>(spec: &Spec, stack: S) -> Result<(), Refusal>

@@ -5,7 +5,7 @@ use linerate_netstack::{Datagrams, System, Task, device};
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-const SYSTEM: System = System { name: "ipstack", version: env!("STACK_VERSION") };
+const SYSTEM: System = System { name: "ipstack", version: env!("STACK_VERSION"), options: &[] };
 /// Of IPv4 and TCP, without options.
 const HEADERS: u16 = 40;
 /// No datagram is larger.

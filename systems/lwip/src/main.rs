@@ -5,7 +5,7 @@ use linerate_netstack::{Datagrams, System, Task, device};
 use lwip::{NetStack, UdpSocket};
 use std::io;
 
-const SYSTEM: System = System { name: "lwip", version: env!("STACK_VERSION") };
+const SYSTEM: System = System { name: "lwip", version: env!("STACK_VERSION"), options: &[] };
 
 fn main() {
     linerate_netstack::run(SYSTEM, serve);

@@ -6,7 +6,7 @@ use linerate_contract::{Describe, Done, Role, Spec};
 
 /// Runs the task of the command line, and ends the process.
 pub fn main<L: Library>() {
-    program::run(L::NAME, |_| describe::<L>(), run::<L>);
+    program::run(L::NAME, &[], |_| describe::<L>(), run::<L>);
 }
 
 fn run<L: Library>(spec: &Spec) -> Result<Option<Done>, Refusal> {

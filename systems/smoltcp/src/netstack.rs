@@ -5,7 +5,7 @@ use linerate_netstack::{Datagrams, System, Task, device};
 use netstack_smoltcp::{StackBuilder, UdpSocket};
 use std::io;
 
-const SYSTEM: System = System { name: "netstack-smoltcp", version: env!("NETSTACK_SMOLTCP_VERSION") };
+const SYSTEM: System = System { name: "netstack-smoltcp", version: env!("NETSTACK_SMOLTCP_VERSION"), options: &[] };
 
 fn main() {
     linerate_netstack::run(SYSTEM, serve);

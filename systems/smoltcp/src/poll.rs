@@ -25,7 +25,7 @@ use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-const SYSTEM: System = System { name: "smoltcp", version: env!("SMOLTCP_VERSION") };
+const SYSTEM: System = System { name: "smoltcp", version: env!("SMOLTCP_VERSION"), options: &["offload"] };
 /// Packets taken in before connections have their turn: as many as fill no receive buffer of one connection.
 const BATCH: usize = 64;
 /// Each way for a connection. Plain: what netstack-smoltcp has, so that the two rows differ in the way of driving alone.

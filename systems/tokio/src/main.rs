@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use tokio::runtime::{Builder, Runtime};
 
 fn main() {
-    program::run("tokio-system", describe, run);
+    program::run("tokio-system", &[], describe, run);
 }
 
 fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 fn main() {
-    program::run("NAME", |_| describe(), run);
+    program::run("NAME", &[], |_| describe(), run);
 }
 
 fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
