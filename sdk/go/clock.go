@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Linux: clock_gettime(2). time.Now() has the monotonic clock too, through the vDSO, but does not tell its value, which
-// the window needs: it is compared with the clocks of other processes.
+// Linux: clock_gettime(2). time.Now() reads the monotonic clock through the vDSO but does not expose its value. The window
+// needs the value: it is compared with the clocks of other processes.
 const (
 	monotonic  = 1
 	processCPU = 2
@@ -18,10 +18,10 @@ var (
 	originNano = read(monotonic)
 )
 
-// Now is CLOCK_MONOTONIC in nanoseconds: read once by a system call, then by the vDSO.
+// Now returns CLOCK_MONOTONIC in nanoseconds: one system call at start, the vDSO from then on.
 func Now() uint64 { return originNano + uint64(time.Since(origin)) }
 
-// CPU is the user and system time that the process has used.
+// CPU returns the user and system time of the process in nanoseconds.
 func CPU() uint64 { return read(processCPU) }
 
 func read(clock uintptr) uint64 {

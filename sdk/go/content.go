@@ -2,10 +2,10 @@ package sdk
 
 import "bytes"
 
-// Period is how often the content of a stream repeats.
+// Period is the number of bytes after which content repeats.
 const Period = 65_536
 
-// Page is the first size bytes of the content (Steele, Lea, Flood: splitmix64, 2014).
+// Page returns the first size bytes of the content (Steele, Lea, Flood: splitmix64, 2014).
 func Page(size int) []byte {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	page := make([]byte, size)
@@ -22,10 +22,10 @@ func Page(size int) []byte {
 	return page
 }
 
-// Content is an endless stream of bytes; pieces of up to the length that it was made for are contiguous.
+// Content is the endless content of streams.
 type Content struct{ bytes []byte }
 
-// NewContent makes content for pieces of up to longest bytes.
+// NewContent makes content whose pieces of up to longest bytes are contiguous.
 func NewContent(longest int) *Content {
 	page := Page(Period)
 	all := append([]byte{}, page...)
@@ -35,23 +35,35 @@ func NewContent(longest int) *Content {
 	return &Content{all}
 }
 
-// At is the piece of this length at this position.
+// At returns length bytes from a position.
 func (c *Content) At(position uint64, length int) []byte {
 	start := int(position % Period)
 	return c.bytes[start : start+length]
 }
 
-// Good is how many of the bytes received at a position are the right ones.
-func (c *Content) Good(position uint64, received []byte) uint64 {
-	wanted := c.At(position, len(received))
-	if bytes.Equal(wanted, received) {
-		return uint64(len(received))
-	}
-	good := uint64(0)
-	for i := range received {
-		if received[i] == wanted[i] {
-			good++
+// Good counts the correct bytes among those received at a position, however many there are.
+func (c *Content) Good(position uint64, received []byte) (good uint64) {
+	for len(received) > 0 {
+		part := received
+		if longest := len(c.bytes) - Period; len(part) > longest {
+			part = part[:longest]
 		}
+		good += c.equal(position, part)
+		position += uint64(len(part))
+		received = received[len(part):]
 	}
 	return good
+}
+
+func (c *Content) equal(position uint64, received []byte) (equal uint64) {
+	correct := c.At(position, len(received))
+	if bytes.Equal(correct, received) {
+		return uint64(len(received))
+	}
+	for i := range received {
+		if received[i] == correct[i] {
+			equal++
+		}
+	}
+	return equal
 }

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Datagrams of a `stream` over UDP (sdk/CONTRACT.md): eight bytes of sequence number, then content; control datagrams have
-// the highest numbers.
+// Datagrams of a `stream` over UDP (sdk/CONTRACT.md): a sequence number of 8 bytes, then content. Control datagrams have the
+// highest numbers.
 const (
 	DatagramHeader   = 8
 	SmallestDatagram = 64
@@ -17,11 +17,11 @@ const (
 	DatagramEnd    = ^uint64(1)
 	DatagramReport = ^uint64(2)
 	firstControl   = ^uint64(15)
-	// How many of the last sequence numbers are remembered.
+	// The receiver remembers this many of the last sequence numbers.
 	datagramWindow = 65_536
 )
 
-// Control is a control datagram: its kind and numbers.
+// Control encodes a control datagram: its kind and numbers.
 func Control(kind uint64, numbers ...uint64) []byte {
 	bytes := binary.LittleEndian.AppendUint64(nil, kind)
 	for _, number := range numbers {
@@ -30,7 +30,7 @@ func Control(kind uint64, numbers ...uint64) []byte {
 	return bytes
 }
 
-// ParseDatagram tells the sequence number of a datagram, or which control datagram it is; false if it is none.
+// ParseDatagram returns the sequence number of a datagram, which is the kind of a control datagram; false if it is malformed.
 func ParseDatagram(bytes []byte) (sequence uint64, ok bool) {
 	if len(bytes) < DatagramHeader {
 		return 0, false
@@ -45,32 +45,32 @@ func ParseDatagram(bytes []byte) (sequence uint64, ok bool) {
 	return sequence, sequence < firstControl
 }
 
-// Report is what a server tells of one flow.
+// Report is the server's result of one flow.
 type Report struct {
 	Received, Bytes, Reordered, Duplicates, Damaged uint64
-	// CLOCK_MONOTONIC of the first and last payload datagram; 0 if none came.
+	// CLOCK_MONOTONIC of the first and last payload datagram; 0 without one.
 	FirstNs, LastNs uint64
 }
 
-// Control is the report as a datagram.
+// Control encodes the report as a datagram.
 func (r Report) Control() []byte {
 	return Control(DatagramReport, r.Received, r.Bytes, r.Reordered, r.Duplicates, r.Damaged, r.FirstNs, r.LastNs)
 }
 
-// ParseReport reads a datagram that ParseDatagram found to be a report.
+// ParseReport decodes a datagram whose kind is DatagramReport.
 func ParseReport(bytes []byte) Report {
 	at := func(index int) uint64 { return binary.LittleEndian.Uint64(bytes[8*index:]) }
 	return Report{at(1), at(2), at(3), at(4), at(5), at(6), at(7)}
 }
 
-// Flow is the receiver's account of one flow.
+// Flow counts the datagrams of one flow at the receiver.
 type Flow struct {
 	Report
 	next uint64
 	seen [datagramWindow / 64]uint64
 }
 
-// Good counts a payload datagram of so many bytes that is as it should be.
+// Good counts an undamaged payload datagram of this many bytes.
 func (f *Flow) Good(sequence uint64, bytes int, now uint64) {
 	word, bit := sequence%datagramWindow/64, uint64(1)<<(sequence%64)
 	switch {
@@ -94,10 +94,10 @@ func (f *Flow) Good(sequence uint64, bytes int, now uint64) {
 	f.Bytes += uint64(bytes)
 }
 
-// Damage counts one of another length or content.
+// Damage counts a datagram of another length or content.
 func (f *Flow) Damage() { f.Damaged++ }
 
-// forget clears the places of the numbers that were skipped, which others had a window before.
+// forget clears the bits of skipped numbers, which may be set from a window earlier.
 func (f *Flow) forget(sequence uint64) {
 	if sequence-f.next >= datagramWindow {
 		f.seen = [datagramWindow / 64]uint64{}
@@ -108,7 +108,7 @@ func (f *Flow) forget(sequence uint64) {
 	}
 }
 
-// NewDatagram is a datagram of the spec as it should be, but for its number.
+// NewDatagram returns a datagram of the spec; its sequence number is still to be written.
 func NewDatagram(spec *Spec) ([]byte, error) {
 	if spec.Size < SmallestDatagram || spec.Size > LargestDatagram {
 		return nil, BadSpec(`"size" must be 64 to 65507 bytes`)
@@ -121,23 +121,23 @@ func NewDatagram(spec *Spec) ([]byte, error) {
 		return nil, BadSpec(`"options.direction" must be client-writes`)
 	}
 	if mode := spec.Options["mode"]; mode != "" && mode != "single" {
-		return nil, Unsupported("one datagram is sent and received a call, not " + mode)
+		return nil, Unsupported("mode " + mode + ": one datagram per call")
 	}
 	return Page(spec.Size), nil
 }
 
-// Receiver is the server of all flows of a stream: it compares, counts and tells. It is for one goroutine.
+// Receiver is the server of all flows of a stream, for one goroutine: it compares, counts and reports.
 type Receiver struct {
-	right []byte
-	flows map[netip.AddrPort]*Flow
+	expected []byte
+	flows    map[netip.AddrPort]*Flow
 }
 
-// NewReceiver takes datagrams that are right but for their numbers.
-func NewReceiver(right []byte) *Receiver {
-	return &Receiver{right, map[netip.AddrPort]*Flow{}}
+// NewReceiver expects datagrams like this one, with any sequence number.
+func NewReceiver(expected []byte) *Receiver {
+	return &Receiver{expected, map[netip.AddrPort]*Flow{}}
 }
 
-// Answer is what a peer is answered to a datagram; nil if it is not answered.
+// Answer returns the answer to a datagram of a peer; nil if there is none.
 func (r *Receiver) Answer(from netip.AddrPort, datagram []byte) []byte {
 	sequence, ok := ParseDatagram(datagram)
 	if !ok || sequence == DatagramReport {
@@ -153,7 +153,7 @@ func (r *Receiver) Answer(from netip.AddrPort, datagram []byte) []byte {
 		return Control(DatagramHello, 0)
 	case sequence == DatagramEnd:
 		return flow.Report.Control()
-	case len(datagram) == len(r.right) && bytes.Equal(datagram[DatagramHeader:], r.right[DatagramHeader:]):
+	case len(datagram) == len(r.expected) && bytes.Equal(datagram[DatagramHeader:], r.expected[DatagramHeader:]):
 		flow.Good(sequence, len(datagram), Now())
 	default:
 		flow.Damage()
@@ -161,7 +161,7 @@ func (r *Receiver) Answer(from netip.AddrPort, datagram []byte) []byte {
 	return nil
 }
 
-// Datagrams is what became of the datagrams of all flows.
+// Datagrams counts the datagrams of all flows.
 type Datagrams struct {
 	Sent       uint64 `json:"sent"`
 	Received   uint64 `json:"received"`
@@ -180,7 +180,7 @@ func (d *Datagrams) add(other Datagrams) {
 	d.Damaged += other.Damaged
 }
 
-// Flowed counts a flow of datagrams of size: what was sent, and what the server tells of it.
+// Flowed counts a flow of datagrams of size: the number sent, and the server's report.
 func (t *Tally) Flowed(sent uint64, report Report, size int) {
 	lost := uint64(0)
 	if report.Received < sent {

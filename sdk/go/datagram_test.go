@@ -2,7 +2,7 @@ package sdk
 
 import "testing"
 
-func TestAKnownSequenceIsToldAsItIs(t *testing.T) {
+func TestAFlowCountsLateRepeatedAndDamagedDatagrams(t *testing.T) {
 	flow := &Flow{}
 	for _, sequence := range []uint64{0, 1, 3, 2, 3, 0, 7, 4, 4} {
 		flow.Good(sequence, 100, 10+sequence)
@@ -19,20 +19,20 @@ func TestAKnownSequenceIsToldAsItIs(t *testing.T) {
 	}
 }
 
-func TestNumbersLongAgoAreForgotten(t *testing.T) {
+func TestAFlowForgetsNumbersOlderThanItsWindow(t *testing.T) {
 	flow := &Flow{}
 	flow.Good(0, 1, 1)
-	flow.Good(datagramWindow, 1, 1) // in the place of number 0
+	flow.Good(datagramWindow, 1, 1) // at the bit of number 0
 	flow.Good(1, 1, 1)
 	flow.Good(1, 1, 1)
 	flow.Good(5*datagramWindow, 1, 1)
-	flow.Good(4*datagramWindow+1, 1, 1) // in the place of number 1, but not it
+	flow.Good(4*datagramWindow+1, 1, 1) // at the bit of number 1, but not it
 	if flow.Received != 5 || flow.Duplicates != 1 || flow.Reordered != 2 {
 		t.Fatalf("%+v", flow.Report)
 	}
 }
 
-func TestDatagramsAreToldApart(t *testing.T) {
+func TestDatagramsAreParsedByKind(t *testing.T) {
 	report := Report{1, 2, 3, 4, 5, 6, 7}
 	for _, each := range []struct {
 		bytes    []byte

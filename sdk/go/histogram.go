@@ -13,7 +13,7 @@ const (
 // Histogram is an HDR histogram (Gil Tene) of nanoseconds with three significant digits. Its zero value is empty.
 type Histogram struct{ counts [slots]uint64 }
 
-// Counts is a histogram as it travels.
+// Counts is a histogram as the contract encodes it.
 type Counts struct {
 	Pairs [][2]uint64 `json:"pairs"`
 	Min   uint64      `json:"min"`
@@ -28,15 +28,15 @@ func (h *Histogram) Record(value uint64) {
 	h.counts[slot(value)]++
 }
 
-// Merge adds what another histogram counted.
+// Merge adds the counts of another histogram.
 func (h *Histogram) Merge(other *Histogram) {
 	for i, count := range other.counts {
 		h.counts[i] += count
 	}
 }
 
-// Absent (nil) if nothing was recorded.
-func (h *Histogram) travel() *Counts {
+// encoded returns nil if nothing was recorded.
+func (h *Histogram) encoded() *Counts {
 	if h == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func shift(value uint64) uint { return uint(bits.Len64(value|2047)) - 11 }
 
 func slot(value uint64) int { return int(shift(value))*half + int(value>>shift(value)) }
 
-// The highest value that falls into a slot.
+// highestOf returns the highest value of a slot.
 func highestOf(slot int) uint64 {
 	s := 0
 	if slot >= 2*half {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-func TestContentIsThePublishedSequence(t *testing.T) {
-	// 0xe220a8397b1dcdaf is splitmix64's first number of seed 0: its bytes, lowest first, modulo 64.
+func TestContentIsThePublishedSplitmixSequence(t *testing.T) {
+	// 0xe220a8397b1dcdaf is the first number of splitmix64 with seed 0: its bytes, lowest first, modulo 64.
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	for i, b := range []byte{0xaf, 0xcd, 0x1d, 0x7b, 0x39, 0xa8, 0x20, 0xe2} {
 		if Page(8)[i] != alphabet[b&63] {
@@ -27,30 +27,30 @@ func TestHistogramKeepsThreeDigits(t *testing.T) {
 	for _, value := range []uint64{0, 1, 2047, 2048, 123_456, 5_000_000_000_000} {
 		h.Record(value)
 	}
-	counts := h.travel()
+	counts := h.encoded()
 	if counts.Min != 0 || counts.Pairs[5][0] < highest || counts.Pairs[5][0] > highest+highest/1000 {
 		t.Fatalf("%+v", counts)
 	}
 	for _, value := range []uint64{1, 999, 2048, 54_321, 987_654_321} {
-		if told := highestOf(slot(value)); told < value || told > value+value/1000 {
-			t.Fatalf("%d is told as %d", value, told)
+		if recorded := highestOf(slot(value)); recorded < value || recorded > value+value/1000 {
+			t.Fatalf("%d is recorded as %d", value, recorded)
 		}
 	}
 }
 
-func TestSpecsOfAnotherContractAreRefused(t *testing.T) {
-	for _, text := range []string{`{"contract":9}`, `{"contract":1,"threads":0}`, `no`} {
+func TestSpecsOfAnotherContractOrWithUnknownFieldsAreRefused(t *testing.T) {
+	for _, text := range []string{`{"contract":9}`, `{"contract":1}`, `{"contract":2,"threads":0}`, `{"contract":2,"lair":""}`, `no`} {
 		if _, err := Parse(text); err == nil {
-			t.Fatalf("%s was taken", text)
+			t.Fatalf("%s was accepted", text)
 		}
 	}
-	spec, err := Parse(`{"contract":1,"role":"client","layer":"tcp","workload":"rr"}`)
+	spec, err := Parse(`{"contract":2,"role":"client","layer":"tcp","workload":"rr"}`)
 	if err != nil || spec.Connections != 1 || spec.TimeoutNs != 10_000_000_000 {
 		t.Fatalf("%+v, %v", spec, err)
 	}
 }
 
-func TestDoneHasTheDocumentedShape(t *testing.T) {
+func TestDoneHasTheFieldsOfTheContract(t *testing.T) {
 	window := OpenWindow()
 	tally := &Tally{}
 	tally.Succeed(Now(), Now(), 64)
@@ -70,9 +70,9 @@ func TestDoneHasTheDocumentedShape(t *testing.T) {
 	}
 }
 
-func TestExitStatus(t *testing.T) {
+func TestRefusalsHaveTheContractsExitStatus(t *testing.T) {
 	program := Program{Name: "p", Run: func(s *Spec) (*Done, error) { return nil, Unsupported(s.Workload) }}
-	if status := start(program, []string{`{"contract":1,"role":"client","workload":"x"}`}); status != 127 {
+	if status := start(program, []string{`{"contract":2,"role":"client","workload":"x"}`}); status != 127 {
 		t.Fatalf("unsupported is %d", status)
 	}
 	if status := start(program, nil); status != 2 {

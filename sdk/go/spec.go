@@ -1,22 +1,24 @@
-// Package sdk is what a Go program needs to become a system of linerate (sdk/CONTRACT.md, contract 1): the spec, the
-// events, the clock, histograms and the content. Only the standard library.
+// Package sdk is what a Go program needs to become a system of linerate (sdk/CONTRACT.md, contract 2): the spec, the
+// events, the clock, histograms, content, and both ends of a stream. Only the standard library.
 //
 //	os.Args[1] -> Start -> Spec -> your program -> Tally per goroutine -> Done -> JSON lines on stdout
 package sdk
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"strings"
 	"time"
 )
 
-// Contract is the version that this package speaks.
-const Contract = 1
+// Contract is the version of the contract that this package implements.
+const Contract = 2
 
-// Spec is the task of one process. Absent fields are zero, but for those that have a default.
+// Spec is the task of one process. Absent fields are zero, except those with a default. Fields that Go programs do not use
+// are raw: a spec with another field is refused.
 type Spec struct {
 	Contract    int               `json:"contract"`
 	Role        string            `json:"role"`
@@ -35,9 +37,16 @@ type Spec struct {
 	Rate        float64           `json:"rate"`
 	Options     map[string]string `json:"options"`
 	TLS         TLS               `json:"tls"`
+
+	Path     json.RawMessage `json:"path"`
+	Expect   json.RawMessage `json:"expect"`
+	Arrival  json.RawMessage `json:"arrival"`
+	Seed     json.RawMessage `json:"seed"`
+	SampleNs json.RawMessage `json:"sample_ns"`
+	Request  json.RawMessage `json:"request"`
 }
 
-// TLS has PEM texts: a server's certificate and key, a client's authority and the name that it expects.
+// TLS has PEM texts: the certificate and key of a server, the authority and the expected name of a client.
 type TLS struct {
 	Certificate string `json:"certificate"`
 	Key         string `json:"key"`
@@ -45,8 +54,16 @@ type TLS struct {
 	Name        string `json:"name"`
 }
 
-// Timeout is how long one operation may take.
+// Timeout is the longest time of one operation.
 func (s *Spec) Timeout() time.Duration { return time.Duration(s.TimeoutNs) }
+
+// Source returns the local address of a client's n-th connection; nil where the kernel chooses.
+func (s *Spec) Source(n int) net.IP {
+	if len(s.Sources) == 0 {
+		return nil
+	}
+	return net.ParseIP(s.Sources[n%len(s.Sources)])
+}
 
 // Unsupported ends the program with exit status 127; return it before anything is opened.
 type Unsupported string
@@ -58,17 +75,19 @@ type BadSpec string
 
 func (b BadSpec) Error() string { return "bad spec: " + string(b) }
 
-// Program is what a program can do.
+// Program describes a program.
 type Program struct {
 	Name string
-	// Of the library under test, from the library itself.
+	// Version of the library under test, from the library itself.
 	Version                  string
 	Roles, Layers, Workloads []string
-	// Runs a task; a client's result is printed, a server's is nil.
+	// Options that the contract does not have.
+	Options []string
+	// Run runs a task; the result of a client is printed, that of a server is nil.
 	Run func(*Spec) (*Done, error)
 }
 
-// Start is the whole of main: reads the spec, answers describe, runs the rest, and ends the process.
+// Start is all of main: it reads the spec, answers describe, runs other roles, and ends the process.
 func Start(program Program) {
 	os.Exit(start(program, os.Args[1:]))
 }
@@ -89,6 +108,9 @@ func start(program Program, arguments []string) int {
 			})
 			return nil
 		}
+		if err := checkOptions(spec.Options, program.Options); err != nil {
+			return err
+		}
 		done, err := program.Run(spec)
 		if err == nil && done != nil {
 			done.Event = "done"
@@ -98,30 +120,29 @@ func start(program Program, arguments []string) int {
 	}()
 	var bad BadSpec
 	var unsupported Unsupported
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
+	}
+	fmt.Fprintf(os.Stderr, "%s: %v\n", program.Name, err)
+	switch {
 	case errors.As(err, &unsupported):
-		fmt.Fprintf(os.Stderr, "%s: %v\n", program.Name, err)
 		return 127
 	case errors.As(err, &bad):
-		fmt.Fprintf(os.Stderr, "%s: %v\n", program.Name, err)
 		return 2
-	default:
-		fmt.Fprintf(os.Stderr, "%s: %v\n", program.Name, err)
-		return 1
 	}
+	return 1
 }
 
 // Parse reads a spec, and refuses one of another contract.
 func Parse(text string) (*Spec, error) {
 	spec := &Spec{Connections: 1, Threads: 1, TimeoutNs: 10_000_000_000}
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(spec); err != nil {
 		return nil, BadSpec("the spec is not valid: " + err.Error())
 	}
 	if spec.Contract != Contract {
-		return nil, BadSpec(fmt.Sprintf("the spec speaks contract %d, this program %d", spec.Contract, Contract))
+		return nil, BadSpec(fmt.Sprintf("the spec has contract %d, this program implements %d", spec.Contract, Contract))
 	}
 	if spec.Connections < 1 || spec.Threads < 1 || spec.TimeoutNs < 1 || spec.Size < 0 {
 		return nil, BadSpec(`"connections", "threads" and "timeout_ns" must be above 0, "size" not below`)
@@ -129,17 +150,17 @@ func Parse(text string) (*Spec, error) {
 	return spec, nil
 }
 
-// Ready says that a server accepts connections at this address.
+// Ready prints that a server accepts connections at this address.
 func Ready(address string) {
 	emit(map[string]any{"event": "ready", "address": address})
 }
 
-// Each event is one write of one line, so there is nothing to flush.
+// emit prints an event with one write, so there is nothing to flush.
 func emit(event any) {
 	line, err := json.Marshal(event)
 	if err != nil {
-		panic(err) // events are made of numbers, strings and lists
+		panic(err) // events consist of numbers, strings and lists
 	}
-	// A reader that went away is no reason to fail.
+	// A reader that has gone is no failure.
 	_, _ = os.Stdout.Write(append(line, '\n'))
 }

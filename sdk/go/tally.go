@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Tally is what one goroutine counts; it shares nothing, and is merged when the window is closed.
+// Tally counts the operations of one goroutine. It shares nothing, and is merged when the window closes.
 type Tally struct {
 	operations, bytes, verified, end uint64
 	errors                           map[string]uint64
@@ -15,19 +15,16 @@ type Tally struct {
 	datagrams                        *Datagrams
 }
 
-// Succeed counts an operation that began and ended at these points of the clock, its content compared.
+// Succeed counts an operation between these points of the clock whose content was compared.
 func (t *Tally) Succeed(began, now uint64, bytes int) {
 	t.operations++
 	t.verified++
 	t.bytes += uint64(bytes)
 	t.end = now
-	if t.latency == nil {
-		t.latency = &Histogram{}
-	}
-	t.latency.Record(now - began)
+	t.RecordLatency(now - began)
 }
 
-// Connected counts the time until a connection stood.
+// Connected records the time until a connection was established.
 func (t *Tally) Connected(took uint64) {
 	if t.connect == nil {
 		t.connect = &Histogram{}
@@ -35,25 +32,22 @@ func (t *Tally) Connected(took uint64) {
 	t.connect.Record(took)
 }
 
-// Ended counts `count` operations that have no payload and no time of their own.
+// Ended counts operations without payload and latency.
 func (t *Tally) Ended(count, now uint64) {
 	t.operations += count
 	t.verified += count
 	t.end = now
 }
 
-// Took counts the time of one transfer of a counted stream.
-func (t *Tally) Took(nanos uint64) { t.Late(nanos) }
-
-// Late counts how late a timer fired.
-func (t *Tally) Late(nanos uint64) {
+// RecordLatency records the time of an operation or a transfer, or how late a timer fired.
+func (t *Tally) RecordLatency(nanos uint64) {
 	if t.latency == nil {
 		t.latency = &Histogram{}
 	}
 	t.latency.Record(nanos)
 }
 
-// Streamed counts the bytes of a stream in writes of size: so many were wanted, so many were good at the receiver.
+// Streamed counts the bytes of a stream in writes of size: those wanted, and those good at the receiver.
 func (t *Tally) Streamed(good, wanted, size uint64) {
 	t.operations += (good + size - 1) / size
 	t.bytes += good
@@ -64,10 +58,10 @@ func (t *Tally) Streamed(good, wanted, size uint64) {
 	t.end = Now()
 }
 
-// Fail counts an operation that failed.
+// Fail counts a failed operation.
 func (t *Tally) Fail(kind string) { t.FailTimes(kind, 1) }
 
-// FailTimes counts operations that failed the same way.
+// FailTimes counts operations that failed in the same way.
 func (t *Tally) FailTimes(kind string, count uint64) {
 	if t.errors == nil {
 		t.errors = map[string]uint64{}
@@ -76,7 +70,7 @@ func (t *Tally) FailTimes(kind string, count uint64) {
 	t.end = Now()
 }
 
-// Merge adds what another goroutine counted.
+// Merge adds the tally of another goroutine.
 func (t *Tally) Merge(other *Tally) {
 	t.operations += other.operations
 	t.bytes += other.bytes
@@ -124,20 +118,20 @@ type Done struct {
 	CPUNs      uint64            `json:"cpu_ns"`
 	Verified   uint64            `json:"verified"`
 	Datagrams  *Datagrams        `json:"datagrams,omitempty"`
-	// Version, cipher and library, where there is TLS.
+	// Version, cipher suite and library, on layers with TLS.
 	TLS string `json:"tls,omitempty"`
 }
 
-// Window is where a client's clock and CPU clock stood at the first operation.
+// Window starts at a client's first operation: its clock and CPU clock.
 type Window struct{ start, cpu uint64 }
 
-// OpenWindow reads the clocks; call it when all connections stand.
+// OpenWindow reads the clocks; call it when all connections are established.
 func OpenWindow() Window { return Window{Now(), CPU()} }
 
-// Start is the point of the clock at which the window was opened.
+// Start returns the point of the clock at which the window was opened.
 func (w Window) Start() uint64 { return w.start }
 
-// Close adds up the tallies.
+// Close merges the tallies into the result.
 func (w Window) Close(tallies []*Tally) *Done {
 	cpu := CPU() - w.cpu
 	sum := Tally{end: w.start, errors: map[string]uint64{}}
@@ -146,12 +140,12 @@ func (w Window) Close(tallies []*Tally) *Done {
 	}
 	return &Done{
 		Operations: sum.operations, Bytes: sum.bytes, StartNs: w.start, EndNs: sum.end, Errors: sum.errors,
-		Latency: sum.latency.travel(), Connect: sum.connect.travel(), CPUNs: cpu, Verified: sum.verified,
+		Latency: sum.latency.encoded(), Connect: sum.connect.encoded(), CPUNs: cpu, Verified: sum.verified,
 		Datagrams: sum.datagrams,
 	}
 }
 
-// ConnectError is the kind of an error before a connection stood.
+// ConnectError returns the kind of an error before a connection was established.
 func ConnectError(err error) string {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
@@ -169,7 +163,7 @@ func ConnectError(err error) string {
 	return "connect_failed"
 }
 
-// StreamError is the kind of an error on a connection that stood, after so many bytes of the answer.
+// StreamError returns the kind of an error on an established connection, after this many bytes of the answer.
 func StreamError(err error, received int) string {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"io"
 	"math"
 	"net"
 	"sync"
@@ -12,17 +11,23 @@ import (
 	"linerate.dev/sdk"
 )
 
-// Above it a client that sends all before it reads could wait for an echo server that waits for it.
-const largestMessage = 65_536
+const (
+	// A client that sends a larger message before it reads can deadlock with an echo server: both wait on full socket buffers.
+	largestMessage = 65_536
+	// Wait after a failed operation, so that a dead port does not use a CPU.
+	retry = time.Millisecond
+)
 
-// A client's task: the message, how many operations, until when.
+// task is a client's task.
 type task struct {
 	spec    *sdk.Spec
 	message []byte
-	sources atomic.Uint64
+	connect connect
+	dialed  atomic.Uint64
 	until   uint64
 }
 
+// newTask reads the task of rr, crr and fanout.
 func newTask(spec *sdk.Spec) (*task, error) {
 	if spec.Size < 1 || spec.Size > largestMessage {
 		return nil, sdk.BadSpec(`"size" must be 1 to 65536 bytes`)
@@ -36,20 +41,17 @@ func newTask(spec *sdk.Spec) (*task, error) {
 	if spec.Operations == 0 {
 		spec.Operations = math.MaxUint64
 	}
-	return &task{spec: spec, message: sdk.Page(spec.Size)}, nil
+	connect, err := connector(spec)
+	return &task{spec: spec, message: sdk.Page(spec.Size), connect: connect}, err
 }
 
-// dial connects, from each local address in turn.
-func (t *task) dial() (net.Conn, error) { return t.dialAs("tcp") }
-
-// dialAs is the same for "tcp" or "udp".
-func (t *task) dialAs(network string) (net.Conn, error) {
+// dial opens a socket of "tcp" or "udp", from each local address in turn.
+func (t *task) dial(network string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: t.spec.Timeout()}
-	if len(t.spec.Sources) > 0 {
-		turn := (t.sources.Add(1) - 1) % uint64(len(t.spec.Sources))
-		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(t.spec.Sources[turn])}
+	if source := t.spec.Source(int(t.dialed.Add(1) - 1)); source != nil {
+		dialer.LocalAddr = &net.TCPAddr{IP: source}
 		if network == "udp" {
-			dialer.LocalAddr = &net.UDPAddr{IP: net.ParseIP(t.spec.Sources[turn])}
+			dialer.LocalAddr = &net.UDPAddr{IP: source}
 		}
 	}
 	return dialer.Dial(network, t.spec.Connect)
@@ -64,7 +66,7 @@ func (t *task) openWindow() sdk.Window {
 	return window
 }
 
-// share is the part of the operations that one of the connections has.
+// share returns one connection's part of the operations.
 func (t *task) share(index int) uint64 {
 	if t.spec.Operations == math.MaxUint64 {
 		return math.MaxUint64
@@ -77,7 +79,7 @@ func (t *task) share(index int) uint64 {
 	return share
 }
 
-// each runs work in a goroutine for each connection, and gathers what they counted.
+// each runs work in a goroutine for each connection, and returns their tallies.
 func (t *task) each(work func(index int, tally *sdk.Tally)) []*sdk.Tally {
 	tallies := make([]*sdk.Tally, t.spec.Connections)
 	var group sync.WaitGroup
@@ -93,19 +95,57 @@ func (t *task) each(work func(index int, tally *sdk.Tally)) []*sdk.Tally {
 	return tallies
 }
 
-// exchange sends the message and waits until all of it is back; the kind of failure, or nothing.
-func (t *task) exchange(connection net.Conn, buffer []byte) string {
-	if _, err := connection.Write(t.message); err != nil {
-		return sdk.StreamError(err, 0)
-	}
-	return t.back(connection, buffer)
+// line is one connection of a client, or the kind of failure.
+type line struct {
+	channel
+	socket       net.Conn
+	tls, failure string
 }
 
-func (t *task) back(connection net.Conn, buffer []byte) string {
-	if n, err := io.ReadFull(connection, buffer); err != nil {
-		return sdk.StreamError(err, n)
+func (t *task) open() line {
+	socket, err := t.dial("tcp")
+	if err != nil {
+		return line{failure: sdk.ConnectError(err)}
 	}
-	if !bytes.Equal(buffer, t.message) {
+	made, described, failure := t.connect(socket)
+	if failure != "" {
+		_ = socket.Close()
+		return line{failure: failure}
+	}
+	return line{made, socket, described, ""}
+}
+
+// openAll opens every connection of the client, and describes their TLS.
+func (t *task) openAll() (lines []line, described string) {
+	lines = make([]line, t.spec.Connections)
+	for i := range lines {
+		lines[i] = t.open()
+		if lines[i].tls != "" {
+			described = lines[i].tls
+		}
+	}
+	return lines, described
+}
+
+// exchange sends the message and receives it back; it returns the kind of failure, or "".
+func (t *task) exchange(on sdk.Channel) string {
+	if err := on.Send(t.message); err != nil {
+		return sdk.StreamError(err, 0)
+	}
+	return t.receive(on)
+}
+
+func (t *task) receive(on sdk.Channel) string {
+	same, received := true, 0
+	for received < len(t.message) {
+		piece, err := on.Receive()
+		if err != nil {
+			return sdk.StreamError(err, received)
+		}
+		same = same && bytes.HasPrefix(t.message[received:], piece)
+		received += len(piece)
+	}
+	if !same {
 		return "wrong_content"
 	}
 	return ""
@@ -116,76 +156,74 @@ func rr(spec *sdk.Spec) (*sdk.Done, error) {
 	if err != nil {
 		return nil, err
 	}
-	connections := make([]net.Conn, spec.Connections)
-	for i := range connections {
-		// What fails here fails again in the first operation, and is counted there.
-		if connections[i], err = t.dial(); err != nil {
-			connections[i] = nil
-		}
-	}
+	lines, described := t.openAll()
 	window := t.openWindow()
-	tallies := t.each(func(i int, tally *sdk.Tally) { t.pair(connections[i], t.share(i), tally) })
-	return window.Close(tallies), nil
+	done := window.Close(t.each(func(i int, tally *sdk.Tally) { t.exchangeAll(lines[i], t.share(i), tally) }))
+	done.TLS = described
+	return done, nil
 }
 
-// pair is one connection's operations. When one fails, the next begins on a new connection.
-func (t *task) pair(connection net.Conn, left uint64, tally *sdk.Tally) {
-	buffer := make([]byte, len(t.message))
+// exchangeAll makes one connection's operations. After a failure the next one has a new connection.
+func (t *task) exchangeAll(on line, left uint64, tally *sdk.Tally) {
 	for left > 0 && sdk.Now() < t.until {
-		if connection == nil {
-			var err error
-			if connection, err = t.dial(); err != nil {
-				connection = nil
-				left--
-				tally.Fail(sdk.ConnectError(err))
-				time.Sleep(time.Millisecond)
+		if on.failure != "" {
+			left--
+			tally.Fail(on.failure)
+			time.Sleep(retry)
+			on = t.open()
+			continue
+		}
+		var progress atomic.Uint64
+		stop := sdk.Watchdog(on.socket, &progress, t.spec.Timeout())
+		kind := ""
+		for began := sdk.Now(); kind == "" && left > 0 && began < t.until; left-- {
+			if kind = t.exchange(on); kind != "" {
+				tally.Fail(kind)
 				continue
 			}
-		}
-		var moved atomic.Uint64
-		stop := sdk.Watch(connection, &moved, t.spec.Timeout())
-		for began := sdk.Now(); left > 0 && began < t.until; {
-			left--
-			if kind := t.exchange(connection, buffer); kind != "" {
-				tally.Fail(kind)
-				break
-			}
 			now := sdk.Now()
-			tally.Succeed(began, now, len(buffer))
+			tally.Succeed(began, now, len(t.message))
 			began = now
-			moved.Add(1)
+			progress.Add(1)
 		}
 		stop()
-		_ = connection.Close()
-		connection = nil
+		if kind == "" {
+			on.close()
+			return
+		}
+		_ = on.socket.Close()
+		if left > 0 {
+			on = t.open()
+		}
 	}
 }
 
-func churn(spec *sdk.Spec) (*sdk.Done, error) {
+func crr(spec *sdk.Spec) (*sdk.Done, error) {
 	t, err := newTask(spec)
 	if err != nil {
 		return nil, err
 	}
 	window := t.openWindow()
 	tallies := t.each(func(i int, tally *sdk.Tally) {
-		buffer := make([]byte, len(t.message))
+		channel := sdk.NewByteChannel(nil, len(t.message))
 		for left := t.share(i); left > 0; left-- {
 			began := sdk.Now()
 			if began >= t.until {
 				return
 			}
-			connection, err := t.dial()
+			connection, err := t.dial("tcp")
 			if err != nil {
 				tally.Fail(sdk.ConnectError(err))
-				time.Sleep(time.Millisecond)
+				time.Sleep(retry)
 				continue
 			}
 			tally.Connected(sdk.Now() - began)
-			_ = connection.SetDeadline(time.Now().Add(t.spec.Timeout()))
-			if kind := t.exchange(connection, buffer); kind != "" {
+			_ = connection.SetDeadline(time.Now().Add(spec.Timeout()))
+			channel.Conn = connection
+			if kind := t.exchange(channel); kind != "" {
 				tally.Fail(kind)
 			} else {
-				tally.Succeed(began, sdk.Now(), len(buffer))
+				tally.Succeed(began, sdk.Now(), len(t.message))
 			}
 			_ = connection.Close()
 		}
@@ -193,72 +231,94 @@ func churn(spec *sdk.Spec) (*sdk.Done, error) {
 	return window.Close(tallies), nil
 }
 
-// fanout is one goroutine that writes to all and reads from all: a write to a socket with room does not wait.
+// fanout is one goroutine that writes to all and reads from all: a write to a socket with room does not block.
 func fanout(spec *sdk.Spec) (*sdk.Done, error) {
 	t, err := newTask(spec)
 	if err != nil {
 		return nil, err
 	}
-	connections, _ := t.dialAll()
-	window := t.openWindow()
-	tally, buffer := &sdk.Tally{}, make([]byte, len(t.message))
+	lines, _ := t.openAll()
+	window, tally := t.openWindow(), &sdk.Tally{}
 	began := window.Start()
 	for left := spec.Operations; left > 0 && began < t.until; left-- {
-		kind := ""
-		if connections == nil {
-			connections, kind = t.dialAll()
-		}
-		if kind == "" {
-			kind = t.round(connections, buffer)
-		}
+		kind := t.fan(lines)
 		now := sdk.Now()
 		if kind == "" {
 			tally.Succeed(began, now, spec.Connections*len(t.message))
 		} else {
 			tally.Fail(kind)
-			closeAll(connections)
-			connections = nil
-			time.Sleep(time.Millisecond)
+			closeAll(lines)
+			time.Sleep(retry)
+			lines, _ = t.openAll()
 			now = sdk.Now()
 		}
 		began = now
 	}
-	closeAll(connections)
+	closeAll(lines)
 	return window.Close([]*sdk.Tally{tally}), nil
 }
 
-func (t *task) round(connections []net.Conn, buffer []byte) string {
+// fan is one operation of fanout.
+func (t *task) fan(lines []line) string {
 	deadline := time.Now().Add(t.spec.Timeout())
-	for _, connection := range connections {
-		_ = connection.SetDeadline(deadline)
-		if _, err := connection.Write(t.message); err != nil {
+	for _, on := range lines {
+		if on.failure != "" {
+			return on.failure
+		}
+		_ = on.socket.SetDeadline(deadline)
+		if err := on.Send(t.message); err != nil {
 			return sdk.StreamError(err, 0)
 		}
 	}
-	for _, connection := range connections {
-		if kind := t.back(connection, buffer); kind != "" {
+	for _, on := range lines {
+		if kind := t.receive(on); kind != "" {
 			return kind
 		}
 	}
 	return ""
 }
 
-// dialAll opens every connection, or tells the kind of failure.
-func (t *task) dialAll() ([]net.Conn, string) {
-	var connections []net.Conn
-	for range make([]struct{}, t.spec.Connections) {
-		connection, err := t.dial()
-		if err != nil {
-			closeAll(connections)
-			return nil, sdk.ConnectError(err)
+func closeAll(lines []line) {
+	for _, on := range lines {
+		if on.socket != nil {
+			_ = on.socket.Close()
 		}
-		connections = append(connections, connection)
 	}
-	return connections, ""
 }
 
-func closeAll(connections []net.Conn) {
-	for _, connection := range connections {
-		_ = connection.Close()
+// stream is the client of streams on any layer.
+func stream(spec *sdk.Spec) (*sdk.Done, error) {
+	connect, err := connector(spec)
+	if err != nil {
+		return nil, err
 	}
+	stream, err := sdk.NewStream(spec)
+	if err != nil {
+		return nil, err
+	}
+	stop, err := stream.StopCondition(spec)
+	if err != nil {
+		return nil, err
+	}
+	t := &task{spec: spec, connect: connect}
+	lines, described := t.openAll()
+	window := t.openWindow()
+	stop.Start(window)
+	done := window.Close(t.each(func(i int, tally *sdk.Tally) {
+		on := lines[i]
+		if on.failure != "" {
+			tally.Fail(on.failure)
+			return
+		}
+		var progress atomic.Uint64
+		defer sdk.Watchdog(on.socket, &progress, spec.Timeout())()
+		if kind := stream.Drive(on.channel, stop, tally, &progress); kind != "" {
+			tally.Fail(kind)
+			_ = on.socket.Close()
+			return
+		}
+		on.close()
+	}))
+	done.TLS = described
+	return done, nil
 }

@@ -10,23 +10,27 @@ import (
 	"linerate.dev/sdk"
 )
 
-// Input that is read at once, and the longest request.
+// The input read at once, and the longest request.
 const httpBuffer = 16_384
 
 var badRequest = []byte("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
-// serveHTTP answers with a small parser of its own, as the other systems do, or with net/http.
+// serveHTTP answers with its own small parser, as the other systems do, or with net/http.
 func serveHTTP(spec *sdk.Spec) (*sdk.Done, error) {
 	page := sdk.Page(spec.Size)
-	if spec.Options["server"] == "net/http" {
-		return serveNetHTTP(spec, page)
+	switch server := spec.Options["server"]; server {
+	case "":
+	case "net/http":
+		return nil, serveNetHTTP(spec, page)
+	default:
+		return nil, sdk.BadSpec(`"options.server" must be net/http, not ` + server)
 	}
 	answer := func(connection string) []byte {
 		head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: %s\r\n\r\n", len(page), connection)
 		return append([]byte(head), page...)
 	}
 	keep, last := answer("keep-alive"), answer("close")
-	return serve(spec, func(connection *net.TCPConn) {
+	return nil, sdk.Serve(spec, func(connection net.Conn) {
 		buffer, filled := make([]byte, httpBuffer), 0
 		for {
 			n, err := connection.Read(buffer[filled:])
@@ -59,10 +63,11 @@ func serveHTTP(spec *sdk.Spec) (*sdk.Done, error) {
 }
 
 // serveNetHTTP is the server of the standard library, with its defaults.
-func serveNetHTTP(spec *sdk.Spec, page []byte) (*sdk.Done, error) {
-	listener, terminate, err := listen(spec)
+func serveNetHTTP(spec *sdk.Spec, page []byte) error {
+	terminated := sdk.Terminated()
+	listener, err := sdk.Listen(spec)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	length := strconv.Itoa(len(page))
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -71,13 +76,13 @@ func serveNetHTTP(spec *sdk.Spec, page []byte) (*sdk.Done, error) {
 		_, _ = w.Write(page)
 	})}
 	go func() {
-		<-terminate
+		<-terminated
 		_ = server.Close()
 	}()
 	if err := server.Serve(listener); err != http.ErrServerClosed {
-		return nil, err
+		return err
 	}
-	return nil, nil
+	return nil
 }
 
 const (
@@ -91,7 +96,7 @@ type request struct {
 	keep          bool
 }
 
-// parse looks at the start of the input for one GET request (RFC 9112). Whatever else it is, is bad.
+// parse parses one GET request at the start of the input (RFC 9112). Anything else is bad.
 func parse(input []byte) request {
 	end := bytes.Index(input, []byte("\r\n\r\n"))
 	if end < 0 {

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-func TestRequestsAreToldApart(t *testing.T) {
+func TestRequestsAreParsedAsGetIncompleteOrBad(t *testing.T) {
 	get := "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 	for input, want := range map[string]request{
 		get:                      {good, len(get), true},

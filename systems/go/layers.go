@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"time"
 
 	"github.com/gorilla/websocket"
 	"linerate.dev/sdk"
@@ -17,14 +18,57 @@ import (
 
 const longestMessage = 16 << 20
 
-// connect is a client's half of what comes before the first byte of a workload: the channel and what TLS it has, or the
-// kind of failure.
+// channel is an sdk.Channel with an orderly close, which waits for the peer's.
+type channel interface {
+	sdk.Channel
+	close()
+}
+
+// connect is the client's setup of an established connection. It returns the channel and a description of its TLS, or the kind of
+// failure.
 type connect func(net.Conn) (made channel, described, failure string)
 
 func isSecure(spec *sdk.Spec) bool    { return spec.Layer == "tls" || spec.Layer == "wss" }
 func isWebSocket(spec *sdk.Spec) bool { return spec.Layer == "websocket" || spec.Layer == "wss" }
 
-// serverConfig is nil where the layer has no TLS.
+// byteChannel is a socket or TLS.
+type byteChannel struct{ *sdk.ByteChannel }
+
+func (c byteChannel) close() {
+	if secured, ok := c.Conn.(*tls.Conn); ok && secured.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, secured)
+	}
+	_ = c.Conn.Close()
+}
+
+// serve serves echoes and streams on any layer.
+func serve(spec *sdk.Spec) (*sdk.Done, error) {
+	config, err := serverConfig(spec)
+	if err != nil {
+		return nil, err
+	}
+	service, err := sdk.NewService(spec)
+	if err != nil {
+		return nil, err
+	}
+	handle := func(on channel) {
+		// A client that closes in order gets an orderly close; one that vanishes ends its own connection only.
+		if service.Serve(on) == io.EOF {
+			on.close()
+		}
+	}
+	if isWebSocket(spec) {
+		return nil, serveWebSockets(spec, config, handle)
+	}
+	return nil, sdk.Serve(spec, func(connection net.Conn) {
+		if config != nil {
+			connection = tls.Server(connection, config)
+		}
+		handle(byteChannel{service.Channel(connection)})
+	})
+}
+
+// serverConfig is nil on layers without TLS.
 func serverConfig(spec *sdk.Spec) (*tls.Config, error) {
 	if !isSecure(spec) {
 		return nil, nil
@@ -38,53 +82,58 @@ func serverConfig(spec *sdk.Spec) (*tls.Config, error) {
 }
 
 func connector(spec *sdk.Spec) (connect, error) {
+	if spec.Layer == "tcp" {
+		return func(connection net.Conn) (channel, string, string) {
+			return byteChannel{sdk.NewByteChannel(connection, spec.Size)}, "", ""
+		}, nil
+	}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: spec.TLS.Name, RootCAs: x509.NewCertPool()}
 	if isSecure(spec) && (spec.TLS.Name == "" || !config.RootCAs.AppendCertsFromPEM([]byte(spec.TLS.Authority))) {
 		return nil, sdk.BadSpec(`a client needs "tls.authority" and "tls.name"`)
 	}
 	return func(connection net.Conn) (channel, string, string) {
-		described, host := "", spec.Connect
-		if isSecure(spec) {
-			secured := tls.Client(connection, config)
-			if err := secured.Handshake(); err != nil {
-				return nil, "", refused(err, "tls_failed")
-			}
-			state := secured.ConnectionState()
-			// Go does not let one choose the cipher of TLS 1.3: another than the contract's is a failure, not another measurement.
-			if state.CipherSuite != tls.TLS_AES_128_GCM_SHA256 {
-				return nil, "", "tls_failed"
-			}
-			described = "TLSv1.3 " + tls.CipherSuiteName(state.CipherSuite) + " crypto/tls " + runtime.Version()
-			connection, host = secured, spec.TLS.Name
-		}
-		if !isWebSocket(spec) {
-			return newByteChannel(connection, spec), described, ""
-		}
-		socket, _, err := websocket.NewClient(connection, &url.URL{Scheme: "ws", Host: host, Path: "/"}, nil, 0, 0)
-		if errors.Is(err, websocket.ErrBadHandshake) {
-			return nil, "", "wrong_status"
-		}
-		if err != nil {
-			return nil, "", refused(err, sdk.StreamError(err, 0))
-		}
-		return newWebSocket(socket), described, ""
+		_ = connection.SetDeadline(time.Now().Add(spec.Timeout()))
+		made, described, failure := shake(connection, spec, config)
+		_ = connection.SetDeadline(time.Time{})
+		return made, described, failure
 	}, nil
 }
 
-// refused is the kind of a handshake's failure: that it took too long, or what it is otherwise.
-func refused(err error, otherwise string) string {
-	if kind := sdk.ConnectError(err); kind == "connect_timeout" {
-		return kind
+// shake makes the handshakes of TLS and WebSocket.
+func shake(connection net.Conn, spec *sdk.Spec, config *tls.Config) (made channel, described, failure string) {
+	host := spec.Connect
+	if isSecure(spec) {
+		secured := tls.Client(connection, config)
+		if err := secured.Handshake(); err != nil {
+			return nil, "", handshakeError(err, "tls_failed")
+		}
+		state := secured.ConnectionState()
+		// Go cannot be set to one cipher suite of TLS 1.3: another than the contract's is a failure, not another measurement.
+		if state.CipherSuite != tls.TLS_AES_128_GCM_SHA256 {
+			return nil, "", "tls_failed"
+		}
+		described = "TLSv1.3 " + tls.CipherSuiteName(state.CipherSuite) + " crypto/tls " + runtime.Version()
+		connection, host = secured, spec.TLS.Name
 	}
-	return otherwise
+	if !isWebSocket(spec) {
+		return byteChannel{sdk.NewByteChannel(connection, spec.Size)}, described, ""
+	}
+	socket, _, err := websocket.NewClient(connection, &url.URL{Scheme: "ws", Host: host, Path: "/"}, nil, 0, 0)
+	if errors.Is(err, websocket.ErrBadHandshake) {
+		return nil, "", "wrong_status"
+	}
+	if err != nil {
+		return nil, "", handshakeError(err, sdk.StreamError(err, 0))
+	}
+	return newWebSocket(socket), described, ""
 }
 
-func newByteChannel(connection net.Conn, spec *sdk.Spec) channel {
-	size := spec.Size
-	if size < 8 {
-		size = 8
+// handshakeError is connect_timeout where the handshake took too long, else this kind.
+func handshakeError(err error, kind string) string {
+	if sdk.ConnectError(err) == "connect_timeout" {
+		return "connect_timeout"
 	}
-	return &byteChannel{connection, make([]byte, size)}
+	return kind
 }
 
 // webSocket is gorilla's connection; a message is one binary message.
@@ -95,18 +144,19 @@ func newWebSocket(connection *websocket.Conn) channel {
 	return webSocket{connection}
 }
 
-// serveWebSockets is net/http with gorilla's Upgrader, as its examples have it: the handler's goroutine is the connection's.
-func serveWebSockets(spec *sdk.Spec, config *tls.Config, handle func(channel)) (*sdk.Done, error) {
-	listener, terminated, err := listen(spec)
+// serveWebSockets is net/http with gorilla's Upgrader, as in its examples: the handler's goroutine serves the connection.
+func serveWebSockets(spec *sdk.Spec, config *tls.Config, handle func(channel)) error {
+	terminated := sdk.Terminated()
+	listener, err := sdk.Listen(spec)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if config != nil {
 		listener = tls.NewListener(listener, config)
 	}
 	upgrader := websocket.Upgrader{}
 	answer := func(w http.ResponseWriter, r *http.Request) {
-		// What is no upgrade is answered by the Upgrader.
+		// The Upgrader answers requests that are no upgrade.
 		if socket, err := upgrader.Upgrade(w, r, nil); err == nil {
 			defer socket.Close()
 			handle(newWebSocket(socket))
@@ -115,31 +165,19 @@ func serveWebSockets(spec *sdk.Spec, config *tls.Config, handle func(channel)) (
 	server := http.Server{Handler: http.HandlerFunc(answer), ErrorLog: log.New(io.Discard, "", 0)}
 	go func() { _ = server.Serve(listener) }()
 	<-terminated
-	return nil, nil
+	return nil
 }
 
-func (w webSocket) send(message []byte) error {
+func (w webSocket) Send(message []byte) error {
 	return w.WriteMessage(websocket.BinaryMessage, message)
 }
 
-func (w webSocket) receive() ([]byte, error) {
+func (w webSocket) Receive() ([]byte, error) {
 	_, message, err := w.ReadMessage()
 	if websocket.IsCloseError(err, websocket.CloseNormalClosure) {
 		err = io.EOF
 	}
 	return message, err
-}
-
-func (w webSocket) echo() error {
-	for {
-		message, err := w.receive()
-		if err == nil {
-			err = w.send(message)
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 func (w webSocket) close() {

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// The contract's: handlers posted before each run of "interleaved", and the tenth that warms up.
+	// From the contract: handlers posted before each run of "interleaved", and the part of the warm-up pass.
 	interleave = 100
 	warmUp     = 10
 )
 
-// dispatch posts functions to a buffered channel, and goroutines run what they receive from it: a worker's queue in Go.
+// dispatch posts functions to a buffered channel, and goroutines run the functions that they receive: a work queue in Go.
 func dispatch(spec *sdk.Spec) (*sdk.Done, error) {
 	pass, there := map[string]func(operations, threads uint64) uint64{
 		"single": single, "threads": several, "interleaved": interleaved, "concurrent": concurrent,
@@ -36,21 +36,21 @@ func dispatch(spec *sdk.Spec) (*sdk.Done, error) {
 	return window.Close([]*sdk.Tally{tally}), nil
 }
 
-// post queues functions that add one to a counter that one goroutine has.
+// post queues functions that add one to a counter of one goroutine.
 func post(queue chan<- func(), counter *uint64, count uint64) {
 	for ; count > 0; count-- {
 		queue <- func() { *counter++ }
 	}
 }
 
-// postShared is post for a counter that several goroutines have.
+// postShared is post for a counter that goroutines share.
 func postShared(queue chan<- func(), counter *atomic.Uint64, count uint64) {
 	for ; count > 0; count-- {
 		queue <- func() { counter.Add(1) }
 	}
 }
 
-// drain runs what is queued until nothing is.
+// drain runs queued functions until the queue is empty.
 func drain(queue <-chan func()) {
 	for {
 		select {
@@ -107,7 +107,7 @@ func concurrent(operations, threads uint64) uint64 {
 	return counter.Load()
 }
 
-// together runs work in so many goroutines, and waits for all.
+// together runs work in count goroutines, and waits for all.
 func together(count uint64, work func(index uint64)) {
 	var group sync.WaitGroup
 	for i := uint64(0); i < count; i++ {
@@ -120,7 +120,7 @@ func together(count uint64, work func(index uint64)) {
 	group.Wait()
 }
 
-// timers has a goroutine for each timer that may be outstanding: every first one fires and is awaited, every second is stopped.
+// timers runs a goroutine for each outstanding timer. Of every two timers the first fires and is awaited, the second is stopped.
 func timers(spec *sdk.Spec) (*sdk.Done, error) {
 	if spec.Operations == 0 {
 		return nil, sdk.BadSpec(`"operations" must be above 0`)
@@ -134,7 +134,7 @@ func timers(spec *sdk.Spec) (*sdk.Done, error) {
 			} else {
 				due := sdk.Now() + uint64(time.Millisecond)
 				<-time.NewTimer(time.Millisecond).C
-				tally.Late(sdk.Now() - due)
+				tally.RecordLatency(sdk.Now() - due)
 			}
 			tally.Ended(1, sdk.Now())
 		}

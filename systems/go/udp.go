@@ -11,14 +11,12 @@ import (
 	"linerate.dev/sdk"
 )
 
-const (
-	// HELLO and END go out again after this time.
-	repeat = 50 * time.Millisecond
-)
+// HELLO and END are repeated after this time.
+const repeat = 50 * time.Millisecond
 
-// serveDatagrams is one goroutine, which reads the one socket until SIGTERM.
+// serveDatagrams reads one socket in one goroutine until SIGTERM.
 func serveDatagrams(spec *sdk.Spec) (*sdk.Done, error) {
-	right, err := sdk.NewDatagram(spec)
+	datagram, err := sdk.NewDatagram(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -29,19 +27,18 @@ func serveDatagrams(spec *sdk.Spec) (*sdk.Done, error) {
 	if err != nil {
 		return nil, sdk.BadSpec(`"listen": ` + err.Error())
 	}
-	terminated := terminate()
+	terminated := sdk.Terminated()
 	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(address))
 	if err != nil {
 		return nil, err
 	}
 	sdk.Ready(socket.LocalAddr().String())
-	go receive(socket, right)
+	go receive(socket, sdk.NewReceiver(datagram))
 	<-terminated
 	return nil, nil
 }
 
-func receive(socket *net.UDPConn, right []byte) {
-	receiver := sdk.NewReceiver(right)
+func receive(socket *net.UDPConn, receiver *sdk.Receiver) {
 	buffer := make([]byte, sdk.LargestDatagram+1)
 	for {
 		n, from, err := socket.ReadFromUDPAddrPort(buffer)
@@ -50,37 +47,37 @@ func receive(socket *net.UDPConn, right []byte) {
 			continue
 		}
 		if answer := receiver.Answer(from, buffer[:n]); answer != nil {
-			// A client that went away asks for nothing again.
+			// A client that has gone needs no answer.
 			_, _ = socket.WriteToUDPAddrPort(answer, from)
 		}
 	}
 }
 
-// flood is the client: a socket and a goroutine for each flow.
-func flood(spec *sdk.Spec) (*sdk.Done, error) {
+// streamDatagrams is the client: a socket and a goroutine for each flow.
+func streamDatagrams(spec *sdk.Spec) (*sdk.Done, error) {
 	datagram, err := sdk.NewDatagram(spec)
 	if err != nil {
 		return nil, err
 	}
-	limit, err := sdk.NewGoal(spec)
+	stop, err := sdk.NewStopCondition(spec)
 	if err != nil {
 		return nil, err
 	}
 	t := &task{spec: spec}
 	sockets, failures := make([]net.Conn, spec.Connections), make([]string, spec.Connections)
 	for i := range sockets {
-		sockets[i], failures[i] = t.greet()
+		sockets[i], failures[i] = t.hello()
 	}
 	window := t.openWindow()
-	limit.Start(window)
+	stop.Start(window)
 	tallies := t.each(func(i int, tally *sdk.Tally) {
 		if failures[i] != "" {
 			tally.Fail(failures[i])
 			return
 		}
 		defer sockets[i].Close()
-		sent, kind := send(sockets[i], append([]byte{}, datagram...), limit)
-		report, unreported := ask(sockets[i], sdk.Control(sdk.DatagramEnd, sent), sdk.DatagramReport, spec.Timeout())
+		sent, kind := send(sockets[i], append([]byte{}, datagram...), stop)
+		report, unreported := control(sockets[i], sdk.Control(sdk.DatagramEnd, sent), sdk.DatagramReport, spec.Timeout())
 		tally.Flowed(sent, report, spec.Size)
 		if kind == "" {
 			kind = unreported
@@ -92,8 +89,8 @@ func flood(spec *sdk.Spec) (*sdk.Done, error) {
 	return window.Close(tallies), nil
 }
 
-func send(socket net.Conn, datagram []byte, limit sdk.Goal) (sent uint64, kind string) {
-	for at := uint64(0); !limit.Reached(at); at += uint64(len(datagram)) {
+func send(socket net.Conn, datagram []byte, stop sdk.StopCondition) (sent uint64, kind string) {
+	for at := uint64(0); !stop.Reached(at); at += uint64(len(datagram)) {
 		copy(datagram, sdk.Control(sent))
 		if _, err := socket.Write(datagram); err != nil {
 			return sent, socketError(err)
@@ -103,13 +100,13 @@ func send(socket net.Conn, datagram []byte, limit sdk.Goal) (sent uint64, kind s
 	return sent, ""
 }
 
-// greet opens a flow's socket, and finds out whether there is a server at its other end.
-func (t *task) greet() (net.Conn, string) {
-	socket, err := t.dialAs("udp")
+// hello opens a flow's socket, and exchanges HELLO with the server.
+func (t *task) hello() (net.Conn, string) {
+	socket, err := t.dial("udp")
 	if err != nil {
 		return nil, sdk.ConnectError(err)
 	}
-	switch _, kind := ask(socket, sdk.Control(sdk.DatagramHello, 0), sdk.DatagramHello, t.spec.Timeout()); kind {
+	switch _, kind := control(socket, sdk.Control(sdk.DatagramHello, 0), sdk.DatagramHello, t.spec.Timeout()); kind {
 	case "":
 		return socket, ""
 	case "reset":
@@ -121,11 +118,11 @@ func (t *task) greet() (net.Conn, string) {
 	}
 }
 
-// ask sends a control datagram until it is answered by one of that kind; a report, if it is one, or the kind of failure.
-func ask(socket net.Conn, question []byte, wanted uint64, patience time.Duration) (sdk.Report, string) {
+// control repeats a control datagram until an answer of the wanted kind. It returns the report, if it is one, or the kind of failure.
+func control(socket net.Conn, datagram []byte, wanted uint64, timeout time.Duration) (sdk.Report, string) {
 	buffer := make([]byte, sdk.LargestDatagram)
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if _, err := socket.Write(question); err != nil {
+	for end := time.Now().Add(timeout); time.Now().Before(end); {
+		if _, err := socket.Write(datagram); err != nil {
 			return sdk.Report{}, socketError(err)
 		}
 		_ = socket.SetReadDeadline(time.Now().Add(repeat))
@@ -148,7 +145,7 @@ func ask(socket net.Conn, question []byte, wanted uint64, patience time.Duration
 	return sdk.Report{}, "timeout"
 }
 
-// socketError: an ICMP answer says that nobody is there any more.
+// socketError returns the kind of an error: an ICMP answer means that the server has gone.
 func socketError(err error) string {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "reset"

@@ -11,19 +11,19 @@ import (
 	"linerate.dev/sdk"
 )
 
-// exchange is what a peer is answered to a datagram: the same, or what the flow's account says.
+// exchange returns the answer to a datagram: the same datagram, or the report of the flow.
 func exchange(spec *sdk.Spec) (func(netip.AddrPort, []byte) []byte, error) {
 	switch spec.Workload {
 	case "rr":
 		return func(_ netip.AddrPort, datagram []byte) []byte { return datagram }, nil
 	case "stream":
-		right, err := sdk.NewDatagram(spec)
-		return sdk.NewReceiver(right).Answer, err
+		datagram, err := sdk.NewDatagram(spec)
+		return sdk.NewReceiver(datagram).Answer, err
 	}
 	return nil, sdk.Unsupported("workload " + spec.Workload)
 }
 
-// receive answers what comes to an address, in one goroutine.
+// receive answers the datagrams to an address, in one goroutine.
 func receive(s *stack.Stack, at tcpip.FullAddress, answer func(netip.AddrPort, []byte) []byte) error {
 	socket, err := gonet.DialUDP(s, &at, nil, ipv4.ProtocolNumber)
 	if err != nil {
@@ -37,7 +37,7 @@ func receive(s *stack.Stack, at tcpip.FullAddress, answer func(netip.AddrPort, [
 				return
 			}
 			if answer := answer(from.(*net.UDPAddr).AddrPort(), buffer[:n]); answer != nil {
-				// What the stack does not take is lost, as on any path.
+				// A datagram that the stack refuses is lost, as on any path.
 				_, _ = socket.WriteTo(answer, from)
 			}
 		}

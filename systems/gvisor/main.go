@@ -1,18 +1,18 @@
 // gVisor's netstack as a system of linerate (sdk/CONTRACT.md): gvisor-system SPEC.
 //
-//	spec -> stack.go: a TUN device, a NIC -> serve.go: a listener, a goroutine for each connection
+//	spec -> stack.go: a TUN device, a NIC -> a listener, a goroutine for each connection
 //	                                      or datagrams.go: a socket, one goroutine
 package main
 
 import (
 	"fmt"
-	"os"
-	"os/signal"
+	"net"
 	"runtime"
 	"runtime/debug"
-	"syscall"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"linerate.dev/sdk"
 )
@@ -25,12 +25,12 @@ func main() {
 		Version:   version(),
 		Roles:     []string{"server"},
 		Layers:    []string{"tcp", "udp"},
-		Workloads: []string{"churn", "fanout", "rr", "stream"},
+		Workloads: []string{"crr", "fanout", "rr", "stream"},
 		Run:       run,
 	})
 }
 
-// The version that was linked; the module has no constant for it.
+// version returns the linked version; the module has no constant for it.
 func version() string {
 	if build, there := debug.ReadBuildInfo(); there {
 		for _, dependency := range build.Deps {
@@ -59,28 +59,36 @@ func run(spec *sdk.Spec) (*sdk.Done, error) {
 	if err != nil {
 		return nil, err
 	}
-	terminate := make(chan os.Signal, 1)
-	signal.Notify(terminate, syscall.SIGTERM)
+	terminated := sdk.Terminated()
 	if err := serve(own, address); err != nil {
 		return nil, err
 	}
 	sdk.Ready(spec.Listen)
-	<-terminate
+	<-terminated
 	return nil, nil
 }
 
-// start begins to serve an address of a stack.
+// start starts to serve an address of a stack.
 type start func(*stack.Stack, tcpip.FullAddress) error
 
-// service is what is done by layer and workload.
+// service returns the server of the layer and workload.
 func service(spec *sdk.Spec) (start, error) {
 	switch spec.Layer {
 	case "tcp":
-		serve, err := conversation(spec)
-		return func(s *stack.Stack, at tcpip.FullAddress) error { return accept(s, at, serve) }, err
+		service, err := sdk.NewService(spec)
+		return func(s *stack.Stack, at tcpip.FullAddress) error { return accept(s, at, service) }, err
 	case "udp":
 		answer, err := exchange(spec)
 		return func(s *stack.Stack, at tcpip.FullAddress) error { return receive(s, at, answer) }, err
 	}
 	return nil, sdk.Unsupported(fmt.Sprintf("layer %q", spec.Layer))
+}
+
+func accept(s *stack.Stack, at tcpip.FullAddress, service *sdk.Service) error {
+	// TCP_NODELAY is the default of gonet's connections, as of package net's.
+	listener, err := gonet.ListenTCP(s, at, ipv4.ProtocolNumber)
+	if err == nil {
+		go sdk.Accept(listener, func(connection net.Conn) { _ = service.Serve(service.Channel(connection)) })
+	}
+	return err
 }

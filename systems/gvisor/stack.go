@@ -18,7 +18,8 @@ import (
 
 const nic = 1
 
-// raise makes a stack behind the TUN device as gVisor's own sample tun_tcp_echo does; the second is the spec's address in it.
+// raise makes a stack behind the TUN device as gVisor's own sample tun_tcp_echo does. It returns the stack and the address of
+// the spec in it.
 func raise(spec *sdk.Spec) (*stack.Stack, tcpip.FullAddress, error) {
 	refuse := func(err error) (*stack.Stack, tcpip.FullAddress, error) { return nil, tcpip.FullAddress{}, err }
 	name, there := spec.Options["tun"]

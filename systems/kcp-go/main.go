@@ -12,7 +12,7 @@ import (
 	"linerate.dev/sdk"
 )
 
-// Of the Debian package, set by the build: kcp-go has no constant for it.
+// Version of the Debian package, set by the build: kcp-go has no constant for it.
 var version string
 
 func main() {
@@ -41,10 +41,10 @@ func run(spec *sdk.Spec) (*sdk.Done, error) {
 	case "client":
 		return s.drive(spec)
 	}
-	return nil, sdk.Unsupported("the role " + spec.Role)
+	return nil, sdk.Unsupported("role " + spec.Role)
 }
 
-// What both ends have in common.
+// setting is what both ends share.
 type setting struct {
 	size, mtu, window, interval, noDelay, resend, nc int
 	content                                          *sdk.Content
@@ -85,20 +85,20 @@ func newSetting(spec *sdk.Spec) (*setting, error) {
 		}
 		*option.value = value
 	}
-	// KCP makes 10 ms of anything shorter.
+	// KCP raises a shorter interval to 10 ms.
 	if s.interval < 10_000 {
-		return nil, sdk.Unsupported(fmt.Sprintf("an interval of %d us: kcp-go keeps none below 10000", s.interval))
+		return nil, sdk.Unsupported(fmt.Sprintf("an interval of %d us: kcp-go supports none below 10000", s.interval))
 	}
 	s.interval /= 1_000
 	return s, nil
 }
 
-// apply sets up a session as the spec wants it.
+// apply configures a session.
 func (s *setting) apply(session *kcp.UDPSession) {
 	session.SetStreamMode(true)
 	session.SetMtu(s.mtu)
 	session.SetWindowSize(s.window, s.window)
 	session.SetNoDelay(s.noDelay, s.interval, s.resend, s.nc)
-	// Acknowledgements leave when segments come, as with the other systems, and not with the interval.
+	// Acknowledgements are sent when segments arrive, as in the other systems, and not at the interval.
 	session.SetACKNoDelay(true)
 }

@@ -5,11 +5,8 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
-	"os"
-	"os/signal"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/xtaci/kcp-go"
@@ -18,7 +15,7 @@ import (
 
 const (
 	buffer = 65_536
-	// KCP has no end of a connection: a session is kept so long after its answer, for the client to acknowledge it.
+	// KCP has no close: a session stays open for this time after its answer, until the client has acknowledged it.
 	linger = time.Second
 )
 
@@ -27,8 +24,7 @@ func (s *setting) serve(spec *sdk.Spec) (*sdk.Done, error) {
 	if spec.Listen == "" {
 		return nil, sdk.BadSpec(`"listen" is missing`)
 	}
-	terminated := make(chan os.Signal, 1)
-	signal.Notify(terminated, syscall.SIGTERM)
+	terminated := sdk.Terminated()
 	listener, err := kcp.ListenWithOptions(spec.Listen, nil, 0, 0)
 	if err != nil {
 		return nil, err
@@ -48,10 +44,10 @@ func (s *setting) serve(spec *sdk.Spec) (*sdk.Done, error) {
 	return nil, nil
 }
 
-// receive compares frames until the one that is empty, and answers.
+// receive compares frames up to the empty one, and answers.
 func (s *setting) receive(session *kcp.UDPSession) {
 	defer session.Close()
-	frames := reader{content: s.content, longest: s.size}
+	frames := reader{content: s.content}
 	bytes := make([]byte, buffer)
 	for !frames.ended {
 		n, err := session.Read(bytes)
@@ -67,7 +63,7 @@ func (s *setting) receive(session *kcp.UDPSession) {
 
 // drive is the client: a socket, a session and a goroutine for each flow.
 func (s *setting) drive(spec *sdk.Spec) (*sdk.Done, error) {
-	goal, err := sdk.NewGoal(spec)
+	stop, err := sdk.NewStopCondition(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -79,11 +75,7 @@ func (s *setting) drive(spec *sdk.Spec) (*sdk.Done, error) {
 	sessions := make([]*kcp.UDPSession, spec.Connections)
 	for i := range sessions {
 		tallies[i] = &sdk.Tally{}
-		source := &net.UDPAddr{}
-		if len(spec.Sources) > 0 {
-			source.IP = net.ParseIP(spec.Sources[i%len(spec.Sources)])
-		}
-		socket, err := net.ListenUDP("udp", source)
+		socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: spec.Source(i)})
 		if err != nil {
 			tallies[i].Fail(sdk.ConnectError(err))
 			continue
@@ -94,9 +86,9 @@ func (s *setting) drive(spec *sdk.Spec) (*sdk.Done, error) {
 		}
 		s.apply(sessions[i])
 	}
-	s.greet(sessions, goal, spec.Timeout())
+	s.open(sessions, stop, spec.Timeout())
 	window := sdk.OpenWindow()
-	goal.Start(window)
+	stop.Start(window)
 	var group sync.WaitGroup
 	for i, session := range sessions {
 		if session == nil {
@@ -105,7 +97,7 @@ func (s *setting) drive(spec *sdk.Spec) (*sdk.Done, error) {
 		group.Add(1)
 		go func(session *kcp.UDPSession, tally *sdk.Tally) {
 			defer group.Done()
-			written, good, err := s.send(session, goal, spec.Timeout())
+			written, good, err := s.send(session, stop, spec.Timeout())
 			tally.Streamed(good, written, uint64(s.size))
 			if err != nil {
 				tally.Fail(kind(session, err))
@@ -116,16 +108,16 @@ func (s *setting) drive(spec *sdk.Spec) (*sdk.Done, error) {
 	return window.Close(tallies), nil
 }
 
-// greet sends each session's first four bytes, the length of its first frame, and waits until they are acknowledged. kcp-go's
-// server begins with a window of 32 segments, and its program can only widen it when Accept has returned: a first flight
-// of 32 may close that window for the 7 s after which KCP asks again (NOTES.md). One that is not answered fails in the stream.
-func (s *setting) greet(sessions []*kcp.UDPSession, goal sdk.Goal, patience time.Duration) {
+// open sends each session's first four bytes, the length of its first frame, and waits until they are acknowledged. A server
+// of kcp-go starts with a window of 32 segments, and its program can only widen it after Accept: a first flight of 32 may
+// close that window for the 7 s after which KCP probes it (NOTES.md). A session without an answer fails in the stream.
+func (s *setting) open(sessions []*kcp.UDPSession, stop sdk.StopCondition, timeout time.Duration) {
 	for _, session := range sessions {
 		if session != nil {
-			_, _ = session.Write(binary.LittleEndian.AppendUint32(nil, uint32(goal.First(s.size))))
+			_, _ = session.Write(binary.LittleEndian.AppendUint32(nil, uint32(stop.First(s.size))))
 		}
 	}
-	end := time.Now().Add(patience)
+	end := time.Now().Add(timeout)
 	for _, session := range sessions {
 		for session != nil && session.GetSRTT() <= 0 && time.Now().Before(end) {
 			time.Sleep(time.Millisecond)
@@ -133,25 +125,25 @@ func (s *setting) greet(sessions []*kcp.UDPSession, goal sdk.Goal, patience time
 	}
 }
 
-// send writes frames until the goal is reached: bytes written, and how many of them the server found good. The length of the
-// first one has gone out already.
-func (s *setting) send(session *kcp.UDPSession, goal sdk.Goal, patience time.Duration) (written, good uint64, err error) {
+// send writes frames until the stop condition. It returns the bytes written, and the good ones by the server's count. The
+// length of the first frame has been sent already.
+func (s *setting) send(session *kcp.UDPSession, stop sdk.StopCondition, timeout time.Duration) (written, good uint64, err error) {
 	defer session.Close()
-	var moved atomic.Uint64
-	defer sdk.Watch(session, &moved, patience)()
+	var progress atomic.Uint64
+	defer sdk.Watchdog(session, &progress, timeout)()
 	frame := make([]byte, 0, 4+s.size)
-	for length := goal.First(s.size); ; length = goal.Piece(written, s.size) {
+	for length := stop.First(s.size); ; length = stop.Piece(written, s.size) {
 		frame = frame[:0]
 		if written > 0 {
 			frame = binary.LittleEndian.AppendUint32(frame, uint32(length))
 		}
 		frame = append(frame, s.content.At(written, length)...)
 		if _, err := session.Write(frame); err != nil {
-			// What the server has of it is not known.
+			// The server may have received a part of it.
 			return 0, 0, err
 		}
 		written += uint64(length)
-		moved.Add(1)
+		progress.Add(1)
 		if length == 0 {
 			break
 		}
@@ -163,18 +155,19 @@ func (s *setting) send(session *kcp.UDPSession, goal sdk.Goal, patience time.Dur
 	return written, binary.LittleEndian.Uint64(number), nil
 }
 
-// kind of failure. kcp-go's own errors have no type, and its sockets are not connected, so a refusal is not seen.
+// kind returns the kind of failure. kcp-go's own errors have no type, and its sockets are not connected, so a refusal is not
+// visible.
 func kind(session *kcp.UDPSession, err error) string {
 	switch {
 	case err.Error() != "timeout":
 		return sdk.StreamError(err, 1)
-	case session.GetSRTT() <= 0: // nothing was ever acknowledged
+	case session.GetSRTT() <= 0: // nothing was acknowledged
 		return "connect_timeout"
 	}
 	return "timeout"
 }
 
-// conversation is any number but 0.
+// conversation returns a random number other than 0.
 func conversation() uint32 {
 	for {
 		number := make([]byte, 4)
@@ -185,10 +178,9 @@ func conversation() uint32 {
 	}
 }
 
-// reader takes the framed stream as it comes, cut anywhere.
+// reader decodes the framed stream, which may be cut anywhere.
 type reader struct {
 	content  *sdk.Content
-	longest  int
 	prefix   []byte
 	left     int
 	at, good uint64
@@ -207,10 +199,8 @@ func (r *reader) take(bytes []byte) {
 			continue
 		}
 		length := r.left
-		for _, most := range []int{len(bytes), r.longest} {
-			if most < length {
-				length = most
-			}
+		if length > len(bytes) {
+			length = len(bytes)
 		}
 		r.good += r.content.Good(r.at, bytes[:length])
 		r.at += uint64(length)

@@ -1,16 +1,13 @@
-// NAME as a system of linerate (sdk/CONTRACT.md). This skeleton does rr with a goroutine for each connection: put the
-// library under test in the place of serve and drive.
+// NAME as a system of linerate (sdk/CONTRACT.md). This skeleton does rr with a goroutine for each connection: replace
+// serve and drive by the library under test.
 package main
 
 import (
 	"bytes"
 	"io"
 	"net"
-	"os"
-	"os/signal"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"linerate.dev/sdk"
@@ -19,7 +16,7 @@ import (
 func main() {
 	sdk.Start(sdk.Program{
 		Name: "NAME",
-		// Ask the library under test for its version.
+		// Replace this by the version of the library under test, from the library.
 		Version:   "0.1.0",
 		Roles:     []string{"client", "server"},
 		Layers:    []string{"tcp"},
@@ -30,11 +27,11 @@ func main() {
 
 func run(spec *sdk.Spec) (*sdk.Done, error) {
 	if spec.Rate != 0 {
-		return nil, sdk.Unsupported("\"rate\": there is no open loop here")
+		return nil, sdk.Unsupported(`an open loop ("rate")`)
 	}
 	switch [3]string{spec.Role, spec.Layer, spec.Workload} {
 	case [3]string{"server", "tcp", "rr"}:
-		return nil, serve(spec.Listen)
+		return nil, serve(spec)
 	case [3]string{"client", "tcp", "rr"}:
 		if spec.Operations == 0 || spec.Size < 1 || spec.Connect == "" {
 			return nil, sdk.BadSpec("\"connect\", \"operations\" or \"size\" is missing")
@@ -44,26 +41,25 @@ func run(spec *sdk.Spec) (*sdk.Done, error) {
 	return nil, sdk.Unsupported(spec.Role + " of " + spec.Workload + " over " + spec.Layer)
 }
 
-// Sends back what it receives, until SIGTERM.
-func serve(address string) error {
-	listener, err := net.Listen("tcp", address)
+// serve echoes until SIGTERM.
+func serve(spec *sdk.Spec) error {
+	terminated := sdk.Terminated()
+	listener, err := net.Listen("tcp", spec.Listen)
 	if err != nil {
 		return err
 	}
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
 	go func() {
 		for {
 			connection, err := listener.Accept()
 			if err != nil {
 				continue
 			}
-			// A peer that vanishes ends its own goroutine and nothing else.
+			// A peer that vanishes ends its own goroutine only.
 			go echo(connection)
 		}
 	}()
 	sdk.Ready(listener.Addr().String())
-	<-stop
+	<-terminated
 	return nil
 }
 
@@ -81,7 +77,7 @@ func echo(connection net.Conn) {
 	}
 }
 
-// On each connection: send, wait until all of it is back, compare, repeat.
+// drive makes operations on each connection: send, receive all of it, compare.
 func drive(spec *sdk.Spec) (*sdk.Done, error) {
 	message := sdk.Page(spec.Size)
 	connections := make([]net.Conn, spec.Connections)
@@ -119,7 +115,7 @@ func exchange(connection net.Conn, message []byte, left *int64, timeout time.Dur
 			received, err = io.ReadFull(connection, answer)
 		}
 		if err != nil {
-			// A connection that failed once is over; the operations left to it are the others'.
+			// A failed connection is over; the other connections make its remaining operations.
 			tally.Fail(sdk.StreamError(err, received))
 			return
 		}
