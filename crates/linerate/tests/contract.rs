@@ -110,7 +110,7 @@ fn promises(chosen: Chosen<'_>, program: &Path) -> Vec<Promise> {
     };
     check("tells a version", if told.version.is_empty() { Err("it is empty".into()) } else { Ok(()) });
     check("exits 127 for what it does not know", refuses(program));
-    check("exits 2 for what is no spec", ends_with(program, "{\"contract\":1,\"role\"", 2));
+    check("exits 2 for what is no spec", ends_with(program, "{\"contract\":2,\"role\"", 2));
     let mut wanted = Spec::new(Role::Client, "tcp", "rr");
     wanted.contract = 99;
     check("exits 2 for another contract", ends_with(program, &wanted.to_json(), 2));
