@@ -4,6 +4,7 @@ spec -> server() | client() on asyncio, one coroutine for each connection -> JSO
 """
 
 import asyncio
+import difflib
 import json
 import os
 import signal
@@ -17,13 +18,18 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 
 NAME = "python-websockets"
+CONTRACT = 2
 UNSUPPORTED, BAD_SPEC = 127, 2
 PERIOD = 65_536
 LONGEST_MESSAGE = 16 << 20
 LONGEST_WRITE = 1 << 20
 BACKLOG = 511
-# The library's own, but for: no compression, the contract's limit of messages, no pings.
-OPTIONS = {"compression": None, "max_size": LONGEST_MESSAGE, "ping_interval": None}
+# The spec's fields and options in the contract. Unknown names are refused.
+FIELDS = set("contract role layer workload listen connect sources connections threads operations bytes duration_ns "
+             "timeout_ns size path expect rate arrival seed sample_ns request tls options".split())
+OPTIONS = set("buffer direction interval_us mode mtu nc nodelay resend runtime search shape transfers tun window".split())
+# The library's defaults, except: no compression, the contract's limit of messages, no pings.
+SETTINGS = {"compression": None, "max_size": LONGEST_MESSAGE, "ping_interval": None}
 
 
 class Refusal(Exception):
@@ -44,7 +50,8 @@ def main():
             return
         asyncio.run((server if spec["role"] == "server" else client)(spec))
     except Refusal as refusal:
-        print(f"{NAME}: {refusal}", file=sys.stderr)
+        kind = {UNSUPPORTED: "unsupported: ", BAD_SPEC: "bad spec: "}.get(refusal.status, "")
+        print(f"{NAME}: {kind}{refusal}", file=sys.stderr)
         sys.exit(refusal.status)
 
 
@@ -57,13 +64,15 @@ def parse(arguments):
         role, layer, workload = spec["role"], spec["layer"], spec["workload"]
     except (ValueError, KeyError, TypeError) as error:
         raise Refusal(BAD_SPEC, f"expected one argument, the spec as JSON (sdk/CONTRACT.md): {error!r}") from None
-    if spec.get("contract") != 1:
-        raise Refusal(BAD_SPEC, "the spec speaks another contract, this program 1")
+    if spec.get("contract") != CONTRACT:
+        raise Refusal(BAD_SPEC, f"the spec has contract {spec.get('contract')}, this program implements {CONTRACT}")
     spec = {"connections": 1, "threads": 1, "size": 0, "timeout_ns": 10**10, "options": {}, "tls": {}} | spec
+    check_names("", spec, FIELDS)
     if role == "describe":
         return spec
+    check_names("options.", spec["options"], OPTIONS)
     if role not in ("client", "server") or layer not in ("websocket", "wss") or workload not in ("rr", "stream"):
-        raise Refusal(UNSUPPORTED, f"role {role}, layer {layer}, workload {workload} I do not support")
+        raise Refusal(UNSUPPORTED, f"{role} of layer {layer!r} and workload {workload!r}")
     if spec.get("rate") is not None or spec["threads"] > 1:
         raise Refusal(UNSUPPORTED, 'an open loop ("rate"), or several threads')
     direction = spec["options"].get("direction")
@@ -76,8 +85,15 @@ def parse(arguments):
     elif role == "client":
         needs += [1 <= spec["size"] <= PERIOD, "operations" in spec or "duration_ns" in spec]
     if not all(needs):
-        raise Refusal(BAD_SPEC, "address, size, direction, bytes, operations or duration: one is missing or out of range")
+        raise Refusal(BAD_SPEC, "address, size, direction, bytes, operations or duration is missing or out of range")
     return spec
+
+
+def check_names(prefix, given, known):
+    for name in sorted(given.keys() - known):
+        nearest = difflib.get_close_matches(name, sorted(known), 1)
+        hint = f'nearest: "{nearest[0]}"' if nearest else f"known: {', '.join(sorted(known))}"
+        raise Refusal(BAD_SPEC, f'"{prefix}{name}" is not known; {hint}')
 
 
 def address(text):
@@ -92,7 +108,7 @@ def emit(**event):
 # ---------------------------------------------------------------------------------------------- TLS
 
 def tls(spec):
-    """TLS 1.3 by Python's ssl; None where the layer has none."""
+    """TLS 1.3 by Python's ssl; None on a layer without TLS."""
     if spec["layer"] != "wss":
         return None
     is_server = spec["role"] == "server"
@@ -102,7 +118,7 @@ def tls(spec):
     try:
         if is_server:
             context.num_tickets = 0
-            # Python reads certificates from files only: this one is in memory, and nowhere else.
+            # Python reads certificates from files only: this file is in memory.
             pem = os.memfd_create("pem")
             os.write(pem, (texts["certificate"] + texts["key"]).encode())
             context.load_cert_chain(f"/proc/self/fd/{pem}")
@@ -129,7 +145,7 @@ def page(size):
 
 
 class Content:
-    """The endless stream that repeats after 65,536 bytes; pieces up to 16 MiB are one slice."""
+    """The endless content, which repeats after 65,536 bytes. A piece of up to `longest` bytes is one slice."""
 
     def __init__(self, longest):
         self.bytes = memoryview(page(PERIOD) * (2 + longest // PERIOD))
@@ -149,7 +165,7 @@ def number(value):
 
 
 async def receive_number(socket):
-    """A number, and what came behind it."""
+    """A number, and the bytes behind it."""
     received = b""
     while len(received) < 8:
         received += await socket.recv()
@@ -177,28 +193,27 @@ async def server(spec):
         try:
             await (transfers if spec["workload"] == "stream" else echo)(socket)
         except websockets.ConnectionClosed:
-            pass  # the end of it; a peer that vanishes ends its own connection only
+            pass  # a peer that vanishes ends its own connection only
 
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
     ip, port = address(spec["listen"])
-    listening = await serve(serve_one, ip, port, ssl=tls(spec), backlog=BACKLOG, **OPTIONS)
+    listening = await serve(serve_one, ip, port, ssl=tls(spec), backlog=BACKLOG, **SETTINGS)
     bound = listening.sockets[0].getsockname()
     emit(event="ready", address=f"[{bound[0]}]:{bound[1]}" if ":" in bound[0] else f"{bound[0]}:{bound[1]}")
     await ended.wait()
-    # There is nothing to tidy up; closing handshakes of open connections would take more than the contract's second.
+    # The contract allows one second; closing handshakes of open connections would take longer.
     os._exit(0)
 
 
-async def write(socket, content, total, size, moved=None):
+async def write(socket, content, total, size, progress=lambda: None):
     for at in range(0, total, size):
         await socket.send(content.piece(at, min(size, total - at)))
-        if moved:
-            moved()
+        progress()
 
 
-async def compare(socket, content, total, first=b"", moved=None):
-    """How many of the `total` bytes that come were good."""
+async def compare(socket, content, total, first=b"", progress=lambda: None):
+    """Receives `total` bytes and counts the good ones."""
     at = good = 0
     piece = first
     while True:
@@ -207,14 +222,13 @@ async def compare(socket, content, total, first=b"", moved=None):
         if at >= total:
             return good
         piece = await socket.recv()
-        if moved:
-            moved()
+        progress()
 
 
 # ---------------------------------------------------------------------------------------------- client
 
 class Tally:
-    """What all connections counted: they share one thread."""
+    """Counts of all connections: they share one thread."""
 
     def __init__(self, spec):
         self.left, self.until = spec.get("operations", 2**63), 2**63
@@ -222,7 +236,7 @@ class Tally:
         self.errors, self.latency = Counter(), Counter()
 
     def begin(self, now):
-        """Takes one operation out of the budget; false if none is left, or no time."""
+        """Takes one operation from the budget; false if no operation or no time is left."""
         if self.left == 0 or now >= self.until:
             return False
         self.left -= 1
@@ -240,7 +254,7 @@ class Tally:
 
 
 def rounded(nanos):
-    """Three significant digits, as HdrHistogram has them: the highest value of the bucket."""
+    """The highest value of the bucket with three significant digits, as in HdrHistogram."""
     shift = max(0, nanos.bit_length() - 11)
     return ((nanos >> shift) + 1 << shift) - 1
 
@@ -249,10 +263,10 @@ class Link:
     """One connection of the client."""
 
     def __init__(self):
-        self.socket, self.moved = None, 0
+        self.socket, self.progress = None, 0
 
-    def move(self):
-        self.moved += 1
+    def advance(self):
+        self.progress += 1
 
 
 async def client(spec):
@@ -266,7 +280,8 @@ async def client(spec):
             named = {"ssl": context, "server_hostname": spec["tls"].get("name")} if context else {}
             host = f"[{ip}]" if ":" in ip else ip
             uri = f"{'wss' if context else 'ws'}://{host}:{port}/"
-            link.socket = await connect(uri, open_timeout=timeout, close_timeout=timeout, proxy=None, **named, **local, **OPTIONS)
+            link.socket = await connect(uri, open_timeout=timeout, close_timeout=timeout, proxy=None,
+                                        **named, **local, **SETTINGS)
         except (OSError, ssl.SSLError, websockets.WebSocketException) as error:
             tally.fail(connect_kind(error))
             continue
@@ -275,7 +290,7 @@ async def client(spec):
             secured = link.socket.transport.get_extra_info("ssl_object")
             described = f"{secured.version()} {secured.cipher()[0]} {ssl.OPENSSL_VERSION}"
             if secured.cipher()[0] != "TLS_AES_128_GCM_SHA256":
-                raise Refusal(1, f"TLS agreed on {secured.cipher()[0]}, which is not the contract's cipher")
+                raise Refusal(1, f"TLS negotiated {secured.cipher()[0]}, not the contract's cipher suite")
     content = Content(max(spec["size"], LONGEST_MESSAGE)) if spec["workload"] == "stream" else None
     message = page(spec["size"]) if spec["workload"] == "rr" else b""
     start, cpu = time.monotonic_ns(), time.process_time_ns()
@@ -288,12 +303,12 @@ async def client(spec):
         else:
             await round_trips(link, message, tally)
 
-    async def watched(link):
+    async def watch(link):
         task = asyncio.ensure_future(work(link))
         try:
             seen = -1
-            while not task.done() and seen != link.moved:
-                seen = link.moved
+            while not task.done() and seen != link.progress:
+                seen = link.progress
                 await asyncio.wait([task], timeout=timeout)
             if not task.done():
                 task.cancel()
@@ -302,9 +317,9 @@ async def client(spec):
             await task
             await link.socket.close()
         except (OSError, websockets.ConnectionClosed) as error:
-            tally.fail("reset" if isinstance(error, ConnectionError) else "empty_reply")
+            tally.fail("reset" if isinstance(error, ConnectionError) else "truncated" if content else "empty_reply")
 
-    await asyncio.gather(*(watched(link) for link in links))
+    await asyncio.gather(*(watch(link) for link in links))
     done = {"event": "done", "operations": tally.operations, "bytes": tally.bytes, "start_ns": start,
             "end_ns": max(start, tally.end), "errors": tally.errors, "cpu_ns": time.process_time_ns() - cpu,
             "verified": tally.bytes if content else tally.operations}
@@ -321,10 +336,10 @@ async def transfer(link, spec, content, tally):
     began = time.monotonic_ns()
     await link.socket.send(number(total))
     if spec["options"]["direction"] == "client-writes":
-        await write(link.socket, content, total, size, link.move)
+        await write(link.socket, content, total, size, link.advance)
         good, _ = await receive_number(link.socket)
     else:
-        good = await compare(link.socket, content, total, moved=link.move)
+        good = await compare(link.socket, content, total, progress=link.advance)
     tally.succeed(-(-good // size), good, began, time.monotonic_ns())
     if good != total:
         tally.fail("wrong_content")
@@ -337,7 +352,7 @@ async def round_trips(link, message, tally):
         received = await link.socket.recv()
         while len(received) < len(message):
             received += await link.socket.recv()
-        link.move()
+        link.advance()
         now = time.monotonic_ns()
         if received == message:
             tally.succeed(1, len(message), began, now)
