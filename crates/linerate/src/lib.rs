@@ -33,6 +33,7 @@ pub mod interrupt;
 pub mod journal;
 pub mod lab;
 pub mod measurement;
+pub mod parameters;
 pub mod pins;
 pub mod plan;
 pub mod progress;

@@ -70,13 +70,13 @@ impl Timings {
     pub fn seconds(&self, suite: &PlannedSuite, cell: usize) -> Option<f64> {
         let cell = &suite.cells[cell];
         let cost = self.0.get(&key(&suite.name, &cell.id))?;
-        let parameter = |name: &str| cell.parameters.get(name).copied();
-        if let Some(window) = parameter("seconds") {
+        let parameters = &cell.parameters;
+        if let Some(window) = parameters.seconds {
             return Some(cost.fixed + window as f64);
         }
         // What moves bytes counts its writes.
-        let writes = || Some(parameter("bytes")? / parameter("size")?.max(1));
-        let operations = parameter("operations").or_else(writes).unwrap_or(0);
+        let writes = || Some(parameters.bytes? / parameters.size?.max(1));
+        let operations = parameters.operations.or_else(writes).unwrap_or(0);
         Some(cost.fixed + cost.per_operation * operations as f64)
     }
 }

@@ -93,9 +93,10 @@ fn try_unknown_cells(
     remark(&format!("trying {} cells once, to learn how long they take", steps.len()));
     let mut short = run.suites.clone();
     for cell in short.iter_mut().flat_map(|suite| &mut suite.cells) {
-        cell.parameters.entry("operations".into()).and_modify(|n| *n = (*n).min(TRIAL_OPERATIONS));
-        cell.parameters.entry("bytes".into()).and_modify(|n| *n = (*n).min(TRIAL_BYTES));
-        cell.parameters.entry("seconds".into()).and_modify(|n| *n = (*n).min(TRIAL_SECONDS));
+        let parameters = &mut cell.parameters;
+        parameters.operations = parameters.operations.map(|n| n.min(TRIAL_OPERATIONS));
+        parameters.bytes = parameters.bytes.map(|n| n.min(TRIAL_BYTES));
+        parameters.seconds = parameters.seconds.map(|n| n.min(TRIAL_SECONDS));
     }
     let mut lab = raise().map_err(lost)?;
     let cpus = lab.cpus();

@@ -2,6 +2,7 @@
 
 use super::{Metric, Outcome};
 use crate::axes::Axes;
+use crate::parameters::Parameters;
 use crate::system::manifest::Topology;
 use linerate_contract::{Nanos, Role};
 use schemars::JsonSchema;
@@ -115,13 +116,12 @@ pub struct PlannedCell {
     pub layer: String,
     pub workload: String,
     pub topology: Topology,
-    /// Workload parameters: `operations`, `connections`, `threads`, `size`, ...
-    pub parameters: BTreeMap<String, u64>,
+    pub parameters: Parameters,
     /// Parameters in place of these while the systems are verified, and while they are warmed up (empty: not at all).
     #[serde(default = "default_verify")]
-    pub verify: BTreeMap<String, u64>,
+    pub verify: Parameters,
     #[serde(default = "default_warmup")]
-    pub warmup: BTreeMap<String, u64>,
+    pub warmup: Parameters,
     /// What the workload needs beside numbers, such as `direction`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
@@ -135,14 +135,14 @@ pub struct PlannedCell {
 
 /// Checked byte for byte, one after the other, before anything is timed.
 #[must_use]
-pub fn default_verify() -> BTreeMap<String, u64> {
-    BTreeMap::from([("operations".to_owned(), 10), ("connections".to_owned(), 1)])
+pub fn default_verify() -> Parameters {
+    Parameters { operations: Some(10), connections: Some(1), ..Parameters::default() }
 }
 
 /// Run at full concurrency after that, so that caches, pools and child processes are there.
 #[must_use]
-pub fn default_warmup() -> BTreeMap<String, u64> {
-    BTreeMap::from([("operations".to_owned(), 200)])
+pub fn default_warmup() -> Parameters {
+    Parameters { operations: Some(200), ..Parameters::default() }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

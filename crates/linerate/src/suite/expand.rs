@@ -1,9 +1,12 @@
 //! A table of a suite file, cell by cell.
 
 use super::file::{Amount, Quick, Table};
+use super::names;
 use crate::axes::Axes;
 use crate::measurement::{self, DEFAULT_BUILD, PlannedCell, PlannedSystem, PlannedTable};
+use crate::parameters::Parameters;
 use crate::system::{Registry, template};
+use linerate_contract::nearest::suggestion;
 use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +24,7 @@ pub(super) fn table(
     if quick.is_some() {
         for (name, fewer) in axis_values("quick.axes", &table.quick.axes, lists)? {
             let known = axes.iter_mut().find(|(axis, _)| *axis == name);
-            let (_, values) = known.ok_or_else(|| format!("quick.axes: `{name}` is not one of its axes"))?;
+            let (_, values) = known.ok_or_else(|| format!("quick.axes.{name}: `{name}` is not one of its axes"))?;
             *values = fewer;
         }
     }
@@ -44,9 +47,10 @@ pub(super) fn table(
     };
     for (key, axis) in [("rows", &table.rows), ("columns", &table.columns)] {
         if !axes.iter().any(|(name, _)| name == axis) {
-            return Err(format!("{key}: `{axis}` is not one of its axes ({})", names(&axes)));
+            return Err(format!("{key}.{axis}: `{axis}` is not one of its axes; {}", nearest_axis(axis, &axes)));
         }
     }
+    names::check(table, &axes, &points)?;
     let mut parameters = table.parameters.clone();
     if let Some(quick) = quick {
         let known = quick.parameters.iter().filter(|(name, _)| table.parameters.contains_key(*name));
@@ -78,7 +82,7 @@ pub(super) fn table(
     Ok((planned, cells))
 }
 
-/// Competitors that the table has not are none of its best_of; a list is common to several tables.
+/// Several tables share one list of competitors; those that the table lacks are left out.
 fn best_of(table: &Table, axes: &AxisValues, lists: &toml::Table) -> Result<measurement::BestOf, String> {
     let best_of = table.best_of.as_ref().expect("the caller has looked");
     let subject = BTreeMap::from([(best_of.axis.clone(), best_of.subject.clone())]);
@@ -100,23 +104,30 @@ fn cell(
     amounts: &BTreeMap<String, Amount>,
     axes: Axes,
 ) -> Result<PlannedCell, String> {
-    let mut parameters = numbers(amounts);
+    let mut numbers = numbers(amounts);
     // An axis that is a number is a parameter of its cells, such as `connections`.
-    parameters.extend(axes.0.iter().filter_map(|(name, value)| Some((name.clone(), value.parse().ok()?))));
-    let values_of = |parameters: &BTreeMap<String, u64>| {
+    numbers.extend(axes.0.iter().filter_map(|(name, value)| Some((name.clone(), value.parse().ok()?))));
+    let values_of = |numbers: &BTreeMap<String, u64>| {
         let mut values: BTreeMap<String, minijinja::Value> =
             axes.0.iter().map(|(name, value)| (name.clone(), value.into())).collect();
-        values.extend(parameters.iter().map(|(name, value)| (name.clone(), (*value).into())));
+        values.extend(numbers.iter().map(|(name, value)| (name.clone(), (*value).into())));
         minijinja::Value::from_serialize(&values)
     };
     for (name, amount) in amounts {
         let Amount::Template(text) = amount else { continue };
         let place = format!("parameters.{name}");
-        let number = template::render(&place, text, &values_of(&parameters))?;
+        let number = template::render(&place, text, &values_of(&numbers))?;
         let number = number.parse().map_err(|_| format!("{place}: `{number}` is not a whole number"))?;
-        parameters.insert(name.clone(), number);
+        numbers.insert(name.clone(), number);
     }
-    let values = values_of(&parameters);
+    let values = values_of(&numbers);
+    let mut parameters = Parameters::default();
+    for (name, number) in &numbers {
+        // Other names are for the table's templates alone.
+        if let Some(parameter) = parameters.by_name(name) {
+            *parameter = Some(*number);
+        }
+    }
     let mut systems = Vec::new();
     let (mut topology, mut routed) = (table.topology, false);
     for (role, name) in &table.roles {
@@ -138,10 +149,10 @@ fn cell(
         workload: table.workload.clone(),
         topology: if routed { topology.routed() } else { topology },
         parameters,
-        verify: table.verify.clone(),
-        warmup: table.warmup.clone(),
+        verify: table.verify,
+        warmup: table.warmup,
         options,
-        // In a table of points the pair is the subject, mixed or not.
+        // In a table of points the pair of systems is the subject, mixed or not.
         own_client: !table.points.is_empty()
             || server.is_none_or(|server| table.roles.get(&Role::Client) == Some(server)),
         systems,
@@ -184,7 +195,9 @@ fn points(names: &[String], lists: &toml::Table) -> Result<Vec<Axes>, String> {
     let mut all: Vec<Axes> = Vec::new();
     for name in names {
         let list = lists.get(name).and_then(toml::Value::as_array);
-        let list = list.ok_or_else(|| format!("points: there is no `{name}` among the lists"))?;
+        let list = list.ok_or_else(|| {
+            format!("points: `{name}` is not one of the lists; {}", suggestion(name, lists.keys().map(String::as_str)))
+        })?;
         for point in list {
             let values = point.as_table().into_iter().flatten().map(|(axis, value)| {
                 let value =
@@ -196,7 +209,7 @@ fn points(names: &[String], lists: &toml::Table) -> Result<Vec<Axes>, String> {
                 format!("points: lists.{name}: expected tables of axes, each with a string or a whole number")
             })?;
             if all.iter().any(|other| other.0 == values) {
-                return Err(format!("points: lists.{name}: a point stands there twice"));
+                return Err(format!("points: lists.{name}: a point is there twice"));
             }
             all.push(Axes(values));
         }
@@ -206,8 +219,10 @@ fn points(names: &[String], lists: &toml::Table) -> Result<Vec<Axes>, String> {
 
 /// A list of values, or one of the suite's lists by its name.
 fn values(key: &str, values: &toml::Value, lists: &toml::Table) -> Result<Vec<String>, String> {
-    let named =
-        |list: &str| lists.get(list).ok_or_else(|| format!("{key}: there is no `{list}` among the lists"));
+    let named = |list: &str| {
+        let names = || lists.keys().map(String::as_str);
+        lists.get(list).ok_or_else(|| format!("{key}: `{list}` is not one of the lists; {}", suggestion(list, names())))
+    };
     let values = values.as_str().map(named).transpose()?.unwrap_or(values);
     let values = values.as_array().filter(|values| !values.is_empty());
     let values =
@@ -219,7 +234,7 @@ fn values(key: &str, values: &toml::Value, lists: &toml::Table) -> Result<Vec<St
     });
     let text = text.collect::<Result<Vec<_>, _>>()?;
     if text.iter().collect::<BTreeSet<_>>().len() < text.len() {
-        return Err(format!("{key}: a value stands there twice"));
+        return Err(format!("{key}: a value is there twice"));
     }
     Ok(text)
 }
@@ -242,9 +257,12 @@ fn reference(
 ) -> Result<Axes, String> {
     for (axis, value) in wanted {
         match axes.iter().find(|(name, _)| name == axis) {
-            None => return Err(format!("{key}: `{axis}` is not one of its axes ({})", names(axes))),
+            None => {
+                return Err(format!("{key}.{axis}: `{axis}` is not one of its axes; {}", nearest_axis(axis, axes)));
+            }
             Some((_, values)) if !values.contains(value) => {
-                return Err(format!("{key}.{axis}: `{value}` is not one of {}", values.join(", ")));
+                let nearest = suggestion(value, values.iter().map(String::as_str));
+                return Err(format!("{key}.{axis}: `{value}` is not one of its values; {nearest}"));
             }
             Some(_) => {}
         }
@@ -252,8 +270,8 @@ fn reference(
     Ok(Axes(wanted.iter().map(|(axis, value)| (axis.clone(), value.clone())).collect()))
 }
 
-fn names(axes: &[(String, Vec<String>)]) -> String {
-    axes.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+fn nearest_axis(axis: &str, axes: &[(String, Vec<String>)]) -> String {
+    suggestion(axis, axes.iter().map(|(name, _)| name.as_str()))
 }
 
 #[cfg(test)]
@@ -277,7 +295,7 @@ mod tests {
         let wanted = BTreeMap::from([("path".to_owned(), "dirct".to_owned())]);
         assert_eq!(
             reference("baseline", &axes, &wanted).unwrap_err(),
-            "baseline.path: `dirct` is not one of direct"
+            "baseline.path: `dirct` is not one of its values; nearest: \"direct\""
         );
     }
 }

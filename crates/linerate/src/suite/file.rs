@@ -1,6 +1,7 @@
 //! `suites/<name>.toml`: a question, as data. Tables of cells; each table spans its axes.
 
 use crate::measurement::{Metric, default_verify, default_warmup};
+use crate::parameters::Parameters;
 use crate::system::manifest::Topology;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -73,9 +74,9 @@ pub struct Table {
     /// Parameters in place of these before the clock starts: while it verifies (default: 10 operations on one
     /// connection), and while it warms up (default: 200 operations; empty: not at all).
     #[serde(default = "default_verify")]
-    pub verify: BTreeMap<String, u64>,
+    pub verify: Parameters,
     #[serde(default = "default_warmup")]
-    pub warmup: BTreeMap<String, u64>,
+    pub warmup: Parameters,
     /// What the workload needs beside numbers, such as `direction = "{{ direction }}"`; templates over the axes.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
@@ -128,4 +129,13 @@ pub struct QuickTable {
 pub enum Amount {
     Number(u64),
     Template(String),
+}
+
+impl Amount {
+    pub(super) fn template(&self) -> Option<&String> {
+        match self {
+            Self::Number(_) => None,
+            Self::Template(text) => Some(text),
+        }
+    }
 }

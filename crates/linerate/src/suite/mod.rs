@@ -1,12 +1,14 @@
 //! Suites: `suites/<name>.toml` in, cells out.
 
 mod expand;
+mod names;
 pub mod file;
 
 use crate::error::Error;
 use crate::measurement::PlannedSuite;
 use crate::system::{Registry, sorted_entries};
 use file::SuiteFile;
+use linerate_contract::nearest::suggestion;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +18,8 @@ pub struct Suite {
     pub name: String,
     pub path: PathBuf,
     pub file: SuiteFile,
+    /// The file as it is written, for the line of an error.
+    text: String,
 }
 
 /// Reads every `<home>/suites/*.toml`.
@@ -31,7 +35,7 @@ fn load(path: PathBuf) -> Result<Suite, Error> {
     let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
     let file = parse(&path, &text)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Suite { name, path, file })
+    Ok(Suite { name, path, file, text })
 }
 
 fn parse(path: &Path, text: &str) -> Result<SuiteFile, Error> {
@@ -46,8 +50,8 @@ fn parse(path: &Path, text: &str) -> Result<SuiteFile, Error> {
 pub fn choose(all: Vec<Suite>, names: &[String]) -> Result<Vec<Suite>, Error> {
     for name in names {
         if !all.iter().any(|suite| suite.name == *name) {
-            let known: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
-            return Err(Error::Input(format!("there is no suite `{name}`; there are: {}", known.join(", "))));
+            let known = all.iter().map(|suite| suite.name.as_str());
+            return Err(Error::Input(format!("there is no suite `{name}`; {}", suggestion(name, known))));
         }
     }
     Ok(all.into_iter().filter(|suite| names.is_empty() || names.contains(&suite.name)).collect())
@@ -72,7 +76,9 @@ impl Suite {
         };
         for table in self.file.tables.iter().filter(|table| !(quick && table.quick.leave_out)) {
             let in_table = |what: String| {
-                Error::Input(format!("{}: table `{}`: {what}", self.path.display(), table.name))
+                let line = names::line_of(&self.text, &table.name, &what);
+                let line = line.map_or_else(String::new, |line| format!(":{line}"));
+                Error::Input(format!("{}{line}: table `{}`: {what}", self.path.display(), table.name))
             };
             let (planned, cells) =
                 expand::table(table, registry, &self.file.lists, quick.then_some(&self.file.quick))
@@ -117,13 +123,13 @@ mod tests {
         let full = of_the_tree("transport", false);
         for layer in ["tcp", "udp", "kcp"] {
             let mut cells = full.cells.iter().filter(|cell| cell.layer == layer);
-            assert!(cells.all(|cell| cell.parameters.get("seconds").is_none_or(|n| *n == 10)), "{layer}");
+            assert!(cells.all(|cell| cell.parameters.seconds.is_none_or(|n| n == 10)), "{layer}");
         }
         let cell = |id: &str| full.cells.iter().find(|cell| cell.id == id).unwrap_or_else(|| panic!("{id}"));
-        assert_eq!(cell("tcp/1/native").parameters["size"], 63_488);
-        assert_eq!(cell("udp/1/65507/native").parameters["size"], 65_507);
+        assert_eq!(cell("tcp/1/native").parameters.size, Some(63_488));
+        assert_eq!(cell("udp/1/65507/native").parameters.size, Some(65_507));
         assert_eq!(cell("kcp/1/1024/10/native").options["interval_us"], "10");
-        assert_eq!(cell("tcp/cpus-1/native").parameters["cpus"], 1);
+        assert_eq!(cell("tcp/cpus-1/native").parameters.cpus, Some(1));
         assert_eq!(cell("tcp/loss-0.1/native").topology, Topology::Router);
         assert!(cell("tcp/loss-0.1/native").systems.iter().any(|system| system.name == "loss-0.1"));
         assert_eq!(cell("udp-throughput/0.1/1472/native").options["search"], "0.1");
@@ -132,7 +138,7 @@ mod tests {
     #[test]
     fn the_quick_transport_suite_is_short() {
         let quick = of_the_tree("transport", true);
-        let seconds: u64 = quick.cells.iter().map(|cell| cell.parameters["seconds"]).sum();
+        let seconds: u64 = quick.cells.iter().map(|cell| cell.parameters.seconds.unwrap()).sum();
         // Four minutes, of which starting, verifying and stopping take a quarter.
         assert!(seconds * u64::from(quick.rounds + quick.warmup_rounds) <= 190, "{seconds} s a round");
         assert!(
@@ -141,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_stands_in_a_router_before_every_stack() {
+    fn loss_is_in_a_router_before_every_stack() {
         let full = of_the_tree("netstack", false);
         let cell = |id: &str| full.cells.iter().find(|cell| cell.id == id).unwrap_or_else(|| panic!("{id}"));
         for (system, topology) in [
@@ -192,7 +198,7 @@ mod tests {
                     let without_tls = pair.replace("-tls", "");
                     let systems: Vec<&str> = cell.systems.iter().map(|system| &*system.name).collect();
                     assert_eq!((cell.layer.as_str(), systems.join(", ")), (layer, without_tls));
-                    assert_eq!(cell.parameters["bytes"], 104_857_600);
+                    assert_eq!(cell.parameters.bytes, Some(104_857_600));
                     assert_eq!(cell.options["transfers"], if quick { "1" } else { "5" });
                 }
             }

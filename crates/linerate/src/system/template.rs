@@ -12,6 +12,7 @@
 //! | `operations`, `connections`, ... | the workload's parameters |
 
 use minijinja::{Environment, UndefinedBehavior, Value};
+use std::collections::HashSet;
 use std::net::SocketAddr;
 
 /// Renders `text`; `place` (a path or key) names it in errors.
@@ -26,6 +27,16 @@ pub fn render(place: &str, text: &str, values: &Value) -> Result<String, String>
         let line = e.line().map(|line| format!(":{line}")).unwrap_or_default();
         format!("{place}{line}: {}{}", e.kind(), e.detail().map(|d| format!(": {d}")).unwrap_or_default())
     })
+}
+
+/// The variables of a template.
+///
+/// # Errors
+/// The template is not valid.
+pub fn variables(text: &str) -> Result<HashSet<String>, String> {
+    let environment = Environment::new();
+    let template = environment.template_from_str(text).map_err(|e| format!("`{text}`: {e}"))?;
+    Ok(template.undeclared_variables(false))
 }
 
 /// An address as templates see it.

@@ -1,6 +1,7 @@
 //! What a client is asked to do, and whether it did: so many operations, or so many bytes.
 
 use crate::measurement::Measurement;
+use crate::parameters::Parameters;
 use linerate_contract::{Datagrams, Nanos};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,13 +25,13 @@ pub(super) enum Work {
 }
 
 impl Work {
-    pub(super) fn of(parameters: &BTreeMap<String, u64>, options: &BTreeMap<String, String>) -> Self {
+    pub(super) fn of(parameters: &Parameters, options: &BTreeMap<String, String>) -> Self {
         let directions = if options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
         let transfers = options.get("transfers").and_then(|n| n.parse().ok()).unwrap_or(1);
-        match (parameters.get("bytes"), parameters.get("operations")) {
+        match (parameters.bytes, parameters.operations) {
             (Some(bytes), _) => Self::Bytes(bytes * directions * transfers),
-            (None, Some(operations)) => Self::Operations(*operations),
-            (None, None) => parameters.get("seconds").map_or(Self::Operations(1), |s| Self::Seconds(*s)),
+            (None, Some(operations)) => Self::Operations(operations),
+            (None, None) => parameters.seconds.map_or(Self::Operations(1), Self::Seconds),
         }
     }
 
@@ -128,7 +129,7 @@ mod tests {
     use linerate_contract::{Bytes, ErrorKind};
 
     fn work(parameters: &[(&str, u64)], direction: &str) -> Work {
-        let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        let parameters = Parameters::from_pairs(parameters.iter().copied()).unwrap();
         Work::of(&parameters, &BTreeMap::from([("direction".to_owned(), direction.to_owned())]))
     }
 

@@ -94,14 +94,10 @@ impl<'a> Cell<'a> {
         }
     }
 
-    fn parameter(&self, name: &str) -> Option<u64> {
-        self.planned.parameters.get(name).copied()
-    }
-
     /// Whether each connection has one operation in flight, and its latency is all of it.
     fn is_closed_loop(&self) -> bool {
         // By a rate, connections wait for their turn.
-        self.parameter("rate").is_none() && ["http", "crr", "rr"].contains(&self.planned.workload.as_str())
+        self.planned.parameters.rate.is_none() && ["http", "crr", "rr"].contains(&self.planned.workload.as_str())
     }
 
     /// Connections that the trial opened: one for each operation, or those that carried them all.
@@ -110,7 +106,7 @@ impl<'a> Cell<'a> {
             // A damaged journal must not overflow.
             measurement.errors.0.values().fold(measurement.operations, |sum, n| sum.saturating_add(*n))
         } else {
-            self.parameter("connections").unwrap_or(1)
+            self.planned.parameters.connections.unwrap_or(1)
         }
     }
 
@@ -137,7 +133,7 @@ impl<'a> Cell<'a> {
         if bound == Some(Bound::Role(Role::Client)) && !self.planned.own_client {
             flags.push(Flag::BoundByGenerator);
         }
-        if let Some(connections) = self.parameter("connections").filter(|_| self.is_closed_loop()) {
+        if let Some(connections) = self.planned.parameters.connections.filter(|_| self.is_closed_loop()) {
             let in_flight = littles_law(self.good.iter().map(|(_, m)| *m), connections);
             flags.extend(in_flight.map(|in_flight| Flag::LittlesLaw { in_flight, connections }));
         }

@@ -12,8 +12,8 @@ use crate::stats::estimate::{Estimate, Scale};
 pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], aa: &AaControl) -> TableReport {
     let here: Vec<&Cell<'_>> =
         planned.cells.iter().filter_map(|id| cells.iter().find(|c| c.planned.id == *id)).collect();
-    let operations = here.first().and_then(|cell| cell.planned.parameters.get("operations"));
-    let alike = here.iter().all(|cell| cell.planned.parameters.get("operations") == operations);
+    let operations = here.first().and_then(|cell| cell.planned.parameters.operations);
+    let alike = here.iter().all(|cell| cell.planned.parameters.operations == operations);
     // A partner may stand outside the table, in another one of the suite.
     let partners: Vec<&Cell<'_>> = here.iter().copied().chain(cells).collect();
     let several = !planned.also.is_empty();

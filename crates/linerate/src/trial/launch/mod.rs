@@ -8,6 +8,7 @@ use super::{Context, VERIFIER, output};
 use crate::lab::protocol::{File, NetworkPath};
 use crate::lab::{ClientRun, DOCROOT, Launch};
 use crate::measurement::{Measurement, PlannedCell};
+use crate::parameters::Parameters;
 use crate::pins::{self, Pins};
 use crate::system::Chosen;
 use crate::system::manifest::{Output, Verifier};
@@ -48,7 +49,7 @@ impl Launches {
         }
         let running: Vec<Role> =
             chosen.iter().filter(|(_, c)| c.variant.start.is_some()).map(|(role, _)| *role).collect();
-        let threads = cell.parameters.get("threads").and_then(|n| usize::try_from(*n).ok()).unwrap_or(1);
+        let threads = cell.parameters.threads.and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
         let pins = pins::assign(few(context.cpus, cell), &running, threads);
         let setting = Setting::new(context, cell, &pins, chosen.get(&Role::Relay))?;
         let client = *chosen.get(&Role::Client).ok_or("the cell has no client")?;
@@ -60,14 +61,9 @@ impl Launches {
                 systems.push(setting.launch(*chosen, role, &cell.parameters, SAMPLE_EVERY)?);
             }
         }
-        let with = |other: &BTreeMap<String, u64>| {
-            let mut parameters = cell.parameters.clone();
-            parameters.extend(other.iter().map(|(name, value)| (name.clone(), *value)));
-            parameters
-        };
-        let (verify, warmup) = (with(&cell.verify), with(&cell.warmup));
+        let (verify, warmup) = (cell.parameters.with(&cell.verify), cell.parameters.with(&cell.warmup));
         let as_client = |chosen, parameters, every| setting.launch(chosen, Role::Client, parameters, every);
-        let warmer = (!cell.warmup.is_empty()).then(|| as_client(verifier, &warmup, 1)).transpose()?;
+        let warmer = (cell.warmup != Parameters::default()).then(|| as_client(verifier, &warmup, 1)).transpose()?;
         Ok(Self {
             page: setting.page(),
             path: setting.path(),
@@ -78,7 +74,7 @@ impl Launches {
             client: as_client(client, &cell.parameters, SAMPLE_EVERY)?,
             output: client.variant.output.clone(),
             verifier_output: verifier.variant.output.clone(),
-            size: cell.parameters.get("size").copied().unwrap_or(0),
+            size: cell.parameters.size.unwrap_or(0),
             work: Work::of(&cell.parameters, &cell.options),
             tolerated_errors: chosen.values().filter_map(|c| c.variant.tolerated_errors).reduce(f64::max),
             pins,
@@ -159,7 +155,7 @@ impl Launches {
 
 /// As many CPUs as the cell is to run on, by its parameter `cpus`; without one, all.
 fn few<'a>(cpus: &'a [u32], cell: &PlannedCell) -> &'a [u32] {
-    let wanted = cell.parameters.get("cpus").and_then(|n| usize::try_from(*n).ok()).unwrap_or(cpus.len());
+    let wanted = cell.parameters.cpus.and_then(|n| usize::try_from(n).ok()).unwrap_or(cpus.len());
     &cpus[..wanted.clamp(1, cpus.len().max(1)).min(cpus.len())]
 }
 

@@ -5,6 +5,7 @@ use crate::authority::Authority;
 use crate::lab::protocol::{File, HostName, NetworkPath, address};
 use crate::lab::{DOCROOT, Launch, SCRATCH};
 use crate::measurement::PlannedCell;
+use crate::parameters::Parameters;
 use crate::pins::Pins;
 use crate::system::manifest::{Ready, Topology};
 use crate::system::{Chosen, template};
@@ -20,8 +21,6 @@ const WORKERS: u32 = 1;
 
 /// How often progress is told: short enough to see a stall, long enough to cost a thousandth of a CPU.
 const SAMPLES: Nanos = Nanos(100_000_000);
-
-type Parameters = BTreeMap<String, u64>;
 
 /// What all roles of a trial have in common.
 pub(super) struct Setting<'a> {
@@ -51,24 +50,23 @@ impl<'a> Setting<'a> {
 
     /// What the servers serve, where the layer has pages.
     pub(super) fn page(&self) -> Option<String> {
-        let size = self.cell.parameters.get("size").copied().unwrap_or(0);
+        let size = self.cell.parameters.size.unwrap_or(0);
         let page = || page(usize::try_from(size).unwrap_or(usize::MAX));
         (self.cell.layer == "http").then(|| String::from_utf8(page()).expect("pages are ASCII"))
     }
 
     /// What lies between client and server.
     pub(super) fn path(&self) -> NetworkPath {
-        let mtu = self.cell.parameters.get("mtu").and_then(|mtu| u32::try_from(*mtu).ok());
+        let mtu = self.cell.parameters.mtu.and_then(|mtu| u32::try_from(mtu).ok());
         let usual = NetworkPath::from(self.cell.topology);
         NetworkPath { mtu: mtu.unwrap_or(usual.mtu), ..usual }
     }
 
     fn spec(&self, chosen: Chosen<'_>, role: Role, parameters: &Parameters, check_every: u64) -> Spec {
-        let number = |name: &str| parameters.get(name).copied();
-        let small = |name: &str| number(name).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+        let small = |number: Option<u64>| number.and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
         let mut spec = Spec::new(role, &self.cell.layer, &self.cell.workload);
-        spec.size = number("size").unwrap_or(0);
-        spec.threads = small("threads");
+        spec.size = parameters.size.unwrap_or(0);
+        spec.threads = small(parameters.threads);
         spec.sample_ns = self.samples(parameters);
         spec.options = self.cell.options.clone();
         spec.options.extend(chosen.variant.options.clone());
@@ -77,7 +75,7 @@ impl<'a> Setting<'a> {
             spec.options.insert("tun".into(), address::TUN.into());
             spec.options.insert("mtu".into(), self.path().mtu.to_string());
         }
-        if let Some(timeout) = number("timeout_ms") {
+        if let Some(timeout) = parameters.timeout_ms {
             spec.timeout_ns = Nanos(timeout * 1_000_000);
         }
         match role {
@@ -94,13 +92,13 @@ impl<'a> Setting<'a> {
                 if self.cell.topology != Topology::Loopback {
                     spec.sources = address::client_sources().into_iter().map(IpAddr::V4).collect();
                 }
-                spec.connections = small("connections");
-                spec.bytes = number("bytes");
-                let timed = number("seconds").filter(|_| number("operations").is_none());
+                spec.connections = small(parameters.connections);
+                spec.bytes = parameters.bytes;
+                let timed = parameters.seconds.filter(|_| parameters.operations.is_none());
                 spec.duration_ns = timed.map(|seconds| Nanos(seconds * 1_000_000_000));
                 let counted = spec.bytes.is_none() && timed.is_none();
-                spec.operations = number("operations").or_else(|| counted.then_some(1));
-                spec.rate = timed.and_then(|_| number("rate")).map(|rate| rate as f64);
+                spec.operations = parameters.operations.or_else(|| counted.then_some(1));
+                spec.rate = timed.and_then(|_| parameters.rate).map(|rate| rate as f64);
                 if let Some(page) = self.page() {
                     let (bytes, crc32) = (page.len() as u64, crc32(page.as_bytes()));
                     spec.path = Some("/".into());
@@ -113,7 +111,7 @@ impl<'a> Setting<'a> {
 
     /// A stream that is timed shows how it went: both ends are asked, and the receiver's word counts.
     fn samples(&self, parameters: &Parameters) -> Option<Nanos> {
-        (self.cell.workload == "stream" && parameters.contains_key("seconds")).then_some(SAMPLES)
+        (self.cell.workload == "stream" && parameters.seconds.is_some()).then_some(SAMPLES)
     }
 
     /// A role's process, which is to work with these parameters.
@@ -193,7 +191,7 @@ impl<'a> Setting<'a> {
     fn values(&self, role: Role, folder: &Path, parameters: &Parameters, spec: &Spec) -> minijinja::Value {
         let scratch = Path::new(SCRATCH);
         let mut values: BTreeMap<&str, minijinja::Value> =
-            parameters.iter().map(|(name, value)| (name.as_str(), (*value).into())).collect();
+            parameters.iter().map(|(name, value)| (name, value.into())).collect();
         values.insert("dir", scratch.join(folder).display().to_string().into());
         values.insert("docroot", scratch.join(DOCROOT).display().to_string().into());
         values.insert("workers", WORKERS.into());
