@@ -44,4 +44,5 @@ pub mod stats;
 pub mod suite;
 pub mod system;
 pub mod timings;
+mod toml_file;
 pub mod trial;

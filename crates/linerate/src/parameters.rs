@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn parameters_of_the_other_set_win() {
-        let [one, two] =
-            [[("size", 1), ("bytes", 2)], [("size", 3), ("rate", 4)]].map(|p| Parameters::from_pairs(p).unwrap());
+        let [one, two] = [[("size", 1), ("bytes", 2)], [("size", 3), ("rate", 4)]]
+            .map(|p| Parameters::from_pairs(p).unwrap());
         let both = one.with(&two);
         assert_eq!((both.size, both.bytes, both.rate, both.operations), (Some(3), Some(2), Some(4), None));
     }

@@ -6,8 +6,8 @@ use crate::axes::Axes;
 use crate::measurement::{self, DEFAULT_BUILD, PlannedCell, PlannedSystem, PlannedTable};
 use crate::parameters::Parameters;
 use crate::system::{Registry, template};
-use linerate_contract::nearest::suggestion;
 use linerate_contract::Role;
+use linerate_contract::nearest::suggestion;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A table and its cells; `quick` is what the suite's quick form changes, if that is asked for.
@@ -24,7 +24,8 @@ pub(super) fn table(
     if quick.is_some() {
         for (name, fewer) in axis_values("quick.axes", &table.quick.axes, lists)? {
             let known = axes.iter_mut().find(|(axis, _)| *axis == name);
-            let (_, values) = known.ok_or_else(|| format!("quick.axes.{name}: `{name}` is not one of its axes"))?;
+            let (_, values) =
+                known.ok_or_else(|| format!("quick.axes.{name}: `{name}` is not one of its axes"))?;
             *values = fewer;
         }
     }
@@ -47,10 +48,13 @@ pub(super) fn table(
     };
     for (key, axis) in [("rows", &table.rows), ("columns", &table.columns)] {
         if !axes.iter().any(|(name, _)| name == axis) {
-            return Err(format!("{key}.{axis}: `{axis}` is not one of its axes; {}", nearest_axis(axis, &axes)));
+            return Err(format!(
+                "{key}.{axis}: `{axis}` is not one of its axes; {}",
+                nearest_axis(axis, &axes)
+            ));
         }
     }
-    names::check(table, &axes, &points)?;
+    names::check(table, &axes)?;
     let mut parameters = table.parameters.clone();
     if let Some(quick) = quick {
         let known = quick.parameters.iter().filter(|(name, _)| table.parameters.contains_key(*name));
@@ -196,7 +200,10 @@ fn points(names: &[String], lists: &toml::Table) -> Result<Vec<Axes>, String> {
     for name in names {
         let list = lists.get(name).and_then(toml::Value::as_array);
         let list = list.ok_or_else(|| {
-            format!("points: `{name}` is not one of the lists; {}", suggestion(name, lists.keys().map(String::as_str)))
+            format!(
+                "points: `{name}` is not one of the lists; {}",
+                suggestion(name, lists.keys().map(String::as_str))
+            )
         })?;
         for point in list {
             let values = point.as_table().into_iter().flatten().map(|(axis, value)| {
@@ -221,7 +228,9 @@ fn points(names: &[String], lists: &toml::Table) -> Result<Vec<Axes>, String> {
 fn values(key: &str, values: &toml::Value, lists: &toml::Table) -> Result<Vec<String>, String> {
     let named = |list: &str| {
         let names = || lists.keys().map(String::as_str);
-        lists.get(list).ok_or_else(|| format!("{key}: `{list}` is not one of the lists; {}", suggestion(list, names())))
+        lists
+            .get(list)
+            .ok_or_else(|| format!("{key}: `{list}` is not one of the lists; {}", suggestion(list, names())))
     };
     let values = values.as_str().map(named).transpose()?.unwrap_or(values);
     let values = values.as_array().filter(|values| !values.is_empty());
@@ -258,7 +267,10 @@ fn reference(
     for (axis, value) in wanted {
         match axes.iter().find(|(name, _)| name == axis) {
             None => {
-                return Err(format!("{key}.{axis}: `{axis}` is not one of its axes; {}", nearest_axis(axis, axes)));
+                return Err(format!(
+                    "{key}.{axis}: `{axis}` is not one of its axes; {}",
+                    nearest_axis(axis, axes)
+                ));
             }
             Some((_, values)) if !values.contains(value) => {
                 let nearest = suggestion(value, values.iter().map(String::as_str));

@@ -1,12 +1,13 @@
 //! Suites: `suites/<name>.toml` in, cells out.
 
 mod expand;
-mod names;
 pub mod file;
+mod names;
 
 use crate::error::Error;
 use crate::measurement::PlannedSuite;
 use crate::system::{Registry, sorted_entries};
+use crate::toml_file;
 use file::SuiteFile;
 use linerate_contract::nearest::suggestion;
 use std::fs;
@@ -39,8 +40,7 @@ fn load(path: PathBuf) -> Result<Suite, Error> {
 }
 
 fn parse(path: &Path, text: &str) -> Result<SuiteFile, Error> {
-    toml::from_str(text)
-        .map_err(|e| Error::Input(format!("{}: {}", path.display(), e.to_string().trim_end())))
+    toml_file::parse(path, text)
 }
 
 /// The suites of these names, or all of them.
@@ -116,6 +116,51 @@ mod tests {
         let all = load_all(&home).unwrap();
         let registry = Registry::load(&home).unwrap();
         choose(all, &[name.to_owned()]).unwrap()[0].expand(&registry, quick).unwrap()
+    }
+
+    #[test]
+    fn every_suite_of_the_tree_is_valid_in_both_forms() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        for suite in load_all(&home).unwrap() {
+            for quick in [true, false] {
+                if let Err(error) = suite.expand(&registry, quick) {
+                    panic!("quick: {quick}: {error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_misspelt_name_is_refused_with_file_line_and_the_nearest_name() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        let proxy = choose(load_all(&home).unwrap(), &["proxy".to_owned()]).unwrap().remove(0);
+        for (right, wrong, message) in [
+            (
+                "connections = 5",
+                "conections = 5",
+                r#"`conections` is neither a parameter nor used by a template; nearest: "connections""#,
+            ),
+            ("[tables.axes]\nserver", "[tables.axes]\nthread = [1]\nserver", r#"nearest: "threads""#),
+            ("rows = \"path\"", "rows = \"paht\"", r#"`paht` is not one of its axes; nearest: "path""#),
+            ("baseline = { path = \"direct\" }", "baseline = { path = \"dirct\" }", r#"nearest: "direct""#),
+            ("\"haproxy-tcp\",", "\"haproxy-tpc\",", r#"nearest: "haproxy-tcp""#),
+            (
+                "layer = \"http\"",
+                "layer = \"http\"\noptions = { directoin = \"both\" }",
+                r#"nearest: "direction""#,
+            ),
+            ("metric = \"seconds\"", "metrics = \"seconds\"", r#"nearest: "metric""#),
+        ] {
+            let text = proxy.text.replacen(right, wrong, 1);
+            assert_ne!(text, proxy.text, "{right}");
+            let error = parse(&proxy.path, &text)
+                .and_then(|file| Suite { file, text, ..proxy.clone() }.expand(&registry, true).map(|_| ()));
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(message), "{wrong}: {error}");
+            assert!(error.contains("proxy.toml:"), "{wrong}: {error}");
+        }
     }
 
     #[test]
@@ -210,7 +255,7 @@ mod tests {
         let error = parse(Path::new("suites/x.toml"), "question = \"?\"\nrounds = \"ten\"\n")
             .unwrap_err()
             .to_string();
-        for part in ["suites/x.toml", "line 2", "rounds", "u32"] {
+        for part in ["suites/x.toml:2:", "u32"] {
             assert!(error.contains(part), "{part} is missing in: {error}");
         }
     }

@@ -1,7 +1,6 @@
 //! Names in a suite file: unknown ones are refused with the nearest known one, and with their line.
 
 use super::file::Table;
-use crate::axes::Axes;
 use crate::parameters::Parameters;
 use crate::system::template;
 use linerate_contract::nearest::suggestion;
@@ -10,14 +9,13 @@ use std::collections::BTreeSet;
 
 /// Checks that every parameter, axis and option of the table has an effect.
 ///
-/// A parameter or axis must be one of [`Parameters`], or a template of the table must use it. An axis that only
-/// `id`, `title`, `rows` or `columns` use changes nothing that is measured; points may have such axes as labels.
+/// A parameter or an axis of numbers must be one of [`Parameters`], or a template that decides what is measured must
+/// use it. An axis of words that only `id` uses is a label.
 ///
 /// # Errors
 /// The key, and the nearest known name.
-pub(super) fn check(table: &Table, axes: &[(String, Vec<String>)], points: &[Axes]) -> Result<(), String> {
+pub(super) fn check(table: &Table, axes: &[(String, Vec<String>)]) -> Result<(), String> {
     let used = used_names(table)?;
-    let is_label = |name: &str| points.iter().any(|point| point.get(name).is_some());
     let has_effect = |name: &str| Parameters::NAMES.contains(&name) || used.contains(name);
     let known = || Parameters::NAMES.iter().copied().chain(used.iter().map(String::as_str));
     for (key, name) in parameter_names(table) {
@@ -28,8 +26,8 @@ pub(super) fn check(table: &Table, axes: &[(String, Vec<String>)], points: &[Axe
             ));
         }
     }
-    for (name, _) in axes {
-        if !has_effect(name) && !is_label(name) {
+    for (name, values) in axes {
+        if !has_effect(name) && values.iter().all(|value| value.parse::<u64>().is_ok()) {
             return Err(format!(
                 "axes.{name}: `{name}` is neither a parameter nor used by roles, layer, parameters or options; {}",
                 suggestion(name, known())

@@ -7,7 +7,9 @@ pub mod probe;
 pub mod template;
 
 use crate::error::Error;
+use crate::toml_file;
 use linerate_contract::Role;
+use linerate_contract::nearest::suggestion;
 use manifest::{Manifest, Variant};
 use std::collections::BTreeMap;
 use std::fs;
@@ -81,10 +83,10 @@ impl Registry {
     /// What there is instead.
     pub fn variant(&self, name: &str, role: Role) -> Result<Chosen<'_>, String> {
         let Some(chosen) = self.variants().find(|c| c.name == name) else {
-            let known: Vec<&str> = self.variants().filter(|c| c.plays(role)).map(|c| c.name).collect();
+            let known = self.variants().filter(|c| c.plays(role)).map(|c| c.name);
             return Err(format!(
-                "no system has a variant `{name}`; as {role} there are: {}",
-                known.join(", ")
+                "no system has a variant `{name}` for the {role}; {}",
+                suggestion(name, known)
             ));
         };
         if chosen.plays(role) {
@@ -119,8 +121,7 @@ impl Chosen<'_> {
 }
 
 fn parse(file: &Path, text: &str) -> Result<Manifest, Error> {
-    let manifest: Manifest = toml::from_str(text)
-        .map_err(|e| Error::Input(format!("{}: {}", file.display(), e.to_string().trim_end())))?;
+    let manifest: Manifest = toml_file::parse(file, text)?;
     for (name, variant) in &manifest.variants {
         if variant.roles.is_empty() {
             return Err(Error::Input(format!("{}: variants.{name}.roles names no role", file.display())));
@@ -186,7 +187,7 @@ mod tests {
     fn a_manifest_with_a_wrong_key_names_file_line_and_key() {
         let text = "about = \"x\"\n[variants.a]\nabout = \"y\"\nroles = [\"relay\"]\nstrat = []\n";
         let error = parse(Path::new("systems/a/system.toml"), text).unwrap_err().to_string();
-        for part in ["systems/a/system.toml", "line 5", "strat"] {
+        for part in ["systems/a/system.toml:5:", "strat", "nearest: \"start\""] {
             assert!(error.contains(part), "{part} is missing in: {error}");
         }
     }

@@ -42,7 +42,7 @@ pub(crate) fn the_kernel_answers_behind_tun_devices_or_the_row_says_who_can_open
     for trial in &trials {
         assert!(is_ok_or_says_who_can_open_devices(trial), "{}: {:?}", trial.cell, trial.outcome);
         if let Some(measurement) = trial.measurement.as_ref().filter(|_| trial.cell.starts_with("usage/")) {
-            let held = measurement.held.expect("the table asks for it");
+            let usage = measurement.usage.expect("the table asks for it");
             assert!(usage.before.descriptors > 2 && usage.before.memory.0 > 0, "{usage:?}");
             assert!(usage.after.descriptors <= usage.before.descriptors + 8, "{usage:?}");
         }

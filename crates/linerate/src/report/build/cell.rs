@@ -61,7 +61,7 @@ impl<'a> Cell<'a> {
         let good = || self.good.iter().map(|(_, measurement)| *measurement);
         let values = self.metric.values(self.good.iter().copied());
         let estimate = Estimate::of(self.values(self.metric).into_values(), Scale::Linear);
-        let bound = bound(good(), self.parameter("threads").unwrap_or(1));
+        let bound = bound(good(), self.planned.parameters.threads.unwrap_or(1));
         let tried = || self.measured.iter().filter_map(|(_, trial)| trial.measurement.as_ref());
         let mut errors = Errors::default();
         tried().for_each(|measurement| merge(&mut errors, &measurement.errors));
@@ -69,7 +69,7 @@ impl<'a> Cell<'a> {
             id: self.planned.id.clone(),
             axes: self.planned.axes.clone(),
             systems: self.planned.systems.clone(),
-            unit: words::unit(self.metric, self.parameter("operations")),
+            unit: words::unit(self.metric, self.planned.parameters.operations),
             better: self.metric.better(),
             outcome: self.outcome,
             detail: self.detail.clone(),
@@ -97,7 +97,8 @@ impl<'a> Cell<'a> {
     /// Whether each connection has one operation in flight, and its latency is all of it.
     fn is_closed_loop(&self) -> bool {
         // By a rate, connections wait for their turn.
-        self.planned.parameters.rate.is_none() && ["http", "crr", "rr"].contains(&self.planned.workload.as_str())
+        self.planned.parameters.rate.is_none()
+            && ["http", "crr", "rr"].contains(&self.planned.workload.as_str())
     }
 
     /// Connections that the trial opened: one for each operation, or those that carried them all.

@@ -17,7 +17,7 @@ pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], aa: &AaControl) 
     // A partner may stand outside the table, in another one of the suite.
     let partners: Vec<&Cell<'_>> = here.iter().copied().chain(cells).collect();
     let several = !planned.also.is_empty();
-    let operations = operations.copied().filter(|_| alike);
+    let operations = operations.filter(|_| alike);
     let entry = |cell: &Cell<'_>, metric: Metric| {
         let with = |axes: &Axes| compared(cell, partner(cell, axes, &partners)?, metric, aa);
         let estimate = Estimate::of(cell.values(metric).into_values(), Scale::Linear);

@@ -63,7 +63,8 @@ impl Launches {
         }
         let (verify, warmup) = (cell.parameters.with(&cell.verify), cell.parameters.with(&cell.warmup));
         let as_client = |chosen, parameters, every| setting.launch(chosen, Role::Client, parameters, every);
-        let warmer = (cell.warmup != Parameters::default()).then(|| as_client(verifier, &warmup, 1)).transpose()?;
+        let warmer =
+            (cell.warmup != Parameters::default()).then(|| as_client(verifier, &warmup, 1)).transpose()?;
         Ok(Self {
             page: setting.page(),
             path: setting.path(),
