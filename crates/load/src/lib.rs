@@ -55,8 +55,9 @@ pub mod workload;
 
 pub use linerate_contract::clock;
 pub use refusal::Refusal;
+pub use registry::describe;
 
-use linerate_contract::{Describe, Done, Role, Spec};
+use linerate_contract::{Done, Role, Spec};
 
 /// Options of a spec that only this engine supports, beside those of the contract.
 pub const OWN_OPTIONS: &[&str] = &[
@@ -96,18 +97,5 @@ pub fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
         }
         Role::Relay => relay::run(spec).map(|()| None),
         Role::Describe => Err(Refusal::BadSpec("a description is no task".into())),
-    }
-}
-
-/// What this program can do.
-#[must_use]
-pub fn describe() -> Describe {
-    let names = |list: &[&str]| list.iter().map(ToString::to_string).collect();
-    Describe {
-        name: "native".into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        roles: vec![Role::Client, Role::Relay, Role::Server],
-        layers: names(registry::LAYERS),
-        workloads: names(registry::WORKLOADS),
     }
 }

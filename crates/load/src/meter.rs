@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn an_open_loop_counts_from_when_an_operation_was_due() {
-        let mut spec = Spec::new(Role::Client, "http", "http");
+        let mut spec = Spec::new(Role::Client, "http", "rr");
         (spec.timeout_ns, spec.rate) = (Nanos(5_000_000), Some(1.0));
         let mut m = Meter::new(&spec, Some(3));
         m.start(Nanos(0));

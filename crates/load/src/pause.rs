@@ -174,7 +174,7 @@ mod tests {
     use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
     fn with(option: &str, value: &str) -> Result<Pause, Refusal> {
-        let mut spec = Spec::new(linerate_contract::Role::Client, "http", "http");
+        let mut spec = Spec::new(linerate_contract::Role::Client, "http", "rr");
         spec.options.insert(option.into(), value.into());
         Pause::of(&spec)
     }

@@ -1,7 +1,7 @@
-//! Which layers and workloads there are, and which of them go together.
+//! The supported combinations of layer and workload: one table, [`COMBINATIONS`].
 //!
-//! The only place that names both: each pair is its own instance of the engine, so the hot loop has no
-//! indirect call. A new layer or workload is a file and its lines here.
+//! The only module that names both sides. Each combination is its own instance of the engine, so the hot loop has no
+//! indirect call. A new layer or workload is a file and its rows here.
 
 use crate::layer::http::{Bare, Http, HttpService, truth};
 use crate::layer::kcp;
@@ -17,106 +17,242 @@ use crate::layer::udp;
 use crate::layer::wire::tls as secured;
 use crate::workload::{crr::Crr, dispatch, fanout, http::KeepAlive, paced::Paced, timers};
 use crate::{Refusal, client, server};
-use linerate_contract::{Done, Spec};
+use linerate_contract::{Describe, Done, Role, Spec};
 
-/// Layers of the client and the server; the relay forwards `tcp`, and workloads without a network have `none`.
-pub const LAYERS: &[&str] = &["http", "https", "kcp", "none", "tcp", "tls", "udp", "websocket", "wss"];
-/// Workloads of the client; `relay` is the relay's.
-pub const WORKLOADS: &[&str] =
-    &["churn", "crr", "dispatch", "fanout", "http", "relay", "rr", "stream", "timers"];
+/// What runs a client to its end.
+type Client = fn(&Spec) -> Result<Done, Refusal>;
+/// What serves until SIGTERM.
+type Server = fn(&Spec) -> Result<(), Refusal>;
+
+/// A supported pair of layer and workload.
+#[derive(Debug)]
+pub struct Combination {
+    pub layer: &'static str,
+    pub workload: &'static str,
+    client: Client,
+    /// The client with an open loop (`rate`), where there is one.
+    paced: Option<Client>,
+    /// Absent: the workload needs no network.
+    server: Option<Server>,
+}
+
+const fn row(
+    layer: &'static str,
+    workload: &'static str,
+    client: Client,
+    paced: Option<Client>,
+    server: Option<Server>,
+) -> Combination {
+    Combination { layer, workload, client, paced, server }
+}
+
+/// Pings on sessions.
+type Pings<C, F> = Sessions<C, F, RoundTrips>;
+type TlsClient = secured::Client;
+type TlsServer = secured::Server;
+
+/// Every combination, by layer and workload.
+pub const COMBINATIONS: &[Combination] = &[
+    row(
+        "http",
+        "crr",
+        client::run::<Http<Plain>, Crr>,
+        Some(client::run::<Http<Plain>, Paced<false>>),
+        Some(http_server),
+    ),
+    row(
+        "http",
+        "rr",
+        client::run::<Http<Plain>, KeepAlive>,
+        Some(client::run::<Http<Plain>, Paced<true>>),
+        Some(http_server),
+    ),
+    row(
+        "https",
+        "crr",
+        client::run::<Http<Tls>, Crr>,
+        Some(client::run::<Http<Tls>, Paced<false>>),
+        Some(server::run::<HttpService<TlsServer>>),
+    ),
+    row(
+        "https",
+        "rr",
+        client::run::<Http<Tls>, KeepAlive>,
+        Some(client::run::<Http<Tls>, Paced<true>>),
+        Some(server::run::<HttpService<TlsServer>>),
+    ),
+    row("kcp", "stream", kcp::client::run, None, Some(kcp::server::run)),
+    row("none", "dispatch", dispatch::run, None, None),
+    row("none", "timers", timers::run, None, None),
+    row(
+        "tcp",
+        "crr",
+        client::run::<Tcp, Crr>,
+        Some(client::run::<Tcp, Paced<false>>),
+        Some(server::run::<EchoService>),
+    ),
+    row("tcp", "fanout", fanout::run::<Tcp>, None, Some(server::run::<EchoService>)),
+    row(
+        "tcp",
+        "rr",
+        client::run::<Tcp, KeepAlive>,
+        Some(client::run::<Tcp, Paced<true>>),
+        Some(server::run::<EchoService>),
+    ),
+    row("tcp", "stream", stream::client::run, None, Some(server::run::<stream::StreamService>)),
+    row(
+        "tls",
+        "rr",
+        client::run::<Pings<TlsClient, Raw>, KeepAlive>,
+        Some(client::run::<Pings<TlsClient, Raw>, Paced<true>>),
+        Some(server::run::<SessionService<TlsServer, Raw, Echoes>>),
+    ),
+    row(
+        "tls",
+        "stream",
+        transfers::<TlsClient, Raw>,
+        None,
+        Some(server::run::<SessionService<TlsServer, Raw, Streams>>),
+    ),
+    row(
+        "udp",
+        "rr",
+        client::run::<udp::echo::Echo, KeepAlive>,
+        Some(client::run::<udp::echo::Echo, Paced<true>>),
+        Some(udp::echo::serve),
+    ),
+    row("udp", "stream", udp::client::run, Some(udp::client::run), Some(udp_receiver)),
+    row(
+        "websocket",
+        "rr",
+        client::run::<Pings<PlainConnector, WebSocket>, KeepAlive>,
+        Some(client::run::<Pings<PlainConnector, WebSocket>, Paced<true>>),
+        Some(server::run::<SessionService<PlainAcceptor, WebSocket, Echoes>>),
+    ),
+    row(
+        "websocket",
+        "stream",
+        transfers::<PlainConnector, WebSocket>,
+        None,
+        Some(server::run::<SessionService<PlainAcceptor, WebSocket, Streams>>),
+    ),
+    row(
+        "wss",
+        "rr",
+        client::run::<Pings<TlsClient, WebSocket>, KeepAlive>,
+        Some(client::run::<Pings<TlsClient, WebSocket>, Paced<true>>),
+        Some(server::run::<SessionService<TlsServer, WebSocket, Echoes>>),
+    ),
+    row(
+        "wss",
+        "stream",
+        transfers::<TlsClient, WebSocket>,
+        None,
+        Some(server::run::<SessionService<TlsServer, WebSocket, Streams>>),
+    ),
+];
+
+/// The workload of the relay, which forwards TCP.
+const RELAY: &str = "relay";
 
 /// Runs a client to its end.
 ///
 /// # Errors
-/// Unsupported pairs, bad specs, and a kernel that refuses.
+/// Unsupported combinations, invalid specs, failing system calls.
 pub fn client(spec: &Spec) -> Result<Done, Refusal> {
-    if spec.rate.is_some() {
-        return paced_client(spec);
+    let combination = find(spec)?;
+    if spec.rate.is_none() {
+        return (combination.client)(spec);
     }
-    match (spec.layer.as_str(), spec.workload.as_str()) {
-        ("http", "crr") => client::run::<Http<Plain>, Crr>(spec),
-        ("http", "http") => client::run::<Http<Plain>, KeepAlive>(spec),
-        ("https", "crr") => client::run::<Http<Tls>, Crr>(spec),
-        ("https", "http") => client::run::<Http<Tls>, KeepAlive>(spec),
-        ("kcp", "stream") => kcp::client::run(spec),
-        ("none", "dispatch") => dispatch::run(spec),
-        ("none", "timers") => timers::run(spec),
-        ("tcp", "churn") => client::run::<Tcp, Crr>(spec),
-        ("tcp", "fanout") => fanout::run::<Tcp>(spec),
-        ("tcp", "rr") => client::run::<Tcp, KeepAlive>(spec),
-        ("tcp", "stream") if spec.options.contains_key("transfers") => transfers::<PlainConnector, Raw>(spec),
-        ("tcp", "stream") => stream::client::run(spec),
-        ("tls", "rr") => client::run::<Sessions<secured::Client, Raw, RoundTrips>, KeepAlive>(spec),
-        ("tls", "stream") => transfers::<secured::Client, Raw>(spec),
-        ("websocket", "rr") => {
-            client::run::<Sessions<PlainConnector, WebSocket, RoundTrips>, KeepAlive>(spec)
-        }
-        ("websocket", "stream") => transfers::<PlainConnector, WebSocket>(spec),
-        ("wss", "rr") => client::run::<Sessions<secured::Client, WebSocket, RoundTrips>, KeepAlive>(spec),
-        ("wss", "stream") => transfers::<secured::Client, WebSocket>(spec),
-        ("udp", "rr") => client::run::<udp::echo::Echo, KeepAlive>(spec),
-        ("udp", "stream") => udp::client::run(spec),
-        _ => Err(unsupported(spec)),
-    }
-}
-
-/// The counted stream: to the engine a transfer is an operation, in the account a write is.
-fn transfers<C: Connector, F: Framing + 'static>(spec: &Spec) -> Result<Done, Refusal> {
-    let done = client::run::<Sessions<C, F, Transfers>, KeepAlive>(&as_operations(spec)?)?;
-    Ok(as_writes(spec, done))
-}
-
-/// Those that can begin operations by a schedule.
-fn paced_client(spec: &Spec) -> Result<Done, Refusal> {
-    match (spec.layer.as_str(), spec.workload.as_str()) {
-        ("http", "crr") => client::run::<Http<Plain>, Paced<false>>(spec),
-        ("http", "http") => client::run::<Http<Plain>, Paced<true>>(spec),
-        ("https", "crr") => client::run::<Http<Tls>, Paced<false>>(spec),
-        ("https", "http") => client::run::<Http<Tls>, Paced<true>>(spec),
-        ("tcp", "churn") => client::run::<Tcp, Paced<false>>(spec),
-        ("tcp", "rr") => client::run::<Tcp, Paced<true>>(spec),
-        ("tls", "rr") => client::run::<Sessions<secured::Client, Raw, RoundTrips>, Paced<true>>(spec),
-        ("websocket", "rr") => {
-            client::run::<Sessions<PlainConnector, WebSocket, RoundTrips>, Paced<true>>(spec)
-        }
-        ("wss", "rr") => client::run::<Sessions<secured::Client, WebSocket, RoundTrips>, Paced<true>>(spec),
-        ("udp", "rr") => client::run::<udp::echo::Echo, Paced<true>>(spec),
-        ("udp", "stream") => udp::client::run(spec),
-        _ => Err(Refusal::Unsupported(format!(
-            "\"rate\" with layer {:?} and workload {:?}",
-            spec.layer, spec.workload
-        ))),
-    }
+    let paced = combination.paced.ok_or_else(|| {
+        let text = format!("\"rate\" with layer {:?} and workload {:?}", spec.layer, spec.workload);
+        Refusal::Unsupported(text)
+    })?;
+    paced(spec)
 }
 
 /// Serves until SIGTERM.
 ///
 /// # Errors
-/// Unsupported layers, bad specs, and a kernel that refuses.
+/// Unsupported combinations, invalid specs, failing system calls.
 pub fn server(spec: &Spec) -> Result<(), Refusal> {
-    match (spec.layer.as_str(), spec.workload.as_str()) {
-        ("http", _) if truth::is_asked_for(spec) => truth::run(spec),
-        ("http", _) => server::run::<HttpService<Bare>>(spec),
-        ("https", _) => server::run::<HttpService<secured::Server>>(spec),
-        ("tcp", "churn" | "fanout" | "rr") => server::run::<EchoService>(spec),
-        ("tcp", "stream") if spec.options.contains_key("transfers") => {
-            server::run::<SessionService<PlainAcceptor, Raw, Streams>>(spec)
-        }
-        ("tcp", "stream") => server::run::<stream::StreamService>(spec),
-        ("tls", "rr") => server::run::<SessionService<secured::Server, Raw, Echoes>>(spec),
-        ("tls", "stream") => server::run::<SessionService<secured::Server, Raw, Streams>>(spec),
-        ("websocket", "rr") => server::run::<SessionService<PlainAcceptor, WebSocket, Echoes>>(spec),
-        ("websocket", "stream") => server::run::<SessionService<PlainAcceptor, WebSocket, Streams>>(spec),
-        ("wss", "rr") => server::run::<SessionService<secured::Server, WebSocket, Echoes>>(spec),
-        ("wss", "stream") => server::run::<SessionService<secured::Server, WebSocket, Streams>>(spec),
-        ("udp", "rr") => udp::echo::serve(spec),
-        ("udp", "stream") if udp::truth::is_asked_for(spec) => udp::truth::run(spec),
-        ("udp", "stream") => udp::server::run(spec),
-        ("kcp", "stream") => kcp::server::run(spec),
-        _ => Err(unsupported(spec)),
+    let server = find(spec)?.server.ok_or_else(|| unsupported(spec))?;
+    server(spec)
+}
+
+/// Roles, layers and workloads of this program.
+#[must_use]
+pub fn describe() -> Describe {
+    let names = |name: fn(&Combination) -> &'static str| {
+        let mut names: Vec<String> = COMBINATIONS.iter().map(|row| name(row).to_owned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    };
+    let mut workloads = names(|row| row.workload);
+    workloads.push(RELAY.into());
+    workloads.sort();
+    Describe {
+        name: "native".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        roles: vec![Role::Client, Role::Relay, Role::Server],
+        layers: names(|row| row.layer),
+        workloads,
     }
+}
+
+fn find(spec: &Spec) -> Result<&'static Combination, Refusal> {
+    let found = COMBINATIONS.iter().find(|row| row.layer == spec.layer && row.workload == spec.workload);
+    found.ok_or_else(|| unsupported(spec))
 }
 
 fn unsupported(spec: &Spec) -> Refusal {
     Refusal::Unsupported(format!("{} of layer {:?} and workload {:?}", spec.role, spec.layer, spec.workload))
+}
+
+/// A `stream` over sessions: the engine counts transfers, the result counts writes.
+fn transfers<C: Connector, F: Framing + 'static>(spec: &Spec) -> Result<Done, Refusal> {
+    let done = client::run::<Sessions<C, F, Transfers>, KeepAlive>(&as_operations(spec)?)?;
+    Ok(as_writes(spec, done))
+}
+
+fn http_server(spec: &Spec) -> Result<(), Refusal> {
+    if truth::is_asked_for(spec) { truth::run(spec) } else { server::run::<HttpService<Bare>>(spec) }
+}
+
+fn udp_receiver(spec: &Spec) -> Result<(), Refusal> {
+    if udp::truth::is_asked_for(spec) { udp::truth::run(spec) } else { udp::server::run(spec) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_combination_is_listed_once() {
+        let mut pairs: Vec<_> = COMBINATIONS.iter().map(|row| (row.layer, row.workload)).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        assert_eq!(pairs.len(), COMBINATIONS.len());
+    }
+
+    #[test]
+    fn description_lists_every_layer_and_workload_of_the_table() {
+        let described = describe();
+        for row in COMBINATIONS {
+            assert!(described.layers.iter().any(|layer| layer == row.layer));
+            assert!(described.workloads.iter().any(|workload| workload == row.workload));
+        }
+        assert!(!described.workloads.iter().any(|workload| workload == "http" || workload == "churn"));
+    }
+
+    #[test]
+    fn combinations_that_are_not_listed_are_unsupported() {
+        let mut spec = Spec::new(Role::Client, "http", "stream");
+        assert_eq!(client(&spec).unwrap_err().exit_status(), 127);
+        spec = Spec::new(Role::Server, "none", "timers");
+        assert_eq!(server(&spec).unwrap_err().exit_status(), 127);
+        spec = Spec { rate: Some(10.0), ..Spec::new(Role::Client, "tcp", "stream") };
+        assert_eq!(client(&spec).unwrap_err().exit_status(), 127);
+    }
 }

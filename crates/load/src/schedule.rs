@@ -93,7 +93,7 @@ mod tests {
     use linerate_contract::Role;
 
     fn spec(rate: f64, arrival: Arrival) -> Spec {
-        let mut spec = Spec::new(Role::Client, "http", "http");
+        let mut spec = Spec::new(Role::Client, "http", "rr");
         (spec.rate, spec.arrival, spec.duration_ns, spec.seed) =
             (Some(rate), arrival, Some(Nanos(1_000_000_000)), 7);
         spec

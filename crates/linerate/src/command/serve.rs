@@ -53,7 +53,7 @@ fn spec(what: &Served) -> Result<Spec, Error> {
     Ok(match what {
         Served::Http(args) => {
             let layer = if args.secure.tls.is_some() { "https" } else { "http" };
-            let mut spec = Spec::new(Role::Server, layer, "http");
+            let mut spec = Spec::new(Role::Server, layer, "rr");
             (spec.listen, spec.size, spec.threads) = (Some(args.listen), args.size, args.threads);
             spec.tls = certified(args.listen, &args.secure)?;
             spec

@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_a_loop_does_at_once_is_said() {
-        let mut spec = Spec::new(Role::Client, "http", "http");
+        let mut spec = Spec::new(Role::Client, "http", "rr");
         assert_eq!(loop_kind(&spec), "closed loop");
         spec.options.insert("pipeline".into(), "16".into());
         spec.options.insert("coalesce_us".into(), "60".into());
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn the_account_reads_as_it_should() {
-        let mut spec = Spec::new(Role::Client, "http", "http");
+        let mut spec = Spec::new(Role::Client, "http", "rr");
         (spec.connections, spec.threads) = (10, 2);
         spec.connect = Some("127.0.0.1:80".parse().unwrap());
         let done = done();
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn an_open_loop_shows_its_schedule_and_both_times() {
-        let mut spec = Spec::new(Role::Client, "http", "http");
+        let mut spec = Spec::new(Role::Client, "http", "rr");
         spec.rate = Some(500.0);
         let counts = Counts { pairs: vec![(20_000, 1_000)], min: 20_000, max: 20_000 };
         let schedule = Some(Adherence { late: 3, unsent: 1, delay: counts.clone() });
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_told_without_a_histogram() {
-        let spec = Spec::new(Role::Client, "http", "http");
+        let spec = Spec::new(Role::Client, "http", "rr");
         let done = Done::default();
         let account = account(&spec, &done);
         assert!(!text(&account, Style::default()).contains('#'));

@@ -88,11 +88,11 @@ impl Row {
 #[must_use]
 pub fn cases(duration: Nanos, seed: u64) -> Vec<Case> {
     let case = |name, about, options: &[(&str, &str)], judge| {
-        let mut server = Spec::new(Role::Server, "http", "http");
+        let mut server = Spec::new(Role::Server, "http", "rr");
         server.listen = Some(([127, 0, 0, 1], 0).into());
         (server.size, server.seed) = (128, seed);
         server.options = options.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let mut client = Spec::new(Role::Client, "http", "http");
+        let mut client = Spec::new(Role::Client, "http", "rr");
         (client.duration_ns, client.seed) = (Some(duration), seed);
         // How late this machine wakes is shown by itself (cost.rs), and is the machine's. The server's wake-ups are in its own truth.
         client.options.insert("busy".into(), "yes".into());

@@ -98,7 +98,7 @@ pub(crate) fn client(workload: &str, address: SocketAddr, size: usize, operation
 }
 
 pub(crate) fn server(size: usize) -> Spec {
-    let mut spec = Spec::new(Role::Server, "http", "http");
+    let mut spec = Spec::new(Role::Server, "http", "rr");
     spec.listen = Some(local());
     spec.size = size as u64;
     spec

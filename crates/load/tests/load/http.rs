@@ -13,7 +13,7 @@ const SIZE: usize = 4096;
 #[test]
 fn exactly_as_many_operations_as_asked_whatever_the_shape() {
     let (_server, address) = Engine::serving(&server(SIZE));
-    for workload in ["crr", "http"] {
+    for workload in ["crr", "rr"] {
         for (connections, threads, operations) in
             [(1, 1, 1), (5, 1, 1000), (7, 3, 1001), (50, 2, 20), (2, 8, 501)]
         {
@@ -38,7 +38,7 @@ fn exactly_as_many_operations_as_asked_whatever_the_shape() {
 fn pages_of_any_size_arrive_whole() {
     for size in [0, 1, 65_536, 3_000_000] {
         let (_server, address) = Engine::serving(&server(size));
-        for workload in ["crr", "http"] {
+        for workload in ["crr", "rr"] {
             let done = Engine::start(&client(workload, address, size, 40)).done();
             assert_eq!((done.operations, done.verified), (40, 40), "{workload} {size}: {:?}", done.errors);
         }
@@ -48,7 +48,7 @@ fn pages_of_any_size_arrive_whole() {
 #[test]
 fn a_window_of_time_ends_by_itself() {
     let (_server, address) = Engine::serving(&server(SIZE));
-    for workload in ["crr", "http"] {
+    for workload in ["crr", "rr"] {
         let mut spec = client(workload, address, SIZE, 0);
         (spec.operations, spec.duration_ns) = (None, Some(Nanos(200_000_000)));
         let done = Engine::start(&spec).done();
@@ -61,7 +61,7 @@ fn a_window_of_time_ends_by_itself() {
 #[test]
 fn content_is_compared_as_often_as_asked() {
     let (_server, address) = Engine::serving(&server(SIZE));
-    let mut spec = client("http", address, SIZE, 100);
+    let mut spec = client("rr", address, SIZE, 100);
     spec.connections = 1;
     spec.expect.as_mut().unwrap().every = 10;
     assert_eq!(Engine::start(&spec).done().verified, 10);
@@ -100,7 +100,7 @@ fn sources_are_used_in_turn() {
 
 /// Runs both workloads; every one of their operations must fail as `kind`.
 fn fails_as(kind: ErrorKind, address: SocketAddr, change: impl Fn(&mut Spec)) {
-    for workload in ["crr", "http"] {
+    for workload in ["crr", "rr"] {
         let mut spec = client(workload, address, SIZE, 6);
         spec.connections = 2;
         change(&mut spec);
@@ -204,7 +204,7 @@ fn the_handshake_does_not_end_in_time() {
 #[test]
 fn the_generator_runs_out_of_descriptors() {
     let (_server, address) = Engine::serving(&server(SIZE));
-    let mut spec = client("http", address, SIZE, 3000);
+    let mut spec = client("rr", address, SIZE, 3000);
     spec.connections = 300;
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-load"));
     command.arg(spec.to_json());
@@ -230,7 +230,7 @@ fn the_generator_runs_out_of_ports() {
                     sleep 0.3; "$0" "$2"; kill %1"#;
     let mut server = server(SIZE);
     server.listen = Some("127.0.0.1:8080".parse().unwrap());
-    let mut spec = client("http", "127.0.0.1:8080".parse().unwrap(), SIZE, 200);
+    let mut spec = client("rr", "127.0.0.1:8080".parse().unwrap(), SIZE, 200);
     spec.connections = 30;
     let output = Command::new("unshare")
         .args(["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "bash", "-c", script])
@@ -288,7 +288,7 @@ fn answers_of_every_framing_are_read_in_any_pieces() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        for workload in ["crr", "http"] {
+        for workload in ["crr", "rr"] {
             // A server that closes after each answer without saying so cannot be kept alive.
             let operations = if workload == "crr" { 20 } else { 5 };
             let done = Engine::start(&client(workload, address, SIZE, operations)).done();

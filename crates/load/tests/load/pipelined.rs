@@ -11,7 +11,7 @@ const SIZE: usize = 4096;
 const DEPTH: u64 = 16;
 
 fn pipelining(address: SocketAddr, operations: u64) -> Spec {
-    let mut spec = client("http", address, SIZE, operations);
+    let mut spec = client("rr", address, SIZE, operations);
     spec.connections = 1;
     spec.options.insert("pipeline".into(), DEPTH.to_string());
     spec
@@ -27,7 +27,7 @@ fn exactly_as_many_operations_as_asked() {
     for size in [0, 100, SIZE, 200_000] {
         let (_server, address) = Engine::serving(&server(size));
         for (connections, threads, operations) in [(1, 1, 1), (3, 1, 1000), (5, 2, 1001), (40, 2, 17)] {
-            let mut spec = client("http", address, size, operations);
+            let mut spec = client("rr", address, size, operations);
             (spec.connections, spec.threads) = (connections, threads);
             spec.options.insert("pipeline".into(), DEPTH.to_string());
             let done = Engine::start(&spec).done();

@@ -51,7 +51,7 @@ fn what_is_not_supported_exits_127_and_a_bad_spec_2_with_a_sentence() {
         (with(&|s| s.path = Some("no slash".into())), 2, "\"path\""),
         (with(&|s| s.sources = vec!["192.0.2.1".parse().unwrap()]), 2, "192.0.2.1"),
         (with(&|s| s.expect.as_mut().unwrap().every = 0), 2, "\"expect.every\""),
-        (Spec::new(Role::Server, "http", "http").to_json(), 2, "\"listen\""),
+        (Spec::new(Role::Server, "http", "rr").to_json(), 2, "\"listen\""),
     ] {
         let mut engine = Engine::start_json(&json);
         assert_eq!(engine.wait().code(), Some(status), "{json}");

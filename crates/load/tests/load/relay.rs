@@ -34,7 +34,7 @@ fn requests_and_answers_of_any_size_pass() {
     for (size, operations) in [(4096, 2000), (1 << 20, 100)] {
         let (_server, address) = Engine::serving(&server(size));
         with_relay(address, |mode, address| {
-            for workload in ["crr", "http"] {
+            for workload in ["crr", "rr"] {
                 for connections in [5, 50] {
                     let mut spec = client(workload, address, size, operations);
                     spec.connections = connections;

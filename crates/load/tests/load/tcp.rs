@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-const MESSAGES: [&str; 3] = ["rr", "churn", "fanout"];
+const MESSAGES: [&str; 3] = ["rr", "crr", "fanout"];
 const DIRECTIONS: [&str; 3] = ["client-writes", "client-reads", "both"];
 
 fn server(workload: &str) -> Spec {

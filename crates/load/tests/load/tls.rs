@@ -59,7 +59,7 @@ fn secure(workload: &str, address: SocketAddr, operations: u64, insecure: bool) 
 fn pages_come_whole_over_both_versions_of_tls() {
     for versions in [&[&rustls::version::TLS12][..], &[&rustls::version::TLS13]] {
         let address = https(versions);
-        for (workload, rate) in [("http", None), ("crr", None), ("http", Some(500.0)), ("crr", Some(500.0))] {
+        for (workload, rate) in [("rr", None), ("crr", None), ("rr", Some(500.0)), ("crr", Some(500.0))] {
             let done = Engine::start(&Spec { rate, ..secure(workload, address, 50, true) }).done();
             assert_eq!((done.operations, done.verified), (50, 50), "{workload} {rate:?}: {:?}", done.errors);
         }
@@ -74,7 +74,7 @@ fn fails_as(kind: ErrorKind, spec: &Spec) {
 
 #[test]
 fn an_unknown_certificate_and_a_server_without_tls_are_failures_of_tls() {
-    let known = secure("http", https(rustls::ALL_VERSIONS), 10, false);
+    let known = secure("rr", https(rustls::ALL_VERSIONS), 10, false);
     let mut engine = Engine::start(&known);
     if engine.wait().code() == Some(127) {
         // A machine without root certificates says so.
@@ -104,7 +104,7 @@ fn requests_are_sent_as_asked() {
         let _ = stream.read(&mut [0]);
     });
     let request = Request { method: Some("HEAD".into()), ..Request::default() };
-    let spec = Spec { request: Some(request), expect: None, connections: 1, ..client("http", address, 0, 2) };
+    let spec = Spec { request: Some(request), expect: None, connections: 1, ..client("rr", address, 0, 2) };
     assert_eq!(Engine::start(&spec).done().operations, 2);
 }
 
@@ -131,7 +131,7 @@ fn own(size: usize, threads: u32) -> (Engine, SocketAddr, Tls) {
 fn the_engines_own_server_answers_its_own_client_whatever_the_shape() {
     for (size, threads) in [(0, 1), (4096, 2), (65_536, 1), (3_000_000, 1)] {
         let (_server, address, trusted) = own(size, threads);
-        for (workload, rate) in [("http", None), ("crr", None), ("http", Some(500.0)), ("crr", Some(500.0))] {
+        for (workload, rate) in [("rr", None), ("crr", None), ("rr", Some(500.0)), ("crr", Some(500.0))] {
             let client = client(workload, address, size, 50);
             let spec = Spec { layer: "https".into(), tls: Some(trusted.clone()), rate, ..client };
             let done = Engine::start(&spec).done();
@@ -238,6 +238,6 @@ fn peers_that_speak_no_tls_or_vanish_end_their_own_connections() {
     silent.write_all(&GET[..5]).unwrap();
     silent.flush().unwrap();
     drop(silent.sock);
-    let spec = Spec { layer: "https".into(), tls: Some(trusted), ..client("http", address, 7, 20) };
+    let spec = Spec { layer: "https".into(), tls: Some(trusted), ..client("rr", address, 7, 20) };
     assert_eq!(Engine::start(&spec).done().operations, 20);
 }

@@ -97,7 +97,7 @@ fn operations(
 
 fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     let layer = if target.secure { "https" } else { "http" };
-    let mut spec = Spec::new(Role::Client, layer, if args.no_keepalive { "crr" } else { "http" });
+    let mut spec = Spec::new(Role::Client, layer, if args.no_keepalive { "crr" } else { "rr" });
     let cpus = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
     spec.connections = args.connections;
     spec.threads = args.threads.unwrap_or(THREADS).min(if args.threads.is_some() { u32::MAX } else { cpus });

@@ -128,7 +128,7 @@ mod tests {
     use linerate_contract::Role;
 
     fn injection(options: &[(&str, &str)]) -> Result<Injection, Refusal> {
-        let mut spec = Spec::new(Role::Server, "http", "http");
+        let mut spec = Spec::new(Role::Server, "http", "rr");
         spec.options = options.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
         Injection::new(&spec)
     }
