@@ -8,6 +8,7 @@ pub mod kcp;
 pub mod session;
 pub mod tcp;
 pub mod tls;
+mod transfer;
 pub mod transport;
 pub mod udp;
 pub mod websocket;

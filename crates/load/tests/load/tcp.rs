@@ -84,13 +84,90 @@ fn streams_arrive_whole_in_every_direction() {
                     (Bytes(all), all, 0),
                     "{direction}"
                 );
-                assert!(done.operations >= all / size && done.latency.is_none());
+                let sides = if direction == "both" { 2 } else { 1 };
+                assert_eq!(done.operations, sides * u64::from(connections) * bytes.div_ceil(size));
+                assert_eq!(done.latency.unwrap().total(), u64::from(connections));
                 // The server's end of each connection, which is there by now.
                 for _ in 0..connections {
                     assert!(matches!(server.event(), Some(Event::Tcp(info)) if info.cwnd > 0));
                 }
             }
         }
+    }
+}
+
+#[test]
+fn transfers_follow_one_another_on_a_connection_in_every_direction() {
+    for direction in DIRECTIONS {
+        let options = |spec| with(with(spec, "direction", direction), "transfers", "5");
+        let mut spec = options(server("stream"));
+        spec.size = 1000;
+        let (mut server, address) = Engine::serving(&spec);
+        let mut spec = options(client("stream", address, 1000, 0));
+        (spec.operations, spec.bytes, spec.connections) = (None, Some(100_001), 2);
+        let done = Engine::start(&spec).done();
+        let sides = if direction == "both" { 2 } else { 1 };
+        let all = sides * 2 * 5 * 100_001;
+        assert_eq!((done.bytes, done.verified, done.errors.total()), (Bytes(all), all, 0), "{direction}");
+        assert_eq!((done.operations, done.latency.unwrap().total()), (sides * 2 * 5 * 101, 10));
+        for _ in 0..2 {
+            assert!(matches!(server.event(), Some(Event::Tcp(info)) if info.cwnd > 0), "one event a connection");
+        }
+        // Transfers of these bytes until the time is over.
+        spec.duration_ns = Some(Nanos(100_000_000));
+        let done = Engine::start(&spec).done();
+        assert!(done.bytes.0 > all && done.bytes.0 % 100_001 == 0 && done.errors.total() == 0);
+    }
+}
+
+#[test]
+fn the_bytes_of_every_direction_are_those_of_the_contract() {
+    let page = linerate_contract::page(3000);
+    let (mut number, mut content) = ([0; 8], vec![0; 3000]);
+    for direction in DIRECTIONS {
+        let mut spec = with(server("stream"), "direction", direction);
+        spec.size = 1000;
+        let (_server, address) = Engine::serving(&spec);
+        let mut peer = TcpStream::connect(address).unwrap();
+        for length in [3000_usize, 1, 2500] {
+            peer.write_all(&(length as u64).to_le_bytes()).unwrap();
+            if direction != "client-reads" {
+                let mut wrong = page[..length].to_vec();
+                wrong[0] ^= 1;
+                peer.write_all(&wrong).unwrap();
+            }
+            if direction != "client-writes" {
+                peer.read_exact(&mut content[..length]).unwrap();
+                assert_eq!(content[..length], page[..length]);
+            }
+            if direction != "client-reads" {
+                peer.read_exact(&mut number).unwrap();
+                assert_eq!(u64::from_le_bytes(number), length as u64 - 1, "{direction}");
+            }
+        }
+    }
+    // By time: the end of the stream ends the transfer.
+    let mut spec = with(server("stream"), "direction", "client-writes");
+    spec.size = 1000;
+    let (_server, address) = Engine::serving(&spec);
+    let mut peer = TcpStream::connect(address).unwrap();
+    peer.write_all(&[&u64::MAX.to_le_bytes()[..], &page].concat()).unwrap();
+    peer.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = Vec::new();
+    peer.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer, 3000_u64.to_le_bytes());
+}
+
+#[test]
+fn an_end_inside_a_transfer_is_truncated() {
+    for direction in DIRECTIONS {
+        let address = scripted(|mut stream| {
+            let _ = stream.read(&mut [0; 4096]);
+        });
+        let mut spec = with(client("stream", address, 64, 0), "direction", direction);
+        (spec.operations, spec.bytes) = (None, Some(100));
+        let errors = Engine::start(&spec).done().errors;
+        assert_eq!(errors.0.keys().collect::<Vec<_>>(), [&ErrorKind::Truncated], "{direction}");
     }
 }
 

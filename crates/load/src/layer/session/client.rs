@@ -5,13 +5,13 @@ use super::framing::Framing;
 use super::script::{Operation, round_trip::RoundTrip, stream::StreamClient};
 use crate::clock;
 use crate::layer::tcp::LARGEST_MESSAGE;
-use crate::layer::tcp::stream::{Content, Direction};
+use crate::layer::transfer::Content;
 use crate::layer::websocket::End;
 use crate::layer::wire::{Received, Wire, plain::Plain, tls};
 use crate::layer::{Answer, Flow, Layer};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, connect_error};
-use linerate_contract::{Done, ErrorKind, Nanos, Spec, page};
+use linerate_contract::{Direction, Done, ErrorKind, Nanos, Spec, page};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{MsgFlags, send, setsockopt, sockopt};
@@ -19,8 +19,6 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// The largest write of a counted stream: the contract's.
-pub const LARGEST_WRITE: u64 = 1 << 20;
 /// A transfer may take so much longer than other operations for each byte: a second for 8 MiB, which an interpreter does
 /// ten times as fast.
 const NANOS_PER_BYTE: u64 = 120;
@@ -96,7 +94,7 @@ impl Kind for RoundTrips {
     }
 }
 
-/// The counted `stream`.
+/// `stream`.
 #[derive(Debug, Clone)]
 pub struct Transfers {
     direction: Direction,
@@ -110,7 +108,8 @@ impl Kind for Transfers {
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let (direction, content) = content(spec)?;
         let bytes = spec.bytes.filter(|bytes| *bytes > 0);
-        let bytes = bytes.ok_or_else(|| Refusal::BadSpec("a stream needs \"bytes\" above 0".into()))?;
+        let bytes = bytes
+            .ok_or_else(|| Refusal::BadSpec("a stream over this layer needs \"bytes\" above 0".into()))?;
         Ok(Self { direction, content, bytes })
     }
 
@@ -119,26 +118,21 @@ impl Kind for Transfers {
     }
 }
 
-/// What both ends of a counted stream need.
+/// Direction and content, for both ends.
 pub(super) fn content(spec: &Spec) -> Result<(Direction, Content), Refusal> {
-    let direction = Direction::of(spec)?;
+    let direction = spec.direction()?;
     if direction == Direction::Both {
-        return Err(Refusal::Unsupported("a counted stream goes one way: not \"both\"".into()));
-    }
-    if spec.size > LARGEST_WRITE {
-        return Err(Refusal::BadSpec(format!("\"size\" must be 1 to {LARGEST_WRITE} bytes")));
+        return Err(Refusal::Unsupported("a stream both ways over this layer".into()));
     }
     Ok((direction, Content::new(spec)?))
 }
 
-/// A counted stream's spec as the engine understands it: transfers are its operations.
+/// The spec of a `stream` for the engine: its operations are transfers.
 ///
 /// # Errors
 /// What the spec lacks, as a sentence.
 pub fn as_operations(spec: &Spec) -> Result<Spec, Refusal> {
-    let transfers = spec.options.get("transfers").map_or(Ok(1), |n| n.parse()).ok().filter(|n| *n > 0);
-    let transfers: u64 = transfers
-        .ok_or_else(|| Refusal::BadSpec("\"options.transfers\" must be a whole number above 0".into()))?;
+    let transfers = spec.transfers()?;
     let bytes = spec.bytes.unwrap_or(0);
     Ok(Spec {
         operations: spec.duration_ns.is_none().then(|| transfers.saturating_mul(spec.connections.into())),
@@ -147,7 +141,7 @@ pub fn as_operations(spec: &Spec) -> Result<Spec, Refusal> {
     })
 }
 
-/// The account of transfers as one of writes.
+/// The result in writes, from the result in transfers.
 #[must_use]
 pub fn as_writes(spec: &Spec, done: Done) -> Done {
     let bytes = spec.bytes.unwrap_or(0);

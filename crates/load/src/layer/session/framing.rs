@@ -140,7 +140,7 @@ impl Framing for WebSocket {
     #[inline]
     fn prepare(&mut self, script: &mut impl Script) -> bool {
         let stands = self.stands();
-        self.encoder.prepare(&mut Outgoing { script, stands, length: &mut self.message })
+        self.encoder.prepare(&mut Gated { script, stands, length: &mut self.message })
     }
 
     #[inline]
@@ -159,7 +159,7 @@ impl Framing for WebSocket {
     #[inline]
     fn fill(&mut self, script: &mut impl Script, room: &mut [u8]) -> usize {
         let stands = self.stands();
-        self.encoder.fill(&mut Outgoing { script, stands, length: &mut self.message }, room)
+        self.encoder.fill(&mut Gated { script, stands, length: &mut self.message }, room)
     }
 
     #[inline]
@@ -170,7 +170,7 @@ impl Framing for WebSocket {
             let Some(used) = self.shake_hands(bytes)? else { return Ok(()) };
             &mut bytes[used..]
         };
-        let mut incoming = Incoming { script, encoder: &mut self.encoder };
+        let mut incoming = Delivery { script, encoder: &mut self.encoder };
         self.decoder.feed(bytes, &mut incoming).map_err(|broken| {
             self.encoder.close(Some(broken.code()));
             ErrorKind::Malformed
@@ -223,13 +223,13 @@ impl WebSocket {
 }
 
 /// The script as the encoder asks it: silent before the handshake is over.
-struct Outgoing<'a, S> {
+struct Gated<'a, S> {
     script: &'a mut S,
     stands: bool,
     length: &'a mut u64,
 }
 
-impl<S: Script> Messages for Outgoing<'_, S> {
+impl<S: Script> Messages for Gated<'_, S> {
     #[inline]
     fn next(&mut self) -> Option<(Opcode, u64)> {
         let next = if self.stands { self.script.next() } else { None };
@@ -244,12 +244,12 @@ impl<S: Script> Messages for Outgoing<'_, S> {
 }
 
 /// The script and the encoder as the decoder tells them what came.
-struct Incoming<'a, S> {
+struct Delivery<'a, S> {
     script: &'a mut S,
     encoder: &'a mut Encoder,
 }
 
-impl<S: Script> Receiver for Incoming<'_, S> {
+impl<S: Script> Receiver for Delivery<'_, S> {
     #[inline]
     fn payload(&mut self, bytes: &mut [u8], key: Key) {
         self.script.payload(bytes, key);

@@ -5,12 +5,12 @@ use super::client::content;
 use super::framing::Framing;
 use super::script::{Script, echo::Echo, stream::StreamServer};
 use crate::layer::Flow;
-use crate::layer::tcp::stream::{Content, Direction};
+use crate::layer::transfer::Content;
 use crate::layer::websocket::End;
 use crate::layer::wire::{Received, Wire, plain::Plain, tls};
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
-use linerate_contract::{ErrorKind, Spec};
+use linerate_contract::{Direction, ErrorKind, Spec};
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Kind for Echoes {
     }
 }
 
-/// The counted `stream`.
+/// `stream`.
 #[derive(Debug, Clone)]
 pub struct Streams {
     direction: Direction,

@@ -1,11 +1,11 @@
 //! The counted `stream` (sdk/CONTRACT.md): a transfer of content one way, then the next, on a connection that stays.
 
 use super::{Ended, Operation, Script};
-use crate::layer::tcp::stream::{Content, Direction, good};
+use crate::layer::transfer::{Content, Incoming, Number, good};
 use crate::layer::websocket::encoder::Messages;
 use crate::layer::websocket::frame::Opcode;
 use crate::layer::websocket::mask::{self, Key};
-use linerate_contract::ErrorKind;
+use linerate_contract::{Direction, ErrorKind};
 
 /// What is being sent.
 #[derive(Debug, Clone, Copy)]
@@ -19,32 +19,19 @@ enum Sending {
     },
 }
 
-/// A number of eight bytes, as far as it is there.
-#[derive(Debug, Clone, Copy, Default)]
-struct Number {
-    bytes: [u8; 8],
-    length: usize,
+/// Takes the bytes that belong to `number` and leaves the rest; the number, once it is complete.
+fn take_number(number: &mut Number, bytes: &mut &mut [u8], key: &mut Key) -> Option<u64> {
+    let count = number.rest().len().min(bytes.len());
+    let (own, rest) = std::mem::take(bytes).split_at_mut(count);
+    mask::copy(&mut number.rest()[..count], own, *key);
+    (*bytes, *key) = (rest, key.after(count));
+    number.advance(count);
+    number.is_complete().then(|| std::mem::take(number).value())
 }
 
-impl Number {
-    /// Takes what belongs to it; the rest is left. The number, once it is whole.
-    fn take(&mut self, bytes: &mut &mut [u8], key: &mut Key) -> Option<u64> {
-        let count = (8 - self.length).min(bytes.len());
-        let (own, rest) = std::mem::take(bytes).split_at_mut(count);
-        mask::copy(&mut self.bytes[self.length..self.length + count], own, *key);
-        (*bytes, *key) = (rest, key.after(count));
-        self.length += count;
-        if self.length < 8 {
-            return None;
-        }
-        self.length = 0;
-        Some(u64::from_le_bytes(self.bytes))
-    }
-}
-
-/// The way out: what `next` and `piece` say, for both ends.
+/// What is still to be sent, for both ends.
 #[derive(Debug)]
-struct Outgoing {
+struct SendQueue {
     direction: Direction,
     content: Content,
     sending: Sending,
@@ -54,7 +41,7 @@ struct Outgoing {
     total: u64,
 }
 
-impl Outgoing {
+impl SendQueue {
     fn new(direction: Direction, content: Content) -> Self {
         Self { direction, content, sending: Sending::Nothing, number: None, at: 0, total: 0 }
     }
@@ -89,40 +76,29 @@ impl Outgoing {
     }
 }
 
-/// The way in: content up to `total`, compared.
-#[derive(Debug, Clone, Copy, Default)]
-struct Incoming {
-    at: u64,
-    total: u64,
-    good: u64,
-}
-
-impl Incoming {
-    /// Compares as much as belongs to it; the rest is left. True once all of it is there.
-    #[inline]
-    fn take(&mut self, bytes: &mut &mut [u8], key: &mut Key, content: &Content) -> bool {
-        while self.at < self.total && !bytes.is_empty() {
-            let left = (self.total - self.at).min(content.size() as u64) as usize;
-            let count = left.min(bytes.len());
-            let (own, rest) = std::mem::take(bytes).split_at_mut(count);
-            let wanted = content.at(self.at, count);
-            self.good += if mask::matches(own, *key, wanted) {
-                count as u64
-            } else {
-                mask::apply(own, *key);
-                good(own, wanted)
-            };
-            (*bytes, *key) = (rest, key.after(count));
-            self.at += count as u64;
-        }
-        self.at == self.total
+/// Compares the bytes that belong to `input` and leaves the rest; true once all of it has arrived.
+#[inline]
+fn take_content(input: &mut Incoming, bytes: &mut &mut [u8], key: &mut Key, content: &Content) -> bool {
+    while input.at < input.total && !bytes.is_empty() {
+        let count = input.next_read(content.size()).min(bytes.len());
+        let (own, rest) = std::mem::take(bytes).split_at_mut(count);
+        let expected = content.at(input.at, count);
+        let good = if mask::matches(own, *key, expected) {
+            count as u64
+        } else {
+            mask::apply(own, *key);
+            good(own, expected)
+        };
+        (*bytes, *key) = (rest, key.after(count));
+        input.add(count, good);
     }
+    input.at == input.total
 }
 
 /// One end of a stream: what it sends, and by its part what it makes of what it receives.
 #[derive(Debug)]
 pub struct Stream<P> {
-    out: Outgoing,
+    out: SendQueue,
     part: P,
     wrong: Option<ErrorKind>,
 }
@@ -133,7 +109,7 @@ trait Part: Send {
     ///
     /// # Errors
     /// What is wrong with them.
-    fn take(&mut self, out: &mut Outgoing, bytes: &mut [u8], key: Key) -> Result<(), ErrorKind>;
+    fn take(&mut self, out: &mut SendQueue, bytes: &mut [u8], key: Key) -> Result<(), ErrorKind>;
 }
 
 impl<P: Send> Messages for Stream<P> {
@@ -180,7 +156,7 @@ pub struct Client {
 impl StreamClient {
     pub(in crate::layer) fn new(direction: Direction, content: Content, bytes: u64) -> Self {
         let part = Client { bytes, input: Incoming::default(), count: Number::default(), over: None };
-        let mut client = Self { out: Outgoing::new(direction, content), part, wrong: None };
+        let mut client = Self { out: SendQueue::new(direction, content), part, wrong: None };
         client.begin();
         client
     }
@@ -188,20 +164,20 @@ impl StreamClient {
     fn begin(&mut self) {
         let (writes, bytes) = (self.out.direction == Direction::ClientWrites, self.part.bytes);
         self.out.send(Some(bytes), if writes { bytes } else { 0 });
-        self.part.input = Incoming { total: if writes { 0 } else { bytes }, ..Incoming::default() };
+        self.part.input = Incoming::up_to(if writes { 0 } else { bytes });
         self.part.over = None;
     }
 }
 
 impl Part for Client {
     #[inline]
-    fn take(&mut self, out: &mut Outgoing, mut bytes: &mut [u8], mut key: Key) -> Result<(), ErrorKind> {
+    fn take(&mut self, out: &mut SendQueue, mut bytes: &mut [u8], mut key: Key) -> Result<(), ErrorKind> {
         if self.over.is_none() {
             let (left, key) = (&mut bytes, &mut key);
             self.over = if out.direction == Direction::ClientWrites {
-                self.count.take(left, key)
+                take_number(&mut self.count, left, key)
             } else {
-                self.input.take(left, key, &out.content).then_some(self.input.good)
+                take_content(&mut self.input, left, key, &out.content).then_some(self.input.good)
             };
         }
         if !bytes.is_empty() {
@@ -240,24 +216,26 @@ pub struct Server {
 
 impl StreamServer {
     pub(in crate::layer) fn new(direction: Direction, content: Content) -> Self {
-        Self { out: Outgoing::new(direction, content), part: Server::default(), wrong: None }
+        Self { out: SendQueue::new(direction, content), part: Server::default(), wrong: None }
     }
 }
 
 impl Part for Server {
     #[inline]
-    fn take(&mut self, out: &mut Outgoing, mut bytes: &mut [u8], mut key: Key) -> Result<(), ErrorKind> {
+    fn take(&mut self, out: &mut SendQueue, mut bytes: &mut [u8], mut key: Key) -> Result<(), ErrorKind> {
         while !bytes.is_empty() {
             match &mut self.input {
                 Some(input) => {
-                    if !input.take(&mut bytes, &mut key, &out.content) {
+                    if !take_content(input, &mut bytes, &mut key, &out.content) {
                         return Ok(());
                     }
                     out.send(Some(input.good), 0);
                     self.input = None;
                 }
                 None => {
-                    let Some(wanted) = self.wanted.take(&mut bytes, &mut key) else { return Ok(()) };
+                    let Some(wanted) = take_number(&mut self.wanted, &mut bytes, &mut key) else {
+                        return Ok(());
+                    };
                     if out.at < out.total {
                         // A second wish before the first one is fulfilled.
                         return Err(ErrorKind::Malformed);
@@ -267,7 +245,7 @@ impl Part for Server {
                     } else if wanted == 0 {
                         out.send(Some(0), 0);
                     } else {
-                        self.input = Some(Incoming { total: wanted, ..Incoming::default() });
+                        self.input = Some(Incoming::up_to(wanted));
                     }
                 }
             }

@@ -1,98 +1,102 @@
-//! The client of `stream`: every thread pumps its share of the connections until each has passed its bytes.
+//! The client of `stream` over TCP: every thread drives its share of the connections until each has carried its transfers.
 //!
-//! There are no operations that wait for one another, so this is not the engine's loop but one that only pumps. What counts is
-//! what the receiver got: the server's count for what was written, one's own for what was read.
+//! Transfers do not wait for one another, so this is not the engine's loop. The receiver's counts are reported: the
+//! server's number for written bytes, the client's own for read bytes.
 
-use super::progress::Watch;
-use super::{Content, Direction, Incoming, Number, Outgoing, Progress, exchange};
+use super::sampler::Sampler;
+use super::{Incoming, Number, Outgoing, Payload, Progress, UNTIL_TIME_IS_OVER, exchange};
 use crate::process::Stop;
 use crate::refusal::{Doing, Refusal};
-use crate::socket::{Dialer, connect_all, stream_error};
+use crate::socket::{Dialer, connect_all, connect_error, stream_error};
 use crate::{clock, tcp_info};
-use linerate_contract::{Bytes, Done, ErrorKind, Errors, Nanos, Spec, TcpEnds, TcpInfo};
+use linerate_contract::{Bytes, Direction, Done, ErrorKind, Errors, Nanos, Recorder, Spec, TcpEnds, TcpInfo};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{Shutdown, setsockopt, shutdown, sockopt};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Edges taken per wait.
+/// Events taken per wait.
 const BATCH: usize = 64;
 /// A peer that moves no byte is noticed at most 1/8 of the timeout late.
 const CHECKS_PER_TIMEOUT: u64 = 8;
-/// Who asks for the end where nothing moves waits no longer than this for it.
+/// The longest wait for a stop request while nothing moves.
 const LONGEST_CHECK: Nanos = Nanos(250_000_000);
 
 /// Runs `spec` to its end.
 ///
 /// # Errors
-/// A spec that lacks something, or a kernel that refuses.
+/// An invalid spec, or a failing system call.
 pub fn run(spec: &Spec) -> Result<Done, Refusal> {
-    let direction = Direction::of(spec)?;
-    let content = Content::new(spec)?;
-    let goal = Goal::of(spec, direction)?;
-    if spec.connections == 0 || spec.threads == 0 || goal.bytes == 0 || spec.timeout_ns == Nanos::ZERO {
+    let direction = spec.direction()?;
+    let payload = Payload::new(spec)?;
+    let work = Work::of(spec, direction)?;
+    if spec.connections == 0 || spec.threads == 0 || work.bytes == 0 || spec.timeout_ns == Nanos::ZERO {
         let text = "\"connections\", \"threads\", \"bytes\" and \"timeout_ns\" must be above 0";
         return Err(Refusal::BadSpec(text.into()));
     }
     let stop = Stop::on_signal()?;
     let (sockets, mut errors) = open(spec)?;
     let threads = (spec.threads as usize).min(sockets.len()).max(1);
-    let watch = spec.sample_ns.map(|every| Watch::start(every, &sockets)).transpose()?;
-    let mut pumps: Vec<Pump> = (0..threads)
-        .map(|_| Pump::new(direction, &content, goal, spec.timeout_ns, stop.clone()))
+    let sampler = spec.sample_ns.map(|every| Sampler::start(every, &sockets)).transpose()?;
+    let mut workers: Vec<Worker> = (0..threads)
+        .map(|_| Worker::new(direction, &payload, work, spec.timeout_ns, stop.clone()))
         .collect::<Result<_, _>>()?;
     for (index, socket) in sockets.into_iter().enumerate() {
-        pumps[index % threads].add(socket)?;
+        workers[index % threads].add(socket)?;
     }
     let start = clock::now();
-    let tallies: Vec<Tally> = std::thread::scope(|scope| {
-        let threads: Vec<_> = pumps.iter_mut().map(|pump| scope.spawn(move || pump.run(start))).collect();
+    let totals: Vec<Totals> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            workers.iter_mut().map(|worker| scope.spawn(move || worker.run(start))).collect();
         threads.into_iter().map(|t| t.join().expect("a panic aborts the process")).collect()
     });
-    drop(watch);
-    let (mut good, mut cpu, mut end, mut tcp) = (0, Nanos::ZERO, start, None);
-    for tally in &tallies {
-        tcp = tcp.into_iter().chain(tally.tcp).reduce(TcpInfo::with);
-        good += tally.good;
-        cpu += tally.cpu;
-        end = end.max(tally.end);
-        errors.merge(&tally.errors);
-    }
-    let operations = good / spec.size + u64::from(good % spec.size != 0);
+    drop(sampler);
+    let mut sum = Totals { end: start, ..Totals::default() };
+    totals.iter().for_each(|each| sum.merge(each));
+    errors.merge(&sum.errors);
     Ok(Done {
-        operations,
-        bytes: Bytes(good),
+        operations: sum.writes,
+        bytes: Bytes(sum.good),
         start_ns: start,
-        end_ns: end,
+        end_ns: sum.end,
         errors,
-        cpu_ns: cpu,
-        verified: if content.mode.compares() { good } else { 0 },
-        tcp: tcp.map(|client| TcpEnds { client: Some(client), server: None }),
+        latency: sum.latency.as_ref().map(Recorder::counts),
+        cpu_ns: sum.cpu,
+        verified: if payload.mode.compares() { sum.good } else { 0 },
+        tcp: sum.tcp.map(|client| TcpEnds { client: Some(client), server: None }),
         ..Done::default()
     })
 }
 
-/// When a stream is over.
+/// The work of one connection.
 #[derive(Debug, Clone, Copy)]
-struct Goal {
-    /// Of one direction of one connection.
+struct Work {
+    /// N of each transfer.
     bytes: u64,
+    transfers: u64,
+    /// Without `bytes`: the time after which the only transfer ends. With `bytes`: no transfer begins after it.
     time: Option<Nanos>,
 }
 
-impl Goal {
+impl Work {
     fn of(spec: &Spec, direction: Direction) -> Result<Self, Refusal> {
         match (spec.bytes, spec.duration_ns) {
-            (Some(bytes), _) => Ok(Self { bytes, time: None }),
+            (Some(UNTIL_TIME_IS_OVER), _) => Err(Refusal::BadSpec("\"bytes\" must be below 2^64-1".into())),
+            (Some(bytes), None) => Ok(Self { bytes, transfers: spec.transfers()?, time: None }),
+            (Some(bytes), time) => Ok(Self { bytes, transfers: u64::MAX, time }),
             (None, Some(_)) if direction == Direction::Both => {
                 Err(Refusal::Unsupported("a stream both ways that ends by time".into()))
             }
-            (None, Some(time)) => Ok(Self { bytes: u64::MAX, time: Some(time) }),
+            (None, Some(time)) => Ok(Self { bytes: UNTIL_TIME_IS_OVER, transfers: 1, time: Some(time) }),
             (None, None) => Err(Refusal::BadSpec("a stream needs \"bytes\" or \"duration_ns\"".into())),
         }
     }
+
+    fn is_by_time(&self) -> bool {
+        self.bytes == UNTIL_TIME_IS_OVER
+    }
 }
 
-/// All connections, before the first byte of any; those that could not be had count as errors.
+/// Establishes all connections before the first byte of any; those that fail count as errors.
 fn open(spec: &Spec) -> Result<(Vec<OwnedFd>, Errors), Refusal> {
     let mut dialer = Dialer::new(spec)?;
     let (mut sockets, mut errors) = (Vec::new(), Errors::default());
@@ -102,13 +106,11 @@ fn open(spec: &Spec) -> Result<(Vec<OwnedFd>, Errors), Refusal> {
             Err(kind) => errors.add(kind, 1),
         }
     }
-    let stood = connect_all(&sockets, spec.timeout_ns);
-    let mut stood = stood.into_iter();
+    let mut outcomes = connect_all(&sockets, spec.timeout_ns).into_iter();
     sockets.retain(|socket| {
-        let outcome = stood.next().expect("as many as there are sockets");
-        let outcome = outcome.and_then(|()| {
-            setsockopt(socket, sockopt::TcpNoDelay, &true).map_err(crate::socket::connect_error)
-        });
+        let outcome = outcomes.next().expect("one for each socket");
+        let outcome =
+            outcome.and_then(|()| setsockopt(socket, sockopt::TcpNoDelay, &true).map_err(connect_error));
         if let Err(kind) = outcome {
             errors.add(kind, 1);
         }
@@ -117,90 +119,134 @@ fn open(spec: &Spec) -> Result<(Vec<OwnedFd>, Errors), Refusal> {
     Ok((sockets, errors))
 }
 
+/// The result of one thread.
 #[derive(Debug, Default)]
-struct Tally {
+struct Totals {
     good: u64,
+    writes: u64,
     end: Nanos,
     cpu: Nanos,
     errors: Errors,
+    latency: Option<Recorder>,
     tcp: Option<TcpInfo>,
+}
+
+impl Totals {
+    fn merge(&mut self, other: &Self) {
+        self.good += other.good;
+        self.writes += other.writes;
+        self.end = self.end.max(other.end);
+        self.cpu += other.cpu;
+        self.errors.merge(&other.errors);
+        if let Some(latency) = &other.latency {
+            self.latency.get_or_insert_default().merge(latency);
+        }
+        self.tcp = self.tcp.into_iter().chain(other.tcp).reduce(TcpInfo::with);
+    }
+
+    fn add(&mut self, good: u64, size: usize) {
+        self.good += good;
+        self.writes += good.div_ceil(size as u64);
+    }
 }
 
 /// One connection.
 #[derive(Debug)]
 struct Stream {
     socket: OwnedFd,
-    header: Option<Number>,
+    /// N of the current transfer, and the server's number of good bytes.
+    header: Number,
+    answer: Number,
     out: Outgoing,
-    shut: bool,
     input: Incoming,
-    count: Option<Number>,
-    /// What had moved at the last check, and when that was.
-    seen: (u64, Nanos),
+    began: Nanos,
+    /// Transfers after the current one.
+    left: u64,
+    /// Bytes of earlier transfers.
+    moved: u64,
+    shut: bool,
+    /// Bytes moved at the last check, and when they last changed.
+    checked: (u64, Nanos),
 }
 
 /// A thread's loop.
 #[derive(Debug)]
-struct Pump {
+struct Worker {
     direction: Direction,
-    content: Content,
-    goal: Goal,
+    payload: Payload,
+    work: Work,
     timeout: Nanos,
     stop: Stop,
     epoll: Epoll,
     streams: Vec<Option<Stream>>,
     buffer: Box<[u8]>,
-    tally: Tally,
+    /// No further transfer begins.
+    over: bool,
+    totals: Totals,
 }
 
-impl Pump {
+impl Worker {
     fn new(
         direction: Direction,
-        content: &Content,
-        goal: Goal,
+        payload: &Payload,
+        work: Work,
         timeout: Nanos,
         stop: Stop,
     ) -> Result<Self, Refusal> {
         Ok(Self {
             direction,
-            content: content.clone(),
-            goal,
+            payload: payload.clone(),
+            work,
             timeout,
             stop,
             epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?,
             streams: Vec::new(),
-            buffer: vec![0; content.size].into(),
-            tally: Tally::default(),
+            buffer: vec![0; payload.content.size()].into(),
+            over: false,
+            totals: Totals::default(),
         })
     }
 
     fn add(&mut self, socket: OwnedFd) -> Result<(), Refusal> {
-        let (writes, reads) =
-            (self.direction != Direction::ClientReads, self.direction != Direction::ClientWrites);
         self.epoll.add(&socket, event(self.streams.len() as u64)).doing("epoll_ctl")?;
-        self.streams.push(Some(Stream {
+        let mut stream = Stream {
             socket,
-            header: reads.then(|| Number::new(self.goal.bytes)),
-            out: Outgoing::up_to(if writes { self.goal.bytes } else { 0 }),
+            header: Number::default(),
+            answer: Number::default(),
+            out: Outgoing::default(),
+            input: Incoming::default(),
+            began: Nanos::ZERO,
+            left: self.work.transfers - 1,
+            moved: 0,
             shut: false,
-            input: Incoming::up_to(if reads { self.goal.bytes } else { 0 }),
-            count: writes.then(Number::default),
-            seen: (0, Nanos::ZERO),
-        }));
+            checked: (0, Nanos::ZERO),
+        };
+        self.begin(&mut stream);
+        self.streams.push(Some(stream));
         Ok(())
     }
 
-    fn run(&mut self, start: Nanos) -> Tally {
+    /// Prepares a transfer.
+    fn begin(&self, s: &mut Stream) {
+        let bytes = self.work.bytes;
+        s.header = Number::new(bytes);
+        s.answer = Number::default();
+        s.out.restart(if self.direction.client_writes() { bytes } else { 0 });
+        s.input = Incoming::up_to(if self.direction.client_reads() { bytes } else { 0 });
+    }
+
+    fn run(&mut self, start: Nanos) -> Totals {
         let cpu = clock::thread_cpu();
-        let mut over = self.goal.time.map(|time| start + time);
-        let mut told = false;
+        self.streams.iter_mut().flatten().for_each(|stream| stream.began = start);
+        let mut end = self.work.time.map(|time| start + time);
+        let mut stopped = false;
         let mut left = self.streams.len();
         let check_every = Nanos((self.timeout.0 / CHECKS_PER_TIMEOUT).clamp(1_000_000, LONGEST_CHECK.0));
         let mut next_check = clock::now() + check_every;
         let mut events = [EpollEvent::empty(); BATCH];
         while left > 0 {
-            let next_look = over.map_or(next_check, |over| over.min(next_check));
-            let wait = next_look.since(clock::now()).0.div_ceil(1_000_000).min(60_000) as u16;
+            let next = end.map_or(next_check, |end| end.min(next_check));
+            let wait = next.since(clock::now()).0.div_ceil(1_000_000).min(60_000) as u16;
             let ready = match self.epoll.wait(&mut events, EpollTimeout::from(wait)) {
                 Ok(ready) => ready,
                 Err(nix::Error::EINTR) => 0,
@@ -210,23 +256,27 @@ impl Pump {
                 left -= usize::from(self.step(event.data() as usize));
             }
             let now = clock::now();
-            if over.is_some_and(|over| now >= over) || (!told && self.stop.is_asked()) {
-                (over, told) = (None, true);
-                left -= self.call_time();
+            if end.is_some_and(|end| now >= end) {
+                (end, self.over) = (None, true);
+                left -= if self.work.is_by_time() { self.end_all() } else { 0 };
+            }
+            if !stopped && self.stop.is_asked() {
+                (end, self.over, stopped) = (None, true, true);
+                left -= self.end_all();
             }
             if now >= next_check {
                 left -= self.check(now);
                 next_check = now + check_every;
             }
         }
-        self.tally.cpu = clock::thread_cpu().since(cpu);
-        std::mem::take(&mut self.tally)
+        self.totals.cpu = clock::thread_cpu().since(cpu);
+        std::mem::take(&mut self.totals)
     }
 
-    /// Moves what can be moved; true if the stream is over.
+    /// Moves what can be moved; true if the connection is done.
     fn step(&mut self, index: usize) -> bool {
         let Some(mut stream) = self.streams[index].take() else { return false };
-        match self.pump(&mut stream) {
+        match self.advance(&mut stream) {
             Ok(Progress::Complete) => {
                 self.finish(&stream);
                 return true;
@@ -240,7 +290,7 @@ impl Pump {
                 return true;
             }
             Ok(Progress::Turn) => {
-                // A change of the registration makes the kernel look again.
+                // A change of the registration makes the kernel report the state again.
                 let mut again = event(index as u64);
                 if let Err(errno) = self.epoll.modify(&stream.socket, &mut again) {
                     unreachable!("a registered socket can be registered anew: {errno}");
@@ -252,45 +302,80 @@ impl Pump {
         false
     }
 
-    fn pump(&mut self, s: &mut Stream) -> nix::Result<Progress> {
-        if let Some(header) = &mut s.header
-            && header.push(&s.socket)? == Progress::Blocked
-        {
-            return Ok(Progress::Blocked);
-        }
-        let halves = (&mut s.out, &mut s.input);
-        let (sending, reading) = exchange(&s.socket, &self.content, halves, &mut self.buffer)?;
-        if sending == Progress::Complete && !s.shut && s.count.is_some() {
-            shutdown(s.socket.as_raw_fd(), Shutdown::Write)?;
-            s.shut = true;
-        }
-        if reading == Progress::End {
-            return Ok(Progress::End);
-        }
-        if sending == Progress::Turn || reading == Progress::Turn {
-            return Ok(Progress::Turn);
-        }
-        if sending == Progress::Blocked || reading == Progress::Blocked {
-            return Ok(Progress::Blocked);
-        }
-        match &mut s.count {
-            Some(count) => count.pull(&s.socket),
-            None => Ok(Progress::Complete),
+    /// Moves one connection; `Complete` when its last transfer is.
+    fn advance(&mut self, s: &mut Stream) -> nix::Result<Progress> {
+        loop {
+            if s.header.push(&s.socket, self.direction.client_writes())? == Progress::Blocked {
+                return Ok(Progress::Blocked);
+            }
+            let halves = (&mut s.out, &mut s.input);
+            let (sending, reading) = exchange(&s.socket, &self.payload, halves, &mut self.buffer)?;
+            let writes = self.direction.client_writes();
+            if writes && sending == Progress::Complete && self.work.is_by_time() && !s.shut {
+                shutdown(s.socket.as_raw_fd(), Shutdown::Write)?;
+                s.shut = true;
+            }
+            if reading == Progress::End {
+                return Ok(Progress::End);
+            }
+            if sending == Progress::Turn || reading == Progress::Turn {
+                return Ok(Progress::Turn);
+            }
+            if sending == Progress::Blocked || reading == Progress::Blocked {
+                return Ok(Progress::Blocked);
+            }
+            if self.direction.client_writes() {
+                let progress = s.answer.pull(&s.socket)?;
+                if progress != Progress::Complete {
+                    return Ok(progress);
+                }
+            }
+            self.count(s);
+            if s.left == 0 || self.over {
+                return Ok(Progress::Complete);
+            }
+            s.left -= 1;
+            s.moved += s.out.at + s.input.at;
+            self.begin(s);
+            s.began = self.totals.end;
         }
     }
 
-    /// The time is over: what is written is all that there is, and what is read is enough. How many streams ended by it.
-    fn call_time(&mut self) -> usize {
+    /// A transfer is complete.
+    fn count(&mut self, s: &Stream) {
+        let now = clock::now();
+        self.totals.end = now;
+        let size = self.payload.content.size();
+        let written = if self.direction.client_writes() { s.answer.value().min(s.out.total) } else { 0 };
+        self.totals.add(written, size);
+        self.totals.add(s.input.good, size);
+        let wrong = s.out.total + s.input.total - written - s.input.good;
+        self.totals.errors.add(ErrorKind::WrongContent, wrong.div_ceil(size as u64));
+        if !self.work.is_by_time() {
+            self.totals.latency.get_or_insert_default().record(now.since(s.began).0);
+        }
+    }
+
+    /// Ends all streams, by time or by a stop request; how many are done at once.
+    ///
+    /// Written bytes of a transfer by time are confirmed by the server's number, which is waited for. Those of a transfer that
+    /// is cut off cannot be confirmed and do not count.
+    fn end_all(&mut self) -> usize {
+        let confirmed = self.work.is_by_time() && self.direction == Direction::ClientWrites;
         let mut ended = 0;
         for index in 0..self.streams.len() {
             let Some(stream) = &mut self.streams[index] else { continue };
-            if self.direction == Direction::ClientWrites {
+            if confirmed {
                 stream.out.total = stream.out.at;
                 ended += usize::from(self.step(index));
             } else {
-                // Whatever else it has written, nobody vouches for it any more.
-                (stream.out.total, stream.input.total) = (0, stream.input.at);
                 let stream = self.streams[index].take().expect("it was there a line above");
+                self.totals.end = clock::now();
+                self.totals.add(stream.input.good, self.payload.content.size());
+                let wrong = stream.input.at - stream.input.good;
+                self.totals
+                    .errors
+                    .add(ErrorKind::WrongContent, wrong.div_ceil(self.payload.content.size() as u64));
                 self.finish(&stream);
                 ended += 1;
             }
@@ -298,33 +383,28 @@ impl Pump {
         ended
     }
 
+    /// The connection is done.
     fn finish(&mut self, stream: &Stream) {
-        self.tally.end = clock::now();
-        let told = tcp_info::info(&stream.socket).ok();
-        self.tally.tcp = self.tally.tcp.into_iter().chain(told).reduce(TcpInfo::with);
-        let written = stream.count.map_or(0, Number::value);
-        let good = written + stream.input.good;
-        self.tally.good += good;
-        let missing = stream.out.total + stream.input.total - good.min(stream.out.total + stream.input.total);
-        self.tally.errors.add(ErrorKind::WrongContent, missing.div_ceil(self.content.size as u64));
+        let info = tcp_info::info(&stream.socket).ok();
+        self.totals.tcp = self.totals.tcp.into_iter().chain(info).reduce(TcpInfo::with);
     }
 
-    /// The stream ends here; what was received counts, what was sent has nobody to vouch for it.
+    /// The connection fails: received bytes of the current transfer count, sent ones are not confirmed.
     fn fail(&mut self, stream: &Stream, kind: ErrorKind) {
-        self.tally.end = clock::now();
-        self.tally.good += stream.input.good;
-        self.tally.errors.add(kind, 1);
+        self.totals.end = clock::now();
+        self.totals.add(stream.input.good, self.payload.content.size());
+        self.totals.errors.add(kind, 1);
     }
 
-    /// Ends the streams that have not moved for the timeout; how many.
+    /// Fails the connections that have not moved for the timeout; how many.
     fn check(&mut self, now: Nanos) -> usize {
         let mut ended = 0;
         for index in 0..self.streams.len() {
             let Some(stream) = &mut self.streams[index] else { continue };
-            let moved = stream.out.at + stream.input.at;
-            if stream.seen.1 == Nanos::ZERO || stream.seen.0 != moved {
-                stream.seen = (moved, now);
-            } else if now.since(stream.seen.1) >= self.timeout {
+            let moved = stream.moved + stream.out.at + stream.input.at;
+            if stream.checked.1 == Nanos::ZERO || stream.checked.0 != moved {
+                stream.checked = (moved, now);
+            } else if now.since(stream.checked.1) >= self.timeout {
                 let stream = self.streams[index].take().expect("it was there a line above");
                 self.fail(&stream, ErrorKind::Timeout);
                 ended += 1;

@@ -1,21 +1,21 @@
-//! How content enters and leaves the kernel: by copy, as every program does it, or in one of the ways that avoid one.
+//! How content enters and leaves the kernel: copied, as in most programs, or in one of the ways that avoid a copy.
 //!
 //! | `options.mode` | writer | reader |
 //! |---|---|---|
-//! | `plain` | `send(2)` | `recv(2)`, and every byte is compared |
+//! | `plain` | `send(2)` | `recv(2)`, every byte is compared |
 //! | `sendfile` | `sendfile(2)` out of a file in memory | as plain |
 //! | `splice` | the same through a pipe, `splice(2)` twice | as plain |
 //! | `zerocopy` | `send(2)` with `MSG_ZEROCOPY`: the kernel sends the program's own pages | as plain |
-//! | `truncate` | as plain | `recv(2)` with `MSG_TRUNC`: the kernel drops what it has received, nothing is copied or compared |
+//! | `truncate` | as plain | `recv(2)` with `MSG_TRUNC`: the kernel drops received bytes, nothing is copied or compared |
 //!
-//! To a peer on the same host the kernel copies what `MSG_ZEROCOPY` would have spared (`skb_orphan_frags_rx()`), and the
-//! notifications come on top.
+//! Towards a peer on the same host the kernel copies even with `MSG_ZEROCOPY` (`skb_orphan_frags_rx()`), and notifications
+//! cost extra.
 
 #![allow(unsafe_code, reason = "SO_ZEROCOPY and MSG_ERRQUEUE, which nix does not have")]
 
-use super::PERIOD;
+use crate::layer::transfer::PERIOD;
 use crate::refusal::{Doing, Refusal};
-use linerate_contract::Spec;
+use linerate_contract::Choice;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, SpliceFFlags, splice};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -25,8 +25,9 @@ use nix::unistd::{pipe2, write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+/// How content passes through the kernel: `options.mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum CopyMode {
     Plain,
     Sendfile,
     Splice,
@@ -34,27 +35,29 @@ pub(super) enum Mode {
     Truncate,
 }
 
-impl Mode {
-    pub(super) fn of(spec: &Spec) -> Result<Self, Refusal> {
-        match spec.options.get("mode").map(String::as_str) {
-            None | Some("plain") => Ok(Self::Plain),
-            Some("sendfile") => Ok(Self::Sendfile),
-            Some("splice") => Ok(Self::Splice),
-            Some("zerocopy") => Ok(Self::ZeroCopy),
-            Some("truncate") => Ok(Self::Truncate),
-            Some(other) => Err(Refusal::Unsupported(format!(
-                "\"options.mode\" {other:?}; there are plain, sendfile, splice, zerocopy and truncate"
-            ))),
-        }
-    }
+impl Choice for CopyMode {
+    const OPTION: &'static str = "mode";
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("plain", Self::Plain),
+        ("sendfile", Self::Sendfile),
+        ("splice", Self::Splice),
+        ("zerocopy", Self::ZeroCopy),
+        ("truncate", Self::Truncate),
+    ];
 
-    /// Whether the reader has the bytes, to compare them.
+    fn refuse(message: String) -> Refusal {
+        Refusal::Unsupported(message)
+    }
+}
+
+impl CopyMode {
+    /// Whether the reader gets the bytes and compares them.
     pub(super) fn compares(self) -> bool {
         self != Self::Truncate
     }
 }
 
-/// A file in memory that holds `bytes`; what `sendfile(2)` and `splice(2)` send from.
+/// A file in memory with `bytes`, the source of `sendfile(2)` and `splice(2)`.
 pub(super) fn file_of(bytes: &[u8]) -> Result<Arc<OwnedFd>, Refusal> {
     let file = memfd_create(c"content", MFdFlags::MFD_CLOEXEC).doing("memfd_create")?;
     let mut rest = bytes;
@@ -65,33 +68,33 @@ pub(super) fn file_of(bytes: &[u8]) -> Result<Arc<OwnedFd>, Refusal> {
     Ok(Arc::new(file))
 }
 
-/// A connection's writing end: what a mode keeps between two writes.
+/// The state of a connection's writing side between two writes.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     pipe: Option<(OwnedFd, OwnedFd)>,
     /// Bytes in the pipe.
-    held: usize,
+    piped: usize,
     prepared: bool,
 }
 
 impl Writer {
-    /// Moves up to `piece.len()` bytes, which begin at `offset` of the stream, into the socket.
+    /// Moves up to `piece.len()` bytes from `offset` of the content into the socket.
     #[inline]
     pub(super) fn write(
         &mut self,
-        mode: Mode,
+        mode: CopyMode,
         socket: &OwnedFd,
         piece: &[u8],
         offset: u64,
         file: Option<&OwnedFd>,
     ) -> nix::Result<usize> {
         match (mode, file) {
-            (Mode::Sendfile, Some(file)) => {
+            (CopyMode::Sendfile, Some(file)) => {
                 let mut at = (offset % PERIOD as u64) as i64;
                 sendfile64(socket, file, Some(&mut at), piece.len())
             }
-            (Mode::Splice, Some(file)) => self.splice(socket, file, piece.len(), offset),
-            (Mode::ZeroCopy, _) => self.send_pages(socket, piece),
+            (CopyMode::Splice, Some(file)) => self.splice(socket, file, piece.len(), offset),
+            (CopyMode::ZeroCopy, _) => self.send_pages(socket, piece),
             _ => send(socket.as_raw_fd(), piece, MsgFlags::MSG_NOSIGNAL),
         }
     }
@@ -102,17 +105,17 @@ impl Writer {
             None => self.pipe.insert(pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?),
         };
         let flags = SpliceFFlags::SPLICE_F_NONBLOCK | SpliceFFlags::SPLICE_F_MOVE;
-        if self.held == 0 {
+        if self.piped == 0 {
             let mut at = (offset % PERIOD as u64) as i64;
-            self.held = splice(file, Some(&mut at), input, None, length, flags)?;
+            self.piped = splice(file, Some(&mut at), input, None, length, flags)?;
         }
-        let moved = splice(output, None, socket, None, self.held, flags)?;
-        self.held -= moved;
+        let moved = splice(output, None, socket, None, self.piped, flags)?;
+        self.piped -= moved;
         Ok(moved)
     }
 
-    /// The pages are never written to, so nothing has to wait for a notification; they are taken because they use up
-    /// the socket's memory for options.
+    /// The pages never change, so no write waits for a notification. Notifications are read because they use the
+    /// socket's option memory.
     fn send_pages(&mut self, socket: &OwnedFd, piece: &[u8]) -> nix::Result<usize> {
         if !self.prepared {
             set_zerocopy(socket)?;
@@ -150,7 +153,7 @@ fn set_zerocopy(socket: &OwnedFd) -> nix::Result<()> {
     Errno::result(outcome).map(drop)
 }
 
-/// Empties the queue of notifications; each covers all sends since the one before.
+/// Empties the queue of notifications; each covers all sends since the previous one.
 fn take_notifications(socket: &OwnedFd) {
     let mut control = [0_u64; 16];
     loop {
@@ -158,7 +161,7 @@ fn take_notifications(socket: &OwnedFd) {
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
         header.msg_control = control.as_mut_ptr().cast();
         header.msg_controllen = size_of_val(&control);
-        // SAFETY: the header leads to a control buffer of the length that it tells, borrowed for the call.
+        // SAFETY: the header points to a control buffer of the given length, borrowed for the call.
         let got = unsafe {
             libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT)
         };
@@ -168,9 +171,9 @@ fn take_notifications(socket: &OwnedFd) {
     }
 }
 
-/// Receives into `room`, or with `truncate` lets the kernel drop as much (tcp(7), `MSG_TRUNC`).
+/// Receives into `room`; with `truncate` the kernel drops up to that many bytes (tcp(7), `MSG_TRUNC`).
 #[inline]
-pub(super) fn receive(mode: Mode, socket: &OwnedFd, room: &mut [u8]) -> nix::Result<usize> {
-    let flags = if mode == Mode::Truncate { MsgFlags::MSG_TRUNC } else { MsgFlags::empty() };
+pub(super) fn receive(mode: CopyMode, socket: &OwnedFd, room: &mut [u8]) -> nix::Result<usize> {
+    let flags = if mode == CopyMode::Truncate { MsgFlags::MSG_TRUNC } else { MsgFlags::empty() };
     recv(socket.as_raw_fd(), room, flags)
 }

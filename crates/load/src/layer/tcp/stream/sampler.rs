@@ -1,5 +1,4 @@
-//! Progress of streams, told from beside: a thread of its own asks the kernel how the connections fare, so those that pump
-//! know nothing of it.
+//! Progress of streams: a separate thread reads the connections' counters from the kernel, so the workers do nothing for it.
 
 use crate::process::emit;
 use crate::refusal::{Doing, Refusal};
@@ -12,14 +11,14 @@ use std::thread::JoinHandle;
 
 /// Prints samples until it is dropped.
 #[derive(Debug)]
-pub(super) struct Watch {
-    /// Hung up to end the thread.
+pub(super) struct Sampler {
+    /// Dropped to end the thread.
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watch {
-    /// Of these connections, each `every`.
+impl Sampler {
+    /// Samples these connections at the interval `every`.
     pub(super) fn start(every: Nanos, sockets: &[OwnedFd]) -> Result<Self, Refusal> {
         if every == Nanos::ZERO {
             return Err(Refusal::BadSpec("\"sample_ns\" must be above 0".into()));
@@ -56,11 +55,11 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for Sampler {
     fn drop(&mut self) {
         drop(self.over.take());
         if let Some(thread) = self.thread.take() {
-            // It has nothing to lose but a sample.
+            // A panic of the sampler loses samples only.
             let _ = thread.join();
         }
     }
