@@ -12,12 +12,10 @@ pub use streams::*;
 pub use suites::*;
 pub use tls::*;
 
+use crate::lab::AGENT;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-
-/// The hidden subcommand by which linerate starts itself inside the namespaces.
-pub const AGENT: &str = "lab-agent";
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

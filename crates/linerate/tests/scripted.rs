@@ -119,7 +119,7 @@ fn a_lost_lab_ends_the_run_with_status_3_and_loses_nothing() {
     let folder = Folder::new("lost");
     let out = linerate("lost", &["run", "mini", "--seed", "7", "--out", folder.str()]);
     assert_eq!(out.status, 3, "{}", out.stderr);
-    assert!(out.stderr.contains("the lab is gone"), "{}", out.stderr);
+    assert!(out.stderr.contains("the lab has ended"), "{}", out.stderr);
     assert_eq!(folder.journal().len(), 11);
     assert!(folder.read("report.json").contains("fast/none"));
     assert_eq!(linerate("good", &["run", "--resume", folder.str()]).status, 0);

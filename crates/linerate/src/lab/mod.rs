@@ -1,13 +1,13 @@
 //! The lab: namespaces, links, packet-filter rules, processes, CPU pins.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`protocol`] | what linerate and its agent inside the namespaces say to each other |
+//! | [`protocol`] | messages between linerate and its agent inside the namespaces |
 //! | [`agent`] | the agent: pid 1 of the lab |
-//! | [`namespaces`] | the real lab, from outside: drives the agent |
-//! | [`scripted`] | the lab of the tests: answers from a file, no network |
+//! | [`namespaces`] | the real lab, from outside: controls the agent |
+//! | [`scripted`] | the lab of the tests: responses from a file, no network |
 //!
-//! [`Lab`] is the seam between the two: everything above it runs the same on both.
+//! Both labs implement [`Lab`]; all other code runs unchanged on either.
 
 pub mod agent;
 pub mod namespaces;
@@ -21,35 +21,38 @@ use protocol::{CpuTimes, ExitStatus, File, HostName, NetworkPath};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where the lab's files are, inside its own mount namespace.
+/// The hidden subcommand with which linerate starts itself inside the namespaces.
+pub const AGENT: &str = "lab-agent";
+/// The folder of the lab's files, inside its own mount namespace.
 pub const SCRATCH: &str = "/run/linerate";
-/// What the web servers serve, relative to [`SCRATCH`].
+/// The folder of the web servers' pages, relative to [`SCRATCH`].
 pub const DOCROOT: &str = "docroot";
 
-/// Where trials happen. A lab is raised once; a topology in it for each trial.
+/// Runs trials. A lab is raised once, a topology in it for each trial.
 pub trait Lab {
-    /// The machine, for the report.
+    /// Facts about the machine, for the report.
     fn host(&self) -> Host;
-    /// The CPUs that roles may be pinned to, by number.
+    /// The numbers of the CPUs that roles may be pinned to.
     fn cpus(&self) -> Vec<u32>;
     /// Time since the start of the run.
     fn now(&self) -> Nanos;
-    /// New namespaces for a trial; `files` are there for every role to read.
+    /// Makes new namespaces for a trial; every role can read `files`.
     ///
     /// # Errors
-    /// [`LabError`]; so for every method here.
+    /// [`LabError`], as for every method of this trait.
     fn raise(&mut self, label: &Label, path: NetworkPath, files: Vec<File>) -> Result<(), LabError>;
     /// Runs a server's or relay's setup, starts it and waits until it is ready.
     fn start(&mut self, launch: &Launch) -> Result<(), LabError>;
     /// Runs a client to its end.
     fn run(&mut self, launch: &Launch, purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError>;
-    /// What the servers' processes hold, once connections that are ending have had a moment; `None` where nobody can tell.
+    /// Resource usage of the servers' processes, after a short time for closing connections; `None` if it
+    /// cannot be read.
     fn usage(&mut self) -> Result<Option<Usage>, LabError>;
-    /// Ends all processes and forgets the topology.
+    /// Ends all processes and removes the topology.
     fn stop(&mut self) -> Result<(), LabError>;
 }
 
-/// Which trial this is: what the scripted lab looks its answers up by.
+/// Identifies a trial; the scripted lab selects its responses by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     pub suite: String,
@@ -58,14 +61,14 @@ pub struct Label {
     pub warmup: bool,
 }
 
-/// What a client runs for.
+/// The purpose of a client's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Verify,
     Measure,
 }
 
-/// A process to be, with nothing left to decide.
+/// A complete description of a process to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     pub role: Role,
@@ -74,53 +77,53 @@ pub struct Launch {
     pub host: HostName,
     pub folder: PathBuf,
     pub files: Vec<File>,
-    /// Program and arguments of commands that run to their end before.
+    /// Commands that run to their end before the process starts.
     pub setup: Vec<CommandLine>,
-    /// Absent where nothing is started: a relay that is all rules, or none.
+    /// `None` if nothing is started: a relay that consists of rules, or no relay.
     pub process: Option<CommandLine>,
     pub ready: Ready,
     pub stop: StopSignal,
-    /// The port that it will listen on.
+    /// The port on which it listens.
     pub port: u16,
     pub cpus: Vec<u32>,
-    /// It joins two TUN devices, which it is given.
+    /// True if it joins two TUN devices; it inherits their descriptors.
     pub tuns: bool,
 }
 
 /// A program and its arguments.
 pub type CommandLine = (PathBuf, Vec<String>);
 
-/// What a client left behind.
+/// The result of a client's run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientRun {
     pub status: ExitStatus,
     pub stdout: Vec<String>,
     pub stderr: Vec<String>,
-    /// What servers printed meanwhile.
+    /// Lines that servers printed during the run.
     pub server_stdout: Vec<String>,
     /// CPU time of each role's processes during the run; the client's from its start to its end.
     pub cpu: Vec<(Role, Nanos)>,
     /// CPU times of the machine before and after.
     pub before: CpuTimes,
     pub after: CpuTimes,
-    /// The most memory that the client had; a lab may not know.
+    /// The client's peak memory; `None` if the lab cannot measure it.
     pub peak_memory: Option<Bytes>,
     pub flags: Vec<String>,
 }
 
-/// Why a trial did not come to its end.
+/// The reason why a trial did not complete.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LabError {
-    /// A system, or the way it was set up, failed. `log` is the tail of what it said.
+    /// A system, or its setup, failed. `log` contains the last lines of its output.
     #[error("{reason}")]
     System { reason: String, log: String },
-    /// A program said that it does not do this (exit status 127 of the contract), or this machine lacks what it takes.
+    /// The program does not support this (exit status 127 of the contract), or the machine lacks something.
     #[error("{0}")]
     Unsupported(String),
-    /// The user wants to stop.
+    /// Interrupted by the user.
     #[error("interrupted")]
     Interrupted,
-    /// The lab itself is gone or was refused; no trial can follow.
+    /// The lab has ended or could not be raised; no further trial is possible.
     #[error("{0}")]
     Lost(String),
 }

@@ -1,5 +1,5 @@
-//! What linerate and its agent inside the namespaces say to each other: a JSON document a line, over a
-//! socket pair that is the agent's standard input. When linerate is gone the socket is at its end, and so is the agent.
+//! Messages between linerate and its agent inside the namespaces: one JSON document per line, over a socket
+//! pair that is the agent's standard input. The agent ends when linerate closes the socket or ends.
 
 use crate::measurement::Usage;
 use crate::system::manifest::{StopSignal, Topology};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-/// A network namespace of the lab, named by what it stands for.
+/// A network namespace of the lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostName {
@@ -17,7 +17,7 @@ pub enum HostName {
     Server,
 }
 
-/// Names a process of a trial for as long as the topology stands.
+/// Identifies a process of a trial; valid until the topology is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProcessId(pub u32);
@@ -25,40 +25,40 @@ pub struct ProcessId(pub u32);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "lowercase")]
 pub enum Request {
-    /// Namespaces, links, addresses, routes, sysctls; files are written below [`super::SCRATCH`].
+    /// Makes namespaces, links, addresses, routes and sysctls; writes files below [`super::SCRATCH`].
     Raise {
         path: NetworkPath,
         files: Vec<File>,
     },
     Spawn(Box<Spawn>),
-    /// Does a TCP socket listen on this port?
+    /// Whether a TCP socket listens on this port.
     Listening {
         host: HostName,
         port: u16,
     },
-    /// CPU times now.
+    /// Current CPU times.
     Cpu,
-    /// What each running process and all of its session hold now.
-    UsagePair,
+    /// Current resource usage of each running process and its session.
+    Usage,
     Signal {
         process: ProcessId,
         signal: StopSignal,
     },
-    /// Kills every process, forgets namespaces and files.
+    /// Kills every process; removes namespaces and files.
     Drop,
 }
 
-/// What is to lie between client and server.
+/// The path between client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkPath {
     pub topology: Topology,
-    /// Of every link, in bytes.
+    /// MTU of every link, in bytes.
     pub mtu: u32,
 }
 
-/// Ethernet's, so that segments are those of a real network; a suite may say otherwise.
+/// Ethernet's MTU, for segments as on a real network; a suite may set another.
 const MTU: u32 = 1_500;
-/// What the kernel gives `lo`.
+/// The kernel's default for `lo`.
 const LOOPBACK_MTU: u32 = 65_536;
 
 impl From<Topology> for NetworkPath {
@@ -80,30 +80,31 @@ pub struct Spawn {
     pub host: HostName,
     pub program: PathBuf,
     pub arguments: Vec<String>,
-    /// Its working folder and only place to write, relative to [`super::SCRATCH`].
+    /// Its working folder, the only folder that it may write to, relative to [`super::SCRATCH`].
     pub folder: PathBuf,
     pub files: Vec<File>,
-    /// CPUs to pin it to; empty: no pin.
+    /// CPUs to pin it to; empty: not pinned.
     pub cpus: Vec<u32>,
-    /// It is given both TUN devices of [`Topology::TunPair`], the one nearer to the client first: [`TUN_DESCRIPTORS`].
+    /// True: it inherits both TUN devices of [`Topology::TunPair`], the client's side first; see
+    /// [`TUN_DESCRIPTORS`].
     pub tuns: bool,
 }
 
-/// The variable that holds the numbers of inherited TUN descriptors, separated by commas: a process cannot open devices
-/// of a namespace that it is not in.
+/// The environment variable with the numbers of inherited TUN descriptors, separated by commas. They are
+/// inherited because a process cannot open devices of another namespace.
 pub const TUN_DESCRIPTORS: &str = "LINERATE_TUN";
 
-/// What the agent says: one reply to each request, events in between.
+/// A message of the agent: one reply to each request, with events in between.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "lowercase")]
 pub enum Message {
-    /// Once, before the first request.
+    /// Sent once, before the first request.
     Up(AgentFacts),
     Done,
     Refused {
         reason: String,
     },
-    /// This machine, or this user, has not what the request needs; the reason says who can change that.
+    /// This machine or this user lacks a requirement; the reason names the remedy.
     Lacking {
         reason: String,
     },
@@ -111,31 +112,31 @@ pub enum Message {
         yes: bool,
     },
     Cpu(CpuTimes),
-    /// Of those of which `/proc` tells.
-    UsagePair {
+    /// Processes whose usage cannot be read from `/proc` are left out.
+    Usage {
         processes: Vec<(ProcessId, Usage)>,
     },
-    /// A line that a process wrote.
+    /// A line of a process's output.
     Output {
         process: ProcessId,
         stream: Stream,
         line: String,
     },
-    /// A process ended, and all its output is told.
+    /// A process ended; all its output was sent before.
     Exited {
         process: ProcessId,
         status: ExitStatus,
         cpu: Option<Nanos>,
-        /// The most memory it had at once, its dead children's included if that was more.
+        /// Its peak memory, or that of its dead children where that is more (`ru_maxrss` of getrusage(2)).
         peak: Bytes,
     },
 }
 
-/// How the agent came to be, for the report.
+/// Facts about the agent, for the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentFacts {
     pub privileges: String,
-    /// True if per-process CPU time comes from perf counters, false if from `/proc`.
+    /// True if the CPU time of processes comes from perf counters, false if from `/proc`.
     pub perf: bool,
 }
 
@@ -165,12 +166,12 @@ impl std::fmt::Display for ExitStatus {
     }
 }
 
-/// CPU time used until now.
+/// CPU time used since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
-    /// Of each running process and all its descendants, dead ones included.
+    /// Each running process with all its descendants, dead ones included.
     pub processes: Vec<(ProcessId, Nanos)>,
-    /// Of each CPU, from `/proc/stat`.
+    /// Each CPU, from `/proc/stat`.
     pub cpus: Vec<CpuTime>,
 }
 
@@ -184,11 +185,11 @@ pub struct CpuTime {
     pub steal: Nanos,
 }
 
-/// The addresses of the lab: RFC 5735's private range, inside namespaces that no packet leaves.
+/// The addresses of the lab: private (RFC 1918), inside namespaces that no packet leaves.
 pub mod address {
     use super::Ipv4Addr;
 
-    /// The client's addresses: `CLIENT_SOURCES` of them, so that 64,511 ports each outlast any trial.
+    /// The first of the client's `CLIENT_SOURCES` addresses, with 64,511 ports each: enough for any trial.
     pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
     pub const CLIENT_SOURCES: u8 = 8;
     pub const ROUTER_CLIENT_SIDE: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
@@ -196,10 +197,10 @@ pub mod address {
     pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 2, 2);
     /// The name of each TUN device.
     pub const TUN: &str = "tun0";
-    /// The server's address where no router lies between.
+    /// The server's address on topologies without a router.
     pub const SERVER_ON_LINK: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 100);
 
-    /// Every address that the client may call from.
+    /// All source addresses of the client.
     #[must_use]
     pub fn client_sources() -> Vec<Ipv4Addr> {
         let [a, b, c, d] = CLIENT.octets();

@@ -1,7 +1,7 @@
-//! The lab of the tests: every answer comes from a file, time is counted, nothing is started.
+//! The lab of the tests: every response comes from a file, time is simulated, no process is started.
 //!
-//! All of linerate above the lab runs on it as it does on the real one, so the whole tool can be tested with golden
-//! output and without a network. Nothing it says can get into a report of a real run: the host is the script's.
+//! All of linerate above the lab runs on it as on the real one, so the whole tool can be tested with golden
+//! output and without a network. A report of such a run is recognisable: its host is the script's.
 
 use super::protocol::{CpuTime, CpuTimes, ExitStatus, File, NetworkPath};
 use super::{ClientRun, Lab, LabError, Label, Launch, Purpose};
@@ -16,16 +16,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The file: versions of systems, and answers of which the first that fits a trial is taken.
+/// The file: versions of systems, and answers; the first answer that matches a trial applies.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Script {
     host: ScriptedHost,
-    /// Version by variant; a variant that is not here is missing. An empty version: nothing to start.
+    /// Version by variant; other variants are missing. An empty version: nothing to start.
     systems: BTreeMap<String, String>,
-    /// Ctrl-C comes in the trial of this number, counted from 1.
+    /// The number of the trial that is interrupted, counted from 1.
     interrupt_at: Option<u64>,
-    /// The lab dies in the trial of this number.
+    /// The number of the trial in which the lab ends.
     lost_at: Option<u64>,
     answers: Vec<Answer>,
 }
@@ -43,22 +43,22 @@ struct ScriptedHost {
 struct Answer {
     /// A glob over cell ids.
     cell: String,
-    /// Seconds of the measurement, by round, starting over at the end.
+    /// Seconds of the measurement, by round; repeated from the start after the last.
     #[serde(default)]
     seconds: Vec<f64>,
     #[serde(default)]
     errors: Errors,
-    /// So many bytes of a stream do not arrive.
+    /// Bytes of a stream that do not arrive.
     #[serde(default)]
     missing_bytes: u64,
     /// CPU seconds of each role.
     #[serde(default)]
     cpu: BTreeMap<Role, f64>,
-    /// What the server holds before and after the measurement.
+    /// The server's resource usage before and after the measurement.
     usage: Option<[Usage; 2]>,
-    /// What a foreign client prints; `@seconds@` and `@operations@` are replaced.
+    /// The output of a foreign client; `@seconds@` and `@operations@` are replaced.
     stdout: Option<String>,
-    /// The stage in which it fails, with reason and log.
+    /// The stage that fails, with reason and log.
     fails: Option<Fails>,
 }
 
@@ -74,38 +74,38 @@ struct Fails {
     rounds: Vec<u32>,
 }
 
-/// See the module.
+/// See the module's documentation.
 #[derive(Debug)]
 pub struct Scripted {
     script: Script,
     globs: Vec<GlobMatcher>,
     label: Option<Label>,
-    /// The trial's measurement is over.
+    /// True after the trial's measurement.
     measured: bool,
     trials: u64,
     clock: Nanos,
 }
 
-/// Each stage of a scripted trial takes this long.
+/// The duration of each stage of a scripted trial.
 const STAGE: Nanos = Nanos(10_000_000);
 
 impl Scripted {
     /// Reads a script.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The file cannot be read or is not a valid script; with the place.
     pub fn load(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
-        let wrong = |e: &dyn std::fmt::Display| {
+        let invalid = |e: &dyn std::fmt::Display| {
             Error::Input(format!("{}: {}", path.display(), e.to_string().trim_end()))
         };
-        let script: Script = toml::from_str(&text).map_err(|e| wrong(&e))?;
+        let script: Script = toml::from_str(&text).map_err(|e| invalid(&e))?;
         let globs = script.answers.iter().map(|a| Ok(Glob::new(&a.cell)?.compile_matcher()));
-        let globs = globs.collect::<Result<_, globset::Error>>().map_err(|e| wrong(&e))?;
+        let globs = globs.collect::<Result<_, globset::Error>>().map_err(|e| invalid(&e))?;
         Ok(Self { script, globs, label: None, measured: false, trials: 0, clock: Nanos::ZERO })
     }
 
-    /// What the script says of a variant.
+    /// The presence of a variant according to the script.
     #[must_use]
     pub fn presence(&self, chosen: Chosen<'_>) -> Presence {
         match self.script.systems.get(chosen.name) {
@@ -194,7 +194,7 @@ impl Lab for Scripted {
             return Err(LabError::Interrupted);
         }
         if self.script.lost_at == Some(self.trials) {
-            return Err(LabError::Lost("the lab is gone: the script says so".into()));
+            return Err(LabError::Lost("the lab has ended: scripted".into()));
         }
         (self.label, self.measured) = (Some(label.clone()), false);
         self.fail_at(Stage::Raise)
@@ -253,12 +253,12 @@ impl Lab for Scripted {
     }
 }
 
-/// Every operation of a scripted client takes the same time: the elapsed time, shared out over its connections.
+/// Every operation of a scripted client takes the same time: the elapsed time divided among its connections.
 fn done(spec: &linerate_contract::Spec, elapsed: Nanos, answer: &Answer) -> Done {
-    let asked = spec.operations.unwrap_or(0);
-    let operations = asked.saturating_sub(answer.errors.total());
+    let requested = spec.operations.unwrap_or(0);
+    let operations = requested.saturating_sub(answer.errors.total());
     let mut latency = Recorder::default();
-    (0..operations).for_each(|_| latency.record(elapsed.0 * u64::from(spec.connections) / asked.max(1)));
+    (0..operations).for_each(|_| latency.record(elapsed.0 * u64::from(spec.connections) / requested.max(1)));
     let bytes = stream_bytes(spec).map(|bytes| bytes.saturating_sub(answer.missing_bytes));
     Done {
         operations,
@@ -272,7 +272,7 @@ fn done(spec: &linerate_contract::Spec, elapsed: Nanos, answer: &Answer) -> Done
     }
 }
 
-/// What a stream is asked to carry, all directions together.
+/// The bytes of a stream, all directions together.
 fn stream_bytes(spec: &linerate_contract::Spec) -> Option<u64> {
     let directions = if spec.options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
     Some(spec.bytes? * directions)

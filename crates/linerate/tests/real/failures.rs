@@ -70,7 +70,7 @@ pub(crate) fn a_server_that_dies_answers_wrongly_or_hangs_is_a_failed_row() {
         (
             "nginx -c {{ dir }}/server.conf & sleep 0.6; kill -9 $!; exit 9",
             "at measure",
-            "ended in the middle (exit status 9)",
+            "ended before the client (exit status 9)",
         ),
     ] {
         let processes = lab_processes();

@@ -1,4 +1,4 @@
-//! CPU time, of processes with all their descendants and of the machine's CPUs.
+//! CPU time of processes with all their descendants, and of the machine's CPUs.
 
 #![allow(unsafe_code, reason = "descriptors that cross a socket arrive as bare numbers")]
 
@@ -17,15 +17,15 @@ use std::os::unix::net::UnixDatagram;
 
 /// The CPU time of a process and of every process that descends from it.
 ///
-/// A perf counter that children inherit (perf_event_open(2), `task-clock`) also counts children that have died
-/// unwaited for, as those of sslh-fork do; `/proc` forgets them. Where perf is not allowed, `/proc` has to do.
+/// A perf counter that children inherit (perf_event_open(2), `task-clock`) also counts dead children that the
+/// parent did not wait for, as those of sslh-fork; `/proc` loses them. It is used where perf is not allowed.
 pub(super) enum ProcessClock {
     Perf(File),
     Proc(Pid),
 }
 
 impl ProcessClock {
-    /// The clock of a process whose [`ClockMaker`] has run.
+    /// The clock of a process; its [`ClockMaker`] has already run.
     pub(super) fn new(pid: Pid, receiver: &UnixDatagram) -> Self {
         receive(receiver).map_or(Self::Proc(pid), Self::Perf)
     }
@@ -42,21 +42,21 @@ impl ProcessClock {
     }
 }
 
-/// Opens the counter in the process itself, before it becomes the program: from outside, and so later, a program
-/// that forks at once would have children that are not counted.
+/// Opens the counter in the process itself, before exec. Opened later from outside, it would miss the
+/// children of a program that forks at once.
 pub(super) struct ClockMaker {
     sender: UnixDatagram,
 }
 
 impl ClockMaker {
-    /// The maker for the child, and what its parent receives the counter by.
+    /// The maker for the child, and the socket through which the parent receives the counter.
     pub(super) fn pair() -> io::Result<(Self, UnixDatagram)> {
         let (sender, receiver) = UnixDatagram::pair()?;
         receiver.set_nonblocking(true)?;
         Ok((Self { sender }, receiver))
     }
 
-    /// Called between fork and exec. That perf is not allowed is no error.
+    /// Called between fork and exec. It is no error if perf is not allowed.
     pub(super) fn run(&self) -> io::Result<()> {
         let Ok(counter) = counter() else { return Ok(()) };
         let fds = [counter.as_raw_fd()];
@@ -82,14 +82,14 @@ fn receive(receiver: &UnixDatagram) -> Option<File> {
         ControlMessageOwned::ScmRights(fds) => fds.first().copied(),
         _ => None,
     })?;
-    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    // SAFETY: the kernel has just created this descriptor; it has no other owner.
     Some(File::from(unsafe { OwnedFd::from_raw_fd(fds) }))
 }
 
 /// Counts the calling process from its next exec on.
 fn counter() -> io::Result<OwnedFd> {
-    // A software clock counts all of a task's time whatever is excluded; excluding the kernel is what makes
-    // it available at perf_event_paranoid 2.
+    // A software clock counts all of a task's time, whatever is excluded; with the kernel excluded it is
+    // available at perf_event_paranoid 2.
     let counter = Builder::new(Software::TASK_CLOCK)
         .observe_pid(0)
         .any_cpu()
@@ -108,13 +108,13 @@ pub(super) fn perf_works() -> bool {
     counter().is_ok()
 }
 
-/// User and system time of all processes of the session that `leader` leads, and of their waited-for children.
+/// User and system time of all processes of `leader`'s session and of the children that they waited for.
 fn proc_time(leader: Pid) -> Option<Nanos> {
     let ticks: u64 = session::members(leader).ok()?.iter().filter_map(session::Member::ticks).sum();
     Some(Nanos(ticks * tick_nanos()))
 }
 
-/// `/proc/stat` of every CPU.
+/// The line of every CPU in `/proc/stat`.
 pub(super) fn cpu_times() -> Vec<CpuTime> {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     stat.lines().filter_map(|line| cpu_time(line, tick_nanos())).collect()
@@ -136,7 +136,7 @@ fn cpu_time(line: &str, tick: u64) -> Option<CpuTime> {
     })
 }
 
-/// A hundredth of a second on every Linux of today, but the kernel is asked.
+/// The kernel's clock tick in nanoseconds; 10 ms on today's Linux.
 fn tick_nanos() -> u64 {
     let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
     1_000_000_000 / u64::try_from(per_second).unwrap_or(100)
@@ -147,14 +147,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cpu_line_is_read() {
+    fn the_line_of_a_cpu_is_parsed() {
         let time = cpu_time("cpu1 10 1 5 100 7 2 3 4 0 0", 10).unwrap();
         assert_eq!((time.cpu, time.busy, time.total), (1, Nanos(210), Nanos(1_320)));
         assert_eq!((time.interrupts, time.steal), (Nanos(50), Nanos(40)));
     }
 
     #[test]
-    fn the_sum_line_and_other_lines_are_no_cpu() {
+    fn the_sum_of_all_cpus_and_other_lines_are_ignored() {
         assert_eq!(cpu_time("cpu  10 1 5 100 7 2 3 4 0 0", 10), None);
         assert_eq!(cpu_time("intr 5", 10), None);
     }

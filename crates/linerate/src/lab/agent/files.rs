@@ -1,4 +1,4 @@
-//! The lab's scratch folder, on a tmpfs that only the lab sees and that ends with it.
+//! The lab's scratch folder, on a tmpfs of the lab's mount namespace that ends with it.
 
 use super::namespaces::Privileges;
 use crate::lab::SCRATCH;
@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Where everybody may execute programs anyway; others are shown to the systems by a bind mount.
+/// Folders whose programs every user may execute; other folders get a bind mount.
 const PUBLIC: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix"];
 
 pub(super) struct Files {
     owner: Option<(Uid, Gid)>,
-    /// Folders of programs and where they are to be found inside.
+    /// Folders of programs, and their mount points inside the lab.
     exposed: BTreeMap<PathBuf, PathBuf>,
 }
 
@@ -27,10 +27,10 @@ impl Files {
         Path::new(SCRATCH).join(relative)
     }
 
-    /// A folder that the systems' user may write to.
+    /// Makes a folder that the systems' user may write to.
     pub(super) fn make_folder(&self, relative: &Path) -> Result<(), String> {
         if relative.components().any(|c| !matches!(c, Component::Normal(_))) {
-            return Err(format!("`{}` is not a folder below the lab's own", relative.display()));
+            return Err(format!("`{}` is not a relative path below the lab's folder", relative.display()));
         }
         let path = self.path(relative);
         let failed =
@@ -53,9 +53,9 @@ impl Files {
         Ok(())
     }
 
-    /// The path of a program as the systems' user can reach it: a home folder may be closed to `nobody`.
+    /// A path to a program that the systems' user can read: a home folder may be closed to `nobody`.
     pub(super) fn expose(&mut self, program: &Path) -> Result<PathBuf, String> {
-        // A bare name is looked up on the lab's own PATH.
+        // A bare name is searched on the lab's own PATH.
         let is_bare = program.components().count() == 1;
         if is_bare || PUBLIC.iter().any(|public| program.starts_with(public)) {
             return Ok(program.to_owned());
@@ -67,14 +67,14 @@ impl Files {
             return Ok(inside.join(name));
         }
         let inside = PathBuf::from(format!("{}-programs/{}", SCRATCH, self.exposed.len()));
-        let failed = |e: &dyn std::fmt::Display| format!("cannot show {} to the lab: {e}", folder.display());
+        let failed = |e: &dyn std::fmt::Display| format!("cannot mount {} in the lab: {e}", folder.display());
         fs::create_dir_all(&inside).map_err(|e| failed(&e))?;
         mount(Some(folder), &inside, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(|e| failed(&e))?;
         self.exposed.insert(folder.to_owned(), inside.clone());
         Ok(inside.join(name))
     }
 
-    /// Forgets what the last trial wrote.
+    /// Removes the files of the last trial.
     pub(super) fn clear(&self) {
         let _ = fs::remove_dir_all(SCRATCH);
     }

@@ -1,9 +1,9 @@
-//! The agent: pid 1 of the lab. It makes topologies, starts processes and tells how they end.
+//! The agent: pid 1 of the lab. It makes topologies, starts processes and reports their ends.
 //!
-//! linerate starts itself again as `linerate lab-agent`, which goes into new namespaces ([`namespaces`]) and serves
-//! [`Request`]s until its socket ends. Because it is pid 1 of a pid namespace, the kernel kills everything it
-//! started when it goes; because nothing but its descriptors and its children holds the network namespaces,
-//! links and rules go as well. So cleaning up is no code that a SIGKILL could prevent.
+//! linerate starts itself again as `linerate lab-agent`, which enters new namespaces ([`namespaces`]) and
+//! serves [`Request`]s until its socket is closed. It is pid 1 of a pid namespace, so the kernel kills all its
+//! processes when it ends. Only its descriptors and its children refer to the network namespaces, so
+//! links and rules are removed as well. Cleaning up needs no code that a SIGKILL could prevent.
 
 mod cpu;
 mod files;
@@ -25,13 +25,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use topology::Network;
 
-/// A process may write so much to stderr in a trial; what comes after is read and dropped, so that it never blocks.
+/// Bytes of a process's stderr that are kept; the rest is read and dropped, so that it never blocks.
 const STDERR_LIMIT: usize = 256 << 10;
 
-/// Enters the namespaces and serves requests on `socket` until it ends. Returns the exit status of the process.
+/// Enters the namespaces and serves requests on `socket` until it is closed. Returns the exit status.
 ///
 /// # Errors
-/// A sentence for the user: which step the kernel refused and what would allow it. It is told over the socket, too.
+/// The step that the kernel refused, and the remedy. The message is also sent over the socket.
 pub fn serve(socket: OwnedFd) -> Result<i32, String> {
     let mut socket = UnixStream::from(socket);
     let privileges = match namespaces::enter() {
@@ -59,7 +59,7 @@ impl Agent {
     fn new(socket: UnixStream, privileges: namespaces::Privileges) -> Result<Self, String> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
-        let failed = |e: nix::Error| format!("the lab's agent cannot watch its children: {e}");
+        let failed = |e: nix::Error| format!("the lab agent cannot receive signals of its children: {e}");
         nix::sys::signal::sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None).map_err(failed)?;
         let children =
             SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(failed)?;
@@ -69,7 +69,7 @@ impl Agent {
 
     fn run(mut self) {
         let facts = AgentFacts { privileges: self.privileges.to_string(), perf: cpu::perf_works() };
-        self.say(&Message::Up(facts));
+        self.send(&Message::Up(facts));
         let Ok(reading_end) = self.socket.try_clone() else { return };
         let mut requests = BufReader::new(reading_end);
         loop {
@@ -77,13 +77,13 @@ impl Agent {
                 let mut line = String::new();
                 match requests.read_line(&mut line) {
                     Ok(0) | Err(_) => return,
-                    Ok(_) => self.answer(&line),
+                    Ok(_) => self.serve_request(&line),
                 }
             }
         }
     }
 
-    /// Waits for anything to happen and serves processes; true if a request waits.
+    /// Waits for an event and handles those of processes; true if a request is pending.
     fn wait(&mut self) -> bool {
         let mut fds = vec![
             PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),
@@ -98,7 +98,7 @@ impl Agent {
             fds.push(PollFd::new(self.processes[id].stream(*stream), PollFlags::POLLIN));
         }
         if poll(&mut fds, PollTimeout::NONE).is_err() {
-            return false; // EINTR: look again
+            return false; // EINTR: poll again
         }
         let happened: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
         drop(fds);
@@ -113,15 +113,15 @@ impl Agent {
         happened[0]
     }
 
-    /// Tells what a process wrote.
+    /// Sends the output of a process.
     fn forward(&mut self, id: ProcessId, stream: Stream) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         for line in process.read_lines(stream, STDERR_LIMIT) {
-            self.say(&Message::Output { process: id, stream, line });
+            self.send(&Message::Output { process: id, stream, line });
         }
     }
 
-    /// Collects every dead child, orphans of others included: that is pid 1's duty.
+    /// Reaps every dead child, orphans included, as pid 1 must.
     fn reap(&mut self) {
         while let Ok(Some(_)) = self.children.read_signal() {}
         for (pid, status, peak) in process::reap_all() {
@@ -131,14 +131,14 @@ impl Agent {
             self.forward(id, Stream::Stdout);
             self.forward(id, Stream::Stderr);
             if let Some(process) = self.processes.remove(&id) {
-                self.say(&Message::Exited { process: id, status, cpu: process.cpu_at_exit(), peak });
+                self.send(&Message::Exited { process: id, status, cpu: process.cpu_at_exit(), peak });
             }
         }
     }
 
-    fn answer(&mut self, line: &str) {
+    fn serve_request(&mut self, line: &str) {
         let reply = match serde_json::from_str(line) {
-            Err(e) => Err(format!("the lab's agent does not understand its request: {e}")),
+            Err(e) => Err(format!("the lab agent received an invalid request: {e}")),
             Ok(Request::Raise { path, files }) => self.raise(path, &files),
             Ok(Request::Spawn(spawn)) => self.spawn(&spawn),
             Ok(Request::Listening { host, port }) => {
@@ -148,7 +148,7 @@ impl Agent {
                 processes: self.processes.iter_mut().filter_map(|(id, p)| Some((*id, p.cpu()?))).collect(),
                 cpus: cpu::cpu_times(),
             })),
-            Ok(Request::UsagePair) => Ok(Message::UsagePair {
+            Ok(Request::Usage) => Ok(Message::Usage {
                 processes: self
                     .processes
                     .iter()
@@ -166,7 +166,7 @@ impl Agent {
                 Ok(Message::Done)
             }
         };
-        self.say(&reply.unwrap_or_else(|reason| Message::Refused { reason }));
+        self.send(&reply.unwrap_or_else(|reason| Message::Refused { reason }));
     }
 
     fn raise(&mut self, path: NetworkPath, files: &[File]) -> Result<Message, String> {
@@ -206,12 +206,12 @@ impl Agent {
         self.files.clear();
     }
 
-    fn say(&mut self, message: &Message) {
+    fn send(&mut self, message: &Message) {
         send(&mut self.socket, message);
     }
 }
 
-/// Sends a line. If linerate is gone, the next read says so; nothing is left to do here.
+/// Sends a line. Errors are ignored: if linerate has ended, the next read returns the end of the stream.
 fn send(socket: &mut UnixStream, message: &Message) {
     let mut line = serde_json::to_string(message).expect("messages have string keys only");
     line.push('\n');

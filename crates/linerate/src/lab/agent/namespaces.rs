@@ -1,4 +1,4 @@
-//! Into the namespaces: user (where needed), network, pid and mount, as root and as anybody else.
+//! Enters new namespaces: user (where needed), network, pid and mount; as root or as another user.
 
 #![allow(unsafe_code, reason = "fork(2) has no safe wrapper")]
 
@@ -11,20 +11,20 @@ use nix::unistd::{ForkResult, Gid, Uid, fork, getgid, getuid};
 use std::fmt;
 use std::fs;
 
-/// Whom the lab's processes run as.
+/// The user of the lab's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Privileges {
     /// linerate runs as root; systems run as `nobody`, with the capabilities that networking needs.
     Root,
-    /// linerate runs as somebody; systems run as the same, in a user namespace that gives those capabilities.
+    /// linerate runs as another user; systems run as the same, in a user namespace with the capabilities.
     UserNamespace,
 }
 
-/// Debian's, Fedora's and POSIX' `nobody`; servers refuse uid 0 or want to change it (see docs/decisions).
+/// `nobody` on Debian and Fedora; some servers refuse uid 0 or change it (see docs/decisions).
 const NOBODY: u32 = 65_534;
 
 impl Privileges {
-    /// The user and group to change to before a system is started; `None`: stay.
+    /// The user and group to change to before a system is started; `None`: no change.
     pub(super) fn run_as(self) -> Option<(Uid, Gid)> {
         (self == Self::Root).then(|| (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY)))
     }
@@ -39,7 +39,7 @@ impl fmt::Display for Privileges {
     }
 }
 
-/// Where [`enter`] returned.
+/// The process in which [`enter`] returned.
 pub(super) enum Entered {
     /// In pid 1 of the new namespaces.
     Inside(Privileges),
@@ -47,16 +47,16 @@ pub(super) enum Entered {
     Outside(i32),
 }
 
-/// Moves into new namespaces and forks; see [`Entered`] for who returns.
+/// Enters new namespaces and forks; both processes return, see [`Entered`].
 ///
 /// # Errors
-/// Which step was refused, and what would allow it.
+/// The step that was refused, and the remedy.
 pub(super) fn enter() -> Result<Entered, String> {
     die_with_parent()?;
-    // Ctrl-C in a terminal goes to the foreground process group: linerate decides what it means, not the lab.
+    // Ctrl-C in a terminal goes to the foreground process group. Only linerate handles it, so the lab leaves.
     nix::unistd::setsid().map_err(|e| format!("setsid: {e}"))?;
     let privileges = unshare_all()?;
-    // SAFETY: the agent has one thread, so the child may go on as if it had been started afresh.
+    // SAFETY: the agent has one thread, so the child may run any code.
     match unsafe { fork() }.map_err(|e| format!("fork into the pid namespace: {e}"))? {
         ForkResult::Parent { child } => Ok(Entered::Outside(match waitpid(child, None) {
             Ok(WaitStatus::Exited(_, status)) => status,
@@ -73,7 +73,7 @@ pub(super) fn enter() -> Result<Entered, String> {
     }
 }
 
-/// The kernel kills this process when the one above it ends; the end of the socket says the same a moment later.
+/// The kernel kills this process when its parent ends; the closed socket would end it a moment later.
 fn die_with_parent() -> Result<(), String> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| format!("prctl(PR_SET_PDEATHSIG): {e}"))
 }
@@ -85,8 +85,8 @@ fn unshare_all() -> Result<Privileges, String> {
     }
     let (uid, gid) = (getuid(), getgid());
     unshare(flags | CloneFlags::CLONE_NEWUSER).map_err(no_user_namespace)?;
-    // One's own ids map to themselves: a server that finds itself uid 0 tries to change its group, which a
-    // user namespace with a single mapped group does not allow.
+    // The user's ids map to themselves: as uid 0 a server tries to change its group, which a user namespace
+    // with a single mapped group does not allow.
     for (file, map) in [
         ("/proc/self/setgroups", "deny".to_owned()),
         ("/proc/self/uid_map", format!("{uid} {uid} 1")),
@@ -109,19 +109,19 @@ fn no_user_namespace(error: Errno) -> String {
         ),
     ] {
         if fs::read_to_string(file).is_ok_and(|value| value.trim() == refusing) {
-            reason = format!("{reason}; {file} is {refusing}: an administrator may allow it by `{change}`");
+            reason = format!("{reason}; {file} is {refusing}: to allow it, run `{change}` as root");
         }
     }
     format!("{reason}; or run linerate as root")
 }
 
-/// A private mount tree with a fresh `/proc` (of the new pid namespace) and a `/run` of our own, in memory.
+/// A private mount tree with a new `/proc` (of the new pid namespace) and a new `/run` in memory.
 fn make_mounts() -> Result<(), String> {
     let step = |what: &str, result: nix::Result<()>| result.map_err(|e| format!("{what}: {e}"));
     let none = None::<&str>;
     step("making mounts private", mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none))?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    // Refused in containers that hide parts of /proc. The old one then stays; it shows our sysctls all the same.
+    // Refused in containers that mask parts of /proc. The old /proc then stays; it has the sysctls as well.
     let _ = mount(Some("proc"), "/proc", Some("proc"), flags | MsFlags::MS_NOEXEC, none);
     step("mounting a tmpfs on /run", mount(Some("linerate"), "/run", Some("tmpfs"), flags, Some("mode=0755")))
 }

@@ -1,4 +1,4 @@
-//! The few rtnetlink(7) requests that a topology needs, sent one by one and each acknowledged.
+//! The rtnetlink(7) requests of a topology, sent one by one and each acknowledged.
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
@@ -15,7 +15,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// A socket into the network namespace in which it was opened.
+/// A socket of the network namespace in which it was opened.
 pub(super) struct Netlink(Socket);
 
 /// An acknowledgement is under 100 bytes; the kernel adds the request to an error.
@@ -33,7 +33,7 @@ impl Netlink {
         open().map(Self).map_err(|e: std::io::Error| format!("cannot open a netlink socket: {e}"))
     }
 
-    /// A veth pair: `name` here, `peer` in the namespace `there`; see veth(4).
+    /// Adds a veth pair: `name` here, `peer` in the namespace `there`; see veth(4).
     pub(super) fn add_veth(
         &self,
         name: &str,
@@ -57,14 +57,18 @@ impl Netlink {
             ]),
         ];
         let create = NLM_F_CREATE | NLM_F_EXCL;
-        self.ask(RouteNetlinkMessage::NewLink(near), create, &format!("adding the veth pair {name} - {peer}"))
+        self.request(
+            RouteNetlinkMessage::NewLink(near),
+            create,
+            &format!("adding the veth pair {name} - {peer}"),
+        )
     }
 
     pub(super) fn set_mtu(&self, index: u32, mtu: u32) -> Result<(), String> {
         let mut link = LinkMessage::default();
         link.header.index = index;
         link.attributes = vec![LinkAttribute::Mtu(mtu)];
-        self.ask(RouteNetlinkMessage::SetLink(link), 0, &format!("setting a link's MTU to {mtu}"))
+        self.request(RouteNetlinkMessage::SetLink(link), 0, &format!("setting a link's MTU to {mtu}"))
     }
 
     pub(super) fn set_up(&self, index: u32) -> Result<(), String> {
@@ -72,7 +76,7 @@ impl Netlink {
         link.header.index = index;
         link.header.flags = LinkFlags::Up;
         link.header.change_mask = LinkFlags::Up;
-        self.ask(RouteNetlinkMessage::SetLink(link), 0, "setting a link up")
+        self.request(RouteNetlinkMessage::SetLink(link), 0, "setting a link up")
     }
 
     pub(super) fn add_address(&self, index: u32, address: Ipv4Addr, prefix: u8) -> Result<(), String> {
@@ -83,7 +87,11 @@ impl Netlink {
         let address = IpAddr::V4(address);
         message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
         let create = NLM_F_CREATE | NLM_F_EXCL;
-        self.ask(RouteNetlinkMessage::NewAddress(message), create, &format!("adding the address {address}"))
+        self.request(
+            RouteNetlinkMessage::NewAddress(message),
+            create,
+            &format!("adding the address {address}"),
+        )
     }
 
     pub(super) fn add_default_route(&self, gateway: Ipv4Addr) -> Result<(), String> {
@@ -95,10 +103,10 @@ impl Netlink {
         route.header.kind = RouteType::Unicast;
         route.attributes = vec![RouteAttribute::Gateway(RouteAddress::Inet(gateway))];
         let create = NLM_F_CREATE | NLM_F_EXCL;
-        self.ask(RouteNetlinkMessage::NewRoute(route), create, &format!("adding the route by {gateway}"))
+        self.request(RouteNetlinkMessage::NewRoute(route), create, &format!("adding the route by {gateway}"))
     }
 
-    fn ask(&self, message: RouteNetlinkMessage, flags: u16, doing: &str) -> Result<(), String> {
+    fn request(&self, message: RouteNetlinkMessage, flags: u16, doing: &str) -> Result<(), String> {
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
         let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
@@ -113,7 +121,7 @@ impl Netlink {
         match reply.payload {
             NetlinkPayload::Error(error) if error.code.is_some() => Err(failed(&error.to_io())),
             NetlinkPayload::Error(_) => Ok(()),
-            other => Err(failed(&format!("the kernel answers {other:?}"))),
+            other => Err(failed(&format!("unexpected reply of the kernel: {other:?}"))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Processes of the lab: how they are started, heard, counted and ended.
+//! Processes of the lab: start, output, CPU time and end.
 
 #![allow(unsafe_code, reason = "what happens between fork and exec has no safe wrapper")]
 
@@ -22,7 +22,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 
-/// What networking software may want without being root: ports, raw sockets, packet filters, priorities, sockmaps.
+/// Capabilities of networking software without root: ports, raw sockets, packet filters, priority, sockmaps.
 const CAPABILITIES: [Capability; 5] = [
     Capability::CAP_NET_ADMIN,
     Capability::CAP_NET_RAW,
@@ -31,7 +31,7 @@ const CAPABILITIES: [Capability; 5] = [
     Capability::CAP_BPF,
 ];
 
-/// A line longer than this is passed on in pieces: a system that prints without end must not fill our memory.
+/// Longer lines are sent in pieces: a system that prints without end must not fill the agent's memory.
 const LONGEST_LINE: usize = 1 << 20;
 
 pub(super) struct Process {
@@ -39,9 +39,9 @@ pub(super) struct Process {
     clock: ProcessClock,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    /// Bytes of a line that has not ended yet, for each stream.
+    /// Bytes of an incomplete line, for each stream.
     partial: [Vec<u8>; 2],
-    stderr_told: usize,
+    stderr_bytes: usize,
 }
 
 /// Starts a process in a namespace, pinned, unprivileged, in a session of its own.
@@ -72,7 +72,7 @@ pub(super) fn start(
         inherited,
         clock_maker,
     };
-    // SAFETY: the agent has one thread, so no lock can be held by another one at the time of the fork.
+    // SAFETY: the agent has one thread, so no other thread holds a lock at the time of the fork.
     unsafe { command.pre_exec(move || prepare.run()) };
     let mut child = command.spawn().map_err(|e| format!("cannot start {}: {e}", spawn.program.display()))?;
     let pid = Pid::from_raw(child.id() as i32);
@@ -81,16 +81,16 @@ pub(super) fn start(
         set_nonblocking(fd).map_err(|e| format!("the output of {}: {e}", spawn.program.display()))?;
     }
     let clock = ProcessClock::new(pid, &receiver);
-    Ok(Process { pid, clock, stdout, stderr, partial: Default::default(), stderr_told: 0 })
+    Ok(Process { pid, clock, stdout, stderr, partial: Default::default(), stderr_bytes: 0 })
 }
 
-/// What the child does to itself before it becomes the program.
+/// The child's steps between fork and exec.
 struct Preparation {
     namespace: RawFd,
     cpus: Option<CpuSet>,
     run_as: Option<(Uid, Gid)>,
     capabilities: CapsHashSet,
-    /// Descriptors that stay open; their owner keeps them until the program runs.
+    /// Descriptors that stay open after exec; the parent keeps them open until then.
     inherited: Vec<RawFd>,
     clock_maker: ClockMaker,
 }
@@ -99,7 +99,7 @@ impl Preparation {
     fn run(&self) -> io::Result<()> {
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
         setsid()?;
-        // SAFETY: the descriptor is open in the parent for longer than this call takes, and so in its child.
+        // SAFETY: the parent keeps the descriptor open during this call, so the child has it as well.
         setns(unsafe { BorrowedFd::borrow_raw(self.namespace) }, CloneFlags::CLONE_NEWNET)?;
         for fd in &self.inherited {
             // SAFETY: as above.
@@ -114,8 +114,8 @@ impl Preparation {
             setresgid(gid, gid, gid)?;
             setresuid(uid, uid, uid)?;
         }
-        // Ambient capabilities outlive exec, and there is nothing else to give a program without file capabilities.
-        // What is permitted can only shrink, and not below what is effective meanwhile: hence the empty set first.
+        // A program without file capabilities keeps only ambient ones over exec. The permitted set can only
+        // shrink, and not below the effective set: hence the empty set first.
         caps::set(None, CapSet::Effective, &CapsHashSet::new()).map_err(io::Error::other)?;
         for set in [CapSet::Permitted, CapSet::Effective, CapSet::Inheritable, CapSet::Ambient] {
             caps::set(None, set, &self.capabilities).map_err(io::Error::other)?;
@@ -154,7 +154,7 @@ impl Process {
         fd.expect("callers take streams from open_streams()")
     }
 
-    /// Every complete line that waits; closes the stream at its end.
+    /// Every complete line that can be read; closes the stream at its end.
     pub(super) fn read_lines(&mut self, stream: Stream, stderr_limit: usize) -> Vec<String> {
         let (bytes, ended) = match stream {
             Stream::Stdout => drain(self.stdout.as_mut()),
@@ -164,8 +164,8 @@ impl Process {
         partial.extend_from_slice(&bytes);
         let mut lines = take_lines(partial, ended);
         if stream == Stream::Stderr {
-            self.stderr_told += bytes.len();
-            if self.stderr_told > stderr_limit {
+            self.stderr_bytes += bytes.len();
+            if self.stderr_bytes > stderr_limit {
                 lines.clear();
             }
         }
@@ -182,7 +182,7 @@ impl Process {
         self.clock.read()
     }
 
-    /// After its end only a perf counter still knows.
+    /// CPU time after its end; only a perf counter still has it.
     pub(super) fn cpu_at_exit(mut self) -> Option<Nanos> {
         matches!(self.clock, ProcessClock::Perf(_)).then(|| self.cpu()).flatten()
     }
@@ -194,12 +194,12 @@ impl Process {
             StopSignal::Quit => Signal::SIGQUIT,
             StopSignal::Kill => Signal::SIGKILL,
         };
-        // It may have ended by itself meanwhile.
+        // It may already have ended.
         let _ = kill(self.pid, signal);
     }
 }
 
-/// What can be read without waiting, and whether the stream is at its end.
+/// The bytes that can be read without waiting, and whether the stream is at its end.
 fn drain(stream: Option<&mut impl Read>) -> (Vec<u8>, bool) {
     let Some(stream) = stream else { return (Vec::new(), true) };
     let (mut bytes, mut chunk) = (Vec::new(), [0; 16 << 10]);
@@ -230,20 +230,20 @@ fn take_lines(partial: &mut Vec<u8>, ended: bool) -> Vec<String> {
 fn set_nonblocking(fd: Option<RawFd>) -> nix::Result<()> {
     use nix::fcntl::{FcntlArg, OFlag, fcntl};
     if let Some(fd) = fd {
-        // SAFETY: the caller holds the stream that owns the descriptor.
+        // SAFETY: the caller owns the stream of this descriptor.
         fcntl(unsafe { BorrowedFd::borrow_raw(fd) }, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     }
     Ok(())
 }
 
-/// Dead children, without waiting for the living.
+/// Reaps dead children without waiting for running ones.
 pub(super) fn reap_all() -> Vec<(Pid, ExitStatus, Bytes)> {
     let mut dead = Vec::new();
     loop {
         let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
         // SAFETY: both pointers are to variables of their types that outlive the call.
         let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
-        // SAFETY: zeroes are a valid rusage, which has only numbers, and so is what the kernel wrote over them.
+        // SAFETY: an rusage consists of numbers, so zeroes are valid, and so are the kernel's values.
         let peak = Bytes(unsafe { usage.assume_init() }.ru_maxrss as u64 * 1024);
         match WaitStatus::from_raw(Pid::from_raw(pid.max(0)), status) {
             _ if pid < 0 && Errno::last() == Errno::EINTR => {}
@@ -259,7 +259,7 @@ pub(super) fn reap_all() -> Vec<(Pid, ExitStatus, Bytes)> {
 
 /// Kills and reaps every process of the pid namespace but the agent, which is its pid 1.
 pub(super) fn kill_all() {
-    // Outside of a pid namespace of our own this would end the user's session.
+    // Outside of a private pid namespace this would end the user's session.
     assert_eq!(nix::unistd::getpid(), Pid::from_raw(1), "the agent is pid 1");
     while kill(Pid::from_raw(-1), Signal::SIGKILL).is_ok() {
         if waitpid(Pid::from_raw(-1), None) == Err(Errno::ECHILD) {
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_when_complete_and_at_the_end() {
+    fn lines_are_returned_when_complete_and_at_the_end() {
         let mut partial = b"one\ntwo\nthr".to_vec();
         assert_eq!(take_lines(&mut partial, false), ["one", "two"]);
         assert_eq!(take_lines(&mut partial, false), Vec::<String>::new());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_told_all_the_same() {
+    fn invalid_utf_8_is_replaced_in_lines() {
         assert_eq!(take_lines(&mut b"\xff\n".to_vec(), false), ["\u{fffd}"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The processes of a session as `/proc` shows them: a system may have more than the one that was started.
+//! The processes of a session, from `/proc`: a system may have more than the one that was started.
 
 use crate::measurement::Usage;
 use linerate_contract::Bytes;
@@ -14,7 +14,7 @@ pub(super) struct Member {
     stat: String,
 }
 
-/// All processes of the session that `leader` leads.
+/// All processes of `leader`'s session.
 pub(super) fn members(leader: Pid) -> io::Result<Vec<Member>> {
     let mut members = Vec::new();
     for entry in fs::read_dir("/proc")?.flatten() {
@@ -28,7 +28,7 @@ pub(super) fn members(leader: Pid) -> io::Result<Vec<Member>> {
     Ok(members)
 }
 
-/// What they hold together; `None` where `/proc` does not tell of one of them.
+/// The sum of their resource usage; `None` if that of one process cannot be read.
 pub(super) fn usage(leader: Pid) -> Option<Usage> {
     let members = members(leader).ok().filter(|members| !members.is_empty())?;
     let mut sum = Usage::default();
@@ -38,7 +38,7 @@ pub(super) fn usage(leader: Pid) -> Option<Usage> {
                 sum.descriptors += usage.descriptors;
                 sum.memory.0 += usage.memory.0;
             }
-            // It has ended meanwhile, and holds nothing any more.
+            // It has ended since the list was made.
             Err(e)
                 if e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(Errno::ESRCH as i32) => {}
             Err(_) => return None,
@@ -48,7 +48,7 @@ pub(super) fn usage(leader: Pid) -> Option<Usage> {
 }
 
 impl Member {
-    /// Fields of proc_pid_stat(5) behind the command, which may itself have spaces and parentheses.
+    /// Fields of proc_pid_stat(5) after the command, which may itself contain spaces and parentheses.
     fn fields(&self) -> impl Iterator<Item = &str> {
         self.stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_ascii_whitespace()
     }
@@ -57,7 +57,7 @@ impl Member {
         self.fields().nth(3)?.parse().ok()
     }
 
-    /// User and system time of it and of the children that it waited for.
+    /// User and system time of the process and of the children that it waited for.
     pub(super) fn ticks(&self) -> Option<u64> {
         let times: Vec<u64> = self.fields().skip(11).take(4).map_while(|f| f.parse().ok()).collect();
         (times.len() == 4).then(|| times.iter().sum())
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_resident_set_is_read_and_nothing_else() {
+    fn only_the_resident_set_is_read_from_smaps_rollup() {
         let rollup =
             "55d0-7fff ---p 00000000 00:00 0 [rollup]\nRss:                4988 kB\nPss:    100 kB\n";
         assert_eq!(resident(rollup), Some(Bytes(4988 * 1024)));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_file_is_held_until_it_is_closed() {
+    fn an_open_file_counts_until_it_is_closed() {
         let session = nix::unistd::getsid(None).unwrap();
         let own = |members: Vec<Member>| {
             let me = PathBuf::from(format!("/proc/{}", std::process::id()));
@@ -106,7 +106,7 @@ mod tests {
         };
         let before = own(members(session).unwrap());
         let files: Vec<_> = (0..50).map(|_| fs::File::open("/dev/null").unwrap()).collect();
-        // Other tests open and close files of their own meanwhile.
+        // Other tests open and close files at the same time.
         assert!(own(members(session).unwrap()) >= before + 25);
         drop(files);
         assert!(own(members(session).unwrap()) < before + 25);

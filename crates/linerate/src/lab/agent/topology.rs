@@ -1,4 +1,4 @@
-//! Topologies: which namespaces there are, and what joins them. Raised afresh for each trial.
+//! Topologies: namespaces and the links between them, made anew for each trial.
 
 use super::netlink::Netlink;
 use super::tun;
@@ -14,34 +14,34 @@ use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Of `lo`, which the kernel makes first in every namespace.
+/// The index of `lo`, which the kernel makes first in every namespace.
 const LOOPBACK_INDEX: u32 = 1;
 
-/// Kernel settings of every namespace of the lab; each is per namespace, so the host never sees them.
+/// Kernel settings of every namespace of the lab; all are per namespace, so the host's do not change.
 const SYSCTLS: [(&str, &str); 7] = [
-    // 64,511 ports for each pair of addresses in place of 28,232: ten thousand connections never run out of them.
+    // 64,511 ports for each pair of addresses in place of 28,232: enough for ten thousand connections.
     ("net/ipv4/ip_local_port_range", "1024 65535"),
-    // A port in TIME_WAIT may be used again after a second (RFC 6191).
+    // A port in TIME_WAIT may be reused after a second (RFC 6191).
     ("net/ipv4/tcp_tw_reuse", "1"),
     // Systems are not root and listen on port 80.
     ("net/ipv4/ip_unprivileged_port_start", "0"),
-    // The queue of connections not yet accepted is the system's choice, not the kernel's.
+    // The system's listen backlog applies, not the kernel's limit.
     ("net/core/somaxconn", "4096"),
-    // No duplicate address detection and router solicitation beside the measurement.
+    // No duplicate address detection and router solicitation during the measurement.
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
     ("net/ipv4/ip_forward", "0"),
 ];
 
-/// The namespaces of a trial, held by their descriptors alone.
+/// The namespaces of a trial; they exist as long as these descriptors.
 pub(super) struct Network {
-    hosts: BTreeMap<HostName, Host>,
+    hosts: BTreeMap<HostName, Namespace>,
     path: NetworkPath,
 }
 
-struct Host {
+struct Namespace {
     namespace: File,
-    /// `/proc/net/tcp` as this namespace sees it.
+    /// `/proc/net/tcp` of this namespace.
     sockets: File,
 }
 
@@ -60,7 +60,7 @@ impl Network {
         };
         let mut network = Self { hosts: BTreeMap::new(), path };
         for name in names {
-            network.hosts.insert(*name, Host::make()?);
+            network.hosts.insert(*name, Namespace::make()?);
         }
         if path.topology.has_router() {
             network.join((Client, "eth0"), (Router, "eth0"), &client_sources(), ROUTER_CLIENT_SIDE)?;
@@ -110,7 +110,7 @@ impl Network {
         set_addresses(far_link, &[far_address])
     }
 
-    /// A TUN device whose /24 is all behind it.
+    /// A TUN device; its whole /24 is behind it.
     fn add_tun(&self, host: HostName, addresses: &[Ipv4Addr]) -> Result<(), String> {
         self.enter(host)?;
         tun::make(TUN)?;
@@ -138,8 +138,8 @@ impl Network {
             .map_err(|e| format!("entering {host:?}: {e}"))
     }
 
-    fn host(&self, name: HostName) -> Result<&Host, String> {
-        // On the loopback topology every role is at home in the client's namespace.
+    fn host(&self, name: HostName) -> Result<&Namespace, String> {
+        // On the loopback topology every role is in the client's namespace.
         self.hosts
             .get(&name)
             .or_else(|| (self.hosts.len() == 1).then(|| self.hosts.get(&HostName::Client))?)
@@ -150,7 +150,7 @@ impl Network {
         Ok(self.host(name)?.namespace.as_fd())
     }
 
-    /// Reads the kernel's table of sockets, so that the system under test sees no connection of ours.
+    /// Reads the kernel's socket table; a connection attempt would be visible to the system under test.
     pub(super) fn listening(&self, name: HostName, port: u16) -> Result<bool, String> {
         use std::io::{Read, Seek};
         let mut table = String::new();
@@ -163,8 +163,8 @@ impl Network {
     }
 }
 
-impl Host {
-    /// A new network namespace; the agent is inside it afterwards.
+impl Namespace {
+    /// Makes a network namespace; the agent is inside it afterwards.
     fn make() -> Result<Self, String> {
         unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("a new network namespace: {e}"))?;
         for (name, value) in SYSCTLS {
@@ -177,12 +177,12 @@ impl Host {
     }
 }
 
-/// Does something in other namespaces and comes back to the agent's own, or the last one made would live as long as the agent does.
+/// Runs `work` in other namespaces and returns to the agent's own; otherwise the last namespace would exist
+/// as long as the agent.
 fn and_back<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let home = File::open("/proc/self/ns/net").map_err(|e| format!("/proc/self/ns/net: {e}"))?;
     let result = work();
-    setns(&home, CloneFlags::CLONE_NEWNET)
-        .map_err(|e| format!("going back to the agent's namespace: {e}"))?;
+    setns(&home, CloneFlags::CLONE_NEWNET).map_err(|e| format!("returning to the agent's namespace: {e}"))?;
     result
 }
 
@@ -199,7 +199,7 @@ fn set_addresses(link: &str, addresses: &[Ipv4Addr]) -> Result<(), String> {
     netlink.set_up(index)
 }
 
-/// Settings that this kernel lacks (IPv6 may be compiled out) are passed over; a value that it refuses is an error.
+/// Settings that this kernel lacks (IPv6 may be compiled out) are skipped; a refused value is an error.
 fn set_sysctl(name: &str, value: &str) -> Result<(), String> {
     match fs::write(format!("/proc/sys/{name}"), value) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(format!("sysctl {name} = {value}: {e}")),
@@ -220,7 +220,7 @@ mod tests {
     use crate::lab::protocol::address::CLIENT;
 
     #[test]
-    fn a_listening_socket_is_told_from_a_connected_one() {
+    fn a_listening_socket_is_recognised_by_port_and_state() {
         let listen = "   0: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1 1 0";
         let connected =
             "   1: 0200A84D:0050 0100A84D:9C40 01 00000000:00000000 00:00000000 00000000 0 0 1 1 0";

@@ -1,5 +1,5 @@
-//! TUN devices (see the kernel's `Documentation/networking/tuntap.rst`): made persistent here, so that they have their address, MTU
-//! and route before the process opens them that answers behind them. They end with their namespace.
+//! TUN devices (the kernel's `Documentation/networking/tuntap.rst`). They are persistent, so that address,
+//! MTU and route are set before the process under test opens them. They end with their namespace.
 
 #![allow(unsafe_code, reason = "ioctl(2) has no safe wrapper")]
 
@@ -14,14 +14,14 @@ use std::os::unix::fs::PermissionsExt;
 
 const DEVICE: &str = "/dev/net/tun";
 const FOLDER: &str = "/dev/net";
-/// Of misc devices, and of this one: the kernel's `Documentation/admin-guide/devices.txt`.
+/// Major and minor number, from the kernel's `Documentation/admin-guide/devices.txt`.
 const NUMBERS: (u64, u64) = (10, 200);
 
 nix::ioctl_write_ptr_bad!(set_interface, libc::TUNSETIFF, libc::ifreq);
 nix::ioctl_write_int_bad!(set_persistent, libc::TUNSETPERSIST);
 
-/// A node of our own that systems, which are not root, may open; seen by nobody outside of the lab's mount namespace.
-/// Where this is refused, the host's node stays, and [`check`] tells what it allows.
+/// Makes a device node that systems, which are not root, may open; it exists only in the lab's mount
+/// namespace. Where this is refused, the host's node remains, and [`check`] reports its permissions.
 pub(super) fn open_to_all() {
     let make = || -> nix::Result<()> {
         mount(Some("linerate"), FOLDER, Some("tmpfs"), MsFlags::MS_NOSUID, Some("mode=0755"))?;
@@ -36,26 +36,26 @@ pub(super) fn open_to_all() {
     }
 }
 
-/// May this user have TUN devices at all?
+/// Checks whether this user may open TUN devices.
 ///
 /// # Errors
-/// A sentence that says what is in the way, and who can change that.
+/// The reason why not, and the remedy.
 pub(super) fn check() -> Result<(), String> {
     open().map(drop).map_err(|e| {
         let change = match e.kind() {
-            io::ErrorKind::NotFound => "load the kernel's module by `modprobe tun`",
-            _ => "open it to all users by `chmod 666 /dev/net/tun`",
+            io::ErrorKind::NotFound => "modprobe tun",
+            _ => "chmod 666 /dev/net/tun",
         };
-        format!("{DEVICE}: {e}; an administrator may {change}, or run linerate as root")
+        format!("{DEVICE}: {e}; run `{change}` as root, or run linerate as root")
     })
 }
 
-/// A descriptor for a device of the current namespace; which one is up to whoever gets it.
+/// A descriptor for the current namespace, not yet attached to a device.
 pub(super) fn open() -> io::Result<OwnedFd> {
     OpenOptions::new().read(true).write(true).open(DEVICE).map(OwnedFd::from)
 }
 
-/// Makes a device in the current namespace that outlives this call; it carries packets without any header before them.
+/// Makes a persistent device in the current namespace; its packets have no header of the driver.
 pub(super) fn make(name: &str) -> Result<(), String> {
     let failed = |e: &dyn std::fmt::Display| format!("making the TUN device {name}: {e}");
     let device = File::from(open().map_err(|e| failed(&e))?);

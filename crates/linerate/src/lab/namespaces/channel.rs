@@ -1,4 +1,4 @@
-//! The line to the agent: requests go out, each has its reply, and what processes do comes in between.
+//! The channel to the agent: a reply to each request, with events of processes in between.
 
 use super::super::LabError;
 use super::super::protocol::{Message, Request};
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The agent answers within milliseconds, on a machine that is overloaded within seconds.
-const ANSWER_DEADLINE: Duration = Duration::from_secs(20);
+/// The agent replies within milliseconds, on an overloaded machine within seconds.
+const REPLY_DEADLINE: Duration = Duration::from_secs(20);
 
-/// One end of the line.
+/// linerate's end of the channel.
 #[derive(Debug)]
 pub(super) struct Channel {
     socket: UnixStream,
-    /// Bytes of a message that is not complete yet.
+    /// Bytes of an incomplete message.
     partial: Vec<u8>,
     events: VecDeque<Message>,
     interrupted: Arc<AtomicBool>,
@@ -31,21 +31,25 @@ impl Channel {
     }
 
     /// Sends a request and waits for its reply; `Err(System)` if the agent refuses it.
-    pub(super) fn ask(&mut self, request: &Request) -> Result<Message, LabError> {
+    pub(super) fn request(&mut self, request: &Request) -> Result<Message, LabError> {
         let mut line = serde_json::to_string(request).expect("requests have string keys only");
         line.push('\n');
         self.socket
             .write_all(line.as_bytes())
-            .map_err(|e| LabError::Lost(format!("the lab is gone: {e}")))?;
+            .map_err(|e| LabError::Lost(format!("the lab has ended: {e}")))?;
         self.reply()
     }
 
     /// Waits for the next reply.
     pub(super) fn reply(&mut self) -> Result<Message, LabError> {
-        let deadline = Instant::now() + ANSWER_DEADLINE;
+        let deadline = Instant::now() + REPLY_DEADLINE;
         loop {
             match self.receive(deadline)? {
-                None => return Err(LabError::Lost("the lab does not answer".into())),
+                None => {
+                    return Err(LabError::Lost(format!(
+                        "no reply from the lab agent within {REPLY_DEADLINE:?}"
+                    )));
+                }
                 Some(Message::Refused { reason }) => return Err(LabError::system(reason)),
                 Some(Message::Lacking { reason }) => return Err(LabError::Unsupported(reason)),
                 Some(message @ (Message::Output { .. } | Message::Exited { .. })) => {
@@ -63,30 +67,30 @@ impl Channel {
                 let line: Vec<u8> = self.partial.drain(..=end).collect();
                 return serde_json::from_slice(&line)
                     .map(Some)
-                    .map_err(|e| LabError::Lost(format!("the lab says what nobody understands: {e}")));
+                    .map_err(|e| LabError::Lost(format!("invalid message from the lab agent: {e}")));
             }
             if !self.wait(deadline)? {
                 return Ok(None);
             }
             let mut chunk = [0; 64 << 10];
             match self.socket.read(&mut chunk) {
-                Ok(0) => return Err(LabError::Lost("the lab is gone: its agent ended".into())),
+                Ok(0) => return Err(LabError::Lost("the lab has ended: its agent exited".into())),
                 Ok(n) => self.partial.extend_from_slice(&chunk[..n]),
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(LabError::Lost(format!("the lab is gone: {e}"))),
+                Err(e) => return Err(LabError::Lost(format!("the lab has ended: {e}"))),
             }
         }
     }
 
-    /// Waits until something can be read (true) or the deadline passes (false).
+    /// Waits until the socket is readable (true) or the deadline passes (false).
     fn wait(&self, deadline: Instant) -> Result<bool, LabError> {
         loop {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(LabError::Interrupted);
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            // Rounded up to a millisecond; a signal ends the wait early, and a tenth of a second bounds the
-            // rare case of one that comes just before it.
+            // Rounded up to a millisecond. A signal ends the wait early; for one that arrives just before
+            // poll(2), the wait is limited to a tenth of a second.
             let slice = left.min(Duration::from_millis(100)).as_millis() as u16 + u16::from(!left.is_zero());
             let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
             match poll(&mut fds, PollTimeout::from(slice)) {
@@ -98,7 +102,7 @@ impl Channel {
         }
     }
 
-    /// What a process did: the first that was not told yet, or that comes until the deadline.
+    /// The next event of a process; `None` at the deadline.
     pub(super) fn event(&mut self, deadline: Instant) -> Result<Option<Message>, LabError> {
         match self.events.pop_front() {
             Some(message) => Ok(Some(message)),
@@ -106,12 +110,12 @@ impl Channel {
         }
     }
 
-    /// What processes that are gone did is nobody's concern.
-    pub(super) fn forget_events(&mut self) {
+    /// Drops events of processes that have ended.
+    pub(super) fn drop_events(&mut self) {
         self.events.clear();
     }
 
-    /// The agent ends when this does.
+    /// Closes the socket, which ends the agent.
     pub(super) fn close(&self) {
         let _ = self.socket.shutdown(Shutdown::Both);
     }

@@ -1,4 +1,4 @@
-//! The real lab, from outside: starts the agent, asks it for topologies and processes, and listens.
+//! The real lab, from outside: starts the agent, requests topologies and processes, receives events.
 
 #![allow(unsafe_code, reason = "prctl(2) between fork and exec has no safe wrapper")]
 
@@ -24,15 +24,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// A server that is not ready by then never will be: the slowest here needs a tenth of a second.
+/// Time limit for a server to be ready: the slowest here needs a tenth of a second.
 const READY_DEADLINE: Duration = Duration::from_secs(10);
-/// Setup commands load a rule set or make a key.
+/// Time limit for a setup command, which loads a rule set or makes a key.
 const SETUP_DEADLINE: Duration = Duration::from_secs(10);
-/// Who has not ended by then is killed; a graceful end is not part of what is measured.
+/// Processes that run for longer after their stop signal are killed; shutdown is not part of the measurement.
 const STOP_GRACE: Duration = Duration::from_millis(50);
-/// What ends a connection is over by then on these links; a server that needs longer to let go is told as holding on.
-const ENDING_GRACE: Duration = Duration::from_millis(100);
-/// How often the table of sockets is looked at until a server listens: a look costs some microseconds.
+/// On these links connections are closed by then; descriptors that a server keeps for longer count as usage.
+const CLOSE_GRACE: Duration = Duration::from_millis(100);
+/// Poll interval of the socket table until a server listens; one poll costs some microseconds.
 const READY_POLL: Duration = Duration::from_millis(1);
 
 /// The lab in namespaces of its own, raised for the whole run.
@@ -50,15 +50,15 @@ impl Namespaces {
     /// Raises the lab.
     ///
     /// # Errors
-    /// [`LabError::Lost`] with the reason for which the kernel refuses, and what would change that.
+    /// [`LabError::Lost`] with the step that the kernel refused and the remedy.
     pub fn raise(interrupted: Arc<AtomicBool>) -> Result<Self, LabError> {
         let lost =
             |what: &str, e: std::io::Error| LabError::Lost(format!("cannot raise the lab: {what}: {e}"));
         let (socket, theirs) = UnixStream::pair().map_err(|e| lost("a socket pair", e))?;
         let mut command = Command::new("/proc/self/exe");
-        command.arg(crate::cli::AGENT).stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
+        command.arg(super::AGENT).stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        // SAFETY: prctl is async-signal-safe and touches nothing but the child itself.
+        // SAFETY: prctl is async-signal-safe and affects only the child itself.
         unsafe {
             command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?));
         }
@@ -73,12 +73,12 @@ impl Namespaces {
         };
         match lab.channel.reply()? {
             Message::Up(facts) => lab.facts = facts,
-            other => return Err(LabError::Lost(format!("cannot raise the lab: it answers {other:?}"))),
+            other => return Err(LabError::Lost(format!("cannot raise the lab: unexpected reply {other:?}"))),
         }
         Ok(lab)
     }
 
-    /// How the lab came to be.
+    /// Privileges and clocks of the lab.
     #[must_use]
     pub fn facts(&self) -> &AgentFacts {
         &self.facts
@@ -98,18 +98,17 @@ impl Namespaces {
             tuns: launch.tuns,
         };
         self.processes.insert(process, Running::new(kind, launch));
-        self.channel.ask(&Request::Spawn(Box::new(spawn)))?;
+        self.channel.request(&Request::Spawn(Box::new(spawn)))?;
         Ok(process)
     }
 
-    /// Takes in what happened until now, and if nothing did, what happens until the deadline.
-    /// False at the deadline.
-    fn listen(&mut self, deadline: Instant) -> Result<bool, LabError> {
+    /// Processes one pending event, or the next one before the deadline. False at the deadline.
+    fn process_event(&mut self, deadline: Instant) -> Result<bool, LabError> {
         let Some(message) = self.channel.event(deadline)? else { return Ok(false) };
         match message {
             Message::Output { process, stream, line } => {
                 if let Some(running) = self.processes.get_mut(&process) {
-                    running.said(stream, line);
+                    running.add_line(stream, line);
                 }
             }
             Message::Exited { process, status, cpu, peak } => {
@@ -140,10 +139,10 @@ impl Namespaces {
                 }
                 None => {}
             }
-            if !self.listen(deadline)? {
+            if !self.process_event(deadline)? {
                 return Err(self
                     .running(process)
-                    .failed(&format!("setup: {name} did not end in {SETUP_DEADLINE:?}")));
+                    .failed(&format!("setup: {name} did not end within {SETUP_DEADLINE:?}")));
             }
         }
     }
@@ -158,7 +157,7 @@ impl Namespaces {
                 }
                 Ready::Listen => {
                     let request = Request::Listening { host: launch.host, port: launch.port };
-                    matches!(self.channel.ask(&request)?, Message::Listening { yes: true })
+                    matches!(self.channel.request(&request)?, Message::Listening { yes: true })
                 }
             };
             if ready {
@@ -172,14 +171,14 @@ impl Namespaces {
                     .running(process)
                     .failed(&format!("was not ready within {READY_DEADLINE:?}")));
             }
-            let next_look =
+            let next_poll =
                 if launch.ready == Ready::Listen { Instant::now() + READY_POLL } else { deadline };
-            self.listen(next_look)?;
+            self.process_event(next_poll)?;
         }
     }
 
-    /// Asks what still runs to end, and gives it a moment: killing is for those that will not.
-    fn stop_gently(&mut self) -> Result<(), LabError> {
+    /// Sends the stop signal to running systems and waits for [`STOP_GRACE`]; the rest is killed later.
+    fn stop_gracefully(&mut self) -> Result<(), LabError> {
         let is_left = |running: &&Running| running.kind == Kind::System && running.ended.is_none();
         let left: Vec<_> = self
             .processes
@@ -188,29 +187,29 @@ impl Namespaces {
             .map(|(id, running)| (*id, running.stop))
             .collect();
         for (process, signal) in left {
-            self.channel.ask(&Request::Signal { process, signal })?;
+            self.channel.request(&Request::Signal { process, signal })?;
         }
         let deadline = Instant::now() + STOP_GRACE;
-        while self.processes.values().any(|running| is_left(&running)) && self.listen(deadline)? {}
+        while self.processes.values().any(|running| is_left(&running)) && self.process_event(deadline)? {}
         Ok(())
     }
 
-    /// What servers print from now on belongs to the next client's run.
-    fn forget_server_output(&mut self) {
+    /// Drops the servers' output so far; later lines belong to the next client's run.
+    fn drop_server_output(&mut self) {
         for running in self.processes.values_mut().filter(|running| running.role == Role::Server) {
             running.stdout.clear();
         }
     }
 
     fn cpu(&mut self) -> Result<CpuTimes, LabError> {
-        match self.channel.ask(&Request::Cpu)? {
+        match self.channel.request(&Request::Cpu)? {
             Message::Cpu(times) => Ok(times),
-            other => Err(LabError::Lost(format!("the lab answers {other:?} when asked for CPU times"))),
+            other => Err(LabError::Lost(format!("unexpected reply to a request for CPU times: {other:?}"))),
         }
     }
 
-    /// A server or relay that ended while a client was at work.
-    fn casualty(&self) -> Option<ProcessId> {
+    /// A server or relay that exited before the client.
+    fn exited_system(&self) -> Option<ProcessId> {
         let ended = |running: &Running| running.kind == Kind::System && running.ended.is_some();
         self.processes.iter().find(|(_, running)| ended(running)).map(|(id, _)| *id)
     }
@@ -257,8 +256,8 @@ impl Lab for Namespaces {
 
     fn raise(&mut self, _label: &Label, path: NetworkPath, files: Vec<File>) -> Result<(), LabError> {
         self.processes.clear();
-        self.channel.forget_events();
-        self.channel.ask(&Request::Raise { path, files }).map(|_| ())
+        self.channel.drop_events();
+        self.channel.request(&Request::Raise { path, files }).map(|_| ())
     }
 
     fn start(&mut self, launch: &Launch) -> Result<(), LabError> {
@@ -272,17 +271,17 @@ impl Lab for Namespaces {
 
     fn run(&mut self, launch: &Launch, _purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {
         let command = launch.process.as_ref().ok_or_else(|| LabError::system("a client needs a program"))?;
-        self.forget_server_output();
+        self.drop_server_output();
         let before = self.cpu()?;
         let client = self.spawn(Kind::Client, launch, command)?;
         let end = Instant::now() + deadline;
         while self.running(client).ended.is_none() {
-            if !self.listen(end)? {
+            if !self.process_event(end)? {
                 return Err(self.running(client).failed(&format!("did not end within {deadline:?}")));
             }
-            if let Some(process) = self.casualty() {
+            if let Some(process) = self.exited_system() {
                 let running = self.running(process);
-                return Err(running.failed(&format!("ended in the middle ({})", running.end())));
+                return Err(running.failed(&format!("ended before the client ({})", running.end())));
             }
         }
         let after = self.cpu()?;
@@ -294,17 +293,17 @@ impl Lab for Namespaces {
     }
 
     fn usage(&mut self) -> Result<Option<Usage>, LabError> {
-        let deadline = Instant::now() + ENDING_GRACE;
-        while self.listen(deadline)? {}
-        let told = match self.channel.ask(&Request::UsagePair)? {
-            Message::UsagePair { processes } => processes,
+        let deadline = Instant::now() + CLOSE_GRACE;
+        while self.process_event(deadline)? {}
+        let usage = match self.channel.request(&Request::Usage)? {
+            Message::Usage { processes } => processes,
             other => {
-                return Err(LabError::Lost(format!("the lab answers {other:?} when asked what is usage")));
+                return Err(LabError::Lost(format!("unexpected reply to a request for usage: {other:?}")));
             }
         };
         let servers: Vec<_> =
             self.processes.iter().filter(|(_, running)| running.is_server()).map(|(id, _)| *id).collect();
-        let each = servers.iter().map(|id| told.iter().find(|(of, _)| of == id).map(|(_, usage)| *usage));
+        let each = servers.iter().map(|id| usage.iter().find(|(of, _)| of == id).map(|(_, usage)| *usage));
         let all: Option<Vec<Usage>> = each.collect();
         Ok(all.and_then(|all| {
             all.into_iter().reduce(|sum, usage| Usage {
@@ -315,17 +314,17 @@ impl Lab for Namespaces {
     }
 
     fn stop(&mut self) -> Result<(), LabError> {
-        self.stop_gently()?;
-        let result = self.channel.ask(&Request::Drop).map(|_| ());
+        self.stop_gracefully()?;
+        let result = self.channel.request(&Request::Drop).map(|_| ());
         self.processes.clear();
-        self.channel.forget_events();
+        self.channel.drop_events();
         result
     }
 }
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
-        // The agent ends when its socket does, and takes all with it; waiting makes sure that it is over.
+        // The agent ends when its socket is closed, and all processes with it. Waiting makes sure of that.
         self.channel.close();
         let _ = self.agent.wait();
     }

@@ -1,4 +1,4 @@
-//! What is known of a process in the lab.
+//! The state of a process in the lab, as seen from outside.
 
 use super::super::protocol::{ExitStatus, Stream};
 use super::super::{LabError, Launch};
@@ -6,7 +6,7 @@ use crate::system::manifest::StopSignal;
 use linerate_contract::{Bytes, EXIT_UNSUPPORTED, Nanos, Role};
 use std::collections::VecDeque;
 
-/// How much of a failed system's log goes into the report.
+/// Lines of a failed system's log in the report.
 const LOG_LINES: usize = 20;
 
 /// A process, from its start until its trial is over.
@@ -22,7 +22,7 @@ pub(super) struct Running {
     pub(super) peak: Option<Bytes>,
 }
 
-/// What a process is there for; only a system's end before the client's is a failure.
+/// The kind of a process; only a system that ends before the client is a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Setup,
@@ -44,8 +44,8 @@ impl Running {
         }
     }
 
-    /// Keeps a line that it printed; of logs the last ones.
-    pub(super) fn said(&mut self, stream: Stream, line: String) {
+    /// Stores a line of its output; of stderr only the last [`LOG_LINES`].
+    pub(super) fn add_line(&mut self, stream: Stream, line: String) {
         match stream {
             Stream::Stdout => self.stdout.push(line),
             Stream::Stderr => {
@@ -61,15 +61,16 @@ impl Running {
         self.kind == Kind::System && self.role == Role::Server
     }
 
-    /// How it ended, as a text; nothing if it runs.
+    /// Its exit status as text; empty while it runs.
     pub(super) fn end(&self) -> String {
         self.ended.map(|(status, _)| status.to_string()).unwrap_or_default()
     }
 
-    /// The error for one that should not have ended, or should have been ready.
+    /// The error for a process that ended too early or was not ready in time.
     pub(super) fn failed(&self, what: &str) -> LabError {
         if let Some((ExitStatus::Code(EXIT_UNSUPPORTED), _)) = self.ended {
-            let reason = self.stderr.back().cloned().unwrap_or_else(|| "it says so".into());
+            let reason =
+                self.stderr.back().cloned().unwrap_or_else(|| format!("exit status {EXIT_UNSUPPORTED}"));
             return LabError::Unsupported(format!("{}: {reason}", self.system));
         }
         LabError::System { reason: format!("{} {what}", self.system), log: tail(&self.stdout, &self.stderr) }
@@ -77,10 +78,10 @@ impl Running {
 }
 
 fn tail(stdout: &[String], stderr: &VecDeque<String>) -> String {
-    let said: Vec<&str> = if stderr.is_empty() {
+    let lines: Vec<&str> = if stderr.is_empty() {
         stdout.iter().rev().take(LOG_LINES).rev().map(String::as_str).collect()
     } else {
         stderr.iter().map(String::as_str).collect()
     };
-    said.join("\n")
+    lines.join("\n")
 }
