@@ -41,6 +41,16 @@ pub fn create(folder: &Path, run: &Run) -> Result<Journal, Error> {
     open(folder)
 }
 
+/// Replaces `run.json`, in one step.
+///
+/// # Errors
+/// It cannot be written; the old one is unchanged.
+pub fn write_run(folder: &Path, run: &Run) -> Result<(), Error> {
+    let (path, new) = (folder.join(RUN_FILE), folder.join(".run.json.new"));
+    write(&new, &to_json(run))?;
+    fs::rename(&new, &path).map_err(Error::file(&path))
+}
+
 /// Checks that a new run may use this folder: it is not there yet, or empty.
 ///
 /// # Errors

@@ -13,16 +13,16 @@
 //! | [`engine`], [`selftest`] | the load engine as a process, and what it is tested against |
 //! | `authority` | certificates that are made for a trial or a server |
 //! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
-//! | [`plan`] | which cells, and their order |
+//! | [`session`] | a run: open, measure, publish; resumed runs, budget |
+//! | [`plan`], [`programs`] | which cells and their order; which systems this machine has |
 //! | [`lab`] | namespaces, links, processes; the scripted one of the tests |
-//! | [`trial`], [`run`], [`journal`] | one trial, all of them, and what they leave behind |
+//! | [`trial`], [`journal`] | one trial; the files of a run |
 //! | [`measurement`] | the nouns of the journal |
 //! | [`stats`] | what is made of them; pure |
 //! | [`report`] | the only place where numbers become text |
 
 mod authority;
 pub mod axes;
-pub mod budget;
 pub mod cli;
 pub mod command;
 pub mod engine;
@@ -36,10 +36,11 @@ pub mod measurement;
 pub mod parameters;
 pub mod pins;
 pub mod plan;
+pub mod programs;
 pub mod progress;
 pub mod report;
-pub mod run;
 pub mod selftest;
+pub mod session;
 pub mod stats;
 pub mod suite;
 pub mod system;

@@ -1,19 +1,13 @@
 //! What will run, in which order. Order lives here and nowhere else.
 
 use crate::error::Error;
-use crate::measurement::{AA, Outcome, PlannedSuite, PlannedSystem, Run};
+use crate::measurement::{AA, PlannedSuite, Run};
 use crate::suite::Suite;
-use crate::system::build::{Builds, Permission};
-use crate::system::probe::{Presence, presence};
-use crate::system::{Chosen, Registry};
-use crate::trial;
+use crate::system::Registry;
 use globset::{Glob, GlobMatcher};
-use linerate_contract::Role;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 /// One trial to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,28 +31,11 @@ pub struct Choice {
     pub only: Vec<String>,
 }
 
-/// What this machine has of each variant that the plan names.
-#[derive(Debug, Clone, Default)]
-pub struct Programs(BTreeMap<String, PathBuf>);
-
-impl Programs {
-    /// The program of a variant; `None` where it starts none.
-    #[must_use]
-    pub fn of(&self, variant: &str) -> Option<&PathBuf> {
-        self.0.get(variant)
-    }
-}
-
-/// Suites with their cells, chosen, and with the versions of the systems that are here.
+/// The chosen cells of the suites, in order; versions are unknown until [`crate::programs::resolve`].
 ///
 /// # Errors
 /// Suites that do not fit together, or a glob that matches no cell.
-pub fn suites(
-    suites: &[Suite],
-    registry: &Registry,
-    choice: &Choice,
-    ask: &mut dyn FnMut(Chosen<'_>) -> Presence,
-) -> Result<(Vec<PlannedSuite>, Programs), Error> {
+pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<Vec<PlannedSuite>, Error> {
     let globs = globs(&choice.only)?;
     let mut planned = Vec::new();
     for suite in suites {
@@ -77,43 +54,7 @@ pub fn suites(
             choice.only.join(" --only ")
         )));
     }
-    let programs = fill_in_versions(&mut planned, registry, ask);
-    Ok((planned, programs))
-}
-
-/// Asks the machine for variants; each is asked once.
-#[derive(Debug)]
-pub struct Machine<'a> {
-    known: BTreeMap<String, Presence>,
-    builds: Builds<'a>,
-}
-
-impl<'a> Machine<'a> {
-    #[must_use]
-    pub fn new(permission: Permission<'a>) -> Self {
-        Self { known: BTreeMap::new(), builds: Builds::new(permission) }
-    }
-
-    pub fn ask(&mut self, chosen: Chosen<'_>) -> Presence {
-        if let Some(known) = self.known.get(chosen.name) {
-            return known.clone();
-        }
-        let presence = presence(chosen, &mut self.builds);
-        self.known.insert(chosen.name.to_owned(), presence.clone());
-        presence
-    }
-
-    /// Systems that were taken for ready and are still to be built.
-    #[must_use]
-    pub fn to_build(&self) -> BTreeSet<String> {
-        self.builds.foreseen().clone()
-    }
-
-    /// # Errors
-    /// [`Error::Interrupted`], if the user stopped a build.
-    pub fn check(&self) -> Result<(), Error> {
-        if self.builds.interrupted() { Err(Error::Interrupted) } else { Ok(()) }
-    }
+    Ok(planned)
 }
 
 fn globs(patterns: &[String]) -> Result<Vec<GlobMatcher>, Error> {
@@ -160,7 +101,7 @@ fn keep_only(suite: &mut PlannedSuite, globs: &[GlobMatcher]) {
     if let Some(aa) = &suite.aa
         && !kept.contains(aa)
     {
-        // Another baseline takes its place, so that every run knows its noise floor.
+        // Another baseline takes its place, so that every run has an A/A control.
         let is_baseline = |c: &&crate::measurement::PlannedCell| {
             suite.tables.iter().any(|t| c.axes.with(&t.baseline) == c.axes)
         };
@@ -168,77 +109,37 @@ fn keep_only(suite: &mut PlannedSuite, globs: &[GlobMatcher]) {
     }
 }
 
-fn fill_in_versions(
-    suites: &mut [PlannedSuite],
-    registry: &Registry,
-    ask: &mut dyn FnMut(Chosen<'_>) -> Presence,
-) -> Programs {
-    let mut programs = Programs::default();
-    // Verifies in every trial, whoever measures.
-    if let Ok(verifier) = registry.variant(trial::VERIFIER, Role::Client)
-        && let Presence::Ready { program: Some(program), .. } = ask(verifier)
-    {
-        programs.0.insert(verifier.name.to_owned(), program);
-    }
-    for cell in suites.iter_mut().flat_map(|suite| &mut suite.cells) {
-        for PlannedSystem { role, name, version, .. } in &mut cell.systems {
-            let Ok(chosen) = registry.variant(name, *role) else { continue };
-            match ask(chosen) {
-                Presence::Ready { program, version: found } => {
-                    *version = found;
-                    programs.0.extend(program.map(|program| (name.clone(), program)));
-                }
-                Presence::Missing { reason, install } => {
-                    cell.absent = Some(Outcome::Missing { reason, install })
-                }
-            }
-            if cell.absent.is_none() {
-                cell.absent = unsupported(chosen, *role, &cell.layer, &cell.workload);
-            }
-        }
-    }
-    programs
-}
-
-fn unsupported(chosen: Chosen<'_>, role: Role, layer: &str, workload: &str) -> Option<Outcome> {
-    let lacks = |all: &[String], one: &str| !all.is_empty() && !all.iter().any(|l| l == one);
-    let what = if lacks(&chosen.variant.layers, layer) {
-        layer
-    } else if lacks(&chosen.variant.workloads, workload) {
-        workload
-    } else {
-        return None;
-    };
-    Some(Outcome::Unsupported { reason: format!("{} does not do {what} as a {role}", chosen.name) })
-}
-
-/// Every trial of the run in order; a pure function of the run, so a resumed run goes on in the same order.
-///
-/// Suite by suite, warm-up rounds first. Each odd round is a fresh shuffle of all cells, each even round the one
-/// before it backwards: whatever drifts steadily on the machine then weighs the same on every cell.
+/// Every trial of the run in order.
 #[must_use]
 pub fn order(run: &Run) -> Vec<Step> {
+    (0..run.suites.len()).flat_map(|suite| order_of(run, suite)).collect()
+}
+
+/// Every trial of a suite in order; a pure function of seed and suite, so a resumed run goes on in the same order.
+///
+/// Warm-up rounds come first. Each odd round is a fresh shuffle of all cells, each even round the one before it
+/// backwards: a steady drift of the machine then weighs the same on every cell.
+#[must_use]
+pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
+    let suite = &run.suites[index];
+    let mut random = Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64));
+    let rounds = (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=suite.rounds).map(|r| (r, false)));
     let mut steps = Vec::new();
-    let mut random = Pcg64Mcg::seed_from_u64(run.seed);
-    for (index, suite) in run.suites.iter().enumerate() {
-        let rounds =
-            (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=suite.rounds).map(|r| (r, false)));
-        let mut last: Option<Vec<(usize, String)>> = None;
-        for (round, warmup) in rounds {
-            let cells = match last.take() {
-                Some(mut cells) => {
-                    cells.reverse();
-                    cells
-                }
-                None => {
-                    let mut cells = runnable(suite);
-                    cells.shuffle(&mut random);
-                    last = Some(cells.clone());
-                    cells
-                }
-            };
-            steps.extend(cells.into_iter().map(|(cell, id)| Step { suite: index, cell, id, round, warmup }));
-        }
+    let mut last: Option<Vec<(usize, String)>> = None;
+    for (round, warmup) in rounds {
+        let cells = match last.take() {
+            Some(mut cells) => {
+                cells.reverse();
+                cells
+            }
+            None => {
+                let mut cells = runnable(suite);
+                cells.shuffle(&mut random);
+                last = Some(cells.clone());
+                cells
+            }
+        };
+        steps.extend(cells.into_iter().map(|(cell, id)| Step { suite: index, cell, id, round, warmup }));
     }
     steps
 }

@@ -1,11 +1,18 @@
 //! How far a run is, on stderr: a bar with the time left on a terminal, a line for each round elsewhere.
 
+use crate::measurement::PlannedSuite;
 use crate::plan::Step;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Told of each trial before it starts.
+/// A line to the user on stderr.
+#[allow(clippy::print_stderr, reason = "notes go to stderr, and this is the place for them")]
+pub fn note(line: &str) {
+    eprintln!("{line}");
+}
+
+/// Shows each trial before it starts.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -14,7 +21,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar of so many trials, of which `done` are there already.
+    /// A bar of `trials`, of which `done` are there already.
     #[must_use]
     pub fn new(trials: u64, done: u64, quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
@@ -28,17 +35,17 @@ impl Progress {
     }
 
     /// The next trial, and the seconds that the rest takes if that is known.
-    pub fn next(&mut self, step: &Step, rounds: u32, left: Option<f64>) {
+    pub fn next(&mut self, step: &Step, suite: &PlannedSuite, left: Option<f64>) {
         let left = left.map_or_else(String::new, |seconds| {
             let seconds = Duration::from_secs(seconds.ceil() as u64);
             format!(", {} left", humantime::format_duration(seconds))
         });
         let kind = if step.warmup { "warm-up round" } else { "round" };
-        let of = if step.warmup { String::new() } else { format!(" of {rounds}") };
-        self.bar.set_message(format!("{kind} {}{of}{left}: {}", step.round, step.id));
+        let of = if step.warmup { String::new() } else { format!(" of {}", suite.rounds) };
+        self.bar.set_message(format!("{}: {kind} {}{of}{left}: {}", suite.name, step.round, step.id));
         let round = Some((step.suite, step.round, step.warmup));
         if !self.terminal && self.last_round != round {
-            self.say(&format!("{kind} {}{of}{left}", step.round));
+            self.say(&format!("{}: {kind} {}{of}{left}", suite.name, step.round));
         }
         self.last_round = round;
     }

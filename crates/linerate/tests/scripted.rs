@@ -279,8 +279,8 @@ fn a_suite_or_system_that_does_not_fit_names_file_and_key() {
     let system = home.path().join("systems/web/system.toml");
     let config = home.path().join("systems/web/web.conf");
     for (path, from, to, parts) in [
-        (&suite, "rounds = 6", "rounds = \"six\"", &["mini.toml", "line 2", "rounds"][..]),
-        (&suite, "aa =", "aa =", &["mini.toml", "line 4", "aa"]),
+        (&suite, "rounds = 6", "rounds = \"six\"", &["mini.toml:2:", "u32"][..]),
+        (&suite, "aa =", "ab =", &["mini.toml:4:", "`ab`", "nearest: \"aa\""]),
         (&suite, "rows = \"path\"", "rows = \"route\"", &["mini.toml", "rows", "route"]),
         (&suite, "path = [\"none\"", "path = [\"nada\"", &["mini.toml", "nada"]),
         (&suite, "\"{{ server }}/{{ path }}\"", "\"{{ servr }}\"", &["mini.toml", "id", "undefined"]),

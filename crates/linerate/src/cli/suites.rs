@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Which cells, and how often.
 #[derive(Debug, Clone, Args)]
 pub struct Selection {
-    /// Suites to run; none: every suite
+    /// Suites, or `all`
     #[arg(value_name = "SUITE")]
     pub suites: Vec<String>,
 
@@ -50,6 +50,10 @@ pub struct RunArgs {
     /// Go on with the run in this folder; with a suite, start it there if there is none yet
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
+
+    /// Install missing Debian packages of each suite before it runs; their services are not started
+    #[arg(long)]
+    pub install: bool,
 
     /// Show no progress
     #[arg(long, short)]

@@ -4,6 +4,7 @@ mod doctor;
 mod list;
 mod load;
 mod new;
+mod overview;
 mod plan;
 mod report;
 mod run;
@@ -22,16 +23,10 @@ pub use selftest::selftest;
 pub use serve::serve;
 pub use systems::systems;
 
-use crate::cli::{CompletionsArgs, Selection, When};
+use crate::cli::{CompletionsArgs, When};
 use crate::error::Error;
-use crate::lab::scripted::Scripted;
-use crate::plan::{Choice, Machine, Programs};
+use crate::progress::note as remark;
 use crate::report::Style;
-use crate::suite;
-use crate::system::Registry;
-use crate::system::build::Permission;
-use crate::{home, measurement::PlannedSuite};
-use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -85,41 +80,4 @@ fn print(text: &str) -> Result<ExitCode, Error> {
         }
         _ => Ok(ExitCode::SUCCESS),
     }
-}
-
-#[allow(clippy::print_stderr, reason = "remarks go to stderr, and this is the place for them")]
-fn remark(line: &str) {
-    eprintln!("{line}");
-}
-
-/// Everything that is there, and what was chosen of it.
-struct Chosen {
-    registry: Registry,
-    suites: Vec<PlannedSuite>,
-    programs: Programs,
-    /// Systems that a run would build first.
-    to_build: BTreeSet<String>,
-}
-
-fn choose(
-    selection: &Selection,
-    script: Option<&Scripted>,
-    permission: Permission<'_>,
-) -> Result<Chosen, Error> {
-    let home = home::find()?;
-    let registry = Registry::load(&home)?;
-    let suites = suite::choose(suite::load_all(&home)?, &selection.suites)?;
-    let choice = Choice { quick: selection.quick, rounds: selection.rounds, only: selection.only.clone() };
-    let mut machine = Machine::new(permission);
-    let (suites, programs) = crate::plan::suites(&suites, &registry, &choice, &mut |chosen| match script {
-        Some(script) => script.presence(chosen),
-        None => machine.ask(chosen),
-    })?;
-    machine.check()?;
-    Ok(Chosen { registry, suites, programs, to_build: machine.to_build() })
-}
-
-/// The script of a scripted lab, if there is one.
-fn load_script(path: Option<&Path>) -> Result<Option<Scripted>, Error> {
-    path.map(Scripted::load).transpose()
 }

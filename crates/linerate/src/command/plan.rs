@@ -1,19 +1,23 @@
 //! `linerate plan`.
 
-use super::{Chosen, choose, load_script, print, remark};
+use super::print;
 use crate::cli::PlanArgs;
 use crate::error::Error;
 use crate::interrupt;
 use crate::lab::namespaces::Namespaces;
+use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError};
 use crate::measurement::{Host, PlannedSuite, PlannedSystem, RUN_SCHEMA, Run};
-use crate::plan::{self, Step};
-use crate::progress::Progress;
+use crate::plan::{self, Choice, Step};
+use crate::programs::{self, Machine, Programs};
+use crate::progress::{Progress, note};
 use crate::report::outcome_text;
-use crate::run::seconds;
+use crate::session::seconds;
+use crate::system::Registry;
 use crate::system::build::Permission;
 use crate::timings::Timings;
 use crate::trial::{self, Context};
+use crate::{home, suite};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
@@ -32,9 +36,8 @@ const TRIAL_SECONDS: u64 = 1;
 /// # Errors
 /// Bad input, or the lab cannot be raised to learn the time.
 pub fn plan(args: &PlanArgs, script: Option<&Path>) -> Result<ExitCode, Error> {
-    let script = load_script(script)?;
-    // Whoever asks what would happen does not want minutes of it to happen.
-    let chosen = choose(&args.selection, script.as_ref(), Permission::Foresee)?;
+    let script = script.map(Scripted::load).transpose()?;
+    let chosen = choose(args, script.as_ref())?;
     let run = run_of(&chosen.suites, args);
     let mut timings = Timings::load();
     if !args.no_trial {
@@ -47,6 +50,31 @@ pub fn plan(args: &PlanArgs, script: Option<&Path>) -> Result<ExitCode, Error> {
         try_unknown_cells(&run, &chosen, &mut timings, raise)?;
     }
     print(&(describe(&run, &timings) + &builds(&chosen.to_build)))
+}
+
+/// The chosen suites, with the systems that are here; nothing is built.
+struct Chosen {
+    registry: Registry,
+    suites: Vec<PlannedSuite>,
+    programs: Programs,
+    /// Systems that a run would build.
+    to_build: BTreeSet<String>,
+}
+
+fn choose(args: &PlanArgs, script: Option<&Scripted>) -> Result<Chosen, Error> {
+    let home = home::find()?;
+    let registry = Registry::load(&home)?;
+    let chosen = suite::choose(suite::load_all(&home)?, &args.selection.suites)?;
+    let mut suites = plan::suites(&chosen, &registry, &Choice::from(&args.selection))?;
+    let mut programs = Programs::default();
+    let mut machine = Machine::new(Permission::Foresee);
+    for suite in &mut suites {
+        programs::resolve(suite, &registry, &mut programs, &mut |chosen| match script {
+            Some(script) => script.presence(chosen),
+            None => machine.presence(chosen),
+        });
+    }
+    Ok(Chosen { registry, suites, programs, to_build: machine.to_build() })
 }
 
 fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
@@ -90,7 +118,7 @@ fn try_unknown_cells(
         LabError::Interrupted => Error::Interrupted,
         other => Error::NothingMeasured(format!("{other}; `--no-trial` plans without a lab")),
     };
-    remark(&format!("trying {} cells once, to learn how long they take", steps.len()));
+    note(&format!("trying {} cells once, to learn how long they take", steps.len()));
     let mut short = run.suites.clone();
     for cell in short.iter_mut().flat_map(|suite| &mut suite.cells) {
         let parameters = &mut cell.parameters;
@@ -103,7 +131,7 @@ fn try_unknown_cells(
     let context = Context { registry: &chosen.registry, programs: &chosen.programs, cpus: &cpus };
     let mut progress = Progress::new(steps.len() as u64, 0, false);
     for step in &steps {
-        progress.next(step, 1, None);
+        progress.next(step, &short[step.suite], None);
         timings.learn(&trial::run(lab.as_mut(), context, &short[step.suite], step).map_err(lost)?);
         progress.done();
     }
@@ -139,7 +167,7 @@ fn describe(run: &Run, timings: &Timings) -> String {
             let _ = writeln!(text, "    {:40} {time:>8}", step.id);
         }
     }
-    let total = seconds(run, timings, &steps.iter().collect::<Vec<_>>());
+    let total = seconds(run, timings, &steps);
     let total = total.map_or_else(
         || "time: not known before every cell has been tried once".to_owned(),
         |seconds| {

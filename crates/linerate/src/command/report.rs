@@ -4,9 +4,7 @@ use super::{Terminal, print, remark};
 use crate::cli::ReportArgs;
 use crate::error::Error;
 use crate::journal;
-use crate::report::model::Report;
-use crate::report::{self, Format, Style};
-use std::path::Path;
+use crate::report::{self, Format};
 use std::process::ExitCode;
 
 /// Makes the reports of a run again, from its journal.
@@ -18,18 +16,9 @@ pub fn report(args: &ReportArgs, terminal: Terminal) -> Result<ExitCode, Error> 
     let stored = journal::read(&args.folder)?;
     stored.warnings.iter().for_each(|warning| remark(&format!("warning: {warning}")));
     let report = report::build(&stored.run, &stored.trials);
-    if let Err(error) = write_files(&args.folder, &report) {
+    if let Err(error) = report::write_files(&args.folder, &report) {
         // A published run may be read-only; printing it is what was asked for.
         remark(&format!("warning: {error}"));
     }
     print(&report::render(&report, format, terminal.style))
-}
-
-/// `report.json`, `.md`, `.html` and `.csv` beside the journal.
-pub(super) fn write_files(folder: &Path, report: &Report) -> Result<(), Error> {
-    for format in Format::ALL.into_iter().filter(|format| *format != Format::Terminal) {
-        let path = folder.join(format!("report.{format}"));
-        journal::write(&path, &report::render(report, format, Style::default()))?;
-    }
-    Ok(())
 }

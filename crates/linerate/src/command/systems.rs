@@ -1,10 +1,11 @@
 //! `linerate systems`.
 
-use super::{Terminal, print, remark};
+use super::{Terminal, print};
 use crate::cli::SystemsArgs;
 use crate::error::Error;
 use crate::home;
-use crate::plan::Machine;
+use crate::programs::Machine;
+use crate::progress::note;
 use crate::report::Style;
 use crate::system::build::Permission;
 use crate::system::build::prune::{Pruned, prune};
@@ -34,15 +35,15 @@ pub fn systems(args: &SystemsArgs, terminal: Terminal) -> Result<ExitCode, Error
     }
     if args.install {
         // Without rights, or on another system, the rest goes on with what is there.
-        if let Err(error) = install::install(&install::packages(&registry, &args.names), remark) {
-            remark(&format!("linerate: {error}"));
+        if let Err(error) = install::install(&install::packages(&registry, &args.names), note) {
+            note(&format!("linerate: {error}"));
         }
     }
-    let mut machine = Machine::new(if args.install { Permission::Build(&remark) } else { Permission::Look });
+    let mut machine = Machine::new(if args.install { Permission::Build(&note) } else { Permission::Look });
     let wanted =
         |chosen: &Chosen<'_>| args.names.is_empty() || args.names.iter().any(|name| is_named(*chosen, name));
     let rows: Vec<_> =
-        registry.variants().filter(wanted).map(|chosen| (chosen, machine.ask(chosen))).collect();
+        registry.variants().filter(wanted).map(|chosen| (chosen, machine.presence(chosen))).collect();
     machine.check()?;
     print(&table(&rows, terminal.style))
 }

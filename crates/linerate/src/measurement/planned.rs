@@ -9,8 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The plan of a run and the machine it ran on; written before the first trial, never changed after.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The plan of a run and the machine it ran on. Written before the first trial; the versions of a suite's systems are
+/// added before the suite's first trial.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// `linerate.run/2`.
     pub schema: String,
@@ -19,7 +20,7 @@ pub struct Run {
     /// The exact command that makes this run again.
     pub command: String,
     pub seed: u64,
-    /// The most measured rounds that a suite of it asks for; the journal tells how many there are.
+    /// The most measured rounds that a suite of it asks for; the journal contains those that were made.
     pub rounds: u32,
     pub quick: bool,
     /// Rounds are added until this time is used or every interval is narrow enough; `None`: as many as asked for.

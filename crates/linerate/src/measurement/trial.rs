@@ -24,6 +24,15 @@ pub struct Trial {
     pub stages: BTreeMap<Stage, Nanos>,
 }
 
+/// A cell that failed this often and never succeeded is not tried again: a hang costs its deadline each round.
+const GIVE_UP_AFTER: usize = 3;
+
+/// True if these are trials of a cell that is not tried again.
+pub fn is_given_up<'a>(trials: impl Iterator<Item = &'a Trial>) -> bool {
+    let outcomes: Vec<bool> = trials.map(|trial| trial.outcome == Outcome::Ok).collect();
+    outcomes.len() >= GIVE_UP_AFTER && !outcomes.contains(&true)
+}
+
 /// How a trial ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "lowercase")]

@@ -18,6 +18,7 @@
 
 mod build;
 pub mod csv;
+mod files;
 mod format;
 pub mod html;
 pub mod json;
@@ -38,6 +39,7 @@ mod fixture;
 mod tests;
 
 pub use build::build;
+pub use files::write_files;
 pub use words::outcome_text;
 
 use model::Report;

@@ -43,11 +43,15 @@ fn parse(path: &Path, text: &str) -> Result<SuiteFile, Error> {
     toml_file::parse(path, text)
 }
 
-/// The suites of these names, or all of them.
+/// The word for every suite on the command line.
+pub const ALL: &str = "all";
+
+/// The suites of these names; every suite where none is named, or [`ALL`].
 ///
 /// # Errors
 /// An unknown name, with those that exist.
 pub fn choose(all: Vec<Suite>, names: &[String]) -> Result<Vec<Suite>, Error> {
+    let names = if names.iter().any(|name| name == ALL) { &[] } else { names };
     for name in names {
         if !all.iter().any(|suite| suite.name == *name) {
             let known = all.iter().map(|suite| suite.name.as_str());

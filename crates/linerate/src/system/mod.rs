@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The client that verifies where the one that measures does not speak the contract.
+pub const VERIFIER: &str = "native";
+
 /// Every system of the folder.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {

@@ -8,15 +8,14 @@ use crate::lab::{ClientRun, Lab, LabError, Label, Purpose};
 use crate::measurement::{
     CpuWindow, Measurement, Metric, Outcome, PlannedCell, PlannedSuite, PlannedTable, Stage, Trial, UsagePair,
 };
-use crate::plan::{Programs, Step};
+use crate::plan::Step;
+use crate::programs::Programs;
 use crate::system::Registry;
 use launch::Launches;
 use linerate_contract::Nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The client that verifies where the one that measures does not speak the contract.
-pub const VERIFIER: &str = "native";
 /// To verify and to warm up may take this long: a hundred times what the slowest system here needs.
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -1,9 +1,8 @@
 //! Facts of the run as a whole: how far it came, and where its time went.
 
 use super::journal::{CellTrials, Journal, planned_ids};
-use crate::measurement::{AA, PlannedSuite, Run, Stage};
+use crate::measurement::{AA, PlannedSuite, Run, Stage, is_given_up};
 use crate::report::model::RunFacts;
-use crate::run::given_up;
 use linerate_contract::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +66,7 @@ fn complete_rounds(suites: &[Progress]) -> u32 {
 
 /// Cells that failed so often that the run does not try them again owe it no trial.
 fn is_still_tried(cell: &&CellTrials<'_>) -> bool {
-    !given_up(cell.warmups.values().copied().chain(cell.measured.values().copied()))
+    !is_given_up(cell.warmups.values().copied().chain(cell.measured.values().copied()))
 }
 
 /// Absent cells are planned with their outcome and never run.

@@ -4,14 +4,14 @@ mod address;
 mod setting;
 
 use super::work::{TOLERATED_ERRORS, Work};
-use super::{Context, VERIFIER, output};
+use super::{Context, output};
 use crate::lab::protocol::{File, NetworkPath};
 use crate::lab::{ClientRun, DOCROOT, Launch};
 use crate::measurement::{Measurement, PlannedCell};
 use crate::parameters::Parameters;
 use crate::pins::{self, Pins};
-use crate::system::Chosen;
 use crate::system::manifest::{Output, Verifier};
+use crate::system::{Chosen, VERIFIER};
 use linerate_contract::Role;
 use setting::Setting;
 use std::collections::BTreeMap;

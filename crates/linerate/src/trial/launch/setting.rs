@@ -4,7 +4,7 @@ use super::address::{Addresses, PORT};
 use crate::authority::Authority;
 use crate::lab::protocol::{File, HostName, NetworkPath, address};
 use crate::lab::{DOCROOT, Launch, SCRATCH};
-use crate::measurement::PlannedCell;
+use crate::measurement::{DEFAULT_BUILD, PlannedCell};
 use crate::parameters::Parameters;
 use crate::pins::Pins;
 use crate::system::manifest::{Ready, Topology};
@@ -154,7 +154,7 @@ impl<'a> Setting<'a> {
                 let arguments = start.of(role).ok_or_else(|| {
                     format!("{manifest}: variants.{}.start has nothing for a {role}", chosen.name)
                 })?;
-                let program = self.context.programs.of(chosen.name).cloned();
+                let program = self.context.programs.of(chosen.name, self.build_of(role)).cloned();
                 let program = program.or_else(|| crate::system::probe::locate(chosen.program()?));
                 let program = program
                     .ok_or_else(|| format!("{manifest}: `{}` has no program to start", chosen.name))?;
@@ -175,6 +175,11 @@ impl<'a> Setting<'a> {
             cpus: self.pins.get(&role).cloned().unwrap_or_default(),
             tuns: role == Role::Server && self.cell.topology.has_two_tuns(),
         })
+    }
+
+    fn build_of(&self, role: Role) -> &str {
+        let system = self.cell.systems.iter().find(|system| system.role == role);
+        system.map_or(DEFAULT_BUILD, |system| &system.build)
     }
 
     fn host(&self, role: Role) -> HostName {

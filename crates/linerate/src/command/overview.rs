@@ -1,0 +1,82 @@
+//! `linerate run` without a suite: which suites there are, what is ready, how long each takes, how to start.
+
+use crate::error::Error;
+use crate::lab::scripted::Scripted;
+use crate::measurement::{Outcome, PlannedSuite, RUN_SCHEMA, Run};
+use crate::plan::{self, Choice};
+use crate::programs::{self, Machine, Programs};
+use crate::session::seconds;
+use crate::system::Registry;
+use crate::system::build::Permission;
+use crate::timings::Timings;
+use crate::{home, suite};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// # Errors
+/// A suite or manifest is not valid.
+pub(super) fn text(script: Option<&Path>) -> Result<String, Error> {
+    let script = script.map(Scripted::load).transpose()?;
+    let home = home::find()?;
+    let registry = Registry::load(&home)?;
+    let suites = suite::load_all(&home)?;
+    let choice = Choice { quick: true, ..Choice::default() };
+    let mut planned = plan::suites(&suites, &registry, &choice)?;
+    let mut machine = Machine::new(Permission::Foresee);
+    let timings = Timings::load();
+    let mut text = String::new();
+    for suite in &mut planned {
+        programs::resolve(suite, &registry, &mut Programs::default(), &mut |chosen| match &script {
+            Some(script) => script.presence(chosen),
+            None => machine.presence(chosen),
+        });
+        let to_build = machine.to_build();
+        let line = line(suite, &registry, &to_build, &timings);
+        let _ = writeln!(text, "{:12} {}\n{:12} {line}", suite.name, suite.question, "");
+    }
+    text.push_str(START);
+    Ok(text)
+}
+
+fn line(suite: &PlannedSuite, registry: &Registry, to_build: &BTreeSet<String>, timings: &Timings) -> String {
+    let variants: BTreeSet<(&str, _)> = suite
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.systems)
+        .map(|system| (system.name.as_str(), system.role))
+        .collect();
+    let systems: BTreeSet<&str> = variants
+        .iter()
+        .filter_map(|(name, role)| Some(registry.variant(name, *role).ok()?.system.name.as_str()))
+        .collect();
+    let unbuilt = systems.iter().filter(|system| to_build.contains(**system)).count();
+    let missing =
+        suite.cells.iter().filter(|cell| matches!(cell.absent, Some(Outcome::Missing { .. }))).count();
+    let mut parts = vec![format!("{} of {} cells ready", suite.cells.len() - missing, suite.cells.len())];
+    if unbuilt > 0 {
+        parts.push(format!("{unbuilt} systems are built first"));
+    }
+    parts.push(match quick_time(suite, timings) {
+        Some(time) => format!("--quick takes {}", humantime::format_duration(time)),
+        None => "time not known before the first run".to_owned(),
+    });
+    parts.join("; ")
+}
+
+/// By earlier trials of every cell on this machine.
+fn quick_time(suite: &PlannedSuite, timings: &Timings) -> Option<Duration> {
+    let run = Run { schema: RUN_SCHEMA.into(), suites: vec![suite.clone()], quick: true, ..Run::default() };
+    let seconds = seconds(&run, timings, &plan::order(&run))?;
+    Some(Duration::from_secs(seconds.ceil() as u64))
+}
+
+const START: &str = "
+Start with:
+  linerate run proxy --quick             a first table
+  linerate run proxy --quick --install   install its missing Debian packages first
+  linerate run all --quick               every suite, quick form
+  linerate run all                       every suite in full
+  linerate run --help                    options and more examples
+";

@@ -1,0 +1,203 @@
+//! A run: open, measure, publish.
+//!
+//! [`Session::open`] makes the plan, raises the lab and creates the folder. [`Session::measure`] takes suite by suite:
+//! it prepares the systems, makes every trial, and appends each to the journal before the next. [`Session::publish`]
+//! writes the report files. `--resume` opens a stored session and goes on.
+
+pub mod budget;
+mod measure;
+mod prepare;
+mod stored;
+
+pub use measure::{End, seconds};
+
+use crate::cli::{RunArgs, Selection};
+use crate::error::Error;
+use crate::home;
+use crate::interrupt;
+use crate::journal::{self, Journal};
+use crate::lab::namespaces::Namespaces;
+use crate::lab::scripted::Scripted;
+use crate::lab::{Lab, LabError};
+use crate::measurement::{RUN_SCHEMA, Run, Trial};
+use crate::plan::{self, Choice};
+use crate::programs::Programs;
+use crate::progress::Progress;
+use crate::report;
+use crate::report::model::Report;
+use crate::suite;
+use crate::system::Registry;
+use crate::timings::Timings;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A run that is going on.
+#[allow(missing_debug_implementations, reason = "a lab has none")]
+pub struct Session {
+    registry: Registry,
+    /// Presence of systems comes from here in tests; `None`: from the machine.
+    script: Option<Scripted>,
+    programs: Programs,
+    lab: Box<dyn Lab>,
+    run: Run,
+    trials: Vec<Trial>,
+    journal: Journal,
+    timings: Timings,
+    progress: Progress,
+    folder: PathBuf,
+    install: bool,
+}
+
+impl Session {
+    /// Plans a new run, or opens a stored one, and raises the lab.
+    ///
+    /// # Errors
+    /// Bad input, a folder that cannot be used, or a kernel that refuses the lab.
+    pub fn open(args: &RunArgs, script: Option<&Path>) -> Result<Self, Error> {
+        let resumed =
+            args.resume.as_ref().filter(|folder| journal::is_run(folder) || args.selection.suites.is_empty());
+        let stored = resumed.map(|folder| journal::read(folder)).transpose()?;
+        let folder = args.resume.clone().or_else(|| args.out.clone()).unwrap_or_else(default_folder);
+        if stored.is_none() {
+            journal::check_vacant(&folder)?;
+        }
+        let selection = stored.as_ref().map_or_else(|| args.selection.clone(), |s| stored::selection(&s.run));
+        let home = home::find()?;
+        let registry = Registry::load(&home)?;
+        let chosen = suite::choose(suite::load_all(&home)?, &selection.suites)?;
+        let suites = plan::suites(&chosen, &registry, &Choice::from(&selection))?;
+        let load = || script.map(Scripted::load).transpose();
+        let lab: Box<dyn Lab> = match load()? {
+            Some(script) => Box::new(script),
+            None => Box::new(Namespaces::raise(interrupt::watch()).map_err(lab_is_lost)?),
+        };
+        let (run, trials, journal) = match stored {
+            Some(stored) => stored::open(&folder, stored, suites)?,
+            None => {
+                let run = new_run(args, suites, lab.as_ref());
+                let journal = journal::create(&folder, &run)?;
+                (run, Vec::new(), journal)
+            }
+        };
+        let progress = Progress::new(plan::order(&run).len() as u64, trials.len() as u64, args.quiet);
+        Ok(Self {
+            registry,
+            script: load()?,
+            programs: Programs::default(),
+            lab,
+            run,
+            trials,
+            journal,
+            timings: Timings::load(),
+            progress,
+            folder,
+            install: args.install,
+        })
+    }
+
+    /// Prepares and measures each suite. `on_suite` gets the report of a suite when its trials are made, or when the run
+    /// is interrupted in it.
+    ///
+    /// # Errors
+    /// The journal cannot be written, or the lab is lost. Trials that were made are in the journal.
+    pub fn measure(&mut self, on_suite: &mut dyn FnMut(&Report)) -> Result<End, Error> {
+        let mut end = Ok(End::Complete);
+        for suite in 0..self.run.suites.len() {
+            end = self.prepare(suite).and_then(|()| self.measure_suite(suite));
+            if matches!(end, Err(Error::Interrupted)) {
+                end = Ok(End::Interrupted);
+            }
+            if self.has_trials(suite) || matches!(end, Ok(End::Complete)) {
+                on_suite(&self.report_of(suite));
+            }
+            if !matches!(end, Ok(End::Complete)) {
+                break;
+            }
+        }
+        self.progress.finish();
+        self.timings.save();
+        end
+    }
+
+    /// Writes the report files; returns the folder.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn publish(&self) -> Result<&Path, Error> {
+        report::write_files(&self.folder, &report::build(&self.run, &self.trials))?;
+        Ok(&self.folder)
+    }
+
+    /// Every trial of the run so far.
+    #[must_use]
+    pub fn trials(&self) -> &[Trial] {
+        &self.trials
+    }
+
+    fn has_trials(&self, suite: usize) -> bool {
+        self.trials.iter().any(|trial| trial.suite == self.run.suites[suite].name)
+    }
+
+    fn report_of(&self, suite: usize) -> Report {
+        let suites = vec![self.run.suites[suite].clone()];
+        let trials: Vec<Trial> =
+            self.trials.iter().filter(|trial| trial.suite == suites[0].name).cloned().collect();
+        report::build(&Run { suites, ..self.run.clone() }, &trials)
+    }
+}
+
+impl From<&Selection> for Choice {
+    fn from(selection: &Selection) -> Self {
+        Self { quick: selection.quick, rounds: selection.rounds, only: selection.only.clone() }
+    }
+}
+
+fn new_run(args: &RunArgs, mut suites: Vec<crate::measurement::PlannedSuite>, lab: &dyn Lab) -> Run {
+    let seed = args.selection.seed.unwrap_or_else(fresh_seed);
+    if args.budget.is_some() {
+        suites.iter_mut().for_each(|suite| suite.rounds = budget::MOST_ROUNDS);
+    }
+    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    Run {
+        schema: RUN_SCHEMA.into(),
+        id: format!("{}-{:04x}", started.replace([':', '-'], ""), seed & 0xffff),
+        command: command_line(args, seed),
+        seed,
+        rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
+        quick: args.selection.quick,
+        budget: args.budget.map(Into::into),
+        started,
+        linerate: env!("CARGO_PKG_VERSION").into(),
+        host: lab.host(),
+        suites,
+    }
+}
+
+fn lab_is_lost(error: LabError) -> Error {
+    Error::NothingMeasured(format!("{error}\n`linerate doctor` shows what this machine lacks"))
+}
+
+fn default_folder() -> PathBuf {
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    Path::new("results").join(now.replace(':', "").trim_end_matches('Z'))
+}
+
+fn fresh_seed() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as u64 & u64::from(u32::MAX)
+}
+
+/// The command that makes the run again, with the seed that this one drew.
+fn command_line(args: &RunArgs, seed: u64) -> String {
+    let mut words = vec!["linerate run".to_owned()];
+    let all = args.selection.suites.is_empty().then(|| suite::ALL.to_owned());
+    words.extend(all.into_iter().chain(args.selection.suites.iter().cloned()));
+    words.extend(args.selection.quick.then(|| "--quick".into()));
+    words.extend(args.selection.rounds.map(|rounds| format!("--rounds {rounds}")));
+    words.extend(args.budget.map(|budget| {
+        format!("--budget {}", humantime::format_duration(budget).to_string().replace(' ', ""))
+    }));
+    words.extend(args.selection.only.iter().map(|glob| format!("--only '{glob}'")));
+    words.push(format!("--seed {seed}"));
+    words.join(" ")
+}

@@ -1,0 +1,43 @@
+//! The systems of a suite, just before its first trial: installed if the user wants it, built, and their versions read.
+
+use super::{Session, stored};
+use crate::error::Error;
+use crate::journal;
+use crate::programs::{self, Machine};
+use crate::progress::note;
+use crate::system::build::Permission;
+use crate::system::install;
+use std::collections::BTreeSet;
+
+impl Session {
+    /// # Errors
+    /// The user stopped a build, `run.json` cannot be written, or a system is not the one that the run began with.
+    pub(super) fn prepare(&mut self, suite: usize) -> Result<(), Error> {
+        let planned = &self.run.suites[suite];
+        if self.install && self.script.is_none() {
+            let variants: BTreeSet<String> = planned
+                .cells
+                .iter()
+                .flat_map(|cell| &cell.systems)
+                .map(|system| system.name.clone())
+                .collect();
+            let packages = install::packages(&self.registry, &variants.into_iter().collect::<Vec<_>>());
+            // Without rights, or on another distribution, the run goes on with the systems that are there.
+            if let Err(error) = install::install(&packages, note) {
+                note(&format!("linerate: {error}"));
+            }
+        }
+        let mut now = planned.clone();
+        let mut machine = Machine::new(Permission::Build(&note));
+        programs::resolve(&mut now, &self.registry, &mut self.programs, &mut |chosen| match &self.script {
+            Some(script) => script.presence(chosen),
+            None => machine.presence(chosen),
+        });
+        machine.check()?;
+        if self.has_trials(suite) {
+            stored::check_same(&self.folder, &self.run.suites[suite], Some(&now))?;
+        }
+        self.run.suites[suite] = now;
+        journal::write_run(&self.folder, &self.run)
+    }
+}

@@ -1,0 +1,69 @@
+//! `--resume`: a run that was cut off goes on with the cells and versions that it began with.
+
+use crate::cli::Selection;
+use crate::error::Error;
+use crate::journal::{self, Journal, Stored};
+use crate::measurement::{PlannedSuite, Run, Trial};
+use std::path::Path;
+
+/// The selection that gives at least the cells of a stored run.
+pub(super) fn selection(run: &Run) -> Selection {
+    Selection {
+        suites: run.suites.iter().map(|suite| suite.name.clone()).collect(),
+        quick: run.quick,
+        rounds: None,
+        only: Vec::new(),
+        seed: Some(run.seed),
+    }
+}
+
+/// Opens the journal, after checking that the suites still have the stored cells.
+///
+/// # Errors
+/// A cell has changed, or the journal cannot be opened.
+pub(super) fn open(
+    folder: &Path,
+    stored: Stored,
+    now: Vec<PlannedSuite>,
+) -> Result<(Run, Vec<Trial>, Journal), Error> {
+    let Stored { run, trials, warnings } = stored;
+    warnings.iter().for_each(|warning| crate::progress::note(&format!("warning: {warning}")));
+    for suite in &run.suites {
+        let now = now.iter().find(|s| s.name == suite.name);
+        check_same(folder, &without_systems(suite), now.map(without_systems).as_ref())?;
+    }
+    let journal = journal::open(folder)?;
+    Ok((run, trials, journal))
+}
+
+/// Checks that each cell of `suite` is unchanged in `now`.
+///
+/// # Errors
+/// The first cell that differs.
+pub(super) fn check_same(
+    folder: &Path,
+    suite: &PlannedSuite,
+    now: Option<&PlannedSuite>,
+) -> Result<(), Error> {
+    for cell in &suite.cells {
+        let found = now.and_then(|now| now.cells.iter().find(|c| c.id == cell.id));
+        if found != Some(cell) {
+            return Err(Error::Input(format!(
+                "{}: `{}` has changed since this run began (its suite, a system or a version): start a new run",
+                folder.display(),
+                cell.id
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Versions and missing systems are known once a suite is prepared.
+fn without_systems(suite: &PlannedSuite) -> PlannedSuite {
+    let mut suite = suite.clone();
+    for cell in &mut suite.cells {
+        cell.absent = None;
+        cell.systems.iter_mut().for_each(|system| system.version = None);
+    }
+    suite
+}
