@@ -160,14 +160,14 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
         spec.options.insert("direction".into(), direction.into());
         served(&format!("{direction} in {size}"), spec)
     };
-    let counted = |direction: &str, size: u64, connections: u32| {
+    let repeated = |direction: &str, size: u64, connections: u32| {
         let (name, mut client, mut server) = stream(direction, size);
         // The last write of each transfer is a short one.
         (client.connections, client.bytes) = (connections, Some(MIB + 1));
         for spec in [Some(&mut client), server.as_mut()].into_iter().flatten() {
             spec.options.insert("transfers".into(), TRANSFERS.to_string());
         }
-        (format!("{name}, counted"), client, server)
+        (format!("{name}, {TRANSFERS} transfers"), client, server)
     };
     let dispatch = |shape: &str, threads: u32| {
         let mut spec = client(0, 1, 8_000);
@@ -179,14 +179,14 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
         ("tcp", "rr") => {
             vec![served("of a byte", client(1, 1, 100)), served("of four pairs", client(1_000, 4, 402))]
         }
-        ("tcp", "churn") => vec![served("", client(64, 3, 50))],
+        ("tcp", "crr") => vec![served("", client(64, 3, 50))],
         ("tcp", "fanout") => vec![served("", client(64, 7, 30))],
         ("tcp", "stream") => vec![
             stream("client-writes", 65_536),
             stream("client-reads", 1_000),
             stream("both", 16_384),
-            counted("client-writes", 65_536, 1),
-            counted("client-reads", 1_000, 2),
+            repeated("client-writes", 65_536, 1),
+            repeated("client-reads", 1_000, 2),
         ],
         ("tls" | "websocket" | "wss", "rr") => {
             vec![
@@ -195,10 +195,10 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
             ]
         }
         ("tls" | "websocket" | "wss", "stream") => vec![
-            counted("client-writes", 65_536, 1),
-            counted("client-writes", 1_000, 3),
-            counted("client-reads", MIB, 1),
-            counted("client-reads", 4_096, 2),
+            repeated("client-writes", 65_536, 1),
+            repeated("client-writes", 1_000, 3),
+            repeated("client-reads", MIB, 1),
+            repeated("client-reads", 4_096, 2),
         ],
         ("udp", "rr") => {
             vec![served("of a byte", client(1, 1, 100)), served("of 1,472 bytes", client(1_472, 3, 99))]
@@ -220,7 +220,7 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
             dispatch("concurrent", 4),
         ],
         ("none", "timers") => vec![("timers".to_owned(), client(0, 10, 100), None)],
-        ("http" | "https", "http") => vec![served("", client(1_000, 3, 300))],
+        ("http" | "https", "rr") => vec![served("", client(1_000, 3, 300))],
         // A client's own affair, or one that this file has no peer for.
         _ => Vec::new(),
     }
@@ -237,7 +237,7 @@ fn works(
     let plays = |role| chosen.plays(role) && told.roles.contains(&role);
     let own = common::program::native();
     // HTTP is driven by linerate's engine alone.
-    let drives = plays(Role::Client) && (client.workload != "http" || program == own);
+    let drives = plays(Role::Client) && (!client.layer.starts_with("http") || program == own);
     let mut serving = None;
     if let Some(mut server) = server {
         if !drives && !plays(Role::Server) {
@@ -290,13 +290,13 @@ fn right(asked: &Spec, done: &Done) -> Result<(), String> {
     let operations = asked.operations.unwrap_or(0);
     same("operations", done.operations, operations)?;
     let moved = match asked.workload.as_str() {
-        "rr" | "churn" | "http" => operations * asked.size,
+        "rr" | "crr" => operations * asked.size,
         "fanout" => operations * asked.size * u64::from(asked.connections),
         _ => return Ok(()),
     };
     same("bytes", done.bytes.0, moved)?;
     match &done.latency {
-        Some(latency) if asked.workload != "churn" => same("latencies", latency.total(), operations),
+        Some(latency) if asked.workload != "crr" => same("latencies", latency.total(), operations),
         _ => Ok(()),
     }
 }

@@ -51,7 +51,7 @@ fn what_the_server_holds_is_told_where_a_table_asks_and_a_leak_is_flagged() {
     assert_golden("leaks.txt", &out.stdout);
     let usage = |trial: &linerate::measurement::Trial| trial.measurement.as_ref().unwrap().usage.unwrap();
     let journal = folder.journal();
-    let leaking = journal.iter().find(|trial| trial.cell == "churn/8/tac").unwrap();
+    let leaking = journal.iter().find(|trial| trial.cell == "crr/8/tac").unwrap();
     assert_eq!((usage(leaking).before.descriptors, usage(leaking).after.descriptors), (9, 2010));
     assert!(folder.read("report.json").contains("\"leak (2001 more descriptors after 2000 connections)\""));
 }
