@@ -1,8 +1,8 @@
-// What the headers promise, checked against known answers. `cargo test -p linerate --test sdk` compiles and runs it.
+// The tests of the headers. `cargo test -p linerate --test sdk` compiles and runs them.
 #define LINERATE_IMPLEMENTATION
 #include "linerate.hpp"
-#include "linerate/conversation.hpp"
 #include "linerate/kcp.hpp"
+#include "linerate/protocol.hpp"
 
 #include <cstdio>
 
@@ -17,7 +17,7 @@ static http::Request parse(std::string_view input) { return http::parse(input); 
 
 static void content() {
     auto long_page = page(4097);
-    for (std::size_t size : {0, 1, 7, 8, 9, 100}) check(page(size) == long_page.substr(0, size), "a short page is the start of a long one");
+    for (std::size_t size : {0, 1, 7, 8, 9, 100}) check(page(size) == long_page.substr(0, size), "a short page is a prefix of a long one");
     check(crc32("123456789") == 0xcbf43926, "CRC-32 of the check string");
     Content stream(100'000);
     check(std::memcmp(stream.at(65'536 + 5), page(105).data() + 5, 100) == 0, "streams repeat after 65,536 bytes");
@@ -25,7 +25,7 @@ static void content() {
     check(stream.good(65'536, bytes.data(), 1000) == 1000, "good bytes are counted");
     bytes[7] = '!';
     check(stream.good(0, bytes.data(), 1000) == 999, "a wrong byte is not counted");
-    check(from_wire(to_wire(0x1122334455667788)) == 0x1122334455667788, "numbers survive the wire");
+    check(from_wire(to_wire(0x1122334455667788)) == 0x1122334455667788, "a number survives the wire");
     check(to_wire(1)[0] == 1, "little-endian");
 }
 
@@ -33,8 +33,8 @@ static void datagrams() {
     datagram::Flow flow;
     for (std::uint64_t sequence : {0, 1, 3, 2, 3, 0, 7, 4, 4}) flow.good(sequence, 100, 10 + sequence);
     auto& r = flow.report;
-    check(r.received == 6 && r.bytes == 600 && r.reordered == 2 && r.duplicates == 3, "a known sequence is told as it is");
-    check(r.first_ns == 10 && r.last_ns == 14, "the clock of the first and the last datagram");
+    check(r.received == 6 && r.bytes == 600 && r.reordered == 2 && r.duplicates == 3, "the report of a known sequence");
+    check(r.first_ns == 10 && r.last_ns == 14, "the times of the first and the last datagram");
     flow.good(65'536 + 3, 100, 1); // in the place of number 3
     flow.good(65'536 + 3 + 65'536, 100, 1);
     flow.good(65'536 + 4, 100, 1); // in the place of number 4, but not it
@@ -47,17 +47,17 @@ static void datagrams() {
     datagram::Sender client(spec);
     auto deliver = [&](std::string bytes) { return std::string(server.arrived(1, bytes.data(), bytes.size(), 5)); };
     auto hello = deliver(client.question());
-    check(!client.answers("12345678", 8) && client.answers(hello.data(), hello.size()), "HELLO comes back");
+    check(!client.answers("12345678", 8) && client.answers(hello.data(), hello.size()), "HELLO is answered by HELLO");
     for (; client.has_more(); ++client.sent) check(deliver(client.next()).empty(), "payload has no answer");
     auto wrong = payload.number(7);
     wrong[20] ^= 1;
     deliver(wrong), deliver("short");
     auto report = deliver(client.question());
     check(client.answers(report.data(), report.size()), "END is answered by a report");
-    check(client.report.received == 2 && client.report.damaged == 1 && client.report.last_ns == 5, "which tells what came");
-    Account account;
-    account.add_flow(5, client.report, 64);
-    check(account.datagrams->lost == 3 && account.bytes == 128 && account.verified == 112, "what did not come is lost");
+    check(client.report.received == 2 && client.report.damaged == 1 && client.report.last_ns == 5, "with the counters of the flow");
+    Result result;
+    result.add_flow(5, client.report, 64);
+    check(result.datagrams->lost == 3 && result.bytes == 128 && result.verified == 112, "missing datagrams are lost");
 }
 
 static void frames() {
@@ -109,8 +109,8 @@ static void requests() {
     for (std::size_t cut = 0; cut < good.size() - 3; ++cut)
         check(parse(good.substr(0, cut)).state == http::Request::incomplete, "the beginning of a GET");
     check(!parse("GET / HTTP/1.0\r\n\r\n").keep, "1.0 closes");
-    check(parse("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").keep, "1.0 stays if asked to");
-    check(!parse("GET / HTTP/1.1\r\nconnection: TE, Close\r\n\r\n").keep, "1.1 closes if asked to");
+    check(parse("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").keep, "1.0 with keep-alive stays open");
+    check(!parse("GET / HTTP/1.1\r\nconnection: TE, Close\r\n\r\n").keep, "1.1 with close closes");
     for (std::string_view bad : {"POST / HTTP/1.1\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "\x16\x03\x01", "GET  HTTP/1.1\r\n\r\n",
              "GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
              "GET / HTTP/1.1\r\nno colon\r\n\r\n", "GET / HTTP/1.1\r\n: x\r\n\r\n", "GET / HTTP/1.1\r\na b: x\r\n\r\n"})
@@ -118,74 +118,175 @@ static void requests() {
     check(parse(std::string("GET /") + std::string(http::buffer, 'a')).state == http::Request::bad, "a head without end");
 }
 
-// All that this end has to say now.
-static std::string said(Conversation& end) {
+// Everything that this end sends now.
+static std::string sent_by(Protocol& end) {
     std::string all;
     for (auto piece = end.next(); !piece.empty(); piece = end.next()) all += piece;
     return all;
 }
 
-// Two ends talk until the client has had enough; what crosses from the server is cut into pieces of `cut` bytes, and the
-// other way too where `both`.
-static void talk(Client& client, Conversation& server, std::size_t cut, bool both) {
-    auto hear = [](Conversation& end, const std::string& sent, std::size_t cut) {
-        for (std::size_t i = 0; i < sent.size(); i += cut) end.receive(std::string_view(sent).substr(i, cut));
+// Runs the two ends until the client is over. Bytes are cut into pieces of `cut` bytes: those from the server, and with
+// `both` those from the client.
+static void run(Client& client, Protocol& server, std::size_t cut, bool both) {
+    auto deliver = [](Protocol& end, const std::string& bytes, std::size_t cut) {
+        for (std::size_t i = 0; i < bytes.size(); i += cut) end.receive(std::string_view(bytes).substr(i, cut));
     };
     for (int turns = 0; turns < 100 && !client.over(); ++turns) {
-        auto asked = said(client);
-        hear(server, asked, both ? cut : asked.size() + 1);
-        hear(client, said(server), cut);
+        auto bytes = sent_by(client);
+        deliver(server, bytes, both ? cut : bytes.size() + 1);
+        deliver(client, sent_by(server), cut);
     }
 }
 
-static void conversations() {
+static void streams() {
     Spec spec;
     spec.workload = "stream", spec.size = 1000, spec.bytes = 100'001, spec.options = {{"transfers", "3"}};
     Content content(spec.size);
-    for (auto direction : {"client-writes", "client-reads"})
+    Window window(spec);
+    window.open();
+    for (auto direction : {"client-writes", "client-reads", "both"})
         for (std::size_t cut : {1, 7, 8, 999, 1'000'000}) {
             spec.options["direction"] = direction;
-            StreamClient client(spec, content);
+            auto ways = direction == std::string("both") ? 2u : 1u;
+            StreamClient client(spec, window, content);
             StreamServer server(spec, content);
-            talk(client, server, cut, true);
-            check(client.over() && client.account.bytes == 3 * spec.bytes, "three transfers, whatever the pieces");
-            check(client.account.operations == 3 * 101, "the writes of each");
+            run(client, server, cut, true);
+            check(client.over() && client.result.bytes == 3 * ways * spec.bytes, "three transfers, cut anywhere");
+            check(client.result.operations == 3 * ways * 101, "the writes of each");
             std::uint64_t times = 0;
-            client.account.latency.each([&](std::uint64_t, std::uint64_t count) { times += count; });
+            client.result.latency.each([&](std::uint64_t, std::uint64_t count) { times += count; });
             check(times == 3, "each transfer has its time");
+            check(!server.end(), "an end of stream has no meaning between transfers");
         }
     spec.options["direction"] = "client-reads";
-    StreamClient client(spec, content);
-    check(client.next().size() == 8 && client.next().empty(), "a client that reads asks with a number");
+    StreamClient client(spec, window, content);
+    check(client.next().size() == 8 && client.next().empty(), "a client that reads sends a number");
     client.receive(std::string(spec.bytes, '!'));
-    check(client.account.bytes == 0 && client.account.errors[std::size_t(Kind::wrong_content)] == 1, "wrong bytes are not counted");
+    check(client.result.bytes == 0 && client.result.errors[std::size_t(Kind::wrong_content)] == 1, "wrong bytes are not counted");
 
-    Spec rr;
-    rr.workload = "rr", rr.size = 100, rr.operations = 5;
-    for (std::size_t cut : {1, 100}) {
-        Window window(rr);
-        window.open();
-        RrClient pinger(rr, window);
-        Echo echo;
-        talk(pinger, echo, cut, false);
-        check(pinger.over() && pinger.account.operations == 5 && pinger.account.bytes == 500, "five round trips");
-    }
-    Window window(rr);
+    spec.options["direction"] = "client-writes";
+    StreamServer server(spec, content);
+    auto number = to_wire(10);
+    server.receive({number.data(), number.size()});
+    check(!server.end(), "an end of stream inside a transfer truncates it");
+}
+
+static void streams_by_time() {
+    Spec spec;
+    spec.workload = "stream", spec.size = 1000, spec.duration_ns = 5'000'000;
+    Content content(spec.size);
+    spec.options["direction"] = "client-writes";
+    Window window(spec);
     window.open();
-    RrClient pinger(rr, window);
-    auto asked = std::string(pinger.next());
-    pinger.receive(asked + "!");
-    check(pinger.account.operations == 0, "more than was sent is not what was sent");
+    StreamClient writer(spec, window, content);
+    StreamServer server(spec, content);
+    server.receive(sent_by(writer));
+    check(writer.shuts_down() && !writer.shuts_down(), "when the time is over the client shuts down its sending side, once");
+    check(server.next().empty() && server.end() && !server.end(), "which ends the transfer");
+    writer.receive(sent_by(server));
+    check(writer.over() && writer.result.bytes > 0 && writer.result.bytes % 1000 == 0, "and the server's count is the answer");
+
+    spec.options["direction"] = "client-reads";
+    Window reading(spec);
+    reading.open();
+    StreamClient reader(spec, reading, content);
+    StreamServer source(spec, content);
+    source.receive(reader.next());
+    while (!reader.over()) reader.receive(source.next());
+    check(reader.result.bytes == reader.result.verified && reader.result.bytes > 0, "a client that reads by time closes");
+}
+
+static void exchanges() {
+    Spec spec;
+    spec.workload = "rr", spec.size = 100, spec.operations = 5;
+    for (std::size_t cut : {1, 100}) {
+        Window window(spec);
+        window.open();
+        RrClient client(spec, window);
+        Echo echo;
+        run(client, echo, cut, false);
+        check(client.over() && client.result.operations == 5 && client.result.bytes == 500, "five round trips");
+    }
+    Window window(spec);
+    window.open();
+    RrClient client(spec, window);
+    auto message = std::string(client.next());
+    client.receive(message + "!");
+    check(client.result.operations == 0, "more bytes than were sent are not the message");
+
+    CrrClient slot(spec, window);
+    int operations = 0;
+    for (Echo echo; slot.begin(); slot.closed(), ++operations) run(slot, echo, 7, false);
+    check(operations == 4 && slot.result.operations == 4, "crr uses up the operations that are left");
+}
+
+static void rounds() {
+    Spec spec;
+    spec.workload = "fanout", spec.size = 10, spec.operations = 3, spec.connections = 4;
+    Clients clients(spec);
+    clients.rounds.wake = [] {};
+    clients.window.open();
+    check(clients.all[0]->next().empty(), "nothing is sent before the first round");
+    clients.rounds.begin(now_ns());
+    for (int turns = 0; turns < 5; ++turns)
+        for (auto& each : clients.all) {
+            Echo echo;
+            echo.receive(each->next());
+            each->receive(sent_by(echo));
+        }
+    Result sum;
+    for (auto& each : clients.all) sum.merge(each->result);
+    check(clients.all[1]->over() && sum.operations == 3 && sum.bytes == 3 * 4 * 10, "three rounds over four connections");
+
+    Clients broken(spec);
+    broken.rounds.wake = [] {};
+    broken.window.open();
+    broken.rounds.begin(now_ns());
+    for (auto& each : broken.all) each->next(), each->fail(ECONNRESET, false);
+    Result failed;
+    for (auto& each : broken.all) failed.merge(each->result);
+    check(failed.errors[std::size_t(Kind::reset)] == 1, "a round fails once");
+}
+
+static int status_of(const std::string& text) {
+    std::string name = "test";
+    char* argv[] = {&name[0], const_cast<char*>(text.c_str())};
+    return start(2, argv, {"test", "0", {{"client", "none", "timers", [](const Spec&) {}}}, {"own-option"}});
+}
+
+static void specs() {
+    auto with = [](const std::string& more) {
+        return R"({"contract":2,"role":"client","layer":"none","workload":"timers")" + more + "}";
+    };
+    check(status_of(with("")) == 0, "a good spec");
+    check(status_of(with(R"(,"options":{"transfers":"3","own-option":"1","search":"x"})")) == 0, "known options");
+    check(status_of(with(R"(,"options":{"transfer":"3"})")) == 2, "an unknown option is refused");
+    check(status_of(with(R"(,"conections":3)")) == 2, "an unknown field is refused");
+    check(status_of(with(R"(,"rate":3)")) == 127, "no open loop");
+    check(status_of(R"({"contract":1,"role":"client","layer":"none","workload":"timers"})") == 2, "another contract");
+    check(status_of(R"({"contract":2,"role":"client","layer":"tcp","workload":"timers"})") == 127, "another layer");
+    try {
+        detail::need_known("options.", "transfer", detail::option_names);
+        check(false, "need_known throws");
+    } catch (const BadSpec& e) {
+        check(e.what() == std::string(R"("options.transfer" is not known; nearest: "transfers")"), e.what());
+    }
+    try {
+        detail::need_known("options.", "zzzzzz", {"a", "b"});
+        check(false, "need_known throws");
+    } catch (const BadSpec& e) {
+        check(e.what() == std::string(R"("options.zzzzzz" is not known; known: "a", "b")"), e.what());
+    }
 }
 
 static void watchdog() {
     int pair[2];
     check(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "a pair of sockets");
     Watched still;
-    still.hold(pair[0]);
+    still.watch(pair[0]);
     Watchdog dog(1'000'000, {&still});
     char byte;
-    check(read(pair[0], &byte, 1) == 0 && still.timed_out(), "a connection that stands still is broken");
+    check(read(pair[0], &byte, 1) == 0 && still.timed_out(), "a stalled connection is broken");
     close(pair[0]), close(pair[1]);
 }
 
@@ -195,7 +296,11 @@ int main() {
     frames();
     histogram();
     requests();
-    conversations();
+    streams();
+    streams_by_time();
+    exchanges();
+    rounds();
+    specs();
     watchdog();
     std::puts(failures == 0 ? "sdk/cpp: every check passed" : "sdk/cpp: checks failed");
     return failures == 0 ? 0 : 1;

@@ -1,6 +1,13 @@
 // The program of asio-sync.
 #define LINERATE_IMPLEMENTATION
-#include "conversations.hpp"
+#include "linerate/event_loop.hpp"
+#include "linerate/protocol.hpp"
+#include "tls.hpp"
 #include "version.hpp"
 
-int main(int argc, char** argv) { return linerate::start(argc, argv, {LINERATE_VARIANT, asio_version(), conversations()}); }
+int main(int argc, char** argv) {
+    using namespace linerate;
+    auto abilities = both_ends("tcp", {"rr", "stream"}, serve_tcp, drive_tcp) +
+                     both_ends("tls", {"rr", "stream"}, serve_tls, drive_tls);
+    return start(argc, argv, {LINERATE_VARIANT, asio_version(), abilities});
+}

@@ -1,4 +1,4 @@
-// An io_context as the loop that `dispatch` posts to (sdk/cpp/linerate/posting.hpp); post() is the style's own.
+// An io_context as the loop of `dispatch` (sdk/cpp/linerate/posting.hpp). Each style adds its own post().
 #pragma once
 
 #include "net.hpp"

@@ -1,5 +1,5 @@
-// Boost.Asio and standalone Asio under one name, and what all programs here do the same way outside the window:
-// listen, connect, run a context with N threads.
+// Boost.Asio and standalone Asio under one name, and what all programs here share: listen, accept, open a client's socket,
+// run a context on several threads.
 #pragma once
 
 #include <utility> // Asio before 1.24 needs it in C++20 and does not include it
@@ -33,13 +33,14 @@ using system_error = boost::system::system_error;
 #endif
 
 #include "linerate.hpp"
+#include <functional>
 #include <netinet/in.h>
 #include <thread>
 
 using tcp = net::ip::tcp;
 using udp = net::ip::udp;
 
-// What the handlers of one connection run on. With several threads it is a strand each, as in Asio's example HTTP server 3.
+// The executor of one connection's handlers: with several threads a strand, as in Asio's example HTTP server 3.
 inline net::any_io_executor connection_executor(net::io_context& context, std::uint32_t threads) {
     if (threads > 1) return net::make_strand(context);
     return context.get_executor();
@@ -57,7 +58,7 @@ template <class Protocol = tcp> typename Protocol::endpoint endpoint(const liner
     return {net::ip::make_address(address.ip), address.port};
 }
 
-// Listens, and says so.
+// Listens, and prints `ready`.
 inline tcp::acceptor listen(net::io_context& context, const linerate::Spec& spec) {
     auto where = endpoint(spec.listen);
     tcp::acceptor acceptor(context);
@@ -69,15 +70,36 @@ inline tcp::acceptor listen(net::io_context& context, const linerate::Spec& spec
     return acceptor;
 }
 
-// How long a listener rests when there is no descriptor for a waiting connection.
-inline constexpr auto accept_rest = std::chrono::milliseconds(10);
+// The pause of a listener after a failed accept(2): there is no descriptor for a waiting connection.
+inline constexpr auto accept_pause = std::chrono::milliseconds(10);
+
+// Serves for ever. `begin(socket)` starts a connection on its own executor.
+template <class Begin> void serve(const linerate::Spec& spec, Begin begin) {
+    net::io_context context(int(spec.threads));
+    auto acceptor = listen(context, spec);
+    net::steady_timer pause(context);
+    std::function<void()> accept = [&] {
+        acceptor.async_accept(connection_executor(context, spec.threads), [&](error_code error, tcp::socket socket) {
+            if (error) {
+                pause.expires_after(accept_pause);
+                return pause.async_wait([&](error_code) { accept(); });
+            }
+            socket.set_option(tcp::no_delay(true), error);
+            auto executor = socket.get_executor();
+            net::dispatch(executor, [&begin, socket = std::move(socket)]() mutable { begin(std::move(socket)); });
+            accept();
+        });
+    };
+    accept();
+    run(context, spec.threads);
+}
 
 // Opens a client's socket at the `turn`-th of its source addresses.
-inline void open(tcp::socket& socket, const linerate::Spec& spec, const tcp::endpoint& to, std::size_t turn) {
+template <class Socket> void open(Socket& socket, const linerate::Spec& spec, const tcp::endpoint& to, std::size_t turn) {
     socket.open(to.protocol());
     socket.set_option(tcp::no_delay(true));
     if (spec.sources.empty()) return;
-    // The port is chosen by connect(2), which knows the peer: 64,511 ports for each pair of addresses, not for each source.
+    // connect(2) then chooses the port: 64,511 ports for each pair of addresses, not for each source.
     int on = 1;
     setsockopt(socket.native_handle(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
     socket.bind({net::ip::make_address(spec.sources[turn % spec.sources.size()]), 0});

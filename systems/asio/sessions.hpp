@@ -1,106 +1,105 @@
-// Conversations in asynchronous style: a session that keeps itself alive by its handlers, as the Asio tutorial writes it.
+// Protocols in asynchronous style: a session that its handlers keep alive, as in Asio's tutorial.
 #pragma once
 
-#include "clients.hpp"
+#include "connections.hpp"
 
-template <class Transport> class ServerSession : public std::enable_shared_from_this<ServerSession<Transport>> {
+template <class Transport> class Session : public std::enable_shared_from_this<Session<Transport>> {
 public:
-    ServerSession(tcp::socket socket, Setting& setting)
-        : transport_(std::move(socket), setting), conversation_(linerate::make_server(setting.spec, setting.content)) {}
+    // `ended(error)` is called once, if at all.
+    using Ended = std::function<void(error_code)>;
+    Session(Transport& transport, linerate::Protocol& protocol, Ended ended)
+        : transport_(transport), protocol_(protocol), ended_(std::move(ended)) {}
 
-    void start() {
-        transport_.async_accept([this, self = this->shared_from_this()](error_code error) {
-            if (!error) step();
-        });
+    void step() {
+        if (over_) return;
+        if (!writing_) {
+            if (auto piece = protocol_.next(); !piece.empty()) write(piece);
+            else if (protocol_.over()) return close();
+            else if (protocol_.shuts_down()) transport_.shut_down();
+        }
+        if (!reading_ && (!writing_ || protocol_.is_duplex())) read();
     }
 
 private:
-    void step() {
-        auto piece = conversation_->next();
-        if (piece.empty()) return read();
+    void write(std::string_view piece) {
+        writing_ = true;
         transport_.async_write(piece, [this, self = this->shared_from_this()](error_code error) {
-            if (!error) step();
-        });
-    }
-    void read() {
-        transport_.async_read([this, self = this->shared_from_this()](error_code error, std::string_view bytes) {
-            if (error) return end(error);
-            conversation_->receive(bytes);
+            writing_ = false;
+            if (error) return fail(error);
             step();
         });
     }
-    // A client that has closed in order is answered in order.
-    void end(error_code error) {
-        if (Transport::is_end(error)) transport_.async_close([self = this->shared_from_this()](error_code) {});
+    void read() {
+        reading_ = true;
+        transport_.async_read([this, self = this->shared_from_this()](error_code error, std::string_view bytes) {
+            reading_ = false;
+            if (!error) protocol_.receive(bytes);
+            else if (!Transport::is_end(error) || !protocol_.end()) return fail(error);
+            step();
+        });
+    }
+    void close() {
+        over_ = true;
+        transport_.async_close([this, self = this->shared_from_this()](error_code) { ended_({}); });
+    }
+    void fail(error_code error) {
+        if (std::exchange(over_, true)) return;
+        ended_(error);
+        if (reading_ || writing_) transport_.drop();
     }
 
-    Transport transport_;
-    std::unique_ptr<linerate::Conversation> conversation_;
+    Transport& transport_;
+    linerate::Protocol& protocol_;
+    Ended ended_;
+    bool reading_ = false, writing_ = false, over_ = false;
+};
+
+// A server's connection: it lives as long as its handlers.
+template <class Transport> struct Served : std::enable_shared_from_this<Served<Transport>> {
+    Served(tcp::socket socket, typename Transport::Setting& setting)
+        : transport(std::move(socket), setting), protocol(linerate::make_server(setting.spec, setting.content)) {}
+
+    void start() {
+        transport.async_accept([this, self = this->shared_from_this()](error_code error) {
+            if (error) return;
+            // A client that has closed in order is answered in order.
+            auto ended = [this, self](error_code error) {
+                if (Transport::is_end(error)) transport.async_close([self](error_code) {});
+            };
+            std::make_shared<Session<Transport>>(transport, *protocol, ended)->step();
+        });
+    }
+
+    Transport transport;
+    std::unique_ptr<linerate::Protocol> protocol;
 };
 
 template <class Transport> void serve_sessions(const linerate::Spec& spec) {
-    Setting setting(spec);
-    net::io_context context(int(spec.threads));
-    auto acceptor = listen(context, spec);
-    net::steady_timer rest(context);
-    std::function<void()> accept = [&] {
-        acceptor.async_accept(connection_executor(context, spec.threads), [&](error_code error, tcp::socket socket) {
-            if (error) {
-                rest.expires_after(accept_rest);
-                return rest.async_wait([&](error_code) { accept(); });
-            }
-            socket.set_option(tcp::no_delay(true), error);
-            auto executor = socket.get_executor();
-            auto session = std::make_shared<ServerSession<Transport>>(std::move(socket), setting);
-            net::dispatch(executor, [session] { session->start(); });
-            accept();
-        });
-    };
-    accept();
-    run(context, spec.threads);
+    linerate::need_protocol(spec, true);
+    typename Transport::Setting setting(spec);
+    serve(spec, [&](tcp::socket socket) { std::make_shared<Served<Transport>>(std::move(socket), setting)->start(); });
 }
 
-template <class Transport> class ClientSession {
-public:
-    ClientSession(typename Clients<Transport>::One& one) : one_(one) {}
-
-    void step() {
-        auto piece = one_.client->next();
-        if (piece.empty() && one_.client->over()) return one_.transport->async_close([this](error_code) { end(); });
-        if (piece.empty()) return read();
-        one_.transport->async_write(piece, [this](error_code error) {
-            if (error) return fail(error);
-            step();
-        });
-    }
-
-private:
-    void read() {
-        one_.transport->async_read([this](error_code error, std::string_view bytes) {
-            if (error) return fail(error);
-            one_.client->receive(bytes);
-            step();
-        });
-    }
-    void fail(error_code error) {
-        Clients<Transport>::fail(one_, error);
-        end();
-    }
-    void end() { one_.client->watched.release(); }
-
-    typename Clients<Transport>::One& one_;
-};
-
 template <class Transport> void drive_sessions(const linerate::Spec& spec) {
+    linerate::need_protocol(spec, true);
     net::io_context context(int(spec.threads));
-    Clients<Transport> clients(spec, [&] { return connection_executor(context, spec.threads); });
-    std::vector<std::unique_ptr<ClientSession<Transport>>> sessions;
-    clients.window.open();
-    for (auto& one : clients.all) {
-        if (!one.transport) continue;
-        sessions.push_back(std::make_unique<ClientSession<Transport>>(one));
-        net::post(one.transport->get_executor(), [session = sessions.back().get()] { session->step(); });
+    Connections<Transport> connections(spec, [&] { return connection_executor(context, spec.threads); });
+    auto& clients = connections.clients;
+    using Each = Session<Transport>;
+    std::vector<std::pair<net::any_io_executor, std::shared_ptr<Each>>> sessions;
+    for (std::size_t i = 0; i < clients.all.size(); ++i) {
+        if (!connections.transports[i]) continue;
+        auto& client = *clients.all[i];
+        auto ended = [&client](error_code error) { Connections<Transport>::end(client, error); };
+        auto session = std::make_shared<Each>(*connections.transports[i], client, ended);
+        sessions.emplace_back(connections.transports[i]->get_executor(), std::move(session));
     }
+    clients.rounds.wake = [&] {
+        for (auto& [executor, session] : sessions) net::dispatch(executor, [&each = *session] { each.step(); });
+    };
+    clients.window.open();
+    for (auto& [executor, session] : sessions) net::post(executor, [&each = *session] { each.step(); });
+    if (spec.workload == "fanout") clients.rounds.begin(linerate::now_ns());
     run(context, spec.threads);
-    clients.done();
+    connections.done();
 }

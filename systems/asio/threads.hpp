@@ -1,37 +1,41 @@
-// Conversations in blocking style: a thread for each connection, as Asio's example blocking_tcp_echo_server has it.
+// Protocols in blocking style. Beast's WebSocket uses these loops, too.
 #pragma once
 
-#include "clients.hpp"
+#include "connections.hpp"
 
 #include <future>
 
-// Talks until the conversation is over at this end, or the transport throws.
-template <class Transport, class IsOver> void talk(Transport& transport, linerate::Conversation& conversation, IsOver is_over) {
+// Runs until the protocol is over at this end, or the transport throws.
+template <class Transport> void run_protocol(Transport& transport, linerate::Protocol& protocol) {
     for (;;) {
-        for (auto piece = conversation.next(); !piece.empty(); piece = conversation.next()) transport.write(piece);
-        if (is_over()) return;
-        conversation.receive(transport.read());
-    }
-}
-
-template <class Transport> void serve_one(tcp::socket socket, Setting& setting) {
-    Transport transport(std::move(socket), setting);
-    auto conversation = linerate::make_server(setting.spec, setting.content);
-    try {
-        transport.accept();
-        talk(transport, *conversation, [] { return false; });
-    } catch (const system_error& e) {
-        // A client that has closed in order is answered in order; one that vanished ends its own connection only.
-        if (!Transport::is_end(e.code())) return;
+        for (auto piece = protocol.next(); !piece.empty(); piece = protocol.next()) transport.write(piece);
+        if (protocol.over()) return transport.close();
+        if (protocol.shuts_down()) transport.shut_down();
         try {
-            transport.close();
-        } catch (const system_error&) {
+            protocol.receive(transport.read());
+        } catch (const system_error& e) {
+            if (!Transport::is_end(e.code()) || !protocol.end()) throw;
         }
     }
 }
 
+template <class Transport> void serve_one(tcp::socket socket, typename Transport::Setting& setting) try {
+    Transport transport(std::move(socket), setting);
+    auto protocol = linerate::make_server(setting.spec, setting.content);
+    transport.accept();
+    try {
+        run_protocol(transport, *protocol);
+    } catch (const system_error& e) {
+        // A client that has closed in order is answered in order.
+        if (Transport::is_end(e.code())) transport.close();
+    }
+} catch (const system_error&) {
+    // The client has gone, which ends its own connection only.
+}
+
 template <class Transport> void serve_threads(const linerate::Spec& spec) {
-    Setting setting(spec);
+    linerate::need_protocol(spec, false);
+    typename Transport::Setting setting(spec);
     net::io_context context(1);
     auto acceptor = listen(context, spec);
     for (;;) {
@@ -39,7 +43,7 @@ template <class Transport> void serve_threads(const linerate::Spec& spec) {
         tcp::socket socket(context);
         acceptor.accept(socket, error);
         if (error) {
-            std::this_thread::sleep_for(accept_rest);
+            std::this_thread::sleep_for(accept_pause);
             continue;
         }
         socket.set_option(tcp::no_delay(true), error);
@@ -47,31 +51,30 @@ template <class Transport> void serve_threads(const linerate::Spec& spec) {
     }
 }
 
-template <class Transport> void drive_one(typename Clients<Transport>::One& one) {
-    try {
-        talk(*one.transport, *one.client, [&] { return one.client->over(); });
-        one.transport->close();
-    } catch (const system_error& e) {
-        Clients<Transport>::fail(one, e.code());
-    }
-    one.client->watched.release();
-}
-
 template <class Transport> void drive_threads(const linerate::Spec& spec) {
+    linerate::need_protocol(spec, false);
     net::io_context context(1);
-    Clients<Transport> clients(spec, [&] { return context.get_executor(); });
-    // The threads stand before the window opens.
+    Connections<Transport> connections(spec, [&] { return context.get_executor(); });
+    // The threads exist before the window opens.
     std::promise<void> opened;
     auto gate = opened.get_future().share();
     std::vector<std::thread> threads;
-    for (auto& one : clients.all)
-        if (one.transport)
-            threads.emplace_back([gate, &one] {
-                gate.wait();
-                drive_one<Transport>(one);
-            });
-    clients.window.open();
+    for (std::size_t i = 0; i < spec.connections; ++i) {
+        if (!connections.transports[i]) continue;
+        auto drive = [gate, &client = *connections.clients.all[i], &transport = *connections.transports[i]] {
+            error_code error;
+            gate.wait();
+            try {
+                run_protocol(transport, client);
+            } catch (const system_error& e) {
+                error = e.code();
+            }
+            Connections<Transport>::end(client, error);
+        };
+        threads.emplace_back(drive);
+    }
+    connections.clients.window.open();
     opened.set_value();
     for (auto& each : threads) each.join();
-    clients.done();
+    connections.done();
 }

@@ -2,5 +2,5 @@
 
 #include <string>
 
-// Of the Asio that the program was compiled with, in its own numbers.
+// The version of the Asio headers, in their own numbers.
 std::string asio_version();

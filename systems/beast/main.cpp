@@ -1,16 +1,18 @@
-// The program of both variants: beast-async has the HTTP server beside, since only its style has one.
+// The program of both variants. The HTTP server exists in asynchronous style only.
 #define LINERATE_IMPLEMENTATION
-#include "conversations.hpp"
+#include "endpoints.hpp"
+#include "linerate/protocol.hpp"
 #include "version.hpp"
 #ifdef LINERATE_HTTP
 #include "server.hpp"
 #endif
 
 int main(int argc, char** argv) {
-    auto abilities = websocket_conversations();
-    for (const auto& each : wss_conversations()) abilities.push_back(each);
+    using namespace linerate;
+    auto abilities = both_ends("websocket", {"rr", "stream"}, serve_websocket, drive_websocket) +
+                     both_ends("wss", {"rr", "stream"}, serve_wss, drive_wss);
 #ifdef LINERATE_HTTP
-    abilities.push_back({"server", "http", "http", serve_http});
+    abilities = abilities + Abilities{{"server", "http", "rr", serve_http}, {"server", "http", "crr", serve_http}};
 #endif
-    return linerate::start(argc, argv, {LINERATE_VARIANT, beast_version(), abilities});
+    return start(argc, argv, {LINERATE_VARIANT, beast_version(), abilities, {"write-buffer"}});
 }

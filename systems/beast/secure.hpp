@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tls_transport.hpp"
 #include "websocket.hpp"
 
 #include <boost/beast/ssl/ssl_stream.hpp>
@@ -7,6 +8,7 @@
 // WebSocket on TLS on a socket or tcp_stream.
 template <class Layer> class Wss : public WebSocketTransport<beast::ssl_stream<Layer>> {
 public:
+    using Setting = TlsSetting;
     Wss(tcp::socket socket, Setting& setting)
         : WebSocketTransport<beast::ssl_stream<Layer>>(setting.spec, std::move(socket), setting.context) {}
 

@@ -2,5 +2,5 @@
 
 #include <string>
 
-// Beast's own number, and Boost's.
+// The version of Beast, and of Boost.
 std::string beast_version();

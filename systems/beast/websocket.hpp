@@ -1,9 +1,10 @@
-// Beast's WebSocket as what carries a conversation: the same steps as in systems/asio/transport.hpp, whose loops drive it.
-// A message is one binary message; read() takes a whole one, as Beast's examples do.
+// Beast's WebSocket as a transport, with the steps of systems/asio/transport.hpp. Each write is one binary message; read()
+// takes a whole message, as in Beast's examples.
 #pragma once
 
 #include "transport.hpp"
 
+#include <boost/asio/ssl/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket/stream.hpp>
 
@@ -12,10 +13,10 @@ namespace websocket = beast::websocket;
 
 template <class Layer> class WebSocketTransport {
 public:
-    // `arguments` are what the layer below is made of: a socket, and for TLS the context.
+    // `arguments` construct the layer below: a socket, and for TLS the context.
     template <class... Arguments> WebSocketTransport(const linerate::Spec& spec, Arguments&&... arguments)
         : stream_(std::forward<Arguments>(arguments)...) {
-        auto role = spec.role == "server" ? beast::role_type::server : beast::role_type::client;
+        auto role = spec.is_server() ? beast::role_type::server : beast::role_type::client;
         stream_.set_option(websocket::stream_base::timeout::suggested(role));
         stream_.read_message_max(linerate::longest_message);
         stream_.binary(true);
@@ -27,7 +28,7 @@ public:
 
     auto get_executor() { return stream_.get_executor(); }
     static bool is_end(error_code error) {
-        return error == websocket::error::closed || error == net::error::eof || error == ssl::error::stream_truncated;
+        return error == websocket::error::closed || error == net::error::eof || error == net::ssl::error::stream_truncated;
     }
 
     void accept() { stream_.accept(); }
@@ -47,9 +48,15 @@ public:
     }
     template <class F> void async_read(F then) {
         received_.clear();
-        stream_.async_read(received_, [this, then = std::move(then)](error_code error, std::size_t) { then(error, bytes()); });
+        stream_.async_read(received_, [this, then = std::move(then)](error_code error, std::size_t) {
+            then(error, bytes());
+        });
     }
-    // A server's stream has answered the close while it read.
+    // Ends what waits for the socket, without any goodbye.
+    void drop() { beast::close_socket(beast::get_lowest_layer(stream_)); }
+    void shut_down() {} // a stream by time is over TCP only
+
+    // A server's stream has answered the close in its read.
     template <class F> void async_close(F then) {
         if (!stream_.is_open()) return then(error_code());
         stream_.async_close(websocket::close_code::normal, std::move(then));

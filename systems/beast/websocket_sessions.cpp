@@ -1,10 +1,9 @@
-#include "conversations.hpp"
+#include "endpoints.hpp"
 #include "plain.hpp"
 #include "sessions.hpp"
 #include <boost/beast/core/tcp_stream.hpp>
 
 using Transport = Websocket<beast::tcp_stream>;
 
-std::vector<linerate::Ability> websocket_conversations() {
-    return linerate::conversations({"websocket"}, serve_sessions<Transport>, drive_sessions<Transport>);
-}
+void serve_websocket(const linerate::Spec& spec) { serve_sessions<Transport>(spec); }
+void drive_websocket(const linerate::Spec& spec) { drive_sessions<Transport>(spec); }

@@ -1,9 +1,8 @@
-#include "conversations.hpp"
+#include "endpoints.hpp"
 #include "plain.hpp"
 #include "threads.hpp"
 
 using Transport = Websocket<tcp::socket>;
 
-std::vector<linerate::Ability> websocket_conversations() {
-    return linerate::conversations({"websocket"}, serve_threads<Transport>, drive_threads<Transport>);
-}
+void serve_websocket(const linerate::Spec& spec) { serve_threads<Transport>(spec); }
+void drive_websocket(const linerate::Spec& spec) { drive_threads<Transport>(spec); }

@@ -1,10 +1,9 @@
-#include "conversations.hpp"
+#include "endpoints.hpp"
 #include "secure.hpp"
 #include "sessions.hpp"
 #include <boost/beast/core/tcp_stream.hpp>
 
 using Transport = Wss<beast::tcp_stream>;
 
-std::vector<linerate::Ability> wss_conversations() {
-    return linerate::conversations({"wss"}, serve_sessions<Transport>, drive_sessions<Transport>);
-}
+void serve_wss(const linerate::Spec& spec) { serve_sessions<Transport>(spec); }
+void drive_wss(const linerate::Spec& spec) { drive_sessions<Transport>(spec); }

@@ -1,9 +1,8 @@
-#include "conversations.hpp"
+#include "endpoints.hpp"
 #include "secure.hpp"
 #include "threads.hpp"
 
 using Transport = Wss<tcp::socket>;
 
-std::vector<linerate::Ability> wss_conversations() {
-    return linerate::conversations({"wss"}, serve_threads<Transport>, drive_threads<Transport>);
-}
+void serve_wss(const linerate::Spec& spec) { serve_threads<Transport>(spec); }
+void drive_wss(const linerate::Spec& spec) { drive_threads<Transport>(spec); }

@@ -1,201 +1,128 @@
-// Clients that send a message and wait until it is back: rr, churn, fanout.
+// The client: each connection belongs to one loop, and each loop to one thread.
 #include "linerate/event_loop.hpp"
-#include "peers.hpp"
+#include "connection.hpp"
+
+#include <thread>
 
 using namespace linerate;
 
 namespace {
 
-// One message out, and back.
-template <class Base> struct Exchange : Base {
-    explicit Exchange(const std::string& message) : message(message) {}
+// One connection, or one slot of `crr`.
+class Peer : public Connection {
+public:
+    Peer(const Spec& spec, Client& client, uv_loop_t* loop, std::size_t turn)
+        : Connection(spec), spec_(spec), client_(client), crr_(dynamic_cast<CrrClient*>(&client)), loop_(loop), turn_(turn) {
+        check(uv_idle_init(loop, &retry_), "uv_idle_init");
+        retry_.data = this;
+    }
 
-    void ask() {
-        received = 0;
-        this->send(message.data(), message.size());
-    }
-    uv_buf_t room() override { return uv_buf_init(reply + received, unsigned(sizeof reply - received)); }
-    void got(ssize_t length) override {
-        if (length < 0) return broken(length);
-        received += std::size_t(length);
-        // More than was sent cannot be an echo; unasked bytes neither.
-        if (received > message.size() || this->began == 0) return wrong();
-        if (received < message.size()) return;
-        if (std::memcmp(reply, message.data(), received) != 0) return wrong();
-        back(now_ns());
-    }
-    void wrote(int status) override {
-        if (status < 0) broken(status);
-    }
-    void timeout() override { broken(UV_ETIMEDOUT); }
+    bool is_established() const { return established_; }
+    bool is_slot() const { return crr_ != nullptr; }
 
-    virtual void back(std::uint64_t now) = 0; // the whole message, unchanged
-    virtual void wrong() = 0;
-    virtual void broken(ssize_t status) = 0;
-
-    const std::string& message;
-    std::size_t received = 0;
-    char reply[echo_buffer];
-};
-
-struct Rr : Exchange<StandingPeer> {
-    Rr(const std::string& message, Window& window) : Exchange(message), window(window) {}
-    void begin() override {
-        read();
-        next(now_ns());
-    }
-    void next(std::uint64_t now) {
-        if (!window.begin(now)) return close();
-        began = now;
-        ask();
-    }
-    void back(std::uint64_t now) override {
-        account.succeed(now, received);
-        account.latency.record(now - began);
-        began = 0;
-        next(now);
-    }
-    void wrong() override {
-        account.fail(Kind::wrong_content, now_ns());
-        began = 0;
-        close();
-    }
-    void broken(ssize_t status) override {
-        if (began != 0) fail(status, received);
-        close();
-    }
-    Window& window;
-};
-
-struct Churn : Exchange<Peer> {
-    Churn(const std::string& message, Client<Churn>& client, std::size_t place)
-        : Exchange(message), client(client), place(place), turn(place) {}
-    void begin() override { next(); }
-    void next() {
-        auto now = now_ns();
-        if (!client.window.begin(now)) return;
-        began = now, timed_out = initialised = stands = false;
-        int status = connect(client.loop_of(place), client.spec, turn++);
+    void connect() {
+        int status = begin_connect();
         if (status < 0) connected(status);
     }
-    void connected(int status) override {
-        if (status < 0) return end(connect_kind(-status));
-        stands = true;
-        account.connect.record(now_ns() - began);
-        read();
-        ask();
+    // The next operation of a slot.
+    void next() {
+        if (crr_->begin()) connect();
     }
-    void back(std::uint64_t) override {
-        close();
-        auto now = now_ns();
-        account.succeed(now, received);
-        account.latency.record(now - began);
-        began = 0;
-    }
-    void wrong() override { end(Kind::wrong_content); }
-    void broken(ssize_t status) override {
-        if (timed_out) return end(stands ? Kind::timeout : Kind::connect_timeout);
-        end(transfer_kind(int(-status), status == UV_EOF, received));
-    }
-    void end(Kind kind) {
-        if (began != 0) account.fail(kind, now_ns());
-        began = 0;
-        if (initialised) return close();
-        // Not even a socket: the next one is tried from the loop, not from within this one's failure.
-        check(uv_idle_init(client.loop_of(place), &retry), "uv_idle_init");
-        retry.data = this;
-        uv_idle_start(&retry, [](uv_idle_t* idle) {
-            uv_close(reinterpret_cast<uv_handle_t*>(idle), [](uv_handle_t* handle) { static_cast<Churn*>(handle->data)->next(); });
+
+private:
+    int begin_connect() {
+        auto to = sockaddr_of(spec_.connect.ip, spec_.connect.port);
+        initialised_ = established_ = false;
+        int status = init(loop_, to.ss_family);
+        if (status < 0) return status;
+        initialised_ = true;
+        uv_tcp_nodelay(&tcp, 1);
+        int fd = -1, on = 1;
+        uv_fileno(reinterpret_cast<uv_handle_t*>(&tcp), &fd);
+        client_.watched.watch(fd);
+        if (!spec_.sources.empty()) {
+            // connect(2) then chooses the port: 64,511 ports for each pair of addresses, not for each source.
+            setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+            auto from = sockaddr_of(spec_.sources[turn_++ % spec_.sources.size()], 0);
+            status = uv_tcp_bind(&tcp, as_sockaddr(from), 0);
+            if (status < 0) return status;
+        }
+        connecting_.data = this;
+        return uv_tcp_connect(&connecting_, &tcp, as_sockaddr(to), [](uv_connect_t* request, int status) {
+            auto self = static_cast<Peer*>(request->data);
+            if (!self->closing()) self->connected(status);
         });
     }
-    void closed() override { next(); }
+    void connected(int status) {
+        established_ = status == 0;
+        if (!established_) client_.fail_connect(connect_kind(-status)), drop();
+        else if (is_slot()) crr_->connected(), start();
+    }
+    Protocol& protocol() override { return client_; }
+    void end(ssize_t status) override {
+        if (closing()) return; // a read and a write may both fail
+        if (status != 0) client_.fail(int(-status), status == UV_EOF);
+        drop();
+    }
+    void drop() {
+        client_.watched.release();
+        if (initialised_) close();
+        if (is_slot()) crr_->closed();
+        if (initialised_) return;
+        // There is no socket. The next operation begins in the loop's next turn.
+        auto retry = [](uv_idle_t* idle) { uv_idle_stop(idle), static_cast<Peer*>(idle->data)->next(); };
+        if (is_slot()) uv_idle_start(&retry_, retry);
+    }
+    void closed() override {
+        if (is_slot()) next();
+    }
 
-    Client<Churn>& client;
-    std::size_t place, turn;
-    bool stands = false;
-    uv_idle_t retry;
+    const Spec& spec_;
+    Client& client_;
+    CrrClient* crr_; // null: not a slot
+    uv_loop_t* loop_;
+    std::size_t turn_;
+    uv_connect_t connecting_;
+    uv_idle_t retry_;
+    bool initialised_ = false, established_ = false;
 };
 
-// Each operation is a round over all peers; the last one back begins the next.
-struct Fanout : Exchange<StandingPeer> {
-    struct Round {
-        Client<Fanout>* client = nullptr;
-        std::size_t missing = 0;
-        std::uint64_t began = 0;
-        bool good = true, failed = false;
-
-        void next(std::uint64_t now) {
-            if (failed || !client->window.begin(now)) return end();
-            began = now, missing = client->peers.size(), good = true;
-            for (auto& peer : client->peers) peer->began = now;
-            for (auto& peer : client->peers) peer->ask();
-        }
-        void back(std::uint64_t now) {
-            if (--missing != 0) return;
-            auto& account = client->peers.front()->account;
-            if (good) {
-                account.succeed(now, client->spec.size * client->peers.size());
-                account.latency.record(now - began);
-            } else if (!failed) {
-                account.fail(Kind::wrong_content, now);
-            }
-            next(now);
-        }
-        void end() {
-            for (auto& peer : client->peers) peer->close();
-        }
-    };
-
-    Fanout(const std::string& message, Round& round) : Exchange(message), round(round) {}
-    void begin() override {
-        read();
-        if (this == round.client->peers.back().get()) round.next(now_ns());
-    }
-    void back(std::uint64_t now) override {
-        began = 0;
-        round.back(now);
-    }
-    void wrong() override {
-        if (began == 0) return;
-        round.good = false;
-        back(now_ns());
-    }
-    void broken(ssize_t status) override {
-        close();
-        if (began == 0) return; // it has answered in this round; the next one will find it gone
-        // An operation fails once, however many of its connections do: the first one that did says why.
-        if (!round.failed) fail(status, received);
-        round.failed = true, round.good = false;
-        back(now_ns());
-    }
-    Round& round;
-};
+void run(std::vector<uv_loop_t>& loops) {
+    std::vector<std::thread> threads;
+    for (std::size_t i = 1; i < loops.size(); ++i)
+        threads.emplace_back([&loop = loops[i]] { uv_run(&loop, UV_RUN_DEFAULT); });
+    uv_run(&loops.front(), UV_RUN_DEFAULT);
+    for (auto& each : threads) each.join();
+}
 
 } // namespace
 
-void drive_rr(const Spec& spec) {
-    need_message(spec);
-    auto message = page(spec.size);
-    Client<Rr> client(spec, [&](auto& client, std::size_t) { return std::make_unique<Rr>(message, client.window); });
-    if (client.connect_all()) client.run_window();
-    client.done();
-}
-
-void drive_churn(const Spec& spec) {
-    need_message(spec);
-    auto message = page(spec.size);
-    Client<Churn> client(spec, [&](auto& client, std::size_t i) { return std::make_unique<Churn>(message, client, i); });
-    client.run_window();
-    client.done();
-}
-
-void drive_fanout(const Spec& spec) {
-    need_message(spec);
-    if (spec.threads > 1) throw Unsupported("fanout on several threads: a round spans all connections, and a loop belongs to one thread");
-    auto message = page(spec.size);
-    Fanout::Round round;
-    Client<Fanout> client(spec, [&](auto&, std::size_t) { return std::make_unique<Fanout>(message, round); });
-    round.client = &client;
-    if (client.connect_all()) client.run_window();
-    client.done();
+void drive_tcp(const Spec& spec) {
+    need_protocol(spec, true);
+    if (spec.workload == "fanout" && spec.threads > 1)
+        throw Unsupported("fanout on several threads: a round spans all connections, and a loop belongs to one thread");
+    Clients clients(spec);
+    std::vector<uv_loop_t> loops(std::min(spec.threads, spec.connections));
+    for (auto& loop : loops) check(uv_loop_init(&loop), "uv_loop_init");
+    std::vector<std::unique_ptr<Peer>> peers;
+    for (std::size_t i = 0; i < spec.connections; ++i)
+        peers.push_back(std::make_unique<Peer>(spec, *clients.all[i], &loops[i % loops.size()], i));
+    clients.rounds.wake = [&] {
+        for (auto& peer : peers)
+            if (peer->is_established()) peer->step();
+    };
+    auto dog = clients.watch();
+    if (spec.workload != "crr") {
+        for (auto& peer : peers) peer->connect();
+        for (auto& loop : loops) uv_run(&loop, UV_RUN_DEFAULT);
+    }
+    clients.window.open();
+    for (auto& peer : peers) {
+        if (peer->is_slot()) peer->next();
+        else if (peer->is_established()) peer->start();
+    }
+    if (spec.workload == "fanout") clients.rounds.begin(now_ns());
+    run(loops);
+    dog.reset();
+    clients.window.done(clients.all);
 }

@@ -1,5 +1,5 @@
-// A `stream` over UDP. `single`: a call for each datagram; `batch`: what libuv does by itself with several requests in its
-// queue (sendmmsg) and a buffer with room for several datagrams (recvmmsg).
+// A `stream` over UDP. `single`: a call for each datagram. `batch`: several requests in libuv's queue, which it sends with
+// sendmmsg, and a buffer for several datagrams, which it fills with recvmmsg.
 #include "linerate/event_loop.hpp"
 #include "socket.hpp"
 
@@ -9,7 +9,7 @@ using namespace linerate;
 
 namespace {
 
-// Turns of the loop have room for other handles; a datagram a turn would measure epoll_wait.
+// Datagrams per turn of the loop. One per turn would measure epoll_wait.
 constexpr int burst = 16;
 // Requests in libuv's queue: it passes up to 20 to one sendmmsg(2).
 constexpr int queued = 20;
@@ -18,7 +18,7 @@ constexpr std::size_t slots = 20, slot = 65'536;
 
 bool is_batch(const Spec& spec) {
     auto mode = datagram::mode(spec);
-    if (mode != "single" && mode != "batch") throw Unsupported("libuv has no " + mode);
+    if (mode != "single" && mode != "batch") throw Unsupported("\"options.mode\" " + mode);
     return mode == "batch";
 }
 
@@ -51,10 +51,11 @@ private:
     }
     static void received(uv_udp_t* udp, ssize_t length, const uv_buf_t* buffer, const sockaddr* from, unsigned) {
         if (length < 0 || !from) return; // an ICMP answer to an answer of this server, or nothing more to read
-        auto answer = static_cast<Server*>(udp->data)->flows_.arrived(address_of(from), buffer->base, std::size_t(length), now_ns());
+        auto& flows = static_cast<Server*>(udp->data)->flows_;
+        auto answer = flows.arrived(address_of(from), buffer->base, std::size_t(length), now_ns());
         if (answer.empty()) return;
         auto bytes = uv_buf_init(const_cast<char*>(answer.data()), unsigned(answer.size()));
-        uv_udp_try_send(udp, &bytes, 1, from); // one that does not go out is asked for again
+        uv_udp_try_send(udp, &bytes, 1, from); // the client repeats a question without an answer
     }
 
     datagram::Payload payload_;
@@ -64,16 +65,17 @@ private:
     uv_udp_t udp_;
 };
 
-// One flow of a client: it asks HELLO, sends, asks END.
+// One flow of a client: HELLO until it is answered, payload, END until it is answered.
 class Flow {
 public:
-    Flow(const Spec& spec, const Window& window) : spec_(spec), window_(window), batch_(is_batch(spec)), sender_(spec), data_(slot) {
+    Flow(const Spec& spec, const Window& window)
+        : spec_(spec), window_(window), batch_(is_batch(spec)), sender_(spec), data_(slot) {
         if (batch_) requests_.resize(queued);
         for (auto& request : requests_) request.flow = this;
     }
     Flow(const Flow&) = delete;
 
-    Account account;
+    Result result;
     bool failed = false;
 
     void open(uv_loop_t* loop, std::size_t turn) {
@@ -100,8 +102,8 @@ public:
     }
     // The loop ends when all of its handles are closed.
     void close() {
-        for (auto handle : {reinterpret_cast<uv_handle_t*>(&udp_), reinterpret_cast<uv_handle_t*>(&timer_), reinterpret_cast<uv_handle_t*>(&idle_)})
-            if (!uv_is_closing(handle)) uv_close(handle, nullptr);
+        for (void* each : {(void*)&udp_, (void*)&timer_, (void*)&idle_})
+            if (auto handle = static_cast<uv_handle_t*>(each); !uv_is_closing(handle)) uv_close(handle, nullptr);
     }
 
 private:
@@ -177,12 +179,12 @@ private:
         uv_udp_recv_stop(&udp_);
         if (kind) fail(*kind);
         if (!begun_) return;
-        account.add_flow(sender_.sent, sender_.report, spec_.size);
+        result.add_flow(sender_.sent, sender_.report, spec_.size);
         close();
     }
     // A flow fails once.
     void fail(Kind kind) {
-        if (!failed) account.fail(kind, now_ns());
+        if (!failed) result.fail(kind, now_ns());
         failed = true;
     }
     template <class Handle> static Flow* self(Handle* handle) { return static_cast<Flow*>(handle->data); }
@@ -206,9 +208,9 @@ private:
 
 void serve_datagrams(const Spec& spec) { Server{spec}; }
 
-// A loop for each thread, and the flows dealt out over them.
+// A loop for each thread; the flows are spread over the loops.
 void drive_datagrams(const Spec& spec) {
-    Direction(spec).need_end(spec);
+    need_end(spec);
     Window window(spec);
     std::vector<uv_loop_t> loops(std::min(spec.threads, spec.connections));
     for (auto& loop : loops) check(uv_loop_init(&loop), "uv_loop_init");
@@ -221,7 +223,8 @@ void drive_datagrams(const Spec& spec) {
     window.open();
     for (auto& flow : flows) flow->begin();
     std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < loops.size(); ++i) threads.emplace_back([&loop = loops[i]] { uv_run(&loop, UV_RUN_DEFAULT); });
+    for (std::size_t i = 1; i < loops.size(); ++i)
+        threads.emplace_back([&loop = loops[i]] { uv_run(&loop, UV_RUN_DEFAULT); });
     uv_run(&loops.front(), UV_RUN_DEFAULT);
     for (auto& each : threads) each.join();
     window.done(flows);

@@ -5,9 +5,6 @@
 #include <uv.h>
 
 int main(int argc, char** argv) {
-    auto abilities = linerate::event_loop({
-        {"server", "udp", "stream", serve_datagrams},
-        {"client", "udp", "stream", drive_datagrams},
-    });
-    return linerate::start(argc, argv, {"libuv", uv_version_string(), abilities});
+    using namespace linerate;
+    return start(argc, argv, {"libuv", uv_version_string(), event_loop() + datagram_stream()});
 }

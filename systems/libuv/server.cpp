@@ -1,6 +1,6 @@
 // Servers: a loop for each thread, each with its own listener (SO_REUSEPORT), since a loop belongs to one thread.
 #include "linerate/event_loop.hpp"
-#include "socket.hpp"
+#include "connection.hpp"
 
 #include <thread>
 #include <unistd.h>
@@ -9,26 +9,29 @@ using namespace linerate;
 
 namespace {
 
-// An accepted connection; it frees itself when it is closed.
-struct Connection : Socket {
-    virtual void start() { read(); }
+// What all connections of a server share.
+struct Shared {
+    explicit Shared(const Spec& spec)
+        : spec(spec), content(spec.workload == "stream" ? spec.size : 0), answers(spec.layer == "http" ? spec.size : 0) {}
+    const Spec& spec;
+    Content content;
+    http::Answers answers;
+};
+
+// It frees itself when it is closed.
+struct Tcp : Connection {
+    explicit Tcp(const Shared& shared) : Connection(shared.spec), own(make_server(shared.spec, shared.content)) {}
+    Protocol& protocol() override { return *own; }
+    void end(ssize_t) override { close(); }
     void closed() override { delete this; }
+
+    std::unique_ptr<Protocol> own;
 };
 
-struct Echo : Connection {
-    explicit Echo(const Spec&) {}
-    uv_buf_t room() override { return uv_buf_init(data, sizeof data); }
-    void got(ssize_t length) override {
-        if (length < 0) return close();
-        if (!send(data, std::size_t(length))) pause(); // one buffer: nothing is read until it is free
-    }
-    void wrote(int status) override { status < 0 ? close() : read(); }
-
-    char data[echo_buffer];
-};
-
-struct Http : Connection {
-    explicit Http(const http::Answers& answers) : answers(answers) {}
+struct Http : Socket {
+    explicit Http(const Shared& shared) : answers(shared.answers) {}
+    void start() { read(); }
+    void closed() override { delete this; }
     uv_buf_t room() override { return uv_buf_init(data + filled, unsigned(sizeof data - filled)); }
     void got(ssize_t length) override {
         if (length < 0) return close();
@@ -61,86 +64,24 @@ struct Http : Connection {
     char data[http::buffer];
 };
 
-// What all connections of a `stream` share.
-struct Flow {
-    explicit Flow(const Spec& spec) : direction(spec), size(spec.size), content(spec.size) {}
-    Direction direction;
-    std::size_t size;
-    Content content;
-};
-
-struct Stream : Connection {
-    explicit Stream(const Flow& flow)
-        : flow(flow), data(flow.size), asked(!flow.direction.client_reads), reading(flow.direction.client_writes),
-          writing(flow.direction.client_reads) {}
-
-    uv_buf_t room() override {
-        if (!asked) return uv_buf_init(number.data() + received, unsigned(number.size() - received));
-        return uv_buf_init(data.data(), unsigned(data.size()));
-    }
-    void got(ssize_t length) override {
-        if (!asked) return got_number(length);
-        if (length == UV_EOF) {
-            pause();
-            reading = false;
-            return finish();
-        }
-        if (length < 0) return close();
-        good += flow.content.good(received, data.data(), std::size_t(length));
-        received += std::size_t(length);
-    }
-    void got_number(ssize_t length) {
-        if (length < 0) return close();
-        received += std::size_t(length);
-        if (received < number.size()) return;
-        wanted = from_wire(number), received = 0, asked = true;
-        if (!reading) pause();
-        next();
-    }
-    void next() {
-        if (sent == wanted) {
-            writing = false;
-            return finish();
-        }
-        piece = std::size_t(std::min<std::uint64_t>(flow.size, wanted - sent));
-        write(flow.content.at(sent), piece);
-    }
-    void wrote(int status) override {
-        if (status < 0 || counted) return close();
-        sent += piece;
-        next();
-    }
-    void finish() {
-        if (reading || writing) return;
-        if (!flow.direction.client_writes) return close();
-        counted = true;
-        number = to_wire(good);
-        write(number.data(), number.size());
-    }
-
-    const Flow& flow;
-    std::vector<char> data;
-    std::array<char, 8> number;
-    bool asked, reading, writing, counted = false;
-    std::size_t piece = 0;
-    std::uint64_t received = 0, good = 0, sent = 0, wanted = 0;
-};
-
 // A listening socket. libuv 1.44 has no flag for SO_REUSEPORT, so it gets a socket that is bound already.
 int bound_socket(const sockaddr_storage& address, bool shared) {
     int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-    if (fd < 0) throw std::runtime_error("socket: " + std::string(std::strerror(errno)));
+    auto checked = [](bool good, const char* what) {
+        if (!good) throw std::runtime_error(what + std::string(": ") + std::strerror(errno));
+    };
+    checked(fd >= 0, "socket");
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (shared) setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-    if (bind(fd, as_sockaddr(address), sizeof address) != 0) throw std::runtime_error("bind: " + std::string(std::strerror(errno)));
+    checked(bind(fd, as_sockaddr(address), sizeof address) == 0, "bind");
     return fd;
 }
 
-template <class Session, class Shared> class Server {
+template <class Session> class Server {
 public:
     explicit Server(const Shared& shared) : shared_(shared) {}
 
-    // Listens at `address`, and tells which port it got.
+    // Listens at `address`, and returns the port.
     std::uint16_t listen(const sockaddr_storage& address, bool reuse) {
         check(uv_loop_init(&loop_), "uv_loop_init");
         check(uv_tcp_init(&loop_, &listener_), "uv_tcp_init");
@@ -156,7 +97,7 @@ public:
 
 private:
     static void on_connection(uv_stream_t* listener, int status) {
-        if (status < 0) return; // the peer gave up, or there was no descriptor and libuv has turned it away
+        if (status < 0) return; // the peer gave up, or libuv closed the connection for lack of a descriptor
         auto self = static_cast<Server*>(listener->data);
         auto session = new Session(self->shared_);
         check(session->init(&self->loop_, AF_UNSPEC), "uv_tcp_init");
@@ -170,12 +111,13 @@ private:
     uv_tcp_t listener_;
 };
 
-template <class Session, class Shared> void serve(const Spec& spec, const Shared& shared) {
+template <class Session> void serve(const Spec& spec) {
+    Shared shared(spec);
     std::uint16_t port = spec.listen.port;
-    std::vector<std::unique_ptr<Server<Session, Shared>>> servers;
+    std::vector<std::unique_ptr<Server<Session>>> servers;
     for (std::uint32_t i = 0; i < spec.threads; ++i) {
-        servers.push_back(std::make_unique<Server<Session, Shared>>(shared));
-        // The others listen at the port that the first one got.
+        servers.push_back(std::make_unique<Server<Session>>(shared));
+        // The others listen at the first one's port.
         port = servers.back()->listen(sockaddr_of(spec.listen.ip, port), spec.threads > 1);
     }
     std::vector<std::thread> threads;
@@ -186,6 +128,5 @@ template <class Session, class Shared> void serve(const Spec& spec, const Shared
 
 } // namespace
 
-void serve_http(const Spec& spec) { serve<Http>(spec, http::Answers(spec.size)); }
-void serve_echo(const Spec& spec) { serve<Echo>(spec, spec); }
-void serve_stream(const Spec& spec) { serve<Stream>(spec, Flow(spec)); }
+void serve_http(const Spec& spec) { serve<Http>(spec); }
+void serve_tcp(const Spec& spec) { need_protocol(spec, true), serve<Tcp>(spec); }

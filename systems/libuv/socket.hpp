@@ -1,4 +1,4 @@
-// A TCP handle with libuv's C callbacks turned into member functions.
+// A TCP handle whose callbacks are member functions.
 #pragma once
 
 #include "linerate.hpp"
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <uv.h>
 
-// What libuv answered where only a broken program or kernel gives an error.
+// Checks the status of a call that fails only in a broken program or kernel.
 inline void check(int status, const char* what) {
     if (status < 0) throw std::runtime_error(std::string(what) + ": " + uv_strerror(status));
 }
@@ -33,7 +33,7 @@ public:
 
     uv_stream_t* stream() { return reinterpret_cast<uv_stream_t*>(&tcp); }
 
-    // `family`: AF_INET or AF_INET6 where the descriptor is needed before connect, AF_UNSPEC where it comes with accept.
+    // `family`: AF_INET or AF_INET6 where the descriptor is needed before connect, AF_UNSPEC before accept.
     int init(uv_loop_t* loop, int family) {
         int status = uv_tcp_init_ex(loop, &tcp, unsigned(family));
         tcp.data = this;
@@ -50,8 +50,8 @@ public:
     }
     void pause() { uv_read_stop(stream()); }
 
-    // Sends now what can be sent now: true if that is all. Else it will end in `wrote`, after the rest or with an error.
-    // libuv calls back from its queue even after a write that was done at once, which costs a turn of the loop.
+    // Sends at once as much as the socket takes: true if that is all. Otherwise the rest is queued, and `wrote` follows.
+    // uv_write alone calls back from libuv's queue even after a complete write, which costs a turn of the loop.
     bool send(const char* bytes, std::size_t length) {
         auto buffer = uv_buf_init(const_cast<char*>(bytes), unsigned(length));
         int sent = uv_try_write(stream(), &buffer, 1);
@@ -70,15 +70,16 @@ public:
         if (status < 0) wrote(status);
     }
 
-    // A read and a write may both find that the connection is over.
+    // A read and a write may both fail.
     bool closing() { return uv_is_closing(reinterpret_cast<uv_handle_t*>(&tcp)) != 0; }
     void close() {
-        if (!closing()) uv_close(reinterpret_cast<uv_handle_t*>(&tcp), [](uv_handle_t* handle) { self(handle)->closed(); });
+        auto handle = reinterpret_cast<uv_handle_t*>(&tcp);
+        if (!closing()) uv_close(handle, [](uv_handle_t* handle) { self(handle)->closed(); });
     }
 
 protected:
-    virtual uv_buf_t room() = 0;         // where to read to
-    virtual void got(ssize_t length) = 0; // so much is there, or an error: UV_EOF, ...
+    virtual uv_buf_t room() = 0;          // the buffer for the next read
+    virtual void got(ssize_t length) = 0; // bytes in the buffer, or an error: UV_EOF, ...
     virtual void wrote(int status) = 0;
     virtual void closed() = 0;
 

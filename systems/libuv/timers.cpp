@@ -1,4 +1,4 @@
-// Timers: libuv's resolution is a millisecond, and a timer counts from the time that its loop has cached.
+// Timers. libuv's resolution is a millisecond, and a timer counts from the loop's cached time.
 #include "linerate/event_loop.hpp"
 #include "socket.hpp"
 
@@ -14,7 +14,7 @@ constexpr std::uint64_t after_ms = 1, after_ns = 1'000'000, hour_ms = 3'600'000;
 struct Slot {
     uv_timer_t timer;
     Window& window;
-    Account account;
+    Result result;
     std::uint64_t due = 0;
 
     Slot(uv_loop_t* loop, Window& window) : window(window) {
@@ -24,14 +24,14 @@ struct Slot {
 
     void fire() {
         if (!window.begin(now_ns())) return;
-        uv_update_time(timer.loop); // as its documentation advises where time has passed in callbacks
+        uv_update_time(timer.loop); // as the documentation advises after long callbacks
         due = now_ns() + after_ns;
         uv_timer_start(&timer, [](uv_timer_t* timer) { static_cast<Slot*>(timer->data)->fired(); }, after_ms, 0);
     }
     void fired() {
         auto now = now_ns();
-        account.latency.record(now > due ? now - due : 0);
-        account.succeed(now, 0);
+        result.latency.record(now > due ? now - due : 0);
+        result.succeed(now, 0);
         cancel();
         fire();
     }
@@ -39,23 +39,25 @@ struct Slot {
         if (!window.begin(now_ns())) return;
         uv_timer_start(&timer, [](uv_timer_t*) {}, hour_ms, 0);
         uv_timer_stop(&timer);
-        account.succeed(now_ns(), 0);
+        result.succeed(now_ns(), 0);
     }
 };
 
 } // namespace
 
 void timers(const Spec& spec) {
-    need(spec.operations != UINT64_MAX || spec.duration_ns != UINT64_MAX, "\"operations\" or \"duration_ns\" is missing");
+    need_limit(spec);
     Window window(spec);
     std::vector<uv_loop_t> loops(std::min(spec.threads, spec.connections));
     for (auto& loop : loops) check(uv_loop_init(&loop), "uv_loop_init");
     std::vector<std::unique_ptr<Slot>> slots;
-    for (std::uint32_t i = 0; i < spec.connections; ++i) slots.push_back(std::make_unique<Slot>(&loops[i % loops.size()], window));
+    for (std::uint32_t i = 0; i < spec.connections; ++i)
+        slots.push_back(std::make_unique<Slot>(&loops[i % loops.size()], window));
     window.open();
     for (auto& slot : slots) slot->fire();
     std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < loops.size(); ++i) threads.emplace_back([&loop = loops[i]] { uv_run(&loop, UV_RUN_DEFAULT); });
+    for (std::size_t i = 1; i < loops.size(); ++i)
+        threads.emplace_back([&loop = loops[i]] { uv_run(&loop, UV_RUN_DEFAULT); });
     uv_run(&loops.front(), UV_RUN_DEFAULT);
     for (auto& each : threads) each.join();
     window.done(slots);

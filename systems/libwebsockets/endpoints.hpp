@@ -2,6 +2,6 @@
 
 #include "linerate.hpp"
 
-// `rr` and counted `stream` over WebSocket, plain or on TLS.
+// `rr` and `stream` over WebSocket, plain or on TLS.
 void serve(const linerate::Spec&);
 void drive(const linerate::Spec&);

@@ -1,10 +1,11 @@
 #define LINERATE_IMPLEMENTATION
 #include "endpoints.hpp"
-#include "linerate/conversation.hpp"
+#include "linerate/protocol.hpp"
 
 #include <libwebsockets.h>
 
 int main(int argc, char** argv) {
-    auto abilities = linerate::conversations({"websocket", "wss"}, serve, drive);
-    return linerate::start(argc, argv, {"libwebsockets", lws_get_library_version(), abilities});
+    using namespace linerate;
+    auto abilities = both_ends("websocket", {"rr", "stream"}, serve, drive) + both_ends("wss", {"rr", "stream"}, serve, drive);
+    return start(argc, argv, {"libwebsockets", lws_get_library_version(), abilities, {"service-buffer"}});
 }

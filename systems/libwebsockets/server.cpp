@@ -1,4 +1,4 @@
-// The server, as the library's minimal-ws-server: one callback for all that happens.
+// The server, as the library's minimal-ws-server: one callback for all events.
 #include "connection.hpp"
 #include "endpoints.hpp"
 #include "linerate/tls.hpp"
@@ -15,13 +15,13 @@ struct Service {
 
 struct Session {
     explicit Session(Service& service)
-        : conversation(make_server(service.spec, service.content)),
-          connection(*conversation, service.spec.workload != "stream") {}
-    std::unique_ptr<Conversation> conversation;
+        : protocol(make_server(service.spec, service.content)),
+          connection(*protocol, service.spec.workload != "stream") {}
+    std::unique_ptr<Protocol> protocol;
     Connection connection;
 };
 
-int happened(lws* wsi, lws_callback_reasons reason, void* user, void* in, std::size_t length) {
+int on_event(lws* wsi, lws_callback_reasons reason, void* user, void* in, std::size_t length) {
     auto& service = *static_cast<Service*>(lws_context_user(lws_get_context(wsi)));
     auto session = static_cast<Session**>(user);
     switch (reason) {
@@ -39,7 +39,7 @@ int happened(lws* wsi, lws_callback_reasons reason, void* user, void* in, std::s
             return 0;
         case LWS_CALLBACK_SERVER_WRITEABLE:
             if (!(*session)->connection.write(wsi)) return -1;
-            (*session)->connection.wish(wsi);
+            (*session)->connection.request_write(wsi);
             return 0;
         default:
             return 0;
@@ -51,7 +51,7 @@ int happened(lws* wsi, lws_callback_reasons reason, void* user, void* in, std::s
 void serve(const Spec& spec) {
     need_one_thread(spec);
     Service service(spec);
-    const lws_protocols protocols[] = {{"conversation", happened, sizeof(Session*), 0, 0, nullptr, 0}, {}};
+    const lws_protocols protocols[] = {{"linerate", on_event, sizeof(Session*), 0, 0, nullptr, 0}, {}};
     auto info = settings(spec, protocols, &service);
     info.port = spec.listen.port;
     info.iface = spec.listen.ip.c_str();
@@ -62,9 +62,9 @@ void serve(const Spec& spec) {
         info.server_ssl_private_key_mem_len = unsigned(spec.tls.key.size());
     }
     auto context = lws_create_context(&info);
-    if (!context) throw std::runtime_error("libwebsockets makes no server at " + spec.listen.ip);
+    if (!context) throw std::runtime_error("libwebsockets cannot listen at " + spec.listen.ip);
     auto port = lws_get_vhost_listen_port(lws_get_vhost_by_name(context, "default"));
     emit_ready(spec.listen.ip, std::uint16_t(port));
     while (lws_service(context, 0) >= 0) {}
-    throw std::runtime_error("libwebsockets ends its service");
+    throw std::runtime_error("lws_service failed");
 }

@@ -1,9 +1,8 @@
-// The server, as WebSocket++'s example echo_server: handlers, and a conversation for each connection.
+// The server, as WebSocket++'s example echo_server: handlers, and a protocol for each connection.
 #pragma once
 
 #include "endpoint.hpp"
 
-#include <thread>
 #include <websocketpp/server.hpp>
 
 template <class Config> class Server {
@@ -11,10 +10,10 @@ template <class Config> class Server {
     using Hdl = wspp::connection_hdl;
 
 public:
-    // `secure(endpoint)` sets what TLS needs.
+    // `secure(endpoint)` sets up TLS.
     template <class Secure> Server(const linerate::Spec& spec, Secure secure)
         : spec_(spec), content_(spec.workload == "stream" ? spec.size : 0) {
-        linerate::need_conversation(spec);
+        linerate::need_protocol(spec, false);
         set_up(endpoint_);
         secure(endpoint_);
         endpoint_.set_reuse_addr(true);
@@ -28,21 +27,17 @@ public:
         endpoint_.start_accept();
         boost::system::error_code error;
         linerate::emit_ready(spec.listen.ip, endpoint_.get_local_endpoint(error).port());
-        std::vector<std::thread> others;
-        for (std::uint32_t i = 1; i < spec.threads; ++i) others.emplace_back([this] { endpoint_.run(); });
-        endpoint_.run();
-        for (auto& each : others) each.join();
+        run(endpoint_, spec.threads);
     }
 
 private:
-    // The handlers of a connection own its conversation.
+    // The handlers of a connection own its protocol: the message handler, and `done` of a timer.
     void open(Hdl hdl) {
         auto connection = endpoint_.get_con_from_hdl(hdl);
-        std::shared_ptr<linerate::Conversation> conversation = linerate::make_server(spec_, content_);
-        connection->set_message_handler([this, conversation](Hdl from, typename Endpoint::message_ptr message) {
-            conversation->receive(message->get_payload());
-            // While it speaks, also from a timer, the conversation is there: `quiet` holds it.
-            speak(endpoint_.get_con_from_hdl(from), *conversation, [conversation] {});
+        std::shared_ptr<linerate::Protocol> protocol = linerate::make_server(spec_, content_);
+        connection->set_message_handler([this, protocol](Hdl from, typename Endpoint::message_ptr message) {
+            protocol->receive(message->get_payload());
+            send(endpoint_.get_con_from_hdl(from), *protocol, [protocol] {});
         });
     }
 

@@ -1,4 +1,4 @@
-#include "conversations.hpp"
+#include "endpoints.hpp"
 
 #include <boost/asio/ssl/context.hpp>
 #include <websocketpp/config/asio_no_tls.hpp>
@@ -12,5 +12,6 @@ void serve_websocket(const linerate::Spec& spec) {
 }
 
 void drive_websocket(const linerate::Spec& spec) {
-    Clients<wspp::config::asio_client>(spec, [](auto&) {}, [](auto&) {}, [](auto&) { return std::string(); });
+    linerate::need_protocol(spec, false);
+    Driver<wspp::config::asio_client>(spec, [](auto&) {}, [](auto&) {}, [](auto&) { return std::string(); });
 }

@@ -1,4 +1,4 @@
-#include "conversations.hpp"
+#include "endpoints.hpp"
 #include "linerate/tls.hpp"
 
 #include <websocketpp/config/asio.hpp>
@@ -9,8 +9,8 @@
 
 namespace {
 
-// The library's own settings but for one: how long it waits for the peer's TLS goodbye, after the last byte is acknowledged and
-// the WebSocket is closed. Its 5 s are for peers far away; with Beast's client they always pass (NOTES.md).
+// The library's settings but for one: how long it waits for the peer's close_notify after the WebSocket is closed. The default
+// of 5 s always passes with Beast's client (NOTES.md).
 struct ServerConfig : wspp::config::asio_tls {
     struct transport_config : wspp::config::asio_tls::transport_config {
         static const long timeout_socket_shutdown = 500; // ms
@@ -32,7 +32,8 @@ void serve_wss(const linerate::Spec& spec) {
 }
 
 void drive_wss(const linerate::Spec& spec) {
+    linerate::need_protocol(spec, false);
     auto named = [&spec](auto& connection) { linerate::tls::expect_name(connection.get_socket().native_handle(), spec); };
     auto tls = [](auto& connection) { return linerate::tls::describe(connection.get_socket().native_handle()); };
-    Clients<wspp::config::asio_tls_client>(spec, secured(spec, linerate::tls::configure_client), named, tls);
+    Driver<wspp::config::asio_tls_client>(spec, secured(spec, linerate::tls::configure_client), named, tls);
 }

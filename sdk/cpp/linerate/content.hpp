@@ -1,4 +1,4 @@
-// The bytes that every server sends and every client checks, and what all programs have of the same length.
+// The content that every server sends and every client compares, and sizes that all programs share.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 
 namespace linerate {
 
-// Bytes that an echo server reads at once, the same for every system: what a 64 KB buffer of the stream tables needs.
+// Read buffer of an echo server, in bytes.
 inline constexpr std::size_t echo_buffer = 65'536;
-// The longest write or message of a counted `stream`, and the longest message that any program accepts.
+// The longest write of a `stream`, and the longest message that a program accepts, in bytes.
 inline constexpr std::size_t longest_write = 1 << 20, longest_message = 16 << 20;
 // Backlog of every listener, as systems/README.md says.
 inline constexpr int backlog = 511;
@@ -45,7 +45,7 @@ inline std::uint32_t crc32(std::string_view bytes) {
     return ~crc;
 }
 
-// An endless stream of content that repeats after 65,536 bytes; a piece of up to `longest` bytes is contiguous.
+// The content of a stream, which repeats after 65,536 bytes. A piece of up to `longest` bytes is contiguous.
 class Content {
 public:
     static constexpr std::size_t period = 65'536;
@@ -55,7 +55,7 @@ public:
     }
     const char* at(std::uint64_t position) const { return bytes_.data() + position % period; }
 
-    // How many of the bytes received at `position` are the right ones.
+    // The number of received bytes that equal the content at `position`.
     std::uint64_t good(std::uint64_t position, const char* received, std::size_t length) const {
         std::uint64_t equal = 0;
         for (std::size_t done = 0; done < length;) {
@@ -78,7 +78,7 @@ private:
     std::size_t longest_;
 };
 
-// Numbers on the wire of a `stream`: 8 bytes little-endian.
+// A number on the wire: 8 bytes little-endian.
 inline std::array<char, 8> to_wire(std::uint64_t number) {
     std::array<char, 8> bytes;
     for (char& byte : bytes) byte = char(number), number >>= 8;

@@ -1,17 +1,18 @@
-// Datagrams of a `stream` over UDP: eight bytes of sequence number, then content; the highest numbers are control datagrams.
+// Datagrams of a `stream` over UDP: eight bytes of sequence number, then content. The highest numbers are control datagrams.
 //
-//   client -> server   HELLO until it comes back; payload 0, 1, 2, ...; END until the report comes
+//   client -> server   HELLO until it is answered; payload 0, 1, 2, ...; END until the report arrives
 //   server -> client   the same HELLO; REPORT
 #pragma once
 
 #include "content.hpp"
-#include "task.hpp"
+#include "spec.hpp"
 
+#include <map>
 #include <memory>
 
 namespace linerate {
 
-// What became of the datagrams of all flows.
+// The datagrams of all flows.
 struct Datagrams {
     std::uint64_t sent = 0, received = 0, lost = 0, reordered = 0, duplicates = 0, damaged = 0;
 };
@@ -19,22 +20,21 @@ struct Datagrams {
 namespace datagram {
 
 inline constexpr std::size_t header = 8, smallest = 64, largest = 65'507;
-inline constexpr std::uint64_t hello = UINT64_MAX, end = UINT64_MAX - 1, report = UINT64_MAX - 2, first_control = UINT64_MAX - 15;
-// HELLO and END go out again after this time, if they are not answered.
+inline constexpr std::uint64_t hello = UINT64_MAX, end = UINT64_MAX - 1, report = UINT64_MAX - 2;
+inline constexpr std::uint64_t first_control = UINT64_MAX - 15;
+// HELLO and END are repeated at this interval until they are answered.
 inline constexpr unsigned repeat_ms = 50;
 
-// One datagram as it should be, but for its number. Refuses what no program here does: datagrams from the server.
+// The payload of all datagrams, apart from the sequence number.
 class Payload {
 public:
     explicit Payload(const Spec& spec) {
         need(spec.size >= smallest && spec.size <= largest, "\"size\" must be 64 to 65507 bytes");
-        auto direction = spec.option("direction");
-        if (direction == "client-reads" || direction == "both") throw Unsupported("datagrams from the server");
-        need(direction == "client-writes", "\"options.direction\" must be client-writes");
+        need_client_writes(spec);
         bytes_ = page(spec.size);
     }
     std::size_t size() const { return bytes_.size(); }
-    // Writes its number over the first bytes.
+    // Writes the sequence number over the first bytes.
     const std::string& number(std::uint64_t sequence) {
         auto wire = to_wire(sequence);
         std::memcpy(&bytes_[0], wire.data(), wire.size());
@@ -48,13 +48,13 @@ private:
     std::string bytes_;
 };
 
-// The option `mode`: one datagram a call, or another word that the program knows.
+// `options.mode`; the default is one datagram a call.
 inline std::string mode(const Spec& spec) {
     auto mode = spec.option("mode");
     return mode.empty() ? "single" : mode;
 }
 
-// What a server tells of one flow, in the order of the wire; the clock is its CLOCK_MONOTONIC.
+// A server's report of one flow, in the order of the wire; times are its CLOCK_MONOTONIC.
 struct Report {
     std::uint64_t received = 0, bytes = 0, reordered = 0, duplicates = 0, damaged = 0, first_ns = 0, last_ns = 0;
 };
@@ -73,7 +73,7 @@ inline std::string words(std::initializer_list<std::uint64_t> numbers) {
     return bytes;
 }
 
-// The sequence number of payload, or which control datagram it is; 2^64-16 for what is neither.
+// The sequence number of payload, or the number of a control datagram; 2^64-16 for any other datagram.
 inline std::uint64_t kind(const char* datagram, std::size_t length) {
     if (length < header) return first_control;
     auto number = word(datagram, 0);
@@ -82,8 +82,8 @@ inline std::uint64_t kind(const char* datagram, std::size_t length) {
     return number == report && length == 64 ? number : first_control;
 }
 
-// The receiver's account of one flow: loss shows by what is missing at the end, reordering by a number below one that
-// came before (RFC 4737), and a duplicate by a bit for each of the last 65,536 numbers.
+// The receiver's counters of one flow. Reordering: a number below the highest so far (RFC 4737). Duplicates: a bit for each
+// of the last 65,536 numbers. Loss is computed by the client at the end.
 class Flow {
 public:
     Report report;
@@ -110,7 +110,7 @@ private:
     std::uint64_t next_ = 0;
     std::array<std::uint64_t, window / 64> seen_{};
 
-    // Numbers that are skipped take the places of those a window before them, and did not come.
+    // Clears the bits of skipped numbers, which are those of numbers a window before them.
     void forget(std::uint64_t sequence) {
         if (sequence - next_ >= window) return seen_.fill(0);
         for (auto skipped = next_; skipped < sequence; ++skipped)
@@ -118,12 +118,12 @@ private:
     }
 };
 
-// A server's flows, by the address they come from.
+// A server's flows, by source address.
 template <class Address> class Flows {
 public:
     explicit Flows(const Payload& payload) : payload_(payload) {}
 
-    // A datagram came. What to answer, which as a rule is nothing; valid until the next one.
+    // Takes a datagram. Returns the answer, empty for payload; valid until the next call.
     std::string_view arrived(const Address& from, const char* datagram, std::size_t length, std::uint64_t now) {
         auto number = kind(datagram, length);
         if (number == first_control || number == linerate::datagram::report) return {};
@@ -132,7 +132,8 @@ public:
         if (number == hello) return answer_ = words({hello, 0});
         auto& r = flow->report;
         if (number == end)
-            return answer_ = words({linerate::datagram::report, r.received, r.bytes, r.reordered, r.duplicates, r.damaged, r.first_ns, r.last_ns});
+            return answer_ = words({linerate::datagram::report, r.received, r.bytes, r.reordered, r.duplicates, r.damaged,
+                                    r.first_ns, r.last_ns});
         if (payload_.is_right(datagram, length)) flow->good(number, length, now);
         else ++r.damaged;
         return {};
@@ -157,12 +158,13 @@ public:
     const std::string& next() { return payload_.number(sent); }
     // HELLO until the server has answered, END afterwards.
     const std::string& question() { return question_ = greeted_ ? words({end, sent}) : words({hello, 0}); }
-    // A datagram came: true if it answers the question.
+    // Takes a datagram: true if it answers the question.
     bool answers(const char* datagram, std::size_t length) {
         auto number = kind(datagram, length);
         if (!greeted_) return greeted_ = number == hello;
         if (number != linerate::datagram::report) return false;
-        report = {word(datagram, 1), word(datagram, 2), word(datagram, 3), word(datagram, 4), word(datagram, 5), word(datagram, 6), word(datagram, 7)};
+        report = {word(datagram, 1), word(datagram, 2), word(datagram, 3), word(datagram, 4),
+                  word(datagram, 5), word(datagram, 6), word(datagram, 7)};
         return true;
     }
 

@@ -1,4 +1,4 @@
-// Latencies, as they travel in `done`.
+// Latencies, as `done` contains them.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ public:
         for (std::size_t i = 0; i < slots; ++i)
             if (counts_[i] != 0) f(highest_of(i), counts_[i]);
     }
-    // The lowest value that falls into the bucket of `value`.
+    // The lowest value in the bucket of `value`.
     static std::uint64_t lowest_equivalent(std::uint64_t value) { return value >> shift(value) << shift(value); }
 
 private:
@@ -39,7 +39,7 @@ private:
     static constexpr std::size_t half = 1'024;
     static constexpr std::size_t slots = 33 * half; // an hour is below 2^42
     struct Free { void operator()(std::uint64_t* p) const { std::free(p); } };
-    // calloc(3): pages that no value falls into cost nothing, so that every connection can have its own histogram.
+    // calloc(3): pages without values cost nothing, so every connection can have its own histogram.
     std::unique_ptr<std::uint64_t[], Free> counts_;
 
     static unsigned shift(std::uint64_t value) { return unsigned(53 - __builtin_clzll(value | 2'047)); }

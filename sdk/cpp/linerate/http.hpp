@@ -1,4 +1,4 @@
-// One HTTP/1.1 request parser, so that the event loop is what differs between systems.
+// One HTTP/1.1 request parser, so that systems differ in their event loops only.
 #pragma once
 
 #include "content.hpp"
@@ -20,7 +20,7 @@ inline std::string_view trimmed(std::string_view text) {
     return text;
 }
 
-// Letters of a field name (RFC 9110 section 5.6.2).
+// Characters of a field name (RFC 9110 section 5.6.2).
 inline bool is_token(std::string_view name) {
     for (unsigned char c : name)
         if (c <= ' ' || c >= 127 || std::strchr("\"(),/:;<=>?@[\\]{}", c)) return false;
@@ -38,7 +38,7 @@ inline bool is_text(std::string_view value) {
 
 namespace http {
 
-// Input that a server reads at once, and the longest request head.
+// A server's read buffer, and the longest request head, in bytes.
 inline constexpr std::size_t buffer = 16'384;
 inline constexpr std::string_view bad_request = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
@@ -60,7 +60,7 @@ private:
     }
 };
 
-// Looks at the start of `input` for one GET request (RFC 9112). Whatever else it is, is bad and ends the connection.
+// Parses one GET request at the start of `input` (RFC 9112). Any other input is bad and ends the connection.
 inline Request parse(std::string_view input) {
     static constexpr std::string_view get = "GET ";
     const Request bad{Request::bad, 0, false}, incomplete{};

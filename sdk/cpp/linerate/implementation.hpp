@@ -1,7 +1,7 @@
-// What only one file of a program compiles: the spec from JSON, the events to JSON, start().
+// The part that one file of a program compiles: the spec from JSON, the events to JSON, start().
 #pragma once
 
-#include "account.hpp"
+#include "result.hpp"
 
 #include <csignal>
 #include <cstdio>
@@ -11,6 +11,43 @@
 namespace linerate {
 namespace detail {
 
+// The contract's names.
+inline const std::vector<std::string> spec_fields = {
+    "contract", "role", "layer", "workload", "listen", "connect", "sources", "connections", "threads", "operations", "bytes",
+    "duration_ns", "timeout_ns", "size", "path", "expect", "rate", "arrival", "seed", "sample_ns", "request", "tls", "options"};
+inline const std::vector<std::string> option_names = {
+    "direction", "transfers", "shape", "runtime", "mode", "mtu", "window", "interval_us", "nodelay", "resend", "nc", "tun",
+    "buffer", "search"};
+
+// Levenshtein distance.
+inline std::size_t distance(const std::string& a, const std::string& b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        auto diagonal = std::exchange(row[0], i);
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            auto replaced = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+        }
+    }
+    return row.back();
+}
+
+// Refuses a name that is not among `known`: with the nearest one, or with all where none is near.
+inline void need_known(const std::string& prefix, const std::string& name, const std::vector<std::string>& known) {
+    std::string nearest, list;
+    std::size_t least = name.size() / 3 + 2;
+    for (const auto& each : known) {
+        auto edits = distance(name, each);
+        if (edits == 0) return;
+        if (edits < least) least = edits, nearest = each;
+        list += (list.empty() ? "\"" : ", \"") + each + "\"";
+    }
+    auto hint = nearest.empty() ? "known: " + list : "nearest: \"" + nearest + "\"";
+    throw BadSpec("\"" + prefix + name + "\" is not known; " + hint);
+}
+
 inline std::uint64_t number(const nlohmann::json& spec, const char* field, std::uint64_t otherwise) {
     auto found = spec.find(field);
     if (found == spec.end()) return otherwise;
@@ -18,7 +55,7 @@ inline std::uint64_t number(const nlohmann::json& spec, const char* field, std::
     return found->get<std::uint64_t>();
 }
 
-// As `number`, for counts of connections and threads: at least 1, and no more than could be meant.
+// The same for counts of connections and threads.
 inline std::uint32_t count(const nlohmann::json& spec, const char* field) {
     std::uint64_t n = number(spec, field, 1);
     if (n < 1 || n > 1'000'000) throw BadSpec(std::string("\"") + field + "\" must be from 1 to 1000000");
@@ -38,12 +75,13 @@ inline Address address(const nlohmann::json& spec, const char* field) {
     return {ip, std::uint16_t(port)};
 }
 
-inline Spec parse_spec(const char* text) {
+inline Spec parse_spec(const char* text, const Program& program) {
     try {
         auto json = nlohmann::json::parse(text);
         if (!json.is_object()) throw BadSpec("the spec is not a JSON object");
-        if (json.contains("rate")) throw Unsupported("\"rate\": there is no open loop here");
-        if (number(json, "contract", 0) != 1) throw BadSpec("the spec speaks another contract, this program 1");
+        if (number(json, "contract", 0) != 2) throw BadSpec("\"contract\" must be 2");
+        for (const auto& field : json.items()) need_known("", field.key(), spec_fields);
+        if (json.contains("rate")) throw Unsupported("\"rate\": no open loop");
         Spec spec;
         spec.role = json.at("role").get<std::string>();
         spec.layer = json.at("layer").get<std::string>();
@@ -58,15 +96,18 @@ inline Spec parse_spec(const char* text) {
         spec.duration_ns = number(json, "duration_ns", spec.duration_ns);
         spec.timeout_ns = number(json, "timeout_ns", 10'000'000'000);
         std::uint64_t size = number(json, "size", 0);
-        if (size > 1u << 30) throw BadSpec("\"size\" must be at most 1073741824 bytes: it is held in memory");
+        if (size > 1u << 30) throw BadSpec("\"size\" must be at most 1073741824 bytes");
         spec.size = std::size_t(size);
         spec.options = json.value("options", spec.options);
+        auto known = option_names;
+        known.insert(known.end(), program.options.begin(), program.options.end());
+        for (const auto& option : spec.options) need_known("options.", option.first, known);
         auto tls = json.value("tls", nlohmann::json::object());
         auto pem = [&tls](const char* field) { return tls.value(field, std::string()); };
         spec.tls = {pem("certificate"), pem("key"), pem("authority"), pem("name")};
         return spec;
     } catch (const nlohmann::json::exception& e) {
-        throw BadSpec(std::string("the spec is not valid: ") + e.what());
+        throw BadSpec(std::string("") + e.what());
     }
 }
 
@@ -102,19 +143,15 @@ int start(int argc, char** argv, const Program& program) {
     int status = 1;
     try {
         if (argc != 2) throw BadSpec("expected one argument, the spec as JSON (sdk/CONTRACT.md)");
-        Spec spec = detail::parse_spec(argv[1]);
+        Spec spec = detail::parse_spec(argv[1], program);
         if (spec.role == "describe") return detail::emit_describe(program), 0;
         const Ability* found = nullptr;
         for (const auto& each : program.abilities)
-            if (!found && spec.role == each.role && spec.layer == each.layer && spec.workload == each.workload &&
-                spec.counted() == each.counted)
-                found = &each;
-        if (!found)
-            throw Unsupported("role " + spec.role + ", layer " + spec.layer + ", workload " + spec.workload +
-                              (spec.counted() ? " in transfers" : "") + " I do not support");
-        if (spec.role == "server") {
+            if (!found && spec.role == each.role && spec.layer == each.layer && spec.workload == each.workload) found = &each;
+        if (!found) throw Unsupported("role " + spec.role + ", layer " + spec.layer + ", workload " + spec.workload);
+        if (spec.is_server()) {
             need(!spec.listen.ip.empty(), "\"listen\" is missing");
-            // Every line is flushed as it is printed, so there is nothing to tidy up and no loop to wait for.
+            // Every line is flushed when it is printed, so nothing is lost.
             std::signal(SIGTERM, [](int) { _exit(0); });
         } else if (spec.layer != std::string("none")) {
             need(!spec.connect.ip.empty(), "\"connect\" is missing");
@@ -123,9 +160,9 @@ int start(int argc, char** argv, const Program& program) {
         found->run(spec);
         return 0;
     } catch (const Unsupported& e) {
-        std::fprintf(stderr, "%s: %s\n", program.name, e.what()), status = 127;
+        std::fprintf(stderr, "%s: not supported: %s\n", program.name, e.what()), status = 127;
     } catch (const BadSpec& e) {
-        std::fprintf(stderr, "%s: %s\n", program.name, e.what()), status = 2;
+        std::fprintf(stderr, "%s: bad spec: %s\n", program.name, e.what()), status = 2;
     } catch (const std::exception& e) {
         std::fprintf(stderr, "%s: %s\n", program.name, e.what());
     }
@@ -137,7 +174,7 @@ void emit_ready(const std::string& ip, std::uint16_t port) {
     detail::emit({{"event", "ready"}, {"address", (v6 ? "[" + ip + "]" : ip) + ":" + std::to_string(port)}});
 }
 
-void emit_done(const Account& sum, std::uint64_t start_ns, std::uint64_t cpu_ns, const std::string& tls) {
+void emit_done(const Result& sum, std::uint64_t start_ns, std::uint64_t cpu_ns, const std::string& tls) {
     auto errors = nlohmann::ordered_json::object();
     for (std::size_t i = 0; i < kind_names.size(); ++i)
         if (sum.errors[i] != 0) errors[kind_names[i]] = sum.errors[i];
@@ -152,7 +189,7 @@ void emit_done(const Account& sum, std::uint64_t start_ns, std::uint64_t cpu_ns,
     detail::emit(event);
 }
 
-void Account::merge(const Account& other) {
+void Result::merge(const Result& other) {
     operations += other.operations, bytes += other.bytes, verified += other.verified;
     if (other.end_ns > end_ns) end_ns = other.end_ns;
     for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += other.errors[i];

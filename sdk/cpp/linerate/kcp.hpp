@@ -1,51 +1,39 @@
-// A `stream` over KCP: the settings that all systems have in common, and the frames inside a conversation, which are four
-// bytes of length (little-endian), so much content, and a length of 0 at the end.
+// A `stream` over KCP: the settings of all systems, and the frames inside a conversation. A frame has four bytes of length
+// (little-endian) and that many bytes of content; a length of 0 is the end.
 #pragma once
 
-#include "account.hpp"
+#include "result.hpp"
 
 namespace linerate::kcp {
 
 struct Setting {
     int mtu, window, interval_ms, nodelay, resend, nc;
 
-    // `finest_us`: the shortest interval that the library keeps.
+    // `finest_us`: the shortest interval that the library supports.
     Setting(const Spec& spec, std::uint64_t finest_us)
-        : mtu(int(number(spec, "mtu", 1'400, 50, 65'507))), window(int(number(spec, "window", 1'024, 1, 65'535))),
-          interval_ms(int(interval(spec, finest_us))), nodelay(int(number(spec, "nodelay", 1, 0, 1))),
-          resend(int(number(spec, "resend", 2, 0, 1'000))), nc(int(number(spec, "nc", 1, 0, 1))) {
+        : mtu(number(spec, "mtu", 1'400, 50, 65'507)), window(number(spec, "window", 1'024, 1, 65'535)),
+          interval_ms(number(spec, "interval_us", 10'000, 1, 5'000'000) / 1'000), nodelay(number(spec, "nodelay", 1, 0, 1)),
+          resend(number(spec, "resend", 2, 0, 1'000)), nc(number(spec, "nc", 1, 0, 1)) {
+        if (number_option(spec, "interval_us", 10'000, 1, 5'000'000) < finest_us)
+            throw Unsupported("\"options.interval_us\" below " + std::to_string(finest_us));
         need(spec.size >= 1 && spec.size <= 65'536, "\"size\" must be 1 to 65536 bytes");
-        auto direction = spec.option("direction");
-        if (direction == "client-reads" || direction == "both") throw Unsupported("KCP in the direction " + direction);
-        need(direction == "client-writes", "\"options.direction\" must be client-writes");
-        auto mode = datagram::mode(spec);
-        if (mode != "single") throw Unsupported("KCP with datagrams in mode " + mode);
+        need_client_writes(spec);
+        if (auto mode = datagram::mode(spec); mode != "single") throw Unsupported("KCP with datagrams in mode " + mode);
     }
 
 private:
-    static std::uint64_t number(const Spec& spec, const char* name, std::uint64_t otherwise, std::uint64_t low, std::uint64_t high) {
-        auto text = spec.option(name);
-        if (text.empty()) return otherwise;
-        char* rest = nullptr;
-        auto value = std::strtoull(text.c_str(), &rest, 10);
-        if (*rest != '\0' || value < low || value > high)
-            throw BadSpec("\"options." + std::string(name) + "\" must be " + std::to_string(low) + " to " + std::to_string(high) + ", not " + text);
-        return value;
-    }
-    static std::uint64_t interval(const Spec& spec, std::uint64_t finest_us) {
-        auto us = number(spec, "interval_us", 10'000, 1, 5'000'000);
-        if (us < finest_us) throw Unsupported("an interval of " + std::to_string(us) + " us: the library keeps none below " + std::to_string(finest_us));
-        return us / 1'000;
+    static int number(const Spec& spec, const char* name, std::uint64_t otherwise, std::uint64_t low, std::uint64_t high) {
+        return int(number_option(spec, name, otherwise, low, high));
     }
 };
 
-// The writes of a client's stream, one after the other.
+// The writes of a client's stream, one after another.
 class Writer {
 public:
     Writer(const Spec& spec, const Window& window) : content_(spec.size), window_(window) {}
 
     std::uint64_t written = 0; // bytes of content
-    bool ended = false;        // the last frame has been taken
+    bool ended = false;        // next() has returned the last frame
 
     const std::string& next() {
         auto length = window_.stream_is_over(written) ? 0 : window_.next_piece(written);
@@ -62,7 +50,7 @@ private:
     std::string frame_;
 };
 
-// The server's end of one stream; bytes come cut anywhere.
+// The server's end of one stream. Bytes arrive cut anywhere.
 class Reader {
 public:
     Reader(const Content& content, std::size_t longest) : content_(content), longest_(longest) {}

@@ -1,12 +1,12 @@
-// The four shapes of `dispatch`, for event loops that handlers are posted to; what a handler is, callback or coroutine, is
-// the caller's. A Loop is made for so many threads, and has:
+// The four shapes of `dispatch`, for event loops with a queue of handlers. A handler is a callback or a coroutine. A Loop is
+// constructed with the number of threads, and has:
 //   post(counter)   queues one handler that adds one to the counter
-//   run()           runs handlers on the calling thread until none is left
-//   restart()       makes a loop that has run out of handlers run again
-//   hold(), release()   between them run() waits for handlers also when there are none
+//   run()           runs handlers on the calling thread until the queue is empty
+//   restart()       prepares a loop for the next run()
+//   hold(), release()   between them run() waits for handlers when the queue is empty
 #pragma once
 
-#include "account.hpp"
+#include "result.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -40,7 +40,7 @@ void run_shape_once(const Spec& spec, Loop& loop, std::uint64_t operations, Coun
             loop.restart();
         }
     } else {
-        // A loop without work stops, also while another thread is about to post: it is held until all have.
+        // A loop without work stops, even while another thread is about to post. So hold() until all have posted.
         loop.hold();
         std::atomic<std::uint32_t> posting{spec.threads};
         run_on(spec.threads, [&](std::uint32_t i) {
@@ -64,7 +64,7 @@ template <class Loop> void run_shape(const Spec& spec) {
         detail::run_shape_once(spec, loop, spec.operations, counter);
         window.done(counter, spec.operations);
     };
-    // Several threads share an atomic; one alone does not pay for it.
+    // One thread alone needs no atomic counter.
     if (shared) {
         std::atomic<std::uint64_t> counter{0};
         measure(counter);

@@ -1,8 +1,8 @@
-// TLS as every program here has it, for libraries that use OpenSSL: TLS 1.3 with AES-128-GCM alone, the client verifies the
-// chain and the name, no session is resumed. Included by programs that link OpenSSL (Debian: libssl-dev).
+// TLS settings for libraries that use OpenSSL: TLS 1.3 with AES-128-GCM only, the client verifies chain and name, no session
+// is resumed. Included by programs that link OpenSSL (Debian: libssl-dev).
 #pragma once
 
-#include "task.hpp"
+#include "spec.hpp"
 
 #include <memory>
 #include <openssl/err.h>
@@ -42,7 +42,7 @@ inline void configure(SSL_CTX* context) {
 } // namespace detail
 
 inline void configure_server(SSL_CTX* context, const Spec& spec) {
-    need(!spec.tls.certificate.empty() && !spec.tls.key.empty(), "a server needs \"tls.certificate\" and \"tls.key\"");
+    need(!spec.tls.certificate.empty() && !spec.tls.key.empty(), "\"tls.certificate\" or \"tls.key\" is missing");
     detail::configure(context);
     auto leaf = detail::certificate(spec.tls.certificate);
     detail::Key key(PEM_read_bio_PrivateKey(detail::pem(spec.tls.key).get(), nullptr, nullptr, nullptr));
@@ -51,20 +51,20 @@ inline void configure_server(SSL_CTX* context, const Spec& spec) {
 }
 
 inline void configure_client(SSL_CTX* context, const Spec& spec) {
-    need(!spec.tls.authority.empty() && !spec.tls.name.empty(), "a client needs \"tls.authority\" and \"tls.name\"");
+    need(!spec.tls.authority.empty() && !spec.tls.name.empty(), "\"tls.authority\" or \"tls.name\" is missing");
     detail::configure(context);
     auto root = detail::certificate(spec.tls.authority);
     detail::check(root && X509_STORE_add_cert(SSL_CTX_get_cert_store(context), root.get()) == 1, "\"tls.authority\"");
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
 }
 
-// Before a client's handshake: the name that it asks for, and that the certificate must have.
+// Before a client's handshake: the server name (SNI), which the certificate must have.
 inline void expect_name(SSL* session, const Spec& spec) {
     SSL_set_tlsext_host_name(session, spec.tls.name.c_str());
     SSL_set1_host(session, spec.tls.name.c_str());
 }
 
-// After the handshake: version, cipher and library, as `done` tells them.
+// After the handshake: version, cipher and library, as in `done`.
 inline std::string describe(const SSL* session) {
     auto library = std::string(" OpenSSL ") + OpenSSL_version(OPENSSL_VERSION_STRING);
     return std::string(SSL_get_version(session)) + " " + SSL_get_cipher_name(session) + library;

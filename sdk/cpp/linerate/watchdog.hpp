@@ -1,5 +1,5 @@
-// Breaks connections of a client that have not moved for the timeout: shutdown(2) on the socket ends whatever the program
-// waits for, blocking or not, in any library. One thread for all of them, in place of a timer for each operation.
+// Breaks connections of a client that make no progress within the timeout. shutdown(2) on the socket ends whatever call or
+// handler waits for it, in any library. One thread for all connections, in place of a timer for each operation.
 #pragma once
 
 #include <atomic>
@@ -13,26 +13,29 @@
 
 namespace linerate {
 
-// One connection. The program's own thread says that it moves; nobody else writes that counter.
+// One connection. Only the thread of the connection calls move().
 class Watched {
 public:
     void move() { moved_.store(moved_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
     bool timed_out() const { return timed_out_; }
-    // From connect(2) on. The socket stays open until release().
-    void hold(int socket) {
+    // From before connect(2) on. The socket stays open until release().
+    void watch(int socket) {
         std::lock_guard lock(mutex_);
-        socket_ = socket;
+        socket_ = socket, still_ = 0, timed_out_ = false;
     }
-    void release() { hold(-1); }
+    void release() {
+        std::lock_guard lock(mutex_);
+        socket_ = -1;
+    }
 
 private:
     friend class Watchdog;
-    void look(int patience) {
+    void check(int limit) {
         std::lock_guard lock(mutex_);
         auto now = moved_.load(std::memory_order_relaxed);
         still_ = socket_ >= 0 && now == seen_ ? still_ + 1 : 0;
         seen_ = now;
-        if (still_ <= patience || timed_out_) return;
+        if (still_ <= limit || timed_out_) return;
         timed_out_ = true;
         shutdown(socket_, SHUT_RDWR);
     }
@@ -46,12 +49,12 @@ private:
 
 class Watchdog {
 public:
-    // A connection that stands still is broken at most an eighth of the timeout late.
+    // A stalled connection is broken at most an eighth of the timeout late.
     Watchdog(std::uint64_t timeout_ns, std::vector<Watched*> all)
-        : thread_([this, step = std::chrono::nanoseconds(timeout_ns / looks + 1), all = std::move(all)] {
+        : thread_([this, step = std::chrono::nanoseconds(timeout_ns / checks + 1), all = std::move(all)] {
               std::unique_lock lock(mutex_);
               while (!wake_.wait_for(lock, step, [this] { return over_; }))
-                  for (auto* each : all) each->look(looks);
+                  for (auto* each : all) each->check(checks);
           }) {}
     ~Watchdog() {
         {
@@ -63,7 +66,7 @@ public:
     }
 
 private:
-    static constexpr int looks = 8;
+    static constexpr int checks = 8;
     std::mutex mutex_;
     std::condition_variable wake_;
     bool over_ = false;

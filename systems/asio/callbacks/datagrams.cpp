@@ -7,7 +7,7 @@ using namespace linerate;
 namespace {
 
 void need_single(const Spec& spec) {
-    if (datagram::mode(spec) != "single") throw Unsupported("Asio sends and receives one datagram a call");
+    if (datagram::mode(spec) != "single") throw Unsupported("\"options.mode\" other than single");
 }
 
 class Server {
@@ -21,7 +21,7 @@ public:
     }
 
 private:
-    // There is never more than one handler of the one socket, so there is no strand, also on several threads.
+    // The one socket never has more than one handler, so it needs no strand, even on several threads.
     void receive() {
         socket_.async_receive_from(net::buffer(data_), from_, [this](error_code error, std::size_t length) {
             if (error) return receive(); // an ICMP answer to an answer of this server
@@ -39,20 +39,21 @@ private:
     std::vector<char> data_;
 };
 
-// One flow of a client: it asks HELLO, sends, asks END.
+// One flow of a client: HELLO until it is answered, payload, END until it is answered.
 class Flow {
 public:
     Flow(const Spec& spec, net::any_io_executor executor)
         : socket_(executor), timer_(executor), spec_(spec), sender_(spec), data_(datagram::largest) {}
 
-    Account account;
+    Result result;
     bool failed = false;
 
     void open(std::size_t turn) {
         error_code error;
         auto to = endpoint<udp>(spec_.connect);
         socket_.open(to.protocol(), error);
-        if (!error && !spec_.sources.empty()) socket_.bind({net::ip::make_address(spec_.sources[turn % spec_.sources.size()]), 0}, error);
+        if (!error && !spec_.sources.empty())
+            socket_.bind({net::ip::make_address(spec_.sources[turn % spec_.sources.size()]), 0}, error);
         if (!error) socket_.connect(to, error);
         if (error) fail(connect_kind(error.value()));
     }
@@ -109,11 +110,11 @@ private:
         timer_.cancel();
         error_code ignored;
         if (kind) socket_.cancel(ignored), fail(*kind);
-        if (window_) account.add_flow(sender_.sent, sender_.report, spec_.size);
+        if (window_) result.add_flow(sender_.sent, sender_.report, spec_.size);
     }
     // A flow fails once.
     void fail(Kind kind) {
-        if (!failed) account.fail(kind, now_ns());
+        if (!failed) result.fail(kind, now_ns());
         failed = true;
     }
 
@@ -134,7 +135,7 @@ void serve_datagrams(const Spec& spec) { need_single(spec), Server{spec}; }
 
 void drive_datagrams(const Spec& spec) {
     need_single(spec);
-    Direction(spec).need_end(spec);
+    need_end(spec);
     Window window(spec);
     net::io_context context(int(spec.threads));
     std::vector<std::unique_ptr<Flow>> flows;

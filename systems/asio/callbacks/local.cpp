@@ -1,4 +1,4 @@
-// What an io_context does without a network: run posted handlers, and fire timers.
+// Workloads without a network: posted handlers, and timers.
 #include "linerate/event_loop.hpp"
 #include "loop.hpp"
 
@@ -28,7 +28,7 @@ private:
     struct Slot {
         explicit Slot(net::any_io_executor executor) : timer(std::move(executor)) {}
         net::steady_timer timer;
-        Account account;
+        Result result;
     };
 
     void fire(Slot& slot) {
@@ -36,8 +36,8 @@ private:
         slot.timer.expires_after(std::chrono::milliseconds(1));
         slot.timer.async_wait([this, &slot](error_code) {
             auto late = net::steady_timer::clock_type::now() - slot.timer.expiry();
-            slot.account.latency.record(std::uint64_t(std::chrono::nanoseconds(late).count()));
-            slot.account.succeed(now_ns(), 0);
+            slot.result.latency.record(std::uint64_t(std::chrono::nanoseconds(late).count()));
+            slot.result.succeed(now_ns(), 0);
             cancel(slot);
         });
     }
@@ -46,8 +46,8 @@ private:
         slot.timer.expires_after(std::chrono::hours(1));
         slot.timer.async_wait([this, &slot](error_code error) {
             auto now = now_ns();
-            if (error == net::error::operation_aborted) slot.account.succeed(now, 0);
-            else slot.account.fail(Kind::failed, now);
+            if (error == net::error::operation_aborted) slot.result.succeed(now, 0);
+            else slot.result.fail(Kind::failed, now);
             fire(slot);
         });
         slot.timer.cancel();
@@ -63,6 +63,6 @@ private:
 void dispatch(const Spec& spec) { run_shape<Loop>(spec); }
 
 void timers(const Spec& spec) {
-    need(spec.operations != UINT64_MAX || spec.duration_ns != UINT64_MAX, "\"operations\" or \"duration_ns\" is missing");
+    need_limit(spec);
     Timers{spec};
 }

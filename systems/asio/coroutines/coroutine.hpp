@@ -1,5 +1,5 @@
-// Asio's names for coroutines, as in its example echo_server_with_as_tuple_default: errors are values, not exceptions, so
-// that the end of a connection costs what it costs with callbacks.
+// Asio's names for coroutines, as in its example echo_server_with_as_tuple_default. Errors are values, not exceptions, so
+// that the end of a connection costs as much as with callbacks.
 #pragma once
 
 #include "net.hpp"
@@ -17,3 +17,22 @@ using Token = net::as_tuple_t<net::use_awaitable_t<>>;
 using Socket = Token::as_default_on_t<tcp::socket>;
 using Acceptor = Token::as_default_on_t<tcp::acceptor>;
 using Timer = Token::as_default_on_t<net::steady_timer>;
+
+// Serves for ever. `session(socket)` is the coroutine of one connection.
+template <class Session> awaitable<void> accept(net::io_context& context, Acceptor acceptor, std::uint32_t threads, Session session) {
+    for (;;) {
+        auto executor = connection_executor(context, threads);
+        auto [error, socket] = co_await acceptor.async_accept(executor);
+        if (error) {
+            co_await Timer(context, accept_pause).async_wait();
+            continue;
+        }
+        socket.set_option(tcp::no_delay(true), error);
+        co_spawn(executor, session(std::move(socket)), detached);
+    }
+}
+template <class Session> void serve_coroutines(const linerate::Spec& spec, Session session) {
+    net::io_context context(int(spec.threads));
+    co_spawn(context, accept(context, Acceptor(listen(context, spec)), spec.threads, session), detached);
+    run(context, spec.threads);
+}

@@ -1,4 +1,4 @@
-// What an io_context does without a network: run coroutines that were spawned on it, and fire timers.
+// Workloads without a network: spawned coroutines, and timers.
 #include "linerate/event_loop.hpp"
 #include "coroutine.hpp"
 #include "loop.hpp"
@@ -22,7 +22,7 @@ struct Loop : ContextLoop {
 struct Slot {
     explicit Slot(net::any_io_executor executor) : timer(std::move(executor)) {}
     Timer timer;
-    Account account;
+    Result result;
 };
 
 awaitable<void> fire_and_cancel(Window& window, Slot& slot) {
@@ -31,15 +31,15 @@ awaitable<void> fire_and_cancel(Window& window, Slot& slot) {
             slot.timer.expires_after(std::chrono::milliseconds(1));
             co_await slot.timer.async_wait();
             auto late = Timer::clock_type::now() - slot.timer.expiry();
-            slot.account.latency.record(std::uint64_t(std::chrono::nanoseconds(late).count()));
-            slot.account.succeed(now_ns(), 0);
+            slot.result.latency.record(std::uint64_t(std::chrono::nanoseconds(late).count()));
+            slot.result.succeed(now_ns(), 0);
         } else {
             slot.timer.expires_after(std::chrono::hours(1));
-            // A coroutine that waits cannot cancel: the handler behind it in the queue does.
+            // The waiting coroutine cannot cancel its own timer: a handler behind it in the queue does.
             net::post(slot.timer.get_executor(), [&slot] { slot.timer.cancel(); });
             auto [error] = co_await slot.timer.async_wait();
-            if (error == net::error::operation_aborted) slot.account.succeed(now_ns(), 0);
-            else slot.account.fail(Kind::failed, now_ns());
+            if (error == net::error::operation_aborted) slot.result.succeed(now_ns(), 0);
+            else slot.result.fail(Kind::failed, now_ns());
         }
     }
 }
@@ -49,7 +49,7 @@ awaitable<void> fire_and_cancel(Window& window, Slot& slot) {
 void dispatch(const Spec& spec) { run_shape<Loop>(spec); }
 
 void timers(const Spec& spec) {
-    need(spec.operations != UINT64_MAX || spec.duration_ns != UINT64_MAX, "\"operations\" or \"duration_ns\" is missing");
+    need_limit(spec);
     Window window(spec);
     net::io_context context(int(spec.threads));
     std::vector<std::unique_ptr<Slot>> slots;

@@ -2,7 +2,7 @@
 
 #include "linerate.hpp"
 
-// `rr` and counted `stream`; a file for each layer, since each compiles for long.
+// `rr` and `stream`. A file for each layer, since each takes long to compile.
 void serve_websocket(const linerate::Spec&);
 void drive_websocket(const linerate::Spec&);
 void serve_wss(const linerate::Spec&);

@@ -1,10 +1,9 @@
-// What one connection counts; it shares nothing, and is merged when the window is closed.
-// And the window: which operations may still begin.
+// The counters of one connection, which are merged when the window closes, and the window itself.
 #pragma once
 
 #include "datagram.hpp"
 #include "histogram.hpp"
-#include "task.hpp"
+#include "spec.hpp"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +22,7 @@ inline std::uint64_t read_clock(clockid_t clock) {
 inline std::uint64_t now_ns() { return read_clock(CLOCK_MONOTONIC); }
 inline std::uint64_t cpu_ns() { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
-// Why an operation failed; the contract's words are in `kind_names`.
+// Why an operation failed. `kind_names` has the contract's names.
 enum class Kind {
     connect_refused, connect_timeout, connect_failed, tls_failed, reset, empty_reply, truncated, malformed, wrong_status,
     wrong_length, wrong_content, timeout, address_exhausted, descriptor_exhausted, failed, count
@@ -32,7 +31,7 @@ inline constexpr std::array<const char*, std::size_t(Kind::count)> kind_names = 
     "connect_refused", "connect_timeout", "connect_failed", "tls_failed", "reset", "empty_reply", "truncated", "malformed",
     "wrong_status", "wrong_length", "wrong_content", "timeout", "address_exhausted", "descriptor_exhausted", "failed"};
 
-// The kind of an errno before a connection stood.
+// The kind of an errno before the connection is established.
 inline Kind connect_kind(int error) {
     switch (error) {
         case ECONNREFUSED: return Kind::connect_refused;
@@ -42,14 +41,15 @@ inline Kind connect_kind(int error) {
         default: return Kind::connect_failed;
     }
 }
-// The kind of a failure of a connection that stood; `eof`: the peer closed, after `received` bytes of the answer.
-inline Kind transfer_kind(int error, bool eof, std::size_t received) {
-    if (eof) return received == 0 ? Kind::empty_reply : Kind::truncated;
+// The kind of a failure of an established connection. `eof`: the peer has closed it. `partial`: part of the answer has
+// been received.
+inline Kind transfer_kind(int error, bool eof, bool partial) {
+    if (eof) return partial ? Kind::truncated : Kind::empty_reply;
     return error == ECONNRESET || error == EPIPE ? Kind::reset : Kind::failed;
 }
 
-// What one connection, or one slot of work, counted.
-struct Account {
+// The counters of one connection, or of one slot. No thread shares them.
+struct Result {
     std::uint64_t operations = 0, bytes = 0, verified = 0, end_ns = 0;
     std::array<std::uint64_t, std::size_t(Kind::count)> errors{};
     Histogram latency, connect;
@@ -57,27 +57,29 @@ struct Account {
 
     void succeed(std::uint64_t now, std::uint64_t payload) { ++operations, ++verified, bytes += payload, end_ns = now; }
     void fail(Kind kind, std::uint64_t now) { ++errors[std::size_t(kind)], end_ns = now; }
-    // One direction of a connection's `stream` is over; its receiver, at either end, found `good` bytes of `wanted` good.
-    void add_stream(std::uint64_t wanted, std::uint64_t good, std::uint64_t now) {
+    // One direction of a transfer of a `stream` is over: `good` of `wanted` bytes arrived unchanged, in writes of `size`.
+    void add_stream(std::uint64_t wanted, std::uint64_t good, std::size_t size, std::uint64_t now) {
+        operations += (good + size - 1) / size;
         bytes += good, verified += good, end_ns = now;
         if (good != wanted) fail(Kind::wrong_content, now);
     }
-    // A flow of datagrams of `size` bytes is over: what was sent, and what the server tells of it.
+    // A flow of datagrams of `size` bytes is over: the number sent, and the server's report.
     void add_flow(std::uint64_t sent, const datagram::Report& report, std::size_t size) {
         if (!datagrams) datagrams.emplace();
         auto& d = *datagrams;
         d.sent += sent, d.received += report.received, d.lost += sent - std::min(sent, report.received);
         d.reordered += report.reordered, d.duplicates += report.duplicates, d.damaged += report.damaged;
-        bytes += report.bytes, verified += report.received * (size - datagram::header);
+        operations += report.received, bytes += report.bytes;
+        verified += report.received * (size - datagram::header);
         if (report.last_ns > end_ns) end_ns = report.last_ns;
     }
-    void merge(const Account& other);
+    void merge(const Result& other);
 };
 
 // Prints the `done` event; `tls` is empty where there was none.
-void emit_done(const Account& sum, std::uint64_t start_ns, std::uint64_t cpu_ns, const std::string& tls);
+void emit_done(const Result& sum, std::uint64_t start_ns, std::uint64_t cpu_ns, const std::string& tls);
 
-// The window of a client's trial: opened once all connections stand, asked by each before every operation.
+// The window of a client's trial. It opens when all connections are established; each operation begins with begin().
 class Window {
 public:
     explicit Window(const Spec& spec)
@@ -96,29 +98,27 @@ public:
     std::uint64_t start() const { return start_; }
     bool is_over(std::uint64_t now) const { return now >= end_; }
 
-    // One direction of a `stream` ends with its bytes, or by time. `moved`: bytes of it so far.
-    bool stream_is_over(std::uint64_t moved) const { return bytes_ == 0 ? is_over(now_ns()) : moved >= bytes_; }
+    // A direction of a `stream` ends with its bytes, or by time. `moved`: its bytes so far.
+    bool is_by_time() const { return bytes_ == 0; }
+    bool stream_is_over(std::uint64_t moved) const { return is_by_time() ? is_over(now_ns()) : moved >= bytes_; }
     std::size_t next_piece(std::uint64_t moved) const { return std::size_t(std::min(piece_, stream_bytes() - moved)); }
-    std::uint64_t stream_bytes() const { return bytes_ == 0 ? UINT64_MAX : bytes_; }
-    std::uint64_t wanted(std::uint64_t moved) const { return bytes_ == 0 ? moved : bytes_; }
-    // What TLS the connections have agreed on: version, cipher, library with its version.
-    void tell_tls(std::string tls) { tls_ = std::move(tls); }
-    // Closes the window and prints `done`; `accounts` are pointers or smart pointers to things with an `account`.
-    template <class Accounts> void done(const Accounts& accounts) {
+    std::uint64_t stream_bytes() const { return is_by_time() ? UINT64_MAX : bytes_; }
+    // The negotiated TLS: version, cipher, library with its version.
+    void set_tls(std::string tls) { tls_ = std::move(tls); }
+    // Closes the window and prints `done`. `all`: pointers to objects with a `result`.
+    template <class All> void done(const All& all) {
         std::uint64_t used = cpu_ns() - cpu_;
-        Account sum;
-        for (const auto& each : accounts) sum.merge(each->account);
+        Result sum;
+        for (const auto& each : all) sum.merge(each->result);
         if (sum.end_ns < start_) sum.end_ns = start_;
-        // An operation of a `stream` is one write, and it is counted where it arrives.
-        if (sum.operations == 0 && piece_ != 0) sum.operations = (sum.bytes + piece_ - 1) / piece_;
         emit_done(sum, start_, used, tls_);
     }
-    // The same for `dispatch`, which has one counter that its handlers have counted up.
-    void done(std::uint64_t ran, std::uint64_t asked) {
+    // The same for `dispatch`: `ran` of `posted` handlers have run.
+    void done(std::uint64_t ran, std::uint64_t posted) {
         std::uint64_t used = cpu_ns() - cpu_;
-        if (ran != asked)
-            throw std::runtime_error(std::to_string(ran) + " handlers ran, " + std::to_string(asked) + " were posted");
-        Account sum;
+        if (ran != posted)
+            throw std::runtime_error(std::to_string(ran) + " handlers ran, " + std::to_string(posted) + " were posted");
+        Result sum;
         sum.operations = sum.verified = ran, sum.end_ns = now_ns();
         emit_done(sum, start_, used, tls_);
     }
