@@ -1,5 +1,4 @@
 // The program of asio-async: what an event loop does, and TLS.
-#define LINERATE_IMPLEMENTATION
 #include "linerate/event_loop.hpp"
 #include "linerate/protocol.hpp"
 #include "tls.hpp"
@@ -9,5 +8,5 @@ int main(int argc, char** argv) {
     using namespace linerate;
     auto abilities = event_loop() + datagram_stream() + both_ends("tls", {"rr", "stream"}, serve_tls, drive_tls) +
                      Abilities{{"client", "none", "dispatch", dispatch}};
-    return start(argc, argv, {LINERATE_VARIANT, asio_version(), abilities});
+    return start(argc, argv, {"asio-async", asio_version(), abilities});
 }

@@ -1,5 +1,4 @@
 // The program of asio-sync.
-#define LINERATE_IMPLEMENTATION
 #include "linerate/event_loop.hpp"
 #include "linerate/protocol.hpp"
 #include "tls.hpp"
@@ -9,5 +8,5 @@ int main(int argc, char** argv) {
     using namespace linerate;
     auto abilities = both_ends("tcp", {"rr", "stream"}, serve_tcp, drive_tcp) +
                      both_ends("tls", {"rr", "stream"}, serve_tls, drive_tls);
-    return start(argc, argv, {LINERATE_VARIANT, asio_version(), abilities});
+    return start(argc, argv, {"asio-sync", asio_version(), abilities});
 }

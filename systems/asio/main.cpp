@@ -1,13 +1,13 @@
-// The programs without TLS. CMakeLists.txt sets LINERATE_VARIANT, the sources, and which Asio.
-#define LINERATE_IMPLEMENTATION
+// The programs without TLS: asio-coro, and asio-standalone, which has UDP.
 #include "linerate/event_loop.hpp"
 #include "version.hpp"
 
 int main(int argc, char** argv) {
     using namespace linerate;
     auto abilities = event_loop() + Abilities{{"client", "none", "dispatch", dispatch}};
-#ifdef LINERATE_UDP
-    abilities = abilities + datagram_stream();
+#ifdef LINERATE_STANDALONE
+    return start(argc, argv, {"asio-standalone", asio_version(), abilities + datagram_stream()});
+#else
+    return start(argc, argv, {"asio-coro", asio_version(), abilities});
 #endif
-    return start(argc, argv, {LINERATE_VARIANT, asio_version(), abilities});
 }

@@ -1,142 +1,110 @@
-// Clients that send a message and wait until it is back: rr, churn, fanout.
+// The client, on one thread: a coroutine for each connection, and a second one that writes where both ends send at once.
 #include "linerate/event_loop.hpp"
-#include "peers.hpp"
+#include "session.hpp"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 using namespace linerate;
 
 namespace {
 
-struct Back {
-    std::error_code error;
-    std::size_t received = 0;
-};
-
-// Sends the message and waits until all of it is back in `reply`.
-capy::task<Back> exchange(corosio::tcp_socket& socket, const std::string& message, std::string& reply) {
-    auto [error, written] = co_await capy::write(socket, out(message));
-    if (error) co_return Back{error};
-    auto [lost, received] = co_await capy::read(socket, in(reply));
-    co_return Back{lost, received};
+// Opens the socket at the `turn`-th of the source addresses.
+std::error_code open(corosio::tcp_socket& socket, const Spec& spec, std::size_t turn) {
+    bool v6 = spec.connect.ip.find(':') != std::string::npos;
+    socket.open(v6 ? corosio::tcp::v6() : corosio::tcp::v4());
+    socket.set_option(corosio::socket_option::no_delay(true));
+    if (spec.sources.empty()) return {};
+    // connect(2) then chooses the port: 64,511 ports for each pair of addresses, not for each source.
+    int on = 1;
+    setsockopt(socket.native_handle(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    return socket.bind(endpoint(spec.sources[turn % spec.sources.size()], 0));
 }
 
-// One operation of `rr` or `churn` on a peer has ended; false if its connection is lost.
-bool count(Peer& peer, const Back& back, bool same, std::uint64_t now) {
-    if (back.error) return peer.fail(back.error, back.received), false;
-    if (same) {
-        peer.account.succeed(now, back.received);
-        peer.account.latency.record(now - peer.began);
-    } else {
-        peer.account.fail(Kind::wrong_content, now);
+// Establishes the session's connection; false if it fails, which is counted.
+capy::task<bool> connect(SessionPtr session, Client& client, const Spec& spec, std::size_t turn) {
+    auto failure = open(session->socket, spec, turn);
+    client.watched.watch(session->socket.native_handle());
+    if (!failure) {
+        auto [error] = co_await session->socket.connect(endpoint(spec.connect.ip, spec.connect.port));
+        failure = error;
     }
-    peer.began = 0;
-    return true;
-}
-
-capy::task<> rr(Client& client, Peer& peer) {
-    std::string message = page(client.spec.size), reply(message.size(), '\0');
-    for (auto now = now_ns(); client.window.begin(now);) {
-        peer.began = now;
-        auto back = co_await exchange(peer.socket, message, reply);
-        now = now_ns();
-        if (!count(peer, back, reply == message, now)) break;
+    if (failure) {
+        client.fail_connect(connect_kind(failure.value()));
+        client.watched.release();
     }
-    client.ended();
+    co_return !failure;
 }
 
-capy::task<> churn(Client& client, Peer& peer, std::size_t turn) {
-    auto to = endpoint(client.spec.connect.ip, client.spec.connect.port);
-    std::string message = page(client.spec.size), reply(message.size(), '\0');
-    for (auto now = now_ns(); client.window.begin(now); now = now_ns()) {
-        peer.began = now;
-        peer.timed_out = false;
-        auto refused = peer.open(client.spec, turn++);
-        if (!refused) {
-            auto [error] = co_await peer.socket.connect(to);
-            refused = error;
+capy::task<> drive_one(SessionPtr session, Client& client) {
+    auto error = co_await run_protocol(session);
+    if (error) client.fail(error.value(), error == capy::cond::eof);
+    client.watched.release();
+    session->socket.close();
+}
+
+struct Driver {
+    explicit Driver(const Spec& spec) : spec(spec), clients(spec), dog(clients.watch()), context(1) {}
+
+    const Spec& spec;
+    Clients clients;
+    std::unique_ptr<Watchdog> dog;
+    corosio::io_context context;
+    std::vector<SessionPtr> sessions; // the established ones
+    std::vector<Client*> drivers;     // and their clients
+
+    SessionPtr make_session(std::size_t i) {
+        return std::make_shared<Session>(context, corosio::tcp_socket(context), clients.all[i], spec);
+    }
+    void run() {
+        context.run();
+        context.restart();
+    }
+    void done() {
+        dog.reset();
+        clients.window.done(clients.all);
+    }
+
+    static capy::task<> establish(Driver& driver, std::size_t i) {
+        auto session = driver.make_session(i);
+        auto& client = *driver.clients.all[i];
+        if (!co_await connect(session, client, driver.spec, i)) co_return;
+        driver.sessions.push_back(session);
+        driver.drivers.push_back(&client);
+    }
+    static capy::task<> crr(Driver& driver, std::size_t i) {
+        auto& client = static_cast<CrrClient&>(*driver.clients.all[i]);
+        for (auto turn = i; client.begin(); ++turn) {
+            auto session = driver.make_session(i);
+            if (!co_await connect(session, client, driver.spec, turn)) continue;
+            client.connected();
+            co_await drive_one(session, client);
+            client.closed();
         }
-        if (refused) {
-            peer.account.fail(peer.timed_out ? Kind::connect_timeout : connect_kind(refused.value()), now_ns());
-            peer.began = 0;
-            peer.socket.close();
-            continue;
-        }
-        peer.account.connect.record(now_ns() - now);
-        auto back = co_await exchange(peer.socket, message, reply);
-        peer.socket.close();
-        count(peer, back, reply == message, now_ns());
-    }
-    client.ended();
-}
-
-// Each operation is a round in which every peer has its exchange; the last one back begins the next.
-struct Fanout {
-    explicit Fanout(const Spec& spec) : client(spec), message(page(spec.size)), replies(spec.connections, message) {}
-
-    Client client;
-    std::string message;
-    std::vector<std::string> replies;
-    std::uint64_t began = 0;
-    std::size_t missing = 0;
-    bool failed = false, wrong = false;
-
-    void next(std::uint64_t now) {
-        if (!client.window.begin(now)) return client.ended();
-        began = now, missing = client.peers.size(), wrong = false;
-        for (std::size_t i = 0; i < client.peers.size(); ++i)
-            capy::run_async(client.context.get_executor())(ask(*this, *client.peers[i], replies[i]));
-    }
-    void round_over() {
-        if (failed) return client.ended();
-        auto now = now_ns();
-        auto& account = client.peers.front()->account;
-        if (wrong) {
-            account.fail(Kind::wrong_content, now);
-        } else {
-            account.succeed(now, message.size() * client.peers.size());
-            account.latency.record(now - began);
-        }
-        next(now);
-    }
-    static capy::task<> ask(Fanout& round, Peer& peer, std::string& reply) {
-        peer.began = round.began;
-        auto back = co_await exchange(peer.socket, round.message, reply);
-        round.wrong |= !back.error && reply != round.message;
-        // An operation fails once, however many of its connections do: the first one that did says why.
-        if (back.error && !round.failed) peer.fail(back.error, back.received);
-        round.failed |= bool(back.error);
-        peer.began = 0;
-        if (--round.missing == 0) round.round_over();
     }
 };
 
 } // namespace
 
-void drive_rr(const Spec& spec) {
-    need_message(spec);
+void drive_tcp(const Spec& spec) {
+    need_protocol(spec, true);
     need_one_thread(spec);
-    Client client(spec);
-    if (client.connect_all())
-        client.run_window(client.peers.size(), [&] {
-            for (auto& peer : client.peers) client.spawn(rr, *peer);
-        });
-    client.done();
-}
-
-void drive_churn(const Spec& spec) {
-    need_message(spec);
-    need_one_thread(spec);
-    Client client(spec);
-    client.run_window(client.peers.size(), [&] {
-        for (std::size_t i = 0; i < client.peers.size(); ++i)
-            capy::run_async(client.context.get_executor())(churn(client, *client.peers[i], i));
-    });
-    client.done();
-}
-
-void drive_fanout(const Spec& spec) {
-    need_message(spec);
-    need_one_thread(spec);
-    Fanout fanout(spec);
-    if (fanout.client.connect_all()) fanout.client.run_window(1, [&] { fanout.next(now_ns()); });
-    fanout.client.done();
+    Driver driver(spec);
+    auto executor = driver.context.get_executor();
+    bool is_crr = spec.workload == "crr";
+    if (!is_crr) {
+        for (std::size_t i = 0; i < spec.connections; ++i) capy::run_async(executor)(Driver::establish(driver, i));
+        driver.run();
+    }
+    driver.clients.rounds.wake = [&] {
+        for (auto& session : driver.sessions) spawn_write(session);
+    };
+    driver.clients.window.open();
+    if (is_crr)
+        for (std::size_t i = 0; i < spec.connections; ++i) capy::run_async(executor)(Driver::crr(driver, i));
+    for (std::size_t i = 0; i < driver.sessions.size(); ++i)
+        capy::run_async(executor)(drive_one(driver.sessions[i], *driver.drivers[i]));
+    if (spec.workload == "fanout") driver.clients.rounds.begin(now_ns());
+    driver.run();
+    driver.done();
 }

@@ -1,4 +1,4 @@
-// What an io_context does without a network: run coroutines that were started on it, and fire timers.
+// Workloads without a network: started coroutines, and timers.
 #include "linerate/event_loop.hpp"
 #include "net.hpp"
 #include "linerate/posting.hpp"
@@ -31,13 +31,13 @@ private:
 struct Slot {
     explicit Slot(corosio::io_context& context) : near(context), far(context) {}
     corosio::timer near, far;
-    Account account;
+    Result result;
 };
 
 capy::task<> cancelled(Slot& slot) {
     auto [error] = co_await slot.far.wait();
-    if (error == capy::cond::canceled) slot.account.succeed(now_ns(), 0);
-    else slot.account.fail(Kind::failed, now_ns());
+    if (error == capy::cond::canceled) slot.result.succeed(now_ns(), 0);
+    else slot.result.fail(Kind::failed, now_ns());
 }
 
 capy::task<> fire_and_cancel(corosio::io_context& context, Window& window, Slot& slot) {
@@ -46,11 +46,11 @@ capy::task<> fire_and_cancel(corosio::io_context& context, Window& window, Slot&
             slot.near.expires_after(std::chrono::milliseconds(1));
             co_await slot.near.wait();
             auto late = corosio::timer::clock_type::now() - slot.near.expiry();
-            slot.account.latency.record(std::uint64_t(std::chrono::nanoseconds(late).count()));
-            slot.account.succeed(now_ns(), 0);
+            slot.result.latency.record(std::uint64_t(std::chrono::nanoseconds(late).count()));
+            slot.result.succeed(now_ns(), 0);
         } else {
-            // On the context's own thread a coroutine starts at once: it waits before the next line cancels it. It has ended
-            // before the timer is set again, since one of a millisecond fires in between.
+            // On the context's own thread a coroutine starts at once, so it waits before the next line cancels it. It ends before
+            // the timer is set again, since the other timer fires in between.
             slot.far.expires_after(std::chrono::hours(1));
             capy::run_async(context.get_executor())(cancelled(slot));
             slot.far.cancel();
@@ -63,7 +63,7 @@ capy::task<> fire_and_cancel(corosio::io_context& context, Window& window, Slot&
 void dispatch(const Spec& spec) { run_shape<Loop>(spec); }
 
 void timers(const Spec& spec) {
-    need(spec.operations != UINT64_MAX || spec.duration_ns != UINT64_MAX, "\"operations\" or \"duration_ns\" is missing");
+    need_limit(spec);
     need_one_thread(spec);
     Window window(spec);
     corosio::io_context context(1);

@@ -2,5 +2,7 @@
 #include "linerate/event_loop.hpp"
 
 int main(int argc, char** argv) {
-    return linerate::start(argc, argv, {"corosio", LINERATE_COROSIO_VERSION, linerate::event_loop({{"client", "none", "dispatch", dispatch}})});
+    using namespace linerate;
+    auto abilities = event_loop() + Abilities{{"client", "none", "dispatch", dispatch}};
+    return start(argc, argv, {"corosio", LINERATE_COROSIO_VERSION, abilities});
 }

@@ -1,4 +1,4 @@
-// The parts of Corosio and Capy that are used here, and what every program does outside the window.
+// The parts of Corosio and Capy that are used here, and helpers.
 #pragma once
 
 #include <boost/capy/buffers.hpp>
@@ -33,10 +33,8 @@ inline corosio::endpoint endpoint(const std::string& ip, std::uint16_t port) {
     return corosio::endpoint((v6 ? "[" + ip + "]" : ip) + ":" + std::to_string(port));
 }
 
-inline capy::const_buffer out(const std::string& bytes) { return {bytes.data(), bytes.size()}; }
-inline capy::mutable_buffer in(std::string& bytes) { return {bytes.data(), bytes.size()}; }
-
-// Clients close a socket that takes too long, which only the thread of its own coroutine may do.
+// A client's sockets and timers are used by their own thread only.
 inline void need_one_thread(const linerate::Spec& spec) {
-    if (spec.threads > 1) throw linerate::Unsupported("a client on several threads: sockets and timers are not closed or cancelled from another thread");
+    if (spec.threads > 1)
+        throw linerate::Unsupported("a client on several threads: sockets and timers belong to one thread");
 }

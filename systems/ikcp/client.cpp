@@ -1,4 +1,4 @@
-// The client: a socket and a conversation for each flow, served in turn by one thread.
+// The client: a socket and a KCP conversation for each flow, served in turn by one thread.
 #include "machine.hpp"
 
 #include <random>
@@ -15,10 +15,10 @@ struct Flow {
     int fd;
     Machine machine;
     kcp::Writer writer;
-    Account account;
+    Result result;
     std::string answer;
-    std::uint64_t heard; // when the peer was last heard of
-    bool known = false, over = false;
+    std::uint64_t heard; // time of the peer's last segment
+    bool answered = false, over = false;
 };
 
 class Client {
@@ -53,27 +53,30 @@ private:
     void turn(Flow& flow) {
         bool fed = false, topped = false;
         ssize_t length;
-        while ((length = recv(flow.fd, data_.data(), data_.size(), MSG_DONTWAIT)) > 0) fed |= flow.machine.input(data_.data(), std::size_t(length));
+        while ((length = recv(flow.fd, data_.data(), data_.size(), MSG_DONTWAIT)) > 0)
+            fed |= flow.machine.input(data_.data(), std::size_t(length));
         if (length < 0 && errno == ECONNREFUSED) flow.machine.refused = true;
         auto now = now_ns();
-        if (fed) flow.heard = now, flow.known = true;
-        for (int got; (got = flow.machine.receive(data_.data(), data_.size())) > 0;) flow.answer.append(data_.data(), std::size_t(got));
-        // As much waits as the window takes, and one write more.
-        while (!flow.writer.ended && flow.machine.waiting() < setting_.window) flow.machine.send(flow.writer.next()), topped = true;
+        if (fed) flow.heard = now, flow.answered = true;
+        for (int got; (got = flow.machine.receive(data_.data(), data_.size())) > 0;)
+            flow.answer.append(data_.data(), std::size_t(got));
+        // KCP's queue is kept one write longer than the window.
+        while (!flow.writer.ended && flow.machine.waiting() < setting_.window)
+            flow.machine.send(flow.writer.next()), topped = true;
         if (fed || topped || flow.machine.due_in(now_ms()) <= 0) flow.machine.flush(now_ms());
         if (flow.answer.size() >= 8) {
             std::array<char, 8> number;
             std::memcpy(number.data(), flow.answer.data(), number.size());
-            flow.account.add_stream(flow.writer.written, from_wire(number), now_ns());
+            flow.result.add_stream(flow.writer.written, from_wire(number), spec_.size, now_ns());
             flow.over = true;
         } else if (flow.machine.refused) {
-            end(flow, flow.known ? Kind::reset : Kind::connect_refused);
+            end(flow, flow.answered ? Kind::reset : Kind::connect_refused);
         } else if (now - flow.heard >= spec_.timeout_ns) {
-            end(flow, flow.known ? Kind::timeout : Kind::connect_timeout);
+            end(flow, flow.answered ? Kind::timeout : Kind::connect_timeout);
         }
     }
     void end(Flow& flow, Kind kind) {
-        flow.account.fail(kind, now_ns());
+        flow.result.fail(kind, now_ns());
         flow.over = true;
     }
 
@@ -99,7 +102,7 @@ private:
 } // namespace
 
 void drive_stream(const Spec& spec) {
-    Direction(spec).need_end(spec);
-    if (spec.threads > 1) throw Unsupported("several threads: the loop around ikcp.c has one");
+    need_end(spec);
+    if (spec.threads > 1) throw Unsupported("several threads: ikcp.c runs in one loop");
     Client{spec};
 }

@@ -1,4 +1,4 @@
-// One conversation: ikcp.c behind member functions, and its datagrams on their way out.
+// One KCP conversation: ikcp.c behind member functions, and the output of its datagrams.
 #pragma once
 
 #include "linerate.hpp"
@@ -14,7 +14,7 @@
 // ikcp.c has no version number; this is the release of the package that carries it.
 #define IKCP_VERSION "of kcp 0.1.6 (PyPI)"
 
-// ikcp_nodelay() makes 10 ms of everything below.
+// ikcp_nodelay() raises shorter intervals to 10 ms.
 inline constexpr std::uint64_t finest_interval_us = 10'000;
 
 // KCP's clock: milliseconds that wrap.
@@ -34,7 +34,7 @@ inline socklen_t length_of(const sockaddr_storage& address) {
 }
 [[noreturn]] inline void fail(const char* what) { throw std::runtime_error(std::string(what) + ": " + std::strerror(errno)); }
 
-// A socket at `ip`.
+// A UDP socket bound to `ip`.
 inline int bound_socket(const std::string& ip, std::uint16_t port) {
     auto address = sockaddr_of(ip, port);
     int fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -45,10 +45,12 @@ inline int bound_socket(const std::string& ip, std::uint16_t port) {
 
 class Machine {
 public:
-    // Where to send to: nowhere (an empty family) if the socket is connected.
+    // `to`: the peer; an empty family if the socket is connected.
     Machine(IUINT32 conv, int fd, const sockaddr_storage& to, const linerate::kcp::Setting& setting)
         : fd_(fd), to_(to), kcp_(ikcp_create(conv, this)) {
-        kcp_->output = [](const char* bytes, int length, ikcpcb*, void* self) { return static_cast<Machine*>(self)->output(bytes, length); };
+        kcp_->output = [](const char* bytes, int length, ikcpcb*, void* self) {
+            return static_cast<Machine*>(self)->output(bytes, length);
+        };
         kcp_->stream = 1;
         ikcp_setmtu(kcp_, setting.mtu);
         ikcp_wndsize(kcp_, setting.window, setting.window);
@@ -57,17 +59,18 @@ public:
     Machine(const Machine&) = delete;
     ~Machine() { ikcp_release(kcp_); }
 
-    bool refused = false; // an ICMP answer came to a datagram
+    bool refused = false; // an ICMP error arrived
 
     bool input(const char* datagram, std::size_t length) { return ikcp_input(kcp_, datagram, long(length)) == 0; }
     int receive(char* buffer, std::size_t room) { return ikcp_recv(kcp_, buffer, int(room)); }
     void send(const std::string& bytes) {
-        if (ikcp_send(kcp_, bytes.data(), int(bytes.size())) < 0) throw std::runtime_error("ikcp_send refuses a write of " + std::to_string(bytes.size()) + " bytes");
+        if (ikcp_send(kcp_, bytes.data(), int(bytes.size())) < 0)
+            throw std::runtime_error("ikcp_send refused a write of " + std::to_string(bytes.size()) + " bytes");
     }
     int waiting() const { return ikcp_waitsnd(kcp_); }
-    // When ikcp_update() wants to be called again, in milliseconds from `now`.
+    // The time until the next ikcp_update(), in milliseconds from `now`.
     int due_in(IUINT32 now) const { return int(ikcp_check(kcp_, now) - now); }
-    // Sends what may be sent: acknowledgements at once, and segments as the window opens, not at the next interval alone.
+    // Sends acknowledgements and segments at once, not only at the next interval.
     void flush(IUINT32 now) {
         bool flushes = due_in(now) == 0;
         ikcp_update(kcp_, now);
@@ -77,7 +80,7 @@ public:
 private:
     int output(const char* bytes, int length) {
         auto to = to_.ss_family == AF_UNSPEC ? nullptr : reinterpret_cast<const sockaddr*>(&to_);
-        // What the kernel does not take is lost, as on the way.
+        // A datagram that the kernel does not take is lost, like one lost on the path.
         if (sendto(fd_, bytes, std::size_t(length), 0, to, to ? length_of(to_) : 0) < 0) refused |= errno == ECONNREFUSED;
         return 0;
     }

@@ -1,4 +1,4 @@
-// KCP's original as a system of linerate: ikcp.c is the state machine, and the loop around it is ours (NOTES.md).
+// KCP's original C implementation: ikcp.c is the state machine, and the loop around it is linerate's (NOTES.md).
 #define LINERATE_IMPLEMENTATION
 #include "machine.hpp"
 

@@ -1,4 +1,4 @@
-// The server: one socket, a conversation for each (address, conv) that a segment comes from.
+// The server: one socket, a KCP conversation for each (address, conv).
 #include "machine.hpp"
 
 using namespace linerate;
@@ -6,25 +6,27 @@ using namespace linerate;
 namespace {
 
 struct Session {
-    Session(IUINT32 conv, int fd, const sockaddr_storage& from, const kcp::Setting& setting, const Content& content, std::size_t longest)
+    Session(IUINT32 conv, int fd, const sockaddr_storage& from, const kcp::Setting& setting, const Content& content,
+            std::size_t longest)
         : machine(conv, fd, from, setting), reader(content, longest) {}
     Machine machine;
     kcp::Reader reader;
     bool answered = false, fed = false;
 
-    // One whose answer has arrived is only there for what comes late.
+    // A session whose answer is acknowledged is kept only for late segments.
     bool is_over() const { return answered && machine.waiting() == 0; }
 };
 
 class Server {
 public:
     explicit Server(const Spec& spec)
-        : setting_(spec, finest_interval_us), content_(spec.size), size_(spec.size), fd_(bound_socket(spec.listen.ip, spec.listen.port)),
-          data_(65'536) {
+        : setting_(spec, finest_interval_us), content_(spec.size), size_(spec.size),
+          fd_(bound_socket(spec.listen.ip, spec.listen.port)), data_(65'536) {
         sockaddr_storage bound{};
         socklen_t length = sizeof bound;
         getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &length);
-        emit_ready(spec.listen.ip, ntohs(reinterpret_cast<sockaddr_in&>(bound).sin_port)); // at the same place in sockaddr_in6
+        // The port is at the same place in sockaddr_in6.
+        emit_ready(spec.listen.ip, ntohs(reinterpret_cast<sockaddr_in&>(bound).sin_port));
         for (;;) turn();
     }
 
@@ -38,7 +40,8 @@ private:
         auto now = now_ms();
         for (auto& [key, session] : sessions_) {
             if (fed && session->fed) read(*session);
-            if (session->fed || (!session->is_over() && session->machine.due_in(now) <= 0)) session->machine.flush(now);
+            bool due = !session->is_over() && session->machine.due_in(now) <= 0;
+            if (session->fed || due) session->machine.flush(now);
             session->fed = false;
         }
     }
@@ -56,7 +59,8 @@ private:
     bool receive() {
         sockaddr_storage from{};
         socklen_t from_length = sizeof from;
-        auto length = recvfrom(fd_, data_.data(), data_.size(), MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from), &from_length);
+        auto address = reinterpret_cast<sockaddr*>(&from);
+        auto length = recvfrom(fd_, data_.data(), data_.size(), MSG_DONTWAIT, address, &from_length);
         if (length < 0) return false;
         if (std::size_t(length) < 24) return true; // less than KCP's header
         Key key{{}, ikcp_getconv(data_.data())};
@@ -67,7 +71,8 @@ private:
         return true;
     }
     void read(Session& session) {
-        for (int length; (length = session.machine.receive(data_.data(), data_.size())) > 0;) session.reader.take(data_.data(), std::size_t(length));
+        for (int length; (length = session.machine.receive(data_.data(), data_.size())) > 0;)
+            session.reader.take(data_.data(), std::size_t(length));
         if (!session.reader.ended || session.answered) return;
         session.answered = true;
         auto number = to_wire(session.reader.good);

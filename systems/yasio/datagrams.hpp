@@ -1,4 +1,4 @@
-// A `stream` over UDP, a call for each datagram: yasio has no sendmmsg and no GSO.
+// A `stream` over UDP, a call for each datagram: yasio has neither sendmmsg nor GSO.
 #pragma once
 
 #include "service.hpp"
@@ -8,16 +8,16 @@ namespace over_udp {
 using namespace linerate;
 
 inline void need_single(const Spec& spec) {
-    auto mode = datagram::mode(spec);
-    if (mode != "single") throw Unsupported("yasio has no " + mode);
+    if (datagram::mode(spec) != "single") throw Unsupported("\"options.mode\" other than single");
 }
 
-// yasio gives each peer a transport, so its id stands for the address.
+// yasio has a transport for each peer, so its id identifies the address.
 class Session {
 public:
     using Flows = datagram::Flows<unsigned>;
 
-    Session(Service& service, yasio::transport_handle_t transport, Flows& flows) : service_(service), transport_(transport), flows_(flows) {}
+    Session(Service& service, yasio::transport_handle_t transport, Flows& flows)
+        : service_(service), transport_(transport), flows_(flows) {}
 
     void packet(std::string_view bytes) {
         auto answer = flows_.arrived(transport_->id(), bytes.data(), bytes.size(), now_ns());
@@ -31,7 +31,7 @@ private:
     Flows& flows_;
 };
 
-// One flow of a client: it asks HELLO, sends, asks END.
+// One flow of a client: HELLO until it is answered, payload, END until it is answered.
 class Flow : public Peer {
 public:
     explicit Flow(Channels& channels) : channels_(channels), sender_(channels.spec) {}
@@ -41,17 +41,17 @@ public:
     void packet(std::string_view bytes) override {
         if (!asking_ || !sender_.answers(bytes.data(), bytes.size())) return;
         asking_ = false;
-        if (!stood) return channels_.stands(*this);
-        account.add_flow(sender_.sent, sender_.report, channels_.spec.size);
+        if (!is_established) return channels_.established(*this);
+        result.add_flow(sender_.sent, sender_.report, channels_.spec.size);
         channels_.ended(*this);
     }
     void closed(int error) override {
-        if (stood) fail(error == ECONNREFUSED ? Kind::reset : Kind::failed);
+        if (is_established) fail(error == ECONNREFUSED ? Kind::reset : Kind::failed);
         else fail(connect_kind(error));
     }
     void tick(std::uint64_t now) override {
         if (!asking_) return;
-        if (now >= deadline_) fail(stood ? Kind::timeout : Kind::connect_timeout);
+        if (now >= deadline_) fail(is_established ? Kind::timeout : Kind::connect_timeout);
         else question();
     }
 
@@ -76,8 +76,8 @@ private:
         });
     }
     void fail(Kind kind) {
-        account.fail(kind, now_ns());
-        if (stood) account.add_flow(sender_.sent, sender_.report, channels_.spec.size);
+        result.fail(kind, now_ns());
+        if (is_established) result.add_flow(sender_.sent, sender_.report, channels_.spec.size);
         channels_.ended(*this);
     }
 
@@ -97,9 +97,10 @@ inline void serve(const Spec& spec) {
 
 inline void drive(const Spec& spec) {
     need_single(spec);
-    Direction(spec).need_end(spec);
+    need_end(spec);
     Channels channels(spec, yasio::YCK_UDP_CLIENT);
-    for (std::uint32_t i = 0; i < spec.connections; ++i) channels.peers.push_back(std::make_unique<Flow>(channels));
+    for (std::uint32_t i = 0; i < spec.connections; ++i)
+        channels.peers.push_back(std::make_unique<Flow>(channels));
     channels.run(std::chrono::milliseconds(datagram::repeat_ms));
 }
 

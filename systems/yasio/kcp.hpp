@@ -1,4 +1,4 @@
-// A `stream` over KCP, and what ikcp.c and yasio do not agree on.
+// A `stream` over KCP, with two corrections between yasio and ikcp.c.
 #pragma once
 
 #include "linerate/kcp.hpp"
@@ -6,22 +6,22 @@
 
 #include <random>
 
-// yasio's calls of ikcp.c pass through these: the linker's --wrap.
+// yasio calls these in place of ikcp.c's functions (the linker's --wrap).
 extern "C" {
 int __real_ikcp_input(ikcpcb*, const char*, long);
 int __wrap_ikcp_input(ikcpcb*, const char*, long);
 int __real_ikcp_send(ikcpcb*, const char*, int);
 int __wrap_ikcp_send(ikcpcb*, const char*, int);
 
-// A server of yasio has one conversation number for all its peers, which it is told beforehand. Here each client has one of
-// its own: a session without a number takes that of its first segment.
+// A server of yasio has one configured conversation number for all peers. linerate's clients have one each: a session without
+// a number takes that of its first segment.
 int __wrap_ikcp_input(ikcpcb* kcp, const char* segment, long size) {
     constexpr long header = 24;
     if (kcp->conv == 0 && size >= header) kcp->conv = ikcp_getconv(segment);
     return __real_ikcp_input(kcp, segment, size);
 }
-// yasio wants to know how much was taken, and sends the same for ever if that is nothing. This ikcp.c says 0
-// for all of it, newer ones the number.
+// yasio needs the number of bytes taken, and repeats the write for ever if it is 0. This ikcp.c returns 0 on success, newer ones
+// the number.
 int __wrap_ikcp_send(ikcpcb* kcp, const char* bytes, int length) {
     int status = __real_ikcp_send(kcp, bytes, length);
     return status == 0 ? length : status;
@@ -32,16 +32,16 @@ namespace over_kcp {
 
 using namespace linerate;
 
-// ikcp_nodelay() makes 10 ms of everything below.
+// ikcp_nodelay() raises shorter intervals to 10 ms.
 inline constexpr std::uint64_t finest_interval_us = 10'000;
-// How often a client looks whether the window has room again, which yasio does not tell: the period of its own speed test.
+// The poll interval of a client that waits for room in the window, which yasio does not report: as in its own speed test.
 inline constexpr std::chrono::microseconds look_period(100);
 
 inline void configure(yasio::io_service& io, int channel, const kcp::Setting& setting) {
     io.set_option(yasio::YOPT_C_KCP_NODELAY, channel, setting.nodelay, setting.interval_ms, setting.resend, setting.nc);
     io.set_option(yasio::YOPT_C_KCP_WINDOW_SIZE, channel, setting.window, setting.window);
     io.set_option(yasio::YOPT_C_KCP_MTU, channel, setting.mtu);
-    // What ikcp.c sets by itself; yasio sets 30 ms in either case.
+    // ikcp.c's own values; yasio sets 30 ms in either case.
     io.set_option(yasio::YOPT_C_KCP_RTO_MIN, channel, setting.nodelay ? 30 : 100);
 }
 
@@ -77,14 +77,15 @@ private:
 
 class Flow : public Peer {
 public:
-    Flow(Channels& channels, const kcp::Setting& setting) : channels_(channels), window_(setting.window), writer_(channels.spec, channels.window) {}
+    Flow(Channels& channels, const kcp::Setting& setting)
+        : channels_(channels), window_(setting.window), writer_(channels.spec, channels.window) {}
 
     void opened() override {
         kcp_ = machine_of(transport);
-        channels_.stands(*this);
+        channels_.established(*this);
     }
     void begin() override {
-        heard_ = now_ns();
+        progress_ = now_ns();
         next();
     }
     void packet(std::string_view bytes) override {
@@ -92,7 +93,7 @@ public:
         if (answer_.size() < 8) return;
         std::array<char, 8> number;
         std::memcpy(number.data(), answer_.data(), number.size());
-        account.add_stream(writer_.written, from_wire(number), now_ns());
+        result.add_stream(writer_.written, from_wire(number), channels_.spec.size, now_ns());
         channels_.ended(*this);
     }
     void closed(int error) override {
@@ -101,25 +102,26 @@ public:
     }
     void tick(std::uint64_t now) override {
         if (!kcp_) return;
-        if (kcp_->snd_una != acknowledged_) acknowledged_ = kcp_->snd_una, heard_ = now;
-        if (now - heard_ >= channels_.spec.timeout_ns) fail(acknowledged_ != 0 ? Kind::timeout : Kind::connect_timeout);
+        if (kcp_->snd_una != acknowledged_) acknowledged_ = kcp_->snd_una, progress_ = now;
+        if (now - progress_ >= channels_.spec.timeout_ns) fail(acknowledged_ != 0 ? Kind::timeout : Kind::connect_timeout);
         else next();
     }
 
 private:
-    // As much waits as the window takes, and one write more.
+    // KCP's queue is kept one write longer than the window.
     void next() {
         if (writing_ || writer_.ended || ikcp_waitsnd(kcp_) >= window_) return;
         auto& frame = writer_.next();
         writing_ = true;
-        channels_.service.io.forward(transport, frame.data(), frame.size(), [this, length = frame.size()](int error, std::size_t) {
-            if (error != 0) throw std::runtime_error("ikcp_send refuses a write of " + std::to_string(length) + " bytes");
+        auto written = [this, length = frame.size()](int error, std::size_t) {
+            if (error != 0) throw std::runtime_error("ikcp_send refused a write of " + std::to_string(length) + " bytes");
             writing_ = false;
             next();
-        });
+        };
+        channels_.service.io.forward(transport, frame.data(), frame.size(), written);
     }
     void fail(Kind kind) {
-        account.fail(kind, now_ns());
+        result.fail(kind, now_ns());
         channels_.ended(*this);
     }
 
@@ -128,7 +130,7 @@ private:
     kcp::Writer writer_;
     ikcpcb* kcp_ = nullptr;
     std::string answer_;
-    std::uint64_t heard_ = 0; // when something was acknowledged last
+    std::uint64_t progress_ = 0; // time of the last acknowledgement
     IUINT32 acknowledged_ = 0; // segments
     bool writing_ = false;
 };
@@ -138,12 +140,13 @@ inline void serve(const Spec& spec) {
     Content content(spec.size);
     Server<Session> server(spec);
     configure(server.service().io, 0, setting);
-    server.run(yasio::YCK_KCP_SERVER, [&](auto transport) { return new Session(server.service(), transport, content, spec.size); });
+    auto make = [&](auto transport) { return new Session(server.service(), transport, content, spec.size); };
+    server.run(yasio::YCK_KCP_SERVER, make);
 }
 
 inline void drive(const Spec& spec) {
     kcp::Setting setting(spec, finest_interval_us);
-    Direction(spec).need_end(spec);
+    need_end(spec);
     Channels channels(spec, yasio::YCK_KCP_CLIENT);
     std::random_device random;
     for (std::uint32_t i = 0; i < spec.connections; ++i) {

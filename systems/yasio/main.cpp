@@ -1,5 +1,4 @@
-// yasio as a system of linerate: TCP, UDP and KCP on one io_service (NOTES.md). The only source file: with KCP yasio's headers
-// cannot be in two.
+// TCP, UDP and KCP on one io_service (NOTES.md). The only source file: with KCP yasio's headers cannot be included in two.
 #define LINERATE_IMPLEMENTATION
 #include "datagrams.hpp"
 #include "kcp.hpp"

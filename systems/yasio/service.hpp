@@ -1,5 +1,5 @@
-// An io_service on the calling thread, and the two things that programs make of it: a server with a session for each peer,
-// and a client with a channel for each connection.
+// An io_service on the calling thread, a server with a session for each peer, and a client with a channel for each
+// connection.
 #pragma once
 
 #include "linerate.hpp"
@@ -13,20 +13,20 @@ class Service {
 public:
     Service(const linerate::Spec& spec, std::size_t channels) : io(int(channels)) {
         if (spec.threads > 1) throw linerate::Unsupported("several threads: an io_service has one");
-        // Its log goes to stdout otherwise.
+        // By default its log goes to stdout.
         yasio::inet::print_fn2_t print = [](int level, const char* line) {
             if (level >= yasio::YLOG_W) std::fputs(line, stderr);
         };
         yasio::io_service::init_globals(print);
         io.set_option(yasio::YOPT_S_NO_NEW_THREAD, 1);
-        // What was received is shown where it lies, and not copied into a packet.
+        // Received bytes are passed in place, not copied into a packet.
         io.set_option(yasio::YOPT_S_FORWARD_PACKET, 1);
     }
 
     yasio::io_service io;
 
-    // Runs until io.stop(). Every event is handled when it happens: as a rule those of connections wait for the end of the
-    // loop's turn, and a datagram's session would open after the first datagram was handled.
+    // Runs until io.stop(). Every event is handled at once. By default yasio defers those of connections to the end of the
+    // loop's turn, so that a session would open after its first datagram.
     void run(const std::function<void(yasio::io_event&)>& handle) {
         yasio::inet::defer_event_cb_t at_once = [&handle](yasio::inet::event_ptr& event) { return handle(*event), true; };
         io.set_option(yasio::YOPT_S_DEFER_EVENT_CB, &at_once);
@@ -35,7 +35,8 @@ public:
     // Before a TCP connection is used.
     void set_no_delay(yasio::transport_handle_t transport) {
         int on = 1;
-        io.set_option(yasio::YOPT_B_SOCKOPT, static_cast<yasio::io_base*>(transport), IPPROTO_TCP, TCP_NODELAY, &on, int(sizeof on));
+        io.set_option(yasio::YOPT_B_SOCKOPT, static_cast<yasio::io_base*>(transport), IPPROTO_TCP, TCP_NODELAY, &on,
+                      int(sizeof on));
     }
 };
 
@@ -44,7 +45,7 @@ template <class Session> class Server {
 public:
     explicit Server(const linerate::Spec& spec) : spec_(spec), service_(spec, 1) {
         if (spec.layer != "tcp" && spec.listen.ip.find(':') != std::string::npos)
-            throw linerate::Unsupported("a server of datagrams over IPv6: yasio tells peers apart by bytes of the address that nobody sets");
+            throw linerate::Unsupported("a server of datagrams over IPv6: yasio compares uninitialised bytes of addresses");
     }
 
     Service& service() { return service_; }
@@ -53,11 +54,11 @@ public:
     template <class Make> void run(int kind, Make make) {
         auto& io = service_.io;
         io.set_option(yasio::YOPT_C_REMOTE_ENDPOINT, 0, spec_.listen.ip.c_str(), int(spec_.listen.port));
-        // yasio gives each peer of UDP a socket of its own at the same port.
+        // yasio makes a socket at the same port for each peer of UDP.
         io.set_option(yasio::YOPT_C_MOD_FLAGS, 0, int(yasio::YCF_REUSEADDR), 0);
         io.open(0, kind);
         service_.run([&](yasio::io_event& event) {
-            if (event.passive()) return listens(event);
+            if (event.passive()) return on_listen(event);
             auto session = event.transport_ud<Session*>();
             switch (event.kind()) {
                 case yasio::YEK_ON_OPEN:
@@ -76,11 +77,11 @@ public:
     }
 
 private:
-    void listens(yasio::io_event& event) {
+    void on_listen(yasio::io_event& event) {
         if (event.status() != 0) throw std::runtime_error(std::string("listen: ") + yasio::io_service::strerror(event.status()));
         auto& socket = *event.source()->socket_;
         auto port = socket.local_endpoint().port();
-        // yasio's own backlog is a constant of 19, and the sockets of UDP's peers are bound to the port that it was told.
+        // yasio's backlog is a constant of 19. The sockets of UDP's peers are bound to YOPT_C_REMOTE_PORT.
         if (spec_.layer == "tcp") socket.listen(linerate::backlog);
         service_.io.set_option(yasio::YOPT_C_REMOTE_PORT, 0, int(port));
         linerate::emit_ready(spec_.listen.ip, port);
@@ -93,9 +94,9 @@ private:
 // One connection or flow of a client.
 class Peer {
 public:
-    linerate::Account account;
+    linerate::Result result;
     yasio::transport_handle_t transport = nullptr;
-    bool stood = false, over = false;
+    bool is_established = false, over = false;
 
     virtual ~Peer() = default;
     virtual void opened() = 0;                        // its socket is there
@@ -118,12 +119,13 @@ public:
     // Runs the peers to their ends and prints.
     void run(std::chrono::microseconds period) {
         auto& io = service.io;
-        auto patience = std::min<std::uint64_t>(spec.timeout_ns / 1'000'000, INT32_MAX);
-        io.set_option(yasio::YOPT_S_CONNECT_TIMEOUTMS, int(patience));
+        auto timeout_ms = std::min<std::uint64_t>(spec.timeout_ns / 1'000'000, INT32_MAX);
+        io.set_option(yasio::YOPT_S_CONNECT_TIMEOUTMS, int(timeout_ms));
         unsettled_ = running_ = peers.size();
         for (std::size_t i = 0; i < peers.size(); ++i) {
             io.set_option(yasio::YOPT_C_REMOTE_ENDPOINT, int(i), spec.connect.ip.c_str(), int(spec.connect.port));
-            if (!spec.sources.empty()) io.set_option(yasio::YOPT_C_LOCAL_HOST, int(i), spec.sources[i % spec.sources.size()].c_str());
+            if (!spec.sources.empty())
+                io.set_option(yasio::YOPT_C_LOCAL_HOST, int(i), spec.sources[i % spec.sources.size()].c_str());
             io.open(i, kind_);
         }
         window.open();
@@ -137,17 +139,16 @@ public:
         window.done(peers);
     }
 
-    // A peer stands.
-    void stands(Peer& peer) {
-        peer.stood = true, ++standing_;
+    void established(Peer& peer) {
+        peer.is_established = true, ++established_;
         settle();
     }
-    // A peer is over, or could not be had.
+    // A peer is over, or could not be established.
     void ended(Peer& peer) {
         peer.over = true;
         if (unsettled_ != 0) {
-            if (!peer.stood) return settle();
-            --standing_;
+            if (!peer.is_established) return settle();
+            --established_;
         } else {
             if (peer.transport) service.io.close(peer.transport);
             if (--running_ == 0) service.io.stop();
@@ -169,10 +170,10 @@ private:
             peer.closed(event.status());
         }
     }
-    // All of them stand before the first operation, or there is none.
+    // The operations begin when all peers are established, and never if one could not be.
     void settle() {
         if (--unsettled_ != 0) return;
-        if (standing_ != peers.size()) {
+        if (established_ != peers.size()) {
             for (auto& peer : peers) peer->over = true;
             return service.io.stop();
         }
@@ -181,5 +182,5 @@ private:
     }
 
     int kind_;
-    std::size_t unsettled_ = 0, standing_ = 0, running_ = 0;
+    std::size_t unsettled_ = 0, established_ = 0, running_ = 0;
 };

@@ -1,131 +1,121 @@
-// A `stream` over TCP. yasio closes a connection as soon as its peer has ended its side, so there is no `both`.
+// A `stream` over TCP.
 #pragma once
 
-#include "linerate/conversation.hpp"
+#include "linerate/protocol.hpp"
 #include "service.hpp"
 
 namespace over_tcp {
 
 using namespace linerate;
 
-// What all connections share.
-struct Flow {
-    explicit Flow(const Spec& spec) : direction(spec), size(spec.size), content(spec.size) {
-        if (direction.client_reads && direction.client_writes)
-            throw Unsupported("both directions: yasio closes a connection when its peer has ended its side");
+// Writes what the protocol sends, one write at a time.
+class Writer {
+public:
+    Writer(Service& service, Protocol& protocol) : service_(service), protocol_(protocol) {}
+
+    void step(yasio::transport_handle_t transport) {
+        if (writing_) return;
+        auto piece = protocol_.next();
+        if (piece.empty()) {
+            // The kernel has everything: the end of the stream follows it.
+            if (protocol_.shuts_down()) transport->socket_->shutdown(SHUT_WR);
+            return;
+        }
+        writing_ = true;
+        service_.io.forward(transport, piece.data(), piece.size(), [this, transport](int error, std::size_t) {
+            writing_ = false;
+            if (error == 0) step(transport);
+        });
     }
-    Direction direction;
-    std::size_t size;
-    Content content;
+
+private:
+    Service& service_;
+    Protocol& protocol_;
+    bool writing_ = false;
 };
 
 class Session {
 public:
-    Session(Service& service, yasio::transport_handle_t transport, const Flow& flow) : service_(service), transport_(transport), flow_(flow) {
+    Session(Service& service, yasio::transport_handle_t transport, const Spec& spec, const Content& content)
+        : transport_(transport), protocol_(spec, content), writer_(service, protocol_) {
         service.set_no_delay(transport);
     }
 
     void packet(std::string_view bytes) {
-        if (flow_.direction.client_writes) {
-            good_ += flow_.content.good(received_, bytes.data(), bytes.size());
-            received_ += bytes.size();
-        } else if (asked_.take(bytes)) {
-            next();
-        }
+        protocol_.receive(bytes);
+        writer_.step(transport_);
     }
-    // The client has ended its side, and this is the last moment at which its socket is open.
+    // yasio closes a connection when its peer has ended its side. This is the last moment at which its socket is open, so the
+    // count of a stream by time is sent here.
     void closed(int error) {
-        if (error != yasio::errc::eof || !flow_.direction.client_writes) return;
-        auto number = to_wire(good_);
-        transport_->socket_->send(number.data(), int(number.size()));
+        if (error != yasio::errc::eof || !protocol_.end()) return;
+        auto count = protocol_.next();
+        transport_->socket_->send(count.data(), int(count.size()));
     }
 
 private:
-    void next() {
-        if (sent_ == asked_.value()) return service_.io.close(transport_);
-        auto piece = std::size_t(std::min<std::uint64_t>(flow_.size, asked_.value() - sent_));
-        service_.io.forward(transport_, flow_.content.at(sent_), piece, [this](int, std::size_t length) {
-            sent_ += length;
-            next();
-        });
-    }
-
-    Service& service_;
     yasio::transport_handle_t transport_;
-    const Flow& flow_;
-    detail::Number asked_;
-    std::uint64_t received_ = 0, good_ = 0, sent_ = 0;
+    StreamServer protocol_;
+    Writer writer_;
 };
 
 class Stream : public Peer {
 public:
-    Stream(Channels& channels, const Flow& flow) : channels_(channels), flow_(flow) {}
+    Stream(Channels& channels, const Content& content)
+        : channels_(channels), client_(channels.spec, channels.window, content), writer_(channels.service, client_) {}
 
     void opened() override {
         channels_.service.set_no_delay(transport);
-        channels_.stands(*this);
+        channels_.established(*this);
     }
     void begin() override {
         moved_ = now_ns();
-        if (flow_.direction.client_writes) return next();
-        auto number = to_wire(channels_.window.stream_bytes());
-        channels_.service.io.write(transport, number.data(), number.size());
+        writer_.step(transport);
     }
     void packet(std::string_view bytes) override {
-        moved_ = now_ns();
-        if (flow_.direction.client_writes) {
-            if (counted_.take(bytes)) finish(sent_, counted_.value());
-            return;
-        }
-        good_ += flow_.content.good(received_, bytes.data(), bytes.size());
-        received_ += bytes.size();
-        if (channels_.window.stream_is_over(received_)) finish(received_, good_);
+        client_.receive(bytes);
+        if (client_.over()) return end();
+        writer_.step(transport);
     }
     void closed(int error) override {
-        auto received = flow_.direction.client_writes ? counted_.have() : received_;
-        fail(stood ? transfer_kind(error, error == yasio::errc::eof, received) : connect_kind(error));
+        if (is_established) client_.fail(error, error == yasio::errc::eof);
+        else client_.fail_connect(connect_kind(error));
+        end();
     }
     void tick(std::uint64_t now) override {
-        if (moved_ != 0 && now - moved_ >= channels_.spec.timeout_ns) fail(Kind::timeout);
+        if (moved_ == 0) return;
+        if (auto moves = client_.watched.moves(); moves != moves_) moves_ = moves, moved_ = now;
+        if (now - moved_ < channels_.spec.timeout_ns) return;
+        client_.result.fail(Kind::timeout, now);
+        end();
     }
 
 private:
-    void next() {
-        auto& window = channels_.window;
-        // Everything is with the kernel: the end follows it.
-        if (window.stream_is_over(sent_)) return void(transport->socket_->shutdown(SHUT_WR));
-        channels_.service.io.forward(transport, flow_.content.at(sent_), window.next_piece(sent_), [this](int, std::size_t length) {
-            moved_ = now_ns();
-            sent_ += length;
-            next();
-        });
-    }
-    void finish(std::uint64_t moved, std::uint64_t good) {
-        account.add_stream(channels_.window.wanted(moved), good, now_ns());
-        channels_.ended(*this);
-    }
-    void fail(Kind kind) {
-        account.fail(kind, now_ns());
+    void end() {
+        result.merge(client_.result);
         channels_.ended(*this);
     }
 
     Channels& channels_;
-    const Flow& flow_;
-    detail::Number counted_;
-    std::uint64_t moved_ = 0, received_ = 0, good_ = 0, sent_ = 0;
+    StreamClient client_;
+    Writer writer_;
+    std::uint64_t moved_ = 0, moves_ = 0;
 };
 
 inline void serve(const Spec& spec) {
-    Flow flow(spec);
+    need_protocol(spec, true);
+    Content content(spec.size);
     Server<Session> server(spec);
-    server.run(yasio::YCK_TCP_SERVER, [&](auto transport) { return new Session(server.service(), transport, flow); });
+    auto make = [&](auto transport) { return new Session(server.service(), transport, spec, content); };
+    server.run(yasio::YCK_TCP_SERVER, make);
 }
 
 inline void drive(const Spec& spec) {
-    Flow flow(spec);
-    flow.direction.need_end(spec);
+    need_protocol(spec, true);
+    Content content(spec.size);
     Channels channels(spec, yasio::YCK_TCP_CLIENT);
-    for (std::uint32_t i = 0; i < spec.connections; ++i) channels.peers.push_back(std::make_unique<Stream>(channels, flow));
+    for (std::uint32_t i = 0; i < spec.connections; ++i)
+        channels.peers.push_back(std::make_unique<Stream>(channels, content));
     channels.run(std::chrono::microseconds(std::min<std::uint64_t>(spec.timeout_ns / 4'000, 1'000'000) + 1));
 }
 

@@ -11,6 +11,9 @@
 namespace linerate {
 namespace detail {
 
+// One type for reading and writing: each one more takes seconds to compile.
+using Json = nlohmann::ordered_json;
+
 // The contract's names.
 inline const std::vector<std::string> spec_fields = {
     "contract", "role", "layer", "workload", "listen", "connect", "sources", "connections", "threads", "operations", "bytes",
@@ -48,7 +51,7 @@ inline void need_known(const std::string& prefix, const std::string& name, const
     throw BadSpec("\"" + prefix + name + "\" is not known; " + hint);
 }
 
-inline std::uint64_t number(const nlohmann::json& spec, const char* field, std::uint64_t otherwise) {
+inline std::uint64_t number(const Json& spec, const char* field, std::uint64_t otherwise) {
     auto found = spec.find(field);
     if (found == spec.end()) return otherwise;
     if (!found->is_number_unsigned()) throw BadSpec(std::string("\"") + field + "\" must be a whole number, not negative");
@@ -56,14 +59,14 @@ inline std::uint64_t number(const nlohmann::json& spec, const char* field, std::
 }
 
 // The same for counts of connections and threads.
-inline std::uint32_t count(const nlohmann::json& spec, const char* field) {
+inline std::uint32_t count(const Json& spec, const char* field) {
     std::uint64_t n = number(spec, field, 1);
     if (n < 1 || n > 1'000'000) throw BadSpec(std::string("\"") + field + "\" must be from 1 to 1000000");
     return std::uint32_t(n);
 }
 
 // `ip:port`, with an IPv6 address in brackets.
-inline Address address(const nlohmann::json& spec, const char* field) {
+inline Address address(const Json& spec, const char* field) {
     auto text = spec.value(field, std::string());
     if (text.empty()) return {};
     auto colon = text.rfind(':');
@@ -77,7 +80,7 @@ inline Address address(const nlohmann::json& spec, const char* field) {
 
 inline Spec parse_spec(const char* text, const Program& program) {
     try {
-        auto json = nlohmann::json::parse(text);
+        auto json = Json::parse(text);
         if (!json.is_object()) throw BadSpec("the spec is not a JSON object");
         if (number(json, "contract", 0) != 2) throw BadSpec("\"contract\" must be 2");
         for (const auto& field : json.items()) need_known("", field.key(), spec_fields);
@@ -102,23 +105,23 @@ inline Spec parse_spec(const char* text, const Program& program) {
         auto known = option_names;
         known.insert(known.end(), program.options.begin(), program.options.end());
         for (const auto& option : spec.options) need_known("options.", option.first, known);
-        auto tls = json.value("tls", nlohmann::json::object());
+        auto tls = json.value("tls", Json::object());
         auto pem = [&tls](const char* field) { return tls.value(field, std::string()); };
         spec.tls = {pem("certificate"), pem("key"), pem("authority"), pem("name")};
         return spec;
-    } catch (const nlohmann::json::exception& e) {
+    } catch (const Json::exception& e) {
         throw BadSpec(std::string("") + e.what());
     }
 }
 
-inline void emit(const nlohmann::ordered_json& event) {
+inline void emit(const Json& event) {
     std::string line = event.dump() + "\n";
     std::fwrite(line.data(), 1, line.size(), stdout);
     std::fflush(stdout);
 }
 
 inline void emit_describe(const Program& program) {
-    nlohmann::ordered_json event = {{"event", "describe"}, {"name", program.name}, {"version", program.version}};
+    Json event = {{"event", "describe"}, {"name", program.name}, {"version", program.version}};
     auto add = [&event](const char* list, const char* word) {
         auto& words = event[list];
         for (const auto& known : words)
@@ -130,8 +133,8 @@ inline void emit_describe(const Program& program) {
     emit(event);
 }
 
-inline nlohmann::ordered_json counts(const Histogram& histogram) {
-    auto pairs = nlohmann::ordered_json::array();
+inline Json counts(const Histogram& histogram) {
+    auto pairs = Json::array();
     histogram.each([&pairs](std::uint64_t value, std::uint64_t count) { pairs.push_back({value, count}); });
     std::uint64_t min = Histogram::lowest_equivalent(pairs.front()[0]), max = pairs.back()[0];
     return {{"pairs", std::move(pairs)}, {"min", min}, {"max", max}};
@@ -175,10 +178,10 @@ void emit_ready(const std::string& ip, std::uint16_t port) {
 }
 
 void emit_done(const Result& sum, std::uint64_t start_ns, std::uint64_t cpu_ns, const std::string& tls) {
-    auto errors = nlohmann::ordered_json::object();
+    auto errors = detail::Json::object();
     for (std::size_t i = 0; i < kind_names.size(); ++i)
         if (sum.errors[i] != 0) errors[kind_names[i]] = sum.errors[i];
-    nlohmann::ordered_json event = {{"event", "done"}, {"operations", sum.operations}, {"bytes", sum.bytes},
+    detail::Json event = {{"event", "done"}, {"operations", sum.operations}, {"bytes", sum.bytes},
         {"start_ns", start_ns}, {"end_ns", sum.end_ns}, {"errors", errors}, {"cpu_ns", cpu_ns}, {"verified", sum.verified}};
     if (sum.datagrams)
         event["datagrams"] = {{"sent", sum.datagrams->sent}, {"received", sum.datagrams->received}, {"lost", sum.datagrams->lost},

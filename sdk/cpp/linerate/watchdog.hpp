@@ -16,7 +16,8 @@ namespace linerate {
 // One connection. Only the thread of the connection calls move().
 class Watched {
 public:
-    void move() { moved_.store(moved_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+    void move() { moved_.store(moves() + 1, std::memory_order_relaxed); }
+    std::uint64_t moves() const { return moved_.load(std::memory_order_relaxed); }
     bool timed_out() const { return timed_out_; }
     // From before connect(2) on. The socket stays open until release().
     void watch(int socket) {
@@ -32,7 +33,7 @@ private:
     friend class Watchdog;
     void check(int limit) {
         std::lock_guard lock(mutex_);
-        auto now = moved_.load(std::memory_order_relaxed);
+        auto now = moves();
         still_ = socket_ >= 0 && now == seen_ ? still_ + 1 : 0;
         seen_ = now;
         if (still_ <= limit || timed_out_) return;
