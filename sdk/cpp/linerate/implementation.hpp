@@ -37,15 +37,16 @@ inline std::size_t distance(const std::string& a, const std::string& b) {
     return row.back();
 }
 
-// Refuses a name that is not among `known`: with the nearest one, or with all where none is near.
+// Refuses a name that is not among `known`: with the nearest one if at most a third of its letters differ,
+// else with all.
 inline void need_known(const std::string& prefix, const std::string& name, const std::vector<std::string>& known) {
     std::string nearest, list;
-    std::size_t least = name.size() / 3 + 2;
+    std::size_t least = SIZE_MAX;
     for (const auto& each : known) {
         auto edits = distance(name, each);
         if (edits == 0) return;
-        if (edits < least) least = edits, nearest = each;
-        list += (list.empty() ? "\"" : ", \"") + each + "\"";
+        if (edits <= std::max({name.size(), each.size(), std::size_t(3)}) / 3 && edits < least) least = edits, nearest = each;
+        list += (list.empty() ? "" : ", ") + each;
     }
     auto hint = nearest.empty() ? "known: " + list : "nearest: \"" + nearest + "\"";
     throw BadSpec("\"" + prefix + name + "\" is not known; " + hint);
