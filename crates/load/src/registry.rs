@@ -1,7 +1,7 @@
 //! The supported combinations of layer and workload: one table, [`COMBINATIONS`].
 //!
-//! The only module that names both sides. Each combination is its own instance of the engine, so the hot loop has no
-//! indirect call. A new layer or workload is a file and its rows here.
+//! The only module that names both sides. Each combination is its own instance of the engine, so the hot loop
+//! has no indirect call. A new layer or workload is a file and its rows here.
 
 use crate::layer::http::{Bare, Http, HttpService, truth};
 use crate::layer::kcp;

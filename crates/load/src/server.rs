@@ -1,46 +1,48 @@
-//! A server: threads, each with its own listener (`SO_REUSEPORT`), epoll and buffer, that share nothing but the [`crew`].
+//! A server: threads, each with its own listener (`SO_REUSEPORT`), epoll and buffer, that share nothing but
+//! the assignment of connections ([`workers`]).
 //!
-//! The connection is a layer's [`Service`]; this file accepts, waits and closes. A new connection is read at once, since
-//! its request is usually there already: one that is answered and closed then never touches epoll.
+//! A layer's [`Service`] handles connections; this file accepts, waits and closes. A new connection is read
+//! at once, since its request has usually arrived: a connection with one request never touches epoll.
 
-mod crew;
+mod workers;
 
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
 use crate::socket;
-use crew::Member;
+
 use linerate_contract::{Event, Spec};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::os::fd::{AsRawFd, OwnedFd};
+use workers::ServerWorker;
 
 /// Edges taken per wait.
 const BATCH: usize = 256;
-/// Connections accepted per wait, so that a flood of new ones does not starve those that stand.
+/// Connections accepted per wait, so that a flood of new ones does not starve the others.
 const ACCEPTS: usize = 64;
-/// How long a listener rests when there is no descriptor for a waiting connection.
+/// The pause of a listener without a descriptor for a waiting connection.
 const REST_MILLIS: u16 = 10;
-/// The place of the crew's bell in epoll, which no descriptor has.
-const BELL: u64 = u64::MAX;
+/// The token of the wake-up descriptor in epoll, which no connection has.
+const WAKE_UP: u64 = u64::MAX;
 
-/// What every connection is watched for.
+/// Events of every connection.
 const INPUT: EpollFlags = EpollFlags::EPOLLIN.union(EpollFlags::EPOLLRDHUP);
 /// The peer has closed at least its half.
 const ENDED: EpollFlags = EpollFlags::EPOLLRDHUP.union(EpollFlags::EPOLLHUP).union(EpollFlags::EPOLLERR);
 
-/// What becomes of a connection after it was looked at.
+/// The next step of a connection after its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// Wait for input.
     Read,
     /// Wait for room to send, and for input.
     Write,
-    /// Look again after the others had their turn: there may be more to move at once.
+    /// Another turn after the others: more can be moved at once.
     Again,
     Close,
 }
 
-/// A layer's end of a server, one for each thread.
+/// A layer's part of a server, one for each thread.
 pub trait Service: Clone + Send + Sized + 'static {
     /// The state of one connection besides its socket.
     type Connection: Default + Send;
@@ -48,18 +50,18 @@ pub trait Service: Clone + Send + Sized + 'static {
     /// Prepares what all connections share.
     ///
     /// # Errors
-    /// What the spec lacks, as a sentence.
+    /// An invalid spec.
     fn new(spec: &Spec) -> Result<Self, Refusal>;
 
-    /// Reads and answers as far as possible without waiting. The socket is watched for edges: it must be read until it is
-    /// empty (`ended`: until its end, which has arrived), or written until it is full.
+    /// Reads and answers as far as possible without waiting. The socket is watched for edges: it must be read
+    /// until it is empty (`ended`: until its end, which has arrived), or written until it is full.
     fn ready(&mut self, socket: &OwnedFd, connection: &mut Self::Connection, ended: bool) -> Fate;
 }
 
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// A spec that lacks something, or an address that cannot be had.
+/// An invalid spec, or an address that cannot be bound.
 pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
     let mut address = spec.listen.ok_or_else(|| Refusal::BadSpec("\"listen\" is missing".into()))?;
     if spec.threads == 0 {
@@ -68,11 +70,11 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
     let service = S::new(spec)?;
     let signals = Signals::claim()?;
     let mut loops = Vec::new();
-    for member in Member::crew(spec.threads as usize)? {
+    for worker in ServerWorker::all(spec.threads as usize)? {
         let (listener, bound) = socket::listener(address, spec.threads > 1)?;
-        // The others listen at the port that the first one got.
+        // The others listen at the port of the first one.
         address = bound;
-        loops.push(Loop::new(service.clone(), listener, member)?);
+        loops.push(Loop::new(service.clone(), listener, worker)?);
     }
     for each in loops {
         std::thread::spawn(move || each.run());
@@ -86,7 +88,7 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
 struct Loop<S: Service> {
     service: S,
     listener: OwnedFd,
-    member: Member,
+    worker: ServerWorker,
     epoll: Epoll,
     connections: Vec<Option<Entry<S::Connection>>>,
 }
@@ -98,14 +100,14 @@ struct Entry<C> {
 }
 
 impl<S: Service> Loop<S> {
-    fn new(service: S, listener: OwnedFd, member: Member) -> Result<Self, Refusal> {
+    fn new(service: S, listener: OwnedFd, worker: ServerWorker) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
-        // By level: what one turn did not accept, the next one sees again.
+        // Level-triggered: the next turn sees connections that this one did not accept.
         epoll
             .add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, listener.as_raw_fd() as u64))
             .doing("epoll_ctl")?;
-        epoll.add(member.bell(), EpollEvent::new(EpollFlags::EPOLLIN, BELL)).doing("epoll_ctl")?;
-        Ok(Self { service, listener, member, epoll, connections: Vec::new() })
+        epoll.add(worker.wake_up(), EpollEvent::new(EpollFlags::EPOLLIN, WAKE_UP)).doing("epoll_ctl")?;
+        Ok(Self { service, listener, worker, epoll, connections: Vec::new() })
     }
 
     fn run(mut self) {
@@ -121,10 +123,10 @@ impl<S: Service> Loop<S> {
                 let place = event.data();
                 if place == listener {
                     self.accept();
-                } else if place == BELL {
-                    self.member.given().into_iter().for_each(|socket| self.begin(socket));
+                } else if place == WAKE_UP {
+                    self.worker.queued().into_iter().for_each(|socket| self.begin(socket));
                 } else if let Some(entry) = self.connections[place as usize].take() {
-                    self.look(entry, event.events().intersects(ENDED));
+                    self.turn(entry, event.events().intersects(ENDED));
                 }
             }
         }
@@ -134,30 +136,30 @@ impl<S: Service> Loop<S> {
         for _ in 0..ACCEPTS {
             let socket = match socket::accept(&self.listener) {
                 Ok(socket) => socket,
-                // The peer gave up while it waited.
+                // The peer closed while it waited.
                 Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
                 Err(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::ENOBUFS) => {
-                    // It stays in the queue; without a rest the loop would ask for it without end.
+                    // The connection stays in the queue; without a pause the loop would spin.
                     std::thread::sleep(std::time::Duration::from_millis(REST_MILLIS.into()));
                     return;
                 }
                 Err(_) => return,
             };
-            if let Some(socket) = self.member.seat(socket) {
+            if let Some(socket) = self.worker.assign(socket) {
                 self.begin(socket);
             }
         }
     }
 
     fn begin(&mut self, socket: OwnedFd) {
-        self.look(Entry { socket, state: S::Connection::default(), interest: EpollFlags::empty() }, false);
+        self.turn(Entry { socket, state: S::Connection::default(), interest: EpollFlags::empty() }, false);
     }
 
-    /// Lets the service work, and keeps the connection if it is not over.
+    /// Gives the connection a turn, and keeps it if it is not over.
     #[inline]
-    fn look(&mut self, mut entry: Entry<S::Connection>, ended: bool) {
+    fn turn(&mut self, mut entry: Entry<S::Connection>, ended: bool) {
         if !self.advance(&mut entry, ended) {
-            self.member.rise();
+            self.worker.release();
             return;
         }
         let place = entry.socket.as_raw_fd() as usize;
@@ -167,7 +169,7 @@ impl<S: Service> Loop<S> {
         self.connections[place] = Some(entry);
     }
 
-    /// Lets the service work; false if the connection is over.
+    /// Gives the connection a turn; false if it is over.
     #[inline]
     fn advance(&mut self, entry: &mut Entry<S::Connection>, ended: bool) -> bool {
         let fate = self.service.ready(&entry.socket, &mut entry.state, ended);
@@ -176,7 +178,7 @@ impl<S: Service> Loop<S> {
             Fate::Read => INPUT,
             Fate::Write | Fate::Again => INPUT.union(EpollFlags::EPOLLOUT),
         };
-        // Registering anew makes the kernel look again.
+        // A change of the registration makes the kernel report the state again.
         if entry.interest.contains(interest) && fate != Fate::Again {
             return true;
         }

@@ -1,7 +1,8 @@
-//! Parts of a `stream` that both ends and every layer share: content, numbers, and the check of received content.
+//! Parts of a `stream` that both ends and every layer share: content, numbers, and the check of received
+//! content.
 //!
-//! sdk/CONTRACT.md has the protocol: a number N of eight bytes from the client, then N bytes of content one way or both ways,
-//! then the receiving server's number of good bytes.
+//! sdk/CONTRACT.md has the protocol: a number N of eight bytes from the client, then N bytes of content one
+//! way or both ways, then the receiving server's number of good bytes.
 
 use crate::refusal::Refusal;
 use linerate_contract::{Spec, page};

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 /// Input that is read at once, as in every echo server.
 const BUFFER: usize = 64 << 10;
-/// After a failed connect, so that a dead port does not burn a CPU; and when there is no descriptor for a connection.
+/// After a failed connect, so that a dead port does not burn a CPU; and when there is no descriptor for a
+/// connection.
 const REST: Duration = Duration::from_millis(1);
 
 pub(super) fn serve(spec: &Spec) -> Result<(), Refusal> {

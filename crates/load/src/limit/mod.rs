@@ -1,16 +1,16 @@
-//! Limit rows: the same work with the part under test left out, so that no contender can beat them.
+//! Limit rows: the same work without the part under test, so that no system can beat them.
 //!
-//! | `options.limit` | workload | what is left |
+//! | `options.limit` | workload | remaining work |
 //! |---|---|---|
 //! | `blocking` | `rr` | two processes, blocking sockets, a thread for each connection: no event loop |
 //! | `memory` | `rr` | two processes and a shared cache line: no kernel |
-//! | `loop` | `dispatch` | function pointers that lie ready, called one after the other: no queue |
+//! | `loop` | `dispatch` | prepared function pointers, called one after the other: no queue |
 //! | `copies` | `stream` | the two copies that a socket transfer needs, in one process: no sockets |
 //! | `aead` | `stream` | sealing and opening the records of TLS, in one process |
 //! | `mask` | `stream` | masking and unmasking the frames of WebSocket, in one process |
-//! | `calls` | `stream` | an empty system call for each write and each read: nothing is moved |
+//! | `calls` | `stream` | an empty system call for each write and each read: no bytes |
 //!
-//! The limit of `http` is the engine's own server.
+//! The limit of layer `http` is the engine's own server.
 
 mod blocking;
 mod calls;
@@ -19,12 +19,12 @@ mod passes;
 mod syscalls;
 
 use crate::refusal::Refusal;
-use linerate_contract::{Datagrams, Done, Role, Spec};
+use linerate_contract::{Datagrams, Direction, Done, Role, Spec};
 
-/// Does what `spec` says in the way that its `options.limit` names.
+/// Runs `spec` as the limit row of this name.
 ///
 /// # Errors
-/// A [`Refusal`], which knows its exit status.
+/// Unknown limits and unsupported workloads, invalid specs, failing system calls.
 pub fn run(limit: &str, spec: &Spec) -> Result<Option<Done>, Refusal> {
     let done = match (limit, spec.role, spec.workload.as_str()) {
         ("blocking", Role::Server, "rr") => return blocking::serve(spec).map(|()| None),
@@ -46,12 +46,7 @@ pub fn run(limit: &str, spec: &Spec) -> Result<Option<Done>, Refusal> {
     done.map(Some)
 }
 
-/// Transfers of a counted stream; one where the spec tells of none.
-fn transfers(spec: &Spec) -> u64 {
-    spec.options.get("transfers").and_then(|n| n.parse().ok()).unwrap_or(1)
-}
-
-/// What every limit with messages needs.
+/// Checks the fields that every limit with messages needs: the size of a message.
 fn check_messages(spec: &Spec) -> Result<usize, Refusal> {
     let enough = spec.operations.is_some() || spec.duration_ns.is_some();
     if !(1..=LARGEST_MESSAGE).contains(&spec.size)
@@ -67,21 +62,15 @@ fn check_messages(spec: &Spec) -> Result<usize, Refusal> {
     Ok(spec.size as usize)
 }
 
-/// How many of a stream's directions carry something.
+/// Directions of a stream that carry content.
 fn ways(spec: &Spec) -> Result<u64, Refusal> {
-    match spec.options.get("direction").map(String::as_str) {
-        Some("both") => Ok(2),
-        Some("client-writes" | "client-reads") => Ok(1),
-        _ => {
-            Err(Refusal::BadSpec("\"options.direction\" must be client-writes, client-reads or both".into()))
-        }
-    }
+    Ok(if spec.direction()? == Direction::Both { 2 } else { 1 })
 }
 
-/// Where nothing can be lost.
+/// Datagrams of a layer without loss.
 fn datagrams(spec: &Spec, all: u64) -> Option<Datagrams> {
     (spec.layer == "udp").then(|| Datagrams { sent: all, received: all, ..Datagrams::default() })
 }
 
-/// As for the systems that they are the limit of.
+/// As for the systems of the same workload.
 const LARGEST_MESSAGE: u64 = 65_536;

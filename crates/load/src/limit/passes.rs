@@ -1,4 +1,5 @@
-//! `stream` without sockets, in one process on one CPU: what is left is what has to be done to the bytes, and the reader's comparison.
+//! `stream` without sockets, in one process on one CPU: what is left is what has to be done to the bytes, and
+//! the reader's comparison.
 //!
 //! | limit | is left of | what |
 //! |---|---|---|
@@ -91,7 +92,7 @@ fn measure(spec: &Spec, mut pass: impl FnMut(&[u8]) -> bool) -> Result<Done, Ref
             "needs \"bytes\" above 0 or \"duration_ns\", and \"size\" of 1 to {LARGEST_WRITE}"
         )));
     };
-    let mut all = bytes.saturating_mul(u64::from(spec.connections) * ways * super::transfers(spec));
+    let mut all = bytes.saturating_mul(u64::from(spec.connections) * ways * spec.transfers()?);
     let size = spec.size as usize;
     let content: Vec<u8> = page(PERIOD).into_iter().cycle().take(PERIOD + size).collect();
     let (mut at, mut good, mut pieces) = (0_u64, 0_u64, 0_u64);

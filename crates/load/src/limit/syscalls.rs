@@ -1,5 +1,5 @@
-//! `stream` without moving anything: one empty system call for each write and one for each read. No program that makes a call for
-//! each can be faster, whatever the calls do.
+//! `stream` without moving anything: one empty system call for each write and one for each read. No program
+//! that makes a call for each can be faster, whatever the calls do.
 
 use crate::clock;
 use crate::refusal::Refusal;
@@ -13,7 +13,7 @@ const TURN: u64 = 1_024;
 /// # Errors
 /// A spec that lacks something.
 pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
-    let ways = super::ways(spec)? * u64::from(spec.connections) * super::transfers(spec);
+    let ways = super::ways(spec)? * u64::from(spec.connections) * spec.transfers()?;
     let writes = spec.bytes.map(|bytes| bytes.div_ceil(spec.size.max(1)) * ways);
     if spec.size == 0 || (writes.is_none() && spec.duration_ns.is_none()) {
         let text = "needs \"size\" above 0, and \"bytes\" or \"duration_ns\"";

@@ -111,7 +111,10 @@ fn transfers_follow_one_another_on_a_connection_in_every_direction() {
         assert_eq!((done.bytes, done.verified, done.errors.total()), (Bytes(all), all, 0), "{direction}");
         assert_eq!((done.operations, done.latency.unwrap().total()), (sides * 2 * 5 * 101, 10));
         for _ in 0..2 {
-            assert!(matches!(server.event(), Some(Event::Tcp(info)) if info.cwnd > 0), "one event a connection");
+            assert!(
+                matches!(server.event(), Some(Event::Tcp(info)) if info.cwnd > 0),
+                "one event a connection"
+            );
         }
         // Transfers of these bytes until the time is over.
         spec.duration_ns = Some(Nanos(100_000_000));

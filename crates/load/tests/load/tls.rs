@@ -226,6 +226,27 @@ fn the_server_refuses_over_tls_what_it_refuses_without() {
 }
 
 #[test]
+fn a_peer_that_requests_key_updates_without_reading_is_served() {
+    let (_server, address, trusted) = own(4096, 1);
+    let mut stream = blocking(address, &trusted);
+    stream.write_all(GET).unwrap();
+    let mut answer = [0; 4096];
+    stream.read_exact(&mut answer).unwrap();
+    // More requests than answers fit into the server's output buffer, in one piece.
+    let mut requests = Vec::new();
+    for _ in 0..1_200 {
+        stream.conn.refresh_traffic_keys().unwrap();
+        stream.conn.write_tls(&mut requests).unwrap();
+    }
+    stream.sock.write_all(&requests).unwrap();
+    stream.write_all(LAST).unwrap();
+    assert_eq!(count(&rest(stream), "200 OK"), 1);
+    let mut another = blocking(address, &trusted);
+    another.write_all(LAST).unwrap();
+    assert_eq!(count(&rest(another), "200 OK"), 1, "the server has survived");
+}
+
+#[test]
 fn peers_that_speak_no_tls_or_vanish_end_their_own_connections() {
     let (_server, address, trusted) = own(7, 1);
     let mut plain = TcpStream::connect(address).unwrap();

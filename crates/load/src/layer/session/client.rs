@@ -1,4 +1,5 @@
-//! The client's end of a session, as the engine's [`Layer`]: an operation is a round trip, or a whole transfer.
+//! The client's end of a session, as the engine's [`Layer`]: an operation is a round trip, or a whole
+//! transfer.
 
 use super::Session;
 use super::framing::Framing;
@@ -19,8 +20,8 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// A transfer may take so much longer than other operations for each byte: a second for 8 MiB, which an interpreter does
-/// ten times as fast.
+/// A transfer may take so much longer than other operations for each byte: a second for 8 MiB, which an
+/// interpreter does ten times as fast.
 const NANOS_PER_BYTE: u64 = 120;
 
 /// Makes the wires of a client.

@@ -1,12 +1,12 @@
-//! A conversation over a connection, both ends: a [`Wire`] carries bytes, a [`Framing`] makes messages of them, and a
-//! [`Script`] says what is sent and what must come.
+//! A conversation over a connection, both ends: a [`Wire`] carries bytes, a [`Framing`] makes messages of
+//! them, and a [`Script`] says what is sent and what must come.
 //!
 //! ```text
 //!   socket <-> Wire (plain, TLS) <-> Framing (raw, WebSocket) <-> Script (stream, rr, echo)
 //! ```
 //!
-//! Each combination is compiled as one unit. A session moves as far as it can without waiting; who waits, and for what, is up to
-//! [`client`] and [`service`].
+//! Each combination is compiled as one unit. A session moves as far as it can without waiting; who waits, and
+//! for what, is up to [`client`] and [`service`].
 
 pub mod client;
 pub mod framing;

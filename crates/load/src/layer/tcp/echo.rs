@@ -1,7 +1,7 @@
 //! The server of `rr`, `churn` and `fanout`: sends back what it receives, and closes when the peer does.
 //!
-//! One `recv(2)` and one `send(2)` for a message: a read that did not fill the buffer has emptied the socket (epoll(7)), so
-//! there is no second one that would only say so.
+//! One `recv(2)` and one `send(2)` for a message: a read that did not fill the buffer has emptied the socket
+//! (epoll(7)), so there is no second one that would only say so.
 
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};

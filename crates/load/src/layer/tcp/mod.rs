@@ -1,7 +1,8 @@
 //! Messages over bare TCP: the client's end of `rr`, `churn` and `fanout` here, the server's in [`echo`].
 //!
-//! An operation sends a message and waits until all of it is back. Every byte is compared: a server that answers early, late
-//! or with another connection's message must not look fast. `stream` is not made of messages; it has [`stream`].
+//! An operation sends a message and waits until all of it is back. Every byte is compared: a server that
+//! answers early, late or with another connection's message must not look fast. `stream` is not made of
+//! messages; it has [`stream`].
 
 mod echo;
 pub mod stream;
@@ -17,8 +18,8 @@ use nix::sys::socket::{MsgFlags, recv, send, setsockopt, sockopt};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// The longest message. Above it a client that sends all before it reads could wait for an echo server that waits
-/// for it, each with full socket buffers.
+/// The longest message. Above it a client that sends all before it reads could wait for an echo server that
+/// waits for it, each with full socket buffers.
 pub(super) const LARGEST_MESSAGE: u64 = 65_536;
 
 /// A thread's end of the layer.

@@ -1,4 +1,5 @@
-//! How a connection's bytes travel: as they are ([`plain`]) or in TLS records ([`tls`]). Both ends, and nothing of what they mean.
+//! How a connection's bytes travel: as they are ([`plain`]) or in TLS records ([`tls`]). Both ends, and
+//! nothing of what they mean.
 
 pub mod plain;
 pub mod tls;
@@ -60,7 +61,8 @@ pub trait Wire: Send + Sized {
     /// The kind of failure, the sink's included.
     fn receive(&mut self, socket: &OwnedFd, sink: &mut impl Sink) -> Result<Received, ErrorKind>;
 
-    /// Says that nothing more will come, where the protocol has words for it; it goes out with the next [`Self::send`].
+    /// Says that nothing more will come, where the protocol has words for it; it goes out with the next
+    /// [`Self::send`].
     fn end(&mut self) {}
 
     /// What protects the bytes, where anything does.

@@ -1,12 +1,14 @@
-//! `rr` without the kernel: two processes, and memory that both see. A message of up to 56 bytes is one cache line each way.
+//! `rr` without the kernel: two processes, and memory that both see. A message of up to 56 bytes is one cache
+//! line each way.
 //!
 //! ```text
 //! client -> TCP: pairs, size -> server makes a memfd -> TCP: its pid and descriptor -> client maps /proc/PID/fd/N
 //! then, for each pair: client writes the message and its number | server sees the number, copies the message, and its number
 //! ```
 //!
-//! Nothing is listened on but the spec's address, and nothing has a name that could be left behind: the memory is gone with the
-//! processes. The TCP connection stays open, and tells each side when the other is gone.
+//! Nothing is listened on but the spec's address, and nothing has a name that could be left behind: the
+//! memory is gone with the processes. The TCP connection stays open, and tells each side when the other is
+//! gone.
 
 pub(super) mod client;
 mod region;
@@ -17,10 +19,11 @@ use nix::sys::socket::{MsgFlags, recv};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
-/// Looks without success before the CPU is offered to others: the peer may wait for this very CPU. Where each has its own,
-/// an answer takes a few dozen.
+/// Looks without success before the CPU is offered to others: the peer may wait for this very CPU. Where each
+/// has its own, an answer takes a few dozen.
 const SPINS: u32 = 1 << 12;
-/// Offers of the CPU before the peer's connection and the clock are looked at: rarely, since both are system calls.
+/// Offers of the CPU before the peer's connection and the clock are looked at: rarely, since both are system
+/// calls.
 const YIELDS: u32 = 1 << 8;
 
 /// Counts fruitless looks, and says when it is time for more than another one.

@@ -54,8 +54,8 @@ impl Region {
     }
 
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is `words` words long, page-aligned, zeroed by the kernel, and lives as long as `self`; atomics
-        // may change under a shared reference, also by another process.
+        // SAFETY: the mapping is `words` words long, page-aligned, zeroed by the kernel, and lives as long as
+        // `self`; atomics may change under a shared reference, also by another process.
         unsafe { std::slice::from_raw_parts(self.start.cast::<AtomicU64>().as_ptr(), self.words) }
     }
 
@@ -68,7 +68,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `map`, and no lane outlives the region. It can only fail if it were not mapped.
+        // SAFETY: the mapping was made by `map`, and no lane outlives the region. It can only fail if it were
+        // not mapped.
         let _ = unsafe { munmap(self.start, self.words * 8) };
     }
 }

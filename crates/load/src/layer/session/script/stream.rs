@@ -1,4 +1,5 @@
-//! The counted `stream` (sdk/CONTRACT.md): a transfer of content one way, then the next, on a connection that stays.
+//! The counted `stream` (sdk/CONTRACT.md): a transfer of content one way, then the next, on a connection that
+//! stays.
 
 use super::{Ended, Operation, Script};
 use crate::layer::transfer::{Content, Incoming, Number, good};

@@ -1,7 +1,8 @@
-//! The client of `stream` over TCP: every thread drives its share of the connections until each has carried its transfers.
+//! The client of `stream` over TCP: every thread drives its share of the connections until each has carried
+//! its transfers.
 //!
-//! Transfers do not wait for one another, so this is not the engine's loop. The receiver's counts are reported: the
-//! server's number for written bytes, the client's own for read bytes.
+//! Transfers do not wait for one another, so this is not the engine's loop. The receiver's counts are
+//! reported: the server's number for written bytes, the client's own for read bytes.
 
 use super::sampler::Sampler;
 use super::{Incoming, Number, Outgoing, Payload, Progress, UNTIL_TIME_IS_OVER, exchange};
@@ -73,7 +74,8 @@ struct Work {
     /// N of each transfer.
     bytes: u64,
     transfers: u64,
-    /// Without `bytes`: the time after which the only transfer ends. With `bytes`: no transfer begins after it.
+    /// Without `bytes`: the time after which the only transfer ends. With `bytes`: no transfer begins after
+    /// it.
     time: Option<Nanos>,
 }
 
@@ -358,8 +360,8 @@ impl Worker {
 
     /// Ends all streams, by time or by a stop request; how many are done at once.
     ///
-    /// Written bytes of a transfer by time are confirmed by the server's number, which is waited for. Those of a transfer that
-    /// is cut off cannot be confirmed and do not count.
+    /// Written bytes of a transfer by time are confirmed by the server's number, which is waited for. Those
+    /// of a transfer that is cut off cannot be confirmed and do not count.
     fn end_all(&mut self) -> usize {
         let confirmed = self.work.is_by_time() && self.direction == Direction::ClientWrites;
         let mut ended = 0;

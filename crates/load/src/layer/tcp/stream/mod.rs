@@ -1,7 +1,7 @@
 //! `stream` over TCP: client and server write and compare content without the engine's loop.
 //!
-//! The two halves of a connection, [`Outgoing`] and [`Incoming`], are the same at both ends. [`client`] and [`service`] combine
-//! them by direction.
+//! The two halves of a connection, [`Outgoing`] and [`Incoming`], are the same at both ends. [`client`] and
+//! [`service`] combine them by direction.
 
 pub mod client;
 mod mode;
@@ -115,10 +115,11 @@ impl Incoming {
     }
 }
 
-/// Moves both halves, a piece of each in turn, until neither can or the turn is over: the states of sending and reading.
+/// Moves both halves, a piece of each in turn, until neither can or the turn is over: the states of sending
+/// and reading.
 ///
-/// One piece at a time: what waits in the socket is then still in the cache when it is read, and a peer that waits for
-/// room gets it early.
+/// One piece at a time: what waits in the socket is then still in the cache when it is read, and a peer that
+/// waits for room gets it early.
 fn exchange(
     socket: &OwnedFd,
     payload: &Payload,

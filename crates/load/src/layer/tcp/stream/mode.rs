@@ -1,4 +1,5 @@
-//! How content enters and leaves the kernel: copied, as in most programs, or in one of the ways that avoid a copy.
+//! How content enters and leaves the kernel: copied, as in most programs, or in one of the ways that avoid a
+//! copy.
 //!
 //! | `options.mode` | writer | reader |
 //! |---|---|---|
@@ -8,8 +9,8 @@
 //! | `zerocopy` | `send(2)` with `MSG_ZEROCOPY`: the kernel sends the program's own pages | as plain |
 //! | `truncate` | as plain | `recv(2)` with `MSG_TRUNC`: the kernel drops received bytes, nothing is copied or compared |
 //!
-//! Towards a peer on the same host the kernel copies even with `MSG_ZEROCOPY` (`skb_orphan_frags_rx()`), and notifications
-//! cost extra.
+//! Towards a peer on the same host the kernel copies even with `MSG_ZEROCOPY` (`skb_orphan_frags_rx()`), and
+//! notifications cost extra.
 
 #![allow(unsafe_code, reason = "SO_ZEROCOPY and MSG_ERRQUEUE, which nix does not have")]
 
@@ -114,8 +115,8 @@ impl Writer {
         Ok(moved)
     }
 
-    /// The pages never change, so no write waits for a notification. Notifications are read because they use the
-    /// socket's option memory.
+    /// The pages never change, so no write waits for a notification. Notifications are read because they use
+    /// the socket's option memory.
     fn send_pages(&mut self, socket: &OwnedFd, piece: &[u8]) -> nix::Result<usize> {
         if !self.prepared {
             set_zerocopy(socket)?;

@@ -1,4 +1,5 @@
-//! Progress of streams: a separate thread reads the connections' counters from the kernel, so the workers do nothing for it.
+//! Progress of streams: a separate thread reads the connections' counters from the kernel, so the workers do
+//! nothing for it.
 
 use crate::process::emit;
 use crate::refusal::{Doing, Refusal};

@@ -111,7 +111,8 @@ impl StreamService {
         c.input = Incoming::up_to(if direction.client_writes() { total } else { 0 });
         c.stage = Stage::Content;
         if direction == Direction::ClientReads && self.is_last(c) {
-            // The last piece waits until the connection's figures are printed: the client may exit when it has all.
+            // The last piece waits until the connection's figures are printed: the client may exit when it
+            // has all.
             c.out.total = total.saturating_sub(self.payload.content.size() as u64);
             if c.out.total == 0 {
                 print_info(socket);
@@ -171,8 +172,8 @@ impl Connection {
     }
 }
 
-/// The direction of a client of this engine, by its first segment: a number alone reads, a number with content writes.
-/// `None` while the number is not complete.
+/// The direction of a client of this engine, by its first segment: a number alone reads, a number with
+/// content writes. `None` while the number is not complete.
 fn recognise(socket: &OwnedFd) -> nix::Result<Option<Direction>> {
     let mut first = [0; 9];
     match recv(socket.as_raw_fd(), &mut first, MsgFlags::MSG_PEEK) {
@@ -184,8 +185,8 @@ fn recognise(socket: &OwnedFd) -> nix::Result<Option<Direction>> {
     }
 }
 
-/// Prints the connection's `TCP_INFO`, before the client can see the end of the stream: a reader that waits for the
-/// client then has it.
+/// Prints the connection's `TCP_INFO`, before the client can see the end of the stream: a reader that waits
+/// for the client then has it.
 fn print_info(socket: &OwnedFd) {
     if let Ok(info) = tcp_info::info(socket) {
         emit(&Event::Tcp(info));

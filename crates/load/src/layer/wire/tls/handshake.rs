@@ -25,8 +25,8 @@ enum Side {
 /// A handshake under way.
 pub(super) struct Handshake {
     side: Side,
-    /// Bytes of the input that rustls was shown and still needs. It is shown record by record, so that it never opens one of
-    /// application data.
+    /// Bytes of the input that rustls was shown and still needs. It is shown record by record, so that it
+    /// never opens one of application data.
     shown: usize,
 }
 
@@ -39,7 +39,8 @@ impl Handshake {
         Self { side: Side::Server(connection), shown: 0 }
     }
 
-    /// Goes on as far as `input` and rustls let it: how many bytes of the input are done with, and what is next.
+    /// Goes on as far as `input` and rustls let it: how many bytes of the input are done with, and what is
+    /// next.
     pub(super) fn step(&mut self, input: &mut [u8], output: &mut Outbox) -> Result<(usize, Step), Error> {
         let shown = &mut input[..self.shown];
         let outcome = match &mut self.side {
@@ -140,7 +141,8 @@ impl Keys {
 
 /// Version and cipher suite as they were agreed on, and who did it.
 pub(in crate::layer) fn told(version: ProtocolVersion, suite: SupportedCipherSuite) -> String {
-    // rustls prints the names of the registry with an underscore, and with its own prefix for the suites of 1.3.
+    // rustls prints the names of the registry with an underscore, and with its own prefix for the suites of
+    // 1.3.
     let version = format!("{version:?}").replace('_', ".");
     let suite = format!("{:?}", suite.suite()).replace("TLS13_", "TLS_");
     format!("{version} {suite} rustls {} ring {}", env!("RUSTLS_VERSION"), env!("RING_VERSION"))

@@ -1,8 +1,9 @@
-//! TLS 1.3 over TCP, both ends: the handshake is rustls's, the records are sealed and opened here, in the buffers that the socket
-//! sends from and receives into.
+//! TLS 1.3 over TCP, both ends: the handshake is rustls's, the records are sealed and opened here, in the
+//! buffers that the socket sends from and receives into.
 //!
-//! rustls hands its keys to who carries on where it ends (its module `kernel`, meant for TLS in the kernel), and knows how they
-//! change. What this spares are its buffers: a copy and an allocation for each record, and reads of 4 KiB.
+//! rustls hands its keys to who carries on where it ends (its module `kernel`, meant for TLS in the kernel),
+//! and knows how they change. What this spares are its buffers: a copy and an allocation for each record, and
+//! reads of 4 KiB.
 
 mod config;
 mod handshake;
@@ -55,6 +56,9 @@ struct Open {
     sealer: Sealer,
     opener: Opener,
     keys: Keys,
+    /// The peer has requested a KeyUpdate. One answers all requests before the next record of data (RFC 8446,
+    /// section 4.6.3).
+    owes_key_update: bool,
 }
 
 impl Tls {
@@ -122,7 +126,7 @@ impl Wire for Tls {
                         unreachable!("it was one above");
                     };
                     let (sealer, opener, keys) = handshake.finish().map_err(|_| ErrorKind::TlsFailed)?;
-                    self.state = State::Open(Box::new(Open { sealer, opener, keys }));
+                    self.state = State::Open(Box::new(Open { sealer, opener, keys, owes_key_update: false }));
                 }
             }
         }
@@ -134,6 +138,10 @@ impl Wire for Tls {
         loop {
             if self.output.flush(socket)? == Flow::Blocked {
                 return Ok(Flow::Blocked);
+            }
+            if open.owes_key_update {
+                open.renew(&mut self.output).map_err(|_| ErrorKind::TlsFailed)?;
+                continue;
             }
             if !source.prepare() {
                 return Ok(Flow::Done);
@@ -178,7 +186,7 @@ impl Wire for Tls {
             match open.opener.open(bytes).map_err(|_| ErrorKind::TlsFailed)? {
                 (Kind::Data, plain) => sink.take(plain)?,
                 (Kind::Handshake, message) => {
-                    open.after_handshake(message, &mut self.output).map_err(|_| ErrorKind::TlsFailed)?;
+                    open.after_handshake(message).map_err(|_| ErrorKind::TlsFailed)?;
                 }
                 (Kind::Alert, alert) => {
                     // close_notify; all else is a reason for failing.
@@ -207,7 +215,7 @@ impl Wire for Tls {
 impl Open {
     /// New tickets are not wanted; new keys are (RFC 8446, section 4.6.3).
     #[cold]
-    fn after_handshake(&mut self, mut bytes: &[u8], output: &mut Outbox) -> Result<(), rustls::Error> {
+    fn after_handshake(&mut self, mut bytes: &[u8]) -> Result<(), rustls::Error> {
         let malformed = || rustls::Error::General("a handshake message that is none".into());
         while let [kind, rest @ ..] = bytes {
             let length = rest.first_chunk::<3>().ok_or_else(malformed)?;
@@ -218,9 +226,7 @@ impl Open {
                 (record::NEW_SESSION_TICKET, _) => {}
                 (record::KEY_UPDATE, [asked @ (0 | 1)]) => {
                     self.opener = Opener::new(self.keys.next_to_receive()?)?;
-                    if *asked == 1 {
-                        self.renew(output)?;
-                    }
+                    self.owes_key_update |= *asked == 1;
                 }
                 _ => return Err(malformed()),
             }
@@ -228,11 +234,19 @@ impl Open {
         Ok(())
     }
 
-    /// Tells the peer that new keys follow, and takes them.
+    /// Seals a KeyUpdate and changes to the next keys. `output` is empty, so there is room.
     #[cold]
     fn renew(&mut self, output: &mut Outbox) -> Result<(), rustls::Error> {
         let message = [record::KEY_UPDATE, 0, 0, 1, 0];
-        output.begin(|room| self.sealer.seal_bytes(room, Kind::Handshake, &message));
+        let mut sealed = 0;
+        output.begin(|room| {
+            sealed = self.sealer.seal_bytes(room, Kind::Handshake, &message);
+            sealed
+        });
+        if sealed == 0 {
+            return Err(rustls::Error::General("no room for a KeyUpdate".into()));
+        }
+        self.owes_key_update = false;
         self.sealer = Sealer::new(self.keys.next_to_send()?)?;
         Ok(())
     }

@@ -102,7 +102,8 @@ impl Sealer {
         self.0.sequence + 64 >= MOST_RECORDS
     }
 
-    /// Makes a record of what `fill` writes, at the start of `room`; its length, or 0 if that is nothing.
+    /// Makes a record of what `fill` writes, at the start of `room`: its length, or 0 if `fill` writes
+    /// nothing or there is no room for a byte.
     #[inline]
     pub(crate) fn seal(
         &mut self,
@@ -110,7 +111,10 @@ impl Sealer {
         kind: Kind,
         fill: impl FnOnce(&mut [u8]) -> usize,
     ) -> usize {
-        let most = (room.len() - OVERHEAD).min(LARGEST_PLAIN);
+        let most = room.len().saturating_sub(OVERHEAD).min(LARGEST_PLAIN);
+        if most == 0 {
+            return 0;
+        }
         let plain = fill(&mut room[HEAD..HEAD + most]);
         if plain == 0 {
             return 0;
@@ -127,7 +131,11 @@ impl Sealer {
         HEAD + length
     }
 
+    /// Makes a record of `bytes`: its length, or 0 if it does not fit into `room`.
     pub(crate) fn seal_bytes(&mut self, room: &mut [u8], kind: Kind, bytes: &[u8]) -> usize {
+        if room.len() < OVERHEAD + bytes.len() {
+            return 0;
+        }
         self.seal(room, kind, |plain| {
             plain[..bytes.len()].copy_from_slice(bytes);
             bytes.len()
@@ -199,6 +207,19 @@ mod tests {
             assert_eq!(opener.open(&mut again[..made]), Err(Broken));
             opener.0.sequence -= 1;
         }
+    }
+
+    #[test]
+    fn a_record_without_room_is_not_made() {
+        let (mut sealer, mut opener) = pair([7; 16]);
+        let mut room = [0; OVERHEAD + 2];
+        for short in 0..=OVERHEAD {
+            assert_eq!(sealer.seal(&mut room[..short], Kind::Data, |plain| plain.len()), 0, "{short}");
+            assert_eq!(sealer.seal_bytes(&mut room[..=short], Kind::Alert, &[1, 0]), 0, "{short}");
+        }
+        let made = sealer.seal_bytes(&mut room, Kind::Alert, &[1, 0]);
+        assert_eq!(made, OVERHEAD + 2);
+        assert!(opener.open(&mut room).is_ok(), "no number of a record was used up");
     }
 
     #[test]
