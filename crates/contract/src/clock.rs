@@ -1,7 +1,7 @@
 //! The clocks of the contract: time on `CLOCK_MONOTONIC`, cost on the CPU clocks of threads and processes.
 //!
-//! Both are read through the vDSO or one cheap system call. The CPU clocks count the same user and system time as
-//! `getrusage(2)`, but in nanoseconds.
+//! Both are read through the vDSO or one cheap system call. The CPU clocks count the same user and system
+//! time as `getrusage(2)`, but in nanoseconds.
 
 use crate::Nanos;
 use nix::time::{ClockId, clock_gettime};
@@ -13,19 +13,20 @@ pub fn now() -> Nanos {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
-/// The time of day, on `CLOCK_REALTIME`: for what the kernel notes on that clock, and nothing else, since it may be set.
+/// The time of day on `CLOCK_REALTIME`: only for kernel timestamps on that clock, since it may be set.
 #[must_use]
 pub fn time_of_day() -> Nanos {
     read(ClockId::CLOCK_REALTIME)
 }
 
-/// User and system CPU time that the calling thread has used: of an engine, without the threads that set up and report.
+/// User and system CPU time of the calling thread: that of an engine without the threads that set up and
+/// report.
 #[must_use]
 pub fn thread_cpu() -> Nanos {
     read(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// User and system CPU time that all threads of the process have used.
+/// User and system CPU time of all threads of the process.
 #[must_use]
 pub fn process_cpu() -> Nanos {
     read(ClockId::CLOCK_PROCESS_CPUTIME_ID)

@@ -1,9 +1,9 @@
 //! The bytes that every server sends and every client checks.
 //!
-//! A page must be the same from nginx's disk and from a Go program's memory, and a byte that is
-//! missing, doubled or out of place must show. So byte `i` depends on `i` alone, and looks random:
-//! it is letter `(splitmix64(i / 8) >> (8 * (i % 8))) & 63` of a 64-letter alphabet (Steele, Lea
-//! and Flood, "Fast splittable pseudorandom number generators", 2014).
+//! A page is the same from nginx's disk and from a Go program's memory, and a byte that is missing, doubled
+//! or out of place is detected. So byte `i` depends on `i` alone and looks random: it is letter
+//! `(splitmix64(i / 8) >> (8 * (i % 8))) & 63` of a 64-letter alphabet (Steele, Lea and Flood, "Fast
+//! splittable pseudorandom number generators", 2014).
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -18,7 +18,7 @@ pub fn page(size: usize) -> Vec<u8> {
     bytes
 }
 
-/// CRC-32 (ISO-HDLC, as in zlib) of `bytes`; what [`crate::Expect`] carries.
+/// CRC-32 (ISO-HDLC, as in zlib) of `bytes`; the value in [`crate::Expect`].
 #[must_use]
 pub fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)

@@ -1,21 +1,21 @@
-//! Operations that failed, by kind. A kind is a word of the report, so the set is closed.
+//! Failed operations by kind. Kinds are words of the report, so the set is closed.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Why one operation failed, as its client saw it.
+/// Why one operation failed, as seen by its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// `ECONNREFUSED`: nobody listens.
+    /// `ECONNREFUSED`: no listener.
     ConnectRefused,
     /// `ETIMEDOUT`, or no handshake within the operation's deadline.
     ConnectTimeout,
-    /// Any other failure before the connection stood.
+    /// Any other failure before the connection was established.
     ConnectFailed,
     /// The TLS handshake failed, or a record could not be read.
     TlsFailed,
-    /// `ECONNRESET` or `EPIPE` on a connection that stood.
+    /// `ECONNRESET` or `EPIPE` on an established connection.
     Reset,
     /// The peer closed before the first byte of the answer.
     EmptyReply,
@@ -35,11 +35,11 @@ pub enum ErrorKind {
     AddressExhausted,
     /// `EMFILE` or `ENFILE`: the generator ran out of descriptors; never the system's fault.
     DescriptorExhausted,
-    /// What a foreign generator reports as failed without a kind.
+    /// Reported as failed without a kind by another load generator.
     Failed,
 }
 
-/// How often each kind happened. Kinds that did not happen are absent.
+/// Counts by kind. Kinds with a count of 0 are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Errors(pub BTreeMap<ErrorKind, u64>);

@@ -1,4 +1,4 @@
-//! What a program answers: JSON lines on stdout, one event each.
+//! A program's output: JSON lines on stdout, one event each.
 
 use crate::datagram::Report;
 use crate::{Bytes, Counts, Errors, Nanos};
@@ -14,11 +14,11 @@ pub enum Event {
     Ready { address: SocketAddr },
     /// Progress of the interval since the last sample; optional.
     Sample(Sample),
-    /// A server's end of a TCP stream, when the last byte has passed; optional, one for each connection.
+    /// A server's `TCP_INFO` at the end of a TCP stream; optional, one for each connection.
     Tcp(TcpInfo),
     /// The task is done; the last line of a client.
     Done(Box<Done>),
-    /// What the program is; the only line of role `describe`.
+    /// The program's description; the only line of role `describe`.
     Describe(Describe),
 }
 
@@ -34,15 +34,15 @@ pub struct Sample {
     /// Response times of the whole window so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Counts>,
-    /// Datagrams that are missing up to the highest that came; less than nothing where late ones filled earlier gaps.
+    /// Datagrams missing below the highest received number; negative where late ones filled earlier gaps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<i64>,
-    /// The round-trip time as the transport sees it now (TCP's or KCP's smoothed one).
+    /// The transport's current smoothed round-trip time (TCP or KCP).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_us: Option<u64>,
 }
 
-/// What became of the datagrams of all flows.
+/// Datagrams of all flows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Datagrams {
     pub sent: u64,
@@ -50,7 +50,7 @@ pub struct Datagrams {
     pub received: u64,
     /// Sent and not received.
     pub lost: u64,
-    /// Came after one that was sent later (RFC 4737).
+    /// Received after one that was sent later (RFC 4737).
     #[serde(default)]
     pub reordered: u64,
     #[serde(default)]
@@ -61,7 +61,7 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// One flow: what was sent, and what the server tells of it.
+    /// One flow: the datagrams sent, and the server's report.
     #[must_use]
     pub fn of_flow(sent: u64, report: &Report) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl AddAssign for Datagrams {
     }
 }
 
-/// What the kernel tells of TCP connections when their stream is over (`TCP_INFO`), at each end that tells it.
+/// `TCP_INFO` of both ends when a stream is over, where reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpEnds {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,18 +95,18 @@ pub struct TcpEnds {
     pub server: Option<TcpInfo>,
 }
 
-/// One end; of several connections counts are sums, and times and windows those of the one with the longest round trip.
+/// One end. Several connections: counts are summed, times and windows are those of the longest round trip.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpInfo {
     /// Segments sent again.
     pub retransmits: u64,
-    /// Smoothed round-trip time, and the least that was seen.
+    /// Smoothed and smallest round-trip time.
     pub rtt_us: u64,
     #[serde(default)]
     pub min_rtt_us: u64,
     /// Congestion window, in segments.
     pub cwnd: u64,
-    /// Bytes sent, those sent again included, and those sent again alone.
+    /// Bytes sent, retransmissions included, and bytes retransmitted.
     #[serde(default)]
     pub bytes_sent: u64,
     #[serde(default)]
@@ -127,18 +127,18 @@ impl TcpInfo {
     }
 }
 
-/// How an open loop kept its schedule.
+/// Deviations of an open loop from its schedule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adherence {
-    /// Operations that were sent more than a millisecond after their time, for want of a connection or of CPU.
+    /// Operations sent more than a millisecond late, for lack of a connection or of CPU.
     pub late: u64,
-    /// Operations that were due inside the window and never sent.
+    /// Operations due inside the window and never sent.
     pub unsent: u64,
     /// From the intended to the actual start of each operation.
     pub delay: Counts,
 }
 
-/// What a client measured, counted at its end of the wire.
+/// A client's result, counted at its end of the wire.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
     /// Operations that succeeded. Failed ones are in `errors` alone.
@@ -156,10 +156,10 @@ pub struct Done {
     /// In an open loop: the same from the actual start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Counts>,
-    /// In an open loop: how the schedule was kept.
+    /// In an open loop: deviations from the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Adherence>,
-    /// The part of it until the connection stood.
+    /// Time until the connection was established.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect: Option<Counts>,
     /// CPU time of this process (user and system) inside the window.
@@ -167,12 +167,13 @@ pub struct Done {
     /// Operations whose content was compared byte by byte or by checksum.
     #[serde(default)]
     pub verified: u64,
-    /// Of a transport that may lose some.
+    /// Of transports with loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpEnds>,
-    /// Where the layer has TLS: version, cipher suite, library and its version, as the connection and the library tell them.
+    /// Layers with TLS: version, cipher suite, library and its version, read from the connection and the
+    /// library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
 }
@@ -180,7 +181,7 @@ pub struct Done {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Describe {
     pub name: String,
-    /// Of the library under test, from the library itself where it tells.
+    /// Version of the library under test, read from the library where possible.
     pub version: String,
     pub roles: Vec<crate::Role>,
     pub layers: Vec<String>,
@@ -191,7 +192,7 @@ impl Event {
     /// Reads one line.
     ///
     /// # Errors
-    /// The parser's sentence, with the start of the line.
+    /// The parser's message.
     pub fn parse(line: &str) -> Result<Self, String> {
         serde_json::from_str(line).map_err(|e| format!("not an event of the contract: {e}"))
     }

@@ -7,7 +7,8 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Three significant digits: 0.1 % resolution. Two would blur differences of a percent, four cost 8x the memory.
+/// Three significant digits: 0.1 % resolution. Two would blur differences of a percent, four cost 8x the
+/// memory.
 const DIGITS: u8 = 3;
 /// An hour in nanoseconds: longer than any deadline here. Larger values count as this one.
 const HIGHEST: u64 = 3_600_000_000_000;
@@ -59,7 +60,8 @@ impl Counts {
         self.pairs.iter().map(|p| p.1).sum()
     }
 
-    /// The smallest recorded value that at least `percent` percent of all values do not exceed; nothing is interpolated.
+    /// The smallest recorded value that at least `percent` percent of all values do not exceed; nothing is
+    /// interpolated.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let rank = ((percent / 100.0 * self.total() as f64).ceil() as u64).max(1);

@@ -48,5 +48,6 @@ pub use units::{Bytes, Nanos};
 /// The version of the contract that this crate speaks; a spec carries it.
 pub const CONTRACT: u32 = 2;
 
-/// Exit status of a role, layer, workload or mode that a program does not support: `unsupported` in the report.
+/// Exit status of a role, layer, workload or mode that a program does not support: `unsupported` in the
+/// report.
 pub const EXIT_UNSUPPORTED: i32 = 127;

@@ -2,8 +2,8 @@
 
 /// The known name that is closest to `word`, if one is close: at most a third of its letters differ.
 ///
-/// The distance counts insertions, deletions, substitutions and swaps of neighbours (optimal string alignment), and
-/// ignores case. The first of several equally close names wins.
+/// The distance counts insertions, deletions, substitutions and swaps of neighbours (optimal string
+/// alignment), and ignores case. The first of several equally close names wins.
 #[must_use]
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known

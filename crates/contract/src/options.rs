@@ -1,7 +1,8 @@
 //! `options` of a spec: the names of the contract, and their values as types.
 //!
-//! A program accepts the names in [`CONTRACT_OPTIONS`] and its own list; [`Spec::check_options`] refuses all others. Values
-//! are text in the spec and are parsed here: [`Spec::number`], [`Spec::choice`], and one method for each common option.
+//! A program accepts the names in [`CONTRACT_OPTIONS`] and its own list; [`Spec::check_options`] refuses all
+//! others. Values are text in the spec and are parsed here: [`Spec::number`], [`Spec::choice`], and one
+//! method for each common option.
 
 use crate::{Refusal, Spec, nearest};
 use std::fmt::Display;
@@ -32,8 +33,8 @@ pub trait Choice: Copy + PartialEq + 'static {
     /// Each value with its word.
     const WORDS: &'static [(&'static str, Self)];
 
-    /// The refusal of any other word. Options for which the contract allows more words than this program supports
-    /// return [`Refusal::Unsupported`].
+    /// The refusal of any other word. Options for which the contract allows more words than this program
+    /// supports return [`Refusal::Unsupported`].
     #[must_use]
     fn refuse(message: String) -> Refusal {
         Refusal::BadSpec(message)

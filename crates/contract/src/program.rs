@@ -4,7 +4,8 @@ pub use crate::Refusal;
 use crate::{Describe, Done, Event, Role, Spec};
 use std::io::{self, Write};
 
-/// Runs the spec in `argv[1]`, or describes the program: the whole of a `main`. A client returns its [`Done`].
+/// Runs the spec in `argv[1]`, or describes the program: the whole of a `main`. A client returns its
+/// [`Done`].
 ///
 /// `own_options` are the option names that only this program supports.
 #[allow(clippy::print_stderr, reason = "the contract sends logs to stderr")]
@@ -33,7 +34,8 @@ pub fn emit(event: &Event) {
 }
 
 fn write(event: &Event, mut out: impl Write) {
-    // EPIPE is the only likely error. The task goes on: the parent ends it by SIGTERM, and println! would panic.
+    // EPIPE is the only likely error. The task goes on: the parent ends it by SIGTERM, and println! would
+    // panic.
     let _ = writeln!(out, "{}", event.to_json()).and_then(|()| out.flush());
 }
 

@@ -1,4 +1,4 @@
-//! What a program is asked to do: one JSON document, given as its only argument.
+//! The task of a program: one JSON document, its only argument.
 
 use crate::{CONTRACT, Nanos};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// The part a program plays in a trial.
+/// A program's role in a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -28,7 +28,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// What a good answer looks like; a client counts everything else as an error.
+/// A correct HTTP response; a client counts every other one as an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
@@ -37,20 +37,20 @@ pub struct Expect {
     pub bytes: u64,
     /// CRC-32 of the body, as [`crate::crc32`] makes it.
     pub crc32: u32,
-    /// Check the checksum of every n-th answer (1: of every one); status and length always.
+    /// Check the checksum of every n-th response (1: every one); status and length always.
     pub every: u64,
 }
 
-/// When the operations of an open loop are due.
+/// The due times of an open loop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrival {
     /// One each `1 / rate` seconds.
     #[default]
     Constant,
-    /// Independent of each other, as of many users: exponential gaps with a mean of `1 / rate`.
+    /// Independent, as of many users: exponential gaps with a mean of `1 / rate`.
     Poisson,
-    /// From nothing to `rate`, evenly over `duration_ns`.
+    /// From 0 to `rate`, linear over `duration_ns`.
     Ramp,
 }
 
@@ -60,7 +60,7 @@ impl Arrival {
     }
 }
 
-/// What an HTTP client sends in place of a plain GET.
+/// An HTTP client's request, in place of a plain GET.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -80,8 +80,8 @@ pub struct Request {
     pub insecure: bool,
 }
 
-/// Whom to trust, or who one is: PEM texts. A server has a certificate and its key (PKCS#8), a client the authority that
-/// signed it and the name it must be for.
+/// PEM texts. A server has a certificate and its key (PKCS#8), a client the authority that signed it and the
+/// expected name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tls {
@@ -91,21 +91,21 @@ pub struct Tls {
     pub key: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub authority: String,
-    /// The name that the client asks for and verifies.
+    /// The name that the client sends (SNI) and verifies.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
 }
 
-/// The whole task of one process. Fields that a role has no use for are absent.
+/// The task of one process. Fields that a role does not need are absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     /// The version of the contract, [`CONTRACT`].
     pub contract: u32,
     pub role: Role,
-    /// What is spoken: `tcp`, `http`, ...
+    /// The protocol: `tcp`, `http`, ...
     pub layer: String,
-    /// The traffic pattern: `crr`, `http`, `rr`, `stream`, ...
+    /// The traffic pattern: `crr`, `rr`, `stream`, ...
     pub workload: String,
     /// Where a server or relay listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +113,7 @@ pub struct Spec {
     /// Where a client or relay connects to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect: Option<SocketAddr>,
-    /// Local addresses that a client uses in turn, so that ports never run out; empty: the kernel's choice.
+    /// Local addresses of a client, used in turn so that ports never run out; empty: the kernel chooses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<IpAddr>,
     /// Connections open at the same time.
@@ -121,7 +121,7 @@ pub struct Spec {
     pub connections: u32,
     #[serde(default = "one")]
     pub threads: u32,
-    /// Stop after exactly so many operations, failed ones included.
+    /// Stop after exactly this number of operations, failed ones included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
     /// Payload bytes of one direction of a `stream`.
@@ -130,10 +130,10 @@ pub struct Spec {
     /// Stop after this time; with `operations`, whichever comes first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<Nanos>,
-    /// One operation may take this long before it counts as `timeout`.
+    /// An operation that takes longer counts as `timeout`.
     #[serde(default = "ten_seconds")]
     pub timeout_ns: Nanos,
-    /// Bytes of a message, or of the page that a server answers with.
+    /// Bytes of a message, a write, or the page of a server.
     #[serde(default)]
     pub size: u64,
     /// HTTP request target.
@@ -141,16 +141,16 @@ pub struct Spec {
     pub path: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
-    /// Open loop: operations per second that begin whether or not earlier ones have ended; absent: closed loop.
+    /// Open loop: operations due per second, whether or not earlier ones have ended; absent: closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// How the begins of an open loop are spread.
+    /// The distribution of due times in an open loop.
     #[serde(default, skip_serializing_if = "Arrival::is_constant")]
     pub arrival: Arrival,
-    /// Of everything that is random; the same seed gives the same schedule.
+    /// Seed of everything random; the same seed gives the same schedule.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub seed: u64,
-    /// Print a `sample` event each time this has passed.
+    /// Print a `sample` event at this interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_ns: Option<Nanos>,
     /// An HTTP request that is not a plain GET of `path` from `connect`.
@@ -159,13 +159,13 @@ pub struct Spec {
     /// Keys and certificates of the layers `https`, `tls` and `wss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// What only one program understands, such as a relay's `mode`.
+    /// See [`crate::options`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
 }
 
 impl Spec {
-    /// A spec with nothing but what every role has; set the rest by name.
+    /// A spec with the fields that every role has; set the others by name.
     #[must_use]
     pub fn new(role: Role, layer: &str, workload: &str) -> Self {
         Self {
@@ -195,14 +195,14 @@ impl Spec {
         }
     }
 
-    /// Reads a spec, and refuses one of another contract.
+    /// Parses a spec. [`Self::check_options`] checks its options.
     ///
     /// # Errors
-    /// A sentence that names the field, for the user of a hand-written spec.
+    /// Invalid JSON, unknown or missing fields, another contract: a sentence that names the field.
     pub fn parse(json: &str) -> Result<Self, String> {
         let spec: Self = serde_json::from_str(json).map_err(|e| format!("the spec is not valid: {e}"))?;
         if spec.contract != CONTRACT {
-            return Err(format!("the spec speaks contract {}, this program {CONTRACT}", spec.contract));
+            return Err(format!("the spec is of contract {}, this program of {CONTRACT}", spec.contract));
         }
         Ok(spec)
     }
@@ -222,8 +222,8 @@ fn one() -> u32 {
     1
 }
 
-/// Longer than any answer of a working system, short enough that a hung one is seen (RFC 9110 gives no number;
-/// half of curl's 20 s would do as well).
+/// Longer than any response of a working system, short enough to notice one that hangs (RFC 9110 has no
+/// number).
 fn ten_seconds() -> Nanos {
     Nanos(10_000_000_000)
 }
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spec_survives_the_journey() {
+    fn a_spec_is_parsed_as_it_was_written() {
         let mut spec = Spec::new(Role::Client, "http", "crr");
         spec.connect = Some("10.0.0.1:80".parse().unwrap());
         spec.expect = Some(Expect { status: 200, bytes: 4096, crc32: 7, every: 1 });

@@ -1,11 +1,11 @@
-//! What one task of a client counts; merged when all have ended.
+//! The counters of one task of a client, merged at the end.
 
 use crate::datagram::Report;
 use crate::{Bytes, Datagrams, Done, ErrorKind, Errors, Nanos, Recorder, clock};
 use nix::errno::Errno;
 use std::io;
 
-/// Operations so far, and how they went.
+/// Operations so far, with latencies and errors.
 #[derive(Debug, Default)]
 pub struct Tally {
     operations: u64,
@@ -18,12 +18,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// An operation that `began` then has ended well at `now`.
+    /// An operation that `began` then has succeeded at `now`.
     pub fn succeed(&mut self, began: Nanos, now: Nanos, bytes: u64) {
         self.transferred(began, now, 1, bytes);
     }
 
-    /// A transfer of so many writes that `began` then has ended at `now`.
+    /// A transfer of `writes` writes that `began` then has ended at `now`.
     pub fn transferred(&mut self, began: Nanos, now: Nanos, writes: u64, bytes: u64) {
         self.operations += writes;
         self.bytes += bytes;
@@ -31,7 +31,7 @@ impl Tally {
         self.latency.get_or_insert_default().record(now.since(began).0);
     }
 
-    /// A connection stands.
+    /// A connection is established.
     pub fn connected(&mut self, took: Nanos) {
         self.connect.get_or_insert_default().record(took.0);
     }
@@ -42,7 +42,7 @@ impl Tally {
         self.end = clock::now();
     }
 
-    /// Bytes of a stream, in writes of `size`: so many were wanted, so many were good at the receiver.
+    /// Bytes of a stream in writes of `size`: good ones at the receiver, and wanted ones.
     pub fn streamed(&mut self, good: u64, wanted: u64, size: u64) {
         self.operations += good.div_ceil(size);
         self.bytes += good;
@@ -50,7 +50,7 @@ impl Tally {
         self.end = clock::now();
     }
 
-    /// A flow of datagrams, of which the server tells what it received.
+    /// A flow of datagrams with the server's report.
     pub fn flowed(&mut self, sent: u64, report: &Report) {
         self.operations += report.received;
         self.bytes += report.bytes;
@@ -58,7 +58,7 @@ impl Tally {
         *self.datagrams.get_or_insert_default() += Datagrams::of_flow(sent, report);
     }
 
-    /// Adds what another task counted.
+    /// Adds the counters of another task.
     pub fn merge(&mut self, other: &Self) {
         self.operations += other.operations;
         self.bytes += other.bytes;
@@ -74,7 +74,8 @@ impl Tally {
         }
     }
 
-    /// The account of a window that began at `start` and cost `cpu`. `verified`: of messages the operations, of a stream the bytes.
+    /// The result of a window that began at `start` and took `cpu`. `verified` gets operations and bytes, and
+    /// returns operations (messages) or bytes (streams).
     #[must_use]
     pub fn done(&self, start: Nanos, cpu: Nanos, verified: impl Fn(u64, u64) -> u64) -> Done {
         Done {
@@ -93,7 +94,7 @@ impl Tally {
     }
 }
 
-/// What an error means before a connection stood.
+/// The kind of an error before a connection is established.
 #[must_use]
 pub fn connect_error(error: &io::Error) -> ErrorKind {
     match (error.kind(), error.raw_os_error().map(Errno::from_raw)) {
@@ -105,7 +106,7 @@ pub fn connect_error(error: &io::Error) -> ErrorKind {
     }
 }
 
-/// What an error means on a connection that stood.
+/// The kind of an error on an established connection.
 #[must_use]
 pub fn stream_error(error: &io::Error) -> ErrorKind {
     match error.kind() {
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_several_tasks_counted_is_one_account() {
+    fn counters_of_several_tasks_add_up() {
         let (mut one, mut other) = (Tally::default(), Tally::default());
         one.succeed(Nanos(100), Nanos(150), 10);
         one.connected(Nanos(7));
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_means_something_else_before_a_connection_stood() {
+    fn an_error_has_another_kind_before_a_connection_is_established() {
         let reset = io::Error::from(io::ErrorKind::ConnectionReset);
         assert_eq!(
             (connect_error(&reset), stream_error(&reset)),

@@ -1,12 +1,12 @@
-//! What a receiver knows of one flow: which sequence numbers came, in which order, and which came twice.
+//! The receiver's counts of one flow: received sequence numbers, their order, and duplicates.
 //!
-//! Loss shows by what is missing at the end, reordering by a number below one that came before (RFC 4737). A duplicate can be
-//! told from a late one only while one remembers what came: a bit for each of the last 65,536 numbers, 8 KiB, which is
-//! longer than any queue that a local path has.
+//! Loss is what is missing at the end, reordering a number below an earlier one (RFC 4737). A duplicate
+//! differs from a late datagram only while the receiver remembers the number: a bit for each of the last
+//! 65,536 numbers, 8 KiB, longer than any queue of a local path.
 
 use super::Report;
 
-/// How many of the last sequence numbers are remembered.
+/// The number of last sequence numbers that are remembered.
 const WINDOW: u64 = 65_536;
 const WORDS: usize = (WINDOW / 64) as usize;
 
@@ -19,11 +19,11 @@ pub enum Arrival {
     Duplicate,
 }
 
-/// The account of one flow.
+/// The counts of one flow.
 #[derive(Debug, Clone)]
 pub struct Account {
     report: Report,
-    /// One more than the highest number that came.
+    /// One more than the highest received number.
     next: u64,
     seen: Box<[u64; WORDS]>,
 }
@@ -99,7 +99,7 @@ impl Account {
         self.seen[word] |= bit;
     }
 
-    /// The numbers from the next one up to `sequence` take the places of those a window before them, and did not come.
+    /// The numbers from the next one up to `sequence` replace those a window before them, as not received.
     #[cold]
     fn forget(&mut self, sequence: u64) {
         if sequence - self.next >= WINDOW {

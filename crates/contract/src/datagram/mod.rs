@@ -1,13 +1,13 @@
-//! Datagrams of `stream` over UDP: eight bytes of sequence number, then content; and the few that are no payload.
+//! Datagrams of `stream` over UDP: a sequence number of eight bytes, then content; and control datagrams.
 //!
 //! ```text
-//! client -> server   HELLO  until it comes back          (sequence 2^64-1, 8 bytes of zero)
+//! client -> server   HELLO  until it is returned         (sequence 2^64-1, 8 bytes of zero)
 //! client -> server   payload 0, 1, 2, ...                (sequence, content from position 8)
-//! client -> server   END    until the report comes       (2^64-2, how many were sent)
-//! server -> client   REPORT                              (2^64-3, what arrived, by [`Account`])
+//! client -> server   END    until the report           (2^64-2, datagrams sent)
+//! server -> client   REPORT                              (2^64-3, counts of [`Account`])
 //! ```
 //!
-//! Reading is total: whatever arrives at a UDP port is a datagram of one of these kinds, or none.
+//! Parsing is total: any bytes are a datagram of one of these kinds, or none.
 
 mod account;
 mod receiver;
@@ -15,11 +15,11 @@ mod receiver;
 pub use account::{Account, Arrival};
 pub use receiver::Receiver;
 
-/// Payload datagrams have at least so many bytes, so that none is taken for a control datagram of another layer.
+/// The least bytes of a payload datagram, so that none looks like a control datagram of another layer.
 pub const SMALLEST: usize = 64;
-/// The most that UDP carries over IPv4.
+/// The largest payload of UDP over IPv4.
 pub const LARGEST: usize = 65_507;
-/// Where the content begins.
+/// Bytes before the content.
 pub const HEADER: usize = 8;
 /// Sequence numbers from here on are control datagrams.
 pub const FIRST_CONTROL: u64 = u64::MAX - 15;
@@ -35,9 +35,9 @@ pub const REPORT_LENGTH: usize = 8 + 7 * 8;
 /// What a datagram is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Datagram {
-    /// Is somebody there? The same bytes are the answer.
+    /// Opens a flow. The server returns the same bytes.
     Hello,
-    /// The flow is over; this many payload datagrams were sent.
+    /// The flow is over; the number of payload datagrams sent.
     End { sent: u64 },
     /// The server's answer to that.
     Report(Report),
@@ -45,17 +45,17 @@ pub enum Datagram {
     Payload { sequence: u64 },
 }
 
-/// What a server tells of one flow.
+/// A server's counts of one flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Report {
     /// Good ones, each sequence number once.
     pub received: u64,
     /// Bytes of those, headers included.
     pub bytes: u64,
-    /// Those that came after one with a higher number (RFC 4737, Type-P-Reordered).
+    /// Received after one with a higher number (RFC 4737, Type-P-Reordered).
     pub reordered: u64,
     pub duplicates: u64,
-    /// Of another length or content than they should have.
+    /// With wrong length or content.
     pub damaged: u64,
     /// `CLOCK_MONOTONIC` of the server when the first and the last payload datagram arrived; 0 if none did.
     pub first_ns: u64,
@@ -63,7 +63,7 @@ pub struct Report {
 }
 
 impl Datagram {
-    /// Reads one; `None` if it is too short for its kind, or of a kind that there is not.
+    /// Parses one; `None` if it is too short for its kind, or of an unknown kind.
     #[inline]
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
@@ -85,7 +85,7 @@ impl Datagram {
         }
     }
 
-    /// The bytes of a control datagram; of payload only its header, since the content is the sender's.
+    /// The bytes of a control datagram; of payload only the header.
     #[must_use]
     pub fn to_bytes(self) -> Vec<u8> {
         let words = match self {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_survives_the_journey() {
+    fn every_kind_is_parsed_as_it_was_written() {
         let report = Report {
             received: 1,
             bytes: 2,
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_unknown_is_nothing() {
+    fn cut_and_unknown_datagrams_are_none() {
         for datagram in [Datagram::Hello, Datagram::End { sent: 9 }, Datagram::Report(Report::default())] {
             let bytes = datagram.to_bytes();
             for length in 0..bytes.len() {

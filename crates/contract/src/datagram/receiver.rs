@@ -1,13 +1,13 @@
-//! The server of a stream over UDP, without a socket: what each peer is answered to each datagram.
+//! The server of a stream over UDP, without a socket: the answer to each datagram of each peer.
 
 use super::{Account, Datagram, HEADER};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// Compares, counts and tells, for all flows.
+/// Compares and counts the datagrams of all flows, and reports.
 #[derive(Debug, Clone)]
 pub struct Receiver {
-    /// A datagram as it should be, but for the number over its first bytes.
+    /// A correct datagram, except for the number in its first bytes.
     right: Vec<u8>,
     flows: HashMap<SocketAddr, Account>,
 }
@@ -18,7 +18,7 @@ impl Receiver {
         Self { right, flows: HashMap::new() }
     }
 
-    /// What a peer is answered, if anything. `now` is `CLOCK_MONOTONIC`, and asked for where it is needed.
+    /// The answer to a peer, if any. `now` returns `CLOCK_MONOTONIC`, and is called only where it is needed.
     pub fn answer(
         &mut self,
         peer: SocketAddr,
@@ -54,7 +54,7 @@ mod tests {
     use crate::page;
 
     #[test]
-    fn a_flow_is_greeted_counted_and_told() {
+    fn a_flow_is_opened_counted_and_reported() {
         let (mut server, peer) = (Receiver::new(page(100)), "10.77.1.2:5000".parse().unwrap());
         let hello = Datagram::Hello.to_bytes();
         assert_eq!(server.answer(peer, &hello, || 0), Some(hello));
@@ -65,14 +65,14 @@ mod tests {
             payload[50] ^= 1;
             assert_eq!(server.answer(peer, &payload, || at), None);
         }
-        let told = server.answer(peer, &Datagram::End { sent: 2 }.to_bytes(), || 10).unwrap();
-        let Some(Datagram::Report(report)) = Datagram::parse(&told) else { panic!("{told:?}") };
+        let reported = server.answer(peer, &Datagram::End { sent: 2 }.to_bytes(), || 10).unwrap();
+        let Some(Datagram::Report(report)) = Datagram::parse(&reported) else { panic!("{reported:?}") };
         assert_eq!((report.received, report.bytes, report.duplicates, report.damaged), (2, 200, 1, 3));
         assert_eq!((report.first_ns, report.last_ns), (7, 8));
     }
 
     #[test]
-    fn what_is_no_datagram_of_the_contract_is_not_answered() {
+    fn datagrams_outside_the_contract_are_not_answered() {
         let peer = "10.77.1.2:5000".parse().unwrap();
         assert_eq!(Receiver::new(page(100)).answer(peer, b"short", || 0), None);
     }
