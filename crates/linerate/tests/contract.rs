@@ -1,5 +1,5 @@
-//! The contract test (sdk/CONTRACT.md) over every system that speaks it: the folder is the registry, so a new system is
-//! tested without a line here. What is not installed or not built is skipped aloud.
+//! The contract test (sdk/CONTRACT.md) over every system that speaks it. The folder is the registry, so a new system is
+//! tested without a line here. Systems that are not installed or not built are skipped with a message.
 
 mod common;
 
@@ -9,7 +9,7 @@ use linerate::system::build::{Builds, Permission};
 use linerate::system::manifest::Start;
 use linerate::system::probe::{Presence, locate, presence};
 use linerate::system::{Chosen, Registry};
-use linerate_contract::{Describe, Done, Role, Spec, Tls};
+use linerate_contract::{Describe, Direction, Done, Nanos, Role, Spec, Tls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::fs;
 use std::io::Write;
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
-/// One after another on the same connection.
+/// Transfers on one connection, one after the other.
 const TRANSFERS: u64 = 3;
 
 #[test]
@@ -31,7 +31,7 @@ fn every_system_that_speaks_the_contract_keeps_it() {
 
 #[test]
 fn skeletons_build_and_keep_the_contract() {
-    // Always the same place, so that what is built is found again by the next test run.
+    // Always the same folder, so that the next test run finds the builds.
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skeletons");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let _ = fs::remove_dir_all(&home);
@@ -55,8 +55,8 @@ fn skeletons_build_and_keep_the_contract() {
         assert!(again.stderr.contains("is there already"), "{}", again.stderr);
     }
     let registry = Registry::load(&home).unwrap();
-    let tell = |_: &str| {};
-    let mut builds = Builds::new(Permission::Build(&tell));
+    let silent = |_: &str| {};
+    let mut builds = Builds::new(Permission::Build(&silent));
     for system in registry.systems.values() {
         match builds.of(system) {
             Err(reason) if is_offline(&reason) => skip(&format!("{}: {reason}", system.name)),
@@ -68,13 +68,13 @@ fn skeletons_build_and_keep_the_contract() {
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
 
-/// Every broken promise of every system is told, not only the first.
+/// Every broken promise of every system.
 fn broken_promises(registry: &Registry, builds: &mut Builds<'_>) -> Vec<String> {
     let mut broken = Vec::new();
     for chosen in registry.variants().filter(speaks_the_contract) {
         let own = chosen.program() == Some("linerate-load");
         let program = match presence(chosen, builds) {
-            // It is beside linerate, and tests are elsewhere.
+            // It is beside linerate; test binaries are in another folder.
             _ if own => common::program::native(),
             Presence::Ready { program: Some(program), .. } => program,
             Presence::Ready { program: None, .. } => continue,
@@ -100,38 +100,40 @@ fn speaks_the_contract(chosen: &Chosen<'_>) -> bool {
 
 type Promise = (String, Result<(), String>);
 
-/// Checks what the variant says it can do.
+/// Checks everything that the variant claims to support.
 fn promises(chosen: Chosen<'_>, program: &Path) -> Vec<Promise> {
-    let mut kept: Vec<Promise> = Vec::new();
-    let mut check = |name: &str, result: Result<(), String>| kept.push((name.to_owned(), result));
-    let told = match describe(program) {
-        Ok(told) => told,
+    let mut results: Vec<Promise> = Vec::new();
+    let mut check = |name: &str, result: Result<(), String>| results.push((name.to_owned(), result));
+    let described = match describe(program) {
+        Ok(described) => described,
         Err(what) => return vec![("describes itself".to_owned(), Err(what))],
     };
-    check("tells a version", if told.version.is_empty() { Err("it is empty".into()) } else { Ok(()) });
-    check("exits 127 for what it does not know", refuses(program));
-    check("exits 2 for what is no spec", ends_with(program, "{\"contract\":2,\"role\"", 2));
+    check("prints a version", if described.version.is_empty() { Err("it is empty".into()) } else { Ok(()) });
+    check("exits 127 for unsupported layers and workloads", refuses(program));
+    check("exits 2 for an unknown option", refuses_unknown_options(program, &described));
+    check("exits 2 for an invalid spec", ends_with(program, "{\"contract\":2,\"role\"", 2));
     let mut wanted = Spec::new(Role::Client, "tcp", "rr");
     wanted.contract = 99;
     check("exits 2 for another contract", ends_with(program, &wanted.to_json(), 2));
     let is_relay = chosen.variant.roles.contains(&Role::Relay);
-    let workloads = told.workloads.iter().filter(|workload| takes_part(&chosen.variant.workloads, workload));
+    let workloads =
+        described.workloads.iter().filter(|workload| takes_part(&chosen.variant.workloads, workload));
     for workload in workloads.filter(|_| !is_relay) {
-        for layer in told.layers.iter().filter(|layer| takes_part(&chosen.variant.layers, layer)) {
+        for layer in described.layers.iter().filter(|layer| takes_part(&chosen.variant.layers, layer)) {
             for (name, client, server) in cases(layer, workload) {
-                check(&name, works(chosen, &told, program, client, server));
+                check(&name, works(chosen, &described, program, client, server));
             }
         }
     }
-    let told_of = |words: &[String], word: &str| words.iter().any(|one| one == word);
-    let echoes = takes_part(&chosen.variant.workloads, "rr") && told_of(&told.workloads, "rr");
+    let contains = |words: &[String], word: &str| words.iter().any(|one| one == word);
+    let echoes = takes_part(&chosen.variant.workloads, "rr") && contains(&described.workloads, "rr");
     for layer in ["tcp", "tls", "websocket", "wss"] {
-        let layered = takes_part(&chosen.variant.layers, layer) && told_of(&told.layers, layer);
+        let layered = takes_part(&chosen.variant.layers, layer) && contains(&described.layers, layer);
         if chosen.plays(Role::Server) && echoes && layered {
             check(&format!("survives peers that vanish on {layer}"), survives(chosen, program, layer));
         }
     }
-    kept
+    results
 }
 
 /// In a layer or workload of the variant; none named: in every one.
@@ -142,8 +144,9 @@ fn takes_part(named: &[String], word: &str) -> bool {
 /// Client and server of one exchange; no server where the workload has no network.
 type Case = (String, Spec, Option<Spec>);
 
-/// The smallest exchanges that show that a workload works, with several connections and odd sizes.
+/// Small exchanges with several connections and odd sizes that show that a workload works.
 fn cases(layer: &str, workload: &str) -> Vec<Case> {
+    use Direction::{Both, ClientReads, ClientWrites};
     let client = |size: u64, connections: u32, operations: u64| {
         let mut spec = Spec::new(Role::Client, layer, workload);
         (spec.size, spec.connections, spec.operations) = (size, connections, Some(operations));
@@ -154,25 +157,30 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
         (server.size, server.options) = (spec.size, spec.options.clone());
         (format!("{workload} on {layer} {name}"), spec, Some(server))
     };
-    let stream = |direction: &str, size: u64| {
+    let stream = |direction: Direction, size: u64| {
         let mut spec = client(size, 1, 0);
         (spec.operations, spec.bytes) = (None, Some(MIB));
-        spec.options.insert("direction".into(), direction.into());
-        served(&format!("{direction} in {size}"), spec)
+        spec.choose(direction);
+        served(&format!("{direction:?} in {size}"), spec)
     };
-    let repeated = |direction: &str, size: u64, connections: u32| {
+    let transfers = |direction: Direction, size: u64, connections: u32| {
         let (name, mut client, mut server) = stream(direction, size);
         // The last write of each transfer is a short one.
         (client.connections, client.bytes) = (connections, Some(MIB + 1));
         for spec in [Some(&mut client), server.as_mut()].into_iter().flatten() {
-            spec.options.insert("transfers".into(), TRANSFERS.to_string());
+            spec.set_option("transfers", TRANSFERS);
         }
-        (format!("{name}, {TRANSFERS} transfers"), client, server)
+        (format!("{name}, several transfers"), client, server)
+    };
+    let by_time = |direction: Direction| {
+        let (name, mut client, server) = stream(direction, 65_536);
+        (client.bytes, client.duration_ns) = (None, Some(Nanos(50_000_000)));
+        (format!("{name}, by time"), client, server)
     };
     let dispatch = |shape: &str, threads: u32| {
         let mut spec = client(0, 1, 8_000);
         spec.threads = threads;
-        spec.options.insert("shape".into(), shape.into());
+        spec.set_option("shape", shape);
         (format!("dispatch {shape} on {threads}"), spec, None)
     };
     match (layer, workload) {
@@ -182,11 +190,14 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
         ("tcp", "crr") => vec![served("", client(64, 3, 50))],
         ("tcp", "fanout") => vec![served("", client(64, 7, 30))],
         ("tcp", "stream") => vec![
-            stream("client-writes", 65_536),
-            stream("client-reads", 1_000),
-            stream("both", 16_384),
-            repeated("client-writes", 65_536, 1),
-            repeated("client-reads", 1_000, 2),
+            stream(ClientWrites, 65_536),
+            stream(ClientReads, 1_000),
+            stream(Both, 16_384),
+            transfers(ClientWrites, 65_536, 1),
+            transfers(ClientReads, 1_000, 2),
+            transfers(Both, 16_384, 1),
+            by_time(ClientWrites),
+            by_time(ClientReads),
         ],
         ("tls" | "websocket" | "wss", "rr") => {
             vec![
@@ -195,23 +206,23 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
             ]
         }
         ("tls" | "websocket" | "wss", "stream") => vec![
-            repeated("client-writes", 65_536, 1),
-            repeated("client-writes", 1_000, 3),
-            repeated("client-reads", MIB, 1),
-            repeated("client-reads", 4_096, 2),
+            transfers(ClientWrites, 65_536, 1),
+            transfers(ClientWrites, 1_000, 3),
+            transfers(ClientReads, MIB, 1),
+            transfers(ClientReads, 4_096, 2),
         ],
         ("udp", "rr") => {
             vec![served("of a byte", client(1, 1, 100)), served("of 1,472 bytes", client(1_472, 3, 99))]
         }
         ("udp", "stream") => {
-            let mut flows = stream("client-writes", 1_000);
+            let mut flows = stream(ClientWrites, 1_000);
             (flows.1.connections, flows.1.bytes) = (3, Some(20_000));
             vec![flows]
         }
         ("kcp", "stream") => {
-            let mut flows = stream("client-writes", 63_488);
+            let mut flows = stream(ClientWrites, 63_488);
             flows.1.connections = 2;
-            vec![stream("client-writes", 1_000), flows]
+            vec![stream(ClientWrites, 1_000), flows]
         }
         ("none", "dispatch") => vec![
             dispatch("single", 1),
@@ -221,7 +232,8 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
         ],
         ("none", "timers") => vec![("timers".to_owned(), client(0, 10, 100), None)],
         ("http" | "https", "rr") => vec![served("", client(1_000, 3, 300))],
-        // A client's own affair, or one that this file has no peer for.
+        ("http" | "https", "crr") => vec![served("", client(1_000, 3, 50))],
+        // Not in the contract, or without a peer in this file.
         _ => Vec::new(),
     }
 }
@@ -229,33 +241,38 @@ fn cases(layer: &str, workload: &str) -> Vec<Case> {
 /// The system's server (if it serves) against the system's client (if it drives), else against linerate's own.
 fn works(
     chosen: Chosen<'_>,
-    told: &Describe,
+    described: &Describe,
     program: &Path,
     mut client: Spec,
     server: Option<Spec>,
 ) -> Result<(), String> {
-    let plays = |role| chosen.plays(role) && told.roles.contains(&role);
+    let plays = |role| chosen.plays(role) && described.roles.contains(&role);
     let own = common::program::native();
-    // HTTP is driven by linerate's engine alone.
-    let drives = plays(Role::Client) && (!client.layer.starts_with("http") || program == own);
+    // Only linerate's engine has an HTTP client.
+    let is_http = ["http", "https"].contains(&client.layer.as_str());
+    let drives = plays(Role::Client) && (!is_http || program == own);
     let mut serving = None;
     if let Some(mut server) = server {
         if !drives && !plays(Role::Server) {
             return Ok(());
         }
         server.listen = Some(any_port());
-        server.options.extend(chosen.variant.options.clone());
         secure(&mut server, &mut client);
         let who = if plays(Role::Server) { program } else { &own };
+        if plays(Role::Server) {
+            server.options.extend(chosen.variant.options.clone());
+        }
         let mut running = Program::start(who, &server)?;
-        // A shape or direction that it says not to do is a row of its own, and no broken promise.
+        // Exit 127 for a shape or direction is allowed.
         let Some(address) = running.ready_or_not()? else { return Ok(()) };
         client.connect = Some(address);
         serving = Some(running);
     } else if !drives {
         return Ok(());
     }
-    client.options.extend(chosen.variant.options.clone());
+    if drives {
+        client.options.extend(chosen.variant.options.clone());
+    }
     let who = if drives { program } else { &own };
     let client = spec_of(client);
     if let Some(done) = Program::start(who, &client)?.done()? {
@@ -273,19 +290,21 @@ fn right(asked: &Spec, done: &Done) -> Result<(), String> {
     if done.end_ns <= done.start_ns {
         return Err(format!("its window is empty: {:?} to {:?}", done.start_ns, done.end_ns));
     }
-    let directions = if asked.options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
+    let direction = asked.choice::<Direction>().map_err(|refusal| refusal.to_string())?;
+    let directions = if direction == Some(Direction::Both) { 2 } else { 1 };
     if asked.layer == "udp" && asked.workload == "stream" {
         return right_datagrams(asked, done);
     }
-    let told = done.tls.as_deref().unwrap_or_default();
-    if asked.tls.is_some() && !told.starts_with("TLSv1.3 TLS_AES_128_GCM_SHA256 ") {
-        return Err(format!(
-            "it tells TLS {told:?}, and TLSv1.3 TLS_AES_128_GCM_SHA256 with its library it should be"
-        ));
+    let reported = done.tls.as_deref().unwrap_or_default();
+    if asked.tls.is_some() && !reported.starts_with("TLSv1.3 TLS_AES_128_GCM_SHA256 ") {
+        return Err(format!("TLS is {reported:?} instead of TLSv1.3 TLS_AES_128_GCM_SHA256 and the library"));
     }
     if let Some(bytes) = asked.bytes {
-        let transfers = asked.options.get("transfers").map_or(1, |_| TRANSFERS);
+        let transfers = asked.transfers().map_err(|refusal| refusal.to_string())?;
         return same("bytes", done.bytes.0, bytes * directions * transfers * u64::from(asked.connections));
+    }
+    if asked.workload == "stream" {
+        return if done.bytes.0 > 0 { Ok(()) } else { Err("no byte of a stream by time arrived".into()) };
     }
     let operations = asked.operations.unwrap_or(0);
     same("operations", done.operations, operations)?;
@@ -303,14 +322,14 @@ fn right(asked: &Spec, done: &Done) -> Result<(), String> {
 
 /// Some may be lost, but each is accounted for.
 fn right_datagrams(asked: &Spec, done: &Done) -> Result<(), String> {
-    let told = done.datagrams.ok_or("it does not tell what became of the datagrams")?;
+    let reported = done.datagrams.ok_or("datagrams are missing")?;
     let sent = asked.bytes.unwrap_or(0).div_ceil(asked.size) * u64::from(asked.connections);
-    same("datagrams sent", told.sent, sent)?;
-    same("datagrams received or lost", told.received + told.lost, sent)?;
-    same("operations", done.operations, told.received)?;
-    same("bytes", done.bytes.0, told.received * asked.size)?;
-    same("damaged or doubled datagrams", told.damaged + told.duplicates, 0)?;
-    if told.received == 0 { Err("not one datagram arrived".into()) } else { Ok(()) }
+    same("datagrams sent", reported.sent, sent)?;
+    same("datagrams received or lost", reported.received + reported.lost, sent)?;
+    same("operations", done.operations, reported.received)?;
+    same("bytes", done.bytes.0, reported.received * asked.size)?;
+    same("damaged or doubled datagrams", reported.damaged + reported.duplicates, 0)?;
+    if reported.received == 0 { Err("no datagram arrived".into()) } else { Ok(()) }
 }
 
 /// A certificate for both ends, where the layer has TLS.
@@ -331,8 +350,8 @@ fn secure(server: &mut Spec, client: &mut Spec) {
     client.tls = Some(Tls { authority: issuer.pem(), name: NAME.into(), ..Tls::default() });
 }
 
-fn same(what: &str, told: u64, right: u64) -> Result<(), String> {
-    if told == right { Ok(()) } else { Err(format!("it tells {told} {what}, and {right} it should be")) }
+fn same(what: &str, reported: u64, right: u64) -> Result<(), String> {
+    if reported == right { Ok(()) } else { Err(format!("{reported} {what} instead of {right}")) }
 }
 
 fn refuses(program: &Path) -> Result<(), String> {
@@ -345,12 +364,29 @@ fn refuses(program: &Path) -> Result<(), String> {
 fn ends_with(program: &Path, argument: &str, status: i32) -> Result<(), String> {
     let ended = Program::start_with(program, argument)?.end()?;
     if ended.status != Some(status) {
-        return Err(format!("it ended with {:?}, and {status} it should be", ended.status));
+        return Err(format!("exit status {:?} instead of {status}", ended.status));
     }
-    if ended.stderr.trim().is_empty() { Err("it says nothing on stderr".into()) } else { Ok(()) }
+    if ended.stderr.trim().is_empty() { Err("nothing on stderr".into()) } else { Ok(()) }
 }
 
-/// Peers that connect and go, in the middle of a message or with a reset, end their own connections and nothing else.
+/// An option that is not known ends the program with status 2 and the nearest known name.
+fn refuses_unknown_options(program: &Path, described: &Describe) -> Result<(), String> {
+    let (Some(role), Some(layer), Some(workload)) =
+        (described.roles.first(), described.layers.first(), described.workloads.first())
+    else {
+        return Err("it describes no role, layer or workload".into());
+    };
+    let mut spec = Spec::new(*role, layer, workload);
+    spec.set_option("directoin", "both");
+    let ended = Program::start_with(program, &spec.to_json())?.end()?;
+    let is_named = ["options.directoin", "direction"].iter().all(|name| ended.stderr.contains(name));
+    if ended.status != Some(2) || !is_named {
+        return Err(format!("exit status {:?} and {:?}", ended.status, ended.stderr));
+    }
+    Ok(())
+}
+
+/// Peers that disconnect, in the middle of a message or with a reset, end only their own connections.
 fn survives(chosen: Chosen<'_>, program: &Path, layer: &str) -> Result<(), String> {
     let mut server = Spec::new(Role::Server, layer, "rr");
     let mut client = Spec::new(Role::Client, layer, "rr");
@@ -358,7 +394,7 @@ fn survives(chosen: Chosen<'_>, program: &Path, layer: &str) -> Result<(), Strin
     server.options.extend(chosen.variant.options.clone());
     secure(&mut server, &mut client);
     let mut running = Program::start(program, &server)?;
-    // What it says not to serve is a row of its own, and no broken promise.
+    // Exit 127 is allowed.
     let Some(address) = running.ready_or_not()? else { return Ok(()) };
     for written in [0_usize, 50, 100_000] {
         let mut peer = TcpStream::connect(address).map_err(|e| format!("cannot connect: {e}"))?;
