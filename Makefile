@@ -6,12 +6,15 @@ TARGET = $(or $(CARGO_TARGET_DIR),target)
 # Systems that cannot be installed are rows with a reason, not errors.
 GO_ON = || echo 'linerate: continuing without them' >&2
 
+# A suite, or all.
+SUITE := all
+
 .PHONY: run test check bench build setup
 
-# Every suite in its quick form: prints the tables and the path of the report.
+# Every suite in its quick form, or one: make run SUITE=proxy. Each suite prints its tables when it is done; its systems are
+# installed and built just before it.
 run: build
-	$(TARGET)/release/linerate systems --install $(GO_ON)
-	$(TARGET)/release/linerate run --quick
+	$(TARGET)/release/linerate run $(SUITE) --quick --install
 
 # linerate itself: nanoseconds on the hot path, the selftest, and all generators against the same servers. Needs a quiet
 # machine.

@@ -8,6 +8,7 @@ use globset::{Glob, GlobMatcher};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
+use std::collections::BTreeSet;
 
 /// One trial to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +55,17 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
             choice.only.join(" --only ")
         )));
     }
+    // The first table is ready early: suites with the fewest systems to build come first.
+    planned.sort_by_key(|suite| systems_to_build(suite, registry));
     Ok(planned)
+}
+
+fn systems_to_build(suite: &PlannedSuite, registry: &Registry) -> usize {
+    let systems = suite.cells.iter().flat_map(|cell| &cell.systems);
+    let systems = systems.filter_map(|system| Some(registry.variant(&system.name, system.role).ok()?.system));
+    let built: BTreeSet<&str> =
+        systems.filter(|system| system.manifest.build.is_some()).map(|system| system.name.as_str()).collect();
+    built.len()
 }
 
 fn globs(patterns: &[String]) -> Result<Vec<GlobMatcher>, Error> {

@@ -97,7 +97,7 @@ mod tests {
     /// Cells of the same systems, one that lasts for its operations and one that lasts for a time.
     fn suite(operations: u64, seconds: u64) -> PlannedSuite {
         let cell = |id: &str, parameters: serde_json::Value| {
-            json!({"id": id, "axes": {}, "layer": "http", "workload": "http", "topology": "loopback", "parameters": parameters,
+            json!({"id": id, "axes": {}, "layer": "http", "workload": "rr", "topology": "loopback", "parameters": parameters,
                 "systems": [], "absent": null})
         };
         let cells =

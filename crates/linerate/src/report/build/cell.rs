@@ -97,13 +97,12 @@ impl<'a> Cell<'a> {
     /// Whether each connection has one operation in flight, and its latency is all of it.
     fn is_closed_loop(&self) -> bool {
         // By a rate, connections wait for their turn.
-        self.planned.parameters.rate.is_none()
-            && ["http", "crr", "rr"].contains(&self.planned.workload.as_str())
+        self.planned.parameters.rate.is_none() && ["crr", "rr"].contains(&self.planned.workload.as_str())
     }
 
     /// Connections that the trial opened: one for each operation, or those that carried them all.
     fn connections_of(&self, measurement: &Measurement) -> u64 {
-        if ["churn", "crr"].contains(&self.planned.workload.as_str()) {
+        if self.planned.workload == "crr" {
             // A damaged journal must not overflow.
             measurement.errors.0.values().fold(measurement.operations, |sum, n| sum.saturating_add(*n))
         } else {

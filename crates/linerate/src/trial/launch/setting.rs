@@ -52,7 +52,9 @@ impl<'a> Setting<'a> {
     pub(super) fn page(&self) -> Option<String> {
         let size = self.cell.parameters.size.unwrap_or(0);
         let page = || page(usize::try_from(size).unwrap_or(usize::MAX));
-        (self.cell.layer == "http").then(|| String::from_utf8(page()).expect("pages are ASCII"))
+        ["http", "https"]
+            .contains(&self.cell.layer.as_str())
+            .then(|| String::from_utf8(page()).expect("pages are ASCII"))
     }
 
     /// What lies between client and server.
