@@ -5,6 +5,7 @@ use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 /// Files with one fact each; what is not there on this kernel is left out.
 const FACTS: [(&str, &str); 12] = [
@@ -93,4 +94,34 @@ fn os_name() -> Option<String> {
     let text = fs::read_to_string("/etc/os-release").ok()?;
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(name.trim_matches('"').to_owned())
+}
+
+/// True if the scheduler groups processes by session (sched(7), autogroup): the switch is on, and this process is in the
+/// root of the cpu controller. In another cgroup the kernel does not group by session.
+#[must_use]
+pub fn has_autogroup() -> bool {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    read("/proc/sys/kernel/sched_autogroup_enabled").as_deref() == Some("1") && is_in_root_task_group(&groups)
+}
+
+/// Lines of `/proc/PID/cgroup`, cgroups(7): `ID:CONTROLLERS:PATH`; version 2 lists no controllers.
+fn is_in_root_task_group(groups: &str) -> bool {
+    groups.lines().all(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+        let version_1 = controllers.split(',').any(|name| name == "cpu");
+        let weight = || Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/')).join("cpu.weight");
+        path == "/" || !(version_1 || (controllers.is_empty() && weight().exists()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_outside_of_the_root_of_the_cpu_controller_is_not_grouped_by_session() {
+        assert!(is_in_root_task_group("4:memory:/box\n2:cpuacct:/\n1:cpu:/\n0::/\n"));
+        assert!(!is_in_root_task_group("1:cpu,cpuacct:/box\n"));
+    }
 }

@@ -1,7 +1,7 @@
 //! `run.json` and `journal.jsonl`: what a run leaves behind, written so that nothing measured is ever lost.
 
 use crate::error::Error;
-use crate::measurement::{RUN_SCHEMA, Run, Trial};
+use crate::measurement::{Duet, Entry, RUN_SCHEMA, Run, Trial};
 use flate2::read::MultiGzDecoder;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -26,6 +26,7 @@ pub struct Journal {
 pub struct Stored {
     pub run: Run,
     pub trials: Vec<Trial>,
+    pub duets: Vec<Duet>,
     /// Lines that cannot be read, each with file and line; the trials they stood for can be made again.
     pub warnings: Vec<String>,
 }
@@ -107,13 +108,13 @@ pub fn open(folder: &Path) -> Result<Journal, Error> {
 }
 
 impl Journal {
-    /// Appends a trial.
+    /// Appends a trial or a duet.
     ///
     /// # Errors
     /// The disk is full, or the like; what was written before stays readable.
-    pub fn append(&mut self, trial: &Trial) -> Result<(), Error> {
+    pub fn append(&mut self, entry: &Entry) -> Result<(), Error> {
         let mut line =
-            serde_json::to_vec(trial).map_err(|e| Error::Input(format!("a trial that is no JSON: {e}")))?;
+            serde_json::to_vec(entry).map_err(|e| Error::Input(format!("an entry that is no JSON: {e}")))?;
         line.push(b'\n');
         self.file.write_all(&line).map_err(Error::file(&self.path))
     }
@@ -143,8 +144,15 @@ pub fn read(folder: &Path) -> Result<Stored, Error> {
     })?;
     let run = parse_run(&path, &text)?;
     let (path, bytes) = read_journal(folder)?;
-    let (trials, warnings) = parse_journal(&path.display().to_string(), &bytes);
-    Ok(Stored { run, trials, warnings })
+    let (entries, warnings) = parse_journal(&path.display().to_string(), &bytes);
+    let (mut trials, mut duets) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match entry {
+            Entry::Trial(trial) => trials.push(trial),
+            Entry::Duet(duet) => duets.push(duet),
+        }
+    }
+    Ok(Stored { run, trials, duets, warnings })
 }
 
 /// The journal's bytes, of whichever form is there; none of a run that has measured nothing yet.
@@ -179,23 +187,23 @@ fn parse_run(path: &Path, text: &str) -> Result<Run, Error> {
     Ok(run)
 }
 
-/// The trials of a journal, and a warning for each line that is none.
+/// The entries of a journal, and a warning for each other line.
 #[must_use]
-pub fn parse_journal(place: &str, bytes: &[u8]) -> (Vec<Trial>, Vec<String>) {
-    let (mut trials, mut warnings) = (Vec::new(), Vec::new());
+pub fn parse_journal(place: &str, bytes: &[u8]) -> (Vec<Entry>, Vec<String>) {
+    let (mut entries, mut warnings) = (Vec::new(), Vec::new());
     for (index, line) in bytes.split(|b| *b == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
         match serde_json::from_slice(line) {
-            Ok(trial) => trials.push(trial),
+            Ok(entry) => entries.push(entry),
             Err(e) => {
-                let what = if e.is_eof() { "cut off".to_owned() } else { format!("not a trial: {e}") };
+                let what = if e.is_eof() { "cut off".to_owned() } else { format!("not an entry: {e}") };
                 warnings.push(format!(
-                    "{place}:{}: {what}; the line is left out, `linerate run --resume` measures its trial again",
+                    "{place}:{}: {what}; the line is left out, `linerate run --resume` measures it again",
                     index + 1
                 ));
             }
         }
     }
-    (trials, warnings)
+    (entries, warnings)
 }
 
 /// Writes a file that can be made again, such as a report.

@@ -1,7 +1,9 @@
 //! What will run, in which order. Order lives here and nowhere else.
 
+mod pairs;
+
 use crate::error::Error;
-use crate::measurement::{AA, PlannedSuite, Run};
+use crate::measurement::{AA, PlannedPair, PlannedSuite, Run};
 use crate::suite::Suite;
 use crate::system::Registry;
 use globset::{Glob, GlobMatcher};
@@ -17,7 +19,9 @@ pub struct Step {
     pub suite: usize,
     /// Index into [`PlannedSuite::cells`].
     pub cell: usize,
-    /// The id under which it is journaled; a aa's ends in [`AA`].
+    /// The cell that is measured at the same time; `None`: a solo trial.
+    pub against: Option<usize>,
+    /// The id under which it is journaled (a duet: both ids); a aa's ends in [`AA`].
     pub id: String,
     /// 1-based, warm-up rounds counted on their own.
     pub round: u32,
@@ -30,6 +34,7 @@ pub struct Choice {
     pub quick: bool,
     pub rounds: Option<u32>,
     pub only: Vec<String>,
+    pub duets: bool,
 }
 
 /// The chosen cells of the suites, in order; versions are unknown until [`crate::programs::resolve`].
@@ -45,6 +50,9 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
             expanded.rounds = rounds;
         }
         keep_only(&mut expanded, &globs);
+        if choice.duets {
+            expanded.pairs = pairs::of(&expanded, registry);
+        }
         if !expanded.cells.is_empty() {
             planned.push(expanded);
         }
@@ -136,7 +144,7 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
     let mut random = Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64));
     let rounds = (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=suite.rounds).map(|r| (r, false)));
     let mut steps = Vec::new();
-    let mut last: Option<Vec<(usize, String)>> = None;
+    let mut last: Option<Vec<(usize, Option<usize>, String)>> = None;
     for (round, warmup) in rounds {
         let cells = match last.take() {
             Some(mut cells) => {
@@ -145,24 +153,51 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
             }
             None => {
                 let mut cells = runnable(suite);
+                cells.extend(duets(suite));
                 cells.shuffle(&mut random);
                 last = Some(cells.clone());
                 cells
             }
         };
-        steps.extend(cells.into_iter().map(|(cell, id)| Step { suite: index, cell, id, round, warmup }));
+        // A warm-up round needs no duets.
+        let cells = cells.into_iter().filter(|(_, against, _)| !warmup || against.is_none());
+        steps.extend(cells.into_iter().map(|(cell, against, id)| Step {
+            suite: index,
+            cell,
+            against,
+            id,
+            round,
+            warmup,
+        }));
     }
     steps
 }
 
 /// Cells that can be tried, the aa among them.
-fn runnable(suite: &PlannedSuite) -> Vec<(usize, String)> {
+fn runnable(suite: &PlannedSuite) -> Vec<(usize, Option<usize>, String)> {
     let mut cells = Vec::new();
     for (index, cell) in suite.cells.iter().enumerate().filter(|(_, cell)| cell.absent.is_none()) {
-        cells.push((index, cell.id.clone()));
+        cells.push((index, None, cell.id.clone()));
         if suite.aa.as_ref() == Some(&cell.id) {
-            cells.push((index, format!("{}{AA}", cell.id)));
+            cells.push((index, None, format!("{}{AA}", cell.id)));
         }
     }
     cells
+}
+
+/// Pairs that can be measured in duet, by index of their cells.
+fn duets(suite: &PlannedSuite) -> Vec<(usize, Option<usize>, String)> {
+    let index_of = |id: &String| {
+        suite
+            .cells
+            .iter()
+            .position(|cell| cell.id == *id)
+            .filter(|index| suite.cells[*index].absent.is_none())
+    };
+    let pairs = suite.pairs.iter().filter(|pair| pair.no_duet.is_none());
+    let duet = |pair: &PlannedPair| {
+        let [cell, other] = [index_of(&pair.cells[0])?, index_of(&pair.cells[1])?];
+        Some((cell, Some(other), pair.cells.join(" | ")))
+    };
+    pairs.filter_map(duet).collect()
 }

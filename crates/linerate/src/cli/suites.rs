@@ -22,6 +22,10 @@ pub struct Selection {
     #[arg(long, value_name = "GLOB")]
     pub only: Vec<String>,
 
+    /// Measure each compared pair at the same time on the same CPUs as well; ratios then come from these duets
+    #[arg(long)]
+    pub duets: bool,
+
     /// Seed of the order of trials; the same seed gives the same order
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -15,7 +15,7 @@ pub fn report(args: &ReportArgs, terminal: Terminal) -> Result<ExitCode, Error> 
     let format: Format = args.format.parse().map_err(Error::Input)?;
     let stored = journal::read(&args.folder)?;
     stored.warnings.iter().for_each(|warning| remark(&format!("warning: {warning}")));
-    let report = report::build(&stored.run, &stored.trials);
+    let report = report::build(&stored.run, &stored.trials, &stored.duets);
     if let Err(error) = report::write_files(&args.folder, &report) {
         // A published run may be read-only; printing it is what was asked for.
         remark(&format!("warning: {error}"));

@@ -29,9 +29,11 @@ pub const SCRATCH: &str = "/run/linerate";
 pub const DOCROOT: &str = "docroot";
 
 /// Runs trials. A lab is raised once, a topology in it for each trial.
-pub trait Lab {
+pub trait Lab: Send {
     /// Facts about the machine, for the report.
     fn host(&self) -> Host;
+    /// True if the kernel shares a CPU between two labs and not between their processes.
+    fn is_grouped(&self) -> bool;
     /// The numbers of the CPUs that roles may be pinned to.
     fn cpus(&self) -> Vec<u32>;
     /// Time since the start of the run.

@@ -180,6 +180,10 @@ impl Lab for Scripted {
         }
     }
 
+    fn is_grouped(&self) -> bool {
+        true
+    }
+
     fn cpus(&self) -> Vec<u32> {
         (0..self.script.host.cpus).collect()
     }

@@ -59,8 +59,21 @@ pub struct PlannedSuite {
     pub warmup_rounds: u32,
     pub tables: Vec<PlannedTable>,
     pub cells: Vec<PlannedCell>,
+    /// Pairs of cells whose ratios the tables show; empty where the run has no duets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<PlannedPair>,
     /// Id of the cell that runs twice in each round (A/A); its second run has the id `<cell>~aa`.
     pub aa: Option<String>,
+}
+
+/// Two cells that a table compares.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedPair {
+    /// Ids: the subject and what it is compared with. Equal for an A/A control.
+    pub cells: [String; 2],
+    /// Why the pair is not measured in duet, but compared by its solo trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_duet: Option<String>,
 }
 
 /// How a table of the report is laid out, and what its cells are compared with.

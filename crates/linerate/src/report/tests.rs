@@ -2,10 +2,14 @@
 
 use super::fixture::{measurements, run, trials};
 use super::model::{CellReport, OutcomeWord, Report, Verdict};
-use super::{Format, Style, build, render};
-use crate::measurement::{AA, BestOf, Measurement, Metric, Outcome, Stage, Trial};
+use super::{Format, Style, render};
+use crate::measurement::{AA, BestOf, Measurement, Metric, Outcome, Run, Stage, Trial};
 use linerate_contract::{Bytes, Counts, ErrorKind, Nanos};
 use proptest::prelude::*;
+
+fn build(run: &Run, trials: &[Trial]) -> Report {
+    super::build(run, trials, &[])
+}
 
 fn report() -> Report {
     build(&run(), &trials())

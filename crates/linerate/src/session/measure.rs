@@ -3,7 +3,7 @@
 use super::{Session, budget};
 use crate::error::Error;
 use crate::lab::LabError;
-use crate::measurement::{Outcome, Run, Trial, is_given_up};
+use crate::measurement::{Entry, Outcome, Run, Trial, is_given_up};
 use crate::plan::{self, Step};
 use crate::timings::Timings;
 use crate::trial::{self, Context};
@@ -22,7 +22,10 @@ impl Session {
     /// # Errors
     /// The journal cannot be written, or the lab is lost.
     pub(super) fn measure_suite(&mut self, suite: usize) -> Result<End, Error> {
-        let done: BTreeSet<(String, String, u32, bool)> = self.trials.iter().map(key_of).collect();
+        let mut done: BTreeSet<(String, String, u32, bool)> = self.trials.iter().map(key_of).collect();
+        done.extend(
+            self.duets.iter().map(|duet| (duet.suite.clone(), duet.cells.join(" | "), duet.unit, false)),
+        );
         let name = self.run.suites[suite].name.clone();
         let mut open = plan::order_of(&self.run, suite);
         open.retain(|step| !done.contains(&(name.clone(), step.id.clone(), step.round, step.warmup)));
@@ -36,28 +39,54 @@ impl Session {
             let left = seconds(&self.run, &self.timings, &open[index..]);
             self.progress.next(step, &self.run.suites[suite], left);
             let context = Context { registry: &self.registry, programs: &self.programs, cpus: &cpus };
-            let trial = match trial::run(self.lab.as_mut(), context, &self.run.suites[suite], step) {
-                Ok(trial) => trial,
+            let planned = &self.run.suites[suite];
+            let entry = match (step.against, &mut self.second) {
+                (None, _) | (_, None) => {
+                    trial::run(self.lab.as_mut(), context, planned, step).map(Entry::Trial)
+                }
+                (Some(_), Some(second)) => {
+                    let labs = [self.lab.as_mut(), second.as_mut()];
+                    trial::duet::run(labs, context, planned, step, self.run.seed).map(Entry::Duet)
+                }
+            };
+            let entry = match entry {
+                Ok(entry) => entry,
                 Err(LabError::Interrupted) => return Ok(End::Interrupted),
                 Err(lost) => return Err(Error::NothingMeasured(lost.to_string())),
             };
-            self.journal.append(&trial)?;
-            if let Outcome::Failed { stage, reason, .. } = &trial.outcome {
-                self.progress
-                    .say(&format!("{} failed in round {} at {stage}: {reason}", trial.cell, trial.round));
-            }
-            self.timings.learn(&trial);
-            self.trials.push(trial);
+            self.journal.append(&entry)?;
+            self.take(entry, &step.id);
             self.progress.done();
         }
         Ok(End::Complete)
+    }
+
+    fn take(&mut self, entry: Entry, id: &str) {
+        let (outcome, round) = match &entry {
+            Entry::Trial(trial) => (&trial.outcome, trial.round),
+            Entry::Duet(duet) => (&duet.outcome, duet.unit),
+        };
+        if let Outcome::Failed { stage, reason, .. } = outcome {
+            self.progress.say(&format!("{id} failed in round {round} at {stage}: {reason}"));
+        }
+        match entry {
+            Entry::Trial(trial) => {
+                self.timings.learn(&trial);
+                self.trials.push(trial);
+            }
+            Entry::Duet(duet) => self.duets.push(duet),
+        }
     }
 }
 
 /// Seconds that the steps take, if earlier trials of every one of them are known.
 #[must_use]
 pub fn seconds(run: &Run, timings: &Timings, steps: &[Step]) -> Option<f64> {
-    steps.iter().map(|step| timings.seconds(&run.suites[step.suite], step.cell)).sum()
+    let time = |step: &Step| match step.against {
+        None => timings.seconds(&run.suites[step.suite], step.cell),
+        Some(_) => Some(trial::duet::SECONDS),
+    };
+    steps.iter().map(time).sum()
 }
 
 fn key_of(trial: &Trial) -> (String, String, u32, bool) {

@@ -19,7 +19,7 @@ use crate::journal::{self, Journal};
 use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError};
-use crate::measurement::{RUN_SCHEMA, Run, Trial};
+use crate::measurement::{Duet, RUN_SCHEMA, Run, Trial};
 use crate::plan::{self, Choice};
 use crate::programs::Programs;
 use crate::progress::Progress;
@@ -39,8 +39,11 @@ pub struct Session {
     script: Option<Scripted>,
     programs: Programs,
     lab: Box<dyn Lab>,
+    /// The second lab of a duet, where the run has duets.
+    second: Option<Box<dyn Lab>>,
     run: Run,
     trials: Vec<Trial>,
+    duets: Vec<Duet>,
     journal: Journal,
     timings: Timings,
     progress: Progress,
@@ -67,26 +70,34 @@ impl Session {
         let chosen = suite::choose(suite::load_all(&home)?, &selection.suites)?;
         let suites = plan::suites(&chosen, &registry, &Choice::from(&selection))?;
         let load = || script.map(Scripted::load).transpose();
-        let lab: Box<dyn Lab> = match load()? {
-            Some(script) => Box::new(script),
-            None => Box::new(Namespaces::raise(interrupt::watch()).map_err(lab_is_lost)?),
+        let interrupted = interrupt::watch();
+        let raise = || -> Result<Box<dyn Lab>, Error> {
+            Ok(match load()? {
+                Some(script) => Box::new(script),
+                None => Box::new(Namespaces::raise(interrupted.clone()).map_err(lab_is_lost)?),
+            })
         };
-        let (run, trials, journal) = match stored {
+        let lab = raise()?;
+        let second = suites.iter().any(|suite| !suite.pairs.is_empty()).then(raise).transpose()?;
+        let (run, trials, duets, journal) = match stored {
             Some(stored) => stored::open(&folder, stored, suites)?,
             None => {
                 let run = new_run(args, suites, lab.as_ref());
                 let journal = journal::create(&folder, &run)?;
-                (run, Vec::new(), journal)
+                (run, Vec::new(), Vec::new(), journal)
             }
         };
-        let progress = Progress::new(plan::order(&run).len() as u64, trials.len() as u64, args.quiet);
+        let done = trials.len() + duets.len();
+        let progress = Progress::new(plan::order(&run).len() as u64, done as u64, args.quiet);
         Ok(Self {
             registry,
             script: load()?,
             programs: Programs::default(),
             lab,
+            second,
             run,
             trials,
+            duets,
             journal,
             timings: Timings::load(),
             progress,
@@ -124,7 +135,7 @@ impl Session {
     /// # Errors
     /// A file cannot be written.
     pub fn publish(&self) -> Result<&Path, Error> {
-        report::write_files(&self.folder, &report::build(&self.run, &self.trials))?;
+        report::write_files(&self.folder, &report::build(&self.run, &self.trials, &self.duets))?;
         Ok(&self.folder)
     }
 
@@ -142,13 +153,20 @@ impl Session {
         let suites = vec![self.run.suites[suite].clone()];
         let trials: Vec<Trial> =
             self.trials.iter().filter(|trial| trial.suite == suites[0].name).cloned().collect();
-        report::build(&Run { suites, ..self.run.clone() }, &trials)
+        let duets: Vec<Duet> =
+            self.duets.iter().filter(|duet| duet.suite == suites[0].name).cloned().collect();
+        report::build(&Run { suites, ..self.run.clone() }, &trials, &duets)
     }
 }
 
 impl From<&Selection> for Choice {
     fn from(selection: &Selection) -> Self {
-        Self { quick: selection.quick, rounds: selection.rounds, only: selection.only.clone() }
+        Self {
+            quick: selection.quick,
+            rounds: selection.rounds,
+            only: selection.only.clone(),
+            duets: selection.duets,
+        }
     }
 }
 
@@ -193,6 +211,7 @@ fn command_line(args: &RunArgs, seed: u64) -> String {
     let all = args.selection.suites.is_empty().then(|| suite::ALL.to_owned());
     words.extend(all.into_iter().chain(args.selection.suites.iter().cloned()));
     words.extend(args.selection.quick.then(|| "--quick".into()));
+    words.extend(args.selection.duets.then(|| "--duets".into()));
     words.extend(args.selection.rounds.map(|rounds| format!("--rounds {rounds}")));
     words.extend(args.budget.map(|budget| {
         format!("--budget {}", humantime::format_duration(budget).to_string().replace(' ', ""))

@@ -3,7 +3,7 @@
 use crate::cli::Selection;
 use crate::error::Error;
 use crate::journal::{self, Journal, Stored};
-use crate::measurement::{PlannedSuite, Run, Trial};
+use crate::measurement::{Duet, PlannedSuite, Run, Trial};
 use std::path::Path;
 
 /// The selection that gives at least the cells of a stored run.
@@ -14,6 +14,7 @@ pub(super) fn selection(run: &Run) -> Selection {
         rounds: None,
         only: Vec::new(),
         seed: Some(run.seed),
+        duets: run.suites.iter().any(|suite| !suite.pairs.is_empty()),
     }
 }
 
@@ -25,15 +26,15 @@ pub(super) fn open(
     folder: &Path,
     stored: Stored,
     now: Vec<PlannedSuite>,
-) -> Result<(Run, Vec<Trial>, Journal), Error> {
-    let Stored { run, trials, warnings } = stored;
+) -> Result<(Run, Vec<Trial>, Vec<Duet>, Journal), Error> {
+    let Stored { run, trials, duets, warnings } = stored;
     warnings.iter().for_each(|warning| crate::progress::note(&format!("warning: {warning}")));
     for suite in &run.suites {
         let now = now.iter().find(|s| s.name == suite.name);
         check_same(folder, &without_systems(suite), now.map(without_systems).as_ref())?;
     }
     let journal = journal::open(folder)?;
-    Ok((run, trials, journal))
+    Ok((run, trials, duets, journal))
 }
 
 /// Checks that each cell of `suite` is unchanged in `now`.

@@ -76,6 +76,7 @@ impl Suite {
             warmup_rounds,
             tables: Vec::new(),
             cells: Vec::new(),
+            pairs: Vec::new(),
             aa: self.file.aa.clone(),
         };
         for table in self.file.tables.iter().filter(|table| !(quick && table.quick.leave_out)) {

@@ -1,5 +1,6 @@
 //! A trial: raise, start, verify, measure, stop. Always with fresh processes in fresh namespaces.
 
+pub mod duet;
 mod launch;
 mod output;
 mod work;
@@ -88,7 +89,18 @@ fn up_to_measurement(
     stages: &mut Stages,
 ) -> Result<Measurement, Stopped> {
     let launches =
-        Launches::new(context, cell).map_err(|reason| failed(Stage::Start, reason, String::new()))?;
+        Launches::new(context, cell, None).map_err(|reason| failed(Stage::Start, reason, String::new()))?;
+    prepare(lab, &launches, label, stages)?;
+    stages.time(lab, Stage::Measure, |lab| measure(lab, &launches, usage))
+}
+
+/// The topology, its systems, and the check that they do the work; also warms them up.
+fn prepare(
+    lab: &mut dyn Lab,
+    launches: &Launches,
+    label: &Label,
+    stages: &mut Stages,
+) -> Result<(), Stopped> {
     stages.time(lab, Stage::Raise, |lab| lab.raise(label, launches.path(), launches.shared_files()))?;
     stages.time(lab, Stage::Start, |lab| launches.systems().try_for_each(|launch| lab.start(launch)))?;
     stages.time(lab, Stage::Verify, |lab| {
@@ -96,24 +108,26 @@ fn up_to_measurement(
         launches.check_verified(&verified).map_err(LabError::system)?;
         let mut warmer = launches.warmer().into_iter();
         warmer.try_for_each(|warmer| lab.run(warmer, Purpose::Verify, PATIENCE).map(|_| ()))
-    })?;
-    stages.time(lab, Stage::Measure, |lab| {
-        let before = if usage { lab.usage()? } else { None };
-        let run = lab.run(launches.client(), Purpose::Measure, launches.work().patience())?;
-        let after = if usage { lab.usage()? } else { None };
-        let mut measurement =
-            launches.read(&run).map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
-        launches.work().check(&measurement, launches.tolerated_errors()).map_err(LabError::system)?;
-        measurement
-            .cpu
-            .extend(run.cpu.iter().filter(|(role, _)| *role != linerate_contract::Role::Client).copied());
-        measurement.cpus = cpu_windows(&run, &launches);
-        measurement.peak_memory = run.peak_memory;
-        measurement.usage = before.zip(after).map(|(before, after)| UsagePair { before, after });
-        measurement.flags = run.flags;
-        measurement.flags.extend(launches.flags());
-        Ok(measurement)
     })
+}
+
+/// One window.
+fn measure(lab: &mut dyn Lab, launches: &Launches, usage: bool) -> Result<Measurement, LabError> {
+    let before = if usage { lab.usage()? } else { None };
+    let run = lab.run(launches.client(), Purpose::Measure, launches.work().patience())?;
+    let after = if usage { lab.usage()? } else { None };
+    let mut measurement =
+        launches.read(&run).map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
+    launches.work().check(&measurement, launches.tolerated_errors()).map_err(LabError::system)?;
+    measurement
+        .cpu
+        .extend(run.cpu.iter().filter(|(role, _)| *role != linerate_contract::Role::Client).copied());
+    measurement.cpus = cpu_windows(&run, launches);
+    measurement.peak_memory = run.peak_memory;
+    measurement.usage = before.zip(after).map(|(before, after)| UsagePair { before, after });
+    measurement.flags = run.flags;
+    measurement.flags.extend(launches.flags());
+    Ok(measurement)
 }
 
 fn cpu_windows(run: &ClientRun, launches: &Launches) -> Vec<CpuWindow> {
@@ -150,12 +164,18 @@ impl Stages {
         let start = lab.now();
         let result = work(lab);
         self.times.insert(stage, lab.now().since(start));
-        result.map_err(|error| match error {
+        result.map_err(|error| Stopped::of(stage, error))
+    }
+}
+
+impl Stopped {
+    fn of(stage: Stage, error: LabError) -> Self {
+        match error {
             LabError::System { reason, log } => failed(stage, reason, log),
-            LabError::Unsupported(reason) => Stopped::Outcome(Outcome::Unsupported { reason }),
-            LabError::Interrupted => Stopped::Interrupted,
-            LabError::Lost(why) => Stopped::Lost(why),
-        })
+            LabError::Unsupported(reason) => Self::Outcome(Outcome::Unsupported { reason }),
+            LabError::Interrupted => Self::Interrupted,
+            LabError::Lost(why) => Self::Lost(why),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use nix::libc;
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{Gid, Pid, Uid, setgroups, setresgid, setresuid, setsid};
+use nix::unistd::{Gid, Pid, Uid, setgroups, setpgid, setresgid, setresuid};
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -44,7 +44,7 @@ pub(super) struct Process {
     stderr_bytes: usize,
 }
 
-/// Starts a process in a namespace, pinned, unprivileged, in a session of its own.
+/// Starts a process in a namespace, pinned, unprivileged, in a process group of its own.
 pub(super) fn start(
     spawn: &Spawn,
     program: &Path,
@@ -98,7 +98,9 @@ struct Preparation {
 impl Preparation {
     fn run(&self) -> io::Result<()> {
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
-        setsid()?;
+        // A process group of its own, in the agent's session: the kernel's autogroup (sched(7)) then shares CPUs between
+        // labs, and not between their processes.
+        setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
         // SAFETY: the parent keeps the descriptor open during this call, so the child has it as well.
         setns(unsafe { BorrowedFd::borrow_raw(self.namespace) }, CloneFlags::CLONE_NEWNET)?;
         for fd in &self.inherited {

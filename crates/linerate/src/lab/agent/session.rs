@@ -1,31 +1,40 @@
-//! The processes of a session, from `/proc`: a system may have more than the one that was started.
+//! The processes of a system, from `/proc`: a system may have more than the one that was started.
 
 use crate::measurement::Usage;
 use linerate_contract::Bytes;
 use nix::errno::Errno;
 use nix::unistd::Pid;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-/// One process of the session.
+/// One process of the system.
 pub(super) struct Member {
     folder: PathBuf,
     stat: String,
 }
 
-/// All processes of `leader`'s session.
+/// The processes of `leader`'s process group, and all descendants of `leader`.
 pub(super) fn members(leader: Pid) -> io::Result<Vec<Member>> {
-    let mut members = Vec::new();
+    let mut all = Vec::new();
     for entry in fs::read_dir("/proc")?.flatten() {
         if entry.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit())
             && let Ok(stat) = fs::read_to_string(entry.path().join("stat"))
         {
-            members.push(Member { folder: entry.path(), stat });
+            all.push(Member { folder: entry.path(), stat });
         }
     }
-    members.retain(|member| member.session() == Some(leader.as_raw()));
-    Ok(members)
+    let parents: BTreeMap<i32, i32> =
+        all.iter().filter_map(|member| Some((member.pid()?, member.parent()?))).collect();
+    let leader = leader.as_raw();
+    let descends = |pid: i32| {
+        let ancestors = std::iter::successors(Some(pid), |pid| parents.get(pid).copied());
+        // Longer than any real chain: processes that end while the list is made could close a circle.
+        ancestors.take(64).any(|pid| pid == leader)
+    };
+    all.retain(|member| member.group() == Some(leader) || member.pid().is_some_and(descends));
+    Ok(all)
 }
 
 /// The sum of their resource usage; `None` if that of one process cannot be read.
@@ -53,8 +62,16 @@ impl Member {
         self.stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_ascii_whitespace()
     }
 
-    fn session(&self) -> Option<i32> {
-        self.fields().nth(3)?.parse().ok()
+    fn pid(&self) -> Option<i32> {
+        self.stat.split_ascii_whitespace().next()?.parse().ok()
+    }
+
+    fn parent(&self) -> Option<i32> {
+        self.fields().nth(1)?.parse().ok()
+    }
+
+    fn group(&self) -> Option<i32> {
+        self.fields().nth(2)?.parse().ok()
     }
 
     /// User and system time of the process and of the children that it waited for.
@@ -86,7 +103,10 @@ mod tests {
     fn a_command_with_spaces_and_parentheses_does_not_shift_the_fields() {
         let stat = "7 (a (b) c) S 1 7 9 0 -1 4194304 1 2 3 4 100 50 7 3 20 0 1 0".to_owned();
         let member = Member { folder: PathBuf::new(), stat };
-        assert_eq!((member.session(), member.ticks()), (Some(9), Some(160)));
+        assert_eq!(
+            (member.pid(), member.parent(), member.group(), member.ticks()),
+            (Some(7), Some(1), Some(7), Some(160))
+        );
     }
 
     #[test]
@@ -99,16 +119,16 @@ mod tests {
 
     #[test]
     fn an_open_file_counts_until_it_is_closed() {
-        let session = nix::unistd::getsid(None).unwrap();
+        let me = nix::unistd::getpid();
         let own = |members: Vec<Member>| {
             let me = PathBuf::from(format!("/proc/{}", std::process::id()));
             members.into_iter().find(|member| member.folder == me).unwrap().usage().unwrap().descriptors
         };
-        let before = own(members(session).unwrap());
+        let before = own(members(me).unwrap());
         let files: Vec<_> = (0..50).map(|_| fs::File::open("/dev/null").unwrap()).collect();
         // Other tests open and close files at the same time.
-        assert!(own(members(session).unwrap()) >= before + 25);
+        assert!(own(members(me).unwrap()) >= before + 25);
         drop(files);
-        assert!(own(members(session).unwrap()) < before + 25);
+        assert!(own(members(me).unwrap()) < before + 25);
     }
 }

@@ -246,6 +246,10 @@ impl Lab for Namespaces {
         host::facts(&self.facts.privileges)
     }
 
+    fn is_grouped(&self) -> bool {
+        host::has_autogroup()
+    }
+
     fn cpus(&self) -> Vec<u32> {
         host::usable_cpus()
     }

@@ -12,7 +12,7 @@ use crate::parameters::Parameters;
 use crate::pins::{self, Pins};
 use crate::system::manifest::{Output, Verifier};
 use crate::system::{Chosen, VERIFIER};
-use linerate_contract::Role;
+use linerate_contract::{Nanos, Role};
 use setting::Setting;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +42,12 @@ pub(super) struct Launches {
 }
 
 impl Launches {
-    pub(super) fn new(context: Context<'_>, cell: &PlannedCell) -> Result<Self, String> {
+    /// With `window`, the client works for that time in place of the cell's operations, bytes or seconds.
+    pub(super) fn new(
+        context: Context<'_>,
+        cell: &PlannedCell,
+        window: Option<Nanos>,
+    ) -> Result<Self, String> {
         let mut chosen = BTreeMap::new();
         for system in &cell.systems {
             chosen.insert(system.role, context.registry.variant(&system.name, system.role)?);
@@ -54,15 +59,23 @@ impl Launches {
         let setting = Setting::new(context, cell, &pins, chosen.get(&Role::Relay))?;
         let client = *chosen.get(&Role::Client).ok_or("the cell has no client")?;
         let verifier = verifier(context, client)?;
+        let measured = window.map_or(cell.parameters, |window| Parameters {
+            operations: None,
+            bytes: None,
+            // Programs that do not speak the contract count in whole seconds.
+            seconds: Some(window.0.div_ceil(1_000_000_000)),
+            ..cell.parameters
+        });
         let mut systems = Vec::new();
         // The server first: some relays ask it whether it is there.
         for role in [Role::Server, Role::Relay] {
             if let Some(chosen) = chosen.get(&role) {
-                systems.push(setting.launch(*chosen, role, &cell.parameters, SAMPLE_EVERY)?);
+                systems.push(setting.launch(*chosen, role, &measured, SAMPLE_EVERY, window)?);
             }
         }
         let (verify, warmup) = (cell.parameters.with(&cell.verify), cell.parameters.with(&cell.warmup));
-        let as_client = |chosen, parameters, every| setting.launch(chosen, Role::Client, parameters, every);
+        let as_client =
+            |chosen, parameters, every| setting.launch(chosen, Role::Client, parameters, every, None);
         let warmer =
             (cell.warmup != Parameters::default()).then(|| as_client(verifier, &warmup, 1)).transpose()?;
         Ok(Self {
@@ -72,11 +85,11 @@ impl Launches {
             verifier: as_client(verifier, &verify, 1)?,
             verify: Work::of(&verify, &cell.options),
             warmer,
-            client: as_client(client, &cell.parameters, SAMPLE_EVERY)?,
+            client: setting.launch(client, Role::Client, &measured, SAMPLE_EVERY, window)?,
             output: client.variant.output.clone(),
             verifier_output: verifier.variant.output.clone(),
             size: cell.parameters.size.unwrap_or(0),
-            work: Work::of(&cell.parameters, &cell.options),
+            work: Work::of(&measured, &cell.options),
             tolerated_errors: chosen.values().filter_map(|c| c.variant.tolerated_errors).reduce(f64::max),
             pins,
         })

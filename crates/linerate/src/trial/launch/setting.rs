@@ -123,9 +123,13 @@ impl<'a> Setting<'a> {
         role: Role,
         parameters: &Parameters,
         check_every: u64,
+        window: Option<Nanos>,
     ) -> Result<Launch, String> {
         let folder = PathBuf::from(role.to_string());
-        let spec = self.spec(chosen, role, parameters, check_every);
+        let mut spec = self.spec(chosen, role, parameters, check_every);
+        if role == Role::Client {
+            spec.duration_ns = window.or(spec.duration_ns);
+        }
         let values = self.values(role, &folder, parameters, &spec);
         let variant = chosen.variant;
         let place = |what: &str| format!("systems/{}/{what}", chosen.system.name);

@@ -1,0 +1,60 @@
+//! Which cells are compared, and which of these pairs are measured in duet.
+
+use crate::axes::Axes;
+use crate::measurement::{PlannedCell, PlannedPair, PlannedSuite};
+use crate::system::Registry;
+use linerate_contract::Role;
+
+/// Every pair that a table of the suite compares, each once: cells with their baseline, and an A/A control for each table.
+pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> {
+    let mut pairs: Vec<PlannedPair> = Vec::new();
+    for table in &suite.tables {
+        let cells: Vec<&PlannedCell> =
+            suite.cells.iter().filter(|cell| table.cells.contains(&cell.id)).collect();
+        let baseline = |cell: &PlannedCell| {
+            let axes: Axes = cell.axes.with(&table.baseline);
+            cells.iter().find(|other| other.axes == axes).copied()
+        };
+        let control = cells.iter().find(|cell| baseline(cell).is_some_and(|base| base.id == cell.id));
+        let compared = cells.iter().filter_map(|cell| Some((*cell, baseline(cell)?)));
+        for (cell, other) in
+            control.map(|cell| (*cell, *cell)).into_iter().chain(compared.filter(|(a, b)| a.id != b.id))
+        {
+            let ids = [cell.id.clone(), other.id.clone()];
+            if !pairs.iter().any(|pair| pair.cells == ids) {
+                let no_duet = [cell, other].into_iter().find_map(|cell| obstacle(cell, registry));
+                pairs.push(PlannedPair { cells: ids, no_duet: no_duet.map(str::to_owned) });
+            }
+        }
+    }
+    pairs
+}
+
+/// Why a cell cannot be measured in duet. The windows of a duet are common by time, so a client that works for a count
+/// cannot take part; the other reasons are kinds of cells in which duets are not proven yet (docs/method.md).
+fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
+    let parameters = &cell.parameters;
+    let client = cell.systems.iter().find(|system| system.role == Role::Client)?;
+    let speaks_contract =
+        registry.variant(&client.name, Role::Client).is_ok_and(|c| c.variant.output.is_none());
+    if parameters.rate.is_some() || cell.options.contains_key("search") {
+        Some("open loop: its latencies are those of a load that it has alone")
+    } else if cell.options.contains_key("limit") || ["none"].contains(&cell.layer.as_str()) {
+        Some("no network: no role to share a CPU with")
+    } else if parameters.threads.is_some_and(|threads| threads > 1) {
+        Some("several threads: not pinned, so that the sides do not share the same CPUs")
+    } else if !speaks_contract {
+        parameters.seconds.is_none().then_some("the client works for a count, not for a time")
+    } else {
+        match (cell.workload.as_str(), cell.layer.as_str()) {
+            ("rr" | "crr" | "fanout", _) => None,
+            ("stream", "tcp" | "udp" | "kcp")
+                if cell.options.get("direction").is_some_and(|direction| direction != "both")
+                    && cell.options.get("transfers").is_none_or(|transfers| transfers == "1") =>
+            {
+                None
+            }
+            _ => Some("the stream ends by a count of bytes, not by time"),
+        }
+    }
+}

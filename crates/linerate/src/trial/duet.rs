@@ -1,0 +1,141 @@
+//! A duet: two cells at the same time on the same CPUs, each in a lab of its own.
+//!
+//! Noise on a virtual machine is common to whatever runs at the same time (docs/method.md). A unit is a fresh pair of
+//! processes with a few windows; the order in which the sides start is random in each window.
+
+use super::launch::Launches;
+use super::{Context, Stages, Stopped, failed, measure, prepare};
+use crate::lab::{Lab, LabError, Label};
+use crate::measurement::{
+    Duet, DuetWindow, Measurement, Outcome, PlannedCell, PlannedSuite, SIDES_NOT_GROUPED, SideWindow, Stage,
+};
+use crate::plan::Step;
+use linerate_contract::{Nanos, Role};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+
+/// Windows of a unit: within a unit they vary as much as units do, so more of them add little.
+const WINDOWS: usize = 3;
+/// Half of it would leave 20 ms clients' starts a visible part; noise is common up to a second or two.
+const WINDOW: Nanos = Nanos(500_000_000);
+/// Where a client counts in whole seconds.
+const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
+/// What a unit takes with the start of its systems, for the time left.
+pub const SECONDS: f64 = 2.2;
+/// The side that starts second waits this long, so that the order is the drawn one.
+const HEAD_START: Duration = Duration::from_micros(200);
+
+/// Measures one unit of a pair.
+///
+/// # Errors
+/// [`LabError::Interrupted`] or [`LabError::Lost`]: the run cannot go on. All else is an outcome.
+pub fn run(
+    labs: [&mut (dyn Lab + 'static); 2],
+    context: Context<'_>,
+    suite: &PlannedSuite,
+    step: &Step,
+    seed: u64,
+) -> Result<Duet, LabError> {
+    let cells = [&suite.cells[step.cell], &suite.cells[step.against.unwrap_or(step.cell)]];
+    let at = labs[0].now();
+    let flags = if labs[0].is_grouped() { Vec::new() } else { vec![SIDES_NOT_GROUPED.to_owned()] };
+    let window = if cells.iter().any(|cell| is_foreign(context, cell)) { WHOLE_SECOND } else { WINDOW };
+    let mut random = Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.round) ^ (step.cell as u64) << 32);
+    let mut stages = BTreeMap::new();
+    let [a, b] = labs;
+    let mut windows = Vec::new();
+    let result = (|| {
+        let launches = [launches(context, cells[0], window)?, launches(context, cells[1], window)?];
+        let label = |cell: &PlannedCell| Label {
+            suite: suite.name.clone(),
+            cell: cell.id.clone(),
+            round: step.round,
+            warmup: step.warmup,
+        };
+        let ready = on_both([&mut *a, &mut *b], false, |lab, side| {
+            let mut stages = Stages { at, times: BTreeMap::new() };
+            prepare(lab, &launches[side], &label(cells[side]), &mut stages).map(|()| stages.times)
+        });
+        for times in ready {
+            for (stage, time) in times? {
+                let longest = stages.entry(stage).or_insert(Nanos::ZERO);
+                *longest = (*longest).max(time);
+            }
+        }
+        let begin = a.now();
+        for _ in 0..WINDOWS {
+            let measured = on_both([&mut *a, &mut *b], random.random(), |lab, side| {
+                measure(lab, &launches[side], false).map_err(|error| Stopped::of(Stage::Measure, error))
+            });
+            let [one, two] = measured;
+            windows.push(DuetWindow { sides: [side(one?), side(two?)] });
+        }
+        stages.insert(Stage::Measure, a.now().since(begin));
+        Ok(())
+    })();
+    let begin = a.now();
+    let ended = on_both([&mut *a, &mut *b], false, |lab, _| {
+        lab.stop().map_err(|error| Stopped::of(Stage::Stop, error))
+    });
+    stages.insert(Stage::Stop, a.now().since(begin));
+    let [one, two] = ended;
+    let outcome = match result.and(one).and(two) {
+        Ok(()) => Outcome::Ok,
+        Err(Stopped::Outcome(outcome)) => outcome,
+        Err(Stopped::Interrupted) => return Err(LabError::Interrupted),
+        Err(Stopped::Lost(why)) => return Err(LabError::Lost(why)),
+    };
+    if outcome != Outcome::Ok {
+        windows.clear();
+    }
+    let ids = cells.map(|cell| cell.id.clone());
+    Ok(Duet { suite: suite.name.clone(), cells: ids, unit: step.round, at, outcome, windows, flags, stages })
+}
+
+/// Does the same on both sides at once; `second_first` starts the second side before the first.
+fn on_both<T: Send>(
+    labs: [&mut (dyn Lab + 'static); 2],
+    second_first: bool,
+    work: impl Fn(&mut dyn Lab, usize) -> T + Sync,
+) -> [T; 2] {
+    let [a, b] = labs;
+    thread::scope(|scope| {
+        let work = &work;
+        let delayed = |waits: bool| {
+            if waits {
+                thread::sleep(HEAD_START);
+            }
+        };
+        let other = scope.spawn(move || {
+            delayed(!second_first);
+            work(b, 1)
+        });
+        delayed(second_first);
+        let one = work(a, 0);
+        [one, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))]
+    })
+}
+
+fn launches(context: Context<'_>, cell: &PlannedCell, window: Nanos) -> Result<Launches, Stopped> {
+    Launches::new(context, cell, Some(window)).map_err(|reason| failed(Stage::Start, reason, String::new()))
+}
+
+fn is_foreign(context: Context<'_>, cell: &PlannedCell) -> bool {
+    let client = cell.systems.iter().find(|system| system.role == Role::Client);
+    client.is_some_and(|client| {
+        context.registry.variant(&client.name, Role::Client).is_ok_and(|c| c.variant.output.is_some())
+    })
+}
+
+fn side(measurement: Measurement) -> SideWindow {
+    SideWindow {
+        elapsed: measurement.elapsed,
+        operations: measurement.operations,
+        bytes: measurement.bytes,
+        errors: measurement.errors,
+        cpu: measurement.cpu,
+    }
+}
