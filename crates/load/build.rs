@@ -1,4 +1,5 @@
-//! Hands the versions of rustls and ring, as locked, to the program, which tells them in `done`: neither has a constant for it.
+//! Passes the locked versions of rustls and ring to the program, which reports them in `done`: neither crate
+//! has a constant for its version.
 
 use std::{env, fs, path::Path};
 
@@ -6,7 +7,7 @@ fn main() {
     let folder = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let path = Path::new(&folder).join("../../Cargo.lock");
     println!("cargo::rerun-if-changed={}", path.display());
-    let lock = fs::read_to_string(path).expect("Cargo.lock stands beside the workspace's Cargo.toml");
+    let lock = fs::read_to_string(path).expect("Cargo.lock is beside the Cargo.toml of the workspace");
     for name in ["rustls", "ring"] {
         let entry = format!("\nname = \"{name}\"\n");
         let package =

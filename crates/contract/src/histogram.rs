@@ -34,6 +34,11 @@ impl Recorder {
         self.0.add(&other.0).expect("every recorder has the same bounds");
     }
 
+    /// Forgets all values; keeps the memory.
+    pub fn clear(&mut self) {
+        self.0.reset();
+    }
+
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {

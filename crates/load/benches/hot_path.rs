@@ -1,5 +1,5 @@
-//! What the engine itself costs for each operation, in nanoseconds: parsing an answer, checking its content, recording its
-//! time, reading the clock. Everything else of an operation is the kernel's.
+//! The engine's own cost per operation, in nanoseconds: parsing an answer, verifying its content, recording
+//! its latency, reading the clock. The rest of an operation is in the kernel.
 
 #![allow(missing_docs, reason = "criterion's macros make a public function")]
 
@@ -9,7 +9,7 @@ use linerate_load::clock;
 use linerate_load::layer::http::response::{LastHead, Parser, State};
 use std::hint::black_box;
 
-/// What nginx 1.22 sends.
+/// The head of nginx 1.22.
 const HEAD: &str = "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Sat, 21 Nov 2026 21:10:21 GMT\r\n\
     Content-Type: text/plain\r\nContent-Length: 4096\r\nLast-Modified: Sat, 21 Nov 2026 21:10:20 GMT\r\n\
     Connection: keep-alive\r\nETag: \"6b0208bc-1000\"\r\nAccept-Ranges: bytes\r\n\r\n";
@@ -25,7 +25,7 @@ fn parser(c: &mut Criterion) {
     .concat();
     let mut group = c.benchmark_group("response");
     group.throughput(Throughput::Elements(1));
-    // A new head is parsed, the same one again is recognised.
+    // A new head is parsed; a repeated one is compared.
     let two = [answer.clone(), [HEAD.replace("10:21", "10:22").as_bytes(), &body].concat()];
     let cases = [
         ("nginx 4 KiB, another head each time", [&two[0], &two[1]]),
@@ -58,7 +58,7 @@ fn record(c: &mut Criterion) {
     let mut nanos = 1_u64;
     c.bench_function("record", |b| {
         b.iter(|| {
-            // Spread over 10 us to 1 ms, as latencies are.
+            // Spread over 10 us to 1 ms, like latencies.
             nanos = nanos.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             recorder.record(black_box(10_000 + (nanos >> 44)));
         });

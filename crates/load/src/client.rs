@@ -3,11 +3,11 @@
 use crate::engine::Engine;
 use crate::layer::Layer;
 use crate::meter::Meter;
-use crate::pause::Pause;
 use crate::process::Signals;
 use crate::refusal::{Doing, Refusal};
 use crate::sample;
 use crate::schedule::Schedule;
+use crate::waiter::Waiter;
 use crate::workload::Workload;
 use linerate_contract::{Done, Nanos, Spec};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -39,7 +39,7 @@ pub fn run<L: Layer, W: Workload>(spec: &Spec) -> Result<Done, Refusal> {
                 Meter::new(spec, budget),
                 connections,
                 Schedule::new(spec, t, threads)?,
-                Pause::of(spec)?,
+                Waiter::of(spec)?,
                 sampler,
                 stops[t as usize].clone(),
             )

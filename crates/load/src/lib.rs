@@ -13,7 +13,7 @@
 //! | [`engine`] | the client's epoll loop: connections in slots, deadlines, the end of the window |
 //! | [`eventloop`] | queue and timers of a loop without sockets, for the layer `none` |
 //! | [`search`] | the highest rate that holds, decided by a sequential test |
-//! | [`schedule`], [`pause`] | open loop: when operations are due, and waiting until then |
+//! | [`schedule`], [`waiter`] | open loop: when operations are due, and waiting until then |
 //! | [`limit`] | limit rows: the same work with the part under test left out |
 //! | [`sample`] | progress while a client runs |
 //! | [`meter`] | what one thread counts, without lock, atomic or allocation |
@@ -23,7 +23,7 @@
 //! | [`server`] | the accept loop and trait [`server::Service`] |
 //! | [`packets`] | datagrams in and out of the kernel, one or many for a call |
 //! | [`relay`] | TCP forwarding by `splice(2)` or by an eBPF sockmap |
-//! | [`pump`] | two TUN devices joined, for the kernel's rows beside stacks in a process |
+//! | [`tun_bridge`] | two TUN devices joined, for the kernel's rows beside stacks in a process |
 //! | [`socket`] | non-blocking sockets and what their errors mean |
 //! | `tcp_info` | what the kernel tells of a TCP connection |
 //! | [`process`], [`clock`], [`random`], [`refusal`], `option` | the surroundings |
@@ -38,9 +38,7 @@ pub mod limit;
 pub mod meter;
 mod option;
 pub mod packets;
-pub mod pause;
 pub mod process;
-pub mod pump;
 pub mod random;
 pub mod refusal;
 pub mod registry;
@@ -51,6 +49,8 @@ pub mod search;
 pub mod server;
 pub mod socket;
 mod tcp_info;
+pub mod tun_bridge;
+pub mod waiter;
 pub mod workload;
 
 pub use linerate_contract::clock;
@@ -67,7 +67,7 @@ pub const OWN_OPTIONS: &[&str] = &[
     "pipeline",
     // Limit rows and the TUN bridge.
     "limit",
-    "pump",
+    "tun_bridge",
     // UDP server: how often content is compared; injected faults of datagrams and of HTTP responses.
     "every",
     "loss",
@@ -92,7 +92,7 @@ pub fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
     match spec.role {
         Role::Client => registry::client(spec).map(Some),
         Role::Server => {
-            pump::start(spec)?;
+            tun_bridge::start(spec)?;
             registry::server(spec).map(|()| None)
         }
         Role::Relay => relay::run(spec).map(|()| None),

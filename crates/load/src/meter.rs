@@ -1,21 +1,22 @@
-//! What one thread counts while its window is open. It shares nothing, and is merged when the window is closed.
+//! The counters of one thread while its window is open. Nothing is shared; they are merged after the window.
 
 use linerate_contract::{Adherence, Bytes, Done, ErrorKind, Errors, Nanos, Recorder, Spec};
 
-/// Sent this much after its time, an operation is counted as late: twenty times what a schedule is kept to on a quiet
-/// machine, so that what is counted is a want of connections or of CPU and not a wake-up. Twice of it would hide the latter.
+/// An operation that is sent this much after its due time counts as late: twenty times the deviation on a
+/// quiet machine, so that it shows a lack of connections or of CPU and not a wake-up. Twice as much would
+/// hide a lack of CPU.
 const LATE: Nanos = Nanos(1_000_000);
 
-/// What an open loop counts beside.
+/// Additional counters of an open loop.
 #[derive(Debug, Default)]
-struct Paced {
+struct PacedCounters {
     service: Recorder,
     delay: Recorder,
     late: u64,
     unsent: u64,
 }
 
-/// The account of one thread.
+/// The counters of one thread.
 #[derive(Debug)]
 pub struct Meter {
     /// Operations that may still begin.
@@ -34,14 +35,14 @@ pub struct Meter {
     errors: Errors,
     latency: Recorder,
     connect: Recorder,
-    /// What the layer tells of its TLS.
+    /// Version, cipher suite and library of the layer's TLS.
     tls: Option<String>,
-    /// Of an open loop only: its histograms are a quarter of a megabyte each.
-    paced: Option<Box<Paced>>,
+    /// Only in an open loop: its histograms have a quarter of a megabyte each.
+    paced: Option<Box<PacedCounters>>,
 }
 
 impl Meter {
-    /// The account of a thread that is to do `budget` operations (`None`: as many as the time allows).
+    /// Counters of a thread with `budget` operations (`None`: as many as the time allows).
     #[must_use]
     pub fn new(spec: &Spec, budget: Option<u64>) -> Self {
         Self {
@@ -76,29 +77,29 @@ impl Meter {
         self.begin_several(1) == 1
     }
 
-    /// Takes up to `most` operations out of the budget; how many there were.
+    /// Takes up to `max` operations out of the budget; returns their number.
     #[inline]
-    pub fn begin_several(&mut self, most: u32) -> u32 {
-        let count = self.budget.min(most.into());
+    pub fn begin_several(&mut self, max: u32) -> u32 {
+        let count = self.budget.min(max.into());
         self.budget -= count;
         self.open += count;
         count as u32
     }
 
-    /// Operations were begun that nobody will answer, through no fault of the peer: others take their place.
+    /// Returns begun operations to the budget: they will not be answered, through no fault of the peer.
     pub fn withdraw(&mut self, count: u32) {
         self.budget += u64::from(count);
         self.open -= u64::from(count);
     }
 
-    /// The connection of an operation stood after `took`.
+    /// The connection of an operation was established after `took`.
     #[inline]
     pub fn connected(&mut self, took: Nanos) {
         self.connect.record(took.0);
     }
 
-    /// An operation ended at `now` with a good answer. One that took longer than the deadline is a timeout, even if
-    /// the sweep did not come by in between.
+    /// An operation ended at `now` with a good answer. If it took longer than the deadline it counts as a
+    /// timeout, even if no sweep was in between.
     #[inline]
     pub fn succeed(&mut self, began: Nanos, now: Nanos, bytes: u64, verified: bool) {
         let took = now.since(began);
@@ -107,7 +108,7 @@ impl Meter {
         }
     }
 
-    /// Counts an answer that took so long; false if it is a timeout and has no latency.
+    /// Counts an answer after `took`; false if that is a timeout, which has no latency.
     #[inline]
     fn is_in_time(&mut self, took: Nanos, now: Nanos, bytes: u64, verified: bool) -> bool {
         if took > self.timeout {
@@ -122,7 +123,7 @@ impl Meter {
         true
     }
 
-    /// Takes one operation that was `due` and begins at `now`.
+    /// Takes one operation out of the budget that was `due` and begins at `now`.
     #[inline]
     pub fn begin_paced(&mut self, due: Nanos, now: Nanos) {
         self.budget -= 1;
@@ -133,7 +134,7 @@ impl Meter {
         paced.late += u64::from(delay > LATE);
     }
 
-    /// As [`Self::succeed`], of an operation that was `due` before it began.
+    /// As [`Self::succeed`], for an operation with a due time.
     #[inline]
     pub fn succeed_paced(&mut self, due: Nanos, began: Nanos, now: Nanos, bytes: u64, verified: bool) {
         let took = now.since(began);
@@ -143,7 +144,7 @@ impl Meter {
         }
     }
 
-    /// An operation was due and there is no time left for it.
+    /// An operation was due and is not sent: the time is over.
     pub fn give_up(&mut self) {
         self.budget -= 1;
         self.paced.as_mut().expect(RATE).unsent += 1;
@@ -156,26 +157,36 @@ impl Meter {
         self.budget
     }
 
-    /// Operations under way.
+    /// Operations in flight.
     #[inline]
     #[must_use]
     pub fn open(&self) -> u64 {
         self.open
     }
 
-    /// What a snapshot shows: operations, bytes, failed ones.
+    /// Operations, bytes and failures so far.
     #[must_use]
     pub fn totals(&self) -> (u64, u64, u64) {
         (self.operations, self.bytes, self.errors.total())
     }
 
-    /// Response times so far.
-    #[must_use]
-    pub fn latency(&self) -> &Recorder {
+    /// Response times so far, without those that samples have taken.
+    #[cfg(test)]
+    pub(crate) fn latency(&self) -> &Recorder {
         &self.latency
     }
 
-    /// Version, cipher suite and library, where the layer has TLS.
+    /// Returns the response times so far, and continues with `empty`.
+    pub(crate) fn swap_latency(&mut self, empty: Recorder) -> Recorder {
+        std::mem::replace(&mut self.latency, empty)
+    }
+
+    /// Adds response times that a sample had taken.
+    pub(crate) fn add_latency(&mut self, latency: &Recorder) {
+        self.latency.merge(latency);
+    }
+
+    /// Sets version, cipher suite and library, where the layer has TLS.
     pub fn secured_by(&mut self, tls: Option<String>) {
         self.tls = tls;
     }
@@ -186,7 +197,7 @@ impl Meter {
         self.start
     }
 
-    /// An operation ended at `now` without one.
+    /// An operation failed at `now`.
     #[cold]
     pub fn fail(&mut self, kind: ErrorKind, now: Nanos) {
         self.open -= 1;
@@ -194,7 +205,7 @@ impl Meter {
         self.errors.add(kind, 1);
     }
 
-    /// Whether there is still something to wait for at `now`.
+    /// Whether the window is open at `now` and operations are left or in flight.
     #[inline]
     #[must_use]
     pub fn running(&self, now: Nanos) -> bool {
@@ -207,13 +218,13 @@ impl Meter {
         self.timeout
     }
 
-    /// The window's end, or the end of time.
+    /// The window's end; the maximum where the spec has no duration.
     #[must_use]
     pub fn window_end(&self) -> Nanos {
         self.window_end
     }
 
-    /// Adds another thread's account.
+    /// Adds the counters of another thread.
     pub fn merge(&mut self, other: &Self) {
         self.start = self.start.min(other.start);
         self.end = self.end.max(other.end);
@@ -234,7 +245,7 @@ impl Meter {
         }
     }
 
-    /// The account as it travels.
+    /// The result in the form of the contract.
     #[must_use]
     pub fn done(&self, cpu: Nanos) -> Done {
         Done {
@@ -274,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_is_counted_once_as_good_or_bad() {
+    fn an_operation_counts_once_as_success_or_failure() {
         let mut m = meter(3);
         m.start(Nanos(10));
         assert!(m.begin() && m.begin() && m.begin() && !m.begin());
@@ -290,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_loop_counts_from_when_an_operation_was_due() {
+    fn latency_in_an_open_loop_counts_from_the_due_time() {
         let mut spec = Spec::new(Role::Client, "http", "rr");
         (spec.timeout_ns, spec.rate) = (Nanos(5_000_000), Some(1.0));
         let mut m = Meter::new(&spec, Some(3));
@@ -308,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_accounts_add_up_and_span_both_windows() {
+    fn merged_counters_add_up_and_span_both_windows() {
         let (mut a, mut b) = (meter(1), meter(1));
         a.start(Nanos(5));
         b.start(Nanos(3));

@@ -3,7 +3,7 @@
 //! The only module that names both sides. Each combination is its own instance of the engine, so the hot loop
 //! has no indirect call. A new layer or workload is a file and its rows here.
 
-use crate::layer::http::{Bare, Http, HttpService, truth};
+use crate::layer::http::{Bare, Http, HttpService, fault_injector};
 use crate::layer::kcp;
 use crate::layer::session::client::{
     Connector, PlainConnector, RoundTrips, Sessions, Transfers, as_operations, as_writes,
@@ -15,7 +15,7 @@ use crate::layer::tls::Tls;
 use crate::layer::transport::Plain;
 use crate::layer::udp;
 use crate::layer::wire::tls as secured;
-use crate::workload::{crr::Crr, dispatch, fanout, http::KeepAlive, paced::Paced, timers};
+use crate::workload::{crr::Crr, dispatch, fanout, paced::Paced, rr::Rr, timers};
 use crate::{Refusal, client, server};
 use linerate_contract::{Describe, Done, Role, Spec};
 
@@ -63,7 +63,7 @@ pub const COMBINATIONS: &[Combination] = &[
     row(
         "http",
         "rr",
-        client::run::<Http<Plain>, KeepAlive>,
+        client::run::<Http<Plain>, Rr>,
         Some(client::run::<Http<Plain>, Paced<true>>),
         Some(http_server),
     ),
@@ -77,7 +77,7 @@ pub const COMBINATIONS: &[Combination] = &[
     row(
         "https",
         "rr",
-        client::run::<Http<Tls>, KeepAlive>,
+        client::run::<Http<Tls>, Rr>,
         Some(client::run::<Http<Tls>, Paced<true>>),
         Some(server::run::<HttpService<TlsServer>>),
     ),
@@ -95,7 +95,7 @@ pub const COMBINATIONS: &[Combination] = &[
     row(
         "tcp",
         "rr",
-        client::run::<Tcp, KeepAlive>,
+        client::run::<Tcp, Rr>,
         Some(client::run::<Tcp, Paced<true>>),
         Some(server::run::<EchoService>),
     ),
@@ -103,7 +103,7 @@ pub const COMBINATIONS: &[Combination] = &[
     row(
         "tls",
         "rr",
-        client::run::<Pings<TlsClient, Raw>, KeepAlive>,
+        client::run::<Pings<TlsClient, Raw>, Rr>,
         Some(client::run::<Pings<TlsClient, Raw>, Paced<true>>),
         Some(server::run::<SessionService<TlsServer, Raw, Echoes>>),
     ),
@@ -117,15 +117,15 @@ pub const COMBINATIONS: &[Combination] = &[
     row(
         "udp",
         "rr",
-        client::run::<udp::echo::Echo, KeepAlive>,
-        Some(client::run::<udp::echo::Echo, Paced<true>>),
+        client::run::<udp::echo::UdpEcho, Rr>,
+        Some(client::run::<udp::echo::UdpEcho, Paced<true>>),
         Some(udp::echo::serve),
     ),
     row("udp", "stream", udp::client::run, Some(udp::client::run), Some(udp_receiver)),
     row(
         "websocket",
         "rr",
-        client::run::<Pings<PlainConnector, WebSocket>, KeepAlive>,
+        client::run::<Pings<PlainConnector, WebSocket>, Rr>,
         Some(client::run::<Pings<PlainConnector, WebSocket>, Paced<true>>),
         Some(server::run::<SessionService<PlainAcceptor, WebSocket, Echoes>>),
     ),
@@ -139,7 +139,7 @@ pub const COMBINATIONS: &[Combination] = &[
     row(
         "wss",
         "rr",
-        client::run::<Pings<TlsClient, WebSocket>, KeepAlive>,
+        client::run::<Pings<TlsClient, WebSocket>, Rr>,
         Some(client::run::<Pings<TlsClient, WebSocket>, Paced<true>>),
         Some(server::run::<SessionService<TlsServer, WebSocket, Echoes>>),
     ),
@@ -212,16 +212,24 @@ fn unsupported(spec: &Spec) -> Refusal {
 
 /// A `stream` over sessions: the engine counts transfers, the result counts writes.
 fn transfers<C: Connector, F: Framing + 'static>(spec: &Spec) -> Result<Done, Refusal> {
-    let done = client::run::<Sessions<C, F, Transfers>, KeepAlive>(&as_operations(spec)?)?;
+    let done = client::run::<Sessions<C, F, Transfers>, Rr>(&as_operations(spec)?)?;
     Ok(as_writes(spec, done))
 }
 
 fn http_server(spec: &Spec) -> Result<(), Refusal> {
-    if truth::is_asked_for(spec) { truth::run(spec) } else { server::run::<HttpService<Bare>>(spec) }
+    if fault_injector::is_requested(spec) {
+        fault_injector::run(spec)
+    } else {
+        server::run::<HttpService<Bare>>(spec)
+    }
 }
 
 fn udp_receiver(spec: &Spec) -> Result<(), Refusal> {
-    if udp::truth::is_asked_for(spec) { udp::truth::run(spec) } else { udp::server::run(spec) }
+    if udp::fault_injector::is_requested(spec) {
+        udp::fault_injector::run(spec)
+    } else {
+        udp::server::run(spec)
+    }
 }
 
 #[cfg(test)]

@@ -1,28 +1,29 @@
-//! When the operations of an open loop are due: one schedule for each thread, drawn as it is needed.
+//! When the operations of an open loop are due: one schedule per thread, drawn on demand.
 //!
-//! Threads share nothing, so each has its own part of the whole: of an even schedule every n-th operation, of a random one
-//! a process with an n-th of the rate (the sum of independent Poisson processes is one). Times are computed from the
-//! operation's number and not added up, so that rounding does not make a day of 20,000 operations a second drift.
+//! Threads share nothing, so each has its own part: every n-th operation of an even schedule, or a random
+//! process with an n-th of the rate (the sum of independent Poisson processes is one). Times are computed
+//! from the operation's number and not summed, so that rounding errors do not accumulate over a day of 20,000
+//! operations a second.
 
 use crate::refusal::Refusal;
 use linerate_contract::{Arrival, Nanos, Spec};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-/// Faster than any engine here; a gap of less than 100 ns would be a mistake in the unit.
+/// Faster than any engine here; a gap below 100 ns would be a wrong unit.
 const HIGHEST_RATE: f64 = 1e7;
 
 /// An endless sequence of times since the window's start, never decreasing.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    shape: Shape,
-    /// Number of this thread's next operation in the schedule of all threads.
+    shape: ArrivalShape,
+    /// Number of this thread's next operation in the common schedule.
     number: u64,
     threads: u64,
 }
 
 #[derive(Debug, Clone)]
-enum Shape {
+enum ArrivalShape {
     Constant {
         gap: f64,
     },
@@ -41,7 +42,7 @@ impl Schedule {
     /// The part of thread `thread` of `threads`; `None` for a closed loop.
     ///
     /// # Errors
-    /// A rate that is none, or a ramp without an end.
+    /// A rate out of range, or a ramp without `duration_ns`.
     pub fn new(spec: &Spec, thread: u32, threads: u32) -> Result<Option<Self>, Refusal> {
         let Some(rate) = spec.rate else { return Ok(None) };
         if !(rate > 0.0 && rate <= HIGHEST_RATE) {
@@ -51,15 +52,15 @@ impl Schedule {
         }
         let gap = 1e9 / rate;
         let shape = match (spec.arrival, spec.duration_ns) {
-            (Arrival::Constant, _) => Shape::Constant { gap },
-            (Arrival::Poisson, _) => Shape::Poisson {
+            (Arrival::Constant, _) => ArrivalShape::Constant { gap },
+            (Arrival::Poisson, _) => ArrivalShape::Poisson {
                 gap: gap * f64::from(threads),
                 at: 0.0,
                 random: Pcg64Mcg::seed_from_u64(spec.seed.wrapping_add(u64::from(thread) << 32)),
             },
-            (Arrival::Ramp, Some(duration)) => Shape::Ramp { square: 2.0 * gap * duration.0 as f64 },
+            (Arrival::Ramp, Some(duration)) => ArrivalShape::Ramp { square: 2.0 * gap * duration.0 as f64 },
             (Arrival::Ramp, None) => {
-                return Err(Refusal::BadSpec("\"arrival\" ramp needs \"duration_ns\": when it ends".into()));
+                return Err(Refusal::BadSpec("\"arrival\" ramp needs \"duration_ns\"".into()));
             }
         };
         Ok(Some(Self { shape, number: thread.into(), threads: threads.into() }))
@@ -74,10 +75,10 @@ impl Iterator for Schedule {
         let number = self.number as f64;
         self.number += self.threads;
         let at = match &mut self.shape {
-            Shape::Constant { gap } => number * *gap,
-            Shape::Ramp { square } => (number * *square).sqrt(),
-            Shape::Poisson { gap, at, random } => {
-                // In (0, 1], whose logarithm is finite: 53 bits are what a float holds.
+            ArrivalShape::Constant { gap } => number * *gap,
+            ArrivalShape::Ramp { square } => (number * *square).sqrt(),
+            ArrivalShape::Poisson { gap, at, random } => {
+                // In (0, 1], so that the logarithm is finite; 53 bits are the precision of an f64.
                 let uniform = ((random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
                 *at -= *gap * uniform.ln();
                 *at
@@ -99,7 +100,7 @@ mod tests {
         spec
     }
 
-    /// What all threads together do in the first second.
+    /// The operations of all threads in the first second.
     fn second(spec: &Spec, threads: u32) -> Vec<u64> {
         let part = |t| {
             Schedule::new(spec, t, threads).unwrap().unwrap().map(|n| n.0).take_while(|n| *n < 1_000_000_000)
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn random_gaps_have_the_mean_and_the_spread_of_a_poisson_process() {
+    fn random_gaps_have_the_mean_and_spread_of_a_poisson_process() {
         for threads in [1, 4] {
             let times = second(&spec(100_000.0, Arrival::Poisson), threads);
             // Four standard deviations of a Poisson count.
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_ends_at_its_rate_and_does_half_the_work() {
+    fn a_ramp_ends_at_its_rate_and_has_half_the_operations() {
         let times = second(&spec(10_000.0, Arrival::Ramp), 2);
         assert_eq!(times.len(), 5_000);
         let last = times.iter().filter(|t| **t >= 990_000_000).count();
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_are_none_are_refused() {
+    fn rates_out_of_range_are_refused() {
         for rate in [0.0, -1.0, f64::NAN, 1e9] {
             assert!(Schedule::new(&spec(rate, Arrival::Constant), 0, 1).is_err(), "{rate}");
         }

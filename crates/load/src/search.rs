@@ -1,26 +1,30 @@
-//! The highest rate that a path carries: RFC 2544's throughput, found by trials that are repeated until a statistic decides.
+//! The highest sustainable rate of a path: the throughput of RFC 2544, found by trials under a sequential
+//! test.
 //!
-//! One trial proves little: a passing disturbance loses datagrams at any rate, and luck loses none at a rate that is too high. So
-//! each rate is put to a sequential test (Wald 1945): trials are added until their outcomes say that it holds nearly always, or
-//! that it holds no more often than a coin does. Rates are doubled until one does not hold, and then the step between the
-//! best that does and the worst that does not is halved until it is small.
+//! One trial proves little: a short disturbance loses datagrams at any rate, and by luck none are lost at a
+//! rate that is too high. Each rate therefore gets a sequential test (Wald 1945): trials are added until
+//! their outcomes show that it passes nearly always, or no more often than a coin. Rates are doubled until
+//! one fails; then the step between the highest that passed and the lowest that failed is halved until it is
+//! small.
 //!
-//! Trials that follow one another are not independent: a host that is busy for a second fails all of that second. So the lowest
-//! rate that failed is put to the test once more at the end, at another time, and the search goes on if it holds now.
+//! Consecutive trials are not independent: a host that is busy for a second fails all trials of that second.
+//! The lowest failed rate is therefore tested once more at the end, and the search continues if it passes
+//! then.
 //!
-//! Nothing here knows of datagrams: who runs the trials asks for the next rate and tells how it went.
+//! The search is independent of datagrams: its caller asks for the next rate, runs a trial, and records the
+//! outcome.
 
-/// A rate that holds does so in this share of trials, and one that does not in at most that.
-const HOLDS: f64 = 0.95;
-const FAILS: f64 = 0.5;
-/// Share of wrong decisions, either way. Half of it costs two more trials a rate.
+/// A sustainable rate passes in this share of trials, an unsustainable one in at most the second.
+const SUSTAINED: f64 = 0.95;
+const UNSUSTAINED: f64 = 0.5;
+/// Share of wrong decisions of either kind. Half as many cost two more trials per rate.
 const WRONG: f64 = 0.05;
-/// The search ends when the two rates are this close: trials of the same rate differ by as much.
+/// The search ends at this ratio of the two rates: trials of the same rate differ by as much.
 const CLOSE: f64 = 1.02;
-/// A rate whose trials do not decide is taken as one that does not hold.
-const MOST_TRIALS: u32 = 30;
-/// How often a search is taken up again above a rate that failed at first.
-const MOST_RESUMED: u32 = 3;
+/// After this many trials without a decision a rate counts as failed.
+const MAX_TRIALS: u32 = 30;
+/// How often a search resumes above a rate that failed at first.
+const MAX_RESUMED: u32 = 3;
 
 /// The evidence about one rate: the logarithm of the likelihood ratio.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,15 +34,16 @@ struct Evidence {
 }
 
 impl Evidence {
-    /// Adds a trial; `Some` when it decides.
+    /// Adds a trial; `Some` with the decision.
     fn add(&mut self, passed: bool) -> Option<bool> {
-        let (likely, unlikely) = if passed { (HOLDS, FAILS) } else { (1.0 - HOLDS, 1.0 - FAILS) };
+        let (likely, unlikely) =
+            if passed { (SUSTAINED, UNSUSTAINED) } else { (1.0 - SUSTAINED, 1.0 - UNSUSTAINED) };
         self.ratio += f64::ln(likely / unlikely);
         self.trials += 1;
         let bound = f64::ln((1.0 - WRONG) / WRONG);
         if self.ratio >= bound {
             Some(true)
-        } else if self.ratio <= -bound || self.trials >= MOST_TRIALS {
+        } else if self.ratio <= -bound || self.trials >= MAX_TRIALS {
             Some(false)
         } else {
             None
@@ -46,22 +51,23 @@ impl Evidence {
     }
 }
 
-/// A search on its way.
+/// A search in progress.
 #[derive(Debug, Clone)]
 pub struct Search {
     rate: f64,
     lowest: f64,
     highest: f64,
-    holds: Option<f64>,
-    fails: Option<f64>,
+    /// The highest rate that passed, and the lowest that failed.
+    passed: Option<f64>,
+    failed: Option<f64>,
     evidence: Evidence,
-    /// The rate is one that failed before.
+    /// The present rate failed before.
     again: bool,
     resumed: u32,
 }
 
 impl Search {
-    /// Begins at `first`; never asks for a rate outside of `lowest` to `highest`.
+    /// Begins at `first`; all rates are within `lowest` to `highest`.
     #[must_use]
     pub fn new(first: f64, lowest: f64, highest: f64) -> Self {
         let rate = first.clamp(lowest, highest);
@@ -69,8 +75,8 @@ impl Search {
             rate,
             lowest,
             highest,
-            holds: None,
-            fails: None,
+            passed: None,
+            failed: None,
             evidence: Evidence::default(),
             again: false,
             resumed: 0,
@@ -83,31 +89,32 @@ impl Search {
         self.rate
     }
 
-    /// How that trial went. `Some` when the search is over: the highest rate that holds, if any does.
-    pub fn tell(&mut self, passed: bool) -> Option<Option<f64>> {
-        let holds = self.evidence.add(passed)?;
+    /// Records the outcome of that trial. `Some` when the search is over: the highest sustainable rate, if
+    /// any.
+    pub fn record(&mut self, passed: bool) -> Option<Option<f64>> {
+        let sustained = self.evidence.add(passed)?;
         self.evidence = Evidence::default();
         let again = std::mem::take(&mut self.again);
-        if holds {
-            self.holds = Some(self.rate);
+        if sustained {
+            self.passed = Some(self.rate);
             self.resumed += u32::from(again);
-            self.fails = self.fails.filter(|_| !again);
+            self.failed = self.failed.filter(|_| !again);
         } else {
-            self.fails = Some(self.rate);
+            self.failed = Some(self.rate);
         }
-        self.rate = match (self.holds, self.fails) {
-            (Some(holds), Some(fails)) if fails / holds <= CLOSE => {
-                if again || self.resumed == MOST_RESUMED {
-                    return Some(Some(holds));
+        self.rate = match (self.passed, self.failed) {
+            (Some(passed), Some(failed)) if failed / passed <= CLOSE => {
+                if again || self.resumed == MAX_RESUMED {
+                    return Some(Some(passed));
                 }
                 self.again = true;
-                fails
+                failed
             }
-            (Some(holds), Some(fails)) => (holds * fails).sqrt(),
-            (Some(holds), None) if holds >= self.highest => return Some(Some(holds)),
-            (Some(holds), None) => (holds * 2.0).min(self.highest),
-            (None, Some(fails)) if fails <= self.lowest => return Some(None),
-            (None, Some(fails)) => (fails / 2.0).max(self.lowest),
+            (Some(passed), Some(failed)) => (passed * failed).sqrt(),
+            (Some(passed), None) if passed >= self.highest => return Some(Some(passed)),
+            (Some(passed), None) => (passed * 2.0).min(self.highest),
+            (None, Some(failed)) if failed <= self.lowest => return Some(None),
+            (None, Some(failed)) => (failed / 2.0).max(self.lowest),
             (None, None) => unreachable!("one of them was set above"),
         };
         None
@@ -118,14 +125,15 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// Searches a path that loses nothing with this probability, by rate; the answer, and how many trials it took.
-    fn search(mut holds: impl FnMut(f64) -> f64) -> (Option<f64>, u32) {
+    /// Searches a path on which a trial passes with this probability, by rate; the result and the number of
+    /// trials.
+    fn search(mut probability: impl FnMut(f64) -> f64) -> (Option<f64>, u32) {
         let mut search = Search::new(50_000.0, 1_000.0, 10_000_000.0);
         let mut random = 7_u64;
         for trials in 1.. {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let uniform = (random >> 11) as f64 / (1_u64 << 53) as f64;
-            if let Some(found) = search.tell(uniform < holds(search.rate())) {
+            if let Some(found) = search.record(uniform < probability(search.rate())) {
                 return (found, trials);
             }
             assert!(trials < 1_000);
@@ -151,7 +159,7 @@ mod tests {
 
     /// A host that is busy from the tenth trial to the twentieth fails every rate in that time.
     #[test]
-    fn a_busy_spell_does_not_decide_the_search() {
+    fn a_short_overload_does_not_decide_the_search() {
         let mut trial = 0;
         let (found, _) = search(|rate| {
             trial += 1;
@@ -161,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_holds_by_luck_is_not_the_answer() {
+    fn a_rate_that_passes_by_luck_is_not_the_result() {
         let (found, _) = search(|rate| match rate {
             r if r <= 300_000.0 => 1.0,
             r if r <= 600_000.0 => 0.4,
@@ -171,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_always_or_never_holds_ends_it() {
+    fn a_path_that_always_or_never_passes_ends_the_search() {
         assert_eq!(search(|_| 1.0).0, Some(10_000_000.0));
         assert_eq!(search(|_| 0.0).0, None);
         let mut undecided = true;

@@ -1,8 +1,8 @@
-//! Non-blocking TCP sockets, and what their errors mean in the contract's words.
+//! Non-blocking TCP sockets, and their errors as kinds of the contract.
 
 #![allow(
     unsafe_code,
-    reason = "accept4(2) hands out a bare number that nothing else owns yet; connect(2) to nobody, which nix does not have"
+    reason = "accept4(2) returns a bare descriptor; nix does not support connect(2) with AF_UNSPEC"
 )]
 
 use crate::refusal::{Doing, Refusal};
@@ -31,7 +31,7 @@ pub struct Dialer {
 
 impl Dialer {
     /// # Errors
-    /// A spec without `connect`, or with a source address that is not of this host.
+    /// A spec without `connect`, or with a source address that cannot be bound.
     pub fn new(spec: &Spec) -> Result<Self, Refusal> {
         let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
         let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
@@ -45,27 +45,28 @@ impl Dialer {
         Ok(Self { target: address.into(), family, sources, next: 0 })
     }
 
-    /// Begins a connection. Over loopback and veth the handshake is often done when this returns, but the
-    /// kernel still says `EINPROGRESS`: try to send before waiting.
+    /// Begins a connection. Over loopback and veth the handshake is often complete when this returns,
+    /// although connect(2) returns `EINPROGRESS`: try to send before waiting.
     ///
     /// # Errors
-    /// The kind of failure; the descriptor is closed.
+    /// Failures of socket(2), bind(2) or connect(2); the descriptor is closed.
     #[inline]
     pub fn open(&mut self) -> Result<OwnedFd, ErrorKind> {
         let fd = socket(self.family, SockType::Stream, NONBLOCKING, None).map_err(connect_error)?;
         if !self.sources.is_empty() {
-            // Without this option bind() itself takes a port for good, and a source has only one set of them;
-            // with it connect() picks one that is free towards this target (ip(7), IP_BIND_ADDRESS_NO_PORT).
+            // Without this option bind() reserves a port for all targets; with it connect() picks one that is
+            // free towards this target (ip(7), IP_BIND_ADDRESS_NO_PORT).
             setsockopt(&fd, sockopt::IpBindAddressNoPort, &true).map_err(connect_error)?;
         }
         self.connect(&fd)?;
         Ok(fd)
     }
 
-    /// As [`Self::open`], with a socket that is there.
+    /// Begins a connection on a socket of [`Self::open`], from the next source address: also a reused socket
+    /// takes its turn.
     ///
     /// # Errors
-    /// The kind of failure.
+    /// Failures of bind(2) or connect(2).
     #[inline]
     pub fn connect(&mut self, socket: &OwnedFd) -> Result<(), ErrorKind> {
         if let Some(source) = self.sources.get(self.next) {
@@ -79,23 +80,25 @@ impl Dialer {
     }
 }
 
-/// Ends a connection that the peer has ended before, as close(2) would, with a FIN; and makes its socket as new, so that it connects again
-/// under another port. False if the peer has not yet acknowledged the FIN (over a loopback or a veth link it has, when the call returns): to
-/// give up before that would be a reset.
+/// Ends a connection that the peer has closed, with a FIN as close(2) would, and resets its socket so that it
+/// can connect again from another port. False if the peer has not yet acknowledged the FIN; over loopback and
+/// veth it has when this returns. To reset the socket before that would reset the connection.
 #[inline]
 pub fn disconnect(socket: &OwnedFd) -> bool {
     let over = shutdown(socket.as_raw_fd(), Shutdown::Write).is_ok() && tcp_info::is_closed(socket);
-    // SAFETY: a plain C structure, for which all zeros is a value: AF_UNSPEC, which dissolves an association (connect(2)).
-    let nobody: libc::sockaddr = unsafe { std::mem::zeroed() };
-    let length = size_of_val(&nobody) as libc::socklen_t;
-    // SAFETY: connect(2) reads `length` bytes at the pointer, which is so long and outlives the call.
-    over && unsafe { libc::connect(socket.as_raw_fd(), &raw const nobody, length) } == 0
+    // SAFETY: a plain C structure; all zeros is a valid value: AF_UNSPEC, which dissolves an association
+    // (connect(2)).
+    let unspecified: libc::sockaddr = unsafe { std::mem::zeroed() };
+    let length = size_of_val(&unspecified) as libc::socklen_t;
+    // SAFETY: connect(2) reads `length` bytes at the pointer, the size of the structure, which outlives the
+    // call.
+    over && unsafe { libc::connect(socket.as_raw_fd(), &raw const unspecified, length) } == 0
 }
 
-/// Waits until every one of these connections stands or has failed, all within `timeout`.
+/// Waits until each of these connections is established or has failed, all within `timeout`.
 ///
 /// # Panics
-/// Never: a socket that was opened can be asked for its error.
+/// Never: `SO_ERROR` of an open socket can be read.
 pub fn connect_all<'a, F: AsFd + 'a>(
     sockets: impl IntoIterator<Item = &'a F>,
     timeout: Nanos,
@@ -119,7 +122,7 @@ pub fn connect_all<'a, F: AsFd + 'a>(
     sockets.into_iter().map(wait).collect()
 }
 
-/// What an error means on a connection that never carried a byte.
+/// The kind of an error before a connection carried data.
 #[must_use]
 pub fn connect_error(errno: Errno) -> ErrorKind {
     match errno {
@@ -127,13 +130,13 @@ pub fn connect_error(errno: Errno) -> ErrorKind {
         Errno::ETIMEDOUT => ErrorKind::ConnectTimeout,
         Errno::EADDRNOTAVAIL => ErrorKind::AddressExhausted,
         Errno::EMFILE | Errno::ENFILE => ErrorKind::DescriptorExhausted,
-        // The kernel says these two only of connections whose handshake was complete (tcp_reset()).
+        // The kernel returns these two only after a complete handshake (tcp_reset()).
         Errno::ECONNRESET | Errno::EPIPE => ErrorKind::Reset,
         _ => ErrorKind::ConnectFailed,
     }
 }
 
-/// What an error means on a connection that stood.
+/// The kind of an error on an established connection.
 #[must_use]
 pub fn stream_error(errno: Errno) -> ErrorKind {
     match errno {
@@ -142,10 +145,10 @@ pub fn stream_error(errno: Errno) -> ErrorKind {
     }
 }
 
-/// A listening socket at `address`, and the address it got (port 0: the kernel's choice).
+/// A listening socket at `address`, and its address (port 0: the kernel's choice).
 ///
 /// # Errors
-/// The address is taken or is not of this host.
+/// The address is in use or not of this host.
 pub fn listener(address: SocketAddr, shared: bool) -> Result<(OwnedFd, SocketAddr), Refusal> {
     let storage = SockaddrStorage::from(address);
     let family = storage.family().expect("an IP address has a family");
@@ -155,7 +158,7 @@ pub fn listener(address: SocketAddr, shared: bool) -> Result<(OwnedFd, SocketAdd
         if shared {
             setsockopt(&fd, sockopt::ReusePort, &true)?;
         }
-        // Inherited by every accepted connection, so it costs nothing for each.
+        // Accepted connections inherit it, at no cost.
         setsockopt(&fd, sockopt::TcpNoDelay, &true)?;
         bind(fd.as_raw_fd(), &storage)?;
         listen(&fd, Backlog::MAXCONN)?;
@@ -165,14 +168,14 @@ pub fn listener(address: SocketAddr, shared: bool) -> Result<(OwnedFd, SocketAdd
     open().doing(&format!("listening at {address}"))
 }
 
-/// The next waiting connection.
+/// Accepts the next pending connection.
 ///
 /// # Errors
-/// `EAGAIN` if none waits, `EMFILE` if there is no descriptor for it, and others of accept(2).
+/// `EAGAIN` if none is pending, `EMFILE` if no descriptor is left, and others of accept(2).
 #[inline]
 pub fn accept(listener: &OwnedFd) -> nix::Result<OwnedFd> {
     let fd = accept4(listener.as_raw_fd(), NONBLOCKING)?;
-    // SAFETY: accept4 has just made this descriptor, so nothing else owns or closes it.
+    // SAFETY: accept4 has just created this descriptor; nothing else owns or closes it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -189,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_before_the_connection_stood_are_told_apart() {
+    fn errors_before_a_connection_is_established_have_their_kinds() {
         for (errno, kind) in [
             (Errno::ECONNREFUSED, ErrorKind::ConnectRefused),
             (Errno::ETIMEDOUT, ErrorKind::ConnectTimeout),
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_tells_its_port_and_accepts() {
+    fn a_listener_returns_its_port_and_accepts() {
         let (listener, address) = listener("127.0.0.1:0".parse().unwrap(), false).unwrap();
         assert_ne!(address.port(), 0);
         assert_eq!(accept(&listener).unwrap_err(), Errno::EAGAIN);

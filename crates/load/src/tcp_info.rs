@@ -1,10 +1,11 @@
-//! What only the raw socket options tell: how a connection fares, how many bytes it took in and sent out, its cookie,
-//! what a socket dropped, and a nudge.
+//! Raw socket options of the kernel: the state of a connection, its byte counts and cookie, dropped
+//! datagrams, and a trigger for waiting input.
 
 #![allow(unsafe_code, reason = "getsockopt(2) with structures that the nix crate does not have")]
 
 use linerate_contract::TcpInfo;
 use nix::errno::Errno;
+use nix::sys::socket::{SockaddrStorage, getpeername};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The part of `struct tcp_info` (linux/tcp.h) up to the fields used here, as words; 216 bytes, Linux 4.19.
@@ -18,17 +19,15 @@ const NOTSENT_BYTES: usize = 144;
 const MIN_RTT: usize = 148;
 const BYTES_SENT: usize = 200;
 const BYTES_RETRANS: usize = 208;
-/// Of `enum` in net/tcp_states.h.
-const TCP_CLOSE: u8 = 7;
-/// The ninth and last number of `SO_MEMINFO`.
+/// Byte offset of the ninth and last number of `SO_MEMINFO`.
 const SK_MEMINFO_DROPS: usize = 32;
 
 /// The byte counts of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Traffic {
-    /// Received in order, read or not; the end of input counts as one more (its sequence number).
+    /// Received in order, read or not; a FIN counts as one byte (its sequence number).
     pub(crate) received: u64,
-    /// Written to the socket, by whomever: sent once, or waiting to be.
+    /// Written to the socket, by a process or by the kernel: sent once, or waiting to be sent.
     pub(crate) written: u64,
 }
 
@@ -39,7 +38,7 @@ pub(crate) fn traffic(socket: &OwnedFd) -> nix::Result<Traffic> {
     Ok(Traffic { received: at(BYTES_RECEIVED), written: at(BYTES_SENT) - at(BYTES_RETRANS) + not_sent })
 }
 
-/// How a connection fares.
+/// Retransmissions, round-trip times and congestion window of a connection.
 pub(crate) fn info(socket: &OwnedFd) -> nix::Result<TcpInfo> {
     let words = words(socket)?;
     Ok(TcpInfo {
@@ -52,21 +51,20 @@ pub(crate) fn info(socket: &OwnedFd) -> nix::Result<TcpInfo> {
     })
 }
 
-/// Bytes that have reached the other end or came from it, as the kernels have told each other.
+/// Bytes that the other end has acknowledged, and bytes received from it.
 pub(crate) fn passed(socket: &OwnedFd) -> nix::Result<u64> {
     let words = words(socket)?;
     Ok(words[BYTES_ACKED / 8] + words[BYTES_RECEIVED / 8])
 }
 
-/// Both ends have ended the connection, and have said so to each other. One word is asked for: the state is its first byte.
+/// The connection is in state CLOSE: both ends have closed it and have acknowledged that. A socket in that
+/// state has no peer; getpeername(2) is cheaper than a `TCP_INFO`, which the kernel fills as a whole.
 #[inline]
 pub(crate) fn is_closed(socket: &OwnedFd) -> bool {
-    let mut words = [0_u64];
-    get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words).is_ok()
-        && words[0].to_ne_bytes()[0] == TCP_CLOSE
+    getpeername::<SockaddrStorage>(socket.as_raw_fd()) == Err(Errno::ENOTCONN)
 }
 
-/// Datagrams that found no room at a socket, in its whole life (`SO_MEMINFO`, linux/sock_diag.h).
+/// Datagrams that a socket has dropped since it was opened (`SO_MEMINFO`, linux/sock_diag.h).
 pub(crate) fn drops(socket: &OwnedFd) -> nix::Result<u64> {
     let mut words = [0_u64; (SK_MEMINFO_DROPS + 8) / 8];
     let length = get(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut words)?;
@@ -79,22 +77,23 @@ fn words(socket: &OwnedFd) -> nix::Result<[u64; WORDS]> {
     if length < size_of_val(&words) { Err(Errno::ENOSYS) } else { Ok(words) }
 }
 
-/// The field of four bytes at `offset`, in this machine's order of bytes.
+/// The field of four bytes at byte `offset`, in native byte order.
 fn half(words: &[u64], offset: usize) -> u64 {
     let bytes = words[offset / 8].to_ne_bytes();
     let at = offset % 8;
     u64::from(u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("the slice has four bytes")))
 }
 
-/// The number that the kernel gives a socket for life (socket(7), `SO_COOKIE`).
+/// The kernel's number of a socket, constant until it is closed (socket(7), `SO_COOKIE`).
 pub(crate) fn cookie(socket: &OwnedFd) -> nix::Result<u64> {
     let mut cookie = [0_u64];
     get(socket, libc::SOL_SOCKET, libc::SO_COOKIE, &mut cookie)?;
     Ok(cookie[0])
 }
 
-/// Makes the kernel look at the input that waits in `socket` as if it had just arrived: setting `SO_RCVLOWAT`, to
-/// what it is anyway, announces waiting data again (`tcp_set_rcvlowat()`), and the announcement is what runs a verdict.
+/// Makes the kernel process the waiting input of `socket` as if it had just arrived: setting `SO_RCVLOWAT`,
+/// even to its present value, signals waiting data again (`tcp_set_rcvlowat()`), and that signal runs the
+/// verdict program.
 pub(crate) fn nudge(socket: &OwnedFd) -> nix::Result<()> {
     let one: libc::c_int = 1;
     // SAFETY: setsockopt(2) reads one c_int at the pointer, which is borrowed for the call.
@@ -110,10 +109,10 @@ pub(crate) fn nudge(socket: &OwnedFd) -> nix::Result<()> {
     Errno::result(outcome).map(drop)
 }
 
-/// Fills `words` as far as the kernel has them, and tells how many bytes that is.
+/// Reads a socket option into `words`; returns the number of bytes that the kernel wrote.
 fn get(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, words: &mut [u64]) -> nix::Result<usize> {
     let mut length = size_of_val(words) as libc::socklen_t;
-    // SAFETY: getsockopt(2) writes at most `length` bytes at `words`, which is so long and borrowed for the call; any
+    // SAFETY: getsockopt(2) writes at most `length` bytes at `words`, its size, borrowed for the call; any
     // bytes are valid integers.
     let outcome = unsafe {
         libc::getsockopt(socket.as_raw_fd(), level, name, words.as_mut_ptr().cast(), &raw mut length)
@@ -128,7 +127,7 @@ mod tests {
     use std::net::{Shutdown, TcpListener, TcpStream};
 
     #[test]
-    fn what_one_end_wrote_is_what_the_other_received_and_the_end_counts_one() {
+    fn byte_counts_of_both_ends_agree_and_a_fin_counts_as_one() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut server = listener.accept().unwrap().0;
@@ -144,5 +143,22 @@ mod tests {
         assert_eq!(passed(&server).unwrap(), 100_001);
         assert_ne!(cookie(&client).unwrap(), cookie(&server).unwrap());
         nudge(&server).unwrap();
+    }
+
+    #[test]
+    fn a_connection_is_closed_only_when_both_ends_have_closed_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = listener.accept().unwrap().0;
+        let client = OwnedFd::from(client);
+        assert!(!is_closed(&client));
+        server.shutdown(Shutdown::Write).unwrap();
+        assert!(!is_closed(&client));
+        nix::sys::socket::shutdown(client.as_raw_fd(), nix::sys::socket::Shutdown::Write).unwrap();
+        let closed = (0..1_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            is_closed(&client)
+        });
+        assert!(closed);
     }
 }

@@ -1,7 +1,7 @@
 //! Is the instrument right? What is injected, what is measured, and how far apart the two may be.
 //!
 //! Each case is a server that is slow, wrong or limited in a known way, or behind a path that loses a known share, and tells
-//! exactly what it did (crates/load, `layer/http/truth.rs` and `layer/udp/truth.rs`), and a client that knows nothing of it. Truth is what was done and not what was asked for: the
+//! exactly what it did (crates/load, `layer/http/fault_injector.rs` and `layer/udp/fault_injector.rs`), and a client that knows nothing of it. Truth is what was done and not what was asked for: the
 //! sample that the server drew, with its own timers' lateness. What then differs is the instrument.
 
 pub mod cost;

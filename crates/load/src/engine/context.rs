@@ -1,24 +1,24 @@
-//! What a workload works with: the layer, the account, and the means to wait for a socket.
+//! The context of a workload: the layer, the counters, and the functions that wait for a socket.
 
 use super::paced::Pacer;
 use super::slot::{Phase, Slot};
 use crate::clock;
 use crate::layer::{Answer, Flow, Layer};
 use crate::meter::Meter;
-use crate::pause::Pause;
+use crate::waiter::Waiter;
 use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 
-/// What a workload works with besides its slot.
+/// Everything that a workload uses beside its slot.
 #[derive(Debug)]
 pub struct Context<L> {
     pub(super) layer: L,
     pub meter: Meter,
     pub(super) epoll: Epoll,
-    /// Slots that wait for a rest to pass; has room for all.
-    pub(super) resting: Vec<u32>,
+    /// Slots that wait for [`super::RETRY_PAUSE`]; with capacity for all.
+    pub(super) paused: Vec<u32>,
     pub(super) pacer: Pacer,
-    pub(super) pause: Pause,
+    pub(super) waiter: Waiter,
     /// The last reading of the clock.
     pub(super) last: Nanos,
 }
@@ -31,11 +31,11 @@ impl<L: Layer> Context<L> {
         self.last
     }
 
-    /// Events of a closed loop, which wait for nothing but `until`.
+    /// Waits for events of a closed loop, or until `until`; returns their number.
     #[inline]
-    pub(super) fn look(&mut self, events: &mut [EpollEvent], until: Nanos) -> usize {
-        if self.pause.coalesces() {
-            return self.pause.coalesced_until(&self.epoll, events, self.last, until);
+    pub(super) fn wait_events(&mut self, events: &mut [EpollEvent], until: Nanos) -> usize {
+        if self.waiter.coalesces() {
+            return self.waiter.coalesced_until(&self.epoll, events, self.last, until);
         }
         match self.epoll.wait(events, wait_for(until.since(self.last))) {
             Ok(ready) => ready,
@@ -44,7 +44,8 @@ impl<L: Layer> Context<L> {
         }
     }
 
-    /// Begins an operation on a connection; false if there is none left to do, or if it failed with that.
+    /// Begins an operation on a connection; false if none is left to do, or if its connection could not be
+    /// opened.
     #[inline]
     pub fn begin(&mut self, slot: &mut Slot<L::Connection>) -> bool {
         slot.began = self.now();
@@ -54,7 +55,7 @@ impl<L: Layer> Context<L> {
         match self.open(slot) {
             Ok(()) => true,
             Err(kind) => {
-                self.fail_and_rest(slot, kind);
+                self.fail_and_pause(slot, kind);
                 false
             }
         }
@@ -78,8 +79,9 @@ impl<L: Layer> Context<L> {
         Ok(())
     }
 
-    /// The operation is over, and the peer has ended its connection. The next one uses its socket if that can be: making,
-    /// registering and closing one is a seventh of a request's cost (docs/decisions/0012).
+    /// The operation is over, and the peer has closed its connection. The next connection reuses the socket
+    /// if possible: to create, register and close a socket is a seventh of the cost of a request
+    /// (docs/decisions, 0012).
     #[inline]
     pub fn leave(&mut self, slot: &mut Slot<L::Connection>) {
         if slot.connection.as_mut().is_some_and(|connection| self.layer.leave(connection)) {
@@ -90,7 +92,7 @@ impl<L: Layer> Context<L> {
         }
     }
 
-    /// Sends, and waits for the socket where it has to.
+    /// Sends; registers the socket if it has to wait.
     ///
     /// # Errors
     /// As [`Layer::send`].
@@ -103,7 +105,7 @@ impl<L: Layer> Context<L> {
         Ok(flow)
     }
 
-    /// Receives, and waits for the socket where it has to.
+    /// Receives; registers the socket if it has to wait.
     ///
     /// # Errors
     /// As [`Layer::receive`].
@@ -116,9 +118,10 @@ impl<L: Layer> Context<L> {
         Ok(answer)
     }
 
-    /// The operation that has begun on this connection takes others with it, as many as the layer pipelines.
+    /// Begins further operations together with the first one on this connection, as many as the layer
+    /// pipelines.
     #[inline]
-    pub fn take_along(&mut self, slot: &mut Slot<L::Connection>) {
+    pub fn begin_pipelined(&mut self, slot: &mut Slot<L::Connection>) {
         let depth = self.layer.depth();
         if depth > 1 {
             slot.more = self.meter.begin_several(depth - 1);
@@ -126,23 +129,24 @@ impl<L: Layer> Context<L> {
         }
     }
 
-    /// Requests behind the first one will not be answered on this connection, and are asked again on another (RFC 9112 section 9.3.2).
+    /// Withdraws the requests behind the first one, which will not be answered on this connection. They are
+    /// sent again on another (RFC 9112 section 9.3.2).
     #[cold]
     pub fn withdraw(&mut self, slot: &mut Slot<L::Connection>) {
         self.meter.withdraw(std::mem::take(&mut slot.more));
     }
 
-    /// The request is sent: waits for the answer.
+    /// The request was sent: registers the socket for the answer.
     #[inline]
     pub fn expect_answer(&mut self, slot: &mut Slot<L::Connection>) {
         slot.phase = Phase::Receiving;
         if let Err(kind) = self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP) {
-            self.fail_and_rest(slot, kind);
+            self.fail_and_pause(slot, kind);
         }
     }
 
-    /// The operation failed; its connection is closed, the next step begins another. What was under way behind it has failed alike, unless
-    /// it was the answer that was wrong, and not the connection.
+    /// The operation failed: its connection is closed, and the next step opens another. Pipelined operations
+    /// behind it fail as well, unless the answer was wrong and not the connection.
     #[cold]
     pub fn fail(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
         if matches!(kind, ErrorKind::WrongStatus | ErrorKind::WrongLength | ErrorKind::WrongContent) {
@@ -156,14 +160,14 @@ impl<L: Layer> Context<L> {
         slot.close();
     }
 
-    /// As [`Self::fail`], and the slot is stepped again only after a rest.
+    /// As [`Self::fail`], and the slot is stepped again only after [`super::RETRY_PAUSE`].
     #[cold]
-    pub fn fail_and_rest(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
+    pub fn fail_and_pause(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
         self.fail(slot, kind);
-        self.resting.push(slot.index);
+        self.paused.push(slot.index);
     }
 
-    /// Registers the socket for what it is not registered for yet.
+    /// Registers the socket for `interest`, unless it is registered already.
     #[inline]
     pub(super) fn wait(
         &mut self,
@@ -181,7 +185,8 @@ impl<L: Layer> Context<L> {
             self.epoll.modify(fd, &mut event)
         };
         slot.interest = interest;
-        // ENOSPC (fs.epoll.max_user_watches) or ENOMEM: the generator is at its end, not the system.
+        // ENOSPC (fs.epoll.max_user_watches) or ENOMEM: a limit of the generator, not of the system under
+        // test.
         outcome.map_err(|_| ErrorKind::DescriptorExhausted)
     }
 }
@@ -189,7 +194,7 @@ impl<L: Layer> Context<L> {
 /// Phases other than idle have a connection.
 pub(super) const OPENED: &str = "a slot that is not idle has a connection";
 
-/// `epoll_wait(2)` counts in milliseconds: rounded up, so that it never wakes just before the time.
+/// `epoll_wait(2)` counts in milliseconds: rounded up, so that it never returns just before the deadline.
 fn wait_for(time: Nanos) -> EpollTimeout {
     let millis = time.0.div_ceil(1_000_000).min(60_000) as u16;
     millis.into()

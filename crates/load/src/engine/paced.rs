@@ -1,34 +1,37 @@
-//! The event loop of an open loop: operations begin by a schedule, on whichever connection is free.
+//! The event loop of an open loop: operations begin by a schedule, on any free connection.
 //!
-//! The schedule is its own queue: it is drawn only as far as operations were sent, so what is due and finds no free
-//! connection waits in it, in order, and its delay counts from the time that was intended. After the window's end, what was due
-//! within it is still sent for [`GRACE`], and what was sent is waited for: to cut off here would leave out the slowest.
+//! The schedule is its own queue: it is drawn only as far as operations were sent. An operation that is due
+//! and finds no free connection waits in it, in order, and its delay counts from the intended time. After the
+//! window's end, operations that were due within it are still sent for [`GRACE`], and all answers are
+//! awaited: to stop here would leave out the slowest.
 
-use super::{BATCH, Context, Engine, GONE, Phase, REST, SHORTEST_SWEEP, STOP, SWEEPS_PER_TIMEOUT, Slot};
+use super::{
+    BATCH, Context, Engine, PEER_CLOSED, Phase, RETRY_PAUSE, SHORTEST_SWEEP, STOP, SWEEPS_PER_TIMEOUT, Slot,
+};
 use crate::clock;
 use crate::layer::{Flow, Layer};
 use crate::meter::Meter;
-use crate::pause;
 use crate::schedule::Schedule;
+use crate::waiter;
 use crate::workload::Workload;
 use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 use std::collections::VecDeque;
 
-/// Longer than the stalls that matter (a collection of garbage, a flush), shorter than users wait for the end of a
-/// ten-second run.
+/// Longer than common stalls (garbage collection, a flush), and short beside a run of ten seconds.
 const GRACE: Nanos = Nanos(1_000_000_000);
-/// The end of time.
+/// A time that is never reached.
 const NEVER: Nanos = Nanos(u64::MAX);
 
-/// Which operation is next, and which slots wait for one.
+/// The next operation, and the slots that are free for it.
 #[derive(Debug)]
 pub(super) struct Pacer {
     schedule: Option<Schedule>,
     /// When the next operation is due.
     next: Nanos,
     start: Nanos,
-    /// In turn, as users of a pool of connections would have it: a load balancer sees all of them. Has room for all.
+    /// Free slots, used in turn as in a connection pool: a load balancer sees all of them. With capacity for
+    /// all.
     free: VecDeque<u32>,
 }
 
@@ -58,7 +61,7 @@ impl<L: Layer> Context<L> {
         if over { NEVER } else { self.pacer.next }
     }
 
-    /// The slot has nothing to do until an operation is due.
+    /// The slot is free until an operation is due.
     #[inline]
     pub fn park(&mut self, slot: &mut Slot<L::Connection>) {
         if !slot.parked {
@@ -67,7 +70,7 @@ impl<L: Layer> Context<L> {
         }
     }
 
-    /// Opens a connection, for an operation or for those to come.
+    /// Opens a connection, for an operation or in advance.
     ///
     /// # Errors
     /// As [`Layer::open`].
@@ -78,7 +81,7 @@ impl<L: Layer> Context<L> {
         self.open(slot)
     }
 
-    /// Prepares the connection, and waits for the socket where it has to.
+    /// Establishes the connection; registers the socket if it has to wait.
     ///
     /// # Errors
     /// As [`Layer::establish`].
@@ -91,9 +94,10 @@ impl<L: Layer> Context<L> {
         Ok(flow)
     }
 
-    /// The slot could not connect, and rests. Its operation has failed; if it had none, the one that is due fails for it.
+    /// The slot could not connect, and pauses. Its operation has failed; if it had none, the one that is due
+    /// fails.
     #[cold]
-    pub fn lose(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
+    pub fn fail_connect(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
         let now = self.now();
         if !slot.assigned && self.next_due() <= now {
             self.meter.begin_paced(self.pacer.next, now);
@@ -105,13 +109,13 @@ impl<L: Layer> Context<L> {
         } else {
             slot.close();
         }
-        self.resting.push(slot.index);
+        self.paused.push(slot.index);
     }
 }
 
 impl<L: Layer, W: Workload> Engine<L, W> {
     pub(super) fn run_paced(mut self) -> (Meter, Nanos) {
-        pause::without_timer_slack();
+        waiter::without_timer_slack();
         let mut events = [EpollEvent::empty(); BATCH];
         self.context.now();
         let mut stopped = !self.connect_all(&mut events);
@@ -127,15 +131,16 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             self.context.pacer.draw();
         }
         let cpu = clock::thread_cpu().since(cpu);
-        self.part();
+        self.close();
         (self.context.meter, cpu)
     }
 
-    /// Lets every connection stand, or fail once, before the schedule begins; false if the loop was told to stop.
+    /// Establishes every connection, or lets it fail once, before the schedule begins; false if the loop was
+    /// stopped.
     fn connect_all(&mut self, events: &mut [EpollEvent]) -> bool {
         let deadline = self.context.last + self.context.meter.timeout();
         self.slots.iter_mut().for_each(|slot| W::step(slot, &mut self.context));
-        while self.context.pacer.free.len() + self.context.resting.len() < self.slots.len()
+        while self.context.pacer.free.len() + self.context.paused.len() < self.slots.len()
             && self.context.now() < deadline
         {
             if !self.take_events(events, deadline) {
@@ -145,7 +150,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         true
     }
 
-    /// False if the loop was told to stop.
+    /// Runs the schedule; false if the loop was stopped.
     fn turn_paced(&mut self, events: &mut [EpollEvent]) -> bool {
         let timeout = self.context.meter.timeout();
         let sweep_every = Nanos(timeout.0 / SWEEPS_PER_TIMEOUT).max(SHORTEST_SWEEP);
@@ -158,10 +163,10 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             if self.context.meter.open() == 0 && (next_due == NEVER || self.context.last >= last_send) {
                 return true;
             }
-            if !self.context.resting.is_empty() && next_wake == NEVER {
-                next_wake = self.context.last + REST;
+            if !self.context.paused.is_empty() && next_wake == NEVER {
+                next_wake = self.context.last + RETRY_PAUSE;
             }
-            // Without a free connection, only an event can let the next operation begin.
+            // Without a free connection, the next operation can begin only after an event.
             let sendable = !self.context.pacer.free.is_empty() && self.context.last < last_send;
             let due = if sendable { next_due } else { NEVER };
             let until = due.min(next_sweep).min(next_wake).min(self.next_sample());
@@ -180,8 +185,8 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         }
     }
 
-    /// Begins every operation that is due, as long as there are free connections. The clock is read for each: sending
-    /// the one before took time.
+    /// Begins every operation that is due, while connections are free. Reads the clock for each: sending the
+    /// previous one took time.
     #[inline]
     fn send_due(&mut self) {
         let context = &mut self.context;
@@ -205,13 +210,13 @@ impl<L: Layer, W: Workload> Engine<L, W> {
     #[inline]
     fn take_events(&mut self, events: &mut [EpollEvent], until: Nanos) -> bool {
         let context = &mut self.context;
-        let ready = context.pause.until(&context.epoll, events, context.last, until);
+        let ready = context.waiter.until(&context.epoll, events, context.last, until);
         for event in &events[..ready] {
             if event.data() == STOP {
                 return false;
             }
             let slot = &mut self.slots[event.data() as usize];
-            slot.peer_closed |= event.events().intersects(GONE);
+            slot.peer_closed |= event.events().intersects(PEER_CLOSED);
             W::step(slot, &mut self.context);
         }
         true
@@ -224,7 +229,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
                 continue;
             }
             if slot.phase == Phase::Connecting {
-                self.context.lose(slot, ErrorKind::ConnectTimeout);
+                self.context.fail_connect(slot, ErrorKind::ConnectTimeout);
             } else {
                 self.context.fail(slot, ErrorKind::Timeout);
                 W::step(slot, &mut self.context);

@@ -1,21 +1,21 @@
-//! One connection of a client and the operation that it is in.
+//! One connection of a client, and its operation.
 
 use linerate_contract::Nanos;
 use nix::sys::epoll::EpollFlags;
 
-/// Where a connection is within its operation.
+/// The phase of a connection within its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// No operation under way, or one that has not opened its connection.
+    /// No operation, or one that has not opened its connection.
     Idle,
     /// Opened, nothing sent yet.
     Connecting,
-    /// A request to send on a connection that stands.
+    /// A request is to be sent on an established connection.
     Sending,
-    /// The request is sent.
+    /// The request was sent.
     Receiving,
-    /// The answer is complete, and the peer said that it will close.
-    Parting,
+    /// The answer is complete, and the peer has announced that it closes.
+    Closing,
 }
 
 /// One connection and its operation.
@@ -29,12 +29,12 @@ pub struct Slot<C> {
     pub assigned: bool,
     pub(super) parked: bool,
     pub(super) index: u32,
-    /// The connection was left; its socket waits for the next one.
+    /// The connection is closed; its socket is kept for the next one.
     pub(super) left: bool,
     pub phase: Phase,
-    /// Requests under way behind the first one (pipelining).
+    /// Requests in flight behind the first one (pipelining).
     pub more: u32,
-    /// What the socket is registered for.
+    /// The events that the socket is registered for.
     pub(super) interest: EpollFlags,
     /// The peer has closed its side.
     pub peer_closed: bool,
@@ -72,10 +72,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_is_small_enough_for_ten_thousand() {
-        use crate::layer::http::Connection;
+    fn a_slot_has_at_most_160_bytes() {
+        use crate::layer::http::HttpConnection;
         use crate::layer::transport::Stream;
-        type Http = Slot<Connection<Stream>>;
+        type Http = Slot<HttpConnection<Stream>>;
         assert!(size_of::<Http>() <= 160, "{}", size_of::<Http>());
     }
 }

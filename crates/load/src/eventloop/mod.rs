@@ -1,7 +1,7 @@
 //! The parts of an event loop that need no socket: a queue of posted handlers, and timers.
 //!
-//! Nothing else in the engine posts or sets timers: its loop knows beforehand what it has to do. They are here because every
-//! event loop has them, and because what they can cost at least is worth knowing beside what they do cost in libraries.
+//! The engine's own loop uses neither: its work is known in advance. They exist because every event loop has
+//! them, as a lower bound for their cost in libraries.
 
 pub mod queue;
 pub mod timers;

@@ -1,30 +1,32 @@
-//! Handlers of any kind, posted now and run later, by this thread or by another.
+//! Handlers of any type, posted now and run later, by this thread or by another.
 //!
 //! ```text
-//! post(f) -> the thread's own open chunk -> full, or run() -> Hub (one lock for a whole chunk) -> any thread's run()
+//! post(f) -> the thread's own open chunk -> full, or run() -> Hub (one lock per chunk) -> any thread's run()
 //! ```
 //!
-//! A handler lies in its chunk as it is, behind the address of the function that runs it: no allocation for each, no node to
-//! chase, and threads meet once for a thousand handlers, not for every one. The price: what a thread outside of
-//! its loop posts becomes visible to others only when a chunk is full or the thread runs the loop itself.
+//! A chunk stores each handler inline, behind the address of the function that runs it: no allocation and no
+//! list node per handler, and threads synchronise once per thousand handlers. The price: a handler that is
+//! posted outside of the loop becomes visible to other threads only when its chunk is full or when its thread
+//! runs the loop.
 
-#![allow(unsafe_code, reason = "closures of different types lie side by side in one buffer")]
+#![allow(unsafe_code, reason = "closures of different types are stored side by side in one buffer")]
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Words of a chunk: 16 KiB, a thousand small handlers, half of the L1 cache of every current CPU. Half of it doubles
-/// how often threads meet, and twice of it gains nothing that can be measured.
+/// Words of a chunk: 16 KiB, a thousand small handlers, half of the L1 cache of every current CPU. Half as
+/// many double the number of synchronisations; twice as many gain nothing measurable.
 const WORDS: usize = 2048;
-/// Larger handlers are boxed, so that one always fits.
+const _: () = assert!(size_of::<Thunk>() == size_of::<Word>(), "a thunk takes one word");
+/// Words of the largest inline handler. Larger ones are boxed, so that every handler fits an empty chunk.
 const LARGEST: usize = 32;
 
 type Word = MaybeUninit<u64>;
-/// Runs (or, without a queue, drops) the handler at `at`, having moved `at` behind it.
+/// Moves `at` behind the handler at `at`, then runs the handler; without a queue, drops it.
 type Thunk = unsafe fn(words: *mut Word, at: &mut usize, queue: Option<&mut Queue>);
 
-/// Where threads hand chunks to each other.
+/// Exchanges chunks between threads.
 #[derive(Debug, Default)]
 pub struct Hub(Mutex<VecDeque<Chunk>>);
 
@@ -33,7 +35,7 @@ pub struct Hub(Mutex<VecDeque<Chunk>>);
 pub struct Queue {
     hub: Arc<Hub>,
     open: Chunk,
-    /// Chunks that were emptied, to be filled again: the heap is asked once.
+    /// Emptied chunks, reused before new ones are allocated.
     spare: Vec<Chunk>,
 }
 
@@ -43,7 +45,7 @@ impl Queue {
         Self { hub, open: Chunk::new(), spare: Vec::new() }
     }
 
-    /// Queues `handler`; it gets the queue of the thread that runs it, and may post to that.
+    /// Queues `handler`. Its argument is the queue of the thread that runs it; it may post to that queue.
     #[inline]
     pub fn post<F: FnOnce(&mut Self) + Send + 'static>(&mut self, handler: F) {
         if size_of::<F>() > LARGEST * size_of::<Word>() || align_of::<F>() > align_of::<Word>() {
@@ -56,7 +58,7 @@ impl Queue {
         self.open.push(handler);
     }
 
-    /// Lets other threads have what this one posted.
+    /// Makes this thread's posted handlers available to other threads.
     #[cold]
     pub fn hand_over(&mut self) {
         if self.open.at < self.open.end {
@@ -66,7 +68,7 @@ impl Queue {
         }
     }
 
-    /// Runs handlers, also those that they post, until none is left.
+    /// Runs handlers, including those that handlers post, until none is left.
     pub fn run(&mut self) {
         loop {
             self.hand_over();
@@ -78,16 +80,17 @@ impl Queue {
     }
 }
 
-/// A piece of the queue: `(thunk, handler)` one behind the other.
+/// A piece of the queue: a sequence of `(thunk, handler)`.
 #[derive(Debug)]
 struct Chunk {
     words: Box<[Word; WORDS]>,
-    /// The next handler to run, and where the next one is put. Between the two lie whole handlers that were not run.
+    /// The next handler to run, and the next free word. Between the two are whole handlers that were not run.
     at: usize,
     end: usize,
 }
 
-// SAFETY: a chunk owns its words, which hold function addresses and handlers; `push` takes only handlers that are `Send`.
+// SAFETY: a chunk owns its words; they are function addresses and handlers, and `push` accepts only handlers
+// that are `Send`.
 unsafe impl Send for Chunk {}
 
 impl Chunk {
@@ -95,15 +98,19 @@ impl Chunk {
         Self { words: Box::new([Word::uninit(); WORDS]), at: 0, end: 0 }
     }
 
-    /// The caller has seen to it that there is room.
+    /// The caller has checked that there is room.
     #[inline]
     fn push<F: FnOnce(&mut Queue) + Send + 'static>(&mut self, handler: F) {
         let place = &mut self.words[self.end..=self.end + words_of::<F>()];
         let thunk: Thunk = step::<F>;
-        place[0].write(thunk as usize as u64);
-        // SAFETY: behind the thunk there are `words_of::<F>()` words of this slice, enough for an `F`, and aligned for
-        // it, since `post` boxes what needs more than a word's alignment.
-        unsafe { place.as_mut_ptr().add(1).cast::<F>().write(handler) };
+        let place = place.as_mut_ptr();
+        // SAFETY: `place` has one word for the thunk and `words_of::<F>()` words behind it, enough for an
+        // `F`. Words are aligned for a function pointer, and for `F`, since `post` boxes handlers with a
+        // larger alignment.
+        unsafe {
+            place.cast::<Thunk>().write(thunk);
+            place.add(1).cast::<F>().write(handler);
+        }
         self.end += 1 + words_of::<F>();
     }
 
@@ -111,7 +118,8 @@ impl Chunk {
     fn run(&mut self, queue: &mut Queue) {
         while self.at < self.end {
             let thunk = self.thunk();
-            // SAFETY: `thunk` was stored with the handler that lies behind it, and each is called once: it moves `at` first.
+            // SAFETY: `push` stored `thunk` with the handler behind it, and each runs once: the thunk moves
+            // `at` first.
             unsafe { thunk(self.words.as_mut_ptr(), &mut self.at, Some(queue)) };
         }
         (self.at, self.end) = (0, 0);
@@ -119,13 +127,13 @@ impl Chunk {
 
     #[inline]
     fn thunk(&self) -> Thunk {
-        // SAFETY: `at` is below `end`, so this word was written by `push` from a `Thunk`.
-        unsafe { std::mem::transmute::<usize, Thunk>(self.words[self.at].assume_init() as usize) }
+        // SAFETY: `at` is below `end`, so `push` wrote a `Thunk` into this word.
+        unsafe { self.words[self.at].as_ptr().cast::<Thunk>().read() }
     }
 }
 
 impl Drop for Chunk {
-    /// Handlers that nobody ran are dropped, not leaked.
+    /// Handlers that did not run are dropped, not leaked.
     fn drop(&mut self) {
         while self.at < self.end {
             let thunk = self.thunk();
@@ -139,13 +147,13 @@ const fn words_of<F>() -> usize {
     size_of::<F>().div_ceil(size_of::<Word>())
 }
 
-/// SAFETY: the caller passes the start of a chunk's words and the place of a handler of type `F` in it, which is never
-/// passed again.
+/// SAFETY: the caller passes the start of a chunk's words and the place of a handler of type `F` in it, and
+/// passes that place once.
 unsafe fn step<F: FnOnce(&mut Queue)>(words: *mut Word, at: &mut usize, queue: Option<&mut Queue>) {
     let place = *at + 1;
-    // Before the handler runs: if it panics, it is gone all the same.
+    // Before the handler runs: a handler that panics is not run again.
     *at = place + words_of::<F>();
-    // SAFETY: the caller's promise; `push` has written an `F` there, and reading it takes it over.
+    // SAFETY: the caller's promise; `push` has written an `F` there, and the read moves it out.
     let handler = unsafe { words.add(place).cast::<F>().read() };
     if let Some(queue) = queue {
         handler(queue);
@@ -186,7 +194,7 @@ mod tests {
     struct Aligned(u64);
 
     #[test]
-    fn handlers_may_post_and_all_of_it_runs() {
+    fn handlers_that_handlers_post_run_too() {
         fn again(left: u64, count: Arc<AtomicU64>) -> impl FnOnce(&mut Queue) + Send + 'static {
             move |queue| {
                 count.fetch_add(1, Relaxed);
@@ -225,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_run_is_dropped_once() {
+    fn handlers_that_never_run_are_dropped_once() {
         let owned = Arc::new(());
         let mut queue = Queue::new(Arc::default());
         for _ in 0..5000 {

@@ -1,4 +1,4 @@
-//! Datagrams from the kernel: buffers, names and control messages are made once and used again for each call.
+//! Received datagrams: buffers, addresses and control messages are allocated once and reused for every call.
 
 use super::{BATCH, BATCH_BYTES, Mode};
 use crate::socket::socket_address;
@@ -8,31 +8,37 @@ use std::mem::zeroed;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Room for what `UDP_GRO` joins: the most that fits a datagram's length field.
+/// Bytes of a buffer for joined datagrams (`UDP_GRO`): the largest value of a datagram's length field.
 const JOINED: usize = 65_535;
-/// Joined buffers of one call: more of them would not stay in the cache.
+/// Joined buffers per call: more would not stay in the cache.
 const JOINED_BUFFERS: usize = 4;
-/// A control message with one int, and room to spare (cmsg(3)).
+/// Bytes of a control message with one int, rounded up generously (cmsg(3)).
 const CONTROL: usize = 64;
 
-/// What one call received.
-pub struct Inbox {
+/// The datagrams of one call.
+///
+/// Its parts point to each other. They are `Vec`s of fixed length and not boxes, and all pointers are made by
+/// `as_mut_ptr`: moving a box, or borrowing the whole slice again, would invalidate pointers into it.
+pub(crate) struct Inbox {
     mode: Mode,
-    buffers: Vec<Box<[u8]>>,
-    names: Box<[libc::sockaddr_storage]>,
-    _controls: Box<[Control]>,
-    _vectors: Box<[libc::iovec]>,
-    messages: Box<[libc::mmsghdr]>,
+    /// A buffer of `length` bytes for each message.
+    buffers: Vec<u8>,
+    length: usize,
+    names: Vec<libc::sockaddr_storage>,
+    messages: Vec<libc::mmsghdr>,
+    _controls: Vec<ControlBuffer>,
+    _vectors: Vec<libc::iovec>,
     filled: usize,
 }
 
-/// Aligned as `struct cmsghdr` is.
+/// Aligned as `struct cmsghdr` is. Read only through the pointers of `messages`.
+#[allow(dead_code, reason = "the kernel writes it, and the macros of cmsg(3) read it")]
 #[repr(align(8))]
 #[derive(Debug, Clone, Copy)]
-struct Control([u8; CONTROL]);
+struct ControlBuffer([u8; CONTROL]);
 
-// SAFETY: the pointers of `messages` and `vectors` lead to the boxes beside them, which move with it and never change
-// their place on the heap.
+// SAFETY: the pointers of `messages` and `_vectors` point to the heap memory of the other fields, which moves
+// with the inbox and is never reallocated.
 unsafe impl Send for Inbox {}
 
 impl std::fmt::Debug for Inbox {
@@ -45,54 +51,55 @@ impl std::fmt::Debug for Inbox {
 }
 
 impl Inbox {
-    /// For datagrams of up to `longest` bytes: of a longer one, one byte more is told.
+    /// For datagrams of up to `longest` bytes; a longer one is reported with one byte more.
     #[must_use]
-    pub fn new(mode: Mode, longest: usize) -> Self {
-        Self::at_most(mode, longest, usize::MAX)
+    pub(crate) fn new(mode: Mode, longest: usize) -> Self {
+        Self::with_limit(mode, longest, usize::MAX)
     }
 
-    /// Takes about so many datagrams with a call, where more would wait: at least one buffer, joined or not.
+    /// Receives about `datagrams` per call at most: at least one buffer, joined or not.
     #[must_use]
-    pub fn at_most(mode: Mode, longest: usize, datagrams: usize) -> Self {
+    pub(crate) fn with_limit(mode: Mode, longest: usize, datagrams: usize) -> Self {
         let length = if mode == Mode::Gso { JOINED } else { longest + 1 };
         let count = match mode {
             Mode::Single => 1,
             Mode::Batch => (BATCH_BYTES / length).min(datagrams).clamp(1, BATCH),
             Mode::Gso => (datagrams / (JOINED / longest.clamp(1, JOINED))).clamp(1, JOINED_BUFFERS),
         };
-        let mut buffers: Vec<Box<[u8]>> = (0..count).map(|_| vec![0; length].into()).collect();
-        // SAFETY: these are plain C structures, for which all zeros is a value.
-        let (mut names, mut messages): (Box<[libc::sockaddr_storage]>, Box<[libc::mmsghdr]>) =
-            unsafe { (vec![zeroed(); count].into(), vec![zeroed(); count].into()) };
-        let mut controls: Box<[Control]> = vec![Control([0; CONTROL]); count].into();
-        let mut vectors: Box<[libc::iovec]> = buffers
-            .iter_mut()
-            .map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() })
-            .collect();
+        let mut buffers = vec![0; count * length];
+        // SAFETY: these are plain C structures; all zeros is a valid value.
+        let (mut names, mut messages): (Vec<libc::sockaddr_storage>, Vec<libc::mmsghdr>) =
+            unsafe { (vec![zeroed(); count], vec![zeroed(); count]) };
+        let mut controls = vec![ControlBuffer([0; CONTROL]); count];
+        let buffer = |index| buffers.as_mut_ptr().wrapping_add(index * length).cast();
+        let mut vectors: Vec<_> =
+            (0..count).map(buffer).map(|iov_base| libc::iovec { iov_base, iov_len: length }).collect();
         for (index, message) in messages.iter_mut().enumerate() {
             let header = &mut message.msg_hdr;
-            header.msg_name = (&raw mut names[index]).cast();
-            header.msg_iov = &raw mut vectors[index];
+            header.msg_name = names.as_mut_ptr().wrapping_add(index).cast();
+            header.msg_iov = vectors.as_mut_ptr().wrapping_add(index);
             header.msg_iovlen = 1;
-            header.msg_control = controls[index].0.as_mut_ptr().cast();
+            header.msg_control = controls.as_mut_ptr().wrapping_add(index).cast();
         }
-        Self { mode, buffers, names, _controls: controls, _vectors: vectors, messages, filled: 0 }
+        Self { mode, buffers, length, names, messages, _controls: controls, _vectors: vectors, filled: 0 }
     }
 
-    /// Waits until something is there (as long as the socket's own timeout), and takes what is there at once.
+    /// Receives what is there with one call. With `wait`, waits for the first datagram as long as the
+    /// socket's own timeout.
     ///
     /// # Errors
-    /// `EAGAIN` if nothing came in time, `ECONNREFUSED` if the peer's host says that nobody listens, others of recvmsg(2).
+    /// `EAGAIN` if nothing arrived in time, `ECONNREFUSED` if the peer's port is closed, others of
+    /// recvmsg(2).
     #[inline]
-    pub fn receive(&mut self, socket: &OwnedFd, wait: bool) -> nix::Result<usize> {
+    pub(crate) fn receive(&mut self, socket: &OwnedFd, wait: bool) -> nix::Result<usize> {
         self.filled = 0;
         for message in &mut self.messages {
             message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
             message.msg_hdr.msg_controllen = if self.mode == Mode::Gso { CONTROL } else { 0 };
         }
         let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
-        // SAFETY: every header leads to a name, a buffer and a control message of the lengths that it tells, all of them owned
-        // by `self` and borrowed for the call.
+        // SAFETY: every header leads to a name, a buffer and a control message of the lengths beside the
+        // pointers, all owned by `self`, which is borrowed for the call.
         let got = unsafe {
             if self.mode == Mode::Single {
                 let message = &mut self.messages[0];
@@ -113,31 +120,31 @@ impl Inbox {
         Ok(self.filled)
     }
 
-    /// Every datagram of the last call, with its sender.
+    /// Calls `handle` for every datagram of the last call, with its sender.
     #[inline]
-    pub fn each(&self, mut look: impl FnMut(SocketAddr, &[u8])) {
+    pub(crate) fn each(&self, mut handle: impl FnMut(SocketAddr, &[u8])) {
         for (index, message) in self.messages[..self.filled].iter().enumerate() {
             let header = &message.msg_hdr;
-            let bytes = &self.buffers[index][..message.msg_len as usize];
+            let bytes = &self.buffers[index * self.length..][..message.msg_len as usize];
             let Some(from) = sender(&self.names[index], header.msg_namelen) else { continue };
             match self.segment(index) {
-                // An empty datagram is one, too.
+                // An empty datagram counts as well.
                 Some(segment) if !bytes.is_empty() => {
-                    bytes.chunks(segment).for_each(|bytes| look(from, bytes))
+                    bytes.chunks(segment).for_each(|bytes| handle(from, bytes))
                 }
-                _ => look(from, bytes),
+                _ => handle(from, bytes),
             }
         }
     }
 
-    /// The length of the datagrams that the kernel joined, if it did.
+    /// The size of the datagrams that the kernel joined, if it did.
     #[inline]
     fn segment(&self, index: usize) -> Option<usize> {
         if self.mode != Mode::Gso {
             return None;
         }
-        // SAFETY: the kernel has filled the control message that the header leads to and told its length there; the macros
-        // stay within it, and data may stand anywhere, so it is read unaligned.
+        // SAFETY: the kernel has filled the control message and set its length in the header; the macros stay
+        // within it. The data may be unaligned and is read so.
         unsafe {
             let header = &raw const self.messages[index].msg_hdr;
             let mut control = libc::CMSG_FIRSTHDR(header);
@@ -153,7 +160,7 @@ impl Inbox {
     }
 }
 
-/// `None` of a socket that does not tell it.
+/// The sender's address; `None` where the kernel reports none.
 #[inline]
 fn sender(name: &libc::sockaddr_storage, length: libc::socklen_t) -> Option<SocketAddr> {
     // SAFETY: the kernel wrote `length` bytes of an address there.

@@ -1,65 +1,71 @@
-//! Datagrams in and out of the kernel, one or many for a call: what UDP and KCP have in common.
+//! Datagrams in and out of the kernel, one or many per call: common to UDP and KCP.
 //!
 //! | mode | out | in |
 //! |---|---|---|
-//! | `single` | `sendmsg(2)` for each | `recvmsg(2)` for each |
+//! | `single` | one `sendmsg(2)` each | one `recvmsg(2)` each |
 //! | `batch` | `sendmmsg(2)` | `recvmmsg(2)` |
-//! | `gso` | one `sendmsg(2)` of up to 64 KiB that the kernel cuts (`UDP_SEGMENT`, udp(7)) | what the kernel joined (`UDP_GRO`) |
+//! | `gso` | up to 64 KiB per `sendmsg(2)`, cut by the kernel (`UDP_SEGMENT`) | joined by the kernel (`UDP_GRO`) |
 //!
-//! The last crosses the network stack as one packet where the path allows it; that is its whole point.
+//! `gso` crosses the network stack as one packet where the path allows it; that is its purpose.
 
 #![allow(
     unsafe_code,
     reason = "sendmmsg(2), recvmmsg(2) and control messages over buffers that are prepared once"
 )]
 
+mod burst;
 mod inbox;
-mod outbox;
+mod send;
 mod socket;
 
-pub use inbox::Inbox;
-pub use outbox::Burst;
-pub use socket::{bind, connect, explain_buffer};
+pub(crate) use burst::Burst;
+pub(crate) use inbox::Inbox;
+pub(crate) use send::{SegmentSize, send_many, send_one};
+pub(crate) use socket::{bind, connect};
 
 use crate::refusal::Refusal;
 use linerate_contract::Spec;
 
-/// How datagrams pass the border of the kernel.
+/// How datagrams enter and leave the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     Single,
     Batch,
     Gso,
 }
 
 impl Mode {
+    /// `options.mode`, default `single`.
+    ///
     /// # Errors
-    /// A mode that there is not: unsupported, says the contract.
-    pub fn of(spec: &Spec) -> Result<Self, Refusal> {
+    /// [`Refusal::Unsupported`] for any other value.
+    pub(crate) fn of(spec: &Spec) -> Result<Self, Refusal> {
         match spec.options.get("mode").map(String::as_str) {
             None | Some("single") => Ok(Self::Single),
             Some("batch") => Ok(Self::Batch),
             Some("gso") => Ok(Self::Gso),
             Some(other) => Err(Refusal::Unsupported(format!(
-                "\"options.mode\" {other:?}; there are single, batch and gso"
+                "\"options.mode\" {other:?}; supported: single, batch, gso"
             ))),
         }
     }
 
-    /// How many datagrams of `size` bytes go out with one call at most.
+    /// The largest number of datagrams of `size` bytes that one call sends.
     #[must_use]
-    pub fn most(self, size: usize) -> usize {
+    pub(crate) fn max_datagrams(self, size: usize) -> usize {
         match self {
             Self::Single => 1,
             Self::Batch => (BATCH_BYTES / size).clamp(1, BATCH),
-            Self::Gso => (linerate_contract::datagram::LARGEST / size).clamp(1, SEGMENTS),
+            Self::Gso => (linerate_contract::datagram::LARGEST / size).clamp(1, MAX_SEGMENTS),
         }
     }
 }
 
-/// Datagrams of one `sendmmsg` or `recvmmsg`. Of a system call's cost 1/64 is left; twice saves 1 % more and fills the cache.
-const BATCH: usize = 64;
-/// Buffers of a batch stay within a second-level cache.
+/// Datagrams per `sendmmsg` or `recvmmsg`: 1/64 of the cost of a system call remains for each. Twice as many
+/// save 1 % more and fill the cache.
+pub(crate) const BATCH: usize = 64;
+/// The buffers of a batch stay within a second-level cache.
 const BATCH_BYTES: usize = 256 << 10;
-/// What every kernel with `UDP_SEGMENT` takes (`UDP_MAX_SEGMENTS`; 128 since 6.9).
-const SEGMENTS: usize = 64;
+/// The largest number of segments that every kernel with `UDP_SEGMENT` accepts (`UDP_MAX_SEGMENTS`; 128 since
+/// 6.9).
+pub(crate) const MAX_SEGMENTS: usize = 64;

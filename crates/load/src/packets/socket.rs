@@ -14,11 +14,11 @@ use nix::sys::time::TimeVal;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// A socket at `listen` of `spec`, and the address it got.
+/// A socket bound to `listen` of `spec`, and its address (port 0: the kernel's choice).
 ///
 /// # Errors
-/// The address is taken or is not of this host; a buffer or mode that the kernel does not grant.
-pub fn bind(spec: &Spec, mode: Mode) -> Result<(OwnedFd, SocketAddr), Refusal> {
+/// The address is in use or not of this host; the kernel does not grant the buffer or the mode.
+pub(crate) fn bind(spec: &Spec, mode: Mode) -> Result<(OwnedFd, SocketAddr), Refusal> {
     let address = spec.listen.ok_or_else(|| Refusal::BadSpec("\"listen\" is missing".into()))?;
     let storage = SockaddrStorage::from(address);
     let fd = open(spec, mode, storage.family().expect("an IP address has a family"))?;
@@ -28,11 +28,11 @@ pub fn bind(spec: &Spec, mode: Mode) -> Result<(OwnedFd, SocketAddr), Refusal> {
     Ok((fd, socket_address(&bound)))
 }
 
-/// A socket that sends to `connect` of `spec` and hears nobody else; the second is the kind of failure of its flow.
+/// A socket connected to `connect` of `spec`. The inner error is the failure of its flow.
 ///
 /// # Errors
-/// A spec without an address, a buffer or mode that the kernel does not grant.
-pub fn connect(spec: &Spec, mode: Mode) -> Result<Result<OwnedFd, ErrorKind>, Refusal> {
+/// The spec has no address; the kernel does not grant the buffer or the mode.
+pub(crate) fn connect(spec: &Spec, mode: Mode) -> Result<Result<OwnedFd, ErrorKind>, Refusal> {
     let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
     let storage = SockaddrStorage::from(address);
     let fd = open(spec, mode, storage.family().expect("an IP address has a family"))?;
@@ -49,19 +49,19 @@ fn open(spec: &Spec, mode: Mode, family: AddressFamily) -> Result<OwnedFd, Refus
     if mode == Mode::Gso {
         setsockopt(&fd, sockopt::UdpGroSegment, &true).map_err(unsupported("UDP_GRO"))?;
     }
-    // A socket that neither takes nor gives for so long is looked at from above: time may be over.
-    let look = TimeVal::new(0, LOOK.0 as i64 / 1_000);
-    setsockopt(&fd, sockopt::ReceiveTimeout, &look).doing("SO_RCVTIMEO")?;
-    setsockopt(&fd, sockopt::SendTimeout, &look).doing("SO_SNDTIMEO")?;
+    // A blocked call returns after this, so that the caller can check the time.
+    let interval = TimeVal::new(0, POLL_INTERVAL.0 as i64 / 1_000);
+    setsockopt(&fd, sockopt::ReceiveTimeout, &interval).doing("SO_RCVTIMEO")?;
+    setsockopt(&fd, sockopt::SendTimeout, &interval).doing("SO_SNDTIMEO")?;
     Ok(fd)
 }
 
-/// What the kernel's own maximum is at most (`net.core.rmem_max` is an int).
+/// The largest possible value of the kernel's own limit (`net.core.rmem_max` is an int), rounded down.
 const LARGEST_BUFFER: u64 = 1 << 30;
-/// As often as a client repeats what is not answered (sdk/CONTRACT.md).
-const LOOK: Nanos = Nanos(50_000_000);
+/// As often as a client repeats a datagram that is not answered (sdk/CONTRACT.md).
+const POLL_INTERVAL: Nanos = Nanos(50_000_000);
 
-/// Both buffers, or none: a kernel that silently grants less would make another measurement of it.
+/// Sets both buffers, or fails: with a smaller buffer than requested this would be a different measurement.
 fn set_buffers(fd: &OwnedFd, bytes: usize) -> Result<(), Refusal> {
     setsockopt(fd, sockopt::RcvBuf, &bytes).doing("SO_RCVBUF")?;
     setsockopt(fd, sockopt::SndBuf, &bytes).doing("SO_SNDBUF")?;
@@ -70,16 +70,18 @@ fn set_buffers(fd: &OwnedFd, bytes: usize) -> Result<(), Refusal> {
     explain_buffer(bytes, granted).map_err(|what| Err::<(), _>(Errno::ENOBUFS).doing(&what).unwrap_err())
 }
 
-/// The kernel doubles what it grants (socket(7)), to have room for its own structures.
+/// Compares the requested size with the granted one, which the kernel doubles for its own structures
+/// (socket(7)).
 ///
 /// # Errors
-/// A sentence for the user, if it granted less than was asked for.
-pub fn explain_buffer(asked: usize, granted: usize) -> Result<(), String> {
-    if granted / 2 >= asked {
+/// A sentence for the user, if the kernel granted less than requested.
+fn explain_buffer(requested: usize, granted: usize) -> Result<(), String> {
+    if granted / 2 >= requested {
         return Ok(());
     }
     Err(format!(
-        "a socket buffer of {asked} bytes was refused: the kernel grants {} (sysctl net.core.rmem_max and net.core.wmem_max)",
+        "a socket buffer of {requested} bytes was refused: the kernel grants {} (sysctl net.core.rmem_max, \
+         net.core.wmem_max)",
         granted / 2
     ))
 }
@@ -94,10 +96,13 @@ mod tests {
     use linerate_contract::Role;
 
     #[test]
-    fn a_buffer_that_is_not_granted_is_refused_with_what_was_granted() {
+    fn a_buffer_that_is_not_granted_is_refused_with_the_granted_size() {
         assert_eq!(explain_buffer(1_000, 2_000), Ok(()));
-        let said = explain_buffer(1_000, 1_998).unwrap_err();
-        assert!(said.contains("1000") && said.contains("999") && said.contains("rmem_max"), "{said}");
+        let message = explain_buffer(1_000, 1_998).unwrap_err();
+        assert!(
+            message.contains("1000") && message.contains("999") && message.contains("rmem_max"),
+            "{message}"
+        );
         let mut spec = Spec::new(Role::Server, "udp", "stream");
         spec.listen = Some("127.0.0.1:0".parse().unwrap());
         for wrong in ["0", "-1", "x"] {

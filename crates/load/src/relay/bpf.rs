@@ -1,6 +1,6 @@
-//! The few bpf(2) commands that a sockmap needs, and its program, assembled by hand.
+//! The bpf(2) commands that a sockmap needs, and its program, assembled by hand.
 //!
-//! A BPF library would bring a loader for object files, and a compiler to make them, for fifteen instructions.
+//! A BPF library would add a loader for object files, and a compiler to build them, for fifteen instructions.
 
 #![allow(unsafe_code, reason = "bpf(2) has no wrapper in libc, and takes a union by pointer")]
 
@@ -26,7 +26,8 @@ pub(super) struct SockHash(OwnedFd);
 
 impl SockHash {
     pub(super) fn new(entries: u32) -> nix::Result<Self> {
-        // union bpf_attr of BPF_MAP_CREATE; a socket is given as a descriptor and read as a cookie, so 8 bytes.
+        // union bpf_attr of BPF_MAP_CREATE; a socket is given as a descriptor and read as a cookie, so 8
+        // bytes.
         #[repr(C)]
         struct Attributes {
             map_type: u32,
@@ -41,7 +42,7 @@ impl SockHash {
         .map(|fd| Self(own(fd)))
     }
 
-    /// Puts `socket` under `key`. It leaves by itself when it is closed or reset.
+    /// Inserts `socket` under `key`. The kernel removes it when it is closed or reset.
     pub(super) fn insert(&self, key: u64, socket: &OwnedFd) -> nix::Result<()> {
         #[repr(C)]
         struct Attributes {
@@ -60,7 +61,7 @@ impl SockHash {
         command(MAP_UPDATE_ELEM, &attributes).map(drop)
     }
 
-    /// From now on what a socket of this map receives is sent by the socket that `targets` has under its cookie.
+    /// From now on the input of a socket of this map is sent by the socket in `targets` under its cookie.
     pub(super) fn redirect_to(&self, targets: &Self) -> nix::Result<()> {
         #[repr(C)]
         struct Attributes {
@@ -92,11 +93,12 @@ struct Instruction {
 }
 
 /// `if (skb->len == 0) return SK_DROP; u64 key = bpf_get_socket_cookie(skb);
-/// return bpf_sk_redirect_hash(skb, &targets, &key, 0);`: on to the other socket's output.
+/// return bpf_sk_redirect_hash(skb, &targets, &key, 0);`: to the output of the other socket.
 ///
-/// If there is no other socket the data is dropped, so a socket gets this program only when its target is in place. A
-/// bare FIN is a piece of no length; redirected, the kernel takes it for a failed send and poisons the target with
-/// `EPIPE` (`sk_psock_backlog()`). Dropping it takes nothing away: the end of input is noted in the socket already.
+/// Without another socket the data is dropped, so a socket gets this program only when its target is in the
+/// map. A bare FIN is a piece of length 0; if it is redirected, the kernel treats it as a failed send and
+/// sets `EPIPE` on the target (`sk_psock_backlog()`). To drop it loses nothing: the socket has already
+/// recorded the end of input.
 fn verdict(targets: i32) -> [Instruction; 15] {
     const fn op(opcode: u8, target: u8, source: u8, offset: i16, immediate: i32) -> Instruction {
         Instruction { opcode, registers: source << 4 | target, offset, immediate }
@@ -118,7 +120,7 @@ fn verdict(targets: i32) -> [Instruction; 15] {
         op(JUMP_IF_NOT_IMMEDIATE, 2, 0, 2, 0),
         op(MOVE_IMMEDIATE, 0, 0, 0, 0), // SK_DROP
         op(EXIT, 0, 0, 0, 0),
-        op(MOVE, 6, 1, 0, 0), // r6 = skb, which calls leave alone
+        op(MOVE, 6, 1, 0, 0), // r6 = skb, which calls preserve
         op(CALL, 0, 0, 0, FUNC_GET_SOCKET_COOKIE),
         op(STORE_64, 10, 0, SLOT, 0), // on the stack: the key
         op(MOVE, 1, 6, 0, 0),
@@ -151,14 +153,14 @@ fn load(body: &[Instruction]) -> nix::Result<OwnedFd> {
 
 /// `attributes` is the part of `union bpf_attr` that the command reads; the kernel takes the rest as zero.
 fn command<T>(command: libc::c_int, attributes: &T) -> nix::Result<i32> {
-    // SAFETY: bpf(2) reads size_of::<T>() bytes at `attributes`, which is borrowed for the call; the pointers in it were
-    // made from borrows that outlive the call, and of these commands none writes through them.
+    // SAFETY: bpf(2) reads size_of::<T>() bytes at `attributes`, which is borrowed for the call. The pointers
+    // in it are from borrows that outlive the call, and none of these commands writes through them.
     let outcome =
         unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>()) };
     Errno::result(outcome).map(|fd| fd as i32)
 }
 
 fn own(fd: i32) -> OwnedFd {
-    // SAFETY: BPF_MAP_CREATE and BPF_PROG_LOAD, the callers, have just made this descriptor.
+    // SAFETY: the callers, BPF_MAP_CREATE and BPF_PROG_LOAD, have just created this descriptor.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }

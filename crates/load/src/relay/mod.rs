@@ -1,8 +1,9 @@
-//! A TCP relay: accepts, connects onward, and moves bytes both ways until both ends have closed.
+//! A TCP relay: accepts, connects to the upstream, and forwards bytes in both directions until both ends have
+//! closed.
 //!
-//! This file accepts, connects and watches; how bytes move is a [`Mode`], a file each: [`splice`] and [`sockmap`]. An end of
-//! input is passed on as such (half-close); an error on one side resets the other, so that nobody takes a cut
-//! answer for a whole one.
+//! This file accepts, connects and polls. A [`Forwarding`] moves the bytes, one file each: [`splice`] and
+//! [`sockmap`]. An end of input is forwarded as a half-close; an error on one side resets the other, so that
+//! a truncated answer is not mistaken for a complete one.
 
 mod bpf;
 mod sockmap;
@@ -19,9 +20,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 const BATCH: usize = 256;
 const ACCEPTS: usize = 64;
-/// How long the listener rests when there is no descriptor for a waiting connection.
-const REST_MILLIS: u64 = 10;
-/// The token of the listener; those of pairs are small.
+/// The pause of the listener when no descriptor is left for a pending connection.
+const ACCEPT_PAUSE_MILLIS: u64 = 10;
+/// The token of the listener; tokens of pairs are small.
 const LISTENER: u64 = u64::MAX;
 
 /// One end of a pair, also as an index.
@@ -49,6 +50,8 @@ struct Pair<S> {
     state: S,
     /// What each socket is registered for.
     interest: [EpollFlags; 2],
+    /// It is in [`Loop::again`].
+    queued: bool,
 }
 
 impl<S> Pair<S> {
@@ -59,19 +62,22 @@ impl<S> Pair<S> {
     /// Makes close(2) send a reset on both sides.
     fn reset(&self) {
         for socket in &self.sockets {
-            // A socket that refuses this is gone already.
+            // Fails only on a socket that is reset already.
             let _ = setsockopt(socket, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
         }
     }
 }
 
-/// What becomes of a pair after it was looked at.
+/// The state of a pair after it was advanced. The flags are the edges to wait for, on the client's and on the
+/// upstream's side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// Wait for the edges named, on the client's side and on the upstream's.
+enum Advance {
+    /// Advance on the next edge.
     Wait([EpollFlags; 2]),
-    /// As `Wait`, and look again soon without an edge.
-    Again([EpollFlags; 2]),
+    /// Advance soon, without an edge: the kernel is still moving bytes.
+    Recheck([EpollFlags; 2]),
+    /// Advance in the next turn: it has used up its share of this one.
+    Yield([EpollFlags; 2]),
     /// Both ends have closed and everything is delivered.
     Over,
     /// One end failed.
@@ -79,22 +85,22 @@ enum Fate {
 }
 
 /// A way to move bytes.
-trait Mode: Sized + Send + 'static {
+trait Forwarding: Sized + Send + 'static {
     /// The state of one pair.
     type State: Send;
 
     /// # Errors
-    /// What this machine lacks.
+    /// [`Refusal::Unsupported`], with the missing kernel feature or capability.
     fn new() -> Result<Self, Refusal>;
 
-    /// A new pair; the upstream's handshake may still be under way.
+    /// The state of a new pair; the upstream's handshake may still be in progress.
     fn begin(&mut self) -> Self::State;
 
-    /// An edge: `flags` on `side`. Only notes it, [`Self::advance`] follows.
+    /// Notes an edge, `flags` on `side`; a call of [`Self::advance`] follows.
     fn edge(pair: &mut Pair<Self::State>, side: Side, flags: EpollFlags);
 
-    /// Moves what can be moved without waiting.
-    fn advance(&mut self, pair: &mut Pair<Self::State>) -> Fate;
+    /// Moves bytes without waiting.
+    fn advance(&mut self, pair: &mut Pair<Self::State>) -> Advance;
 
     /// The pair is closed.
     fn end(&mut self, state: Self::State);
@@ -103,22 +109,19 @@ trait Mode: Sized + Send + 'static {
 /// Relays until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// A spec that lacks something, a mode that this machine has not, or an address that cannot be had.
-pub fn run(spec: &Spec) -> Result<(), Refusal> {
+/// An invalid spec, an unsupported mode, or an address that is in use or not of this host.
+pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
     if spec.layer != "tcp" {
-        return Err(Refusal::Unsupported(format!("a relay of layer {:?}; there is \"tcp\"", spec.layer)));
+        return Err(Refusal::Unsupported(format!("a relay of layer {:?}; supported: tcp", spec.layer)));
     }
     match spec.options.get("mode").map_or("splice", String::as_str) {
         "splice" => relay::<splice::Splice>(spec),
         "sockmap" => relay::<sockmap::Sockmap>(spec),
-
-        other => {
-            Err(Refusal::Unsupported(format!("relay mode {other:?}; there are \"splice\" and \"sockmap\"")))
-        }
+        other => Err(Refusal::Unsupported(format!("\"options.mode\" {other:?}; supported: splice, sockmap"))),
     }
 }
 
-fn relay<M: Mode>(spec: &Spec) -> Result<(), Refusal> {
+fn relay<F: Forwarding>(spec: &Spec) -> Result<(), Refusal> {
     let mut address = spec.listen.ok_or_else(|| Refusal::BadSpec("\"listen\" is missing".into()))?;
     if spec.threads == 0 {
         return Err(Refusal::BadSpec("\"threads\" must be at least 1".into()));
@@ -129,7 +132,7 @@ fn relay<M: Mode>(spec: &Spec) -> Result<(), Refusal> {
     for _ in 0..spec.threads {
         let (listener, bound) = socket::listener(address, spec.threads > 1)?;
         address = bound;
-        loops.push(Loop::new(M::new()?, dialer.clone(), listener)?);
+        loops.push(Loop::new(F::new()?, dialer.clone(), listener)?);
     }
     for each in loops {
         std::thread::spawn(move || each.run());
@@ -139,53 +142,82 @@ fn relay<M: Mode>(spec: &Spec) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A thread's event loop. Pairs are found by the client's descriptor.
-struct Loop<M: Mode> {
-    mode: M,
+/// A thread's event loop. A pair's index is the number of the client's descriptor.
+struct Loop<F: Forwarding> {
+    forwarding: F,
     dialer: Dialer,
     listener: OwnedFd,
     epoll: Epoll,
-    pairs: Vec<Option<Box<Pair<M::State>>>>,
-    /// Pairs to look at again without an edge.
+    pairs: Vec<Option<Box<Pair<F::State>>>>,
+    /// Pairs to advance without an edge, and the buffer of the turn before.
     again: Vec<usize>,
+    spare: Vec<usize>,
+    /// One of them has yielded.
+    busy: bool,
 }
 
-impl<M: Mode> Loop<M> {
-    fn new(mode: M, dialer: Dialer, listener: OwnedFd) -> Result<Self, Refusal> {
+impl<F: Forwarding> Loop<F> {
+    fn new(forwarding: F, dialer: Dialer, listener: OwnedFd) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
         epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).doing("epoll_ctl")?;
-        Ok(Self { mode, dialer, listener, epoll, pairs: Vec::new(), again: Vec::new() })
+        Ok(Self {
+            forwarding,
+            dialer,
+            listener,
+            epoll,
+            pairs: Vec::new(),
+            again: Vec::new(),
+            spare: Vec::new(),
+            busy: false,
+        })
     }
 
     fn run(mut self) {
         let mut events = [EpollEvent::empty(); BATCH];
         let mut idle_turns = 0;
         loop {
-            let timeout = patience(self.again.is_empty(), idle_turns);
+            let timeout = if std::mem::take(&mut self.busy) {
+                EpollTimeout::ZERO
+            } else {
+                timeout(self.again.is_empty(), idle_turns)
+            };
             let ready = match self.epoll.wait(&mut events, timeout) {
                 Ok(ready) => ready,
                 Err(Errno::EINTR) => 0,
                 Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
             };
             idle_turns = if ready == 0 { idle_turns + 1 } else { 0 };
-            for event in &events[..ready] {
-                if event.data() == LISTENER {
-                    self.accept();
-                    continue;
-                }
-                let place = (event.data() >> 1) as usize;
-                let side = if event.data() & 1 == 0 { Side::Client } else { Side::Upstream };
-                // A pair that was closed in this very batch may still have an edge in it.
-                if let Some(mut pair) = self.pairs[place].take() {
-                    M::edge(&mut pair, side, event.events());
-                    self.advance(place, pair);
-                }
+            self.turn(&events[..ready]);
+        }
+    }
+
+    /// Handles a batch of events. Connections are accepted last: a descriptor that is closed in this batch
+    /// may have further events in it, and must not become the index of a new pair before they are handled.
+    fn turn(&mut self, events: &[EpollEvent]) {
+        let mut pending = false;
+        for event in events {
+            if event.data() == LISTENER {
+                pending = true;
+                continue;
             }
-            for place in std::mem::take(&mut self.again) {
-                if let Some(pair) = self.pairs[place].take() {
-                    self.advance(place, pair);
-                }
+            let index = (event.data() >> 1) as usize;
+            let side = if event.data() & 1 == 0 { Side::Client } else { Side::Upstream };
+            if let Some(mut pair) = self.pairs[index].take() {
+                F::edge(&mut pair, side, event.events());
+                self.advance(index, pair);
             }
+        }
+        std::mem::swap(&mut self.again, &mut self.spare);
+        for at in 0..self.spare.len() {
+            let index = self.spare[at];
+            if let Some(mut pair) = self.pairs[index].take() {
+                pair.queued = false;
+                self.advance(index, pair);
+            }
+        }
+        self.spare.clear();
+        if pending {
+            self.accept();
         }
     }
 
@@ -195,23 +227,23 @@ impl<M: Mode> Loop<M> {
                 Ok(client) => client,
                 Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
                 Err(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::ENOBUFS) => {
-                    // It stays in the queue; without a rest the loop would ask for it without end.
-                    std::thread::sleep(std::time::Duration::from_millis(REST_MILLIS));
+                    // The connection stays pending; without a pause the loop would retry continuously.
+                    std::thread::sleep(std::time::Duration::from_millis(ACCEPT_PAUSE_MILLIS));
                     return;
                 }
                 Err(_) => return,
             };
-            let place = client.as_raw_fd() as usize;
-            if place >= self.pairs.len() {
-                self.pairs.resize_with(place + 1, || None);
+            let index = client.as_raw_fd() as usize;
+            if index >= self.pairs.len() {
+                self.pairs.resize_with(index + 1, || None);
             }
             match self.dialer.open() {
                 Ok(upstream) => {
-                    // Requests must not wait for each other's acknowledgement; the listener's children have it already.
+                    // Small writes must not wait for acknowledgements; accepted sockets inherit the option.
                     let _ = setsockopt(&upstream, sockopt::TcpNoDelay, &true);
-                    let state = self.mode.begin();
-                    let interest = [EpollFlags::empty(); 2];
-                    self.advance(place, Box::new(Pair { sockets: [client, upstream], state, interest }));
+                    let (sockets, state) = ([client, upstream], self.forwarding.begin());
+                    let pair = Pair { sockets, state, interest: [EpollFlags::empty(); 2], queued: false };
+                    self.advance(index, Box::new(pair));
                 }
                 Err(_) => {
                     let _ = setsockopt(&client, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
@@ -220,36 +252,38 @@ impl<M: Mode> Loop<M> {
         }
     }
 
-    fn advance(&mut self, place: usize, mut pair: Box<Pair<M::State>>) {
-        let fate = self.mode.advance(&mut pair);
-        match fate {
-            Fate::Wait(wanted) | Fate::Again(wanted) => {
-                if self.watch(place, &mut pair, wanted).is_err() {
+    fn advance(&mut self, index: usize, mut pair: Box<Pair<F::State>>) {
+        let outcome = self.forwarding.advance(&mut pair);
+        match outcome {
+            Advance::Wait(wanted) | Advance::Recheck(wanted) | Advance::Yield(wanted) => {
+                if self.register(index, &mut pair, wanted).is_err() {
                     pair.reset();
-                    return self.mode.end(pair.state);
+                    return self.forwarding.end(pair.state);
                 }
-                if matches!(fate, Fate::Again(_)) {
-                    self.again.push(place);
+                self.busy |= matches!(outcome, Advance::Yield(_));
+                if !matches!(outcome, Advance::Wait(_)) && !pair.queued {
+                    pair.queued = true;
+                    self.again.push(index);
                 }
-                self.pairs[place] = Some(pair);
+                self.pairs[index] = Some(pair);
             }
-            Fate::Over => self.mode.end(pair.state),
-            Fate::Broken => {
+            Advance::Over => self.forwarding.end(pair.state),
+            Advance::Broken => {
                 pair.reset();
-                self.mode.end(pair.state);
+                self.forwarding.end(pair.state);
             }
         }
     }
 
-    /// Registers each socket for what it is not registered for yet; registrations only grow.
-    fn watch(&self, place: usize, pair: &mut Pair<M::State>, wanted: [EpollFlags; 2]) -> nix::Result<()> {
+    /// Adds the missing events to the registration of each socket; registrations only grow.
+    fn register(&self, index: usize, pair: &mut Pair<F::State>, wanted: [EpollFlags; 2]) -> nix::Result<()> {
         for side in Side::BOTH {
             let (have, wanted) = (pair.interest[side as usize], wanted[side as usize]);
             if have.contains(wanted) {
                 continue;
             }
             let mut event =
-                EpollEvent::new(have | wanted | EpollFlags::EPOLLET, (place as u64) << 1 | side as u64);
+                EpollEvent::new(have | wanted | EpollFlags::EPOLLET, (index as u64) << 1 | side as u64);
             if have.is_empty() {
                 self.epoll.add(pair.socket(side), event)?;
             } else {
@@ -261,16 +295,50 @@ impl<M: Mode> Loop<M> {
     }
 }
 
-/// Pairs that want another look wait for a kernel thread, which needs some microseconds, on this very CPU perhaps: yield
-/// for some turns, then sleep.
-fn patience(nobody_waits: bool, idle_turns: u32) -> EpollTimeout {
+/// How long to wait for events. Pairs to recheck wait for a kernel thread, which needs some microseconds,
+/// perhaps of this CPU: yield for some turns, then sleep.
+fn timeout(no_recheck: bool, idle_turns: u32) -> EpollTimeout {
     const YIELDS: u32 = 50;
-    if nobody_waits {
+    if no_recheck {
         EpollTimeout::NONE
     } else if idle_turns < YIELDS {
         std::thread::yield_now();
         EpollTimeout::ZERO
     } else {
         1_u8.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::Role;
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+
+    fn relay() -> (Loop<splice::Splice>, SocketAddr, TcpListener) {
+        let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut spec = Spec::new(Role::Relay, "tcp", "relay");
+        spec.connect = Some(upstream.local_addr().unwrap());
+        let (listener, address) = socket::listener("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let dialer = Dialer::new(&spec).unwrap();
+        (Loop::new(splice::Splice::new().unwrap(), dialer, listener).unwrap(), address, upstream)
+    }
+
+    fn pairs(relay: &Loop<splice::Splice>) -> Vec<usize> {
+        (0..relay.pairs.len()).filter(|index| relay.pairs[*index].is_some()).collect()
+    }
+
+    /// The new pair gets the descriptor of the closed one: its number is the lowest free one.
+    #[test]
+    fn an_event_of_a_closed_pair_does_not_reach_a_new_pair_with_the_same_descriptor() {
+        let (mut relay, address, _upstream) = relay();
+        let pending = EpollEvent::new(EpollFlags::EPOLLIN, LISTENER);
+        let _first = TcpStream::connect(address).unwrap();
+        relay.turn(&[pending]);
+        let token = (pairs(&relay)[0] as u64) << 1;
+        let _second = TcpStream::connect(address).unwrap();
+        let broken = |side: u64| EpollEvent::new(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP, token | side);
+        relay.turn(&[broken(0), pending, broken(1)]);
+        assert_eq!(pairs(&relay).len(), 1, "the second connection is forwarded");
     }
 }

@@ -1,22 +1,23 @@
-//! Relaying by an eBPF sockmap: the kernel sends what one socket receives out of the other, and this program only sees
-//! connections begin and end.
+//! Forwarding by an eBPF sockmap: the kernel sends the input of one socket through the other; this program
+//! handles only the beginning and the end of connections.
 //!
-//! A verdict program ([`super::bpf`]) runs for each piece of input of the sockets in `verdicts`, and redirects it to the
-//! socket that `targets` has under the receiver's cookie. Four things make that exact:
+//! A verdict program ([`super::bpf`]) runs for each piece of input of the sockets in `verdicts`, and
+//! redirects it to the socket in `targets` under the receiver's cookie. Four rules keep the stream exact:
 //!
-//! - A socket enters `verdicts` only when its target is in `targets`: no input ever meets a missing target.
-//! - What arrived before is still in the receive queue, and the next announcement of input runs the verdict on the whole
-//!   queue in order. [`tcp_info::nudge`] makes that announcement, so nothing is copied here and nothing overtakes.
-//! - Redirected bytes are sent by a kernel thread. An end of input is passed on only when the target has been given as
-//!   many bytes as the source received, by the kernel's own counters: a FIN cannot overtake them.
-//! - A socket whose peer has sent its end already cannot enter a map (the kernel takes established ones only): that
-//!   direction, and no other, is spliced.
+//! - A socket enters `verdicts` only when its target is in `targets`: no input meets a missing target.
+//! - Earlier input is still in the receive queue, and the next signal of input runs the verdict on the whole
+//!   queue in order. [`tcp_info::nudge`] causes that signal, so nothing is copied here and nothing is
+//!   reordered.
+//! - A kernel thread sends redirected bytes. An end of input is forwarded only when the target was given as
+//!   many bytes as the source received, by the kernel's counters: a FIN cannot overtake them.
+//! - A socket whose peer has already sent its end cannot enter a map (the kernel accepts only established
+//!   ones): that direction, and no other, is spliced.
 //!
-//! What it lacks is back pressure: the kernel acknowledges input that it has redirected, however slowly the target takes it.
+//! There is no back pressure: the kernel acknowledges redirected input, however slow the target is.
 
 use super::bpf::SockHash;
-use super::splice::{INPUT, Pool, Stream};
-use super::{Fate, Mode, Pair, Side};
+use super::splice::{INPUT, PipePool, SplicedStream};
+use super::{Advance, Forwarding, Pair, Side};
 use crate::process::raise_descriptor_limit;
 use crate::refusal::Refusal;
 use crate::tcp_info::{cookie, nudge, traffic};
@@ -25,27 +26,28 @@ use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, setsockopt, shutdown, sockopt};
 use std::os::fd::AsRawFd;
 
-/// Room for every socket that the process can have, up to this: a map takes 16 bytes an entry in advance.
-const MOST_ENTRIES: u64 = 1 << 18;
-/// Input that arrives while a socket is in use counts against its receive buffer until it is looked at, and may close the
-/// window; a reader would open it again, but here nobody reads, and the sender finds out by a probe after 200 ms. In
-/// a buffer of 16 windows (64 KiB at first, and without a reader for good) that cannot happen.
+/// The largest map: one entry per descriptor of the process, up to this. A map allocates 16 bytes per entry
+/// in advance.
+const MAX_ENTRIES: u64 = 1 << 18;
+/// Input that arrives while a socket is locked counts against its receive buffer until it is processed, and
+/// may close the window. A reader would reopen it, but here no process reads, and the sender probes only
+/// after 200 ms. With a buffer of 16 windows (64 KiB, constant without a reader) the window does not close.
 const RECEIVE_BUFFER: usize = 1 << 20;
-/// Redirected input is no business of ours, so only its end wakes us.
+/// The kernel handles redirected input; only its end wakes this thread.
 const END: EpollFlags = EpollFlags::EPOLLRDHUP;
 
-/// The mode: its maps, and pipes for what cannot be redirected.
+/// The maps, and pipes for directions that cannot be redirected.
 #[derive(Debug)]
 pub(super) struct Sockmap {
     targets: SockHash,
     verdicts: SockHash,
-    pool: Pool,
+    pool: PipePool,
 }
 
 /// The state of a pair.
 #[derive(Debug, Default)]
 pub(super) struct Link {
-    /// Both directions by the side that they come from; `None` until the upstream's handshake is done.
+    /// Both directions, by their source; `None` until the upstream's handshake is complete.
     directions: Option<[Direction; 2]>,
     /// Sides whose peer has sent its end.
     ended: [bool; 2],
@@ -54,29 +56,32 @@ pub(super) struct Link {
 
 #[derive(Debug)]
 enum Direction {
-    /// The kernel moves it; whether its end was passed on.
+    /// The kernel moves the bytes; `shut`: the end of input was forwarded.
     Kernel {
-        told: bool,
+        shut: bool,
     },
-    Spliced(Stream),
+    Spliced(SplicedStream),
 }
 
-impl Mode for Sockmap {
+impl Forwarding for Sockmap {
     type State = Link;
 
     fn new() -> Result<Self, Refusal> {
-        let entries = raise_descriptor_limit().clamp(1024, MOST_ENTRIES) as u32;
+        let entries = raise_descriptor_limit().clamp(1024, MAX_ENTRIES) as u32;
         let build = || {
             let (targets, verdicts) = (SockHash::new(entries)?, SockHash::new(entries)?);
             verdicts.redirect_to(&targets)?;
-            Ok(Self { targets, verdicts, pool: Pool::default() })
+            Ok(Self { targets, verdicts, pool: PipePool::default() })
         };
         build().map_err(|errno: Errno| {
             Refusal::Unsupported(match errno {
                 Errno::EPERM | Errno::EACCES => {
-                    "sockmap needs CAP_BPF and CAP_NET_ADMIN in the initial user namespace (bpf(2): not permitted)".into()
+                    "sockmap needs CAP_BPF and CAP_NET_ADMIN in the initial user namespace (bpf(2): EPERM)"
+                        .into()
                 }
-                other => format!("this kernel has no sockmap (CONFIG_BPF_STREAM_PARSER; bpf(2): {})", other.desc()),
+                other => {
+                    format!("this kernel has no sockmap (CONFIG_BPF_STREAM_PARSER; bpf(2): {})", other.desc())
+                }
             })
         })
     }
@@ -97,17 +102,17 @@ impl Mode for Sockmap {
         }
     }
 
-    fn advance(&mut self, pair: &mut Pair<Link>) -> Fate {
+    fn advance(&mut self, pair: &mut Pair<Link>) -> Advance {
         if pair.state.failed {
-            return Fate::Broken;
+            return Advance::Broken;
         }
         if pair.state.directions.is_none() {
             match getpeername::<SockaddrStorage>(pair.socket(Side::Upstream).as_raw_fd()) {
                 Ok(_) => pair.state.directions = Some(self.link(pair)),
-                Err(_) => return Fate::Wait([END, END | EpollFlags::EPOLLOUT]),
+                Err(_) => return Advance::Wait([END, END | EpollFlags::EPOLLOUT]),
             }
         }
-        self.check(pair).unwrap_or(Fate::Broken)
+        self.check(pair).unwrap_or(Advance::Broken)
     }
 
     fn end(&mut self, state: Link) {
@@ -120,7 +125,7 @@ impl Mode for Sockmap {
 }
 
 impl Sockmap {
-    /// Hands over to the kernel what it takes.
+    /// Adds to the maps the directions that the kernel accepts.
     fn link(&self, pair: &Pair<Link>) -> [Direction; 2] {
         let cookies = Side::BOTH.map(|side| cookie(pair.socket(side)));
         let targets = Side::BOTH.map(|side| {
@@ -135,46 +140,49 @@ impl Sockmap {
                 nudge(pair.socket(side))
             };
             match redirect() {
-                Ok(()) => Direction::Kernel { told: false },
-                Err(_) => Direction::Spliced(Stream::default()),
+                Ok(()) => Direction::Kernel { shut: false },
+                Err(_) => Direction::Spliced(SplicedStream::default()),
             }
         };
-        // The upstream first: it says nothing before it has heard the client, as a rule, so its socket is not in use yet.
+        // The upstream first: as a rule it sends nothing before a request, so its socket is not in use yet.
         let upstream = redirect(Side::Upstream);
         [redirect(Side::Client), upstream]
     }
 
-    /// Passes on ends, and moves what is spliced.
-    fn check(&mut self, pair: &mut Pair<Link>) -> nix::Result<Fate> {
+    /// Forwards ends of input, and moves the bytes of spliced directions.
+    fn check(&mut self, pair: &mut Pair<Link>) -> nix::Result<Advance> {
         let Link { directions, ended, .. } = &mut pair.state;
         let directions = directions.as_mut().expect("linked before");
         let mut wanted = [END; 2];
-        let (mut over, mut again) = (true, false);
+        let (mut over, mut recheck, mut more) = (true, false, false);
         for from in Side::BOTH {
             let (source, target) = (&pair.sockets[from as usize], &pair.sockets[from.other() as usize]);
             match &mut directions[from as usize] {
-                Direction::Kernel { told } => {
-                    if ended[from as usize] && !*told {
+                Direction::Kernel { shut } => {
+                    if ended[from as usize] && !*shut {
                         // The end itself counts as one received byte.
-                        *told = traffic(source)?.received == traffic(target)?.written + 1;
-                        if *told {
+                        *shut = traffic(source)?.received == traffic(target)?.written + 1;
+                        if *shut {
                             shutdown(target.as_raw_fd(), Shutdown::Write)?;
                         }
-                        again |= !*told;
+                        recheck |= !*shut;
                     }
-                    over &= *told;
+                    over &= *shut;
                 }
                 Direction::Spliced(stream) => {
                     wanted[from as usize] |= INPUT;
-                    wanted[from.other() as usize] |= stream.pump(source, target, &mut self.pool)?;
+                    let (flags, unfinished) = stream.forward(source, target, &mut self.pool)?;
+                    wanted[from.other() as usize] |= flags;
+                    more |= unfinished;
                     over &= stream.is_over();
                 }
             }
         }
-        Ok(match (over, again) {
-            (true, _) => Fate::Over,
-            (_, true) => Fate::Again(wanted),
-            _ => Fate::Wait(wanted),
+        Ok(match (over, more, recheck) {
+            (true, ..) => Advance::Over,
+            (_, true, _) => Advance::Yield(wanted),
+            (.., true) => Advance::Recheck(wanted),
+            _ => Advance::Wait(wanted),
         })
     }
 }

@@ -1,14 +1,15 @@
 //! Connect, request, response: a new connection for each operation, closed loop.
 //!
-//! An operation lasts from before `connect(2)` until the answer is complete; closing is not part of it, but the next
-//! one begins only after it. A peer that announces that it will close does so first (RFC 9112, section 9.6), as it does
-//! with other clients: who closes first decides who keeps the port in TIME_WAIT, and what a relay has to do.
+//! An operation lasts from before `connect(2)` until the answer is complete. Closing is not part of it, but
+//! the next one begins only afterwards. A peer that announces its close closes first (RFC 9112, section 9.6),
+//! as with other clients: the end that closes first keeps the port in TIME_WAIT, and the order determines the
+//! work of a relay.
 
 use super::Workload;
 use crate::engine::{Context, Phase, Slot};
 use crate::layer::{Flow, Layer};
 
-/// See the module.
+/// The state machine of this workload.
 #[derive(Debug)]
 pub struct Crr;
 
@@ -25,16 +26,16 @@ impl Workload for Crr {
                     }
                 }
                 Phase::Connecting | Phase::Sending => {
-                    // Before the send that succeeds: the connection stood by then.
-                    let stood = context.now();
+                    // Read before the send that succeeds: the connection is established by then.
+                    let established = context.now();
                     match context.send(slot) {
                         Ok(Flow::Done) => {
-                            context.meter.connected(stood.since(slot.began));
-                            // The answer cannot be there yet: asking for it would be a wasted system call.
+                            context.meter.connected(established.since(slot.began));
+                            // The answer cannot have arrived: a recv(2) now would be wasted.
                             return context.expect_answer(slot);
                         }
                         Ok(Flow::Blocked) => return,
-                        Err(kind) => return context.fail_and_rest(slot, kind),
+                        Err(kind) => return context.fail_and_pause(slot, kind),
                     }
                 }
                 Phase::Receiving => match context.receive(slot) {
@@ -46,16 +47,16 @@ impl Workload for Crr {
                         } else if answer.reusable {
                             slot.close();
                         } else {
-                            // Whatever comes next is an edge, so nothing is asked for before.
-                            slot.phase = Phase::Parting;
+                            // The next edge reports the close.
+                            slot.phase = Phase::Closing;
                             return;
                         }
                     }
                     Ok(None) => return,
                     Err(kind) => context.fail(slot, kind),
                 },
-                Phase::Parting if slot.peer_closed => context.leave(slot),
-                Phase::Parting => return,
+                Phase::Closing if slot.peer_closed => context.leave(slot),
+                Phase::Closing => return,
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Handlers posted to [`eventloop::queue`](crate::eventloop::queue) and run: what an event loop costs without any input or output.
+//! Handlers posted to [`eventloop::queue`](crate::eventloop::queue) and run: the cost of an event loop
+//! without I/O.
 
 use crate::clock;
 use crate::eventloop::queue::{Hub, Queue};
@@ -7,21 +8,21 @@ use linerate_contract::{Done, ErrorKind, Spec};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
 
-/// Handlers posted before each run of the shape `interleaved` (the contract's).
+/// Handlers posted before each run of the shape `interleaved` (sdk/CONTRACT.md).
 const INTERLEAVE: u64 = 100;
-/// The unmeasured pass has a tenth of the handlers (the contract's).
+/// The unmeasured pass has a tenth of the handlers (sdk/CONTRACT.md).
 const WARM_UP: u64 = 10;
 
-/// Who posts and who runs.
+/// Which threads post handlers and which run them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum DispatchShape {
     Single,
     Threads,
     Interleaved,
     Concurrent,
 }
 
-impl Shape {
+impl DispatchShape {
     /// # Errors
     /// `options.shape` is missing or unknown.
     pub fn of(spec: &Spec) -> Result<Self, Refusal> {
@@ -40,23 +41,23 @@ impl Shape {
 /// Runs `spec` to its end.
 ///
 /// # Errors
-/// A spec that lacks something.
+/// An invalid spec.
 pub fn run(spec: &Spec) -> Result<Done, Refusal> {
     measure(spec, |shape, operations, threads| match shape {
-        Shape::Single => single(operations),
-        Shape::Threads => several(operations, threads),
-        Shape::Interleaved => interleaved(operations),
-        Shape::Concurrent => concurrent(operations, threads),
+        DispatchShape::Single => single(operations),
+        DispatchShape::Threads => several(operations, threads),
+        DispatchShape::Interleaved => interleaved(operations),
+        DispatchShape::Concurrent => concurrent(operations, threads),
     })
 }
 
-/// The unmeasured pass, the window, and the check of the counter, around what `pass` does with the handlers: it says
-/// how many have run.
+/// Runs the unmeasured pass and the window, and checks the counter. `pass` posts and runs the handlers; it
+/// returns how many have run.
 ///
 /// # Errors
-/// A spec that lacks something.
-pub fn measure(spec: &Spec, pass: impl Fn(Shape, u64, u32) -> u64) -> Result<Done, Refusal> {
-    let shape = Shape::of(spec)?;
+/// An invalid spec.
+pub fn measure(spec: &Spec, pass: impl Fn(DispatchShape, u64, u32) -> u64) -> Result<Done, Refusal> {
+    let shape = DispatchShape::of(spec)?;
     let threads = spec.threads;
     let Some(operations) = spec.operations.filter(|n| *n > 0 && threads > 0) else {
         return Err(Refusal::BadSpec("\"operations\" and \"threads\" must be above 0".into()));
@@ -125,7 +126,7 @@ fn concurrent(operations: u64, threads: u32) -> u64 {
     counter.load(Relaxed)
 }
 
-/// Lives until the process ends, as the two passes nearly do: handlers then carry nothing but its address.
+/// A counter that is never freed: a handler then contains only its address.
 pub fn counter() -> &'static AtomicU64 {
     Box::leak(Box::default())
 }
@@ -138,7 +139,7 @@ fn post_shared(queue: &mut Queue, counter: &'static AtomicU64, count: u64) {
     }
 }
 
-/// As [`post_shared`], where one thread runs them all: a plain addition, without the bus lock.
+/// As [`post_shared`], for handlers of one thread: a plain addition, without a locked instruction.
 fn post_unshared(queue: &mut Queue, counter: &'static AtomicU64, count: u64) {
     for _ in 0..count {
         queue.post(move |_| counter.store(counter.load(Relaxed) + 1, Relaxed));

@@ -1,7 +1,8 @@
-//! One message to every connection, and back from all: an operation is over when the slowest has answered.
+//! One message to every connection, and one answer from each: an operation ends with the slowest answer.
 //!
-//! The one operation spans all connections, so this is a loop of its own beside the engine's; the layer is the same. If one
-//! connection fails, the operation has failed, and all are opened anew: answers of a broken round must not count for the next.
+//! An operation spans all connections, so this is a loop of its own beside the engine's; the layer is the
+//! same. If one connection fails, the operation has failed, and all are opened again: late answers must not
+//! count for the next one.
 
 use crate::clock;
 use crate::layer::{Flow, Layer};
@@ -14,13 +15,13 @@ use std::time::Duration;
 
 /// Edges taken per wait.
 const BATCH: usize = 256;
-/// After a failed round, so that a dead port does not burn a CPU.
-const REST: Duration = Duration::from_millis(1);
+/// The pause after a failed operation, so that a closed port does not keep a CPU busy.
+const RETRY_PAUSE: Duration = Duration::from_millis(1);
 
-/// Runs `spec` on one thread: an operation is one, so there is nothing to share among threads.
+/// Runs `spec` on one thread: there is one operation at a time.
 ///
 /// # Errors
-/// A spec that lacks something, or a kernel that refuses.
+/// An invalid spec, or a refused system call.
 pub fn run<L: Layer>(spec: &Spec) -> Result<Done, Refusal> {
     let enough = spec.operations.is_some() || spec.duration_ns.is_some();
     if spec.connections == 0 || !enough || spec.timeout_ns == Nanos::ZERO {
@@ -28,7 +29,7 @@ pub fn run<L: Layer>(spec: &Spec) -> Result<Done, Refusal> {
             "fanout needs \"connections\" and \"timeout_ns\" above 0, and \"operations\" or \"duration_ns\"";
         return Err(Refusal::BadSpec(text.into()));
     }
-    let mut fan = Fan {
+    let mut fan = Fanout {
         layer: L::new(spec, true)?,
         epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?,
         connections: Vec::new(),
@@ -36,7 +37,7 @@ pub fn run<L: Layer>(spec: &Spec) -> Result<Done, Refusal> {
         timeout: spec.timeout_ns,
     };
     let mut meter = Meter::new(spec, spec.operations);
-    // What fails here fails again in the first round, and is counted there.
+    // A failure repeats in the first operation, and is counted there.
     if fan.open().is_err() {
         fan.connections.clear();
     }
@@ -53,7 +54,7 @@ pub fn run<L: Layer>(spec: &Spec) -> Result<Done, Refusal> {
             Err(kind) => {
                 meter.fail(kind, clock::now());
                 fan.connections.clear();
-                std::thread::sleep(REST);
+                std::thread::sleep(RETRY_PAUSE);
                 now = clock::now();
             }
         }
@@ -61,28 +62,28 @@ pub fn run<L: Layer>(spec: &Spec) -> Result<Done, Refusal> {
     Ok(Done { connect: None, ..meter.done(clock::thread_cpu().since(cpu)) })
 }
 
-struct Fan<L: Layer> {
+struct Fanout<L: Layer> {
     layer: L,
     epoll: Epoll,
-    connections: Vec<Slot<L::Connection>>,
+    connections: Vec<Peer<L::Connection>>,
     wanted: usize,
     timeout: Nanos,
 }
 
-struct Slot<C> {
+struct Peer<C> {
     connection: C,
-    doing: Place,
+    phase: PeerPhase,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum PeerPhase {
     Sending,
     Receiving,
-    Back,
+    Answered,
 }
 
-impl<L: Layer> Fan<L> {
-    /// Opens what is not open, and waits until all stand.
+impl<L: Layer> Fanout<L> {
+    /// Opens all connections, and waits until they are established.
     fn open(&mut self) -> Result<(), ErrorKind> {
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
         for index in 0..self.wanted {
@@ -90,24 +91,24 @@ impl<L: Layer> Fan<L> {
             self.epoll
                 .add(&connection, EpollEvent::new(flags, index as u64))
                 .map_err(|_| ErrorKind::DescriptorExhausted)?;
-            self.connections.push(Slot { connection, doing: Place::Back });
+            self.connections.push(Peer { connection, phase: PeerPhase::Answered });
         }
-        let stood = connect_all(self.connections.iter().map(|slot| &slot.connection), self.timeout);
-        stood.into_iter().collect()
+        let established = connect_all(self.connections.iter().map(|peer| &peer.connection), self.timeout);
+        established.into_iter().collect()
     }
 
-    /// One operation; its payload bytes.
+    /// Runs one operation; returns its payload bytes.
     fn round(&mut self, began: Nanos) -> Result<u64, ErrorKind> {
         if self.connections.len() < self.wanted {
             self.connections.clear();
             self.open()?;
         }
         let (mut missing, mut bytes) = (self.wanted, 0);
-        for slot in &mut self.connections {
-            slot.doing = if self.layer.send(&mut slot.connection)? == Flow::Done {
-                Place::Receiving
+        for peer in &mut self.connections {
+            peer.phase = if self.layer.send(&mut peer.connection)? == Flow::Done {
+                PeerPhase::Receiving
             } else {
-                Place::Sending
+                PeerPhase::Sending
             };
         }
         let mut events = [EpollEvent::empty(); BATCH];
@@ -123,14 +124,14 @@ impl<L: Layer> Fan<L> {
                 Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
             };
             for event in &events[..ready] {
-                let slot = &mut self.connections[event.data() as usize];
-                if slot.doing == Place::Sending && self.layer.send(&mut slot.connection)? == Flow::Done {
-                    slot.doing = Place::Receiving;
+                let peer = &mut self.connections[event.data() as usize];
+                if peer.phase == PeerPhase::Sending && self.layer.send(&mut peer.connection)? == Flow::Done {
+                    peer.phase = PeerPhase::Receiving;
                 }
-                if slot.doing == Place::Receiving
-                    && let Some(answer) = self.layer.receive(&mut slot.connection)?
+                if peer.phase == PeerPhase::Receiving
+                    && let Some(answer) = self.layer.receive(&mut peer.connection)?
                 {
-                    slot.doing = Place::Back;
+                    peer.phase = PeerPhase::Answered;
                     bytes += answer.bytes;
                     missing -= 1;
                 }

@@ -1,13 +1,13 @@
-//! Traffic patterns, a file each: `workload/<name>.rs`.
+//! Traffic patterns, one file each: `workload/<name>.rs`.
 //!
-//! A workload is the state machine of one connection: what to do first, what after an answer, what after a
-//! failure. It tells the meter what happened, and knows nothing of the bytes: that is the layer's.
+//! A workload is the state machine of one connection: its first step, and the steps after an answer and after
+//! a failure. It reports to the meter. The layer handles the bytes.
 
 pub mod crr;
 pub mod dispatch;
 pub mod fanout;
-pub mod http;
 pub mod paced;
+pub mod rr;
 pub mod timers;
 
 use crate::engine::{Context, Slot};
@@ -15,13 +15,13 @@ use crate::layer::Layer;
 
 /// One connection's state machine.
 pub trait Workload: Send + 'static {
-    /// Whether connections outlive an operation; a layer may have to say so to its peer.
+    /// Whether connections outlive an operation; some layers announce it to the peer.
     const PERSISTENT: bool;
 
-    /// Whether operations begin by the schedule of the spec's rate and not when the last one has ended.
+    /// Whether operations begin by the schedule of the spec's rate and not after the previous one.
     const PACED: bool = false;
 
-    /// Goes on as far as possible without waiting. Called at the start, whenever the socket may have become ready,
-    /// and after the engine failed an operation; a call without reason must do no harm.
+    /// Continues as far as possible without waiting. The engine calls it at the start, whenever the socket
+    /// may have become ready, and after it failed an operation; a spurious call has no effect.
     fn step<L: Layer>(slot: &mut Slot<L::Connection>, context: &mut Context<L>);
 }

@@ -1,15 +1,17 @@
 //! Open loop: operations begin when they are due, whether or not earlier ones have ended.
 //!
-//! `KEEP`: over connections that stay open. All of them stand before the schedule begins, so an operation is a request on a
-//! connection that waits for one. Otherwise each operation opens its own connection and closes it.
+//! `KEEP`: over persistent connections. All of them are established before the schedule begins, so an
+//! operation is a request on an idle connection. Otherwise each operation opens its own connection and closes
+//! it.
 //!
-//! What a slot does is decided here; which slot begins an operation, and when, by the engine's pacer.
+//! This file contains the steps of a slot; the engine's pacer decides which slot begins an operation, and
+//! when.
 
 use super::Workload;
 use crate::engine::{Context, Phase, Slot};
 use crate::layer::{Flow, Layer};
 
-/// See the module.
+/// The state machine of this workload.
 #[derive(Debug)]
 pub struct Paced<const KEEP: bool>;
 
@@ -23,7 +25,7 @@ impl<const KEEP: bool> Workload for Paced<KEEP> {
             match slot.phase {
                 Phase::Idle if KEEP || slot.assigned => {
                     if let Err(kind) = context.open_paced(slot) {
-                        return context.lose(slot, kind);
+                        return context.fail_connect(slot, kind);
                     }
                 }
                 Phase::Idle => return context.park(slot),
@@ -37,10 +39,10 @@ impl<const KEEP: bool> Workload for Paced<KEEP> {
                         context.meter.connected(now.since(slot.began));
                     }
                     Ok(Flow::Blocked) => return,
-                    Err(kind) => return context.lose(slot, kind),
+                    Err(kind) => return context.fail_connect(slot, kind),
                 },
-                // It stands since before the window, or an edge has no meaning, or the peer has closed what nobody uses: the
-                // next operation will tell.
+                // The connection was just established, or the edge is spurious, or the peer has closed an
+                // idle connection: the next operation detects that.
                 Phase::Sending if !slot.assigned => return context.park(slot),
                 Phase::Sending => match context.send(slot) {
                     Ok(Flow::Done) => return context.expect_answer(slot),
@@ -61,7 +63,7 @@ impl<const KEEP: bool> Workload for Paced<KEEP> {
                     Ok(None) => return,
                     Err(kind) => context.fail(slot, kind),
                 },
-                Phase::Parting => unreachable!("an open loop does not wait for the peer to close"),
+                Phase::Closing => unreachable!("an open loop does not wait for the peer to close"),
             }
         }
     }

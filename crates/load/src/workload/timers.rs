@@ -1,4 +1,5 @@
-//! Timers set, fired and cancelled: of every two, one is due after a millisecond, the other after an hour and taken back.
+//! Timers set, fired and cancelled: of every two, one fires after a millisecond; the other, of an hour, is
+//! cancelled.
 
 use crate::clock;
 use crate::eventloop::timers::Timers;
@@ -9,16 +10,16 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::time::Duration;
 
-/// The contract's two due times.
+/// The two delays of the contract.
 const SOON: Nanos = Nanos(1_000_000);
 const FAR: Nanos = Nanos(3_600_000_000_000);
-/// The token of a timer that has a second one to go with it.
+/// The token of a timer that comes with a second one.
 const PAIRED: u64 = 2;
 
 /// Runs `spec` to its end, on one thread.
 ///
 /// # Errors
-/// A spec that lacks something, or a kernel that refuses.
+/// An invalid spec, or a refused system call.
 pub fn run(spec: &Spec) -> Result<Done, Refusal> {
     let Some(operations) = spec.operations.filter(|n| *n > 0 && spec.connections > 0) else {
         return Err(Refusal::BadSpec("\"operations\" and \"connections\" must be above 0".into()));
@@ -40,8 +41,7 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
             fired += 1;
             if token == PAIRED {
                 let far = timers.set(now + FAR, 0);
-                timers.cancel(far);
-                cancelled += 1;
+                cancelled += u64::from(timers.cancel(far));
             }
             set(&mut timers, now, &mut to_set);
         }
@@ -58,7 +58,7 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
     })
 }
 
-/// Sets one that fires, if there is one left to set, and keeps back the one that goes with it.
+/// Sets a timer that fires, if one is left to set; its pair is set later, when it fires.
 fn set(timers: &mut Timers, now: Nanos, to_set: &mut u64) {
     if *to_set > 0 {
         let pair = (*to_set).min(2);
@@ -67,8 +67,8 @@ fn set(timers: &mut Timers, now: Nanos, to_set: &mut u64) {
     }
 }
 
-/// Wakes an epoll loop at a given nanosecond. `epoll_wait(2)` itself counts milliseconds, and other waits are rounded up by the
-/// kernel's timer slack of 50 us; a timerfd is not (`man 7 time`).
+/// Wakes an epoll loop at a given nanosecond. `epoll_wait(2)` counts in milliseconds, and the kernel's timer
+/// slack of 50 us delays other waits, but not a timerfd (time(7)).
 struct Alarm {
     timer: TimerFd,
     epoll: Epoll,
@@ -80,7 +80,7 @@ impl Alarm {
             TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)
                 .doing("timerfd_create")?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
-        // By edges: then the number of expirations need not be read.
+        // Edge-triggered: then the number of expirations need not be read.
         epoll
             .add(&timer, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0))
             .doing("epoll_ctl")?;
@@ -107,7 +107,7 @@ mod tests {
     use linerate_contract::Role;
 
     #[test]
-    fn half_of_them_fire_and_never_early() {
+    fn half_of_the_timers_fire_and_never_early() {
         for (operations, connections) in [(1, 1), (7, 1), (200, 10), (5, 100)] {
             let mut spec = Spec::new(Role::Client, "none", "timers");
             (spec.operations, spec.connections) = (Some(operations), connections);

@@ -1,11 +1,11 @@
-//! The chunked transfer coding (RFC 9112 section 7.1), in any pieces, without a buffer.
+//! The chunked transfer coding (RFC 9112 section 7.1), parsed from pieces of any size without a buffer.
 
 use super::response::{Malformed, State};
 
-/// Chunk extensions and trailers longer than this are an attack, not an answer.
+/// Longer chunk extensions or trailers are malformed, in bytes.
 const LONGEST_LINE: u32 = 64 << 10;
 
-/// The place in a chunked body.
+/// The state of the parser in a chunked body.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Chunked {
     at: At,
@@ -20,22 +20,23 @@ enum At {
     /// In the hexadecimal size.
     #[default]
     Size,
-    /// Behind it, in an extension that nobody needs.
+    /// In an extension behind the size, which is ignored.
     Extension,
-    /// Behind the carriage return of that line.
+    /// Behind the carriage return of the size line.
     SizeEnd,
     Data,
     /// Before and after the carriage return behind the data.
     DataEnd,
     DataEndFeed,
-    /// At the start of a line behind the last chunk; inside of one; behind the carriage return of an empty one.
+    /// At the start of a line behind the last chunk; inside such a line; behind the carriage return of an
+    /// empty one.
     TrailerStart,
     Trailer,
     TrailerEnd,
 }
 
 impl Chunked {
-    /// Takes the next bytes, and hands those of the body to `sink`.
+    /// Takes the next bytes, and passes those of the body to `sink`.
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<State, Malformed> {
         while let Some(&byte) = bytes.first() {
             if self.at == At::Data {

@@ -1,6 +1,7 @@
-//! How the bytes of a server's connection travel, so that its service need not know: bare, or in TLS records.
+//! The bytes of a server's connection, plain or in TLS records; the service is the same for both.
 //!
-//! A bare line holds nothing, and reads into a buffer that all connections of a thread share: there may be 10,000 of them.
+//! A plain line has no state, and reads into a buffer that all connections of a thread share: there may be
+//! 10,000.
 
 use crate::layer::Flow;
 use crate::layer::wire::plain::{receive, send_all};
@@ -10,49 +11,49 @@ use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
 use std::os::fd::OwnedFd;
 
-/// Input that is read at once, and the longest request: a browser's with cookies is 2 KiB.
+/// Bytes per read, and the longest request: a browser's request with cookies has 2 KiB.
 pub(super) const INPUT: usize = 16 << 10;
 
-/// Makes the lines of a server's connections.
+/// Creates the lines of a server's connections.
 pub trait Lines: Clone + Send + 'static {
     type Line: Line;
 
     /// # Errors
-    /// What the spec lacks, as a sentence.
+    /// An invalid spec, or TLS files that cannot be used.
     fn new(spec: &Spec) -> Result<Self, Refusal>;
 
     /// # Errors
-    /// The kind of failure.
+    /// A TLS session that cannot be created.
     fn line(&self) -> Result<Self::Line, ErrorKind>;
 }
 
-/// One connection's way.
+/// The line of one connection.
 pub trait Line: Send {
     /// As [`Wire::establish`].
     ///
     /// # Errors
-    /// The kind of failure.
+    /// A failed handshake, or a connection that ended in it.
     fn establish(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind>;
 
-    /// Looks at the socket once. What came stands at the start of `input`, which has at least [`INPUT`] bytes and may
-    /// grow; how many bytes that are.
+    /// Reads the socket once, to the start of `input`, which has at least [`INPUT`] bytes and may grow;
+    /// returns the number of bytes.
     ///
     /// # Errors
-    /// The kind of failure.
+    /// A reset connection, or a broken TLS record.
     fn receive(&mut self, socket: &OwnedFd, input: &mut Vec<u8>) -> Result<(usize, Received), ErrorKind>;
 
-    /// Sends until all is out or the socket is full; how many of `bytes` need not be given again. Where it was full, the next call is
-    /// due even if that is all of them.
+    /// Sends until everything is sent or the socket is full; returns how many of `bytes` were accepted. After
+    /// a full socket another call is due, even if all of them were accepted.
     ///
     /// # Errors
-    /// The kind of failure.
+    /// A reset connection.
     fn send(&mut self, socket: &OwnedFd, bytes: &[u8]) -> Result<(usize, Flow), ErrorKind>;
 
-    /// Says that nothing more will come, where the protocol has words for it; all that was sent is out.
+    /// Announces the end, where the protocol supports that; all output was sent.
     fn end(&mut self, _socket: &OwnedFd) {}
 }
 
-/// TCP and nothing else.
+/// Plain TCP.
 #[derive(Debug, Clone, Copy)]
 pub struct Bare;
 
@@ -102,14 +103,14 @@ impl Lines for tls::Server {
     }
 }
 
-/// As many as an answer needs, and no more than are of use: most connections hold one.
+/// TLS records of output per connection: as many as an answer needs, up to those of a stream.
 fn records(size: u64) -> usize {
-    /// More than the head of an answer.
+    /// An upper bound for the head of an answer, in bytes.
     const HEAD: u64 = 256;
     (size + HEAD).div_ceil(tls::record::LARGEST_PLAIN as u64).clamp(1, tls::STREAM.records as u64) as usize
 }
 
-/// In TLS records.
+/// TLS records.
 #[derive(Debug)]
 pub struct Secured(tls::Tls);
 
@@ -121,32 +122,32 @@ impl Line for Secured {
 
     #[inline]
     fn receive(&mut self, socket: &OwnedFd, input: &mut Vec<u8>) -> Result<(usize, Received), ErrorKind> {
-        let mut inlet = Inlet { input, filled: 0 };
-        let received = self.0.receive(socket, &mut inlet)?;
-        Ok((inlet.filled, received))
+        let mut input_sink = InputSink { input, filled: 0 };
+        let received = self.0.receive(socket, &mut input_sink)?;
+        Ok((input_sink.filled, received))
     }
 
     #[inline]
     fn send(&mut self, socket: &OwnedFd, bytes: &[u8]) -> Result<(usize, Flow), ErrorKind> {
-        let mut outlet = Outlet { bytes, taken: 0 };
-        let flow = self.0.send(socket, &mut outlet)?;
-        Ok((outlet.taken, flow))
+        let mut source = SliceSource { bytes, taken: 0 };
+        let flow = self.0.send(socket, &mut source)?;
+        Ok((source.taken, flow))
     }
 
     fn end(&mut self, socket: &OwnedFd) {
         self.0.end();
-        // A peer that is gone does not miss it.
+        // Fails only if the peer has closed already.
         let _ = self.send(socket, &[]);
     }
 }
 
-/// Puts what was in several records one behind the other.
-struct Inlet<'a> {
+/// Appends the contents of several records.
+struct InputSink<'a> {
     input: &'a mut Vec<u8>,
     filled: usize,
 }
 
-impl Sink for Inlet<'_> {
+impl Sink for InputSink<'_> {
     #[inline]
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
         let end = self.filled + bytes.len();
@@ -159,13 +160,13 @@ impl Sink for Inlet<'_> {
     }
 }
 
-/// Gives out bytes that are there.
-struct Outlet<'a> {
+/// A source of bytes in memory.
+struct SliceSource<'a> {
     bytes: &'a [u8],
     taken: usize,
 }
 
-impl Source for Outlet<'_> {
+impl Source for SliceSource<'_> {
     #[inline]
     fn prepare(&mut self) -> bool {
         self.taken < self.bytes.len()
@@ -195,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_holds_the_records_of_its_answer_up_to_those_of_a_stream() {
+    fn a_connection_has_the_records_of_its_answer_up_to_those_of_a_stream() {
         assert_eq!([0, 4096, 16_384, 1 << 30].map(records), [1, 1, 2, 8]);
     }
 }

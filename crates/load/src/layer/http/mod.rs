@@ -1,14 +1,15 @@
-//! HTTP/1.1 over TCP or TLS (RFC 9110, RFC 9112): the client's end here, the server's in [`service`], over a [`line`](mod@line).
+//! HTTP/1.1 over TCP or TLS (RFC 9110, RFC 9112): the client here, the server in [`service`], over a
+//! [`line`](mod@line).
 //!
-//! Requests are built once; answers are parsed where they lie in a buffer that all connections of a thread share. What
-//! a connection keeps between two reads is its descriptor and the parser's place.
+//! Requests are built once; answers are parsed in place, in a buffer that all connections of a thread share.
+//! Between two reads a connection stores its descriptor and the state of its parser.
 
 mod chunked;
+pub mod fault_injector;
 mod line;
 mod request;
 pub mod response;
 mod service;
-pub mod truth;
 mod verify;
 
 pub use line::Bare;
@@ -25,16 +26,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use verify::{Check, Verifier};
 
-/// Requests that leave together fit any socket's buffer: a peer that waits for its answers to be read would not read more.
+/// Pipelined requests fit any socket buffer, in bytes: a peer whose answers are not read would not read more.
 const LONGEST_BATCH: usize = 64 << 10;
-/// A page of up to 60 KiB comes with one read; twice the size gains nothing and takes half of the L2 cache.
+/// A page of up to 60 KiB is received by one call; twice the size gains nothing and uses half of the L2
+/// cache.
 const BUFFER: usize = 64 << 10;
 
-/// A thread's end of the layer.
+/// A thread's part of the layer.
 #[derive(Debug, Clone)]
 pub struct Http<T> {
     transport: T,
-    /// One after the other, as many as a connection may have under way.
+    /// A sequence of requests, as many as a connection may have in flight.
     requests: Arc<[u8]>,
     /// Bytes of one of them.
     length: usize,
@@ -44,31 +46,31 @@ pub struct Http<T> {
     verifier: Verifier,
     last: LastHead,
     buffer: Box<[u8]>,
-    /// Where in the buffer the next answers of the connection lie whose last one was taken.
+    /// The unparsed part of the buffer: further answers of the connection that received the last one.
     rest: Range<usize>,
 }
 
 /// One connection.
 #[derive(Debug)]
-pub struct Connection<S> {
+pub struct HttpConnection<S> {
     stream: S,
-    /// Bytes of the requests that are sent.
+    /// Bytes of the requests that were sent.
     sent: u32,
-    /// Requests that leave together, and answers of these that are still to come.
+    /// Requests that are sent together, and the number of their outstanding answers.
     asked: u16,
     due: u16,
     parser: Parser,
     check: Check,
 }
 
-impl<S: AsFd> AsFd for Connection<S> {
+impl<S: AsFd> AsFd for HttpConnection<S> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 }
 
 impl<T: Transport> Layer for Http<T> {
-    type Connection = Connection<T::Stream>;
+    type Connection = HttpConnection<T::Stream>;
 
     fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal> {
         let transport = T::new(spec)?;
@@ -94,7 +96,7 @@ impl<T: Transport> Layer for Http<T> {
     fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
         let stream = self.transport.open()?;
         let (parser, check) = (Parser::new(self.bodiless), Check::default());
-        Ok(Connection { stream, sent: 0, asked: 1, due: 0, parser, check })
+        Ok(HttpConnection { stream, sent: 0, asked: 1, due: 0, parser, check })
     }
 
     #[inline]
@@ -164,29 +166,29 @@ impl<T: Transport> Layer for Http<T> {
 }
 
 impl<T: Transport> Http<T> {
-    /// Parses bytes that were received.
+    /// Parses received bytes.
     #[inline]
     fn take(
         &mut self,
-        connection: &mut Connection<T::Stream>,
+        connection: &mut HttpConnection<T::Stream>,
         piece: Range<usize>,
     ) -> Result<Option<Answer>, ErrorKind> {
-        let Connection { parser, check, .. } = connection;
+        let HttpConnection { parser, check, .. } = connection;
         let verifier = &self.verifier;
         let state = parser
             .feed(&self.buffer[piece.clone()], &mut self.last, |at, bytes| verifier.body(check, at, bytes))
             .map_err(|_| ErrorKind::Malformed)?;
-        // A head that is wrong already ends the operation: its body may never come.
+        // An unexpected head ends the operation at once: its body may never arrive.
         if let Some(head) = parser.head() {
             verifier.head(head)?;
         }
         let State::Complete { rest } = state else { return Ok(None) };
         let answer = self.complete(connection)?;
         if rest > 0 && connection.due == 0 {
-            // Nothing more was asked for.
+            // No further request was sent.
             return Err(ErrorKind::Malformed);
         }
-        // What follows the answer that a peer closes with is none.
+        // Bytes behind the last answer before a close are ignored.
         if rest > 0 && answer.reusable {
             self.rest = piece.end - rest..piece.end;
         }
@@ -195,7 +197,7 @@ impl<T: Transport> Http<T> {
 
     /// The peer has closed.
     #[cold]
-    fn end(&mut self, connection: &mut Connection<T::Stream>) -> Result<Answer, ErrorKind> {
+    fn end(&mut self, connection: &mut HttpConnection<T::Stream>) -> Result<Answer, ErrorKind> {
         if connection.parser.end_completes() {
             self.complete(connection)
         } else if connection.parser.is_fresh() {
@@ -206,7 +208,7 @@ impl<T: Transport> Http<T> {
     }
 
     #[inline]
-    fn complete(&mut self, connection: &mut Connection<T::Stream>) -> Result<Answer, ErrorKind> {
+    fn complete(&mut self, connection: &mut HttpConnection<T::Stream>) -> Result<Answer, ErrorKind> {
         let head = *connection.parser.head().expect("an answer is complete only after its head");
         let bytes = connection.parser.body_bytes();
         let verified = self.verifier.answer(&connection.check, bytes)?;
@@ -219,7 +221,7 @@ impl<T: Transport> Http<T> {
     }
 }
 
-/// `options.pipeline`: how many requests of so many bytes leave together; one, unless the spec wants more.
+/// `options.pipeline`: how many requests, of `request` bytes each, are sent together; default 1.
 fn depth(spec: &Spec, request: usize) -> Result<u16, Refusal> {
     let most = (LONGEST_BATCH / request).max(1) as u64;
     let depth = option::number(spec, "pipeline", 1..=most, &format!(" with requests of {request} bytes"))?;

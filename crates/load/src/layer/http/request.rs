@@ -5,12 +5,12 @@ use httparse::Status;
 use linerate_contract::Request;
 use std::mem::MaybeUninit;
 
-/// The bytes of a request: a plain GET, unless `request` says otherwise.
+/// The bytes of a request: a plain GET unless `request` sets something else.
 pub(super) fn build(path: &str, host: &str, persistent: bool, request: &Request) -> Result<Vec<u8>, Refusal> {
     // RFC 9112 section 3.2.1: a target in origin form, and nothing that would end the request line early.
     if !path.starts_with('/') || !path.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(Refusal::BadSpec(format!(
-            "\"path\" must begin with / and have no spaces or non-ASCII letters (percent-encode them): {path:?}"
+            "\"path\" must begin with / and contain only printable ASCII without spaces: {path:?}"
         )));
     }
     let method = request.method.as_deref().unwrap_or("GET");
@@ -50,29 +50,30 @@ pub(super) fn build(path: &str, host: &str, persistent: bool, request: &Request)
     Ok([lines.as_bytes(), request.body.as_bytes()].concat())
 }
 
-/// What the start of a server's input is.
+/// The result of parsing the start of a server's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Parsed {
+pub(super) enum ParsedRequest {
     /// A whole GET of `length` bytes; `keep`: the connection stays open after the answer.
     Get { length: usize, keep: bool },
-    /// The beginning of one.
+    /// An incomplete GET.
     Partial,
-    /// Not a request that this server answers.
+    /// No request that this server supports.
     Bad,
 }
 
-/// Reads the request at the start of `bytes`. A body is refused: it has no meaning in a GET (RFC 9110 section 9.3.1).
+/// Parses the request at the start of `bytes`. A body is refused: it has no meaning in a GET (RFC 9110
+/// section 9.3.1).
 #[inline]
-pub(super) fn parse(bytes: &[u8]) -> Parsed {
+pub(super) fn parse(bytes: &[u8]) -> ParsedRequest {
     let mut headers = [MaybeUninit::uninit(); 64];
     let mut request = httparse::Request::new(&mut []);
     let length = match request.parse_with_uninit_headers(bytes, &mut headers) {
         Ok(Status::Complete(length)) => length,
-        Ok(Status::Partial) => return Parsed::Partial,
-        Err(_) => return Parsed::Bad,
+        Ok(Status::Partial) => return ParsedRequest::Partial,
+        Err(_) => return ParsedRequest::Bad,
     };
     if request.method != Some("GET") {
-        return Parsed::Bad;
+        return ParsedRequest::Bad;
     }
     let (mut close, mut keep_alive) = (false, false);
     for header in &*request.headers {
@@ -84,14 +85,14 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed {
                 }
             }
             14 if header.name.eq_ignore_ascii_case("content-length") && header.value != b"0" => {
-                return Parsed::Bad;
+                return ParsedRequest::Bad;
             }
-            17 if header.name.eq_ignore_ascii_case("transfer-encoding") => return Parsed::Bad,
+            17 if header.name.eq_ignore_ascii_case("transfer-encoding") => return ParsedRequest::Bad,
             _ => {}
         }
     }
     let keep = if request.version == Some(1) { !close } else { keep_alive && !close };
-    Parsed::Get { length, keep }
+    ParsedRequest::Get { length, keep }
 }
 
 #[cfg(test)]
@@ -99,11 +100,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_client_builds_what_the_server_reads() {
+    fn the_server_parses_the_requests_of_the_client() {
         for persistent in [true, false] {
             let bytes = build("/a?b=%20", "10.0.0.1:80", persistent, &Request::default()).unwrap();
-            assert_eq!(parse(&bytes), Parsed::Get { length: bytes.len(), keep: persistent });
-            assert_eq!(parse(&bytes[..bytes.len() - 1]), Parsed::Partial);
+            assert_eq!(parse(&bytes), ParsedRequest::Get { length: bytes.len(), keep: persistent });
+            assert_eq!(parse(&bytes[..bytes.len() - 1]), ParsedRequest::Partial);
         }
         for path in ["", "a", "/a b", "/a\r\nX: y", "/ä"] {
             assert!(build(path, "h", true, &Request::default()).is_err(), "{path:?}");
@@ -129,8 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn http_1_0_closes_unless_asked_to_stay() {
-        let keep = |bytes: &[u8]| matches!(parse(bytes), Parsed::Get { keep: true, .. });
+    fn http_1_0_closes_without_keep_alive() {
+        let keep = |bytes: &[u8]| matches!(parse(bytes), ParsedRequest::Get { keep: true, .. });
         assert!(!keep(b"GET / HTTP/1.0\r\n\r\n"));
         assert!(keep(b"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"));
         assert!(keep(b"GET / HTTP/1.1\r\n\r\n"));
@@ -146,7 +147,7 @@ mod tests {
             b"\x16\x03\x01\x02\x00",
             b"GET / HTTP/9.9\r\n\r\n",
         ] {
-            assert_eq!(parse(bytes), Parsed::Bad, "{}", bytes.escape_ascii());
+            assert_eq!(parse(bytes), ParsedRequest::Bad, "{}", bytes.escape_ascii());
         }
     }
 }

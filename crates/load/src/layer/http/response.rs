@@ -1,8 +1,9 @@
-//! An HTTP/1.1 response parser that takes bytes as they come, in any pieces (RFC 9112).
+//! An HTTP/1.1 response parser for pieces of any size (RFC 9112).
 //!
-//! Heads are parsed by `httparse` when they are whole, which they nearly always are after one read; only a head that
-//! was cut is kept aside. Bodies are framed here: `Content-Length`, `chunked` ([`super::chunked`]), or until the peer closes.
-//! Interim answers (1xx) are skipped. How many bytes follow a complete answer is told: only who pipelines has asked for them.
+//! `httparse` parses complete heads; nearly every head is complete after one read, and only an incomplete one
+//! is copied. Bodies are framed here: `Content-Length`, `chunked` ([`super::chunked`]), or until the peer
+//! closes. Interim answers (1xx) are skipped. The parser reports how many bytes follow a complete answer:
+//! they are valid only with pipelining.
 
 mod last;
 
@@ -12,10 +13,10 @@ use super::chunked::Chunked;
 use httparse::Status;
 use std::mem::MaybeUninit;
 
-/// Longest head, of all headers together; no server here sends a tenth of it. nginx refuses above 32 KiB.
+/// The longest head, in bytes; the servers here send less than a tenth. nginx refuses above 32 KiB.
 const LONGEST_HEAD: usize = 64 << 10;
-/// Most headers of a head; Apache's limit for requests is 100.
-const MOST_HEADERS: usize = 100;
+/// The largest number of headers; Apache's limit for requests is 100.
+const MAX_HEADERS: usize = 100;
 
 /// The bytes are not an HTTP response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct Malformed;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     More,
-    /// The last so many bytes of the piece are not the answer's.
+    /// The last `rest` bytes of the piece are behind the answer.
     Complete {
         rest: usize,
     },
@@ -39,7 +40,7 @@ pub enum Framing {
     UntilClose,
 }
 
-/// What matters of a head.
+/// The parts of a head that the engine uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub status: u16,
@@ -48,31 +49,32 @@ pub struct Head {
     pub reusable: bool,
 }
 
-/// The place in one response; [`Default`] is before its first byte.
+/// The state of the parser in one response; [`Default`] is before its first byte.
 #[derive(Debug, Default)]
 pub struct Parser {
     head: Option<Head>,
     chunked: Chunked,
-    /// Body bytes seen, without chunk framing.
+    /// Body bytes so far, without chunk framing.
     body: u64,
-    /// The beginning of a head that was cut, or of an interim one that was skipped.
+    /// The beginning of an incomplete head, or of the head behind an interim one.
     aside: Option<Vec<u8>>,
-    /// It answers HEAD: whatever its head says, no body follows.
+    /// It answers HEAD: no body follows, regardless of its head.
     bodiless: bool,
 }
 
 impl Parser {
-    /// Before the first byte of an answer, which has no body if it answers HEAD.
+    /// A parser before the first byte; `bodiless`: the answer is to HEAD and has no body.
     #[inline]
     #[must_use]
     pub fn new(bodiless: bool) -> Self {
         Self { bodiless, ..Self::default() }
     }
 
-    /// Takes the next bytes, and hands those of the body to `sink` with their offset. `last` may be shared by any parsers.
+    /// Takes the next bytes, and passes those of the body to `sink` with their offset. Parsers may share
+    /// `last`.
     ///
     /// # Errors
-    /// [`Malformed`]; the connection is of no use then.
+    /// [`Malformed`]; the connection cannot be used any more.
     #[inline]
     pub fn feed(
         &mut self,
@@ -106,7 +108,7 @@ impl Parser {
         self.body
     }
 
-    /// No byte came yet.
+    /// No byte has arrived.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
         self.head.is_none() && self.aside.is_none()
@@ -118,7 +120,7 @@ impl Parser {
         self.head.is_some_and(|h| h.framing == Framing::UntilClose)
     }
 
-    /// Continues a head whose beginning was kept aside.
+    /// Continues an incomplete head.
     #[cold]
     fn feed_aside(
         &mut self,
@@ -126,7 +128,7 @@ impl Parser {
         last: &mut LastHead,
         sink: &mut impl FnMut(u64, &[u8]),
     ) -> Result<State, Malformed> {
-        let mut whole = self.aside.take().expect("the caller has looked");
+        let mut whole = self.aside.take().expect("the caller has checked");
         whole.extend_from_slice(bytes);
         match self.take_head(&whole, last)? {
             Some(used) => self.take_body(&whole[used..], sink),
@@ -134,7 +136,7 @@ impl Parser {
         }
     }
 
-    /// Parses the head at the start of `bytes`, interim ones skipped; keeps `bytes` if it is not complete.
+    /// Parses the head at the start of `bytes` and skips interim ones; copies `bytes` if it is not complete.
     #[inline]
     fn take_head(&mut self, bytes: &[u8], last: &mut LastHead) -> Result<Option<usize>, Malformed> {
         let mut skipped = 0;
@@ -150,7 +152,7 @@ impl Parser {
                 }
                 None if bytes.len() - skipped > LONGEST_HEAD => return Err(Malformed),
                 None => {
-                    // Also without a byte left: an answer has begun that has not ended.
+                    // Also without a byte left: the answer has begun and has not ended.
                     self.aside = Some(bytes[skipped..].to_vec());
                     return Ok(None);
                 }
@@ -185,14 +187,14 @@ impl Parser {
     }
 }
 
-/// 101 is final: after it the connection speaks something else (RFC 9110 section 15.2.2).
+/// 101 is final: the connection changes its protocol after it (RFC 9110 section 15.2.2).
 fn interim(status: u16) -> bool {
     (100..200).contains(&status) && status != 101
 }
 
 /// The head at the start of `bytes` and its length, or `None` if it is not complete.
 fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Head)>, Malformed> {
-    let mut headers = [MaybeUninit::uninit(); MOST_HEADERS];
+    let mut headers = [MaybeUninit::uninit(); MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default()
         .parse_response_with_uninit_headers(&mut response, bytes, &mut headers)
@@ -210,7 +212,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Head)>, Malformed> {
 #[derive(Default)]
 struct Fields {
     length: Option<u64>,
-    /// `Transfer-Encoding` is there; whether `chunked` is its last word.
+    /// Whether `chunked` is the last coding of `Transfer-Encoding`, if that is present.
     coding: Option<bool>,
     close: bool,
     keep_alive: bool,
@@ -219,7 +221,7 @@ struct Fields {
 impl Fields {
     #[inline]
     fn take(&mut self, header: &httparse::Header<'_>) -> Result<(), Malformed> {
-        // Lengths first: most headers are none of the three.
+        // By length first: most headers are none of the three.
         match header.name.len() {
             14 if header.name.eq_ignore_ascii_case("content-length") => {
                 let length = content_length(header.value)?;
@@ -246,7 +248,7 @@ impl Fields {
     fn head(self, status: u16, version_1_1: bool) -> Result<Head, Malformed> {
         let framing = match (status, self.coding, self.length) {
             (101 | 204 | 304, ..) => Framing::Length(0),
-            // Both together is how requests are smuggled: an error (RFC 9112 section 6.3, item 3).
+            // Both together are an attempt at request smuggling: an error (RFC 9112 section 6.3, item 3).
             (_, Some(_), Some(_)) => return Err(Malformed),
             (_, Some(true), None) => Framing::Chunked,
             (_, None, Some(length)) => Framing::Length(length),
@@ -262,7 +264,7 @@ fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|b| *b == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
 }
 
-/// Digits, or the same digits several times: a list that equal headers were joined to (RFC 9110 section 8.6).
+/// Digits, or a list of equal ones, as from several headers joined to one (RFC 9110 section 8.6).
 fn content_length(value: &[u8]) -> Result<u64, Malformed> {
     let mut all = value.split(|b| *b == b',').map(|part| {
         let digits = part.trim_ascii();

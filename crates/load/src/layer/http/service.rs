@@ -1,11 +1,12 @@
-//! linerate's own HTTP/1.1 server: one `recv(2)` and one `send(2)` for a request, nothing in between but the parser, and TLS
-//! where the layer is `https`.
+//! linerate's own HTTP/1.1 server: one `recv(2)`, the parser and one `send(2)` per request, and TLS where the
+//! layer is `https`.
 //!
-//! It answers any GET with the same page, head and body in one piece that was built before. It is the limit row of
-//! HTTP suites and the far end of the engine's own benchmarks, so it does as little as RFC 9112 allows.
+//! It answers any GET with the same page, head and body in one piece that is built in advance. It is the
+//! limit row of HTTP suites and the server of the engine's own benchmarks, so it does as little as RFC 9112
+//! allows.
 
 use super::line::{INPUT, Line, Lines};
-use super::request::{Parsed, parse};
+use super::request::{ParsedRequest, parse};
 use crate::layer::Flow;
 use crate::layer::wire::Received;
 use crate::refusal::Refusal;
@@ -15,15 +16,15 @@ use nix::sys::socket::{Shutdown, shutdown};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// After a refusal input is thrown away, so that close(2) does not reset the connection before the 400 has
-/// arrived; a peer that sends more than this gets its reset.
+/// After a refusal this many bytes of input are discarded, so that close(2) does not reset the connection
+/// before the 400 has arrived; a peer that sends more is reset.
 const LINGER_BYTES: usize = 1 << 20;
-/// The largest page: it is held in memory twice.
+/// The largest page, in bytes: it is in memory twice.
 const LARGEST_PAGE: u64 = 1 << 30;
 
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// A thread's end of the service.
+/// A thread's part of the service.
 #[derive(Debug, Clone)]
 pub struct HttpService<L> {
     lines: L,
@@ -31,7 +32,7 @@ pub struct HttpService<L> {
     input: Vec<u8>,
 }
 
-/// The whole answer, for a connection that stays and for one that closes.
+/// The complete answer, for a persistent connection and for one that closes.
 #[derive(Debug, Clone)]
 struct Pages {
     keep: Arc<[u8]>,
@@ -40,46 +41,46 @@ struct Pages {
 
 /// One connection.
 #[derive(Debug)]
-pub struct Connection<L> {
-    /// Not there before the connection is looked at for the first time.
+pub struct ServedConnection<L> {
+    /// Created by the first event of the connection.
     line: Option<L>,
     exchange: Exchange,
 }
 
-impl<L> Default for Connection<L> {
+impl<L> Default for ServedConnection<L> {
     fn default() -> Self {
         Self { line: None, exchange: Exchange::default() }
     }
 }
 
-/// Where a connection is in its requests and answers.
+/// The state of a connection within its requests and answers.
 #[derive(Debug, Default)]
 struct Exchange {
-    /// Bytes of the current answer that are sent.
+    /// Bytes of the current answer that were sent.
     sent: usize,
-    doing: Doing,
-    /// Input that is not answered yet: a request that was cut, or some that came ahead of their turn.
+    phase: ExchangePhase,
+    /// Input that is not answered yet: an incomplete request, or pipelined ones.
     pending: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Doing {
+enum ExchangePhase {
     #[default]
     Reading,
-    /// In the middle of an answer; whether the connection stays.
+    /// Within an answer; `keep`: the connection stays open after it.
     Answering { keep: bool },
-    /// Refused: so much input was thrown away.
+    /// Refused: the number of discarded bytes.
     Lingering(usize),
 }
 
-/// Who is at the other end.
-struct Peer<'a, L> {
+/// The socket and the line of a connection.
+struct ServedPeer<'a, L> {
     socket: &'a OwnedFd,
     line: &'a mut L,
 }
 
 impl<L: Lines> Service for HttpService<L> {
-    type Connection = Connection<L::Line>;
+    type Connection = ServedConnection<L::Line>;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         if spec.size > LARGEST_PAGE {
@@ -88,7 +89,8 @@ impl<L: Lines> Service for HttpService<L> {
         let body = page(spec.size as usize);
         let answer = |connection: &str| -> Arc<[u8]> {
             let head = format!(
-                "HTTP/1.1 200 OK\r\nServer: linerate\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: {connection}\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nServer: linerate\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
+                 Connection: {connection}\r\n\r\n",
                 body.len()
             );
             [head.as_bytes(), &body].concat().into()
@@ -99,7 +101,7 @@ impl<L: Lines> Service for HttpService<L> {
 
     #[inline]
     fn ready(&mut self, socket: &OwnedFd, connection: &mut Self::Connection, ended: bool) -> Fate {
-        // What the peer did wrong ends its connection and nothing else.
+        // A peer's error ends only its own connection.
         self.work(socket, connection, ended).unwrap_or(Fate::Close)
     }
 }
@@ -109,10 +111,10 @@ impl<L: Lines> HttpService<L> {
     fn work(
         &mut self,
         socket: &OwnedFd,
-        connection: &mut Connection<L::Line>,
+        connection: &mut ServedConnection<L::Line>,
         ended: bool,
     ) -> Result<Fate, ErrorKind> {
-        let Connection { line, exchange } = connection;
+        let ServedConnection { line, exchange } = connection;
         let line = match line {
             Some(line) => line,
             none => none.insert(self.lines.line()?),
@@ -120,8 +122,8 @@ impl<L: Lines> HttpService<L> {
         if line.establish(socket)? == Flow::Blocked {
             return Ok(Fate::Write);
         }
-        let mut peer = Peer { socket, line };
-        if let Doing::Answering { keep } = exchange.doing {
+        let mut peer = ServedPeer { socket, line };
+        if let ExchangePhase::Answering { keep } = exchange.phase {
             match self.pages.answer(&mut peer, exchange, keep)? {
                 Fate::Read => {}
                 fate => return Ok(fate),
@@ -139,7 +141,7 @@ impl<L: Lines> HttpService<L> {
     #[inline]
     fn read(
         &mut self,
-        peer: &mut Peer<'_, L::Line>,
+        peer: &mut ServedPeer<'_, L::Line>,
         exchange: &mut Exchange,
         ended: bool,
     ) -> Result<Fate, ErrorKind> {
@@ -165,11 +167,11 @@ impl Pages {
     #[inline]
     fn take<L: Line>(
         &self,
-        peer: &mut Peer<'_, L>,
+        peer: &mut ServedPeer<'_, L>,
         exchange: &mut Exchange,
         bytes: &[u8],
     ) -> Result<Fate, ErrorKind> {
-        if let Doing::Lingering(thrown) = &mut exchange.doing {
+        if let ExchangePhase::Lingering(thrown) = &mut exchange.phase {
             *thrown += bytes.len();
             return Ok(if *thrown > LINGER_BYTES { Fate::Close } else { Fate::Read });
         }
@@ -183,11 +185,11 @@ impl Pages {
         Ok(fate)
     }
 
-    /// Answers what had to wait, with `more` behind it.
+    /// Answers pending input, with `more` behind it.
     #[cold]
     fn answer_pending<L: Line>(
         &self,
-        peer: &mut Peer<'_, L>,
+        peer: &mut ServedPeer<'_, L>,
         exchange: &mut Exchange,
         more: &[u8],
     ) -> Result<Fate, ErrorKind> {
@@ -201,36 +203,38 @@ impl Pages {
         Ok(fate)
     }
 
-    /// Answers the whole requests at the start of `bytes`; how many bytes those are, and what to do next.
+    /// Answers the complete requests at the start of `bytes`; returns their length, and the next step.
     #[inline]
     fn answer_all<L: Line>(
         &self,
-        peer: &mut Peer<'_, L>,
+        peer: &mut ServedPeer<'_, L>,
         exchange: &mut Exchange,
         bytes: &[u8],
     ) -> Result<(usize, Fate), ErrorKind> {
         let mut used = 0;
         while used < bytes.len() {
             match parse(&bytes[used..]) {
-                Parsed::Get { length, keep } => {
+                ParsedRequest::Get { length, keep } => {
                     used += length;
                     match self.answer(peer, exchange, keep)? {
                         Fate::Read => {}
                         fate => return Ok((used, fate)),
                     }
                 }
-                Parsed::Partial if bytes.len() - used < INPUT => return Ok((used, Fate::Read)),
-                Parsed::Partial | Parsed::Bad => return Ok((bytes.len(), refuse(peer, exchange)?)),
+                ParsedRequest::Partial if bytes.len() - used < INPUT => return Ok((used, Fate::Read)),
+                ParsedRequest::Partial | ParsedRequest::Bad => {
+                    return Ok((bytes.len(), refuse(peer, exchange)?));
+                }
             }
         }
         Ok((used, Fate::Read))
     }
 
-    /// Sends (the rest of) an answer. [`Fate::Read`]: it is out, and the connection stays.
+    /// Sends (the rest of) an answer. [`Fate::Read`]: it was sent, and the connection stays open.
     #[inline]
     fn answer<L: Line>(
         &self,
-        peer: &mut Peer<'_, L>,
+        peer: &mut ServedPeer<'_, L>,
         exchange: &mut Exchange,
         keep: bool,
     ) -> Result<Fate, ErrorKind> {
@@ -238,11 +242,11 @@ impl Pages {
         let (count, flow) = peer.line.send(peer.socket, &answer[exchange.sent..])?;
         if flow == Flow::Blocked {
             exchange.sent += count;
-            exchange.doing = Doing::Answering { keep };
+            exchange.phase = ExchangePhase::Answering { keep };
             return Ok(Fate::Write);
         }
         exchange.sent = 0;
-        exchange.doing = Doing::Reading;
+        exchange.phase = ExchangePhase::Reading;
         if keep {
             return Ok(Fate::Read);
         }
@@ -251,10 +255,10 @@ impl Pages {
     }
 }
 
-/// 400, no more output, and input is thrown away until its end.
+/// Sends 400, shuts down the output, and discards input until its end.
 #[cold]
-fn refuse<L: Line>(peer: &mut Peer<'_, L>, exchange: &mut Exchange) -> Result<Fate, ErrorKind> {
-    // A fresh answer of 70 bytes fits any send buffer that is not full of answers nobody reads.
+fn refuse<L: Line>(peer: &mut ServedPeer<'_, L>, exchange: &mut Exchange) -> Result<Fate, ErrorKind> {
+    // 70 bytes fit any send buffer, unless it is full of unread answers.
     if peer.line.send(peer.socket, BAD_REQUEST)?.1 == Flow::Blocked {
         return Ok(Fate::Close);
     }
@@ -262,6 +266,6 @@ fn refuse<L: Line>(peer: &mut Peer<'_, L>, exchange: &mut Exchange) -> Result<Fa
     if shutdown(peer.socket.as_raw_fd(), Shutdown::Write).is_err() {
         return Ok(Fate::Close);
     }
-    exchange.doing = Doing::Lingering(0);
+    exchange.phase = ExchangePhase::Lingering(0);
     Ok(Fate::Read)
 }

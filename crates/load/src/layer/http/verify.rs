@@ -1,17 +1,17 @@
-//! Is an answer what the spec expects? Status and length of every one, content of every n-th.
+//! Compares answers with the spec: status and length of every one, content of every n-th.
 //!
-//! Content is compared with the page itself where the checksum is that of [`linerate_contract::page`], which is several
-//! times cheaper than a checksum and needs no state; otherwise a CRC-32 runs along.
+//! Where the checksum is that of [`linerate_contract::page`], content is compared with the page, which is
+//! several times cheaper than a checksum and needs no state; otherwise by a running CRC-32.
 
 use super::response::{Framing, Head};
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Expect, crc32, page};
 use std::sync::Arc;
 
-/// Larger pages are checked by checksum: the page would push everything else out of the cache.
+/// Larger pages are compared by checksum, in bytes: the page would evict everything else from the cache.
 const LARGEST_PAGE: u64 = 16 << 20;
 
-/// What a thread expects; connections carry only a [`Check`].
+/// The expectation of a thread; a connection has only a [`Check`].
 #[derive(Debug, Clone)]
 pub(super) struct Verifier {
     expect: Option<Expect>,
@@ -50,7 +50,7 @@ impl Verifier {
         Check { wanted, ..Check::default() }
     }
 
-    /// Judges a head. Without an expectation anything below 400 is good, as for wrk and ab.
+    /// Checks a head. Without an expectation any status below 400 is good, as in wrk and ab.
     #[inline]
     pub(super) fn head(&self, head: &Head) -> Result<(), ErrorKind> {
         let Some(expect) = self.expect else {
@@ -65,7 +65,7 @@ impl Verifier {
         }
     }
 
-    /// Takes bytes of the body that begin at offset `at`.
+    /// Takes bytes of the body at offset `at`.
     #[inline]
     pub(super) fn body(&self, check: &mut Check, at: u64, bytes: &[u8]) {
         if !check.wanted {
@@ -81,7 +81,7 @@ impl Verifier {
         }
     }
 
-    /// Judges an answer of `bytes` bytes; true if its content was compared.
+    /// Checks an answer of `bytes` bytes; true if its content was compared.
     #[inline]
     pub(super) fn answer(&self, check: &Check, bytes: u64) -> Result<bool, ErrorKind> {
         let Some(expect) = self.expect else { return Ok(false) };
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_and_any_other_content_are_recognised_in_pieces() {
+    fn the_page_and_other_content_are_verified_in_pieces() {
         for content in [page(1000), b"something else".to_vec()] {
             let mut v = verifier(&content, 1);
             assert_eq!(v.page.is_some(), content.len() == 1000);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_judged_before_the_body_comes() {
+    fn heads_are_checked_before_the_body_arrives() {
         let v = verifier(b"abc", 1);
         let head = |status, length| Head { status, framing: Framing::Length(length), reusable: true };
         assert_eq!(v.head(&head(200, 3)), Ok(()));

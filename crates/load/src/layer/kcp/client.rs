@@ -1,11 +1,13 @@
-//! The client: writes frames as far as the window lets it, until time or bytes are over, and waits for the server's count.
+//! The client: writes frames as far as the window allows, until its time or bytes are used up, then waits for
+//! the server's count.
 //!
-//! Flows of a thread are served in turn by one loop: take what came, feed the machines, top up, flush, send.
+//! One loop serves the conversations of a thread in turn: receive, feed the state machine, top up, flush,
+//! send.
 
-use super::Setting;
-use super::frames::{Content, prefix};
-use super::outlet::{Outbox, Outlet};
-use super::watch::Watch;
+use super::KcpConfig;
+use super::frames::{FrameContent, prefix};
+use super::output::{Output, SendQueue};
+use super::poller::Poller;
 use crate::clock;
 use crate::packets::{self, Inbox};
 use crate::process::Stop;
@@ -13,6 +15,7 @@ use crate::refusal::{Doing, Refusal};
 use kcp::Kcp;
 use linerate_contract::{Bytes, Done, ErrorKind, Errors, Nanos, Spec};
 use nix::errno::Errno;
+use ring::rand::{SecureRandom, SystemRandom};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -20,9 +23,9 @@ use std::rc::Rc;
 /// Runs `spec` to its end.
 ///
 /// # Errors
-/// A spec that lacks something, or a kernel that refuses.
-pub fn run(spec: &Spec) -> Result<Done, Refusal> {
-    let setting = Setting::of(spec)?;
+/// An invalid spec, or a refused system call.
+pub(crate) fn run(spec: &Spec) -> Result<Done, Refusal> {
+    let config = KcpConfig::of(spec)?;
     if spec.bytes.is_none() && spec.duration_ns.is_none() {
         return Err(Refusal::BadSpec("a stream over KCP needs \"bytes\" or \"duration_ns\"".into()));
     }
@@ -35,27 +38,27 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
     let mut errors = Errors::default();
     let mut sockets: Vec<Vec<OwnedFd>> = (0..threads).map(|_| Vec::new()).collect();
     for index in 0..spec.connections {
-        match packets::connect(spec, setting.packets)? {
+        match packets::connect(spec, config.mode)? {
             Ok(socket) => sockets[(index % threads) as usize].push(socket),
             Err(kind) => errors.add(kind, 1),
         }
     }
     let start = clock::now();
-    let tallies: Vec<Result<Tally, Refusal>> = std::thread::scope(|scope| {
+    let results: Vec<Result<WorkerResult, Refusal>> = std::thread::scope(|scope| {
         let work = |sockets: Vec<OwnedFd>| {
             let stop = stop.clone();
-            scope.spawn(move || Pump::new(spec, setting, sockets, start).map(|pump| pump.run(&stop)))
+            scope.spawn(move || KcpWorker::new(spec, config, sockets, start).map(|worker| worker.run(&stop)))
         };
         let threads: Vec<_> = sockets.into_iter().map(work).collect();
         threads.into_iter().map(|t| t.join().expect("a panic aborts the process")).collect()
     });
     let (mut good, mut cpu, mut end) = (0, Nanos::ZERO, start);
-    for tally in tallies {
-        let tally = tally?;
-        good += tally.good;
-        cpu += tally.cpu;
-        end = end.max(tally.end);
-        errors.merge(&tally.errors);
+    for result in results {
+        let result = result?;
+        good += result.good;
+        cpu += result.cpu;
+        end = end.max(result.end);
+        errors.merge(&result.errors);
     }
     Ok(Done {
         operations: good.div_ceil(spec.size),
@@ -70,7 +73,7 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct WorkerResult {
     good: u64,
     end: Nanos,
     cpu: Nanos,
@@ -78,96 +81,97 @@ struct Tally {
 }
 
 /// One conversation.
-struct Flow {
+struct Conversation {
     socket: OwnedFd,
-    outbox: Rc<RefCell<Outbox>>,
-    kcp: Kcp<Outlet>,
-    /// Segments that wait at most before another write: in flight, and as many that follow at once.
-    waiting: usize,
-    /// Content that is written, and how much there is to write.
+    queue: Rc<RefCell<SendQueue>>,
+    kcp: Kcp<Output>,
+    /// No more is written while this many segments wait: those in flight, and as many again that follow at
+    /// once.
+    max_waiting: usize,
+    /// Bytes of content: written, and to be written in total.
     written: u64,
     total: u64,
     ended: bool,
     answer: Vec<u8>,
-    /// When the peer was last heard of.
-    heard: Nanos,
+    /// When the last input arrived, if `is_known`.
+    last_input: Nanos,
     is_known: bool,
     next_flush: Nanos,
     over: bool,
 }
 
-struct Pump {
-    setting: Setting,
-    content: Content,
-    flows: Vec<Flow>,
-    watch: Watch,
+struct KcpWorker {
+    config: KcpConfig,
+    content: FrameContent,
+    conversations: Vec<Conversation>,
+    poller: Poller,
     inbox: Inbox,
     received: Box<[u8]>,
     start: Nanos,
     end: Nanos,
     timeout: Nanos,
-    tally: Tally,
+    result: WorkerResult,
 }
 
-impl Pump {
-    fn new(spec: &Spec, setting: Setting, sockets: Vec<OwnedFd>, start: Nanos) -> Result<Self, Refusal> {
-        let watch = Watch::of(spec, &sockets)?;
-        let (mut flows, mut in_flight) = (Vec::new(), setting.window);
+impl KcpWorker {
+    fn new(spec: &Spec, config: KcpConfig, sockets: Vec<OwnedFd>, start: Nanos) -> Result<Self, Refusal> {
+        let poller = Poller::of(spec, &sockets)?;
+        let (mut conversations, mut in_flight) = (Vec::new(), config.window);
         for socket in sockets {
-            let outbox = Rc::<RefCell<Outbox>>::default();
-            let outlet = Outlet { outbox: outbox.clone(), to: None };
-            in_flight = setting.in_flight(&socket)?;
-            flows.push(Flow {
-                kcp: setting.conversation(random_conv()?, outlet, in_flight)?,
-                waiting: 2 * usize::from(in_flight),
+            let queue = Rc::<RefCell<SendQueue>>::default();
+            let output = Output { queue: queue.clone(), to: None };
+            in_flight = config.in_flight(&socket)?;
+            conversations.push(Conversation {
+                kcp: config.conversation(random_conv()?, output, in_flight)?,
+                max_waiting: 2 * usize::from(in_flight),
                 socket,
-                outbox,
+                queue,
                 written: 0,
                 total: spec.bytes.unwrap_or(u64::MAX),
                 ended: false,
                 answer: Vec::new(),
-                heard: start,
+                last_input: start,
                 is_known: false,
                 next_flush: start,
                 over: false,
             });
         }
         Ok(Self {
-            content: Content::new(setting.size),
-            flows,
-            watch,
-            inbox: setting.inbox(in_flight),
-            received: vec![0; setting.mtu].into(),
+            content: FrameContent::new(config.size),
+            conversations,
+            poller,
+            inbox: config.inbox(in_flight),
+            received: vec![0; config.mtu].into(),
             start,
             end: spec.duration_ns.map_or(Nanos(u64::MAX), |time| start + time),
             timeout: spec.timeout_ns,
-            tally: Tally::default(),
-            setting,
+            result: WorkerResult::default(),
+            config,
         })
     }
 
-    fn run(mut self, stop: &Stop) -> Tally {
+    fn run(mut self, stop: &Stop) -> WorkerResult {
         let cpu = clock::thread_cpu();
-        crate::pause::without_timer_slack();
-        while self.flows.iter().any(|flow| !flow.over) {
+        crate::waiter::without_timer_slack();
+        while self.conversations.iter().any(|flow| !flow.over) {
             let now = clock::now();
             if now >= self.end || stop.is_asked() {
-                for flow in &mut self.flows {
+                for flow in &mut self.conversations {
                     flow.total = flow.total.min(flow.written);
                 }
                 self.end = Nanos(u64::MAX);
             }
-            for index in 0..self.flows.len() {
+            for index in 0..self.conversations.len() {
                 self.turn(index, now);
             }
             self.wait();
         }
-        self.tally.cpu = clock::thread_cpu().since(cpu);
-        self.tally
+        self.result.cpu = clock::thread_cpu().since(cpu);
+        self.result
     }
 
     fn turn(&mut self, index: usize, now: Nanos) {
-        let flow = &mut self.flows[index];
+        let flow = &mut self.conversations[index];
         if flow.over {
             return;
         }
@@ -181,15 +185,15 @@ impl Pump {
             Err(errno) => Err(errno),
         };
         if fed {
-            (flow.heard, flow.is_known) = (now, true);
+            (flow.last_input, flow.is_known) = (now, true);
         }
-        let topped = flow.top_up(self.setting.size, &self.content);
+        let topped = flow.top_up(self.config.size, &self.content);
         let outcome = outcome.and_then(|()| {
             if !fed && !topped && now < flow.next_flush {
                 return Ok(());
             }
-            flow.next_flush = now + self.setting.interval;
-            flow.flush(now.since(self.start), &self.setting)
+            flow.next_flush = now + self.config.interval;
+            flow.flush(now.since(self.start), &self.config)
         });
         while let Ok(length) = flow.kcp.recv(&mut self.received) {
             flow.answer.extend_from_slice(&self.received[..length]);
@@ -197,41 +201,42 @@ impl Pump {
         let kind = match outcome {
             Err(_) if !flow.is_known => Some(ErrorKind::ConnectRefused),
             Err(_) => Some(ErrorKind::Reset),
-            Ok(()) if now.since(flow.heard) >= self.timeout && flow.is_known => Some(ErrorKind::Timeout),
-            Ok(()) if now.since(flow.heard) >= self.timeout => Some(ErrorKind::ConnectTimeout),
+            Ok(()) if now.since(flow.last_input) >= self.timeout && flow.is_known => Some(ErrorKind::Timeout),
+            Ok(()) if now.since(flow.last_input) >= self.timeout => Some(ErrorKind::ConnectTimeout),
             Ok(()) => None,
         };
         if let Some(kind) = kind {
-            self.tally.errors.add(kind, 1);
-            (self.tally.end, flow.over) = (clock::now(), true);
-            self.watch.forget(&flow.socket);
+            self.result.errors.add(kind, 1);
+            (self.result.end, flow.over) = (clock::now(), true);
+            self.poller.remove(&flow.socket);
         } else if let Some(good) = flow.answer.first_chunk::<8>() {
             let good = u64::from_le_bytes(*good);
-            self.tally.good += good;
+            self.result.good += good;
             let missing = flow.written.saturating_sub(good);
-            self.tally.errors.add(ErrorKind::WrongContent, missing.div_ceil(self.setting.size as u64));
-            (self.tally.end, flow.over) = (clock::now(), true);
-            self.watch.forget(&flow.socket);
-            // The server learns that its answer has come.
-            let _ = flow.flush(now.since(self.start), &self.setting);
+            self.result.errors.add(ErrorKind::WrongContent, missing.div_ceil(self.config.size as u64));
+            (self.result.end, flow.over) = (clock::now(), true);
+            self.poller.remove(&flow.socket);
+            // Acknowledges the answer.
+            let _ = flow.flush(now.since(self.start), &self.config);
         }
     }
 
-    /// Until something comes on any socket, or a flush is due.
+    /// Waits for input on any socket, or until a flush is due.
     fn wait(&mut self) {
-        let due = self.flows.iter().filter(|flow| !flow.over).map(|flow| flow.next_flush).min();
+        let due = self.conversations.iter().filter(|flow| !flow.over).map(|flow| flow.next_flush).min();
         let Some(due) = due else { return };
-        self.watch.until(clock::now(), due.min(self.end));
+        self.poller.until(clock::now(), due.min(self.end));
     }
 }
 
-impl Flow {
-    /// Keeps as much waiting as the window takes and one write more; true if something was written.
-    fn top_up(&mut self, size: usize, content: &Content) -> bool {
+impl Conversation {
+    /// Writes until [`Self::max_waiting`] segments wait; true if something was written.
+    fn top_up(&mut self, size: usize, content: &FrameContent) -> bool {
         let mut wrote = false;
-        while !self.ended && self.kcp.wait_snd() < self.waiting {
+        while !self.ended && self.kcp.wait_snd() < self.max_waiting {
             let length = (self.total - self.written).min(size as u64) as usize;
-            // In stream mode the machine puts the two together. It refuses only what is too long, and `Setting` has seen to that.
+            // In stream mode KCP joins the two. It refuses only writes that are too long; `KcpConfig`
+            // excludes those.
             let frame = self.kcp.send(&prefix(length));
             if frame.and_then(|_| self.kcp.send(content.at(self.written, length))).is_err() {
                 return wrote;
@@ -243,22 +248,19 @@ impl Flow {
         wrote
     }
 
-    fn flush(&mut self, since_start: Nanos, setting: &Setting) -> nix::Result<()> {
+    fn flush(&mut self, since_start: Nanos, config: &KcpConfig) -> nix::Result<()> {
         let millis = (since_start.0 / 1_000_000) as u32;
-        // Writing into memory does not fail, and the first update was long ago.
+        // Writing into memory does not fail, and the first update was at the start.
         let _ = self.kcp.update(millis);
         let _ = self.kcp.flush();
-        self.outbox.borrow_mut().send(&self.socket, setting.packets)
+        self.queue.borrow_mut().send(&self.socket, config.mode)
     }
 }
 
-/// Any number but 0, which stands for no conversation.
+/// A random conversation number; 0 is not a valid one.
 fn random_conv() -> Result<u32, Refusal> {
     let mut bytes = [0; 4];
-    let source = std::fs::File::open("/dev/urandom");
-    source
-        .and_then(|mut source| std::io::Read::read_exact(&mut source, &mut bytes))
-        .map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0)))
-        .doing("reading /dev/urandom")?;
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Errno::EIO).doing("reading random numbers of the system")?;
     Ok(u32::from_le_bytes(bytes).max(1))
 }

@@ -1,18 +1,18 @@
-//! The framed stream inside a conversation: four bytes of length, so much content, and a length of 0 at the end.
+//! The framed stream in a conversation: four bytes of length, then that much content; a length of 0 ends it.
 //!
-//! The reader takes it as it comes, cut anywhere.
+//! The reader accepts the stream in pieces of any size.
 
 use linerate_contract::page;
 
-/// The contract's: content repeats with this period.
+/// FrameContent repeats with this period (sdk/CONTRACT.md).
 const PERIOD: usize = 65_536;
 const PREFIX: usize = 4;
 
-/// Content at any offset as one slice.
+/// FrameContent at any offset as one slice.
 #[derive(Debug, Clone)]
-pub(super) struct Content(Box<[u8]>);
+pub(super) struct FrameContent(Box<[u8]>);
 
-impl Content {
+impl FrameContent {
     /// For slices of up to `longest` bytes.
     pub(super) fn new(longest: usize) -> Self {
         Self(page(PERIOD).into_iter().cycle().take(PERIOD + longest).collect())
@@ -28,27 +28,27 @@ impl Content {
     }
 }
 
-/// What goes before `length` bytes of content; before none, it is the end.
+/// The prefix of `length` bytes of content; 0 ends the stream.
 pub(super) fn prefix(length: usize) -> [u8; PREFIX] {
     (length as u32).to_le_bytes()
 }
 
 /// The reading end.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct FrameReader {
     prefix: [u8; PREFIX],
     has: usize,
-    /// Bytes of the frame that are still to come.
+    /// Bytes of the frame that are still missing.
     left: usize,
     at: u64,
-    /// Bytes that were what they should be.
+    /// Bytes that were as expected.
     pub(super) good: u64,
     pub(super) ended: bool,
 }
 
-impl Reader {
-    /// Takes what has come; what follows the end is not looked at.
-    pub(super) fn take(&mut self, mut bytes: &[u8], content: &Content) {
+impl FrameReader {
+    /// Takes the next bytes; those behind the end are ignored.
+    pub(super) fn take(&mut self, mut bytes: &[u8], content: &FrameContent) {
         while !bytes.is_empty() && !self.ended {
             if self.left == 0 {
                 let taken = (PREFIX - self.has).min(bytes.len());
@@ -82,15 +82,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_read_however_they_are_cut() {
-        let content = Content::new(700);
+    fn frames_are_read_in_pieces_of_any_size() {
+        let content = FrameContent::new(700);
         let mut stream = Vec::new();
         for (offset, length) in [(0, 700), (700, 1), (701, 650), (1_351, 0)] {
             stream.extend_from_slice(&prefix(length));
             stream.extend_from_slice(content.at(offset, length));
         }
         for cut in [1, 3, 5, 64, 701, 5_000] {
-            let mut reader = Reader::default();
+            let mut reader = FrameReader::default();
             for piece in stream.chunks(cut) {
                 assert!(!reader.ended);
                 reader.take(piece, &content);
@@ -98,16 +98,16 @@ mod tests {
             assert!(reader.ended);
             assert_eq!(reader.good, 1_351, "cut into {cut}");
         }
-        let mut reader = Reader::default();
+        let mut reader = FrameReader::default();
         stream[10] ^= 1;
         reader.take(&stream, &content);
         assert_eq!(reader.good, 1_350);
     }
 
     #[test]
-    fn a_length_that_no_writer_sends_does_not_break_the_reader() {
-        let content = Content::new(100);
-        let mut reader = Reader::default();
+    fn the_largest_length_does_not_break_the_reader() {
+        let content = FrameContent::new(100);
+        let mut reader = FrameReader::default();
         reader.take(&u32::MAX.to_le_bytes(), &content);
         reader.take(&[b'x'; 1_000], &content);
         assert!(!reader.ended);

@@ -1,9 +1,9 @@
 //! The server: one socket, a session for each address and conversation, one thread.
 
-use super::Setting;
-use super::frames::{Content, Reader};
-use super::outlet::{Outbox, Outlet};
-use super::watch::Watch;
+use super::KcpConfig;
+use super::frames::{FrameContent, FrameReader};
+use super::output::{Output, SendQueue};
+use super::poller::Poller;
 use crate::clock;
 use crate::packets;
 use crate::process::{Signals, emit};
@@ -16,47 +16,49 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-/// A client that says nothing for so long is gone; three times the contract's timeout for an operation.
+/// A session without input for this long is over; three times the contract's timeout for an operation.
 const IDLE: Nanos = Nanos(30_000_000_000);
-/// Sessions at the same time. A stranger must not make the server grow without end.
-const MOST_SESSIONS: usize = 1_024;
-/// Where nothing is in flight, a look at idle sessions and samples is due so often.
-const REST: Nanos = Nanos(50_000_000);
+/// Concurrent sessions, so that the server's memory is bounded.
+const MAX_SESSIONS: usize = 1_024;
+/// The interval of the checks for idle sessions and samples while nothing is in flight.
+const POLL_INTERVAL: Nanos = Nanos(50_000_000);
 
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// A spec that lacks something, or an address that cannot be had.
-pub fn run(spec: &Spec) -> Result<(), Refusal> {
-    let setting = Setting::of(spec)?;
+/// An invalid spec, or an address that is in use or not of this host.
+pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
+    let config = KcpConfig::of(spec)?;
     let signals = Signals::claim()?;
-    let (socket, address) = packets::bind(spec, setting.packets)?;
-    let in_flight = setting.in_flight(&socket)?;
+    let (socket, address) = packets::bind(spec, config.mode)?;
+    let in_flight = config.in_flight(&socket)?;
     let sample = spec.sample_ns.filter(|every| *every > Nanos::ZERO);
-    let watch = Watch::of(spec, [&socket])?;
-    std::thread::spawn(move || Server::new(setting, socket, watch, in_flight, sample).run());
+    let poller = Poller::of(spec, [&socket])?;
+    std::thread::spawn(move || KcpServer::new(config, socket, poller, in_flight, sample).run());
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())
 }
 
-struct Session {
-    kcp: Kcp<Outlet>,
-    reader: Reader,
+struct KcpSession {
+    kcp: Kcp<Output>,
+    reader: FrameReader,
     answered: bool,
-    heard: Nanos,
+    /// When the last input arrived.
+    last_input: Nanos,
     next_flush: Nanos,
+    /// There was input since the last turn.
     fed: bool,
 }
 
-struct Server {
-    setting: Setting,
+struct KcpServer {
+    config: KcpConfig,
     socket: OwnedFd,
-    watch: Watch,
+    poller: Poller,
     in_flight: u16,
-    content: Content,
-    outbox: Rc<RefCell<Outbox>>,
-    sessions: HashMap<(SocketAddr, u32), Session>,
+    content: FrameContent,
+    queue: Rc<RefCell<SendQueue>>,
+    sessions: HashMap<(SocketAddr, u32), KcpSession>,
     start: Nanos,
     buffer: Box<[u8]>,
     /// Good bytes of all sessions, for samples.
@@ -64,75 +66,79 @@ struct Server {
     sample: Option<Sampling>,
 }
 
-/// Samples: how often, since when, and what was told.
+/// Samples: interval, start, due time, and the good bytes that were already reported.
 struct Sampling {
     every: Nanos,
     begun: Option<Nanos>,
     next: Nanos,
-    told: u64,
+    reported: u64,
 }
 
-impl Server {
-    fn new(setting: Setting, socket: OwnedFd, watch: Watch, in_flight: u16, sample: Option<Nanos>) -> Self {
+impl KcpServer {
+    fn new(
+        config: KcpConfig,
+        socket: OwnedFd,
+        poller: Poller,
+        in_flight: u16,
+        sample: Option<Nanos>,
+    ) -> Self {
         Self {
-            content: Content::new(setting.mtu),
-            buffer: vec![0; setting.mtu].into(),
-            setting,
+            content: FrameContent::new(config.mtu),
+            buffer: vec![0; config.mtu].into(),
+            config,
             socket,
-            watch,
+            poller,
             in_flight,
-            outbox: Rc::default(),
+            queue: Rc::default(),
             sessions: HashMap::new(),
             start: clock::now(),
             good: 0,
-            sample: sample.map(|every| Sampling { every, begun: None, next: Nanos::ZERO, told: 0 }),
+            sample: sample.map(|every| Sampling { every, begun: None, next: Nanos::ZERO, reported: 0 }),
         }
     }
 
     fn run(mut self) {
-        crate::pause::without_timer_slack();
-        let mut inbox = self.setting.inbox(self.in_flight);
+        crate::waiter::without_timer_slack();
+        let mut inbox = self.config.inbox(self.in_flight);
         loop {
             let now = clock::now();
-            // Errors are ICMP answers to clients that are gone; the socket goes on.
+            // Errors are ICMP messages about clients that have exited; the socket remains usable.
             if inbox.receive(&self.socket, false).is_ok() {
                 inbox.each(|from, bytes| self.feed(from, bytes, now));
             }
             self.turn(now);
-            let _ = self.outbox.borrow_mut().send(&self.socket, self.setting.packets);
-            self.look(now);
+            let _ = self.queue.borrow_mut().send(&self.socket, self.config.mode);
+            self.sample(now);
             self.wait();
         }
     }
 
+    /// Passes a datagram to its session. A new session begins only with input that KCP accepts: other
+    /// datagrams use no slot.
     fn feed(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
         if bytes.len() < kcp::KCP_OVERHEAD {
             return;
         }
         let conv = kcp::get_conv(bytes);
-        let key = (from, conv);
-        if !self.sessions.contains_key(&key) {
-            let outlet = Outlet { outbox: self.outbox.clone(), to: Some(from) };
-            let session = (conv != 0 && self.sessions.len() < MOST_SESSIONS)
-                .then(|| self.setting.conversation(conv, outlet, self.in_flight).ok())
-                .flatten();
-            let Some(kcp) = session else { return };
-            let session = Session {
-                kcp,
-                reader: Reader::default(),
-                answered: false,
-                heard: now,
-                next_flush: now,
-                fed: false,
-            };
-            self.sessions.insert(key, session);
-            if let Some(sampling) = &mut self.sample {
-                (sampling.begun, sampling.next, sampling.told) = (None, Nanos::ZERO, self.good);
+        if let Some(session) = self.sessions.get_mut(&(from, conv)) {
+            if session.kcp.input(bytes).is_ok() {
+                (session.last_input, session.fed) = (now, true);
             }
+            return;
         }
-        let session = self.sessions.get_mut(&key).expect("it was put there a line above");
-        if session.kcp.input(bytes).is_ok() {
-            (session.heard, session.fed) = (now, true);
+        if conv == 0 || self.sessions.len() >= MAX_SESSIONS {
+            return;
+        }
+        let output = Output { queue: self.queue.clone(), to: Some(from) };
+        let Ok(mut kcp) = self.config.conversation(conv, output, self.in_flight) else { return };
+        if kcp.input(bytes).is_err() {
+            return;
+        }
+        let (reader, answered, fed) = (FrameReader::default(), false, true);
+        let session = KcpSession { kcp, reader, answered, last_input: now, next_flush: now, fed };
+        self.sessions.insert((from, conv), session);
+        if let Some(sampling) = &mut self.sample {
+            (sampling.begun, sampling.next, sampling.reported) = (None, Nanos::ZERO, self.good);
         }
     }
 
@@ -150,30 +156,31 @@ impl Server {
                 }
             }
             if session.fed || now >= session.next_flush {
-                // Writing into memory does not fail, and the first update was long ago.
+                // Writing into memory does not fail, and the first update was at the start.
                 let _ = session.kcp.update(millis);
                 let _ = session.kcp.flush();
-                session.next_flush = now + self.setting.interval;
+                session.next_flush = now + self.config.interval;
                 session.fed = false;
             }
         }
         self.sessions.retain(|_, session| {
             let is_over = session.answered && session.kcp.wait_snd() == 0;
-            !(session.kcp.is_dead_link() || now.since(session.heard) >= if is_over { REST } else { IDLE })
+            !(session.kcp.is_dead_link()
+                || now.since(session.last_input) >= if is_over { POLL_INTERVAL } else { IDLE })
         });
     }
 
-    /// Until something comes, or a flush is due.
+    /// Waits for input, or until a flush is due.
     fn wait(&mut self) {
         let now = clock::now();
         let due = self.sessions.values().map(|session| session.next_flush).min();
-        let until = due.unwrap_or(now + REST).min(now + REST);
-        self.watch.until(now, until);
+        let until = due.unwrap_or(now + POLL_INTERVAL).min(now + POLL_INTERVAL);
+        self.poller.until(now, until);
     }
 
-    fn look(&mut self, now: Nanos) {
+    fn sample(&mut self, now: Nanos) {
         let Some(sampling) = &mut self.sample else { return };
-        if self.good == sampling.told || now < sampling.next {
+        if self.good == sampling.reported || now < sampling.next {
             return;
         }
         let begun = *sampling.begun.get_or_insert(now);
@@ -181,14 +188,49 @@ impl Server {
             emit(&Event::Sample(Sample {
                 at_ns: now.since(begun),
                 operations: 0,
-                bytes: Bytes(self.good - sampling.told),
+                bytes: Bytes(self.good - sampling.reported),
                 failed: 0,
                 latency: None,
                 lost: None,
                 rtt_us: None,
             }));
-            sampling.told = self.good;
+            sampling.reported = self.good;
         }
         sampling.next = begun + Nanos((now.since(begun).0 / sampling.every.0 + 1) * sampling.every.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::Role;
+
+    fn server() -> KcpServer {
+        let mut spec = Spec::new(Role::Server, "kcp", "stream");
+        (spec.size, spec.listen) = (1_000, Some("127.0.0.1:0".parse().unwrap()));
+        let config = KcpConfig::of(&spec).unwrap();
+        let socket = packets::bind(&spec, config.mode).unwrap().0;
+        let poller = Poller::of(&spec, [&socket]).unwrap();
+        KcpServer::new(config, socket, poller, 32, None)
+    }
+
+    #[test]
+    fn datagrams_that_are_not_kcp_begin_no_session() {
+        let (mut server, from) = (server(), "127.0.0.1:9".parse().unwrap());
+        for conv in 1..2_000_u32 {
+            let mut bytes = [0xff; 64];
+            bytes[..4].copy_from_slice(&conv.to_le_bytes());
+            server.feed(from, &bytes, Nanos(1));
+        }
+        assert!(server.sessions.is_empty());
+        let queue = Rc::<RefCell<SendQueue>>::default();
+        let output = Output { queue: queue.clone(), to: None };
+        let mut client = server.config.conversation(7, output, 32).unwrap();
+        client.send(b"hello").unwrap();
+        client.update(1).unwrap();
+        client.flush().unwrap();
+        let datagram = queue.borrow().bytes().to_vec();
+        server.feed(from, &datagram, Nanos(1));
+        assert_eq!(server.sessions.len(), 1);
     }
 }

@@ -1,7 +1,7 @@
-//! The client: a thread sends for its share of the flows, in turn, then asks the server what came.
+//! The client: each thread sends on its share of the flows in turn, then requests the server's reports.
 
 use super::pace::{self, Pace};
-use super::{Setting, throughput};
+use super::{UdpConfig, throughput};
 use crate::clock;
 use crate::packets::{self, Burst};
 use crate::process::Stop;
@@ -12,13 +12,13 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv, send};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Bursts between two readings of the clock where nothing is paced: a reading costs 25 ns, a datagram 500 at the least.
-const BURSTS_PER_LOOK: usize = 4;
+/// Bursts between two clock readings without a rate: a reading costs 25 ns, a datagram at least 500 ns.
+const BURSTS_PER_READING: usize = 4;
 
 /// Runs `spec` to its end.
 ///
 /// # Errors
-/// A spec that lacks something, or a kernel that refuses.
+/// An invalid spec, or a refused system call.
 pub fn run(spec: &Spec) -> Result<Done, Refusal> {
     let tolerance = throughput::tolerance(spec)?;
     let stop = Stop::on_signal()?;
@@ -30,8 +30,8 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
 
 /// One measurement, with flows of its own.
 pub(super) fn measure(spec: &Spec, stop: &Stop) -> Result<Done, Refusal> {
-    let setting = Setting::of(spec)?;
-    let limit = Limit::of(spec)?;
+    let config = UdpConfig::of(spec)?;
+    let until = UdpStopCondition::of(spec)?;
     if spec.connections == 0 || spec.threads == 0 || spec.timeout_ns == Nanos::ZERO {
         let text = "\"connections\", \"threads\" and \"timeout_ns\" must be above 0";
         return Err(Refusal::BadSpec(text.into()));
@@ -39,21 +39,21 @@ pub(super) fn measure(spec: &Spec, stop: &Stop) -> Result<Done, Refusal> {
     let mut errors = Errors::default();
     let mut flows = Vec::new();
     for _ in 0..spec.connections {
-        match open(spec, &setting, stop)? {
-            Ok(socket) => flows.push(Flow { socket, sent: 0, failed: None, report: None }),
+        match open(spec, &config, stop)? {
+            Ok(socket) => flows.push(UdpFlow { socket, sent: 0, failed: None, report: None }),
             Err(kind) => errors.add(kind, 1),
         }
     }
     let threads = (spec.threads as usize).min(flows.len()).max(1);
     let mut senders = Vec::new();
     for _ in 0..threads {
-        let burst = Burst::new(setting.mode, &setting.content);
-        let pace = Pace::of(spec, threads, burst.most())?;
+        let burst = Burst::new(config.mode, &config.content);
+        let pace = Pace::of(spec, threads, burst.max())?;
         senders.push(Sender {
             flows: Vec::new(),
             burst,
             pace,
-            limit,
+            until,
             timeout: spec.timeout_ns,
             stop: stop.clone(),
         });
@@ -62,35 +62,35 @@ pub(super) fn measure(spec: &Spec, stop: &Stop) -> Result<Done, Refusal> {
         senders[index % threads].flows.push(flow);
     }
     let start = clock::now();
-    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+    let results: Vec<SenderResult> = std::thread::scope(|scope| {
         let threads: Vec<_> =
             senders.iter_mut().map(|sender| scope.spawn(move || sender.run(start))).collect();
         threads.into_iter().map(|t| t.join().expect("a panic aborts the process")).collect()
     });
     let schedules: Vec<_> = senders
         .iter()
-        .zip(&tallies)
-        .filter_map(|(sender, tally)| {
-            Some(sender.pace.as_ref()?.adherence(start, tally.stopped, sender.sent()))
+        .zip(&results)
+        .filter_map(|(sender, result)| {
+            Some(sender.pace.as_ref()?.adherence(start, result.stopped, sender.sent()))
         })
         .collect();
     let schedule = (!schedules.is_empty()).then(|| pace::sum(&schedules));
     let flows = senders.iter().flat_map(|sender| &sender.flows);
-    let mut done = account(flows, setting.size, spec, start, errors);
-    done.cpu_ns = tallies.iter().fold(Nanos::ZERO, |sum, tally| sum + tally.cpu);
+    let mut done = add_up(flows, config.size, spec, start, errors);
+    done.cpu_ns = results.iter().fold(Nanos::ZERO, |sum, result| sum + result.cpu);
     done.schedule = schedule;
     Ok(done)
 }
 
 /// When a flow is over.
 #[derive(Debug, Clone, Copy)]
-struct Limit {
-    /// Datagrams of one flow.
+struct UdpStopCondition {
+    /// Datagrams per flow.
     datagrams: u64,
     time: Option<Nanos>,
 }
 
-impl Limit {
+impl UdpStopCondition {
     fn of(spec: &Spec) -> Result<Self, Refusal> {
         match (spec.bytes, spec.duration_ns) {
             (None, None) => {
@@ -104,22 +104,22 @@ impl Limit {
 }
 
 #[derive(Debug)]
-struct Flow {
+struct UdpFlow {
     socket: OwnedFd,
     sent: u64,
     failed: Option<ErrorKind>,
     report: Option<Report>,
 }
 
-/// A socket whose server has answered.
-fn open(spec: &Spec, setting: &Setting, stop: &Stop) -> Result<Result<OwnedFd, ErrorKind>, Refusal> {
-    let socket = match packets::connect(spec, setting.mode)? {
+/// Opens a socket and waits for the server's answer to HELLO.
+fn open(spec: &Spec, config: &UdpConfig, stop: &Stop) -> Result<Result<OwnedFd, ErrorKind>, Refusal> {
+    let socket = match packets::connect(spec, config.mode)? {
         Ok(socket) => socket,
         Err(kind) => return Ok(Err(kind)),
     };
     let hello = Datagram::Hello.to_bytes();
     let answer =
-        ask(&socket, &hello, spec.timeout_ns, stop, |answer| (answer == Datagram::Hello).then_some(()));
+        request(&socket, &hello, spec.timeout_ns, stop, |answer| (answer == Datagram::Hello).then_some(()));
     Ok(match answer {
         Ok(()) => Ok(socket),
         Err(Errno::ECONNREFUSED) => Err(ErrorKind::ConnectRefused),
@@ -128,10 +128,10 @@ fn open(spec: &Spec, setting: &Setting, stop: &Stop) -> Result<Result<OwnedFd, E
     })
 }
 
-/// Sends `question` each time that the socket's own timeout passes without the answer.
-fn ask<T>(
+/// Sends `request` until the wanted answer arrives, once per timeout of the socket.
+fn request<T>(
     socket: &OwnedFd,
-    question: &[u8],
+    request: &[u8],
     timeout: Nanos,
     stop: &Stop,
     mut wanted: impl FnMut(Datagram) -> Option<T>,
@@ -139,7 +139,7 @@ fn ask<T>(
     let deadline = clock::now() + timeout;
     let mut buffer = [0; REPORT_LENGTH + 1];
     while clock::now() < deadline && !stop.is_asked() {
-        match send(socket.as_raw_fd(), question, MsgFlags::MSG_NOSIGNAL) {
+        match send(socket.as_raw_fd(), request, MsgFlags::MSG_NOSIGNAL) {
             Ok(_) | Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) => {}
             Err(errno) => return Err(errno),
         }
@@ -159,57 +159,58 @@ fn ask<T>(
 /// A thread's flows.
 #[derive(Debug)]
 struct Sender {
-    flows: Vec<Flow>,
+    flows: Vec<UdpFlow>,
     burst: Burst,
     pace: Option<Pace>,
-    limit: Limit,
+    until: UdpStopCondition,
     timeout: Nanos,
     stop: Stop,
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct SenderResult {
     cpu: Nanos,
-    /// When the last datagram was sent, or none was due any more.
+    /// When the last datagram was sent, or the last one was due.
     stopped: Nanos,
 }
 
 impl Sender {
-    fn run(&mut self, start: Nanos) -> Tally {
+    fn run(&mut self, start: Nanos) -> SenderResult {
         let cpu = clock::thread_cpu();
-        crate::pause::without_timer_slack();
-        let end = self.limit.time.map_or(Nanos(u64::MAX), |time| start + time);
+        crate::waiter::without_timer_slack();
+        let end = self.until.time.map_or(Nanos(u64::MAX), |time| start + time);
         if self.pace.is_some() {
             self.send_paced(start, end);
         } else {
             self.send_all(end);
         }
-        let tally = Tally { cpu: clock::thread_cpu().since(cpu), stopped: clock::now().min(end) };
+        let result = SenderResult { cpu: clock::thread_cpu().since(cpu), stopped: clock::now().min(end) };
         for flow in self.flows.iter_mut().filter(|flow| flow.failed.is_none()) {
             let over = Datagram::End { sent: flow.sent }.to_bytes();
-            let report = ask(&flow.socket, &over, self.timeout, &Stop::default(), |answer| match answer {
-                Datagram::Report(report) => Some(report),
-                _ => None,
-            });
+            let report =
+                request(&flow.socket, &over, self.timeout, &Stop::default(), |answer| match answer {
+                    Datagram::Report(report) => Some(report),
+                    _ => None,
+                });
             match report {
                 Ok(report) => flow.report = Some(report),
                 Err(Errno::ETIMEDOUT) => flow.failed = Some(ErrorKind::Timeout),
                 Err(_) => flow.failed = Some(ErrorKind::Reset),
             }
         }
-        tally
+        result
     }
 
     fn send_all(&mut self, end: Nanos) {
-        let most = self.burst.most();
+        let max = self.burst.max();
         while clock::now() < end && !self.stop.is_asked() {
             let mut moved = false;
             for flow in &mut self.flows {
-                for _ in 0..BURSTS_PER_LOOK {
-                    moved |= flow.send(&mut self.burst, most, self.limit.datagrams);
+                for _ in 0..BURSTS_PER_READING {
+                    moved |= flow.send(&mut self.burst, max, self.until.datagrams);
                 }
             }
-            if !moved && self.flows.iter().all(|flow| flow.is_over(self.limit.datagrams)) {
+            if !moved && self.flows.iter().all(|flow| flow.is_over(self.until.datagrams)) {
                 return;
             }
         }
@@ -217,13 +218,13 @@ impl Sender {
 
     fn send_paced(&mut self, start: Nanos, end: Nanos) {
         let mut turn = 0;
-        while !self.stop.is_asked() && !self.flows.iter().all(|flow| flow.is_over(self.limit.datagrams)) {
+        while !self.stop.is_asked() && !self.flows.iter().all(|flow| flow.is_over(self.until.datagrams)) {
             let sent = self.sent();
-            let pace = self.pace.as_mut().expect("the caller looked");
+            let pace = self.pace.as_mut().expect("the caller checked");
             let Some((count, _)) = pace.next(start, sent, end) else { return };
             let length = self.flows.len();
             let flow = &mut self.flows[turn % length];
-            flow.send(&mut self.burst, count, self.limit.datagrams);
+            flow.send(&mut self.burst, count, self.until.datagrams);
             turn += 1;
         }
     }
@@ -233,7 +234,7 @@ impl Sender {
     }
 }
 
-impl Flow {
+impl UdpFlow {
     fn is_over(&self, limit: u64) -> bool {
         self.failed.is_some() || self.sent >= limit
     }
@@ -250,7 +251,7 @@ impl Flow {
                 self.sent += sent as u64;
                 true
             }
-            // The socket or the device is full, which is no fault: the clock decides how long it is tried.
+            // The socket or the device is full: no failure, and tried again until the time is over.
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) => false,
             Err(Errno::ECONNREFUSED) => {
                 self.failed = Some(if self.sent == 0 { ErrorKind::ConnectRefused } else { ErrorKind::Reset });
@@ -264,9 +265,9 @@ impl Flow {
     }
 }
 
-/// What the servers' reports and the flows' own failures add up to.
-fn account<'a>(
-    flows: impl Iterator<Item = &'a Flow>,
+/// Adds up the server's reports and the failures of flows.
+fn add_up<'a>(
+    flows: impl Iterator<Item = &'a UdpFlow>,
     size: usize,
     spec: &Spec,
     start: Nanos,

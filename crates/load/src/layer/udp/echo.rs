@@ -1,4 +1,5 @@
-//! `rr` over UDP, both ends: a datagram out, and the same datagram back. One that is lost, either way, is an operation that timed out.
+//! `rr` over UDP, both ends: one datagram, and the same datagram back. If either is lost, the operation times
+//! out.
 
 use crate::layer::{Answer, Flow, Layer};
 use crate::packets::{self, Inbox, Mode};
@@ -12,29 +13,29 @@ use nix::sys::socket::{MsgFlags, SockaddrStorage, recv, send, sendto};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-const NOT_NOW: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
+const NONBLOCKING: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
 
-/// A client thread's end.
+/// A client thread's side of the layer.
 #[derive(Debug, Clone)]
-pub struct Echo {
+pub struct UdpEcho {
     spec: Arc<Spec>,
     message: Arc<[u8]>,
-    /// One byte more than a message, so that a byte too many shows.
+    /// One byte longer than a message, so that a longer datagram is detected.
     buffer: Box<[u8]>,
 }
 
-/// A socket that hears its server alone.
+/// A socket connected to its server.
 #[derive(Debug)]
-pub struct Connection(OwnedFd);
+pub struct UdpConnection(OwnedFd);
 
-impl AsFd for Connection {
+impl AsFd for UdpConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl Layer for Echo {
-    type Connection = Connection;
+impl Layer for UdpEcho {
+    type Connection = UdpConnection;
 
     fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
         if !(1..=LARGEST as u64).contains(&spec.size) {
@@ -48,17 +49,17 @@ impl Layer for Echo {
         Ok(Self { spec: Arc::new(spec.clone()), message: message.into(), buffer })
     }
 
-    fn open(&mut self) -> Result<Connection, ErrorKind> {
-        // What else could refuse was looked at above.
+    fn open(&mut self) -> Result<UdpConnection, ErrorKind> {
+        // `new` has checked everything else.
         let socket =
             packets::connect(&self.spec, Mode::Single).map_err(|_| ErrorKind::DescriptorExhausted)?;
-        socket.map(Connection)
+        socket.map(UdpConnection)
     }
 
     #[inline]
-    fn send(&mut self, connection: &mut Connection) -> Result<Flow, ErrorKind> {
+    fn send(&mut self, connection: &mut UdpConnection) -> Result<Flow, ErrorKind> {
         loop {
-            match send(connection.0.as_raw_fd(), &self.message, NOT_NOW) {
+            match send(connection.0.as_raw_fd(), &self.message, NONBLOCKING) {
                 Ok(_) => return Ok(Flow::Done),
                 Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
                 Err(Errno::EINTR) => {}
@@ -68,9 +69,9 @@ impl Layer for Echo {
     }
 
     #[inline]
-    fn receive(&mut self, connection: &mut Connection) -> Result<Option<Answer>, ErrorKind> {
+    fn receive(&mut self, connection: &mut UdpConnection) -> Result<Option<Answer>, ErrorKind> {
         loop {
-            match recv(connection.0.as_raw_fd(), &mut self.buffer, NOT_NOW) {
+            match recv(connection.0.as_raw_fd(), &mut self.buffer, NONBLOCKING) {
                 Ok(n) if n != self.message.len() => return Err(ErrorKind::WrongLength),
                 Ok(n) if self.buffer[..n] != *self.message => return Err(ErrorKind::WrongContent),
                 Ok(n) => return Ok(Some(Answer { bytes: n as u64, verified: true, reusable: true })),
@@ -82,23 +83,23 @@ impl Layer for Echo {
     }
 }
 
-/// Sends back what comes, until SIGTERM or SIGINT.
+/// Returns every datagram to its sender, until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// An address that is missing, or cannot be had.
+/// An address that is missing, in use, or not of this host.
 pub fn serve(spec: &Spec) -> Result<(), Refusal> {
     let signals = Signals::claim()?;
     let (socket, address) = packets::bind(spec, Mode::Single)?;
     let mut inbox = Inbox::new(Mode::Single, LARGEST);
     std::thread::spawn(move || {
         loop {
-            // Nothing in time, or an ICMP answer to a client that is gone: either way the socket goes on.
+            // A timeout, or an ICMP message about a client that has exited; the socket remains usable.
             if inbox.receive(&socket, true).is_err() {
                 continue;
             }
             inbox.each(|from, bytes| {
-                // What the socket does not take is lost, as on any path.
-                let _ = sendto(socket.as_raw_fd(), bytes, &SockaddrStorage::from(from), NOT_NOW);
+                // A datagram that the socket does not accept is lost, as on any path.
+                let _ = sendto(socket.as_raw_fd(), bytes, &SockaddrStorage::from(from), NONBLOCKING);
             });
         }
     });

@@ -1,29 +1,29 @@
-//! `stream` over UDP: numbered datagrams one way, each of them compared, and a report of what came (sdk/CONTRACT.md). `rr` over UDP,
-//! a datagram there and back, is in [`echo`].
+//! `stream` over UDP: numbered datagrams in one direction, each of them compared, and a report of the
+//! received ones (sdk/CONTRACT.md). `rr` over UDP, one datagram each way, is in [`echo`].
 
 pub mod client;
 pub mod echo;
+pub mod fault_injector;
 mod pace;
 pub mod server;
 mod throughput;
-pub mod truth;
 
 use crate::packets::Mode;
 use crate::refusal::Refusal;
 use linerate_contract::datagram::{HEADER, LARGEST, SMALLEST};
 use linerate_contract::{Spec, page};
 
-/// What both ends read out of a spec.
+/// The options of both ends.
 #[derive(Debug, Clone)]
-struct Setting {
+struct UdpConfig {
     mode: Mode,
     /// Bytes of a datagram.
     size: usize,
-    /// What stands behind the header.
+    /// The content behind the header.
     content: Box<[u8]>,
 }
 
-impl Setting {
+impl UdpConfig {
     fn of(spec: &Spec) -> Result<Self, Refusal> {
         if !(SMALLEST as u64..=LARGEST as u64).contains(&spec.size) {
             return Err(Refusal::BadSpec(format!("\"size\" must be {SMALLEST} to {LARGEST} bytes")));
@@ -32,7 +32,7 @@ impl Setting {
             None | Some("client-writes") => {}
             Some(other) => {
                 return Err(Refusal::Unsupported(format!(
-                    "direction {other:?} over UDP; there is client-writes"
+                    "direction {other:?} over UDP; supported: client-writes"
                 )));
             }
         }

@@ -1,19 +1,20 @@
-//! When how many datagrams are due, in an open loop: by their number, so that rounding does not add up.
+//! When datagrams are due in an open loop: computed from their number, so that rounding errors do not
+//! accumulate.
 //!
-//! A burst is what is due within [`SPREAD`]: closer than that no wake-up is exact anyway, and at a million datagrams a second a
-//! call for each would measure the calls.
+//! A burst contains the datagrams of one [`SPREAD`]: no wake-up is more exact than that, and at a million
+//! datagrams a second one call each would measure the calls.
 
 use crate::clock;
 use crate::refusal::Refusal;
 use linerate_contract::{Adherence, Nanos, Recorder, Spec};
 
-/// A burst holds no more than is due in this time: a wake-up from an idle CPU takes about as long (docs/method.md).
+/// The time that a burst covers at most: about a wake-up from an idle CPU (docs/method.md).
 const SPREAD: Nanos = Nanos(50_000);
-/// Slept no closer to the due time than this; the rest is spent looking at the clock.
+/// A thread sleeps no closer to the due time than this; then it polls the clock.
 const WAKE_UP: Nanos = Nanos(50_000);
-/// Later than this is told as late (sdk/CONTRACT.md).
+/// A later datagram is reported as late (sdk/CONTRACT.md).
 const LATE: Nanos = Nanos(1_000_000);
-/// A datagram a nanosecond is no rate of this world.
+/// One datagram per nanosecond: beyond any path.
 const HIGHEST_RATE: f64 = 1e9;
 
 /// The schedule of one thread's datagrams.
@@ -26,8 +27,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The part of one of `threads`; `None` for as fast as it goes.
-    pub(super) fn of(spec: &Spec, threads: usize, most: usize) -> Result<Option<Self>, Refusal> {
+    /// The part of one of `threads`; `None` without a rate: as fast as possible.
+    pub(super) fn of(spec: &Spec, threads: usize, max: usize) -> Result<Option<Self>, Refusal> {
         let Some(rate) = spec.rate else { return Ok(None) };
         if !(rate > 0.0 && rate <= HIGHEST_RATE) {
             return Err(Refusal::BadSpec(format!(
@@ -35,11 +36,12 @@ impl Pace {
             )));
         }
         let gap = 1e9 / (rate / threads as f64);
-        let burst = ((SPREAD.0 as f64 / gap) as usize).clamp(1, most);
+        let burst = ((SPREAD.0 as f64 / gap) as usize).clamp(1, max);
         Ok(Some(Self { gap, burst, late: 0, delay: Recorder::default() }))
     }
 
-    /// Waits until the next burst is due (`None`: not before `end`), and tells how many datagrams it has and when it is.
+    /// Waits until the next burst is due; returns its number of datagrams and the time, or `None` if none is
+    /// due before `end`.
     pub(super) fn next(&mut self, start: Nanos, sent: u64, end: Nanos) -> Option<(usize, Nanos)> {
         let due = start + Nanos((sent as f64 * self.gap) as u64);
         if due >= end {
@@ -54,7 +56,7 @@ impl Pace {
             std::hint::spin_loop();
             now = clock::now();
         }
-        // Too slow for its rate: what is left was never sent on time, and the trial does not grow by it.
+        // The sender is too slow for its rate: the rest stays unsent, and the trial does not become longer.
         if now >= end {
             return None;
         }
@@ -67,7 +69,7 @@ impl Pace {
         Some((self.burst.min(left), now))
     }
 
-    /// How it was kept; `sent` until `end`.
+    /// Late and unsent datagrams, and the delays, after `sent` datagrams until `end`.
     pub(super) fn adherence(&self, start: Nanos, end: Nanos, sent: u64) -> (u64, u64, &Recorder) {
         let due = (end.since(start).0 as f64 / self.gap).ceil() as u64;
         (self.late, due.saturating_sub(sent), &self.delay)
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_due_as_the_rate_says_and_none_before_its_time() {
+    fn datagrams_are_due_at_the_rate_and_none_is_early() {
         for (rate, most) in [(20_000.0, 1), (100_000.0, 64), (3_000_000.0, 64)] {
             let mut pace = Pace::of(&spec(rate), 1, most).unwrap().unwrap();
             let start = clock::now();
@@ -108,7 +110,7 @@ mod tests {
                 assert!(now.since(start).0 as f64 >= sent as f64 * 1e9 / rate - 1.0 && burst <= most);
                 sent += burst as u64;
             }
-            // A machine that is busy past the end leaves some unsent; none is lost from the account, and none is too many.
+            // A machine that is busy past the end leaves some unsent; all are counted, and none twice.
             let due = (rate * 0.02).ceil() as u64;
             assert!(sent > 0 && sent <= due + 1, "{sent} of {due}");
             assert_eq!(pace.adherence(start, end, sent).1, due.saturating_sub(sent));
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_cannot_keep_up_stops_at_the_end_and_the_rest_is_unsent() {
+    fn a_sender_that_is_too_slow_stops_at_the_end_and_the_rest_is_unsent() {
         let mut pace = Pace::of(&spec(1e9), 1, 1).unwrap().unwrap();
         let start = clock::now();
         let end = start + Nanos(2_000_000);
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_are_none_are_refused() {
+    fn rates_out_of_range_are_refused() {
         for rate in [0.0, -1.0, f64::NAN, 1e10] {
             assert!(Pace::of(&spec(rate), 1, 1).is_err(), "{rate}");
         }

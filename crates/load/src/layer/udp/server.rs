@@ -1,6 +1,6 @@
-//! The server: one socket for all flows; a thread receives, compares and keeps each flow's account.
+//! The server: one socket for all flows; one thread receives, compares and counts for each flow.
 
-use super::Setting;
+use super::UdpConfig;
 use crate::clock;
 use crate::packets::{self, Inbox};
 use crate::process::{Signals, emit};
@@ -13,46 +13,46 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Flows that are kept. A client opens a handful; a stranger must not make the server grow without end.
-const MOST_FLOWS: usize = 4_096;
-/// A flow that was silent for so long is over: three times the contract's timeout for an operation.
+/// Concurrent flows, so that the server's memory is bounded; a client opens a handful.
+const MAX_FLOWS: usize = 4_096;
+/// A flow without datagrams for this long is over: three times the contract's timeout for an operation.
 const IDLE: Nanos = Nanos(30_000_000_000);
 
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// A spec that lacks something, or an address that cannot be had.
+/// An invalid spec, or an address that is in use or not of this host.
 pub fn run(spec: &Spec) -> Result<(), Refusal> {
     let signals = Signals::claim()?;
-    let (mut receiver, inbox, address) = Receiver::open(spec)?;
+    let (mut receiver, inbox, address) = FlowReceiver::open(spec)?;
     std::thread::spawn(move || receiver.run(inbox));
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())
 }
 
-/// What both servers do with a datagram that they have.
-pub(super) struct Receiver {
+/// Handles the received datagrams, for this server and the fault injector.
+pub(super) struct FlowReceiver {
     socket: OwnedFd,
     content: Box<[u8]>,
     /// The content of every n-th datagram is compared.
     every: u64,
     flows: HashMap<SocketAddr, Account>,
-    progress: Option<Progress>,
+    progress: Option<FlowProgress>,
 }
 
-impl Receiver {
-    /// With its inbox, and the address at which it hears.
+impl FlowReceiver {
+    /// Opens the socket; returns its inbox and its address as well.
     pub(super) fn open(spec: &Spec) -> Result<(Self, Inbox, SocketAddr), Refusal> {
-        let setting = Setting::of(spec)?;
+        let config = UdpConfig::of(spec)?;
         let every = spec.options.get("every").map_or(Ok(1), |n| n.parse::<u64>());
         let every = every.ok().filter(|n| *n > 0);
         let every =
             every.ok_or_else(|| Refusal::BadSpec("\"options.every\" must be a number above 0".into()))?;
-        let (socket, address) = packets::bind(spec, setting.mode)?;
-        let inbox = Inbox::new(setting.mode, setting.size.max(REPORT_LENGTH));
-        let progress = spec.sample_ns.filter(|every| *every > Nanos::ZERO).map(Progress::new);
-        let receiver = Self { socket, content: setting.content, every, flows: HashMap::new(), progress };
+        let (socket, address) = packets::bind(spec, config.mode)?;
+        let inbox = Inbox::new(config.mode, config.size.max(REPORT_LENGTH));
+        let progress = spec.sample_ns.filter(|every| *every > Nanos::ZERO).map(FlowProgress::new);
+        let receiver = Self { socket, content: config.content, every, flows: HashMap::new(), progress };
         Ok((receiver, inbox, address))
     }
 
@@ -66,10 +66,10 @@ impl Receiver {
                 Ok(_) => {
                     let now = clock::now();
                     inbox.each(|from, bytes| self.take(from, bytes, now));
-                    self.look(now);
+                    self.sample(now);
                 }
-                Err(Errno::EAGAIN | Errno::EINTR) => self.look(clock::now()),
-                // An ICMP answer to a report whose client is gone; the socket goes on.
+                Err(Errno::EAGAIN | Errno::EINTR) => self.sample(clock::now()),
+                // An ICMP message about a report whose client has exited; the socket remains usable.
                 Err(_) => {}
             }
         }
@@ -89,10 +89,10 @@ impl Receiver {
                 }
             }
             Some(Datagram::Hello) => {
-                if self.flows.len() >= MOST_FLOWS {
+                if self.flows.len() >= MAX_FLOWS {
                     self.flows.retain(|_, account| now.since(Nanos(account.report().last_ns)) < IDLE);
                 }
-                if self.flows.len() < MOST_FLOWS || self.flows.contains_key(&from) {
+                if self.flows.len() < MAX_FLOWS || self.flows.contains_key(&from) {
                     self.flows.insert(from, Account::default());
                     if let Some(progress) = &mut self.progress {
                         progress.begin(&self.flows);
@@ -110,7 +110,7 @@ impl Receiver {
     }
 
     fn answer(&self, to: SocketAddr, datagram: Datagram) {
-        // A lost answer is asked for again.
+        // The client repeats its request if the answer is lost.
         let _ = sendto(
             self.socket.as_raw_fd(),
             &datagram.to_bytes(),
@@ -120,55 +120,55 @@ impl Receiver {
     }
 
     #[inline]
-    fn look(&mut self, now: Nanos) {
+    fn sample(&mut self, now: Nanos) {
         if let Some(progress) = &mut self.progress
             && now >= progress.next
         {
-            progress.tell(now, &self.flows);
+            progress.report(now, &self.flows);
         }
     }
 }
 
-/// What was told until now.
-struct Progress {
+/// FlowProgress samples: the totals that were already reported.
+struct FlowProgress {
     every: Nanos,
-    /// When the first datagram came after the last HELLO.
+    /// When the first datagram after the last HELLO arrived.
     start: Option<Nanos>,
     next: Nanos,
-    told: Totals,
+    reported: Totals,
 }
 
 /// Received, bytes of those, missing.
 type Totals = (u64, u64, i64);
 
-impl Progress {
+impl FlowProgress {
     fn new(every: Nanos) -> Self {
-        Self { every, start: None, next: Nanos::ZERO, told: (0, 0, 0) }
+        Self { every, start: None, next: Nanos::ZERO, reported: (0, 0, 0) }
     }
 
-    /// A client is about to send.
+    /// A client begins to send.
     fn begin(&mut self, flows: &HashMap<SocketAddr, Account>) {
-        (self.start, self.next, self.told) = (None, Nanos::ZERO, totals(flows));
+        (self.start, self.next, self.reported) = (None, Nanos::ZERO, totals(flows));
     }
 
     #[cold]
-    fn tell(&mut self, now: Nanos, flows: &HashMap<SocketAddr, Account>) {
+    fn report(&mut self, now: Nanos, flows: &HashMap<SocketAddr, Account>) {
         let sum = totals(flows);
-        if sum.0 == self.told.0 {
+        if sum.0 == self.reported.0 {
             return;
         }
         let start = *self.start.get_or_insert(now);
         if now > start {
             emit(&Event::Sample(Sample {
                 at_ns: now.since(start),
-                operations: sum.0 - self.told.0,
-                bytes: Bytes(sum.1 - self.told.1),
+                operations: sum.0 - self.reported.0,
+                bytes: Bytes(sum.1 - self.reported.1),
                 failed: 0,
                 latency: None,
-                lost: Some(sum.2 - self.told.2),
+                lost: Some(sum.2 - self.reported.2),
                 rtt_us: None,
             }));
-            self.told = sum;
+            self.reported = sum;
         }
         self.next = start + Nanos((now.since(start).0 / self.every.0 + 1) * self.every.0);
     }

@@ -1,12 +1,13 @@
-//! The head that came last. A server's answers to one request have the same head, byte for byte, but for a `Date` that changes
-//! each second: equal bytes mean the same, so they are compared (10 ns) and not parsed again (250 ns).
+//! The last head. A server's answers to one request have the same head, byte for byte, except for a `Date`
+//! that changes each second. Equal bytes have equal meaning: they are compared (10 ns) and not parsed again
+//! (250 ns).
 
 use super::{Head, Malformed, parse_head};
 
-/// Longer heads are parsed each time; those of the servers here have 150 to 300 bytes.
+/// Longer heads are parsed each time, in bytes; the heads of the servers here have 150 to 300.
 const LONGEST: usize = 1024;
 
-/// What one thread remembers of the answers that it has parsed.
+/// The last parsed head of a thread.
 #[derive(Debug, Clone)]
 pub struct LastHead {
     bytes: Box<[u8; LONGEST]>,
@@ -25,7 +26,7 @@ impl LastHead {
     #[inline]
     pub(super) fn parse(&mut self, bytes: &[u8]) -> Result<Option<(usize, Head)>, Malformed> {
         match self.head {
-            // A head ends with its empty line: what follows cannot change its meaning.
+            // A head ends with its empty line: the bytes behind it cannot change its meaning.
             Some(head) if bytes.starts_with(&self.bytes[..self.length]) => Ok(Some((self.length, head))),
             _ => self.parse_anew(bytes),
         }
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_taken_for_the_last_one_only_if_all_its_bytes_are_the_same() {
+    fn a_head_equals_the_last_one_only_if_all_its_bytes_are_equal() {
         let mut last = LastHead::default();
         let first = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
         let expected = parse_head(first).unwrap();

@@ -1,9 +1,9 @@
-//! The parser against answers of every shape, whole and in any pieces.
+//! The parser with answers of every form, complete and in pieces of any size.
 
 use super::*;
 use proptest::prelude::*;
 
-/// What a parser made of some bytes.
+/// The result of parsing some bytes.
 #[derive(Debug, Clone, PartialEq)]
 struct Outcome {
     state: Result<State, Malformed>,
@@ -18,7 +18,7 @@ fn parse(pieces: &[&[u8]]) -> Outcome {
     let mut last = LastHead::default();
     let mut body = Vec::new();
     let mut state = Ok(State::More);
-    // A read of no bytes is the end of input, which the parser is not fed.
+    // A read of 0 bytes is the end of input, which the parser does not receive.
     let pieces: Vec<_> = pieces.iter().filter(|piece| !piece.is_empty()).collect();
     for (i, piece) in pieces.iter().enumerate() {
         state = parser.feed(piece, &mut last, |at, data| {
@@ -78,7 +78,7 @@ fn framing_follows_the_rules() {
 }
 
 #[test]
-fn a_connection_is_reusable_as_the_version_and_the_headers_say() {
+fn version_and_headers_determine_whether_a_connection_is_reusable() {
     let reusable = |version: &str, connection: &str| {
         head(&format!("HTTP/{version} 200 OK\r\nContent-Length: 0\r\n{connection}\r\n")).unwrap().reusable
     };
@@ -91,13 +91,14 @@ fn a_connection_is_reusable_as_the_version_and_the_headers_say() {
 }
 
 #[test]
-fn bodies_end_where_they_should() {
+fn bodies_end_as_their_framing_requires() {
     let whole = parse(&[b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"]);
     assert_eq!((whole.state, &whole.body[..]), (Ok(State::Complete { rest: 0 }), &b"abc"[..]));
     assert_eq!(parse(&[b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd"]).state, Err(Malformed));
     let open = parse(&[b"HTTP/1.1 200 OK\r\n\r\nabc"]);
     assert_eq!((open.state, open.end_completes), (Ok(State::More), true));
-    let chunked = parse(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=\"y\"\r\nabc\r\n0A\r\n0123456789\r\n0\r\nA: b\r\nC: d\r\n\r\n"]);
+    let chunked = parse(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+        3;x=\"y\"\r\nabc\r\n0A\r\n0123456789\r\n0\r\nA: b\r\nC: d\r\n\r\n"]);
     assert_eq!((chunked.state, &chunked.body[..]), (Ok(State::Complete { rest: 0 }), &b"abc0123456789"[..]));
 }
 
@@ -138,7 +139,7 @@ fn an_endless_head_is_malformed() {
     assert_eq!(outcome, Some(Err(Malformed)));
 }
 
-/// Answers that are mostly right, so that pieces fall into every part.
+/// Mostly valid answers, so that cuts fall into every part.
 fn answers() -> impl Strategy<Value = Vec<u8>> {
     let body = proptest::collection::vec(any::<u8>(), 0..200);
     let interim = prop_oneof![3 => Just(""), 1 => Just("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")];
@@ -163,7 +164,7 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_pieces_give_the_same_as_the_whole(
+    fn pieces_of_any_size_give_the_result_of_the_whole(
         answer in answers(),
         damage in proptest::option::of((any::<prop::sample::Index>(), any::<u8>())),
         cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8),
@@ -184,7 +185,7 @@ proptest! {
 }
 
 #[test]
-fn what_follows_an_answer_is_left() {
+fn bytes_behind_an_answer_are_not_consumed() {
     for first in [
         &b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"[..],
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",

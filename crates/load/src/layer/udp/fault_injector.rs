@@ -1,16 +1,18 @@
-//! A UDP server behind a path whose faults are known: it loses, doubles and delays datagrams by a seed, and tells at its end
-//! exactly how many. The instrument is right if the account of the sequence numbers agrees (`linerate selftest`).
+//! A UDP server with injected faults: it drops, duplicates and delays datagrams by a seed, and reports the
+//! exact numbers at its end. The engine is right if its own counts by sequence numbers agree (`linerate
+//! selftest`).
 //!
-//! | option | example | what becomes of so large a share of the payload datagrams |
+//! | option | example | effect on that share of the payload datagrams |
 //! |---|---|---|
-//! | `loss` | `0.03` | they are treated as if they had never come |
-//! | `duplicate` | `0.01` | they come twice |
-//! | `reorder` | `0.01` | they come after the next one of their flow |
+//! | `loss` | `0.03` | dropped |
+//! | `duplicate` | `0.01` | delivered twice |
+//! | `reorder` | `0.01` | delivered after the next one of their flow |
 //!
-//! What the kernel dropped for want of room is told, too: it counts at the socket (`SO_MEMINFO`), so that loss by the machine is
-//! not taken for an error of the account. One thread, one loop beside the server's, which knows nothing of it.
+//! Datagrams that the kernel dropped because the socket's buffer was full are reported as well
+//! (`SO_MEMINFO`), so that loss by the machine is not counted as an error. One thread, with a loop of its own
+//! in front of the server's receiver.
 
-use super::server::Receiver;
+use super::server::FlowReceiver;
 use crate::packets::Inbox;
 use crate::process::{Stop, emit};
 use crate::random::uniform;
@@ -24,45 +26,46 @@ use std::net::SocketAddr;
 
 const OPTIONS: [&str; 3] = ["loss", "duplicate", "reorder"];
 
-/// Whether the path to the server of this spec is to have faults.
+/// Whether the spec requests faults.
 #[must_use]
-pub fn is_asked_for(spec: &Spec) -> bool {
+pub fn is_requested(spec: &Spec) -> bool {
     OPTIONS.iter().any(|option| spec.options.contains_key(*option))
 }
 
-/// Serves until SIGTERM or SIGINT, then tells what was done as a `done` event. Of its `datagrams`, `sent` are those that reached
-/// the socket, `lost` those that were dropped here; what is missing between `received` and these two, the kernel dropped.
+/// Serves until SIGTERM or SIGINT, then reports the injected faults as a `done` event. Of its `datagrams`,
+/// `sent` reached the host, `lost` were dropped here, and the difference between `sent` and `received` plus
+/// `lost` was dropped by the kernel.
 ///
 /// # Errors
-/// Options that are none, or an address that cannot be had.
+/// Invalid options, or an address that is in use or not of this host.
 pub fn run(spec: &Spec) -> Result<(), Refusal> {
-    let mut path = Path::of(spec)?;
+    let mut path = FaultyPath::of(spec)?;
     let stop = Stop::on_signal()?;
-    let (mut receiver, mut inbox, address) = Receiver::open(spec)?;
+    let (mut receiver, mut inbox, address) = FlowReceiver::open(spec)?;
     emit(&Event::Ready { address });
     path.serve(&mut receiver, &mut inbox, &stop);
     let dropped = tcp_info::drops(receiver.socket()).doing("SO_MEMINFO")?;
-    path.did.sent += dropped;
+    path.injected.sent += dropped;
     emit(&Event::Done(Box::new(Done {
-        operations: path.did.received,
-        datagrams: Some(path.did),
+        operations: path.injected.received,
+        datagrams: Some(path.injected),
         ..Done::default()
     })));
     Ok(())
 }
 
-/// What is done to datagrams, and what was done.
+/// The faults to inject, and the counts of injected ones.
 #[derive(Debug)]
-struct Path {
-    /// Below the first a draw loses a datagram, below the second it doubles it, below the third it delays it.
+struct FaultyPath {
+    /// A draw below the first drops a datagram, below the second duplicates it, below the third delays it.
     below: [f64; 3],
     random: Pcg64Mcg,
-    /// Waits for the next one of its flow.
+    /// A delayed datagram, until the next one of its flow.
     late: Option<(SocketAddr, Vec<u8>)>,
-    did: Datagrams,
+    injected: Datagrams,
 }
 
-impl Path {
+impl FaultyPath {
     fn of(spec: &Spec) -> Result<Self, Refusal> {
         let mut below = [0.0; 3];
         let mut sum = 0.0;
@@ -78,12 +81,12 @@ impl Path {
             return Err(Refusal::BadSpec(format!("the shares of {} are more than 1", OPTIONS.join(", "))));
         }
         let random = Pcg64Mcg::seed_from_u64(spec.seed);
-        Ok(Self { below, random, late: None, did: Datagrams::default() })
+        Ok(Self { below, random, late: None, injected: Datagrams::default() })
     }
 
-    fn serve(&mut self, receiver: &mut Receiver, inbox: &mut Inbox, stop: &Stop) {
+    fn serve(&mut self, receiver: &mut FlowReceiver, inbox: &mut Inbox, stop: &Stop) {
         while !stop.is_asked() {
-            // Nothing came in time, or a client is gone: the socket goes on.
+            // A timeout, or a client has exited: the socket remains usable.
             if inbox.receive(receiver.socket(), true).is_ok() {
                 let now = clock::now();
                 inbox.each(|from, bytes| self.pass(from, bytes, |bytes| receiver.take(from, bytes, now)));
@@ -91,36 +94,36 @@ impl Path {
         }
     }
 
-    /// Takes a datagram that has arrived, and delivers what comes of it.
+    /// Takes a datagram that has arrived, and delivers it as the draw decides.
     fn pass(&mut self, from: SocketAddr, bytes: &[u8], mut deliver: impl FnMut(&[u8])) {
         if !matches!(Datagram::parse(bytes), Some(Datagram::Payload { .. })) {
-            // The flow begins or ends: nothing of it is late any more.
+            // The flow begins or ends: deliver its delayed datagram.
             if let Some((_, last)) = self.late.take_if(|(flow, _)| *flow == from) {
-                self.did.received += 1;
+                self.injected.received += 1;
                 deliver(&last);
             }
             return deliver(bytes);
         }
-        self.did.sent += 1;
+        self.injected.sent += 1;
         let draw = uniform(&mut self.random);
         let [lost, doubled, delayed] = self.below;
         if draw < lost {
-            self.did.lost += 1;
+            self.injected.lost += 1;
             return;
         }
         if (doubled..delayed).contains(&draw) && self.late.is_none() {
             self.late = Some((from, bytes.to_vec()));
             return;
         }
-        self.did.received += 1;
+        self.injected.received += 1;
         deliver(bytes);
         if draw < doubled {
-            self.did.duplicates += 1;
+            self.injected.duplicates += 1;
             deliver(bytes);
         }
         if let Some((_, late)) = self.late.take_if(|(flow, _)| *flow == from) {
-            self.did.received += 1;
-            self.did.reordered += 1;
+            self.injected.received += 1;
+            self.injected.reordered += 1;
             deliver(&late);
         }
     }
@@ -134,14 +137,14 @@ mod tests {
 
     const FLOWS: [&str; 2] = ["10.0.0.1:1000", "10.0.0.2:1000"];
 
-    fn path(options: &[(&str, &str)]) -> Result<Path, Refusal> {
+    fn path(options: &[(&str, &str)]) -> Result<FaultyPath, Refusal> {
         let mut spec = Spec::new(Role::Server, "udp", "stream");
         spec.options = options.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
-        Path::of(&spec)
+        FaultyPath::of(&spec)
     }
 
-    /// Two flows of `each` datagrams in turn, and the sum of their accounts.
-    fn through(path: &mut Path, each: u64) -> Datagrams {
+    /// Two flows of `each` datagrams in turn; returns the sum of their counts.
+    fn through(path: &mut FaultyPath, each: u64) -> Datagrams {
         let flows = FLOWS.map(|flow| flow.parse::<SocketAddr>().unwrap());
         let mut accounts = [Account::default(), Account::default()];
         for sequence in 0..=each {
@@ -161,31 +164,31 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_is_what_an_account_finds() {
+    fn the_counts_by_sequence_number_equal_the_injected_faults() {
         for seed in 0..20_u32 {
             let mut path = path(&[("loss", "0.1"), ("duplicate", "0.1"), ("reorder", "0.2")]).unwrap();
             path.random = Pcg64Mcg::seed_from_u64(seed.into());
             let found = through(&mut path, 1_000);
-            assert_eq!(found, path.did, "seed {seed}");
+            assert_eq!(found, path.injected, "seed {seed}");
             assert!((150..250).contains(&found.lost), "{found:?}");
             assert!(found.duplicates > 150 && found.reordered > 150, "{found:?}");
         }
     }
 
     #[test]
-    fn a_path_without_faults_changes_nothing_and_one_that_loses_all_delivers_nothing() {
+    fn without_faults_all_is_delivered_and_with_full_loss_nothing() {
         let whole = Datagrams { sent: 20, received: 20, ..Datagrams::default() };
         assert_eq!(through(&mut path(&[]).unwrap(), 10), whole);
         let none = Datagrams { sent: 20, lost: 20, ..Datagrams::default() };
         assert_eq!(through(&mut path(&[("loss", "1")]).unwrap(), 10), none);
-        // While one waits, no other is held back.
+        // While one is delayed, no other is.
         let swapped = through(&mut path(&[("reorder", "1")]).unwrap(), 10);
         assert_eq!((swapped.received, swapped.lost), (20, 0));
         assert!(swapped.reordered >= 5, "{swapped:?}");
     }
 
     #[test]
-    fn shares_that_are_none_are_refused() {
+    fn invalid_shares_are_refused() {
         for options in [
             &[("loss", "2")][..],
             &[("reorder", "x")],

@@ -1,19 +1,19 @@
-//! Waiting for any of a thread's sockets, or until a flush is due.
+//! Waits for any of a thread's sockets, or until a flush is due.
 
-use crate::pause::Pause;
 use crate::refusal::{Doing, Refusal};
+use crate::waiter::Waiter;
 use linerate_contract::{Nanos, Spec};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::os::fd::OwnedFd;
 
-/// The sockets that are waited for, by level: what was left in one of them ends the next wait at once.
+/// A thread's sockets, level-triggered: unread input in one of them ends the next wait at once.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct Poller {
     epoll: Epoll,
-    pause: Pause,
+    waiter: Waiter,
 }
 
-impl Watch {
+impl Poller {
     pub(super) fn of<'a>(
         spec: &Spec,
         sockets: impl IntoIterator<Item = &'a OwnedFd>,
@@ -22,17 +22,17 @@ impl Watch {
         for socket in sockets {
             epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0)).doing("epoll_ctl")?;
         }
-        Ok(Self { epoll, pause: Pause::of(spec)? })
+        Ok(Self { epoll, waiter: Waiter::of(spec)? })
     }
 
-    /// Until something comes on any socket, or the deadline. Ended early by a signal: the caller looks again.
+    /// Waits for input on any socket, or until `deadline`. A signal ends it early: the caller checks again.
     pub(super) fn until(&mut self, now: Nanos, deadline: Nanos) {
-        self.pause.eagerly_until(&self.epoll, &mut [EpollEvent::empty()], now, deadline);
+        self.waiter.spin_then_until(&self.epoll, &mut [EpollEvent::empty()], now, deadline);
     }
 
-    /// A conversation that is over is no longer waited for.
-    pub(super) fn forget(&self, socket: &OwnedFd) {
-        // It was put there, and nothing else fails.
+    /// Removes the socket of a conversation that is over.
+    pub(super) fn remove(&self, socket: &OwnedFd) {
+        // The socket is registered; no other error is possible.
         let _ = self.epoll.delete(socket);
     }
 }

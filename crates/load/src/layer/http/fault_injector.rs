@@ -1,24 +1,26 @@
-//! An HTTP server whose slowness is known: it answers late, wrongly or at a limited rate, by a seed, and tells at its end
-//! exactly what it did. The instrument is right if the client's report agrees (`linerate selftest`).
+//! An HTTP server with injected faults: it delays answers, fails requests or limits its rate, by a seed, and
+//! reports at its end exactly what it injected. The engine is right if the client's result agrees (`linerate
+//! selftest`).
 //!
-//! | option | example | what it does |
+//! | option | example | effect |
 //! |---|---|---|
-//! | `delay` | `fixed 5000`, `uniform 1000 9000`, `exponential 1000 4000`, `bimodal 2000 50000 0.05` | microseconds before an answer: value; from, to; least, mean of the rest; usual, rare, share of rare |
-//! | `stall` | `100000 1000000` | no answer leaves in the first so many microseconds of each so many |
-//! | `errors` | `0.01` | share of requests that fail, in each of five ways alike |
-//! | `cap` | `5000` | answers a second, evenly |
-//! | `busy` | `yes` | it never sleeps, so that its own wake-ups are in no answer (`pause.rs`) |
+//! | `delay` | `fixed 5000`, `uniform 1000 9000`, `exponential 1000 4000`, `bimodal 2000 50000 0.05` | microseconds before an answer: value; from, to; minimum, mean of the rest; usual, rare, share of rare |
+//! | `stall` | `100000 1000000` | length and period in microseconds: no answer is sent in the first part of each period |
+//! | `errors` | `0.01` | share of requests that fail, in five ways in turn |
+//! | `cap` | `5000` | answers per second, evenly spaced |
+//! | `busy` | `yes` | it never sleeps, so that no answer includes a wake-up (`waiter.rs`) |
 //!
-//! The delay of an answer is what really passed between the request's arrival, by the kernel's clock, and the answer's first byte. Its
-//! own timers, and how late it was woken, are therefore part of the truth, and not of the difference. One thread.
+//! The reported delay of an answer is the time between the request's arrival, by the kernel's timestamp, and
+//! the first byte of the answer. The inaccuracy of this server's timers and wake-ups is therefore part of the
+//! ground truth. One thread.
 
 mod arrival;
 mod injection;
 
-use super::request::{Parsed, parse};
-use crate::pause::{self, Pause};
+use super::request::{ParsedRequest, parse};
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
+use crate::waiter::{self, Waiter};
 use crate::{clock, socket};
 use injection::Injection;
 use linerate_contract::{Bytes, Counts, Done, ErrorKind, Errors, Event, Nanos, Spec, page};
@@ -34,16 +36,17 @@ use std::sync::Arc;
 const LONGEST_REQUEST: usize = 16 << 10;
 const STOP: u64 = u64::MAX;
 
-/// Whether the server of this spec is to be slow, wrong or limited.
+/// Whether the spec requests faults.
 #[must_use]
-pub fn is_asked_for(spec: &Spec) -> bool {
+pub fn is_requested(spec: &Spec) -> bool {
     ["delay", "stall", "errors", "cap"].iter().any(|option| spec.options.contains_key(*option))
 }
 
-/// Serves until SIGTERM, then tells what was injected as a `done` event: `latency` is the true delay of every good answer.
+/// Serves until SIGTERM, then reports the injected faults as a `done` event: `latency` is the true delay of
+/// every good answer.
 ///
 /// # Errors
-/// Options that are none, or an address that cannot be had.
+/// Invalid options, or an address that is in use or not of this host.
 pub fn run(spec: &Spec) -> Result<(), Refusal> {
     let address = spec.listen.ok_or_else(|| Refusal::BadSpec("\"listen\" is missing".into()))?;
     let injection = Injection::new(spec)?;
@@ -55,11 +58,11 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     epoll
         .add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, listener.as_raw_fd() as u64))
         .doing("epoll_ctl")?;
-    let bell = Arc::clone(&stop);
+    let wake_up = Arc::clone(&stop);
     std::thread::spawn(move || {
         signals.wait();
-        // Fails only when the counter is full, and then the bell rings already.
-        let _ = bell.write(1);
+        // Fails only when the counter is full; then it is readable already.
+        let _ = wake_up.write(1);
     });
     emit(&Event::Ready { address });
     let body = page(spec.size as usize);
@@ -68,10 +71,10 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: {connection}\r\n\r\n");
         [head.as_bytes(), &body].concat()
     };
-    let mut server = Truth {
+    let mut server = FaultInjector {
         injection,
-        pause: Pause::of(spec)?,
-        // HTTP/1.0 clients stay only if they are told to.
+        waiter: Waiter::of(spec)?,
+        // HTTP/1.0 clients keep the connection only after this header.
         keep: answer("keep-alive"),
         close: answer("close"),
         epoll,
@@ -80,22 +83,22 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
         due: BinaryHeap::new(),
         sequence: 0,
         epoch: Nanos::ZERO,
-        account: Account::default(),
+        injected: Injected::default(),
     };
     server.run();
-    emit(&Event::Done(Box::new(server.account.done(body.len() as u64))));
+    emit(&Event::Done(Box::new(server.injected.done(body.len() as u64))));
     Ok(())
 }
 
 #[derive(Debug, Default)]
-struct Account {
+struct Injected {
     delays: Vec<u64>,
     errors: Errors,
     start: Nanos,
     end: Nanos,
 }
 
-impl Account {
+impl Injected {
     fn done(mut self, size: u64) -> Done {
         self.delays.sort_unstable();
         let mut pairs: Vec<(u64, u64)> = Vec::new();
@@ -118,38 +121,38 @@ impl Account {
     }
 }
 
-/// When, for which connection, its descriptor, and how the request fails, if it does.
+/// Due time, id of the connection, its descriptor, and the fault, if any.
 type Due = (Nanos, u64, RawFd, Option<ErrorKind>);
 
-struct Connection {
+struct DelayedConnection {
     fd: OwnedFd,
     input: Vec<u8>,
-    /// When its last byte came.
-    came: Nanos,
-    /// When the request came that waits for its answer, and whether the connection then stays.
+    /// When its last byte arrived.
+    arrived: Nanos,
+    /// When the request in progress arrived, and whether the connection stays open after its answer.
     waiting: Option<(Nanos, bool)>,
-    /// Tells a connection from an earlier one with the same descriptor.
+    /// Distinguishes a connection from an earlier one with the same descriptor.
     id: u64,
 }
 
-struct Truth {
+struct FaultInjector {
     injection: Injection,
-    pause: Pause,
+    waiter: Waiter,
     keep: Vec<u8>,
     close: Vec<u8>,
     epoll: Epoll,
     listener: OwnedFd,
-    connections: HashMap<RawFd, Connection>,
+    connections: HashMap<RawFd, DelayedConnection>,
     /// Earliest first.
     due: BinaryHeap<Reverse<Due>>,
     sequence: u64,
     epoch: Nanos,
-    account: Account,
+    injected: Injected,
 }
 
-impl Truth {
+impl FaultInjector {
     fn run(&mut self) {
-        pause::without_timer_slack();
+        waiter::without_timer_slack();
         let mut events = [EpollEvent::empty(); 64];
         loop {
             let now = clock::now();
@@ -158,7 +161,7 @@ impl Truth {
                 self.answer(id, fd, fault);
             }
             let next = self.due.peek().map_or(Nanos(u64::MAX), |Reverse((time, ..))| *time);
-            let ready = self.pause.until(&self.epoll, &mut events, clock::now(), next);
+            let ready = self.waiter.until(&self.epoll, &mut events, clock::now(), next);
             for event in &events[..ready] {
                 match event.data() {
                     STOP => return,
@@ -173,11 +176,13 @@ impl Truth {
         while let Ok(fd) = socket::accept(&self.listener) {
             let raw = fd.as_raw_fd();
             let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, raw as u64);
-            if arrival::ask(&fd).is_ok() && self.epoll.add(&fd, event).is_ok() {
+            if arrival::enable(&fd).is_ok() && self.epoll.add(&fd, event).is_ok() {
                 self.sequence += 1;
                 let id = self.sequence;
-                self.connections
-                    .insert(raw, Connection { fd, input: Vec::new(), came: Nanos::ZERO, waiting: None, id });
+                self.connections.insert(
+                    raw,
+                    DelayedConnection { fd, input: Vec::new(), arrived: Nanos::ZERO, waiting: None, id },
+                );
             }
         }
     }
@@ -188,9 +193,9 @@ impl Truth {
         let over = loop {
             match arrival::receive(raw, &mut buffer) {
                 Ok((0, _)) => break true,
-                Ok((n, came)) => {
+                Ok((n, arrived)) => {
                     connection.input.extend_from_slice(&buffer[..n]);
-                    connection.came = came;
+                    connection.arrived = arrived;
                 }
                 Err(Errno::EAGAIN) => break false,
                 Err(Errno::EINTR) => {}
@@ -204,39 +209,39 @@ impl Truth {
         }
     }
 
-    /// Begins the next request of a connection, if it is whole.
+    /// Begins the next request of a connection, if it is complete.
     fn take(&mut self, raw: RawFd) {
         let Some(connection) = self.connections.get_mut(&raw) else { return };
         if connection.waiting.is_some() || connection.input.is_empty() {
             return;
         }
         match parse(&connection.input) {
-            Parsed::Get { length, keep } => {
-                let came = connection.came;
+            ParsedRequest::Get { length, keep } => {
+                let arrived = connection.arrived;
                 connection.input.drain(..length);
-                connection.waiting = Some((came, keep));
+                connection.waiting = Some((arrived, keep));
                 if self.epoch == Nanos::ZERO {
-                    (self.epoch, self.account.start) = (came, came);
+                    (self.epoch, self.injected.start) = (arrived, arrived);
                 }
-                let due = self.injection.due(came, self.epoch);
+                let due = self.injection.due(arrived, self.epoch);
                 self.due.push(Reverse((due, connection.id, raw, self.injection.fault())));
             }
-            Parsed::Partial => {}
-            Parsed::Bad => {
+            ParsedRequest::Partial => {}
+            ParsedRequest::Bad => {
                 self.connections.remove(&raw);
             }
         }
     }
 
     fn answer(&mut self, id: u64, raw: RawFd, fault: Option<ErrorKind>) {
-        // A client that gave up has seen neither the answer nor the fault.
+        // The client has closed: it has seen neither the answer nor the fault.
         let Some(connection) = self.connections.get_mut(&raw).filter(|c| c.id == id) else { return };
-        let Some((came, keep)) = connection.waiting.take() else { return };
+        let Some((arrived, keep)) = connection.waiting.take() else { return };
         let now = clock::now();
-        self.account.end = now;
+        self.injected.end = now;
         let Some(fault) = fault else {
-            self.account.delays.push(now.since(came).0);
-            // A page fits the send buffer of a connection with nothing else in it, or the client reports it as cut.
+            self.injected.delays.push(now.since(arrived).0);
+            // A page fits an empty send buffer; otherwise the client reports it as truncated.
             let answer = if keep { &self.keep } else { &self.close };
             let sent = send(raw, answer, MsgFlags::MSG_NOSIGNAL);
             if keep && sent == Ok(answer.len()) {
@@ -246,7 +251,7 @@ impl Truth {
             }
             return;
         };
-        self.account.errors.add(fault, 1);
+        self.injected.errors.add(fault, 1);
         let bytes: &[u8] = match fault {
             ErrorKind::WrongStatus => b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
             ErrorKind::Truncated => &self.keep[..self.keep.len() - 1],
@@ -254,7 +259,8 @@ impl Truth {
             _ => b"",
         };
         if fault == ErrorKind::Reset {
-            // Closing with this option resets the connection (socket(7)); where it fails, the client tells the difference.
+            // With this option close(2) resets the connection (socket(7)); if it fails, the client reports
+            // another error.
             let _ = setsockopt(&connection.fd, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
         } else if !bytes.is_empty() {
             let _ = send(raw, bytes, MsgFlags::MSG_NOSIGNAL);

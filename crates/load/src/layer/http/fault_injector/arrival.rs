@@ -1,4 +1,5 @@
-//! When bytes came to this machine, and not when a thread was woken for them: `SO_TIMESTAMPNS` (socket(7)), over TCP since Linux 4.14.
+//! When bytes arrived at this machine, independent of wake-ups: `SO_TIMESTAMPNS` (socket(7)), over TCP since
+//! Linux 4.14.
 
 use crate::clock;
 use linerate_contract::Nanos;
@@ -9,15 +10,16 @@ use std::io::IoSliceMut;
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::Duration;
 
-/// Lets the kernel note when the bytes of a connection come.
+/// Enables the timestamps of a connection.
 ///
 /// # Errors
-/// A kernel without.
-pub(super) fn ask(socket: &OwnedFd) -> Result<(), Errno> {
+/// A kernel without `SO_TIMESTAMPNS`.
+pub(super) fn enable(socket: &OwnedFd) -> Result<(), Errno> {
     setsockopt(socket, sockopt::ReceiveTimestampns, &true)
 }
 
-/// Bytes that are there, and when the last of them came; now, where the kernel did not note it.
+/// Receives pending bytes; returns their number and when the last of them arrived, or now without a
+/// timestamp.
 ///
 /// # Errors
 /// As `recvmsg(2)`.
@@ -25,16 +27,17 @@ pub(super) fn receive(socket: RawFd, buffer: &mut [u8]) -> Result<(usize, Nanos)
     let mut parts = [IoSliceMut::new(buffer)];
     let mut space = nix::cmsg_space!(TimeSpec);
     let message = recvmsg::<()>(socket, &mut parts, Some(&mut space), MsgFlags::empty())?;
-    let noted = message.cmsgs()?.find_map(|control| match control {
+    let recorded = message.cmsgs()?.find_map(|control| match control {
         ControlMessageOwned::ScmTimestampns(time) => Some(time),
         _ => None,
     });
-    Ok((message.bytes, noted.map_or_else(clock::now, monotonic)))
+    Ok((message.bytes, recorded.map_or_else(clock::now, monotonic)))
 }
 
-/// The kernel notes the time of day, which may be set while a connection stands: both clocks are read each time.
-fn monotonic(noted: TimeSpec) -> Nanos {
-    let ago = clock::time_of_day().since(Duration::from(noted).into());
+/// The kernel records the time of day, which may be set at any time: both clocks are read for each
+/// conversion.
+fn monotonic(recorded: TimeSpec) -> Nanos {
+    let ago = clock::time_of_day().since(Duration::from(recorded).into());
     clock::now().since(ago)
 }
 
@@ -46,23 +49,23 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn what_waited_to_be_read_came_before_it_was_read() {
+    fn the_arrival_time_is_independent_of_when_the_bytes_are_read() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let server: OwnedFd = listener.accept().unwrap().0.into();
-        ask(&server).unwrap();
+        enable(&server).unwrap();
         let mut buffer = [0; 16];
-        // The kernel begins to note times a moment after it was asked to.
-        let came = (0..100).find_map(|_| {
+        // The kernel enables timestamps with a short delay.
+        let arrived = (0..100).find_map(|_| {
             let before = clock::now();
             client.write_all(b"hello").unwrap();
             std::thread::sleep(Duration::from_millis(20));
-            let (count, came) = receive(server.as_raw_fd(), &mut buffer).unwrap();
+            let (count, arrived) = receive(server.as_raw_fd(), &mut buffer).unwrap();
             assert_eq!(&buffer[..count], b"hello");
-            let waited = clock::now().since(came);
-            assert!(came.0 + 1_000_000 > before.0, "{came:?} is before {before:?}");
+            let waited = clock::now().since(arrived);
+            assert!(arrived.0 + 1_000_000 > before.0, "{arrived:?} is before {before:?}");
             (waited >= Nanos(15_000_000)).then_some(waited)
         });
-        assert!(came.is_some());
+        assert!(arrived.is_some());
     }
 }

@@ -1,21 +1,21 @@
-//! Request, response over connections that stay open (keep-alive), closed loop.
+//! Request, response over persistent connections, closed loop.
 //!
-//! An operation lasts from before its request is sent until the answer is complete. The first one on a connection
-//! begins when the connection stands; if it never does, that operation has failed. A connection that the peer
-//! ends with an answer (`Connection: close`) is opened anew without an error.
+//! An operation lasts from before its request is sent until the answer is complete. The first one on a
+//! connection begins when the connection is established; if that fails, the operation has failed. A
+//! connection that the peer closes with an answer (`Connection: close`) is opened again without an error.
 //!
-//! Where the layer pipelines, several requests leave together, and the next ones when all of them are answered. Each is an operation;
-//! all of them begin when the first one does.
+//! Where the layer pipelines, several requests are sent together, and the next ones after all of their
+//! answers. Each is an operation; all of them begin with the first.
 
 use super::Workload;
 use crate::engine::{Context, Phase, Slot};
 use crate::layer::{Flow, Layer};
 
-/// See the module.
+/// The state machine of this workload.
 #[derive(Debug)]
-pub struct KeepAlive;
+pub struct Rr;
 
-impl Workload for KeepAlive {
+impl Workload for Rr {
     const PERSISTENT: bool = true;
 
     #[inline]
@@ -26,18 +26,18 @@ impl Workload for KeepAlive {
                     if !context.begin(slot) {
                         return;
                     }
-                    context.take_along(slot);
+                    context.begin_pipelined(slot);
                 }
                 Phase::Connecting => {
-                    let stood = context.now();
+                    let established = context.now();
                     match context.send(slot) {
                         Ok(Flow::Done) => {
-                            context.meter.connected(stood.since(slot.began));
-                            slot.began = stood;
+                            context.meter.connected(established.since(slot.began));
+                            slot.began = established;
                             return context.expect_answer(slot);
                         }
                         Ok(Flow::Blocked) => return,
-                        Err(kind) => return context.fail_and_rest(slot, kind),
+                        Err(kind) => return context.fail_and_pause(slot, kind),
                     }
                 }
                 Phase::Sending => match context.send(slot) {
@@ -45,12 +45,13 @@ impl Workload for KeepAlive {
                     Ok(Flow::Blocked) => return,
                     Err(kind) => context.fail(slot, kind),
                 },
-                Phase::Parting => {
-                    unreachable!("keep-alive closes a connection itself when it cannot be used again")
+                Phase::Closing => {
+                    unreachable!("this workload closes a connection itself when it cannot be reused")
                 }
                 Phase::Receiving => match context.receive(slot) {
                     Ok(Some(answer)) => {
-                        // One reading ends this operation and begins the next: nothing happens in between.
+                        // One clock reading ends this operation and begins the next: nothing happens in
+                        // between.
                         let now = context.now();
                         context.meter.succeed(slot.began, now, answer.bytes, answer.verified);
                         if !answer.reusable {
@@ -61,9 +62,9 @@ impl Workload for KeepAlive {
                         } else if context.meter.begin() {
                             slot.began = now;
                             slot.phase = Phase::Sending;
-                            context.take_along(slot);
+                            context.begin_pipelined(slot);
                         } else {
-                            // It stays until the window is over: goodbyes take their time.
+                            // It stays open until the window is over: closing handshakes take time.
                             slot.phase = Phase::Idle;
                             return;
                         }

@@ -1,4 +1,4 @@
-//! What is injected into answers, drawn request by request from a seed.
+//! The injected faults, drawn per request from a seed.
 
 use crate::random::uniform;
 use crate::refusal::Refusal;
@@ -6,7 +6,7 @@ use linerate_contract::{ErrorKind, Nanos, Spec};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 
-/// What is done to a request that is to fail, in turn.
+/// The kinds of failure, in turn.
 const FAULTS: [ErrorKind; 5] = [
     ErrorKind::WrongStatus,
     ErrorKind::EmptyReply,
@@ -25,7 +25,7 @@ enum Delay {
     Bimodal(f64, f64, f64),
 }
 
-/// What is injected, drawn request by request.
+/// The faults of the spec, and the state of their random sequence.
 #[derive(Debug)]
 pub(super) struct Injection {
     delay: Delay,
@@ -33,7 +33,7 @@ pub(super) struct Injection {
     errors: f64,
     /// Nanoseconds between two answers.
     gap: f64,
-    /// When the next answer may leave.
+    /// When the next answer may be sent.
     free: f64,
     random: Pcg64Mcg,
     faults: usize,
@@ -48,11 +48,10 @@ impl Injection {
             let numbers: Result<Vec<f64>, _> = words.map(str::parse).collect();
             match numbers {
                 Ok(numbers) if numbers.iter().all(|n| n.is_finite() && *n >= 0.0) => Ok((word, numbers)),
-                _ => Err(Refusal::BadSpec(format!("\"options.{name}\": {text:?} is not one of its forms"))),
+                _ => Err(Refusal::BadSpec(format!("\"options.{name}\": {text:?} is not a valid form"))),
             }
         };
-        let bad =
-            |name: &str| Refusal::BadSpec(format!("\"options.{name}\" has too many numbers or too few"));
+        let bad = |name: &str| Refusal::BadSpec(format!("\"options.{name}\" has a wrong number of values"));
         let (kind, n) = numbers("delay")?;
         let delay = match (kind.as_str(), n.as_slice()) {
             ("", []) => Delay::None,
@@ -88,7 +87,7 @@ impl Injection {
         })
     }
 
-    /// When the answer to a request that came at `now` is due; `epoch` is when stalls began.
+    /// When the answer to a request that arrived at `now` is due; `epoch` is the start of the first stall.
     pub(super) fn due(&mut self, now: Nanos, epoch: Nanos) -> Nanos {
         let (u, v) = (uniform(&mut self.random), uniform(&mut self.random));
         let micros = match self.delay {
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_leaves_in_a_stall_and_a_cap_spaces_them() {
+    fn answers_wait_for_the_end_of_a_stall_and_a_cap_spaces_them() {
         let mut stall = injection(&[("stall", "100000 1000000")]).unwrap();
         assert_eq!(stall.due(Nanos(1_030_000_000), Nanos(0)), Nanos(1_100_000_000));
         assert_eq!(stall.due(Nanos(1_100_000_000), Nanos(0)), Nanos(1_100_000_000));
@@ -158,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_faults_is_that_asked_for() {
+    fn the_share_of_faults_is_the_requested_one() {
         let mut injection = injection(&[("errors", "0.05")]).unwrap();
         let faults = (0..100_000).filter(|_| injection.fault().is_some()).count();
         assert!((4_700..5_300).contains(&faults), "{faults}");
     }
 
     #[test]
-    fn options_that_are_none_are_refused() {
+    fn invalid_options_are_refused() {
         for option in
             [("delay", "fixed"), ("delay", "often 5"), ("stall", "5 5"), ("cap", "-3"), ("errors", "x")]
         {

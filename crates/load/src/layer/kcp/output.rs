@@ -1,47 +1,42 @@
-//! Where conversations put their datagrams: one buffer for a socket, emptied with as few calls as the mode allows.
+//! The output of KCP conversations: one send queue per socket, emptied with as few calls as the mode allows.
 
 #![allow(unsafe_code, reason = "sendmmsg(2) and UDP_SEGMENT over datagrams of different length")]
 
-use crate::packets::Mode;
+use crate::packets::{BATCH, MAX_SEGMENTS, Mode, SegmentSize, send_many, send_one};
 use nix::errno::Errno;
 use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use std::cell::RefCell;
 use std::io;
 use std::mem::zeroed;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-/// Datagrams of one call of `sendmmsg(2)`.
-const BATCH: usize = 64;
-/// What the kernel cuts at once: `UDP_MAX_SEGMENTS` of kernels before 6.9, and the length field of a datagram.
-const SEGMENTS: usize = 64;
-const JOINED: usize = 65_507;
-/// A control message with one u16, padded as cmsg(3) wants.
-const CONTROL: usize = 24;
+/// Bytes that the kernel accepts at once: the payload limit of a UDP datagram over IPv4.
+const JOINED: usize = linerate_contract::datagram::LARGEST;
 
-/// What waits to leave through one socket.
+/// Datagrams that wait to leave through one socket.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(super) struct SendQueue {
     bytes: Vec<u8>,
-    /// Where each datagram ends, and whom it is for (`None`: the socket is connected).
+    /// Where each datagram ends, and its destination (`None`: the socket is connected).
     ends: Vec<(usize, Option<SocketAddr>)>,
 }
 
-/// A conversation's end of an outbox. All of them are of one thread.
+/// The output of one conversation. All outputs of a queue are on one thread.
 #[derive(Debug, Clone)]
-pub(super) struct Outlet {
-    pub(super) outbox: Rc<RefCell<Outbox>>,
+pub(super) struct Output {
+    pub(super) queue: Rc<RefCell<SendQueue>>,
     pub(super) to: Option<SocketAddr>,
 }
 
-impl io::Write for Outlet {
-    /// A whole datagram.
+impl io::Write for Output {
+    /// Queues one datagram.
     fn write(&mut self, datagram: &[u8]) -> io::Result<usize> {
-        let mut outbox = self.outbox.borrow_mut();
-        outbox.bytes.extend_from_slice(datagram);
-        let end = outbox.bytes.len();
-        outbox.ends.push((end, self.to));
+        let mut queue = self.queue.borrow_mut();
+        queue.bytes.extend_from_slice(datagram);
+        let end = queue.bytes.len();
+        queue.ends.push((end, self.to));
         Ok(datagram.len())
     }
 
@@ -50,11 +45,12 @@ impl io::Write for Outlet {
     }
 }
 
-impl Outbox {
-    /// Sends all that waits. What the socket does not take is dropped: KCP sends it again, as it does with all that is lost.
+impl SendQueue {
+    /// Sends all queued datagrams. Those that the socket does not accept are dropped: KCP sends them again,
+    /// like any lost datagram.
     ///
     /// # Errors
-    /// `ECONNREFUSED`: nobody listens.
+    /// `ECONNREFUSED`: the peer's port is closed.
     pub(super) fn send(&mut self, socket: &OwnedFd, mode: Mode) -> nix::Result<()> {
         let mut refused = Ok(());
         let (mut from, mut index) = (0, 0);
@@ -62,7 +58,7 @@ impl Outbox {
             let outcome = match mode {
                 Mode::Single => self.send_run(socket, index, from, 1),
                 Mode::Batch => self.send_batch(socket, index, from),
-                Mode::Gso => self.send_run(socket, index, from, self.run(index, from)),
+                Mode::Gso => self.send_run(socket, index, from, self.run_length(index, from)),
             };
             let sent = match outcome {
                 Ok(sent) => sent,
@@ -81,39 +77,40 @@ impl Outbox {
         refused
     }
 
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     fn send_batch(&self, socket: &OwnedFd, index: usize, mut from: usize) -> nix::Result<usize> {
         let mut names = [None::<SockaddrStorage>; BATCH];
-        // SAFETY: these are plain C structures, for which all zeros is a value.
+        // SAFETY: these are plain C structures; all zeros is a valid value.
         let (mut vectors, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) = unsafe { zeroed() };
         let count = (self.ends.len() - index).min(BATCH);
         for (at, (end, to)) in self.ends[index..index + count].iter().enumerate() {
             vectors[at] = vector(&self.bytes[from..*end]);
             names[at] = to.map(SockaddrStorage::from);
-            let header = &mut messages[at].msg_hdr;
-            header.msg_iov = &raw mut vectors[at];
-            header.msg_iovlen = 1;
-            name(header, &names[at]);
             from = *end;
         }
-        // SAFETY: every header leads to a name and a vector of the lengths that it tells, which live until the call returns.
-        let sent = unsafe {
-            libc::sendmmsg(
-                socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                count as libc::c_uint,
-                libc::MSG_NOSIGNAL as _,
-            )
-        };
-        Errno::result(sent).map(|sent| sent as usize)
+        let first = vectors.as_mut_ptr();
+        for (at, message) in messages[..count].iter_mut().enumerate() {
+            message.msg_hdr.msg_iov = first.wrapping_add(at);
+            message.msg_hdr.msg_iovlen = 1;
+            set_name(&mut message.msg_hdr, &names[at]);
+        }
+        // SAFETY: each of the `count` headers leads to a name and a vector of the lengths beside the
+        // pointers, all of them alive until the call returns.
+        unsafe { send_many(socket, messages.as_mut_ptr(), count) }
     }
 
-    /// How many datagrams from `index` on are for the same peer and as long as the first; the last may be shorter.
-    fn run(&self, index: usize, from: usize) -> usize {
+    /// The number of datagrams from `index` on that have the same destination and the length of the first;
+    /// the last one may be shorter.
+    fn run_length(&self, index: usize, from: usize) -> usize {
         let (end, to) = self.ends[index];
         let length = end - from;
         let (mut count, mut at) = (1, end);
         for (end, other) in &self.ends[index + 1..] {
-            if *other != to || end - at > length || end - from > JOINED || count == SEGMENTS {
+            if *other != to || end - at > length || end - from > JOINED || count == MAX_SEGMENTS {
                 break;
             }
             count += 1;
@@ -128,39 +125,29 @@ impl Outbox {
     /// Sends a run of `count` datagrams with one call.
     fn send_run(&self, socket: &OwnedFd, index: usize, from: usize, count: usize) -> nix::Result<usize> {
         let (end, to) = (self.ends[index + count - 1].0, self.ends[index].1);
-        let segment = (self.ends[index].0 - from) as u16;
+        let mut segment = SegmentSize::new((self.ends[index].0 - from) as u16);
         let (storage, mut vector) = (to.map(SockaddrStorage::from), vector(&self.bytes[from..end]));
-        let mut control = [0_u64; CONTROL / 8];
-        // SAFETY: msghdr is a plain C structure, for which all zeros is a value.
+        // SAFETY: msghdr is a plain C structure; all zeros is a valid value.
         let mut header: libc::msghdr = unsafe { zeroed() };
         header.msg_iov = &raw mut vector;
         header.msg_iovlen = 1;
-        name(&mut header, &storage);
+        set_name(&mut header, &storage);
         if count > 1 {
-            header.msg_control = control.as_mut_ptr().cast();
-            header.msg_controllen = CONTROL;
-            // SAFETY: the control buffer is aligned and has room for one message with a u16; the macros stay within it.
-            unsafe {
-                let message = libc::CMSG_FIRSTHDR(&raw const header);
-                (*message).cmsg_level = libc::SOL_UDP;
-                (*message).cmsg_type = libc::UDP_SEGMENT;
-                (*message).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as libc::c_uint) as _;
-                std::ptr::write_unaligned(libc::CMSG_DATA(message).cast::<u16>(), segment);
-            }
+            header.msg_control = (&raw mut segment).cast();
+            header.msg_controllen = SegmentSize::LENGTH;
         }
-        // SAFETY: the header leads to a name, a vector and a control message of the lengths that it tells, which live until
-        // the call returns.
-        let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) };
-        Errno::result(sent).map(|_| count)
+        // SAFETY: the header leads to a name, a vector and a control message of the lengths beside the
+        // pointers, all of them alive until the call returns.
+        unsafe { send_one(socket, &raw const header) }.map(|()| count)
     }
 }
 
 fn vector(bytes: &[u8]) -> libc::iovec {
-    // The kernel only reads from it; iovec has one type for both ways.
+    // The kernel only reads; iovec has one type for both directions.
     libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
 }
 
-fn name(header: &mut libc::msghdr, storage: &Option<SockaddrStorage>) {
+fn set_name(header: &mut libc::msghdr, storage: &Option<SockaddrStorage>) {
     if let Some(storage) = storage {
         header.msg_name = storage.as_ptr().cast_mut().cast();
         header.msg_namelen = storage.len();
@@ -174,24 +161,24 @@ mod tests {
     use std::net::UdpSocket;
 
     #[test]
-    fn datagrams_of_any_length_leave_as_they_were_put_in() {
+    fn datagrams_of_any_length_are_sent_unchanged_and_in_order() {
         for mode in [Mode::Single, Mode::Batch, Mode::Gso] {
             let receivers = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
             let socket = OwnedFd::from(UdpSocket::bind("127.0.0.1:0").unwrap());
-            let outbox = Rc::new(RefCell::new(Outbox::default()));
+            let queue = Rc::new(RefCell::new(SendQueue::default()));
             let lengths = [1_000, 1_000, 400, 1_000, 1_400, 1, 1_400];
             for (number, length) in lengths.iter().enumerate() {
                 for receiver in &receivers {
                     let to = Some(receiver.local_addr().unwrap());
-                    let mut outlet = Outlet { outbox: outbox.clone(), to };
-                    outlet.write_all(&vec![number as u8; *length]).unwrap();
+                    let mut output = Output { queue: queue.clone(), to };
+                    output.write_all(&vec![number as u8; *length]).unwrap();
                 }
             }
-            // Of one peer in a row, too.
+            // Several in a row to one peer.
             let to = Some(receivers[0].local_addr().unwrap());
-            let mut outlet = Outlet { outbox: outbox.clone(), to };
-            (0..3).for_each(|_| outlet.write_all(&[9; 700]).unwrap());
-            outbox.borrow_mut().send(&socket, mode).unwrap();
+            let mut output = Output { queue: queue.clone(), to };
+            (0..3).for_each(|_| output.write_all(&[9; 700]).unwrap());
+            queue.borrow_mut().send(&socket, mode).unwrap();
             for (index, receiver) in receivers.iter().enumerate() {
                 receiver.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
                 let mut buffer = [0; 2_000];
