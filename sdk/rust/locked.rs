@@ -1,12 +1,11 @@
-// For build scripts, which include it: hands versions, as locked, to a program that tells them in `describe`, since few crates have a
-// constant for theirs.
+// Included by build scripts: passes locked versions to `describe`, since few crates have a constant for theirs.
 
-/// The version of each package by the variable that the program reads it from. Where two versions are locked, the last one is the newest.
-fn tell_versions(packages: &[(&str, &str)]) {
-    println!("cargo::rerun-if-changed=Cargo.lock");
+/// Sets a variable to the locked version of each package; to the newest one, where several are locked.
+fn export_versions(packages: &[(&str, &str)]) {
     let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
-    let lock = std::fs::read_to_string(std::path::Path::new(&folder).join("Cargo.lock"))
-        .expect("Cargo.lock stands beside Cargo.toml");
+    let path = std::path::Path::new(&folder).join("../Cargo.lock");
+    println!("cargo::rerun-if-changed={}", path.display());
+    let lock = std::fs::read_to_string(path).expect("the workspace has a lock file");
     for (name, variable) in packages {
         let line = format!("\nname = \"{name}\"\n");
         let package = lock.split("[[package]]").filter(|package| package.contains(&line)).last();

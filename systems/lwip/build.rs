@@ -3,5 +3,5 @@
 include!("../../sdk/rust/locked.rs");
 
 fn main() {
-    tell_versions(&[("lwip", "STACK_VERSION")]);
+    export_versions(&[("lwip", "STACK_VERSION")]);
 }

@@ -3,7 +3,7 @@
 include!("../../sdk/rust/locked.rs");
 
 fn main() {
-    tell_versions(&[
+    export_versions(&[
         ("tokio-tungstenite", "TOKIO_TUNGSTENITE_VERSION"),
         ("fastwebsockets", "FASTWEBSOCKETS_VERSION"),
         ("rustls", "RUSTLS_VERSION"),

@@ -3,5 +3,5 @@
 include!("../../sdk/rust/locked.rs");
 
 fn main() {
-    tell_versions(&[("netstack-smoltcp", "NETSTACK_SMOLTCP_VERSION"), ("smoltcp", "SMOLTCP_VERSION")]);
+    export_versions(&[("netstack-smoltcp", "NETSTACK_SMOLTCP_VERSION"), ("smoltcp", "SMOLTCP_VERSION")]);
 }

@@ -3,5 +3,5 @@
 include!("../../sdk/rust/locked.rs");
 
 fn main() {
-    tell_versions(&[("tokio", "TOKIO_VERSION"), ("tokio_kcp", "TOKIO_KCP_VERSION")]);
+    export_versions(&[("tokio", "TOKIO_VERSION"), ("tokio_kcp", "TOKIO_KCP_VERSION")]);
 }

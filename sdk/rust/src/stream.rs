@@ -1,185 +1,307 @@
-//! `stream`: what systems/tokio does with a socket, with any stream.
+//! Both ends of a `stream` (sdk/CONTRACT.md): transfers one after the other, each after its number of bytes.
 
-use linerate_contract::{Spec, page};
+use crate::content::Content;
+use linerate_contract::tally::{Tally, stream_error};
+use linerate_contract::{Direction, ErrorKind, Nanos, Refusal, Spec, clock};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// The contract's: content repeats with this period.
-const PERIOD: usize = 65_536;
-/// Buffers are held in memory, one for each connection.
+/// Buffers stay in memory, one per connection.
 const LARGEST_WRITE: u64 = 16 << 20;
 
-/// Direction, content, and size of a read and a write.
+/// The stream of a spec.
 #[derive(Debug)]
-pub struct Setting {
+pub struct Stream {
     pub client_writes: bool,
     pub client_reads: bool,
-    /// Transfers follow one another, each behind its length, and no end of input marks an end.
-    pub counted: bool,
-    content: Vec<u8>,
+    /// Bytes of a write and of a read.
     pub size: usize,
+    pub transfers: u64,
+    pub content: Content,
 }
 
-impl Setting {
-    pub(crate) fn new(spec: &Spec) -> Result<Self, String> {
-        let direction = spec.options.get("direction").map_or("", String::as_str);
-        if !["client-writes", "client-reads", "both"].contains(&direction) {
-            return Err("\"options.direction\" must be client-writes, client-reads or both".into());
+/// The end of one direction of a stream: a number of bytes, or a point of the clock.
+#[derive(Debug, Clone, Copy)]
+pub struct StopCondition {
+    pub bytes: u64,
+    until: Nanos,
+}
+
+impl StopCondition {
+    #[must_use]
+    pub fn after(bytes: u64) -> Self {
+        Self { bytes, until: Nanos(u64::MAX) }
+    }
+
+    /// The stop condition of a client's spec.
+    ///
+    /// # Errors
+    /// [`Refusal::BadSpec`]: neither `bytes` nor `duration_ns`.
+    pub fn new(spec: &Spec) -> Result<Self, Refusal> {
+        match (spec.bytes, spec.duration_ns) {
+            (Some(bytes), _) if bytes > 0 => Ok(Self::after(bytes)),
+            (None, Some(duration)) => Ok(Self { bytes: u64::MAX, until: duration }),
+            _ => Err(Refusal::BadSpec("a stream needs \"bytes\" or \"duration_ns\"".into())),
         }
+    }
+
+    /// Starts the time of a stream by time.
+    pub fn start(&mut self, now: Nanos) {
+        if self.is_by_time() {
+            self.until = now + self.until;
+        }
+    }
+
+    /// The length of the next piece, at most `size` bytes; 0 if the stream is over.
+    #[must_use]
+    pub fn piece(self, at: u64, size: usize) -> usize {
+        let is_over = at >= self.bytes || (self.is_by_time() && clock::now() >= self.until);
+        if is_over { 0 } else { (self.bytes - at).min(size as u64) as usize }
+    }
+
+    #[must_use]
+    pub fn is_by_time(self) -> bool {
+        self.until != Nanos(u64::MAX)
+    }
+}
+
+impl Stream {
+    /// # Errors
+    /// [`Refusal::BadSpec`]: `direction`, `transfers` or `size` is missing or out of range.
+    pub fn new(spec: &Spec) -> Result<Self, Refusal> {
+        let direction = spec.direction()?;
         if !(1..=LARGEST_WRITE).contains(&spec.size) {
-            return Err(format!("\"size\" must be 1 to {LARGEST_WRITE} bytes"));
-        }
-        let counted = spec.options.contains_key("transfers");
-        if counted && direction == "both" {
-            return Err("counted streams go one way at a time".into());
+            return Err(Refusal::BadSpec(format!("\"size\" must be 1 to {LARGEST_WRITE} bytes")));
         }
         let size = spec.size as usize;
         Ok(Self {
-            counted,
-            client_writes: direction != "client-reads",
-            client_reads: direction != "client-writes",
-            content: page(PERIOD).into_iter().cycle().take(PERIOD + size).collect(),
+            client_writes: direction != Direction::ClientReads,
+            client_reads: direction != Direction::ClientWrites,
             size,
+            transfers: spec.transfers()?,
+            content: Content::new(size),
         })
     }
 
-    pub(crate) async fn serve(
-        &self,
-        mut reader: impl AsyncRead + Unpin,
-        mut writer: impl AsyncWrite + Unpin,
-    ) -> io::Result<()> {
-        if self.counted {
-            return self.serve_counted(reader, writer).await;
+    /// The stop condition of a client.
+    ///
+    /// # Errors
+    /// [`Refusal`]: none, or a stream by time in a form that the contract does not have.
+    pub fn stop_condition(&self, spec: &Spec) -> Result<StopCondition, Refusal> {
+        let stop = StopCondition::new(spec)?;
+        if stop.is_by_time() && self.client_writes && self.client_reads {
+            return Err(Refusal::Unsupported("both directions by time".into()));
         }
-        let wanted = if self.client_reads { reader.read_u64_le().await? } else { 0 };
-        if !self.client_writes {
-            self.write(&mut writer, wanted).await?;
-            writer.shutdown().await?;
-            // The client closes when it has all.
-            return reader.read(&mut [0]).await.map(drop);
+        if stop.is_by_time() && self.transfers > 1 {
+            return Err(Refusal::BadSpec("a stream by time is one transfer".into()));
         }
-        let (written, good) = tokio::join!(self.write(&mut writer, wanted), self.read(&mut reader, u64::MAX));
-        written?;
-        writer.write_u64_le(good?).await?;
-        writer.shutdown().await
+        Ok(stop)
     }
 
-    async fn serve_counted(
+    /// Serves transfers until the client closes.
+    ///
+    /// # Errors
+    /// Those of the connection, also an early end of the content.
+    pub async fn serve(
         &self,
         mut reader: impl AsyncRead + Unpin,
         mut writer: impl AsyncWrite + Unpin,
     ) -> io::Result<()> {
-        // Without another number the client has closed.
+        let (mut buffer, progress) = (vec![0; self.size], AtomicU64::new(0));
+        // A client that has closed sends no further number.
         while let Ok(bytes) = reader.read_u64_le().await {
-            if self.client_reads {
-                self.write(&mut writer, bytes).await?;
-            } else {
-                writer.write_u64_le(self.read(&mut reader, bytes).await?).await?;
+            let stop = StopCondition::after(bytes);
+            let (out, into) = self.directions(stop);
+            let (_, (received, good)) = tokio::try_join!(
+                self.write(&mut writer, into, &progress),
+                self.read(&mut reader, out, &mut buffer, &progress)
+            )?;
+            if self.client_writes {
+                // The end of the client's side ends a transfer by time, and no other.
+                if received < bytes && bytes != u64::MAX {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                writer.write_u64_le(good).await?;
             }
         }
         writer.shutdown().await
     }
 
-    /// Writes `total` bytes, `size` at a time.
-    async fn write(&self, writer: &mut (impl AsyncWrite + Unpin), total: u64) -> io::Result<()> {
-        let mut at = 0;
-        while at < total {
-            let length = (total - at).min(self.size as u64) as usize;
-            writer.write_all(self.at(at, length)).await?;
-            at += length as u64;
+    /// Makes all transfers of one connection of a client.
+    ///
+    /// # Errors
+    /// The kind of failure.
+    pub async fn drive(
+        &self,
+        mut reader: impl AsyncRead + Unpin,
+        mut writer: impl AsyncWrite + Unpin,
+        stop: StopCondition,
+        progress: &AtomicU64,
+        tally: &mut Tally,
+    ) -> Result<(), ErrorKind> {
+        let mut buffer = vec![0; self.size];
+        for _ in 0..self.transfers {
+            self.transfer(&mut reader, &mut writer, stop, &mut buffer, progress, tally)
+                .await
+                .map_err(|e| error_kind(&e))?;
         }
         Ok(())
     }
 
-    /// Reads `total` bytes, or up to the end; how many good ones there were.
-    async fn read(&self, reader: &mut (impl AsyncRead + Unpin), total: u64) -> io::Result<u64> {
-        let mut buffer = vec![0; self.size];
-        let (mut at, mut good) = (0, 0);
-        while at < total {
-            let length = (total - at).min(self.size as u64) as usize;
-            let n = reader.read(&mut buffer[..length]).await?;
-            if n == 0 {
-                break;
+    async fn transfer(
+        &self,
+        reader: &mut (impl AsyncRead + Unpin),
+        writer: &mut (impl AsyncWrite + Unpin),
+        stop: StopCondition,
+        buffer: &mut [u8],
+        progress: &AtomicU64,
+        tally: &mut Tally,
+    ) -> io::Result<()> {
+        let (began, size) = (clock::now(), self.size as u64);
+        writer.write_u64_le(stop.bytes).await?;
+        let (out, into) = self.directions(stop);
+        let write = async {
+            let written = self.write(writer, out, progress).await?;
+            if self.client_writes && stop.is_by_time() {
+                writer.shutdown().await?;
             }
-            good += self.good(at, &buffer[..n]);
-            at += n as u64;
+            Ok(written)
+        };
+        let (written, (received, good)) =
+            tokio::try_join!(write, self.read(reader, into, buffer, progress))?;
+        if self.client_reads && received < stop.bytes && !stop.is_by_time() {
+            tally.streamed(good, good, size);
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(good)
+        let accepted = if self.client_writes { reader.read_u64_le().await? } else { 0 };
+        let (good, wanted) = (good + accepted, received + written);
+        if stop.is_by_time() {
+            tally.streamed(good, wanted, size);
+            return Ok(());
+        }
+        tally.transferred(began, clock::now(), good.div_ceil(size), good);
+        if good != wanted {
+            tally.fail(ErrorKind::WrongContent);
+        }
+        Ok(())
     }
 
-    /// How many of these bytes, at most `size`, are what they should be from `offset` on.
-    #[must_use]
-    pub fn good(&self, offset: u64, bytes: &[u8]) -> u64 {
-        let should = self.at(offset, bytes.len());
-        let equal = || bytes.iter().zip(should).filter(|(a, b)| a == b).count();
-        (if bytes == should { bytes.len() } else { equal() }) as u64
+    /// The conditions of the client's and of the server's content: an unused direction is over at once.
+    fn directions(&self, stop: StopCondition) -> (StopCondition, StopCondition) {
+        let unless = |used| if used { stop } else { StopCondition::after(0) };
+        (unless(self.client_writes), unless(self.client_reads))
     }
 
-    /// Content from `offset` on, at most `size` bytes.
-    #[must_use]
-    pub fn at(&self, offset: u64, length: usize) -> &[u8] {
-        let start = (offset % PERIOD as u64) as usize;
-        &self.content[start..start + length]
+    /// Writes content until the stop condition; returns its length.
+    async fn write(
+        &self,
+        writer: &mut (impl AsyncWrite + Unpin),
+        stop: StopCondition,
+        progress: &AtomicU64,
+    ) -> io::Result<u64> {
+        let mut at = 0;
+        loop {
+            let length = stop.piece(at, self.size);
+            if length == 0 {
+                return Ok(at);
+            }
+            writer.write_all(self.content.at(at, length)).await?;
+            at += length as u64;
+            progress.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Reads until the stop condition or the peer's end; returns the number of bytes, and of good ones.
+    async fn read(
+        &self,
+        reader: &mut (impl AsyncRead + Unpin),
+        stop: StopCondition,
+        buffer: &mut [u8],
+        progress: &AtomicU64,
+    ) -> io::Result<(u64, u64)> {
+        let (mut at, mut good) = (0, 0);
+        loop {
+            let length = stop.piece(at, self.size);
+            let n = if length == 0 { 0 } else { reader.read(&mut buffer[..length]).await? };
+            if n == 0 {
+                return Ok((at, good));
+            }
+            good += self.content.good(at, &buffer[..n]);
+            at += n as u64;
+            progress.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+fn error_kind(error: &io::Error) -> ErrorKind {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => ErrorKind::Truncated,
+        _ => stream_error(error),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Role, page};
     use std::time::Duration;
 
-    fn setting(direction: &str) -> Setting {
-        let mut spec = Spec::new(Role::Server, "tcp", "stream");
+    fn spec(direction: &str) -> Spec {
+        let mut spec = Spec::new(Role::Client, "tcp", "stream");
         spec.size = 1000;
-        spec.options.insert("direction".into(), direction.into());
-        Setting::new(&spec).unwrap()
-    }
-
-    /// What a server of `direction` answers to `said`.
-    async fn answer(direction: &str, said: &[u8]) -> Vec<u8> {
-        let (mut client, server) = tokio::io::duplex(4096);
-        let setting = setting(direction);
-        let (reader, writer) = tokio::io::split(server);
-        let mut back = Vec::new();
-        let dialogue = async {
-            client.write_all(said).await.unwrap();
-            if direction == "client-writes" {
-                client.shutdown().await.unwrap();
-            }
-            client.read_to_end(&mut back).await.unwrap();
-            drop(client);
-        };
-        let both = async { tokio::join!(setting.serve(reader, writer), dialogue).0 };
-        tokio::time::timeout(Duration::from_secs(5), both).await.expect("it ends").unwrap();
-        back
+        spec.bytes = Some(2500);
+        spec.set_option("direction", direction);
+        spec.set_option("transfers", 3);
+        spec
     }
 
     #[tokio::test]
-    async fn a_client_that_writes_learns_how_many_bytes_were_good() {
+    async fn transfers_follow_one_another_in_each_direction() {
+        for (direction, sum) in [("client-writes", 7500), ("client-reads", 7500), ("both", 15_000)] {
+            let stream = Stream::new(&spec(direction)).unwrap();
+            let stop = stream.stop_condition(&spec(direction)).unwrap();
+            let (client, server) = tokio::io::duplex(512);
+            let ((client_in, client_out), (server_in, server_out)) =
+                (tokio::io::split(client), tokio::io::split(server));
+            let (progress, mut tally) = (AtomicU64::new(0), Tally::default());
+            let both = async {
+                let drive = stream.drive(client_in, client_out, stop, &progress, &mut tally);
+                tokio::join!(stream.serve(server_in, server_out), drive)
+            };
+            let (served, driven) = tokio::time::timeout(Duration::from_secs(5), both).await.expect("it ends");
+            assert_eq!((served.is_ok(), driven), (true, Ok(())), "{direction}");
+            let done = tally.done(Nanos(0), Nanos(0), |_, bytes| bytes);
+            assert_eq!((done.verified, done.errors.total()), (sum, 0), "{direction}");
+        }
+    }
+
+    /// The server's output to this input, which ends with the client's side.
+    async fn output(direction: &str, input: Vec<u8>) -> (io::Result<()>, Vec<u8>) {
+        let (mut client, server) = tokio::io::duplex(1 << 16);
+        let stream = Stream::new(&spec(direction)).unwrap();
+        client.write_all(&input).await.unwrap();
+        client.shutdown().await.unwrap();
+        let (reader, writer) = tokio::io::split(server);
+        let served = stream.serve(reader, writer).await;
+        let mut output = Vec::new();
+        client.read_to_end(&mut output).await.unwrap();
+        (served, output)
+    }
+
+    #[tokio::test]
+    async fn a_server_counts_good_bytes_up_to_the_end_of_a_stream_by_time() {
         let mut content = page(2500);
         content[7] ^= 1;
-        assert_eq!(answer("client-writes", &content).await, 2499_u64.to_le_bytes());
+        let input = [u64::MAX.to_le_bytes().as_slice(), &content].concat();
+        let (served, counted) = output("client-writes", input).await;
+        assert_eq!((served.is_ok(), counted), (true, 2499_u64.to_le_bytes().to_vec()));
     }
 
     #[tokio::test]
-    async fn counted_transfers_follow_one_another_on_a_connection() {
-        let mut setting = setting("client-writes");
-        setting.counted = true;
-        let (mut client, server) = tokio::io::duplex(4096);
-        let (reader, writer) = tokio::io::split(server);
-        let served = tokio::spawn(async move { setting.serve(reader, writer).await });
-        for length in [2500, 7] {
-            client.write_u64_le(length).await.unwrap();
-            client.write_all(&page(length as usize)).await.unwrap();
-            assert_eq!(client.read_u64_le().await.unwrap(), length);
-        }
-        drop(client);
-        let _ = tokio::time::timeout(Duration::from_secs(5), served).await.expect("it ends");
-    }
-
-    #[tokio::test]
-    async fn a_client_that_reads_gets_what_it_asks_for() {
-        assert_eq!(answer("client-reads", &2500_u64.to_le_bytes()).await, page(2500));
+    async fn an_early_end_is_an_error() {
+        let input = [3000_u64.to_le_bytes().as_slice(), &page(2500)].concat();
+        let (served, counted) = output("client-writes", input).await;
+        assert_eq!((served.unwrap_err().kind(), counted.len()), (io::ErrorKind::UnexpectedEof, 0));
     }
 }

@@ -1,18 +1,18 @@
-//! ipstack as a system of linerate: the stack takes the device as it is, as in its own example `tun`.
+//! ipstack as a system of linerate: the stack gets the device, as in its own example `tun`.
 
 use ipstack::{IpStack, IpStackConfig, IpStackStream, IpStackUdpStream, TcpConfig, TcpOptions};
-use linerate_netstack::{Datagrams, System, Task, device};
+use linerate_sdk::netstack::{Datagrams, System, Task, device};
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const SYSTEM: System = System { name: "ipstack", version: env!("STACK_VERSION"), options: &[] };
-/// Of IPv4 and TCP, without options.
+/// Headers of IPv4 and TCP, without options.
 const HEADERS: u16 = 40;
-/// No datagram is larger.
+/// The largest datagram.
 const LARGEST_DATAGRAM: usize = 65_535;
 
 fn main() {
-    linerate_netstack::run(SYSTEM, serve);
+    linerate_sdk::netstack::run(SYSTEM, serve);
 }
 
 async fn serve(task: Task) -> io::Result<()> {
@@ -34,12 +34,12 @@ async fn serve(task: Task) -> io::Result<()> {
     }
 }
 
-/// The stack has a stream for each peer, of which a read is a datagram; it ends when nothing came for a while.
+/// The stack has a stream for each peer. Each read returns one datagram; an idle stream ends.
 async fn answer(mut flow: IpStackUdpStream, mut datagrams: Datagrams) {
     let (peer, mut buffer) = (flow.local_addr(), vec![0; LARGEST_DATAGRAM]);
     while let Ok(n @ 1..) = flow.read(&mut buffer).await {
         if let Some(answer) = datagrams.answer(peer, &buffer[..n]) {
-            // A datagram that the stack does not take is lost, as on any path.
+            // A datagram that the stack refuses is lost, as on any path.
             let _ = flow.write(&answer).await;
         }
     }

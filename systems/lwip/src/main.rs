@@ -1,14 +1,14 @@
-//! lwIP as a system of linerate, by the crate `lwip` on tokio, wired as its README does it.
+//! lwIP as a system of linerate: the crate `lwip` on tokio, connected as in its README.
 
 use futures::StreamExt;
-use linerate_netstack::{Datagrams, System, Task, device};
+use linerate_sdk::netstack::{Datagrams, System, Task, device};
 use lwip::{NetStack, UdpSocket};
 use std::io;
 
 const SYSTEM: System = System { name: "lwip", version: env!("STACK_VERSION"), options: &[] };
 
 fn main() {
-    linerate_netstack::run(SYSTEM, serve);
+    linerate_sdk::netstack::run(SYSTEM, serve);
 }
 
 async fn serve(task: Task) -> io::Result<()> {
@@ -28,7 +28,7 @@ async fn answer(task: &Task, socket: Box<UdpSocket>, mut datagrams: Datagrams) {
         if at == task.listen
             && let Some(answer) = datagrams.answer(peer, &datagram)
         {
-            // A datagram that the stack does not take is lost, as on any path.
+            // A datagram that the stack refuses is lost, as on any path.
             let _ = to_peers.send_to(&answer, &at, &peer);
         }
     }

@@ -1,23 +1,21 @@
-//! The client: connects all, opens the window, and has a task for each connection.
+//! The client: opens all connections, then the window, and runs one task per connection.
 
-use crate::{Content, Library, Number, Socket, number, tls};
+use crate::{Library, Number, Socket, number, tls};
 use bytes::Bytes;
 use linerate_contract::program::Refusal;
-use linerate_contract::tally::{Tally, connect_error};
-use linerate_contract::{Done, ErrorKind, Nanos, Spec, clock, page};
+use linerate_contract::tally::Tally;
+use linerate_contract::{Direction, Done, ErrorKind, Nanos, Spec, clock, page};
+use linerate_sdk::client::{Target, watched};
+use linerate_sdk::content::{Content, PERIOD};
 use std::cell::Cell;
 use std::rc::Rc;
-use std::time::Duration;
-use tokio::net::{TcpSocket, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::task::spawn_local;
 
-/// A connection that stands still is noticed at most an eighth of the timeout late.
-const LOOKS: u32 = 8;
 const LARGEST_MESSAGE: u64 = 65_536;
 
 pub(crate) async fn run<L: Library>(spec: Spec) -> Result<Done, Refusal> {
     let bad = |text: &str| Refusal::BadSpec(text.into());
-    let to = spec.connect.ok_or_else(|| bad("\"connect\" is missing"))?;
     let is_stream = spec.workload == "stream";
     if is_stream && spec.bytes.is_none_or(|bytes| bytes == 0) {
         return Err(bad("\"bytes\" is missing"));
@@ -36,29 +34,29 @@ pub(crate) async fn run<L: Library>(spec: Spec) -> Result<Done, Refusal> {
     let task = Rc::new(Task::new(spec)?);
     match secured {
         None => {
-            let open = async |turn| L::connect(dial(&task.spec, turn).await?, to.to_string()).await;
+            let open = async || L::connect(task.target.connect().await?, task.target.address.to_string()).await;
             Ok(drive(&task, open, None).await)
         }
         Some((connector, name)) => {
-            let (host, told) = (
-                format!("{}:{}", task.spec.tls.as_ref().map_or("", |tls| &tls.name), to.port()),
-                Cell::new(None),
-            );
-            let open = async |turn| {
-                let stream = dial(&task.spec, turn).await?;
+            let name_text = task.spec.tls.as_ref().map_or("", |tls| &tls.name);
+            let host = format!("{name_text}:{}", task.target.address.port());
+            let described = Cell::new(None);
+            let open = async || {
+                let stream = task.target.connect().await?;
                 let stream =
                     connector.connect(name.clone(), stream).await.map_err(|_| ErrorKind::TlsFailed)?;
-                told.set(Some(tls::describe(stream.get_ref().1)));
+                described.set(Some(tls::describe(stream.get_ref().1)));
                 L::connect(stream, host.clone()).await
             };
-            Ok(drive(&task, open, Some(&told)).await)
+            Ok(drive(&task, open, Some(&described)).await)
         }
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Task {
     spec: Spec,
+    target: Target,
     transfers: u64,
     client_writes: bool,
     content: Content,
@@ -69,17 +67,12 @@ struct Task {
 
 impl Task {
     fn new(spec: Spec) -> Result<Self, Refusal> {
-        let transfers =
-            spec.options.get("transfers").map_or(Ok(1), |text| text.parse()).ok().filter(|n| *n > 0);
-        let longest = (spec.size as usize).max(super::PERIOD);
+        let is_stream = spec.workload == "stream";
         Ok(Self {
-            transfers: transfers
-                .ok_or_else(|| Refusal::BadSpec("\"options.transfers\" must be a number above 0".into()))?,
-            client_writes: spec
-                .options
-                .get("direction")
-                .is_some_and(|direction| direction == "client-writes"),
-            content: Content::new(longest),
+            target: Target::new(&spec)?,
+            transfers: spec.transfers()?,
+            client_writes: is_stream && spec.direction()? == Direction::ClientWrites,
+            content: Content::new((spec.size as usize).max(PERIOD)),
             message: page(if spec.workload == "rr" { spec.size as usize } else { 0 }).into(),
             left: Cell::new(spec.operations.unwrap_or(u64::MAX)),
             until: Cell::new(Nanos(u64::MAX)),
@@ -87,7 +80,7 @@ impl Task {
         })
     }
 
-    /// Takes one operation of `rr` out of the budget; false if none is left, or no time.
+    /// Takes one operation of `rr` from the budget; false if no operation or no time is left.
     fn begin(&self, now: Nanos) -> bool {
         let left = self.left.get();
         if left == 0 || now >= self.until.get() {
@@ -101,7 +94,7 @@ impl Task {
         &self,
         socket: &mut impl Socket,
         tally: &mut Tally,
-        moved: &Cell<u64>,
+        progress: &AtomicU64,
     ) -> Result<(), ErrorKind> {
         let mut now = clock::now();
         while self.begin(now) {
@@ -124,7 +117,7 @@ impl Task {
                     })?;
             }
             now = clock::now();
-            moved.set(moved.get() + 1);
+            progress.fetch_add(1, Relaxed);
             if same {
                 tally.succeed(began, now, received as u64);
             } else {
@@ -138,7 +131,7 @@ impl Task {
         &self,
         socket: &mut impl Socket,
         tally: &mut Tally,
-        moved: &Cell<u64>,
+        progress: &AtomicU64,
     ) -> Result<(), ErrorKind> {
         let (bytes, size) = (self.spec.bytes.unwrap_or_default(), self.spec.size);
         let began = clock::now();
@@ -146,12 +139,12 @@ impl Task {
         let (mut at, mut good, mut count) = (0, 0, Number::default());
         if self.client_writes {
             for at in (0..bytes).step_by(size as usize) {
-                let piece = self.content.piece(at, size.min(bytes - at) as usize);
+                let piece = self.content.at(at, size.min(bytes - at) as usize);
                 socket.send(Bytes::from_static(piece)).await?;
-                moved.set(moved.get() + 1);
+                progress.fetch_add(1, Relaxed);
             }
             while count.value().is_none() {
-                socket.receive(|bytes| _ = count.take(bytes)).await?;
+                socket.receive(|bytes| _ = count.take(bytes)).await.map_err(truncated)?;
             }
             good = count.value().unwrap_or_default();
         }
@@ -162,10 +155,8 @@ impl Task {
                     at += part.len() as u64;
                 })
                 .await
-                .map_err(
-                    |kind| if at > 0 && kind == ErrorKind::EmptyReply { ErrorKind::Truncated } else { kind },
-                )?;
-            moved.set(moved.get() + 1);
+                .map_err(truncated)?;
+            progress.fetch_add(1, Relaxed);
         }
         tally.transferred(began, clock::now(), good.div_ceil(size), good);
         if good != bytes {
@@ -174,44 +165,37 @@ impl Task {
         Ok(())
     }
 
-    /// One connection's part.
+    /// One connection's operations or transfers.
     async fn work(&self, socket: &mut impl Socket) -> Tally {
-        let (mut tally, moved) = (Tally::default(), Cell::new(0));
+        let (mut tally, progress) = (Tally::default(), AtomicU64::new(0));
         let all = async {
             if self.spec.workload == "rr" {
-                return self.rr(socket, &mut tally, &moved).await;
+                return self.rr(socket, &mut tally, &progress).await;
             }
             for _ in 0..self.transfers {
-                self.transfer(socket, &mut tally, &moved).await?;
+                self.transfer(socket, &mut tally, &progress).await?;
             }
             Ok(())
         };
-        let ended = tokio::select! {
-            ended = all => ended,
-            () = stands_still(&moved, self.timeout()) => Err(ErrorKind::Timeout),
-        };
-        match ended {
-            Ok(()) => drop(tokio::time::timeout(self.timeout(), socket.close()).await),
+        let timeout = self.target.timeout;
+        match watched(&progress, timeout, all).await {
+            Ok(()) => drop(tokio::time::timeout(timeout, socket.close()).await),
             Err(kind) => tally.fail(kind),
         }
         tally
     }
-
-    fn timeout(&self) -> Duration {
-        Duration::from_nanos(self.spec.timeout_ns.0)
-    }
 }
 
-/// Connects one after another, opens the window, and adds up.
+/// Opens all connections one after the other, then the window, and merges the tallies.
 async fn drive<K: Socket + 'static>(
     task: &Rc<Task>,
-    open: impl AsyncFn(usize) -> Result<K, ErrorKind>,
+    open: impl AsyncFn() -> Result<K, ErrorKind>,
     tls: Option<&Cell<Option<String>>>,
 ) -> Done {
     let (mut sockets, mut sum) = (Vec::new(), Tally::default());
-    for turn in 0..task.spec.connections as usize {
-        match tokio::time::timeout(task.timeout(), open(turn)).await.unwrap_or(Err(ErrorKind::ConnectTimeout))
-        {
+    for _ in 0..task.spec.connections {
+        let opened = tokio::time::timeout(task.target.timeout, open()).await;
+        match opened.unwrap_or(Err(ErrorKind::ConnectTimeout)) {
             Ok(socket) => sockets.push(socket),
             Err(kind) => sum.fail(kind),
         }
@@ -226,7 +210,7 @@ async fn drive<K: Socket + 'static>(
     };
     let tasks: Vec<_> = sockets.into_iter().map(each).collect();
     for each in tasks {
-        // A panic of one ends the process (`panic = "abort"`), so each has its tally.
+        // A panic ends the process (`panic = "abort"`), so each task has a tally.
         let Ok(tally) = each.await else { continue };
         sum.merge(&tally);
     }
@@ -235,25 +219,7 @@ async fn drive<K: Socket + 'static>(
     Done { tls: tls.and_then(Cell::take), ..sum.done(start, clock::process_cpu().since(cpu), verified) }
 }
 
-async fn dial(spec: &Spec, turn: usize) -> Result<TcpStream, ErrorKind> {
-    let to = spec.connect.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
-    let dialed = async {
-        let socket = if to.is_ipv6() { TcpSocket::new_v6() } else { TcpSocket::new_v4() }?;
-        socket.set_nodelay(true)?;
-        if !spec.sources.is_empty() {
-            socket.bind((spec.sources[turn % spec.sources.len()], 0).into())?;
-        }
-        socket.connect(to).await
-    };
-    dialed.await.map_err(|error| connect_error(&error))
-}
-
-/// Returns when nothing has moved for the timeout: one timer for a connection, not one for each operation.
-async fn stands_still(moved: &Cell<u64>, timeout: Duration) {
-    let (mut seen, mut still) = (moved.get(), 0);
-    while still <= LOOKS {
-        tokio::time::sleep(timeout / LOOKS).await;
-        still = if moved.get() == seen { still + 1 } else { 0 };
-        seen = moved.get();
-    }
+/// In a stream an early end is `truncated`, wherever it is.
+fn truncated(kind: ErrorKind) -> ErrorKind {
+    if kind == ErrorKind::EmptyReply { ErrorKind::Truncated } else { kind }
 }

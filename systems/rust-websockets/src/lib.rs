@@ -1,5 +1,5 @@
-//! WebSocket libraries on tokio as systems of linerate (sdk/CONTRACT.md). A program for each library, in `bin/`; what it is
-//! made of is the same for all, so that the library is what differs:
+//! WebSocket libraries on tokio as systems of linerate (sdk/CONTRACT.md). `bin/` has one program per library; they differ in the
+//! library only:
 //!
 //! ```text
 //! spec -> program.rs -> server.rs | client.rs over a Library's Socket, on a TcpStream or TLS (tls.rs) -> events
@@ -13,16 +13,15 @@ mod tls;
 pub use program::main;
 
 use bytes::Bytes;
-use linerate_contract::{ErrorKind, page};
+use linerate_contract::ErrorKind;
+use linerate_contract::tally::stream_error;
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// The longest message that is accepted.
 pub const LONGEST_MESSAGE: usize = 16 << 20;
-/// Period of a stream's content.
-const PERIOD: usize = 65_536;
 
-/// What lies below a WebSocket.
+/// The transport of a WebSocket.
 pub trait Below: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Below for T {}
 
@@ -32,10 +31,10 @@ pub trait Library: 'static {
     const VERSION: &'static str;
     type Socket<S: Below>: Socket;
 
-    /// Asks for `/` of this host.
+    /// Upgrades a connection: requests `/` of this host.
     fn connect<S: Below>(below: S, host: String) -> impl Future<Output = Result<Self::Socket<S>, ErrorKind>>;
 
-    /// Answers upgrades of one connection until it is over, and has each of its sockets served.
+    /// Answers upgrades on one connection until it ends, and serves each of its sockets.
     fn accept<S: Below>(
         below: S,
         serve: impl AsyncFnOnce(Self::Socket<S>) + 'static,
@@ -46,56 +45,22 @@ pub trait Library: 'static {
 pub trait Socket {
     fn send(&mut self, message: Bytes) -> impl Future<Output = Result<(), ErrorKind>>;
 
-    /// Waits for a message, of which `take` has the bytes. The peer's close is an error here.
+    /// Receives a message, and passes its bytes to `take`. The peer's close is an error.
     fn receive(&mut self, take: impl FnMut(&[u8])) -> impl Future<Output = Result<(), ErrorKind>>;
 
-    /// Sends back what comes, until the peer closes or is gone.
+    /// Sends back each message, until the peer closes or vanishes.
     fn echo(&mut self) -> impl Future<Output = ()>;
 
-    /// Closes with 1000, and waits for the peer's answer.
+    /// Closes with code 1000, and waits for the peer's close frame.
     fn close(&mut self) -> impl Future<Output = ()>;
 }
 
-/// What an error means on a connection that stood.
+/// The kind of an error on an established connection.
 #[must_use]
 pub fn kind_of(error: &io::Error) -> ErrorKind {
     match error.kind() {
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => {
-            ErrorKind::Reset
-        }
         io::ErrorKind::UnexpectedEof => ErrorKind::EmptyReply,
-        io::ErrorKind::TimedOut => ErrorKind::Timeout,
-        _ => ErrorKind::Failed,
-    }
-}
-
-/// The endless content of streams, made once for the process: pieces of it are sent without a copy of ours.
-struct Content(&'static [u8]);
-
-impl Content {
-    fn new(longest: usize) -> Self {
-        let page = page(PERIOD);
-        let bytes: Vec<u8> = page.iter().copied().cycle().take(PERIOD + longest).collect();
-        Self(Vec::leak(bytes))
-    }
-
-    fn piece(&self, at: u64, length: usize) -> &'static [u8] {
-        let start = (at % PERIOD as u64) as usize;
-        &self.0[start..start + length]
-    }
-
-    /// How many of the bytes received at a position are the right ones.
-    fn good(&self, at: u64, received: &[u8]) -> u64 {
-        let mut good = 0;
-        for (i, part) in received.chunks(PERIOD).enumerate() {
-            let right = self.piece(at + (i * PERIOD) as u64, part.len());
-            good += if right == part {
-                part.len()
-            } else {
-                right.iter().zip(part).filter(|(a, b)| a == b).count()
-            };
-        }
-        good as u64
+        _ => stream_error(error),
     }
 }
 
@@ -104,12 +69,12 @@ fn number(value: u64) -> Bytes {
     Bytes::copy_from_slice(&value.to_le_bytes())
 }
 
-/// A number that may come in pieces.
+/// A number that may arrive in pieces.
 #[derive(Default)]
 struct Number(Vec<u8>);
 
 impl Number {
-    /// Takes what belongs to it, and leaves the rest.
+    /// Takes its bytes, and returns the rest.
     fn take<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let (mine, rest) = bytes.split_at(bytes.len().min(8 - self.0.len()));
         self.0.extend_from_slice(mine);
@@ -126,19 +91,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_in_pieces() {
+    fn a_number_may_arrive_in_pieces() {
         let mut number = Number::default();
         assert_eq!((number.take(&[1, 2, 3]), number.value()), (&[][..], None));
         assert_eq!((number.take(&[0, 0, 0, 0, 0, 9]), number.value()), (&[9][..], Some(0x03_0201)));
-    }
-
-    #[test]
-    fn wrong_bytes_are_not_counted() {
-        let content = Content::new(8);
-        let mut long = content.piece(7, PERIOD).to_vec();
-        long.extend_from_slice(content.piece(7, 8));
-        assert_eq!(content.good(7, &long), long.len() as u64);
-        long[PERIOD + 1] ^= 1;
-        assert_eq!(content.good(7, &long), long.len() as u64 - 1);
     }
 }

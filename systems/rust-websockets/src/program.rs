@@ -1,22 +1,24 @@
-//! `main` of every library's program: what a spec may ask.
+//! `main` of every program: checks of the spec.
 
 use crate::{Library, client, server};
 use linerate_contract::program::{self, Refusal};
-use linerate_contract::{Describe, Done, Role, Spec};
+use linerate_contract::{Direction, Done, Role, Spec};
+use linerate_sdk::unsupported;
 
-/// Runs the task of the command line, and ends the process.
+/// Runs the spec of `argv[1]`, and ends the process.
 pub fn main<L: Library>() {
-    program::run(L::NAME, &[], |_| describe::<L>(), run::<L>);
+    let describe = |_: &Spec| {
+        let roles = [Role::Client, Role::Server];
+        linerate_sdk::describe(L::NAME, L::VERSION, &roles, &["websocket", "wss"], &["rr", "stream"])
+    };
+    program::run(L::NAME, &[], describe, run::<L>);
 }
 
 fn run<L: Library>(spec: &Spec) -> Result<Option<Done>, Refusal> {
     let known = ["websocket", "wss"].contains(&spec.layer.as_str())
         && ["rr", "stream"].contains(&spec.workload.as_str());
     if !known || !matches!(spec.role, Role::Client | Role::Server) {
-        return Err(Refusal::Unsupported(format!(
-            "{} of layer {:?} and workload {:?}",
-            spec.role, spec.layer, spec.workload
-        )));
+        return Err(unsupported(spec));
     }
     if spec.rate.is_some() || spec.threads > 1 {
         return Err(Refusal::Unsupported("an open loop (\"rate\"), or several threads".into()));
@@ -26,10 +28,8 @@ fn run<L: Library>(spec: &Spec) -> Result<Option<Done>, Refusal> {
     }
     let bad = |text: &str| Err(Refusal::BadSpec(text.into()));
     if spec.workload == "stream" {
-        match spec.options.get("direction").map(String::as_str) {
-            Some("client-writes" | "client-reads") => {}
-            Some("both") => return Err(Refusal::Unsupported("a stream both ways".into())),
-            _ => return bad("\"options.direction\" must be client-writes or client-reads"),
+        if spec.direction()? == Direction::Both {
+            return Err(Refusal::Unsupported("a stream both ways".into()));
         }
         if !(1..=1 << 20).contains(&spec.size) {
             return bad("\"size\" must be from 1 to 1048576 bytes");
@@ -40,16 +40,5 @@ fn run<L: Library>(spec: &Spec) -> Result<Option<Done>, Refusal> {
     match spec.role {
         Role::Server => local.block_on(&runtime, server::run::<L>(spec.clone())).map(|()| None),
         _ => local.block_on(&runtime, client::run::<L>(spec.clone())).map(Some),
-    }
-}
-
-fn describe<L: Library>() -> Describe {
-    let names = |list: &[&str]| list.iter().map(ToString::to_string).collect();
-    Describe {
-        name: L::NAME.into(),
-        version: L::VERSION.into(),
-        roles: vec![Role::Client, Role::Server],
-        layers: names(&["websocket", "wss"]),
-        workloads: names(&["rr", "stream"]),
     }
 }

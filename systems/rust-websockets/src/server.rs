@@ -1,52 +1,30 @@
-//! The server: a task for each connection, which echoes, or answers transfers of a stream.
+//! The server: one task per connection, which echoes or answers the transfers of a stream.
 
-use crate::{Content, Library, Number, Socket, number, tls};
+use crate::{Library, Number, Socket, number, tls};
 use bytes::Bytes;
 use linerate_contract::program::{Refusal, emit};
-use linerate_contract::{ErrorKind, Event, Spec};
+use linerate_contract::{Direction, ErrorKind, Event, Spec};
+use linerate_sdk::content::{Content, PERIOD};
+use linerate_sdk::missing;
+use linerate_sdk::server::{accept, listen};
 use std::rc::Rc;
-use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_local;
 
-const BACKLOG: u32 = 511;
-
 pub(crate) async fn run<L: Library>(spec: Spec) -> Result<(), Refusal> {
-    let listen = spec.listen.ok_or_else(|| Refusal::BadSpec("\"listen\" is missing".into()))?;
+    let address = spec.listen.ok_or_else(|| missing("listen"))?;
     let acceptor = match (&spec.tls, spec.layer.as_str()) {
         (Some(keys), "wss") => Some(tls::acceptor(keys).map_err(Refusal::BadSpec)?),
         (None, "wss") => return Err(Refusal::BadSpec("a server of wss needs \"tls\"".into())),
         _ => None,
     };
-    let socket = if listen.is_ipv6() { TcpSocket::new_v6() } else { TcpSocket::new_v4() }?;
-    socket.set_reuseaddr(true)?;
-    socket.bind(listen)?;
-    let listener = socket.listen(BACKLOG)?;
-    emit(&Event::Ready { address: listener.local_addr()? });
-    let service = Rc::new(Service::new(&spec));
+    let service = Rc::new(Service::new(&spec)?);
     let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        () = accept::<L>(listener, acceptor, service) => {}
-        _ = terminate.recv() => {}
-    }
-    Ok(())
-}
-
-async fn accept<L: Library>(
-    listener: TcpListener,
-    acceptor: Option<tokio_rustls::TlsAcceptor>,
-    service: Rc<Service>,
-) {
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            // No descriptor for a waiting connection.
-            tokio::time::sleep(Duration::from_millis(10)).await;
-            continue;
-        };
+    let listener = listen(address)?;
+    emit(&Event::Ready { address: listener.local_addr()? });
+    let handle = |stream| {
         let (acceptor, service) = (acceptor.clone(), Rc::clone(&service));
         spawn_local(async move {
-            let _ = stream.set_nodelay(true);
             match acceptor {
                 None => L::accept(stream, async move |mut socket| service.serve(&mut socket).await).await,
                 Some(acceptor) => {
@@ -55,10 +33,15 @@ async fn accept<L: Library>(
                 }
             }
         });
+    };
+    tokio::select! {
+        () = accept(listener, handle) => {}
+        _ = terminate.recv() => {}
     }
+    Ok(())
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Service {
     is_stream: bool,
     client_writes: bool,
@@ -67,23 +50,17 @@ struct Service {
 }
 
 impl Service {
-    fn new(spec: &Spec) -> Self {
-        let client_writes =
-            spec.options.get("direction").is_some_and(|direction| direction == "client-writes");
-        let longest = (spec.size as usize).max(super::PERIOD);
-        Self {
-            is_stream: spec.workload == "stream",
-            client_writes,
-            size: spec.size as usize,
-            content: Content::new(longest),
-        }
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        let (is_stream, size) = (spec.workload == "stream", spec.size as usize);
+        let client_writes = is_stream && spec.direction()? == Direction::ClientWrites;
+        Ok(Self { is_stream, client_writes, size, content: Content::new(size.max(PERIOD)) })
     }
 
     async fn serve(&self, socket: &mut impl Socket) {
         if !self.is_stream {
             return socket.echo().await;
         }
-        // Ends with the connection, however that ends.
+        // It ends with the connection.
         while self.transfer(socket).await.is_ok() {}
     }
 
@@ -104,7 +81,7 @@ impl Service {
         }
         for at in (0..wanted).step_by(self.size) {
             let length = (wanted - at).min(self.size as u64) as usize;
-            socket.send(Bytes::from_static(self.content.piece(at, length))).await?;
+            socket.send(Bytes::from_static(self.content.at(at, length))).await?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! TLS 1.3 with AES-128-GCM alone by rustls: the client verifies chain and name, no session is resumed.
+//! TLS 1.3 with AES-128-GCM only, by rustls: the client verifies chain and name; no session resumption.
 
 use linerate_contract::Tls;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, String> {
         .map_err(|e| format!("\"tls.certificate\": {e}"))?;
     let key = PrivateKeyDer::from_pem_slice(tls.key.as_bytes()).map_err(|e| format!("\"tls.key\": {e}"))?;
     let builder =
-        ServerConfig::builder_with_provider(provider()).with_protocol_versions(&[&TLS13]).map_err(told)?;
-    let mut config = builder.with_no_client_auth().with_single_cert(vec![certificate], key).map_err(told)?;
+        ServerConfig::builder_with_provider(provider()).with_protocol_versions(&[&TLS13]).map_err(text)?;
+    let mut config = builder.with_no_client_auth().with_single_cert(vec![certificate], key).map_err(text)?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config).into())
@@ -27,16 +27,16 @@ pub(crate) fn connector(tls: &Tls) -> Result<(TlsConnector, ServerName<'static>)
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_slice(tls.authority.as_bytes())
         .map_err(|e| format!("\"tls.authority\": {e}"))?;
-    roots.add(authority).map_err(told)?;
+    roots.add(authority).map_err(text)?;
     let builder =
-        ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[&TLS13]).map_err(told)?;
+        ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[&TLS13]).map_err(text)?;
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.resumption = Resumption::disabled();
     let name = ServerName::try_from(tls.name.clone()).map_err(|e| format!("\"tls.name\": {e}"))?;
     Ok((Arc::new(config).into(), name))
 }
 
-/// Version, cipher and library, as `done` tells them.
+/// Version, cipher suite and library, for `done`.
 pub(crate) fn describe(connection: &rustls::ClientConnection) -> String {
     let version = match connection.protocol_version() {
         Some(rustls::ProtocolVersion::TLSv1_3) => "TLSv1.3".to_owned(),
@@ -53,6 +53,6 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider { cipher_suites, ..ring::default_provider() })
 }
 
-fn told(error: rustls::Error) -> String {
+fn text(error: rustls::Error) -> String {
     error.to_string()
 }

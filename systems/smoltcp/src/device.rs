@@ -1,7 +1,7 @@
 //! The TUN device as smoltcp's [`Device`], with or without offloads.
 //!
-//! With them each packet has a `virtio_net_hdr` before it (include/uapi/linux/virtio_net.h): the kernel hands over segments of
-//! up to 64 KiB that it has neither cut nor checksummed, and takes the same.
+//! With offloads each packet follows a `virtio_net_hdr` (include/uapi/linux/virtio_net.h): the kernel passes and accepts segments of
+//! up to 64 KiB that are neither segmented nor checksummed.
 
 use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium, PacketMeta, RxToken, TxToken};
 use smoltcp::time::Instant;
@@ -14,9 +14,9 @@ use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_GSO_TCPV4, VIRTIO_NET_HDR
 
 /// The largest packet of IPv4.
 const LARGEST_PACKET: usize = 65_535;
-/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum from `csum_start` on is still to be made.
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum from `csum_start` on is missing.
 const NEEDS_CHECKSUM: u8 = 1;
-/// Where the checksum stands in TCP's header.
+/// The position of the checksum in the TCP header.
 const TCP_CHECKSUM: usize = 16;
 
 pub struct TunDevice {
@@ -24,7 +24,7 @@ pub struct TunDevice {
     mtu: u16,
     /// Bytes before each packet: those of a `virtio_net_hdr`, or none.
     header: usize,
-    /// The packet that was read, header included, until the stack takes it.
+    /// The last packet read, header included, until the stack takes it.
     received: Vec<u8>,
     length: Option<usize>,
     sent: Vec<u8>,
@@ -33,7 +33,7 @@ pub struct TunDevice {
 impl TunDevice {
     pub fn open(name: &str, mtu: u16, offload: bool) -> io::Result<Self> {
         let builder = DeviceBuilder::new().name(name).offload(offload).packet_information(false);
-        // The lab has set the device up.
+        // The lab has configured the device.
         let tun = builder.inherit_enable_state().build_sync()?;
         tun.set_nonblocking(true)?;
         let header = if offload { VIRTIO_NET_HDR_LEN } else { 0 };
@@ -41,7 +41,7 @@ impl TunDevice {
         Ok(Self { tun, mtu, header, received: room.clone(), length: None, sent: room })
     }
 
-    /// Reads a packet; false if none is there.
+    /// Reads a packet; false if there is none.
     pub fn read(&mut self) -> io::Result<bool> {
         match self.tun.recv(&mut self.received) {
             Ok(n) => {
@@ -53,7 +53,7 @@ impl TunDevice {
         }
     }
 
-    /// Does the packet that was read ask for a connection at this address?
+    /// True if the last packet read is a SYN to this address.
     pub fn has_first_packet_for(&self, address: SocketAddr) -> bool {
         let packet = &self.received[self.header..][..self.length.unwrap_or(0)];
         let Ok(ip) = Ipv4Packet::new_checked(packet) else { return false };
@@ -102,7 +102,7 @@ impl Device for TunDevice {
         capabilities.max_transmission_unit = self.mtu.into();
         if self.header > 0 {
             capabilities.checksum.tcp = Checksum::None;
-            // The kernel leaves it to be made when it hands a datagram over, and takes one without (RFC 768).
+            // The kernel passes datagrams without a checksum, and accepts them without one (RFC 768).
             capabilities.checksum.udp = Checksum::None;
             capabilities.segmentation.tcpv4 = NonZeroUsize::new(LARGEST_PACKET);
         }
@@ -134,7 +134,7 @@ impl TxToken for ToSend<'_> {
             let described = describe(packet, self.meta.segmentation_offload_size.map(u16::from));
             described.encode(header).expect("it has the size of the header");
         }
-        // A device that takes no packet loses it, as a link does: TCP sends it again.
+        // A packet that the device refuses is lost, as on a link: TCP retransmits it.
         let _ = self.tun.send(&self.buffer[..self.header + length]);
         result
     }
@@ -144,8 +144,8 @@ impl TxToken for ToSend<'_> {
     }
 }
 
-/// What the kernel is to do with the packet: to cut it into segments of so many bytes, and to finish TCP's checksum, of which
-/// the packet is given the part over the addresses.
+/// The header that makes the kernel segment the packet and finish its TCP checksum. The packet gets the part of the checksum over
+/// the addresses.
 fn describe(packet: &mut [u8], segment: Option<u16>) -> VirtioNetHdr {
     let Ok(ip) = Ipv4Packet::new_checked(&*packet) else { return VirtioNetHdr::default() };
     if ip.next_header() != IpProtocol::Tcp {
@@ -165,7 +165,7 @@ fn describe(packet: &mut [u8], segment: Option<u16>) -> VirtioNetHdr {
     }
 }
 
-/// RFC 9293, 3.1: the ones' complement sum of addresses, protocol and length, not inverted.
+/// RFC 9293, 3.1: the one's complement sum of addresses, protocol and length, not inverted.
 fn pseudo_header_sum(source: [u8; 4], destination: [u8; 4], length: usize) -> u16 {
     let words =
         [source, destination].into_iter().flat_map(|[a, b, c, d]| [[a, b], [c, d]]).map(u16::from_be_bytes);
@@ -221,7 +221,7 @@ mod tests {
         let mut part = packet(b"some content", &ChecksumCapabilities::ignored());
         let header = describe(&mut part, None);
         let (start, offset) = (usize::from(header.csum_start), usize::from(header.csum_offset));
-        // What the kernel does with NEEDS_CSUM: sum up from there on, with what stands in the checksum's place, and invert.
+        // The kernel's part of NEEDS_CSUM: sum up from csum_start, the checksum field included, and invert.
         let mut sum: u32 = part[start..]
             .chunks(2)
             .map(|w| u32::from(w[0]) << 8 | w.get(1).map_or(0, |b| u32::from(*b)))
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_is_to_be_cut_says_so() {
+    fn a_packet_to_segment_has_the_segment_size_in_its_header() {
         let mut long = packet(&[7; 5000], &ChecksumCapabilities::ignored());
         let header = describe(&mut long, Some(1460));
         assert_eq!((header.gso_type, header.gso_size, header.hdr_len), (VIRTIO_NET_HDR_GSO_TCPV4, 1460, 40));

@@ -1,14 +1,14 @@
-//! smoltcp as a system of linerate, by the crate `netstack-smoltcp` on tokio, wired as its example `forward` does it.
+//! smoltcp as a system of linerate: the crate `netstack-smoltcp` on tokio, connected as in its example `forward`.
 
 use futures::{SinkExt, StreamExt};
-use linerate_netstack::{Datagrams, System, Task, device};
+use linerate_sdk::netstack::{Datagrams, System, Task, device};
 use netstack_smoltcp::{StackBuilder, UdpSocket};
 use std::io;
 
 const SYSTEM: System = System { name: "netstack-smoltcp", version: env!("NETSTACK_SMOLTCP_VERSION"), options: &[] };
 
 fn main() {
-    linerate_netstack::run(SYSTEM, serve);
+    linerate_sdk::netstack::run(SYSTEM, serve);
 }
 
 async fn serve(task: Task) -> io::Result<()> {
@@ -23,7 +23,7 @@ async fn serve(task: Task) -> io::Result<()> {
             tokio::spawn(runner);
             task.serve_all(listener).await;
         }
-        _ => return Err(io::Error::other("the stack was built without what was asked for")),
+        _ => return Err(io::Error::other("the stack was built without the requested layer")),
     }
     Err(io::Error::other("the stack has ended"))
 }
@@ -34,7 +34,7 @@ async fn answer(task: &Task, socket: UdpSocket, mut datagrams: Datagrams) {
         if at == task.listen
             && let Some(answer) = datagrams.answer(peer, &datagram)
         {
-            // A datagram that the stack does not take is lost, as on any path.
+            // A datagram that the stack refuses is lost, as on any path.
             let _ = to_peers.send((answer.into_owned(), at, peer)).await;
         }
     }

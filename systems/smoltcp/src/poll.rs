@@ -1,12 +1,12 @@
-//! smoltcp as a system of linerate, in a loop of its own on one thread: no runtime, no channel, no lock.
+//! smoltcp as a system of linerate, in its own loop on one thread: no runtime, no channel, no lock.
 //!
 //! ```text
-//! device.rs: packets of the TUN device -> poll.rs: a socket for each SYN, smoltcp's poll -> connection.rs: content in and out of
-//! the sockets' own buffers (udp.rs: datagrams) -> smoltcp's poll -> device.rs
+//! device.rs: packets of the TUN device -> poll.rs: a socket for each SYN, smoltcp's poll -> connection.rs: content in the sockets'
+//! own buffers (udp.rs: datagrams) -> smoltcp's poll -> device.rs
 //! ```
 //!
-//! `options.offload` decides how the device is driven: `no` as smoltcp's examples do it, a packet for each read and write and all
-//! checksums here, asleep when there is none; `yes` with 64 KiB at a time, cut and checksummed by the kernel, and a look before sleep.
+//! `options.offload` is how the device is driven. `no`: as in smoltcp's examples, one packet per read and write, all checksums here,
+//! blocking when there is none. `yes`: up to 64 KiB per packet, segmented and checksummed by the kernel; spin, then block.
 
 mod connection;
 mod device;
@@ -14,7 +14,7 @@ mod udp;
 
 use connection::Connection;
 use device::TunDevice;
-use linerate_netstack::{System, Task};
+use linerate_sdk::netstack::{System, Task};
 use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet};
 use smoltcp::phy;
 use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
@@ -26,18 +26,18 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 const SYSTEM: System = System { name: "smoltcp", version: env!("SMOLTCP_VERSION"), options: &["offload"] };
-/// Packets taken in before connections have their turn: as many as fill no receive buffer of one connection.
+/// Packets received before connections are served: too few to fill the receive buffer of one connection.
 const BATCH: usize = 64;
-/// Each way for a connection. Plain: what netstack-smoltcp has, so that the two rows differ in the way of driving alone.
+/// Bytes per connection and direction. As in netstack-smoltcp, so that the two rows differ in how smoltcp is driven only.
 const PLAIN_BUFFER: usize = 0x3FFF * 20;
-/// Sixteen packets of 64 KiB: half would leave the kernel waiting for acknowledgements, twice as much falls out of the L2 cache.
+/// Sixteen packets of 64 KiB: with half, the kernel waits for acknowledgements; twice as much does not fit in the L2 cache.
 const OFFLOAD_BUFFER: usize = 1 << 20;
-/// With offloads, no sleep before nothing came for so long. To wake a sleeper costs the client's CPU more than it takes to hand over a
-/// packet, and 64 KiB are over before the sleeper runs.
-const LOOK: Duration = Duration::from_micros(100);
+/// With offloads, block only after this time without a packet. Waking a blocked process costs the client more CPU than passing a
+/// packet, and 64 KiB have been sent before the process runs.
+const SPIN: Duration = Duration::from_micros(100);
 
 fn main() {
-    linerate_netstack::run_loop(SYSTEM, |task| {
+    linerate_sdk::netstack::run_loop(SYSTEM, |task| {
         let offload = task.option("offload") == Some("yes");
         Stack::new(task, offload)?.run()
     });
@@ -49,12 +49,12 @@ struct Stack<'a> {
     interface: Interface,
     sockets: SocketSet<'static>,
     connections: Vec<(SocketHandle, Connection)>,
-    /// Where the layer is `udp`.
+    /// On layer `udp`.
     datagrams: Option<udp::Server>,
-    /// Closed sockets, whose buffers serve again: to zero new ones takes longer than a short connection lasts.
+    /// Closed sockets, whose buffers are reused: zeroing new ones takes longer than a short connection.
     spare: Vec<SocketHandle>,
     buffer: usize,
-    look: Duration,
+    spin: Duration,
 }
 
 impl<'a> Stack<'a> {
@@ -65,7 +65,7 @@ impl<'a> Stack<'a> {
         interface.update_ip_addrs(|addresses| {
             addresses.push(IpCidr::new(address, 24)).expect("it is the first one")
         });
-        // All others are behind the same device, so it does not matter who is named.
+        // All peers are behind the same device, so any gateway will do.
         if let IpAddr::V4(own) = task.listen.ip() {
             interface.routes_mut().add_default_ipv4_route(own).expect("it is the first one");
         }
@@ -81,26 +81,26 @@ impl<'a> Stack<'a> {
             datagrams,
             spare: Vec::new(),
             buffer: if offload { OFFLOAD_BUFFER } else { PLAIN_BUFFER },
-            look: if offload { LOOK } else { Duration::ZERO },
+            spin: if offload { SPIN } else { Duration::ZERO },
         })
     }
 
     fn run(mut self) -> io::Result<()> {
         self.task.ready();
-        let mut came = std::time::Instant::now();
+        let mut last = std::time::Instant::now();
         loop {
-            let taken = self.take_in()?;
+            let received = self.receive()?;
             self.serve();
             self.send();
-            if taken {
-                came = std::time::Instant::now();
-            } else if came.elapsed() < self.look {
+            if received {
+                last = std::time::Instant::now();
+            } else if last.elapsed() < self.spin {
                 // The client may share this CPU.
                 std::thread::yield_now();
             } else {
                 let delay = self.interface.poll_delay(Instant::now(), &self.sockets);
                 match phy::wait(self.device.as_raw_fd(), delay) {
-                    // A signal: what it means is not decided here.
+                    // A signal, which another thread handles.
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                     outcome => outcome?,
                 }
@@ -108,13 +108,13 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// Hands packets that wait to the stack; false if there were none.
-    fn take_in(&mut self) -> io::Result<bool> {
+    /// Passes waiting packets to the stack; false if there were none.
+    fn receive(&mut self) -> io::Result<bool> {
         let now = Instant::now();
         self.interface.poll_maintenance(now);
-        for taken in 0..BATCH {
+        for received in 0..BATCH {
             if !self.device.read()? {
-                return Ok(taken > 0);
+                return Ok(received > 0);
             }
             if self.device.has_first_packet_for(self.task.listen) {
                 self.listen();
@@ -125,7 +125,7 @@ impl<'a> Stack<'a> {
         Ok(true)
     }
 
-    /// A socket of smoltcp listens for one connection.
+    /// Adds a listening socket, which takes one connection.
     fn listen(&mut self) {
         let handle = self.spare.pop().unwrap_or_else(|| {
             let buffer = || SocketBuffer::new(vec![0; self.buffer]);
@@ -139,15 +139,15 @@ impl<'a> Stack<'a> {
     }
 
     fn serve(&mut self) {
-        let (sockets, spare, work) = (&mut self.sockets, &mut self.spare, self.task.work());
+        let (sockets, spare, service) = (&mut self.sockets, &mut self.spare, self.task.service());
         self.connections.retain_mut(|(handle, connection)| {
             let socket = sockets.get_mut::<Socket<'_>>(*handle);
-            connection.advance(socket, work);
-            let stands = socket.state() != State::Closed;
-            if !stands {
+            connection.advance(socket, service);
+            let is_open = socket.state() != State::Closed;
+            if !is_open {
                 spare.push(*handle);
             }
-            stands
+            is_open
         });
         if let Some(datagrams) = &mut self.datagrams {
             datagrams.serve(&mut self.sockets);

@@ -1,15 +1,15 @@
 //! Layer `udp`: one socket of the stack for all peers.
 
-use linerate_netstack::Datagrams;
+use linerate_sdk::netstack::Datagrams;
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
 use std::net::SocketAddr;
 
-/// Each way: what a socket of the kernel has by default (`net.core.rmem_default`).
+/// Bytes per direction: the default of a kernel socket (`net.core.rmem_default`).
 const BUFFER: usize = 212_992;
-/// Datagrams in such a buffer, however small: four times what is taken in before they are served.
+/// Datagrams per buffer, however small: four times the packets received before they are served.
 const QUEUE: usize = 256;
-/// No datagram is larger.
+/// The largest datagram.
 const LARGEST: usize = 65_535;
 
 pub struct Server {
@@ -26,13 +26,13 @@ impl Server {
         Self { handle: sockets.add(socket), datagrams, datagram: vec![0; LARGEST] }
     }
 
-    /// Answers what has come, as long as there is room for answers.
+    /// Answers received datagrams, as long as there is room for answers.
     pub fn serve(&mut self, sockets: &mut SocketSet<'_>) {
         let socket = sockets.get_mut::<Socket<'_>>(self.handle);
         while socket.can_recv() && socket.can_send() {
             let Ok((n, from)) = socket.recv_slice(&mut self.datagram) else { return };
             if let Some(answer) = self.datagrams.answer(from.endpoint.into(), &self.datagram[..n]) {
-                // What finds no room is lost, as on any path.
+                // A datagram without room is lost, as on any path.
                 let _ = socket.send_slice(&answer, from);
             }
         }

@@ -1,68 +1,20 @@
-//! `rr`, `churn` and `fanout`: a task for each connection; a fan-out is one task that writes to all and reads from all.
+//! The TCP clients: one task per connection; `fanout` is one task that writes to all and reads from all.
 
-use crate::runtime;
 use linerate_contract::program::Refusal;
-use linerate_contract::tally::{Tally, connect_error, stream_error};
+use linerate_contract::tally::{Tally, stream_error};
 use linerate_contract::{Done, ErrorKind, Nanos, Spec, clock, page};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use linerate_sdk::client::{RETRY, Target, shares, watched};
+use linerate_sdk::server::runtime;
+use linerate_sdk::stream::Stream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Above it a client that sends all before it reads could wait for an echo server that waits for it.
+/// A client that sends a larger message before it reads can deadlock with an echo server: both wait on full socket buffers.
 const LARGEST_MESSAGE: u64 = 65_536;
-/// After a failed connect, so that a dead port does not burn a CPU.
-const REST: Duration = Duration::from_millis(1);
-/// A connection that stands still is noticed at most 1/8 of the timeout late.
-const CHECKS: u32 = 8;
-
-/// Where to connect, what to send, and how long.
-pub struct Target {
-    pub address: SocketAddr,
-    sources: Vec<IpAddr>,
-    next: AtomicU64,
-    pub timeout: Duration,
-}
-
-impl Target {
-    pub fn new(spec: &Spec) -> Result<Self, Refusal> {
-        let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
-        Ok(Self {
-            address,
-            sources: spec.sources.clone(),
-            next: AtomicU64::new(0),
-            timeout: spec.timeout_ns.into(),
-        })
-    }
-
-    /// The next of the local addresses; where there are none, any.
-    pub fn source(&self) -> SocketAddr {
-        let any =
-            if self.address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let turn = self.next.fetch_add(1, Relaxed) as usize % self.sources.len().max(1);
-        SocketAddr::new(self.sources.get(turn).copied().unwrap_or(any), 0)
-    }
-
-    /// A connection, from each local address in turn.
-    pub async fn connect(&self) -> Result<TcpStream, ErrorKind> {
-        let dial = async {
-            let socket = if self.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-            if !self.sources.is_empty() {
-                socket.bind(self.source())?;
-            }
-            socket.set_nodelay(true)?;
-            socket.connect(self.address).await
-        };
-        match timeout(self.timeout, dial).await {
-            Ok(outcome) => outcome.map_err(|e| connect_error(&e)),
-            Err(_) => Err(ErrorKind::ConnectTimeout),
-        }
-    }
-}
 
 struct Task {
     target: Target,
@@ -82,19 +34,19 @@ impl Task {
         Ok(Arc::new(Self { target: Target::new(spec)?, message: page(spec.size as usize), window }))
     }
 
-    /// One message there and back.
+    /// Sends the message and receives it back.
     async fn exchange(&self, stream: &mut TcpStream, buffer: &mut [u8]) -> Result<(), ErrorKind> {
         stream.write_all(&self.message).await.map_err(|e| stream_error(&e))?;
-        self.back(stream, buffer).await
+        self.receive(stream, buffer).await
     }
 
-    async fn back(&self, stream: &mut TcpStream, buffer: &mut [u8]) -> Result<(), ErrorKind> {
-        let mut back = 0;
-        while back < buffer.len() {
-            match stream.read(&mut buffer[back..]).await {
-                Ok(0) if back == 0 => return Err(ErrorKind::EmptyReply),
+    async fn receive(&self, stream: &mut TcpStream, buffer: &mut [u8]) -> Result<(), ErrorKind> {
+        let mut received = 0;
+        while received < buffer.len() {
+            match stream.read(&mut buffer[received..]).await {
+                Ok(0) if received == 0 => return Err(ErrorKind::EmptyReply),
                 Ok(0) => return Err(ErrorKind::Truncated),
-                Ok(n) => back += n,
+                Ok(n) => received += n,
                 Err(error) => return Err(stream_error(&error)),
             }
         }
@@ -115,11 +67,11 @@ pub fn rr(spec: &Spec) -> Result<Done, Refusal> {
         for (stream, share) in streams.into_iter().zip(shares) {
             set.spawn(one_pair(task.clone(), stream, share, start + task.window));
         }
-        Ok(gather(set, start, cpu).await)
+        Ok(gather(set, Tally::default(), start, cpu, false).await)
     })
 }
 
-pub fn churn(spec: &Spec) -> Result<Done, Refusal> {
+pub fn crr(spec: &Spec) -> Result<Done, Refusal> {
     let task = Task::new(spec)?;
     let shares = shares(spec);
     runtime(spec)?.block_on(async move {
@@ -128,7 +80,7 @@ pub fn churn(spec: &Spec) -> Result<Done, Refusal> {
         for share in shares {
             set.spawn(one_slot(task.clone(), share, start + task.window));
         }
-        Ok(gather(set, start, cpu).await)
+        Ok(gather(set, Tally::default(), start, cpu, false).await)
     })
 }
 
@@ -162,18 +114,18 @@ pub fn fanout(spec: &Spec) -> Result<Done, Refusal> {
                     Err(kind) => {
                         tally.fail(kind);
                         streams.clear();
-                        sleep(REST).await;
+                        sleep(RETRY).await;
                         now = clock::now();
                     }
                 }
             }
             tally
         });
-        Ok(gather(set, start, cpu).await)
+        Ok(gather(set, Tally::default(), start, cpu, false).await)
     })
 }
 
-/// One connection's operations. When one fails, the next begins on a new connection.
+/// One connection's operations. After a failure the next one has a new connection.
 async fn one_pair(task: Arc<Task>, stream: Option<TcpStream>, mut left: u64, until: Nanos) -> Tally {
     let (mut tally, mut buffer) = (Tally::default(), vec![0; task.message.len()]);
     let mut stream = stream;
@@ -185,12 +137,12 @@ async fn one_pair(task: Arc<Task>, stream: Option<TcpStream>, mut left: u64, unt
                 Err(kind) => {
                     left -= 1;
                     tally.fail(kind);
-                    sleep(REST).await;
+                    sleep(RETRY).await;
                     continue;
                 }
             },
         };
-        let moved = AtomicU64::new(0);
+        let progress = AtomicU64::new(0);
         let session = async {
             let mut began = clock::now();
             while left > 0 && began < until {
@@ -199,11 +151,11 @@ async fn one_pair(task: Arc<Task>, stream: Option<TcpStream>, mut left: u64, unt
                 let now = clock::now();
                 tally.succeed(began, now, buffer.len() as u64);
                 began = now;
-                moved.fetch_add(1, Relaxed);
+                progress.fetch_add(1, Relaxed);
             }
             Ok(())
         };
-        if let Err(kind) = watched(&moved, task.target.timeout, session).await {
+        if let Err(kind) = watched(&progress, task.target.timeout, session).await {
             tally.fail(kind);
         }
     }
@@ -222,7 +174,7 @@ async fn one_slot(task: Arc<Task>, share: u64, until: Nanos) -> Tally {
             Ok(stream) => stream,
             Err(kind) => {
                 tally.fail(kind);
-                sleep(REST).await;
+                sleep(RETRY).await;
                 continue;
             }
         };
@@ -236,14 +188,14 @@ async fn one_slot(task: Arc<Task>, share: u64, until: Nanos) -> Tally {
     tally
 }
 
-/// The message to every connection, then back from every one.
+/// Sends the message on every connection, then receives it from every one.
 async fn one_round(task: &Task, streams: &mut [TcpStream]) -> Result<(), ErrorKind> {
     let mut buffer = vec![0; task.message.len()];
     for stream in &mut *streams {
         stream.write_all(&task.message).await.map_err(|e| stream_error(&e))?;
     }
     for stream in streams {
-        task.back(stream, &mut buffer).await?;
+        task.receive(stream, &mut buffer).await?;
     }
     Ok(())
 }
@@ -256,43 +208,48 @@ async fn open_all(target: &Target, connections: u32) -> Result<Vec<TcpStream>, E
     Ok(streams)
 }
 
-/// `work`, unless `moved` stands still for the timeout. One timer for a connection, not one for each operation: that is
-/// what a client with many requests does, and what the other systems do.
-pub async fn watched(
-    moved: &AtomicU64,
-    timeout: Duration,
-    work: impl Future<Output = Result<(), ErrorKind>>,
-) -> Result<(), ErrorKind> {
-    tokio::pin!(work);
-    let (mut seen, mut still) = (moved.load(Relaxed), 0);
-    loop {
-        tokio::select! {
-            biased;
-            outcome = &mut work => return outcome,
-            () = sleep(timeout / CHECKS) => {
-                let now = moved.load(Relaxed);
-                still = if now == seen { still + 1 } else { 0 };
-                seen = now;
-                if still >= CHECKS {
-                    return Err(ErrorKind::Timeout);
-                }
-            }
-        }
-    }
-}
-
-/// Adds up what the tasks counted.
-async fn gather(mut set: JoinSet<Tally>, start: Nanos, cpu: Nanos) -> Done {
-    let mut sum = Tally::default();
+/// Merges the tallies of all tasks; `verified` counts bytes of a stream, else operations.
+pub async fn gather(
+    mut set: JoinSet<Tally>,
+    mut sum: Tally,
+    start: Nanos,
+    cpu: Nanos,
+    is_stream: bool,
+) -> Done {
     while let Some(tally) = set.join_next().await {
         sum.merge(&tally.expect("a panic aborts the process"));
     }
-    sum.done(start, clock::process_cpu().since(cpu), |operations, _| operations)
+    let verified = |operations, bytes| if is_stream { bytes } else { operations };
+    sum.done(start, clock::process_cpu().since(cpu), verified)
 }
 
-/// The operations of each connection; they differ by one at most.
-fn shares(spec: &Spec) -> Vec<u64> {
-    let parts = u64::from(spec.connections);
-    let share = |all: u64, i: u64| all / parts + u64::from(i < all % parts);
-    (0..parts).map(|i| spec.operations.map_or(u64::MAX, |all| share(all, i))).collect()
+pub fn stream(spec: &Spec) -> Result<Done, Refusal> {
+    let stream = Arc::new(Stream::new(spec)?);
+    let target = Target::new(spec)?;
+    let mut stop = stream.stop_condition(spec)?;
+    runtime(spec)?.block_on(async move {
+        let (mut sum, mut sockets) = (Tally::default(), Vec::new());
+        for _ in 0..spec.connections {
+            match target.connect().await {
+                Ok(socket) => sockets.push(socket),
+                Err(kind) => sum.fail(kind),
+            }
+        }
+        let (start, cpu) = (clock::now(), clock::process_cpu());
+        stop.start(start);
+        let mut set = JoinSet::new();
+        for mut socket in sockets {
+            let stream = stream.clone();
+            set.spawn(async move {
+                let (progress, mut tally) = (AtomicU64::new(0), Tally::default());
+                let (reader, writer) = socket.split();
+                let work = stream.drive(reader, writer, stop, &progress, &mut tally);
+                if let Err(kind) = watched(&progress, target.timeout, work).await {
+                    tally.fail(kind);
+                }
+                tally
+            });
+        }
+        Ok(gather(set, sum, start, cpu, true).await)
+    })
 }

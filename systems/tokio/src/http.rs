@@ -1,15 +1,15 @@
-//! HTTP/1.1 on httparse, the parser that hyper has. Any GET gets the page; head and body go out in one write.
+//! HTTP/1.1 on httparse, the parser of hyper. Any GET gets the page; head and body are one write.
 
 use linerate_contract::page;
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Input that is read at once, and the longest request.
+/// The input read at once, and the longest request.
 const BUFFER: usize = 16 << 10;
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// The whole answer, for a connection that stays and for one that closes.
+/// The whole answer, for a connection that stays open and for one that closes.
 pub struct Answers {
     keep: Vec<u8>,
     close: Vec<u8>,
@@ -28,7 +28,7 @@ impl Answers {
     }
 }
 
-/// What the start of the input is.
+/// The start of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parsed {
     Get { length: usize, keep: bool },
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_told_apart() {
+    fn requests_are_parsed_as_get_partial_or_bad() {
         let get = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
         assert_eq!(parse(get), Parsed::Get { length: get.len(), keep: true });
         assert_eq!(parse(&get[..get.len() - 1]), Parsed::Partial);

@@ -1,31 +1,30 @@
-//! `stream` over KCP by the crate tokio_kcp, both ends, written as its examples are: a stream with `write_all` and `read`.
+//! `stream` over KCP by the crate tokio_kcp, both ends, as in its examples: a stream with `write_all` and `read`.
 
-use crate::client::{Target, watched};
-use crate::stream::{Content, Goal};
-use crate::{ready, runtime};
+use crate::client::gather;
 use linerate_contract::program::Refusal;
 use linerate_contract::tally::{Tally, stream_error};
-use linerate_contract::{Done, ErrorKind, Spec, clock};
+use linerate_contract::{Direction, Done, ErrorKind, Spec, clock};
+use linerate_sdk::client::{Target, watched};
+use linerate_sdk::content::Content;
+use linerate_sdk::server::{ACCEPT_RETRY, runtime, serve as serve_until_terminated};
+use linerate_sdk::stream::StopCondition;
 use std::io;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_kcp::{KcpConfig, KcpListener, KcpNoDelayConfig, KcpStream};
 
 const BUFFER: usize = 64 << 10;
-/// The crate makes 10 ms of anything shorter.
+/// The crate raises a shorter interval to 10 ms.
 const FINEST_INTERVAL_US: u64 = 10_000;
-/// KCP has no end of a connection: a stream is kept so long after its answer, for the client to acknowledge it.
+/// KCP has no close: a stream stays open for this time after its answer, until the client has acknowledged it.
 const LINGER: Duration = Duration::from_secs(1);
-const REST: Duration = Duration::from_millis(10);
 
-/// What both ends have in common.
+/// The settings of both ends.
 struct Setting {
     config: KcpConfig,
     size: usize,
@@ -37,30 +36,27 @@ impl Setting {
         if !(1..=65_536).contains(&spec.size) {
             return Err(Refusal::BadSpec("\"size\" must be 1 to 65536 bytes".into()));
         }
-        match spec.options.get("direction").map(String::as_str) {
-            Some("client-writes") => {}
-            Some(other @ ("client-reads" | "both")) => {
-                return Err(Refusal::Unsupported(format!("KCP in the direction {other}")));
-            }
-            _ => return Err(Refusal::BadSpec("\"options.direction\" must be client-writes".into())),
+        if spec.direction()? != Direction::ClientWrites {
+            return Err(Refusal::Unsupported("KCP from the server".into()));
         }
-        let window = number(spec, "window", 1_024, 1..=65_535)? as u16;
-        let interval = number(spec, "interval_us", 10_000, 1..=5_000_000)?;
+        let number = |name, default, range| Ok::<_, Refusal>(spec.number(name, range)?.unwrap_or(default));
+        let window = number("window", 1_024, 1..=65_535)? as u16;
+        let interval = number("interval_us", 10_000, 1..=5_000_000)?;
         if interval < FINEST_INTERVAL_US {
             let text =
-                format!("an interval of {interval} us: tokio_kcp keeps none below {FINEST_INTERVAL_US}");
+                format!("an interval of {interval} us: tokio_kcp supports none below {FINEST_INTERVAL_US}");
             return Err(Refusal::Unsupported(text));
         }
         let config = KcpConfig {
-            mtu: number(spec, "mtu", 1_400, 50..=65_507)? as usize,
+            mtu: number("mtu", 1_400, 50..=65_507)? as usize,
             nodelay: KcpNoDelayConfig {
-                nodelay: number(spec, "nodelay", 1, 0..=1)? == 1,
+                nodelay: number("nodelay", 1, 0..=1)? == 1,
                 interval: (interval / 1_000) as i32,
-                resend: number(spec, "resend", 2, 0..=1_000)? as i32,
-                nc: number(spec, "nc", 1, 0..=1)? == 1,
+                resend: number("resend", 2, 0..=1_000)? as i32,
+                nc: number("nc", 1, 0..=1)? == 1,
             },
             wnd_size: (window, window),
-            // What is written or acknowledged leaves at once and not with the interval, as with the other systems.
+            // Data and acknowledgements are sent at once, as in the other systems, and not at the interval.
             flush_write: true,
             flush_acks_input: true,
             stream: true,
@@ -71,29 +67,15 @@ impl Setting {
     }
 }
 
-fn number(spec: &Spec, name: &str, otherwise: u64, range: RangeInclusive<u64>) -> Result<u64, Refusal> {
-    let Some(text) = spec.options.get(name) else { return Ok(otherwise) };
-    text.parse().ok().filter(|n| range.contains(n)).ok_or_else(|| {
-        let (low, high) = range.into_inner();
-        Refusal::BadSpec(format!("\"options.{name}\" must be {low} to {high}, not {text}"))
-    })
-}
-
 /// Serves until SIGTERM.
 pub fn serve(spec: &Spec) -> Result<(), Refusal> {
-    let address = spec.listen.ok_or_else(|| Refusal::BadSpec("\"listen\" is missing".into()))?;
     let setting = Setting::new(spec)?;
-    let runtime = runtime(spec)?;
-    let outcome = runtime.block_on(async {
-        let mut terminate = signal(SignalKind::terminate())?;
+    serve_until_terminated(spec, async |address| {
         let listener = KcpListener::bind(setting.config, address).await.map_err(io_error)?;
-        ready(listener.local_addr()?);
+        let address = listener.local_addr()?;
         tokio::spawn(accept(listener, setting));
-        terminate.recv().await;
-        Ok(())
-    });
-    runtime.shutdown_background();
-    outcome.map_err(Refusal::Failed)
+        Ok(address)
+    })
 }
 
 async fn accept(mut listener: KcpListener, setting: Arc<Setting>) {
@@ -101,17 +83,17 @@ async fn accept(mut listener: KcpListener, setting: Arc<Setting>) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let setting = setting.clone();
-                // A peer that vanishes ends its stream and nothing else.
+                // A peer that vanishes ends its own stream only.
                 tokio::spawn(async move {
                     let _ = receive(stream, &setting).await;
                 });
             }
-            Err(_) => sleep(REST).await,
+            Err(_) => sleep(ACCEPT_RETRY).await,
         }
     }
 }
 
-/// Compares frames until the one that is empty, and answers.
+/// Compares frames up to the empty one, and answers.
 async fn receive(mut stream: KcpStream, setting: &Setting) -> io::Result<()> {
     let mut frames = Frames::default();
     let mut buffer = vec![0; BUFFER];
@@ -120,7 +102,7 @@ async fn receive(mut stream: KcpStream, setting: &Setting) -> io::Result<()> {
         if n == 0 {
             return Ok(());
         }
-        frames.take(&buffer[..n], &setting.content, setting.size);
+        frames.take(&buffer[..n], setting.content);
     }
     stream.write_u64_le(frames.good).await?;
     stream.flush().await?;
@@ -131,7 +113,7 @@ async fn receive(mut stream: KcpStream, setting: &Setting) -> io::Result<()> {
 pub fn client(spec: &Spec) -> Result<Done, Refusal> {
     let setting = Setting::new(spec)?;
     let target = Target::new(spec)?;
-    let mut goal = Goal::new(spec)?;
+    let mut stop = StopCondition::new(spec)?;
     let connections = spec.connections;
     runtime(spec)?.block_on(async move {
         let (mut sum, mut streams) = (Tally::default(), Vec::new());
@@ -142,23 +124,20 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
             }
         }
         let (start, cpu) = (clock::now(), clock::process_cpu());
-        goal.start(start);
+        stop.start(start);
         let mut set = JoinSet::new();
         for stream in streams {
             let setting = setting.clone();
             set.spawn(async move {
-                let (moved, mut tally) = (AtomicU64::new(0), Tally::default());
-                let work = transfer(stream, &setting, goal, &moved, &mut tally);
-                if let Err(kind) = watched(&moved, target.timeout, work).await {
+                let (progress, mut tally) = (AtomicU64::new(0), Tally::default());
+                let work = transfer(stream, &setting, stop, &progress, &mut tally);
+                if let Err(kind) = watched(&progress, target.timeout, work).await {
                     tally.fail(kind);
                 }
                 tally
             });
         }
-        while let Some(tally) = set.join_next().await {
-            sum.merge(&tally.expect("a panic aborts the process"));
-        }
-        Ok(sum.done(start, clock::process_cpu().since(cpu), |_, bytes| bytes))
+        Ok(gather(set, sum, start, cpu, true).await)
     })
 }
 
@@ -167,25 +146,25 @@ async fn open(target: &Target, setting: &Setting) -> io::Result<KcpStream> {
     KcpStream::connect_with_socket(&setting.config, socket, target.address).await.map_err(io_error)
 }
 
-/// Writes frames until the goal is reached, and takes the server's count.
+/// Writes frames until the stop condition, and reads the server's count.
 async fn transfer(
     mut stream: KcpStream,
     setting: &Setting,
-    goal: Goal,
-    moved: &AtomicU64,
+    stop: StopCondition,
+    progress: &AtomicU64,
     tally: &mut Tally,
 ) -> Result<(), ErrorKind> {
     let (mut written, mut ended) = (0, false);
     let mut frame = Vec::with_capacity(4 + setting.size);
     while !ended {
-        let length = goal.piece(written, setting.size);
+        let length = stop.piece(written, setting.size);
         ended = length == 0;
         frame.clear();
         frame.extend_from_slice(&(length as u32).to_le_bytes());
         frame.extend_from_slice(setting.content.at(written, length));
         stream.write_all(&frame).await.map_err(|e| stream_error(&e))?;
         written += length as u64;
-        moved.fetch_add(1, Relaxed);
+        progress.fetch_add(1, Relaxed);
     }
     stream.flush().await.map_err(|e| stream_error(&e))?;
     let good = stream.read_u64_le().await.map_err(|e| stream_error(&e))?;
@@ -197,7 +176,7 @@ fn io_error(error: impl Into<io::Error>) -> io::Error {
     error.into()
 }
 
-/// The framed stream: four bytes of length, so much content, and a length of 0 at the end. It comes cut anywhere.
+/// The framed stream, which may be cut anywhere: four bytes of length, content of that length, a length of 0 at the end.
 #[derive(Default)]
 struct Frames {
     prefix: Vec<u8>,
@@ -208,7 +187,7 @@ struct Frames {
 }
 
 impl Frames {
-    fn take(&mut self, mut bytes: &[u8], content: &Content, longest: usize) {
+    fn take(&mut self, mut bytes: &[u8], content: Content) {
         while let (Some(first), false) = (bytes.first(), self.ended) {
             if self.left == 0 {
                 self.prefix.push(*first);
@@ -220,7 +199,7 @@ impl Frames {
                 }
                 continue;
             }
-            let (piece, rest) = bytes.split_at(self.left.min(bytes.len()).min(longest));
+            let (piece, rest) = bytes.split_at(self.left.min(bytes.len()));
             self.good += content.good(self.at, piece);
             self.at += piece.len() as u64;
             self.left -= piece.len();

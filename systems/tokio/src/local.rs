@@ -1,8 +1,8 @@
-//! `dispatch` and `timers`: the runtime without a network. A posted handler is a spawned task: tokio's queue holds nothing else.
+//! `dispatch` and `timers`: the runtime without a network. A posted handler is a spawned task, the only entry of tokio's queue.
 
-use crate::runtime;
 use linerate_contract::program::Refusal;
-use linerate_contract::{Done, ErrorKind, Nanos, Recorder, Spec, clock};
+use linerate_contract::{Done, ErrorKind, Nanos, Recorder, Shape, Spec, clock};
+use linerate_sdk::server::runtime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -10,26 +10,19 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// The contract's: handlers posted before each run of `interleaved`, and the tenth that warms up.
+/// From the contract: handlers posted before each run of `interleaved`, and the part of the warm-up pass.
 const INTERLEAVE: u64 = 100;
 const WARM_UP: u64 = 10;
-/// The contract's due times.
+/// From the contract: due times.
 const SOON: Duration = Duration::from_millis(1);
 const FAR: Duration = Duration::from_secs(3600);
 
 pub fn dispatch(spec: &Spec) -> Result<Done, Refusal> {
-    let shape = spec.options.get("shape").map_or("", String::as_str);
+    let shape = spec.shape()?;
     let operations = operations(spec)?;
     let threads = u64::from(spec.threads);
-    let posters = match shape {
-        "single" | "threads" | "interleaved" => 1,
-        "concurrent" => threads,
-        _ => {
-            let text = "\"options.shape\" must be single, threads, interleaved or concurrent";
-            return Err(Refusal::BadSpec(text.into()));
-        }
-    };
-    let batch = if shape == "interleaved" { INTERLEAVE } else { u64::MAX };
+    let posters = if shape == Shape::Concurrent { threads } else { 1 };
+    let batch = if shape == Shape::Interleaved { INTERLEAVE } else { u64::MAX };
     runtime(spec)?.block_on(async move {
         pass((operations / WARM_UP).max(1), posters, batch).await;
         let (start_ns, cpu) = (clock::now(), clock::process_cpu());
@@ -42,24 +35,24 @@ pub fn dispatch(spec: &Spec) -> Result<Done, Refusal> {
     })
 }
 
-/// `posters` tasks spawn `operations` tasks, at most `batch` before those have run; the count of those that ran.
+/// `posters` tasks spawn `operations` tasks, at most `batch` before those have run. Returns the number of tasks that ran.
 async fn pass(operations: u64, posters: u64, batch: u64) -> u64 {
     let (mut set, counter) = (JoinSet::new(), Arc::new(Counter::default()));
     for index in 0..posters {
         let share = operations / posters + u64::from(index < operations % posters);
         let counter = counter.clone();
-        // Posted from inside the runtime, where each worker has its own queue.
+        // Posted inside the runtime, where each worker has its own queue.
         set.spawn(async move {
             let mut posted = 0;
             while posted < share {
                 let count = batch.min(share - posted);
                 posted += count;
-                let goal = if batch == u64::MAX { operations } else { posted };
+                let expected = if batch == u64::MAX { operations } else { posted };
                 for _ in 0..count {
                     let counter = counter.clone();
-                    tokio::spawn(async move { counter.add(goal) });
+                    tokio::spawn(async move { counter.add(expected) });
                 }
-                if goal < operations {
+                if expected < operations {
                     counter.reached.notified().await;
                 }
             }
@@ -79,8 +72,8 @@ struct Counter {
 }
 
 impl Counter {
-    fn add(&self, goal: u64) {
-        if self.count.fetch_add(1, Relaxed) + 1 == goal {
+    fn add(&self, expected: u64) {
+        if self.count.fetch_add(1, Relaxed) + 1 == expected {
             self.reached.notify_one();
         }
     }
@@ -113,7 +106,7 @@ pub fn timers(spec: &Spec) -> Result<Done, Refusal> {
     })
 }
 
-/// `count` timers, one after the other: how late those were that fired.
+/// `count` timers, one after the other. Returns how late each fired, and their number.
 async fn slot(count: u64) -> (Vec<Nanos>, u64) {
     let mut late = Vec::with_capacity(count.div_ceil(2) as usize);
     for index in 0..count {
@@ -122,7 +115,7 @@ async fn slot(count: u64) -> (Vec<Nanos>, u64) {
             sleep_until(Instant::now() + SOON).await;
             late.push(clock::now().since(due));
         } else {
-            // A timer is set when it is first polled, and cancelled when it is dropped.
+            // A timer is set by the first poll, and cancelled by the drop.
             tokio::select! {
                 biased;
                 () = sleep(FAR) => {}

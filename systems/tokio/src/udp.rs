@@ -1,82 +1,58 @@
-//! `stream` over UDP, both ends: `send` and `recv_from`, a call for each datagram; a task for each of a client's flows.
+//! `stream` over UDP, both ends: `send` and `recv_from`, one call per datagram; one task per flow of a client.
 
-use crate::client::Target;
-use crate::{ready, runtime};
-use linerate_contract::datagram::{Datagram, HEADER, LARGEST, Receiver, Report, SMALLEST};
+use crate::client::gather;
+use linerate_contract::datagram::{Datagram, HEADER, LARGEST, Receiver, Report};
 use linerate_contract::program::Refusal;
 use linerate_contract::tally::Tally;
-use linerate_contract::{Done, ErrorKind, Nanos, Spec, clock, page};
+use linerate_contract::{Done, ErrorKind, Nanos, Spec, clock};
+use linerate_sdk::client::Target;
+use linerate_sdk::server::{runtime, serve as serve_until_terminated};
 use std::io;
 use std::time::Duration;
 use tokio::net::UdpSocket;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// HELLO and END go out again after this time.
+/// HELLO and END are repeated after this time.
 const REPEAT: Duration = Duration::from_millis(50);
-/// After an error of the server's socket, such as an ICMP answer to a report, so that none burns a CPU.
-const REST: Duration = Duration::from_millis(1);
+/// Wait after an error of the server's socket, such as an ICMP answer to a report, so that it does not use a CPU.
+const RETRY: Duration = Duration::from_millis(1);
 
-/// A datagram as it should be: the sequence number is written over its first bytes.
-struct Payload(Vec<u8>);
-
-impl Payload {
-    fn new(spec: &Spec) -> Result<Self, Refusal> {
-        let size = usize::try_from(spec.size).unwrap_or(usize::MAX);
-        if !(SMALLEST..=LARGEST).contains(&size) {
-            return Err(Refusal::BadSpec(format!("\"size\" must be {SMALLEST} to {LARGEST} bytes")));
-        }
-        match spec.options.get("direction").map(String::as_str) {
-            Some("client-writes") => {}
-            Some("client-reads" | "both") => {
-                return Err(Refusal::Unsupported("datagrams from the server".into()));
-            }
-            _ => return Err(Refusal::BadSpec("\"options.direction\" must be client-writes".into())),
-        }
-        match spec.options.get("mode").map_or("single", String::as_str) {
-            "single" => Ok(Self(page(size))),
-            mode => {
-                Err(Refusal::Unsupported(format!("tokio sends and receives one datagram a call, not {mode}")))
-            }
-        }
+fn datagram(spec: &Spec) -> Result<Vec<u8>, Refusal> {
+    let datagram = linerate_sdk::datagram(spec)?;
+    match spec.option("mode").unwrap_or("single") {
+        "single" => Ok(datagram),
+        mode => Err(Refusal::Unsupported(format!("mode {mode}: tokio sends and receives one datagram per call"))),
     }
 }
 
 /// Serves until SIGTERM.
 pub fn serve(spec: &Spec) -> Result<(), Refusal> {
-    let address = spec.listen.ok_or_else(|| Refusal::BadSpec("\"listen\" is missing".into()))?;
-    let payload = Payload::new(spec)?;
-    let runtime = runtime(spec)?;
-    let outcome = runtime.block_on(async {
-        let mut terminate = signal(SignalKind::terminate())?;
+    let receiver = Receiver::new(datagram(spec)?);
+    serve_until_terminated(spec, async |address| {
         let socket = UdpSocket::bind(address).await?;
-        ready(socket.local_addr()?);
-        tokio::spawn(receive(socket, payload));
-        terminate.recv().await;
-        Ok(())
-    });
-    runtime.shutdown_background();
-    outcome.map_err(Refusal::Failed)
+        let address = socket.local_addr()?;
+        tokio::spawn(receive(socket, receiver));
+        Ok(address)
+    })
 }
 
-async fn receive(socket: UdpSocket, payload: Payload) {
-    let mut receiver = Receiver::new(payload.0);
+async fn receive(socket: UdpSocket, mut receiver: Receiver) {
     let mut buffer = vec![0; LARGEST + 1];
     loop {
         let Ok((length, from)) = socket.recv_from(&mut buffer).await else {
-            sleep(REST).await;
+            sleep(RETRY).await;
             continue;
         };
         if let Some(answer) = receiver.answer(from, &buffer[..length], || clock::now().0) {
-            // A client that went away asks for nothing again.
+            // A client that has gone needs no answer.
             let _ = socket.send_to(&answer, from).await;
         }
     }
 }
 
 pub fn client(spec: &Spec) -> Result<Done, Refusal> {
-    let payload = Payload::new(spec)?;
+    let datagram = datagram(spec)?;
     let target = Target::new(spec)?;
     let limit = match (spec.bytes, spec.duration_ns) {
         (None | Some(0), None) => {
@@ -89,7 +65,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
     runtime(spec)?.block_on(async move {
         let (mut sum, mut sockets) = (Tally::default(), Vec::new());
         for _ in 0..spec.connections {
-            match target.greet().await {
+            match hello(&target).await {
                 Ok(socket) => sockets.push(socket),
                 Err(kind) => sum.fail(kind),
             }
@@ -97,27 +73,24 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
         let (start, cpu) = (clock::now(), clock::process_cpu());
         let mut set = JoinSet::new();
         for socket in sockets {
-            let flow = Flow { socket, datagram: payload.0.clone(), limit, until: start + window };
+            let flow = Flow { socket, datagram: datagram.clone(), limit, until: start + window };
             set.spawn(flow.run(target.timeout));
         }
-        while let Some(tally) = set.join_next().await {
-            sum.merge(&tally.expect("a panic aborts the process"));
-        }
-        Ok(sum.done(start, clock::process_cpu().since(cpu), |datagrams, _| datagrams * content))
+        let mut done = gather(set, sum, start, cpu, false).await;
+        done.verified *= content;
+        Ok(done)
     })
 }
 
-impl Target {
-    /// A socket of its own, connected, at whose other end there is a server.
-    async fn greet(&self) -> Result<UdpSocket, ErrorKind> {
-        let socket = UdpSocket::bind(self.source()).await.map_err(|_| ErrorKind::ConnectFailed)?;
-        socket.connect(self.address).await.map_err(|_| ErrorKind::ConnectFailed)?;
-        match ask(&socket, Datagram::Hello, self.timeout).await {
-            Ok(_) => Ok(socket),
-            Err(ErrorKind::Timeout) => Err(ErrorKind::ConnectTimeout),
-            Err(ErrorKind::Reset) => Err(ErrorKind::ConnectRefused),
-            Err(_) => Err(ErrorKind::ConnectFailed),
-        }
+/// A connected socket, which has exchanged HELLO with the server.
+async fn hello(target: &Target) -> Result<UdpSocket, ErrorKind> {
+    let socket = UdpSocket::bind(target.source()).await.map_err(|_| ErrorKind::ConnectFailed)?;
+    socket.connect(target.address).await.map_err(|_| ErrorKind::ConnectFailed)?;
+    match control(&socket, Datagram::Hello, target.timeout).await {
+        Ok(_) => Ok(socket),
+        Err(ErrorKind::Timeout) => Err(ErrorKind::ConnectTimeout),
+        Err(ErrorKind::Reset) => Err(ErrorKind::ConnectRefused),
+        Err(_) => Err(ErrorKind::ConnectFailed),
     }
 }
 
@@ -129,7 +102,7 @@ struct Flow {
 }
 
 impl Flow {
-    async fn run(mut self, patience: Duration) -> Tally {
+    async fn run(mut self, timeout: Duration) -> Tally {
         let mut failed = None;
         let mut sent = 0;
         while sent < self.limit && clock::now() < self.until {
@@ -141,7 +114,7 @@ impl Flow {
             sent += 1;
         }
         let mut tally = Tally::default();
-        match ask(&self.socket, Datagram::End { sent }, patience).await {
+        match control(&self.socket, Datagram::End { sent }, timeout).await {
             Ok(report) => tally.flowed(sent, &report),
             Err(kind) => {
                 tally.flowed(sent, &Report::default());
@@ -155,9 +128,9 @@ impl Flow {
     }
 }
 
-/// Sends a control datagram until it is answered: an END by a report, a HELLO by itself.
-async fn ask(socket: &UdpSocket, question: Datagram, patience: Duration) -> Result<Report, ErrorKind> {
-    let bytes = question.to_bytes();
+/// Repeats a control datagram until its answer: a report to END, HELLO to HELLO.
+async fn control(socket: &UdpSocket, datagram: Datagram, limit: Duration) -> Result<Report, ErrorKind> {
+    let bytes = datagram.to_bytes();
     let mut buffer = vec![0; LARGEST];
     let exchange = async {
         loop {
@@ -165,7 +138,7 @@ async fn ask(socket: &UdpSocket, question: Datagram, patience: Duration) -> Resu
             let answer = async {
                 loop {
                     let length = socket.recv(&mut buffer).await.map_err(|e| socket_error(&e))?;
-                    match (question, Datagram::parse(&buffer[..length])) {
+                    match (datagram, Datagram::parse(&buffer[..length])) {
                         (Datagram::Hello, Some(Datagram::Hello)) => return Ok(Report::default()),
                         (Datagram::End { .. }, Some(Datagram::Report(report))) => return Ok(report),
                         _ => {}
@@ -177,10 +150,10 @@ async fn ask(socket: &UdpSocket, question: Datagram, patience: Duration) -> Resu
             }
         }
     };
-    timeout(patience, exchange).await.unwrap_or(Err(ErrorKind::Timeout))
+    timeout(limit, exchange).await.unwrap_or(Err(ErrorKind::Timeout))
 }
 
-/// An ICMP answer says that nobody is there any more.
+/// An ICMP answer means that the server has gone.
 fn socket_error(error: &io::Error) -> ErrorKind {
     if error.kind() == io::ErrorKind::ConnectionRefused { ErrorKind::Reset } else { ErrorKind::Failed }
 }

@@ -1,5 +1,5 @@
-//! fastwebsockets as its documentation has it: hyper for the upgrade, frames read and written, and flushed since TLS buffers. The
-//! FragmentCollector of its examples cannot flush, so fragments are taken as they come.
+//! fastwebsockets as in its documentation: hyper for the upgrade; frames are read, written, and flushed, since TLS buffers. The
+//! FragmentCollector of its examples cannot flush, so fragments are handled here.
 
 use bytes::Bytes;
 use fastwebsockets::{Frame, OpCode, Payload, WebSocket, WebSocketError, handshake, upgrade};
@@ -42,7 +42,7 @@ impl Library for FastWebSockets {
     }
 
     async fn accept<S: Below>(below: S, serve: impl AsyncFnOnce(Frames<S>) + 'static) {
-        // One upgrade for each connection: after it the connection is no HTTP any more.
+        // One upgrade per connection: after it the connection is not HTTP any more.
         let serve = Cell::new(Some(serve));
         let answer = async |mut request: Request<Incoming>| {
             let (response, upgraded) = upgrade::upgrade(&mut request)?;
@@ -57,12 +57,12 @@ impl Library for FastWebSockets {
         };
         let connection =
             http1::Builder::new().serve_connection(TokioIo::new(below), service_fn(answer)).with_upgrades();
-        // A peer that breaks the protocol ends its own connection.
+        // A peer that violates the protocol ends its own connection.
         let _ = connection.await;
     }
 }
 
-/// What hyper's half of the handshake runs on.
+/// The executor of hyper's part of the handshake.
 struct Spawn;
 
 impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for Spawn {

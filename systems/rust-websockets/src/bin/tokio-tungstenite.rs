@@ -1,4 +1,4 @@
-//! tokio-tungstenite as its examples use it: `client_async`, `accept_async`, a stream and sink of messages.
+//! tokio-tungstenite as in its examples: `client_async`, `accept_async`, a stream and sink of messages.
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
@@ -20,9 +20,9 @@ impl Library for Tungstenite {
     type Socket<S: Below> = Stream<S>;
 
     async fn connect<S: Below>(below: S, host: String) -> Result<Stream<S>, ErrorKind> {
-        let asked =
+        let upgraded =
             tokio_tungstenite::client_async_with_config(format!("ws://{host}/"), below, Some(config())).await;
-        asked.map(|(stream, _)| Stream(stream)).map_err(|error| match error {
+        upgraded.map(|(stream, _)| Stream(stream)).map_err(|error| match error {
             Error::Http(_) => ErrorKind::WrongStatus,
             other => kind(&other),
         })
@@ -49,7 +49,7 @@ impl<S: Below> Socket for Stream<S> {
                     take(&bytes);
                     return Ok(());
                 }
-                // A server answers the close by going on reading.
+                // A server answers a close frame by reading on.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(kind(&error)),
                 None => return Err(ErrorKind::EmptyReply),
@@ -73,7 +73,7 @@ impl<S: Below> Socket for Stream<S> {
     }
 }
 
-/// The library's own, but for the limit of messages.
+/// The library's defaults, except for the limit of messages.
 fn config() -> WebSocketConfig {
     WebSocketConfig::default().max_message_size(Some(LONGEST_MESSAGE))
 }

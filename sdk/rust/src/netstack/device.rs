@@ -1,14 +1,14 @@
-//! The TUN device by the crate `tun`, as the examples of stacks on tokio have it.
+//! The TUN device by the crate `tun`, as in the examples of stacks on tokio.
 
-use crate::Task;
+use crate::netstack::Task;
 use futures::{Sink, SinkExt, Stream, StreamExt};
 use std::io;
 use tun::AsyncDevice;
 
-/// The task's device, which the lab has set up.
+/// Opens the task's device, which the lab has configured.
 ///
 /// # Errors
-/// A device that is not there, or refuses.
+/// The device does not exist or cannot be opened.
 pub fn open(task: &Task) -> io::Result<AsyncDevice> {
     let mut configuration = tun::Configuration::default();
     configuration.tun_name(&task.tun).mtu(task.mtu);
@@ -18,7 +18,7 @@ pub fn open(task: &Task) -> io::Result<AsyncDevice> {
     tun::create_as_async(&configuration).map_err(io::Error::other)
 }
 
-/// Moves packets between device and stack, a task each way.
+/// Moves packets between device and stack, with one task per direction.
 pub fn join<S>(device: AsyncDevice, stack: S)
 where
     S: Stream<Item = io::Result<Vec<u8>>> + Sink<Vec<u8>> + Send + 'static,
@@ -29,7 +29,7 @@ where
     tokio::spawn(async move {
         while let Some(packet) = from_stack.next().await {
             if let Ok(packet) = packet {
-                // A device that takes no packet loses it, as a link does.
+                // A packet that the device refuses is lost, as on a link.
                 let _ = to_tun.send(packet).await;
             }
         }
@@ -37,7 +37,7 @@ where
     tokio::spawn(async move {
         while let Some(packet) = from_tun.next().await {
             if let Ok(packet) = packet {
-                // A packet that is none is dropped.
+                // An invalid packet is dropped.
                 let _ = to_stack.send(packet).await;
             }
         }

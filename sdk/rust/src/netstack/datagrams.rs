@@ -1,0 +1,61 @@
+//! Layer `udp` on any stack: datagrams are sent back (`rr`), or compared, counted and reported (`stream`).
+
+use crate::datagram;
+use linerate_contract::datagram::Receiver;
+use linerate_contract::program::Refusal;
+use linerate_contract::{Spec, clock};
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+/// The server of all peers.
+#[derive(Debug, Clone)]
+pub struct Datagrams(Option<Receiver>);
+
+impl Datagrams {
+    pub(crate) fn echo() -> Self {
+        Self(None)
+    }
+
+    pub(crate) fn count(spec: &Spec) -> Result<Self, Refusal> {
+        Ok(Self(Some(Receiver::new(datagram(spec)?))))
+    }
+
+    /// The answer to a datagram, if there is one.
+    pub fn answer<'d>(&mut self, peer: SocketAddr, datagram: &'d [u8]) -> Option<Cow<'d, [u8]>> {
+        match &mut self.0 {
+            None => Some(datagram.into()),
+            Some(receiver) => receiver.answer(peer, datagram, || clock::now().0).map(Cow::Owned),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::datagram::Datagram;
+    use linerate_contract::{Role, page};
+
+    fn spec(size: u64, direction: &str) -> Spec {
+        let mut spec = Spec::new(Role::Server, "udp", "stream");
+        spec.size = size;
+        spec.set_option("direction", direction);
+        spec
+    }
+
+    #[test]
+    fn an_echo_returns_the_datagram_and_a_count_answers_with_a_report() {
+        let peer = "10.77.1.2:5000".parse().unwrap();
+        assert_eq!(Datagrams::echo().answer(peer, b"any").as_deref(), Some(&b"any"[..]));
+        let mut counting = Datagrams::count(&spec(100, "client-writes")).unwrap();
+        assert_eq!(counting.answer(peer, &page(100)), None);
+        let end = Datagram::End { sent: 1 }.to_bytes();
+        let answer = counting.answer(peer, &end).unwrap();
+        assert!(matches!(Datagram::parse(&answer), Some(Datagram::Report(report)) if report.received == 1));
+    }
+
+    #[test]
+    fn a_size_out_of_range_and_an_unsupported_direction_are_refused() {
+        assert!(matches!(Datagrams::count(&spec(10, "client-writes")), Err(Refusal::BadSpec(_))));
+        assert!(matches!(Datagrams::count(&spec(100, "client-reads")), Err(Refusal::Unsupported(_))));
+    }
+}
