@@ -107,6 +107,6 @@ pub struct ReportArgs {
     pub folder: PathBuf,
 
     /// Print in this format; the report files of DIR are written again in any case
-    #[arg(long, value_name = "FORMAT", value_parser = ["terminal", "md", "html", "json", "csv"], default_value = "terminal")]
+    #[arg(long, value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(crate::report::format_names()), default_value = "terminal")]
     pub format: String,
 }

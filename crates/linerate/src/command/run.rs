@@ -5,7 +5,7 @@ use crate::cli::RunArgs;
 use crate::error::Error;
 use crate::measurement::Outcome;
 use crate::progress::note;
-use crate::report::{self, Format};
+use crate::report;
 use crate::session::{End, Session};
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
     let mut session = Session::open(args, script)?;
     let mut printed = Ok(ExitCode::SUCCESS);
     let end = session.measure(&mut |suite| {
-        printed = print(&report::render(suite, Format::Terminal, terminal.style));
+        printed = print(&report::TERMINAL.render(suite, terminal.style));
     });
     let folder = session.publish()?.to_owned();
     note(&format!("report: {}/report.md (also .html, .json, .csv)", folder.display()));

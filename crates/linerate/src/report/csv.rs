@@ -1,12 +1,12 @@
-//! A row for each cell, for spreadsheets and data frames. Axes, roles and kinds of error that any cell has are columns
-//! of all.
+//! A row for each cell, for spreadsheets and data frames. Each axis, role and kind of error of any cell is a column.
 
 use super::model::{CellReport, Report, SuiteReport};
+use super::style::Style;
 use super::words::{outcome_name, verdict_name};
 use std::collections::BTreeSet;
 
 #[must_use]
-pub fn render(report: &Report) -> String {
+pub(super) fn render(report: &Report, _: Style) -> String {
     let rows: Vec<(&SuiteReport, &CellReport)> =
         report.suites.iter().flat_map(|suite| suite.cells.iter().map(move |cell| (suite, cell))).collect();
     let columns = columns(&rows);
@@ -23,15 +23,15 @@ pub fn render(report: &Report) -> String {
 
 type Text = Box<dyn Fn(&SuiteReport, &CellReport) -> String>;
 
-struct Column {
+struct CsvColumn {
     name: String,
     text: Text,
 }
 
-fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<Column> {
+fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<CsvColumn> {
     let mut columns = Vec::new();
     let mut add = |name: &str, text: Text| {
-        columns.push(Column { name: name.to_owned(), text });
+        columns.push(CsvColumn { name: name.to_owned(), text });
     };
     add("suite", Box::new(|suite, _| suite.name.clone()));
     add("cell", Box::new(|_, cell| cell.id.clone()));
@@ -58,9 +58,9 @@ fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<Column> {
     );
     add("vs_limit", Box::new(|_, cell| number(cell.vs_limit)));
     add("bound_by", Box::new(|_, cell| cell.bound_by.clone().unwrap_or_default()));
-    for payer in in_order(rows.iter().flat_map(|(_, cell)| cell.cpu.keys())) {
-        let name = format!("cpu.{payer}.us_per_");
-        let (operation, megabyte) = (payer.clone(), payer);
+    for role in in_order(rows.iter().flat_map(|(_, cell)| cell.cpu.keys())) {
+        let name = format!("cpu.{role}.us_per_");
+        let (operation, megabyte) = (role.clone(), role);
         add(
             &format!("{name}op"),
             Box::new(move |_, cell| number(cell.cpu.get(&operation).and_then(|c| c.us_per_op))),
@@ -85,13 +85,13 @@ fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<Column> {
     columns
 }
 
-/// Each name once, in the order in which they come.
+/// Each name once, in order of occurrence.
 fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     names.filter(|name| seen.insert(*name)).cloned().collect()
 }
 
-/// With all its digits: programs round for themselves.
+/// With all digits: programs do their own rounding.
 fn number(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }

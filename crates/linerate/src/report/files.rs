@@ -1,7 +1,8 @@
 //! The report files of a run.
 
+use super::formats::FORMATS;
 use super::model::Report;
-use super::{Format, Style, render};
+use super::style::Style;
 use crate::error::Error;
 use crate::journal;
 use std::path::Path;
@@ -11,9 +12,9 @@ use std::path::Path;
 /// # Errors
 /// A file cannot be written.
 pub fn write_files(folder: &Path, report: &Report) -> Result<(), Error> {
-    for format in Format::ALL.into_iter().filter(|format| *format != Format::Terminal) {
-        let path = folder.join(format!("report.{format}"));
-        journal::write(&path, &render(report, format, Style::default()))?;
+    for format in FORMATS.iter().filter(|format| format.is_file) {
+        let path = folder.join(format!("report.{}", format.name));
+        journal::write(&path, &format.render(report, Style::default()))?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! A run for the tests, with one of everything that can happen to a cell: it works, drops requests, fails at times or
-//! always, is missing, unsupported or not reached, has too few rounds, an outlier, a stolen CPU, a aa, a limit.
+//! A run for the tests. Its cells cover each case: success, dropped requests, some or all trials failed, missing, not
+//! reached, too few rounds, an outlier, steal, an A/A control, a limit.
 
 use crate::measurement::{AA, Measurement, Run, Trial};
 use rand::{RngExt, SeedableRng};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 pub(super) const ROUNDS: u32 = 7;
 
-/// Seconds for 2,000 requests, and CPU shares of client, relay and server; `None` where nothing can run.
+/// Seconds for 2,000 requests, and CPU shares of client, relay and server; `None` where the system is missing.
 type Truth = Option<(f64, [f64; 3])>;
 
 const CELLS: [(&str, &str, Truth); 12] = [
@@ -90,7 +90,7 @@ fn proxy_cell(server: &str, path: &str) -> Value {
     })
 }
 
-/// Systems as columns, a parameter as rows, and a third axis that needs a place.
+/// Systems as columns, a parameter as rows, and a third axis.
 fn transport() -> Value {
     let mut cells = Vec::new();
     for size in ["64", "1024"] {
@@ -116,7 +116,7 @@ fn transport() -> Value {
     })
 }
 
-/// Seven rounds, the last of them cut off before Apache's `limit`, which never ran.
+/// Seven rounds; Apache's `limit` never ran, and `apache/iptables` not in the last round.
 pub(super) fn trials() -> Vec<Trial> {
     let mut random = Pcg64::seed_from_u64(42);
     let mut trials = Vec::new();
@@ -129,10 +129,10 @@ pub(super) fn trials() -> Vec<Trial> {
             if (round, id.as_str()) == (ROUNDS, "apache/iptables") {
                 continue;
             }
-            trials.push(trial("proxy", &id, round, happened(&mut random, &id, round, seconds, cpu)));
+            trials.push(trial("proxy", &id, round, result(&mut random, &id, round, seconds, cpu)));
             if id == "nginx/direct" {
                 let aa = format!("{id}{AA}");
-                trials.push(trial("proxy", &aa, round, happened(&mut random, &id, round, seconds, cpu)));
+                trials.push(trial("proxy", &aa, round, result(&mut random, &id, round, seconds, cpu)));
             }
         }
     }
@@ -140,13 +140,18 @@ pub(super) fn trials() -> Vec<Trial> {
     for cell in &run.suites[1].cells {
         for round in 1..=3 {
             let gbit = if cell.axes.get("library") == Some("libuv") { 9.0 } else { 7.5 };
-            trials.push(trial("transport", &cell.id, round, told(&cell.id, round, bulk(&mut random, gbit))));
+            trials.push(trial(
+                "transport",
+                &cell.id,
+                round,
+                with_transport(&cell.id, round, bulk(&mut random, gbit)),
+            ));
         }
     }
     trials
 }
 
-fn happened(random: &mut Pcg64, id: &str, round: u32, seconds: f64, cpu: [f64; 3]) -> Value {
+fn result(random: &mut Pcg64, id: &str, round: u32, seconds: f64, cpu: [f64; 3]) -> Value {
     let noise: f64 = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
     let disturbed = if (id, round) == ("nginx/iptables", 3) { 1.6 } else { 1.0 };
     let measured =
@@ -197,8 +202,8 @@ fn bulk(random: &mut Pcg64, gbit: f64) -> Value {
     }})
 }
 
-/// What a transport tells of itself: one of datagrams, one of TCP, both over time.
-fn told(id: &str, round: u32, measured: Value) -> Value {
+/// Adds datagrams to one cell and TCP information to another, both with a series.
+fn with_transport(id: &str, round: u32, measured: Value) -> Value {
     let sample = |step: u64, more: Value| {
         let mut sample =
             json!({"at_ns": step * 100_000_000, "operations": 80 + step, "bytes": (10 + 5 * step) << 20});
@@ -226,25 +231,25 @@ fn told(id: &str, round: u32, measured: Value) -> Value {
     }
 }
 
-fn with(mut happened: Value, field: &str, value: Value) -> Value {
-    happened["measurement"][field] = value;
-    happened
+fn with(mut result: Value, field: &str, value: Value) -> Value {
+    result["measurement"][field] = value;
+    result
 }
 
 /// Round 0 is the warm-up.
-fn trial(suite: &str, cell: &str, round: u32, mut happened: Value) -> Trial {
-    let window = happened["measurement"]["elapsed"].as_u64().unwrap_or(0);
+fn trial(suite: &str, cell: &str, round: u32, mut result: Value) -> Trial {
+    let window = result["measurement"]["elapsed"].as_u64().unwrap_or(0);
     let fixed = json!({
         "suite": suite, "cell": cell, "round": round.max(1), "warmup": round == 0, "at": u64::from(round) * 1_000_000_000,
         "stages": {"raise": 20_000_000, "start": 40_000_000, "verify": 5_000_000, "measure": window + 2_000_000, "stop": 9_000_000},
     });
-    if let (Some(happened), Value::Object(fixed)) = (happened.as_object_mut(), fixed) {
-        happened.extend(fixed);
+    if let (Some(result), Value::Object(fixed)) = (result.as_object_mut(), fixed) {
+        result.extend(fixed);
     }
-    serde_json::from_value(happened).expect("the fixture follows the model")
+    serde_json::from_value(result).expect("the fixture follows the model")
 }
 
-/// Measurements of a cell's measured rounds, to change them.
+/// Measurements of a cell's measured rounds, mutable.
 pub(super) fn measurements<'a>(
     trials: &'a mut [Trial],
     cell: &str,

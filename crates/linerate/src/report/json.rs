@@ -1,10 +1,11 @@
-//! `report.json`: the model as it is.
+//! `report.json`: the model, serialised.
 
 use super::model::Report;
+use super::style::Style;
 
-/// Pretty, so that two reports can be compared line by line.
+/// Pretty-printed, so that reports can be compared line by line.
 #[must_use]
-pub fn render(report: &Report) -> String {
+pub(super) fn render(report: &Report, _: Style) -> String {
     let json =
         serde_json::to_string_pretty(report).expect("a report has string keys only, so it always serialises");
     json + "\n"

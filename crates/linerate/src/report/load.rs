@@ -1,34 +1,34 @@
-//! What `linerate load` says: the live line, the account as text, and as JSON.
+//! Output of `linerate load`: the live line, the result as text, and as JSON.
 
-use super::Style;
-use super::format::{count, plain};
+use super::numbers::{count, plain};
+use super::style::Style;
 use linerate_contract::{Arrival, Counts, Done, Errors, Nanos, Sample, Spec};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The percentiles of the table; the histogram beneath has the rest.
+/// The percentiles of the table; the histogram below shows the rest.
 const PERCENTILES: [f64; 6] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99];
-/// Of the longest bar of the histogram.
+/// Length of the longest bar of the histogram, in characters.
 const BAR: usize = 40;
 
-/// What an operation of a protocol is called, and what it carries.
+/// The names of a protocol's operation and payload.
 #[derive(Debug, Clone, Copy)]
 pub struct Words {
     pub operation: &'static str,
     pub payload: &'static str,
 }
 
-/// A run and what was asked for.
+/// A run of the load engine: its spec and its result.
 #[derive(Debug, Clone, Copy)]
-pub struct Account<'a> {
+pub struct LoadResult<'a> {
     pub target: &'a str,
     pub words: Words,
     pub spec: &'a Spec,
     pub done: &'a Done,
 }
 
-impl Account<'_> {
+impl LoadResult<'_> {
     fn seconds(&self) -> f64 {
         self.done.end_ns.since(self.done.start_ns).as_secs_f64()
     }
@@ -64,10 +64,10 @@ pub fn live(sample: &Sample, every: Nanos, words: Words) -> String {
     )
 }
 
-/// The whole account.
+/// The result as text.
 #[must_use]
-pub fn text(account: &Account<'_>, style: Style) -> String {
-    let Account { target, words, spec, done } = account;
+pub fn text(result: &LoadResult<'_>, style: Style) -> String {
+    let LoadResult { target, words, spec, done } = result;
     let mut out = String::new();
     let address = spec.connect.map(|a| a.to_string()).unwrap_or_default();
     let threads = if spec.threads == 1 { "thread" } else { "threads" };
@@ -87,18 +87,18 @@ pub fn text(account: &Account<'_>, style: Style) -> String {
         &mut out,
         &format!("{}s", words.operation),
         &format!(
-            "{} in {} s: {} a second",
+            "{} in {} s: {} per second",
             count(done.operations),
-            plain(account.seconds()),
-            plain(account.per_second(done.operations as f64))
+            plain(result.seconds()),
+            plain(result.per_second(done.operations as f64))
         ),
     );
-    row(&mut out, words.payload, &format!("{} MiB/s", plain(account.per_second(done.bytes.as_mib_f64()))));
+    row(&mut out, words.payload, &format!("{} MiB/s", plain(result.per_second(done.bytes.as_mib_f64()))));
     row(&mut out, "failed", &failures(&done.errors, done.operations));
     if let Some(tls) = &done.tls {
         row(&mut out, "TLS", tls);
     }
-    if let Some(cpu) = account.cpu_us_per_request() {
+    if let Some(cpu) = result.cpu_us_per_request() {
         row(&mut out, "client CPU", &format!("{} us per {}", plain(cpu), words.operation));
     }
     if let Some(schedule) = &done.schedule {
@@ -120,21 +120,23 @@ pub fn text(account: &Account<'_>, style: Style) -> String {
 fn loop_kind(spec: &Spec) -> String {
     let keep = if spec.workload == "crr" { ", a new connection for each request" } else { "" };
     match (spec.rate, spec.arrival) {
-        (None, _) => format!("closed loop{keep}{}", company(spec)),
-        (Some(rate), Arrival::Constant) => format!("open loop, {} a second{keep}", plain(rate)),
-        (Some(rate), Arrival::Poisson) => format!("open loop, {} a second at random{keep}", plain(rate)),
-        (Some(rate), Arrival::Ramp) => format!("open loop, up to {} a second{keep}", plain(rate)),
+        (None, _) => format!("closed loop{keep}{}", batching(spec)),
+        (Some(rate), Arrival::Constant) => format!("open loop, {} per second{keep}", plain(rate)),
+        (Some(rate), Arrival::Poisson) => {
+            format!("open loop, Poisson arrivals, {} per second{keep}", plain(rate))
+        }
+        (Some(rate), Arrival::Ramp) => format!("open loop, ramp up to {} per second{keep}", plain(rate)),
     }
 }
 
-/// What a closed loop does at once, if it was asked to.
-fn company(spec: &Spec) -> String {
+/// Pipelining and batching of a closed loop.
+fn batching(spec: &Spec) -> String {
     let option = |name: &str, words: &dyn Fn(&str) -> String| {
         spec.options.get(name).map_or_else(String::new, |value| words(value))
     };
-    let requests = option("pipeline", &|n| format!(", {n} requests leave together"));
-    let answers = option("coalesce_us", &|us| format!(", answers may wait {us} us for others"));
-    requests + &answers
+    let requests = option("pipeline", &|n| format!(", {n} requests pipelined"));
+    let responses = option("coalesce_us", &|us| format!(", responses batched for up to {us} us"));
+    requests + &responses
 }
 
 /// `12 of 10,000 (0.12 %): reset 10, timeout 2`
@@ -162,16 +164,16 @@ fn latencies(out: &mut String, done: &Done) {
     };
     row("", &|counts| if std::ptr::eq(counts, latency) { first.into() } else { second.into() });
     row("mean", &mean);
-    row("least", &|counts| time(counts.min));
+    row("min", &|counts| time(counts.min));
     for percent in PERCENTILES {
         row(&format!("{percent} %"), &|counts| at(counts, percent));
     }
-    row("most", &|counts| time(counts.max));
+    row("max", &|counts| time(counts.max));
     out.push('\n');
     histogram(out, latency);
 }
 
-/// A bar for each doubling: latencies of a server span decades.
+/// A bar for each power of two: latencies of a server span decades.
 fn histogram(out: &mut String, latency: &Counts) {
     let mut octaves: BTreeMap<u32, u64> = BTreeMap::new();
     for (value, n) in &latency.pairs {
@@ -181,7 +183,7 @@ fn histogram(out: &mut String, latency: &Counts) {
     let (Some(low), Some(high)) = (octaves.keys().next(), octaves.keys().last()) else { return };
     for octave in *low..=*high {
         let n = octaves.get(&octave).copied().unwrap_or(0);
-        // At least a point, so that a single slow answer can be seen.
+        // At least one character, so that a single slow response is visible.
         let bar = (n as f64 / most as f64 * BAR as f64).ceil() as usize;
         let share = plain(n as f64 / latency.total() as f64 * 100.0);
         let end = time(1_u64.checked_shl(octave + 1).unwrap_or(u64::MAX));
@@ -213,31 +215,30 @@ struct Json<'a> {
     latency_us: Option<BTreeMap<&'static str, f64>>,
     service_us: Option<BTreeMap<&'static str, f64>>,
     send_delay_us: Option<BTreeMap<&'static str, f64>>,
-    /// As the engine got it and as it answered: the contract's own words.
+    /// The engine's input and output, in the fields of the contract.
     spec: &'a Spec,
     done: &'a Done,
 }
 
 /// `linerate.load/1`.
 #[must_use]
-pub fn json(account: &Account<'_>) -> String {
-    let Account { target, spec, done, .. } = account;
+pub fn json(result: &LoadResult<'_>) -> String {
+    let LoadResult { target, spec, done, .. } = result;
     let json = Json {
         schema: "linerate.load/1",
         url: target,
-        seconds: account.seconds(),
-        requests_per_second: account.per_second(done.operations as f64),
-        mib_per_second: account.per_second(done.bytes.as_mib_f64()),
+        seconds: result.seconds(),
+        requests_per_second: result.per_second(done.operations as f64),
+        mib_per_second: result.per_second(done.bytes.as_mib_f64()),
         failed: done.errors.total(),
-        client_cpu_us_per_request: account.cpu_us_per_request(),
+        client_cpu_us_per_request: result.cpu_us_per_request(),
         latency_us: done.latency.as_ref().map(percentiles),
         service_us: done.service.as_ref().map(percentiles),
         send_delay_us: done.schedule.as_ref().map(|s| percentiles(&s.delay)),
         spec,
         done,
     };
-    serde_json::to_string_pretty(&json).expect("keys are strings and no float is computed from nothing")
-        + "\n"
+    serde_json::to_string_pretty(&json).expect("keys are strings and all floats are finite") + "\n"
 }
 
 fn percentiles(counts: &Counts) -> BTreeMap<&'static str, f64> {
@@ -258,9 +259,9 @@ mod tests {
     use super::*;
     use linerate_contract::{Adherence, Bytes, ErrorKind, Role};
 
-    fn account<'a>(spec: &'a Spec, done: &'a Done) -> Account<'a> {
+    fn result<'a>(spec: &'a Spec, done: &'a Done) -> LoadResult<'a> {
         let words = Words { operation: "request", payload: "bodies" };
-        Account { target: "http://a/", words, spec, done }
+        LoadResult { target: "http://a/", words, spec, done }
     }
 
     fn done() -> Done {
@@ -281,25 +282,25 @@ mod tests {
     }
 
     #[test]
-    fn what_a_loop_does_at_once_is_said() {
+    fn pipelining_and_batching_are_printed() {
         let mut spec = Spec::new(Role::Client, "http", "rr");
         assert_eq!(loop_kind(&spec), "closed loop");
         spec.options.insert("pipeline".into(), "16".into());
         spec.options.insert("coalesce_us".into(), "60".into());
-        let kind = "closed loop, 16 requests leave together, answers may wait 60 us for others";
+        let kind = "closed loop, 16 requests pipelined, responses batched for up to 60 us";
         assert_eq!(loop_kind(&spec), kind);
     }
 
     #[test]
-    fn the_account_reads_as_it_should() {
+    fn the_text_has_rates_failures_cpu_and_latencies() {
         let mut spec = Spec::new(Role::Client, "http", "rr");
         (spec.connections, spec.threads) = (10, 2);
         spec.connect = Some("127.0.0.1:80".parse().unwrap());
         let done = done();
-        let text = text(&account(&spec, &done), Style::default());
+        let text = text(&result(&spec, &done), Style::default());
         for part in [
             "127.0.0.1:80, 10 connections, 2 threads, closed loop",
-            "requests    1000 in 2.00 s: 500 a second",
+            "requests    1000 in 2.00 s: 500 per second",
             "failed      12 of 1012 (1.19 %): reset 10, timeout 2",
             "client CPU  10.0 us per request",
             "99 %     60.0 us",
@@ -317,22 +318,22 @@ mod tests {
         let counts = Counts { pairs: vec![(20_000, 1_000)], min: 20_000, max: 20_000 };
         let schedule = Some(Adherence { late: 3, unsent: 1, delay: counts.clone() });
         let done = Done { service: Some(counts), schedule, ..done() };
-        let account = account(&spec, &done);
-        let text = text(&account, Style::default());
+        let result = result(&spec, &done);
+        let text = text(&result, Style::default());
         assert!(text.contains("within 20.0 us of their time; 3 late (over 1 ms), 1 never sent"), "{text}");
         assert!(text.contains("response     service"), "{text}");
-        let json: serde_json::Value = serde_json::from_str(&json(&account)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json(&result)).unwrap();
         assert_eq!(json["latency_us"]["p99"], 60.0);
         assert_eq!(json["service_us"]["p50"], 20.0);
         assert_eq!(json["done"]["schedule"]["late"], 3);
     }
 
     #[test]
-    fn nothing_measured_is_told_without_a_histogram() {
+    fn an_empty_result_has_no_histogram() {
         let spec = Spec::new(Role::Client, "http", "rr");
         let done = Done::default();
-        let account = account(&spec, &done);
-        assert!(!text(&account, Style::default()).contains('#'));
-        assert!(json(&account).contains("\"requests_per_second\": 0.0"));
+        let result = result(&spec, &done);
+        assert!(!text(&result, Style::default()).contains('#'));
+        assert!(json(&result).contains("\"requests_per_second\": 0.0"));
     }
 }

@@ -1,12 +1,12 @@
-//! What `linerate load udp` and `linerate load kcp` say: the account as text, and as JSON.
+//! Output of `linerate load udp` and `linerate load kcp`: the result as text, and as JSON.
 
-use super::format::{count, plain};
+use super::numbers::{count, plain};
 use linerate_contract::{Done, Spec};
 use std::fmt::Write;
 
 const BITS_PER_GBIT: f64 = 1e9;
 
-/// The whole account.
+/// The result as text.
 #[must_use]
 pub fn text(spec: &Spec, done: &Done) -> String {
     let seconds = done.end_ns.since(done.start_ns).as_secs_f64();
@@ -16,12 +16,12 @@ pub fn text(spec: &Spec, done: &Done) -> String {
     let mut line = |name: &str, value: String| _ = writeln!(out, "{name:<12}{value}");
     line(
         &spec.layer,
-        format!("{address}, {} flow(s), {} bytes each time", spec.connections, count(spec.size)),
+        format!("{address}, {} flow(s), {} bytes per send", spec.connections, count(spec.size)),
     );
     line(
         "received",
         format!(
-            "{} Gbit/s, {} {} a second, {} s",
+            "{} Gbit/s, {} {} per second, {} s",
             plain(per_second(done.bytes.0 as f64 * 8.0 / BITS_PER_GBIT)),
             count(per_second(done.operations as f64) as u64),
             if spec.layer == "udp" { "datagrams" } else { "writes" },
@@ -60,7 +60,7 @@ pub fn text(spec: &Spec, done: &Done) -> String {
     out
 }
 
-/// What was asked for, and the `done` event as the engine gave it.
+/// The spec, and the engine's `done` event.
 #[must_use]
 pub fn json(spec: &Spec, done: &Done) -> String {
     let all = serde_json::json!({ "spec": spec, "done": done });
@@ -73,7 +73,7 @@ mod tests {
     use linerate_contract::{Bytes, Datagrams, ErrorKind, Nanos, Role};
 
     #[test]
-    fn an_account_tells_what_arrived_and_what_did_not() {
+    fn the_text_has_received_and_lost_datagrams() {
         let mut spec = Spec::new(Role::Client, "udp", "stream");
         (spec.connect, spec.size) = (Some("10.0.0.1:9000".parse().unwrap()), 1_472);
         let mut done = Done {
@@ -89,7 +89,7 @@ mod tests {
             ..Done::default()
         };
         done.errors.add(ErrorKind::Reset, 1);
-        let said = text(&spec, &done);
+        let printed = text(&spec, &done);
         for part in [
             "10.0.0.1:9000",
             "5.00 Gbit/s",
@@ -98,7 +98,7 @@ mod tests {
             "1000 lost (0.100 %)",
             "reset of 1",
         ] {
-            assert!(said.contains(part), "{part} is missing in:\n{said}");
+            assert!(printed.contains(part), "{part} is missing in:\n{printed}");
         }
         assert!(json(&spec, &done).contains("\"lost\": 1000"));
         assert!(text(&spec, &Done::default()).contains("0 Gbit/s"));

@@ -1,7 +1,7 @@
-//! What `linerate load tcp` and `linerate load ws --stream` say: the live line, the account as text, and as JSON.
+//! Output of `linerate load tcp` and `linerate load ws --stream`: the live line, the result as text, and as JSON.
 
-use super::format::{count, plain};
 use super::load::{failures, time};
+use super::numbers::{count, plain};
 use linerate_contract::{Bytes, Done, Nanos, Sample, Spec};
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ fn gbit(bytes: Bytes, time: Nanos) -> f64 {
     if seconds > 0.0 { bytes.0 as f64 * 8.0 / BITS_PER_GBIT / seconds } else { 0.0 }
 }
 
-/// What the other end is started with.
+/// Arguments of `linerate serve` for the peer.
 #[must_use]
 pub fn served(spec: &Spec) -> &'static str {
     match (spec.layer.as_str(), reads(spec)) {
@@ -46,7 +46,7 @@ pub fn live(last: &[Option<(&Spec, Sample)>], every: Nanos) -> String {
     line
 }
 
-/// The whole account.
+/// The result as text.
 #[must_use]
 pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
     let mut out = String::new();
@@ -77,18 +77,18 @@ pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
         );
         if let Some(info) = done.tcp.and_then(|ends| ends.client) {
             let trip = format!(
-                "round trip {}, at least {}",
+                "round trip {}, min {}",
                 time(info.rtt_us * NANOS_PER_MICRO),
                 time(info.min_rtt_us * NANOS_PER_MICRO)
             );
-            // Who only receives sends nothing again, and knows nothing of who does.
+            // A receiver has no retransmissions or congestion window of interest.
             row(
                 "  TCP",
                 if reads(spec) {
                     trip
                 } else {
                     format!(
-                        "{} segments sent again, {trip}, congestion window {} segments",
+                        "{} segments retransmitted, {trip}, congestion window {} segments",
                         count(info.retransmits),
                         count(info.cwnd)
                     )
@@ -111,7 +111,7 @@ pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
     out
 }
 
-/// For each direction what was asked for, and the `done` event as the engine gave it.
+/// For each direction the spec and the engine's `done` event.
 #[must_use]
 pub fn json(runs: &[(Spec, Done)]) -> String {
     let each = |(spec, done): &(Spec, Done)| {
@@ -152,16 +152,16 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_are_told_and_their_sum() {
+    fn both_directions_and_their_sum_are_printed() {
         let mut runs = [run("client-writes"), run("client-reads")];
         runs[1].1.errors.add(ErrorKind::Truncated, 1);
         let text = text("127.0.0.1:9000", &runs);
         for part in [
             "tcp           127.0.0.1:9000, 4 connections each way, writes of 131,072 bytes",
             "to server     20.0 Gbit/s: 2,500,000,000 bytes in 1.00 s, every byte compared",
-            "  TCP         12 segments sent again, round trip 45.0 us, at least 20.0 us, congestion window 1200 segments",
+            "  TCP         12 segments retransmitted, round trip 45.0 us, min 20.0 us, congestion window 1200 segments",
             "from server   20.0 Gbit/s",
-            "  TCP         round trip 45.0 us, at least 20.0 us\n",
+            "  TCP         round trip 45.0 us, min 20.0 us\n",
             "truncated 1",
             "together      40.0 Gbit/s",
         ] {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_live_line_has_what_is_known() {
+    fn the_live_line_omits_unknown_directions() {
         let (spec, _) = run("client-reads");
         let sample = Sample {
             at_ns: Nanos(3_500_000_000),

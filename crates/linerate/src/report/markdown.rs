@@ -1,12 +1,12 @@
-//! The report in Markdown, laid out like the hand-made table that its suite stands for: a number, and under it the
-//! share of the baseline.
+//! The report in Markdown: in each table cell a number, and below it the percentage of the baseline.
 
 use super::layout::{self, Depth};
 use super::model::{Report, SuiteReport};
+use super::style::Style;
 use std::fmt::Write;
 
 #[must_use]
-pub fn render(report: &Report) -> String {
+pub(super) fn render(report: &Report, _: Style) -> String {
     let mut text = String::new();
     for suite in &report.suites {
         suite_text(&mut text, suite);
@@ -22,7 +22,7 @@ pub fn render(report: &Report) -> String {
         escape(&report.run.linerate)
     );
     let _ = writeln!(text, "- {}", layout::time(report));
-    let _ = writeln!(text, "\nTo run it again:\n\n```\n{}\n```\n", report.run.command.replace("```", "'''"));
+    let _ = writeln!(text, "\nTo repeat it:\n\n```\n{}\n```\n", report.run.command.replace("```", "'''"));
     facts(&mut text, "Versions", "system", &layout::versions(report));
     facts(&mut text, "Host", "fact", &layout::host(&report.host));
     let _ = writeln!(text, "## How to read it\n");
@@ -39,13 +39,13 @@ fn suite_text(text: &mut String, suite: &SuiteReport) {
         let _ = writeln!(text, "## {}\n\n{}\n", escape(grid.title), escape(&grid.caption));
         let headers: Vec<&str> =
             std::iter::once(&grid.corner).chain(&grid.columns).map(String::as_str).collect();
-        let spot = |spot: &Option<layout::Spot>| {
-            spot.as_ref().map_or(String::new(), |s| s.lines().cloned().collect::<Vec<_>>().join("\n"))
+        let cell = |cell: &Option<layout::GridCell>| {
+            cell.as_ref().map_or(String::new(), |s| s.lines().cloned().collect::<Vec<_>>().join("\n"))
         };
         let rows = grid
             .rows
             .iter()
-            .map(|row| std::iter::once(row.label.clone()).chain(row.spots.iter().map(spot)).collect());
+            .map(|row| std::iter::once(row.label.clone()).chain(row.cells.iter().map(cell)).collect());
         write_table(text, &headers, rows);
         text.push('\n');
         for line in grid.notes.iter().chain(&layout::sentences(suite, table)) {
@@ -60,13 +60,13 @@ fn suite_text(text: &mut String, suite: &SuiteReport) {
         text.push('\n');
     }
     if let Some(line) = layout::aa(suite) {
-        let _ = writeln!(text, "A/A, the baseline against its own aa: {}\n", escape(&line));
+        let _ = writeln!(text, "A/A control, the baseline against itself: {}\n", escape(&line));
     }
     let exceptions = layout::exceptions(suite);
     if !exceptions.is_empty() {
-        let _ = writeln!(text, "## Without a number, or not of all trials\n");
+        let _ = writeln!(text, "## Failed, missing or incomplete cells\n");
         let rows = exceptions.iter().map(|e| vec![e.ids.join("\n"), e.word.to_owned(), e.detail.to_owned()]);
-        write_table(text, &["cell", "outcome", "why"], rows);
+        write_table(text, &["cell", "outcome", "reason"], rows);
         text.push('\n');
     }
 }
@@ -87,7 +87,7 @@ fn write_table(text: &mut String, headers: &[&str], rows: impl Iterator<Item = V
     }
 }
 
-/// Outside text must not become a column, a tag or a row.
+/// External text must not become a column, a tag or a row.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.trim_end().chars() {

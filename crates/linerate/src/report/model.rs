@@ -1,9 +1,12 @@
-//! `report.json`: what other programs read. The schema is published as `docs/report.schema.json`.
+//! `report.json`: what other programs read. Its schema is `docs/report.schema.json`.
 //!
-//! Every number is either measured or computed of measured ones by `stats/`; a number without trials is absent.
+//! Every number is measured, or computed from measured ones by `stats/`; a number without trials is absent.
 
 use crate::axes::Axes;
 use crate::measurement::{Host, PlannedSystem};
+use crate::stats::compare::Verdict;
+use crate::stats::latency::Latency;
+use crate::stats::metric::Better;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -23,12 +26,12 @@ pub const REPORT_SCHEMA: &str = "linerate.report/2";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFacts {
     pub id: String,
-    /// The exact command that makes this run again.
+    /// The exact command that repeats this run.
     pub command: String,
     pub seed: u64,
     /// Measured rounds that are complete.
     pub rounds: u32,
-    /// Measured rounds that were planned; of a run with a budget those that were begun.
+    /// Measured rounds in the plan; in a run with a budget, those that were begun.
     pub planned_rounds: u32,
     /// True if every planned trial is in the journal.
     pub complete: bool,
@@ -36,14 +39,14 @@ pub struct RunFacts {
     pub linerate: String,
     /// RFC 3339, UTC.
     pub started: String,
-    /// Time of all trials with all their stages.
+    /// Time of all trials, all stages included.
     pub wall_seconds: f64,
     /// The part of it inside measurement windows.
     pub measuring_seconds: f64,
     /// The rest, by stage: `raise`, `start`, `verify`, `measure` (around the window), `stop`; and `warmup`, all stages of
     /// the trials that are left out of the numbers.
     pub stage_seconds: BTreeMap<String, f64>,
-    /// What is odd about the journal, such as lines of cells that the plan does not know.
+    /// Oddities of the journal, such as lines of cells that are not in the plan.
     pub flags: Vec<String>,
 }
 
@@ -54,21 +57,14 @@ pub struct SuiteReport {
     /// Unit of the first table, such as `seconds for 10000 operations`.
     pub unit: String,
     pub better: Better,
-    /// Id of the cell that has a aa (A/A), or of the first baseline.
+    /// Id of the cell with an A/A control, or of the first baseline.
     pub baseline: String,
-    /// |ratio - 1| of the baseline against its own aa: differences up to it are not called differences.
+    /// |ratio - 1| of the baseline against its A/A control: smaller differences are ignored.
     pub noise_floor: Option<f64>,
-    /// The baseline against its aa; its verdict is by the interval alone.
+    /// The baseline against its A/A control; its verdict is by the interval alone.
     pub aa: Option<Comparison>,
     pub tables: Vec<TableReport>,
     pub cells: Vec<CellReport>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Better {
-    Higher,
-    Lower,
 }
 
 /// How a table is laid out; its numbers are in the cells.
@@ -83,7 +79,7 @@ pub struct TableReport {
     pub row_values: Vec<String>,
     pub column_values: Vec<String>,
     pub cells: Vec<TableCell>,
-    /// One system against the best of its competitors, row by row; empty where the suite asks for none.
+    /// One system against the best of its competitors, row by row; empty where the suite requests none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub best_of: Vec<BestOfResult>,
     pub notes: Vec<String>,
@@ -98,8 +94,8 @@ pub struct BestOfResult {
     pub vs_best: Comparison,
 }
 
-/// A cell in a table: its number by the table's metric, and what it is compared with there. The cell's own numbers are
-/// those of the first table it stands in.
+/// A cell in a table: its number by the table's metric, and its comparisons. [`CellReport`] has the numbers of the
+/// first table that contains the cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TableCell {
     pub id: String,
@@ -111,13 +107,13 @@ pub struct TableCell {
     pub ci95: Option<[f64; 2]>,
     pub vs_baseline: Option<Comparison>,
     pub vs_limit: Option<f64>,
-    /// Against the same system's cell that scaling is counted from, such as that with one thread.
+    /// Against the same system's cell that is the base of scaling, such as that with one thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Comparison>,
 }
 
 impl TableReport {
-    /// The cells by the table's first metric: what sentences and plots are of.
+    /// The cells by the table's first metric, for sentences and plots.
     pub fn main_cells(&self) -> impl Iterator<Item = &TableCell> {
         let first = self.cells.first().and_then(|cell| cell.metric.as_ref());
         self.cells.iter().filter(move |cell| cell.metric.as_ref() == first)
@@ -132,7 +128,7 @@ pub struct CellReport {
     pub unit: String,
     pub better: Better,
     pub outcome: OutcomeWord,
-    /// Why it is not `ok`, or how many of its trials failed and why.
+    /// The reason where it is not `ok`, or the number of failed trials and the first reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Successful measured trials.
@@ -154,19 +150,19 @@ pub struct CellReport {
     pub latency_us: Option<Latency>,
     /// Connection set-up alone, where each operation has one.
     pub connect_us: Option<Latency>,
-    /// Version, cipher suite and library of the client's TLS, as its connections told them.
+    /// Version, cipher suite and library of the client's TLS, as negotiated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
-    /// Of a transport that may lose some: those of all measured trials together.
+    /// Datagrams of all measured trials together, of a transport that may lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramReport>,
-    /// How TCP fared, as the sending kernel tells it: medians over the trials.
+    /// The sending kernel's `TCP_INFO`: medians over the trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpReport>,
-    /// How it went over its time: medians over the trials, step by step.
+    /// Throughput over time: medians over the trials, step by step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<SeriesReport>,
-    /// What the server's processes usage, where a table asks for its growth: medians over the trials.
+    /// Resource usage of the server's processes, where a table shows its growth: medians over the trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageReport>,
     /// Successful operations of all measured trials.
@@ -174,7 +170,7 @@ pub struct CellReport {
     /// Operations that failed in all measured trials, by kind.
     pub errors: BTreeMap<String, u64>,
     /// Each begins with its kind: `few-rounds`, `bound-by-generator`, `littles-law`, `outlier`, `steal`,
-    /// `disturbed`, `drift`, `leak`, `not-measured`, or what the lab noticed.
+    /// `disturbed`, `drift`, `leak`, `not-measured`, or a flag of the lab.
     pub flags: Vec<String>,
 }
 
@@ -198,16 +194,6 @@ pub struct Comparison {
     /// Rounds in which both succeeded.
     pub n: u32,
     pub verdict: Verdict,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Verdict {
-    #[serde(rename = "faster")]
-    Faster,
-    #[serde(rename = "slower")]
-    Slower,
-    #[serde(rename = "no difference found")]
-    NoDifferenceFound,
 }
 
 /// Median over the trials. Exactly one of the two is set.
@@ -238,9 +224,9 @@ pub struct TcpReport {
     pub rtt_us: f64,
     /// Segments.
     pub cwnd: f64,
-    /// RFC 6349: percent of the bytes sent that were not sent again.
+    /// RFC 6349: percent of the bytes sent that were not retransmissions.
     pub efficiency_percent: f64,
-    /// RFC 6349: by how many percent of the least round trip the mean one was longer.
+    /// RFC 6349: (mean - min) / min of the round trip, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer_delay_percent: Option<f64>,
 }
@@ -256,23 +242,11 @@ pub struct SeriesReport {
     pub rtt_us: Vec<f64>,
 }
 
-/// Before the client came, and a moment after it had gone.
+/// Before the client started, and shortly after it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageReport {
     pub descriptors_before: f64,
     pub descriptors_after: f64,
     pub memory_mib_before: f64,
     pub memory_mib_after: f64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Latency {
-    pub mean: f64,
-    pub p50: f64,
-    pub p90: f64,
-    pub p99: f64,
-    pub p999: f64,
-    pub min: f64,
-    pub max: f64,
-    pub count: u64,
 }

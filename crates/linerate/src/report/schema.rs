@@ -4,7 +4,7 @@ use super::model::Report;
 
 /// Pretty, with a line break at its end.
 #[must_use]
-pub fn schema() -> String {
+pub(super) fn schema() -> String {
     let schema = schemars::schema_for!(Report);
     let json = serde_json::to_string_pretty(&schema)
         .expect("a schema has string keys only, so it always serialises");
@@ -16,11 +16,11 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// Set it to write the file anew after a change of the model.
+    /// If set, the test writes the file.
     const UPDATE: &str = "UPDATE_SCHEMA";
 
     #[test]
-    fn the_published_schema_is_that_of_the_model() {
+    fn the_published_schema_equals_the_model() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.schema.json");
         if std::env::var_os(UPDATE).is_some() {
             std::fs::write(&path, schema()).unwrap();
@@ -28,7 +28,7 @@ mod tests {
         let published = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             published == schema(),
-            "docs/report.schema.json is not that of the model any more; `{UPDATE}=1 cargo test -p linerate schema` writes it"
+            "docs/report.schema.json is out of date; `{UPDATE}=1 cargo test -p linerate schema` writes it"
         );
     }
 }

@@ -1,8 +1,8 @@
-//! What `linerate selftest` says: truth beside measurement.
+//! Output of `linerate selftest`: ground truth and measurement.
 
-use super::Style;
-use super::format::{count, plain};
 use super::load::time;
+use super::numbers::{count, plain};
+use super::style::Style;
 use crate::selftest::{Bound, Row, Unit};
 use std::fmt::Write;
 
@@ -41,11 +41,10 @@ pub fn text(sections: &[Section], style: Style) -> String {
     }
     let wrong = sections.iter().flat_map(|s| &s.rows).filter(|row| !row.holds()).count();
     let _ = match wrong {
-        0 => writeln!(out, "\nEverything is within its bound."),
+        0 => writeln!(out, "\nAll values are within their bounds."),
         _ => writeln!(
             out,
-            "\n{wrong} off by more than the bound. Is the machine busy with something else? Then this is the machine; if \
-             not, it is the instrument."
+            "\n{wrong} out of bounds. Repeat on an idle machine: if values are still out of bounds, the measurement is wrong."
         ),
     };
     out
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn truth_stands_beside_measurement() {
+    fn rows_show_truth_measurement_error_and_bound() {
         let row = |what: &str, truth, measured, unit, bound| Row {
             what: what.into(),
             truth,
@@ -107,7 +106,7 @@ mod tests {
         assert_eq!(lines[3], "  p50                                  5.00 ms     5.04 ms   +0.80 %  1.00 %");
         assert!(lines[4].ends_with("+20.00 %  1.00 %   OFF"), "{}", lines[4]);
         assert_eq!(lines[5], "  stops                                                326");
-        assert!(text.contains("1 off by more"));
+        assert!(text.contains("1 out of bounds"));
         assert!(!sections[0].holds());
     }
 }

@@ -1,15 +1,16 @@
-//! The report for a terminal. Colours only where the caller says that they are seen.
+//! The report for a terminal, with colours where the style has them.
 
-use super::Style;
-use super::layout::{self, Depth, Details, Grid, Spot};
-use super::model::{Report, SuiteReport, Verdict};
+use super::layout::{self, Depth, Details, Grid, GridCell};
+use super::model::{Report, SuiteReport};
+use super::style::Style;
+use crate::stats::compare::Verdict;
 use comfy_table::{
     Attribute, Cell, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, presets,
 };
 use std::fmt::Write;
 
 #[must_use]
-pub fn render(report: &Report, style: Style) -> String {
+pub(super) fn render(report: &Report, style: Style) -> String {
     let mut text = String::new();
     for suite in &report.suites {
         suite_text(&mut text, suite, style);
@@ -50,28 +51,28 @@ fn grid_table(grid: &Grid<'_>, style: Style) -> String {
     let mut table = empty(style, presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(std::iter::once(&grid.corner).chain(&grid.columns).map(|name| header(name, style)));
     for row in &grid.rows {
-        let spots =
-            row.spots.iter().map(|spot| spot.as_ref().map_or_else(|| Cell::new(""), |s| spot_cell(s, style)));
-        table.add_row(std::iter::once(Cell::new(&row.label)).chain(spots));
+        let cells =
+            row.cells.iter().map(|cell| cell.as_ref().map_or_else(|| Cell::new(""), |s| cell_text(s, style)));
+        table.add_row(std::iter::once(Cell::new(&row.label)).chain(cells));
     }
     table.trim_fmt()
 }
 
-fn spot_cell(spot: &Spot, style: Style) -> Cell {
-    let cell = Cell::new(spot.lines().cloned().collect::<Vec<_>>().join("\n"));
-    let colour = match spot.verdict {
-        _ if !spot.is_ok => Some(Color::Yellow),
+fn cell_text(cell: &GridCell, style: Style) -> Cell {
+    let text = Cell::new(cell.lines().cloned().collect::<Vec<_>>().join("\n"));
+    let colour = match cell.verdict {
+        _ if !cell.is_ok => Some(Color::Yellow),
         Some(Verdict::Faster) => Some(Color::Green),
         Some(Verdict::Slower) => Some(Color::Red),
         Some(Verdict::NoDifferenceFound) | None => None,
     };
     match colour.filter(|_| style.colour) {
-        Some(colour) => cell.fg(colour),
-        None => cell,
+        Some(colour) => text.fg(colour),
+        None => text,
     }
 }
 
-/// Only the last column, which holds sentences, gives way to a narrow terminal.
+/// Only the last column, which contains sentences, is wrapped in a narrow terminal.
 fn details_table(details: &Details, style: Style) -> String {
     let mut table = empty(style, LINE_UNDER_HEADERS);
     table.set_header(details.headers.iter().map(|name| header(name, style)));
@@ -94,7 +95,7 @@ fn empty(style: Style, lines: TableStyle) -> Table {
     } else {
         table.force_no_tty();
     }
-    // Without a width nothing is asked of a terminal that may not be there.
+    // Without a width, comfy-table would query the terminal.
     match style.width {
         Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
         None => table.set_content_arrangement(ContentArrangement::Disabled),

@@ -1,9 +1,10 @@
-//! The report of a scripted run: golden output of every format, and what must hold for any journal.
+//! The report of a scripted run: golden output of every format, and properties of the report of any journal.
 
 use super::fixture::{measurements, run, trials};
-use super::model::{CellReport, OutcomeWord, Report, Verdict};
-use super::{Format, Style, render};
+use super::model::{CellReport, OutcomeWord, Report};
+use super::{FORMATS, Style, format};
 use crate::measurement::{AA, BestOf, Measurement, Metric, Outcome, Run, Stage, Trial};
+use crate::stats::compare::Verdict;
 use linerate_contract::{Bytes, Counts, ErrorKind, Nanos};
 use proptest::prelude::*;
 
@@ -13,6 +14,10 @@ fn build(run: &Run, trials: &[Trial]) -> Report {
 
 fn report() -> Report {
     build(&run(), &trials())
+}
+
+fn render(report: &Report, name: &str, style: Style) -> String {
+    format(name).expect("it is in the table").render(report, style)
 }
 
 fn cell<'a>(report: &'a Report, id: &str) -> &'a CellReport {
@@ -26,37 +31,37 @@ fn cell<'a>(report: &'a Report, id: &str) -> &'a CellReport {
 
 #[test]
 fn golden_terminal() {
-    insta::assert_snapshot!(render(&report(), Format::Terminal, Style::default()));
+    insta::assert_snapshot!(render(&report(), "terminal", Style::default()));
 }
 
 #[test]
 fn golden_terminal_narrow_with_colours() {
-    insta::assert_snapshot!(render(&report(), Format::Terminal, Style { colour: true, width: Some(100) }));
+    insta::assert_snapshot!(render(&report(), "terminal", Style { colour: true, width: Some(100) }));
 }
 
 #[test]
 fn golden_markdown() {
-    insta::assert_snapshot!(render(&report(), Format::Md, Style::default()));
+    insta::assert_snapshot!(render(&report(), "md", Style::default()));
 }
 
 #[test]
 fn golden_html() {
-    // A line for each tag, so that a change can be seen.
-    insta::assert_snapshot!(render(&report(), Format::Html, Style::default()).replace("><", ">\n<"));
+    // A line for each tag, for readable differences.
+    insta::assert_snapshot!(render(&report(), "html", Style::default()).replace("><", ">\n<"));
 }
 
 #[test]
 fn golden_json() {
-    insta::assert_snapshot!(render(&report(), Format::Json, Style::default()));
+    insta::assert_snapshot!(render(&report(), "json", Style::default()));
 }
 
 #[test]
 fn golden_csv() {
-    insta::assert_snapshot!(render(&report(), Format::Csv, Style::default()));
+    insta::assert_snapshot!(render(&report(), "csv", Style::default()));
 }
 
 #[test]
-fn a_contest_is_between_cells_of_its_table() {
+fn best_of_compares_cells_of_its_table_only() {
     let mut run = run();
     for table in &mut run.suites[0].tables {
         table.best_of = Some(BestOf {
@@ -67,9 +72,9 @@ fn a_contest_is_between_cells_of_its_table() {
         });
     }
     let report = build(&run, &trials());
-    let best_ofs: Vec<_> = report.suites[0].tables.iter().map(|table| &table.best_of).collect();
-    assert_eq!(best_ofs[0][0].vs_best.with, "apache/direct");
-    assert!(best_ofs[1].is_empty(), "the second table has no apache: {:?}", best_ofs[1]);
+    let results: Vec<_> = report.suites[0].tables.iter().map(|table| &table.best_of).collect();
+    assert_eq!(results[0][0].vs_best.with, "apache/direct");
+    assert!(results[1].is_empty(), "the second table has no apache: {:?}", results[1]);
 }
 
 #[test]
@@ -96,7 +101,7 @@ fn half_of_the_trials_make_a_cell_and_fewer_do_not() {
 }
 
 #[test]
-fn a_success_with_nothing_to_show_is_a_failure() {
+fn an_empty_measurement_is_a_failure() {
     let mut trials = trials();
     measurements(&mut trials, "nginx/iptables").for_each(|m| m.operations = 0);
     let report = build(&run(), &trials);
@@ -116,7 +121,7 @@ fn failed_operations_are_counted_by_kind() {
 }
 
 #[test]
-fn a_cell_that_was_never_reached_says_so_with_its_warmup() {
+fn a_cell_without_trials_is_not_measured_and_names_its_failed_warmup() {
     let report = report();
     let never = cell(&report, "apache/limit");
     assert_eq!((never.outcome, never.n), (OutcomeWord::Failed, 0));
@@ -148,7 +153,7 @@ fn a_run_without_gaps_is_complete() {
 }
 
 #[test]
-fn time_is_measuring_or_overhead_and_nothing_is_lost() {
+fn measuring_and_overhead_add_up_to_the_wall_time() {
     let (report, trials) = (report(), trials());
     let spent: u64 = trials.iter().flat_map(|t| t.stages.values()).map(|time| time.0).sum();
     assert!((report.run.wall_seconds - Nanos(spent).as_secs_f64()).abs() < 1e-9);
@@ -160,7 +165,7 @@ fn time_is_measuring_or_overhead_and_nothing_is_lost() {
 }
 
 #[test]
-fn warmups_are_in_no_number() {
+fn warmups_change_no_number() {
     let without: Vec<Trial> = trials().into_iter().filter(|t| !t.warmup).collect();
     assert_eq!(build(&run(), &without).suites, report().suites);
 }
@@ -173,7 +178,7 @@ fn the_order_of_the_journal_does_not_matter() {
 }
 
 #[test]
-fn of_two_lines_for_a_trial_the_last_one_counts_and_strangers_are_named() {
+fn the_last_line_of_a_trial_counts_and_unknown_cells_are_flagged() {
     let mut trials = trials();
     let mut wrong =
         trials.iter().find(|t| t.cell == "nginx/direct" && !t.warmup).expect("it is there").clone();
@@ -192,12 +197,12 @@ fn of_two_lines_for_a_trial_the_last_one_counts_and_strangers_are_named() {
 }
 
 #[test]
-fn outside_text_is_escaped_in_markup() {
-    let html = render(&report(), Format::Html, Style::default());
+fn external_text_is_escaped_in_markup() {
+    let html = render(&report(), "html", Style::default());
     assert!(html.contains("&lt;Example&gt;") && !html.contains("<Example>") && !html.contains("<script"));
     let outside = html.split('"').filter(|text| text.starts_with("http") || text.starts_with("//")).count();
-    assert_eq!(outside, 0, "the file refers to others");
-    let md = render(&report(), Format::Md, Style::default());
+    assert_eq!(outside, 0, "the file refers to other files");
+    let md = render(&report(), "md", Style::default());
     assert!(md.contains("on \\| spectre_v2"));
     let columns = |line: &str| line.replace("\\|", "").matches('|').count();
     let table: Vec<&str> =
@@ -206,31 +211,26 @@ fn outside_text_is_escaped_in_markup() {
 }
 
 #[test]
-fn colours_appear_only_where_they_are_asked_for() {
-    assert!(
-        !render(&report(), Format::Terminal, Style { colour: false, width: Some(80) }).contains('\u{1b}')
-    );
-    assert!(render(&report(), Format::Terminal, Style { colour: true, width: None }).contains('\u{1b}'));
+fn colours_appear_only_if_the_style_has_them() {
+    assert!(!render(&report(), "terminal", Style { colour: false, width: Some(80) }).contains('\u{1b}'));
+    assert!(render(&report(), "terminal", Style { colour: true, width: None }).contains('\u{1b}'));
 }
 
 #[test]
-fn json_comes_back_as_it_was() {
+fn a_report_survives_json() {
     let report = report();
-    assert_eq!(
-        serde_json::from_str::<Report>(&render(&report, Format::Json, Style::default())).unwrap(),
-        report
-    );
+    assert_eq!(serde_json::from_str::<Report>(&render(&report, "json", Style::default())).unwrap(), report);
 }
 
 #[test]
-fn formats_are_known_by_their_names() {
-    for format in Format::ALL {
-        assert_eq!(format.name().parse(), Ok(format));
+fn each_format_is_found_by_its_name() {
+    for each in FORMATS {
+        assert_eq!(format(each.name).map(|found| found.name), Ok(each.name));
     }
-    assert!("pdf".parse::<Format>().unwrap_err().contains("terminal, md, html, json, csv"));
+    assert!(format("pdf").unwrap_err().contains("terminal, md, html, json, csv"));
 }
 
-/// Any number that a damaged journal could hold.
+/// Any number that a damaged journal could contain.
 fn odd() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(1), 0..10_000_000_000_u64, Just(u64::MAX), any::<u64>()]
 }
@@ -239,7 +239,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn no_journal_makes_it_panic(
+    fn no_journal_causes_a_panic(
         keep in prop::collection::vec(any::<bool>(), 1..40),
         numbers in prop::collection::vec(odd(), 1..60),
         renamed in prop::collection::vec("[a-z|<&\\\\\n/~é]{0,6}", 0..6),
@@ -247,9 +247,9 @@ proptest! {
     ) {
         let mut trials = trials();
         let mut keep = keep.iter().cycle();
-        trials.retain(|_| *keep.next().expect("it goes round"));
+        trials.retain(|_| *keep.next().expect("it is a cycle"));
         let mut numbers = numbers.iter().copied().cycle();
-        let mut number = || numbers.next().expect("it goes round");
+        let mut number = || numbers.next().expect("it is a cycle");
         for trial in &mut trials {
             trial.round = (number() % 5) as u32;
             trial.warmup = number() % 7 == 0;
@@ -274,10 +274,10 @@ proptest! {
             cell.id.clone_from(name);
         }
         let report = build(&run, &trials);
-        for format in Format::ALL {
-            let _ = render(&report, format, Style { colour: true, width });
+        for format in FORMATS {
+            let _ = format.render(&report, Style { colour: true, width });
         }
-        let json = render(&report, Format::Json, Style::default());
+        let json = render(&report, "json", Style::default());
         prop_assert!(serde_json::from_str::<Report>(&json).is_ok(), "a number that is not finite became null");
     }
 }
@@ -286,7 +286,7 @@ proptest! {
 fn empty_runs_have_reports() {
     let mut run = run();
     let is_written =
-        |report: &Report| Format::ALL.iter().all(|f| render(report, *f, Style::default()).ends_with('\n'));
+        |report: &Report| FORMATS.iter().all(|f| f.render(report, Style::default()).ends_with('\n'));
     let nothing = build(&run, &[]);
     assert_eq!((nothing.run.rounds, nothing.run.wall_seconds), (0, 0.0));
     assert!(is_written(&nothing));
@@ -297,7 +297,7 @@ fn empty_runs_have_reports() {
 }
 
 #[test]
-fn twins_tell_the_noise_floor() {
+fn the_aa_control_sets_the_noise_floor() {
     let mut trials = trials();
     let slow = |m: &mut Measurement| m.elapsed = Nanos(m.elapsed.0 * 2);
     measurements(&mut trials, &format!("nginx/direct{AA}")).for_each(slow);

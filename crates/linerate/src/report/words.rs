@@ -1,14 +1,15 @@
-//! Flags, outcomes and units as text. The first word of a flag is its kind, for programs; the rest is for people.
+//! Flags, outcomes and units as text. The first word of a flag is its kind, for programs; the rest is for readers.
 
-use super::model::{OutcomeWord, Verdict};
+use super::model::OutcomeWord;
 use crate::measurement::{Metric, Outcome};
-use crate::stats::bound::Bound;
+use crate::stats::bound::Bottleneck;
+use crate::stats::compare::Verdict;
 use std::fmt::Write;
 
-/// What a reader should know about a cell's numbers.
+/// A note on a cell's numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Flag {
-    /// Planned, and never run.
+    /// Planned, not run.
     NotMeasured,
     /// Too few for an interval or a verdict.
     FewRounds(u32),
@@ -25,12 +26,12 @@ pub(super) enum Flag {
     Disturbed(f64),
     /// Share of the median by which the values moved over the run.
     Drift(f64),
-    /// The server holds so many descriptors more than before, after so many connections.
+    /// Growth of the server's open descriptors after this number of connections.
     Leak {
         descriptors: u64,
         connections: u64,
     },
-    /// What the lab noticed.
+    /// A flag of the lab.
     Lab(String),
 }
 
@@ -52,7 +53,7 @@ impl Flag {
                 format!("steal ({}, up to {most:.0} %)", rounds_text(&rounds))
             }
             Self::Disturbed(share) => {
-                format!("disturbed (others used {:.0} % of the CPU time)", share * 100.0)
+                format!("disturbed ({:.0} % of the CPU time used by other processes)", share * 100.0)
             }
             Self::Drift(share) => format!("drift ({:+.1} % over the run)", share * 100.0),
             Self::Leak { descriptors, connections } => {
@@ -70,24 +71,24 @@ fn rounds_text(rounds: &[u32]) -> String {
 
 /// A measured trial that did not succeed.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Failure {
+pub(super) struct FailedTrial {
     pub(super) round: u32,
     pub(super) word: OutcomeWord,
     pub(super) reason: String,
 }
 
-/// How many failed, and the first of them.
-pub(super) fn failures(failures: &[Failure], measured: usize) -> String {
+/// The number of failed trials, and the first reason.
+pub(super) fn failures(failures: &[FailedTrial], measured: usize) -> String {
     let first =
         failures.first().map_or(String::new(), |f| format!(", the first in round {} {}", f.round, f.reason));
     format!("{} of {measured} trials failed{first}", failures.len())
 }
 
-/// How the detail of a cell begins that was planned and never run, and what stands in its place in a table.
+/// The start of the detail of a cell that was planned and not run, and its text in a table.
 pub(super) const NOT_MEASURED: &str = "not measured";
 
-pub(super) fn not_measured(warmup: Option<&Failure>) -> String {
-    let mut text = format!("{NOT_MEASURED}: the run ended before the first measured round of this cell");
+pub(super) fn not_measured(warmup: Option<&FailedTrial>) -> String {
+    let mut text = format!("{NOT_MEASURED}: the run ended before the first round of this cell");
     if let Some(failure) = warmup {
         let _ = write!(text, "; its warm-up failed {}", failure.reason);
     }
@@ -103,7 +104,7 @@ pub(super) fn outcome(outcome: &Outcome) -> OutcomeWord {
     }
 }
 
-/// Why an outcome is not `ok`: with the stage and the end of the log, or with the command that installs it.
+/// The reason of an outcome that is not `ok`: with the stage and the end of the log, or with the installation command.
 pub(super) fn reason(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Ok => None,
@@ -117,14 +118,14 @@ pub(super) fn reason(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// An outcome in one sentence, such as `missing: ...`, for the plan as for the report; `ok` of none.
+/// An outcome in one sentence, such as `missing: ...`, for plan and report; `ok` for `None`.
 #[must_use]
 pub fn outcome_text(outcome: Option<&Outcome>) -> String {
     let word = outcome_name(outcome.map_or(OutcomeWord::Ok, self::outcome));
     outcome.and_then(reason).map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
 }
 
-/// Enough to see what a server complained of; the journal has all that was kept.
+/// Enough to show a server's error messages; the journal contains more.
 const LOG_LINES: usize = 10;
 
 fn tail(log: &str) -> String {
@@ -149,11 +150,11 @@ pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
     }
 }
 
-pub(super) fn bound(bound: Bound) -> String {
+pub(super) fn bound(bound: Bottleneck) -> String {
     match bound {
-        Bound::Role(role) => role.to_string(),
-        Bound::Path => "path".to_owned(),
-        Bound::Nothing => "nothing".to_owned(),
+        Bottleneck::Role(role) => role.to_string(),
+        Bottleneck::Path => "path".to_owned(),
+        Bottleneck::Nothing => "nothing".to_owned(),
     }
 }
 
@@ -175,10 +176,10 @@ pub(super) fn unit(metric: Metric, operations: Option<u64>) -> String {
     }
 }
 
-/// What stands in the caption of a table whose rows have units of their own.
+/// The unit in the caption of a table whose rows have different units.
 pub(super) const UNIT_OF_ROW: &str = "the unit of each row";
 
-/// The label of a row that shows one of several metrics.
+/// The label of a row, in a table with several metrics.
 pub(super) fn metric(metric: Metric, operations: Option<u64>) -> String {
     let name = match metric {
         Metric::Seconds

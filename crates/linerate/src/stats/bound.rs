@@ -1,53 +1,57 @@
-//! What bound the cell: whose CPU was saturated while it ran?
+//! The bottleneck: the role that saturated its CPU.
 //!
-//! Leaderboards have been found to rank the ceiling of their load generator; so every number says what stood at its
-//! limit. A CPU that is busy all the time is such a limit, and the role with most of the time on it is the answer.
-//! Where the kernel's interrupts have most of it and no relay has a process, the answer is the path itself. Where most
-//! of it went to processes that are no part of the trial, nobody is blamed; [`disturbance`] says so.
+//! Public leaderboards have been found to rank the limit of their load generator, so each number has its bottleneck: a
+//! CPU that is busy all the time, and the role with most of the time on it. Where interrupts have most of the time and no
+//! relay has a process, the answer is the path. Where most of the time went to processes outside the trial, no role is
+//! named; [`disturbance`] returns their share.
 //!
-//! Times are added up over the trials before they are judged: `/proc/stat` counts ticks of 10 ms, a quick trial has a
-//! dozen of them, and the sum sees what a single trial cannot.
+//! Times are summed over the trials first: `/proc/stat` counts ticks of 10 ms, and a quick trial has only a dozen.
 
 use crate::measurement::{CPU_FROM_PROC, Measurement};
 use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A CPU busy for more than this share of its time is saturated. Not 1: a closed loop always leaves gaps of a wake-up,
-/// and ticks round. Not 0.8: queues of five connections keep an unsaturated relay that busy.
+/// A CPU busy for more than this share of its time is saturated. Not 1: a closed loop leaves gaps at each wake-up,
+/// and ticks are rounded. Not 0.8: queues of five connections keep an unsaturated relay that busy.
 const SATURATED: f64 = 0.9;
-/// Shares this close count as equal, and then the client is named: a number that is doubted is better than a wrong praise.
+/// Shares this close count as equal, and then the client is named: a doubted number is better than a wrong one.
 const TIE: f64 = 0.05;
 
 /// The lab's own agent, kernel threads and the rounding of ticks stay below this share of the CPUs' time.
 const DISTURBED: f64 = 0.1;
 
-/// What stood at its limit.
+/// What limited the cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum Bottleneck {
     Role(Role),
     /// The kernel between client and server: links, routes, packet filter.
     Path,
     Nothing,
 }
 
-/// Of all measurements of a cell; `threads` as its workload asks for. `None` where nobody recorded CPU times.
+/// Of all measurements of a cell; `threads` as its workload asks for. `None` without CPU times.
 #[must_use]
-pub fn bound<'a>(measurements: impl IntoIterator<Item = &'a Measurement>, threads: u64) -> Option<Bound> {
+pub fn bound<'a>(
+    measurements: impl IntoIterator<Item = &'a Measurement>,
+    threads: u64,
+) -> Option<Bottleneck> {
     let load = Load::of(measurements);
     if load.cpus.is_empty() && load.roles.is_empty() {
         return None;
     }
-    let saturated: Vec<(f64, Bound)> = load.saturated_cpus().chain(load.saturated_roles(threads)).collect();
+    let saturated: Vec<(f64, Bottleneck)> =
+        load.saturated_cpus().chain(load.saturated_roles(threads)).collect();
     let highest = saturated.iter().map(|s| s.0).fold(0.0, f64::max);
-    let client =
-        |(share, bound): &&(f64, Bound)| *bound == Bound::Role(Role::Client) && share + TIE >= highest;
+    let client = |(share, bound): &&(f64, Bottleneck)| {
+        *bound == Bottleneck::Role(Role::Client) && share + TIE >= highest
+    };
     let first = saturated.iter().find(client).or_else(|| saturated.iter().find(|s| s.0 >= highest));
-    Some(first.map_or(Bound::Nothing, |s| s.1))
+    Some(first.map_or(Bottleneck::Nothing, |s| s.1))
 }
 
 /// The share of the lab's CPU time that went to processes outside of the trials, if it is more than 10 %. A lower
-/// bound: process times have some interrupts in them that are counted on their own too. `None` also where the
-/// process times are not whole.
+/// bound: process times include some interrupts that are counted separately too. `None` also where the
+/// process times are incomplete.
 #[must_use]
 pub fn disturbance<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<f64> {
     let load = Load::of(measurements);
@@ -59,7 +63,7 @@ pub fn disturbance<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) 
 /// Times of all trials together, in nanoseconds.
 #[derive(Default)]
 struct Load {
-    /// Whether the process times are all there are.
+    /// Whether the process times are complete.
     is_whole: bool,
     elapsed: f64,
     /// Process time.
@@ -70,7 +74,7 @@ struct Load {
 #[derive(Default)]
 struct Cpu {
     roles: BTreeSet<Role>,
-    /// What the hypervisor left of the window: a CPU that was away cannot work.
+    /// The window without steal.
     available: f64,
     busy: f64,
     interrupts: f64,
@@ -96,29 +100,29 @@ impl Load {
         load
     }
 
-    fn saturated_cpus(&self) -> impl Iterator<Item = (f64, Bound)> {
+    fn saturated_cpus(&self) -> impl Iterator<Item = (f64, Bottleneck)> {
         self.cpus.values().filter_map(|cpu| {
             let share = cpu.busy / cpu.available;
             (share.is_finite() && share >= SATURATED).then_some(())?;
-            Some((share, self.culprit(cpu)?))
+            Some((share, self.busiest_on(cpu)?))
         })
     }
 
-    /// Who had most of this CPU's time. `None` for a CPU that was busy with something else than the trials.
-    fn culprit(&self, cpu: &Cpu) -> Option<Bound> {
+    /// The role with most of this CPU's time. `None` for a CPU that was busy with processes outside the trials.
+    fn busiest_on(&self, cpu: &Cpu) -> Option<Bottleneck> {
         let most = cpu.busy / 2.0;
         if self.is_whole && self.own(cpu) < most {
             return None;
         }
         let relay_has_process = self.roles.get(&Role::Relay).is_some_and(|time| *time > 0.0);
         if cpu.interrupts > most && !relay_has_process {
-            return Some(Bound::Path);
+            return Some(Bottleneck::Path);
         }
         let busiest = cpu.roles.iter().max_by(|a, b| self.time_on_one(**a).total_cmp(&self.time_on_one(**b)));
-        busiest.map(|role| Bound::Role(*role))
+        busiest.map(|role| Bottleneck::Role(*role))
     }
 
-    /// The trials' own part of this CPU's time.
+    /// The trials' part of this CPU's time.
     fn own(&self, cpu: &Cpu) -> f64 {
         cpu.interrupts + cpu.roles.iter().map(|role| self.time_on_one(*role)).sum::<f64>()
     }
@@ -128,14 +132,14 @@ impl Load {
         self.roles.get(&role).map_or(0.0, |time| time / self.cpus_of(role) as f64)
     }
 
-    /// Roles that may use several CPUs and use as much as their threads can, with no CPU saturated of itself:
-    /// the scheduler moves a thread about.
-    fn saturated_roles(&self, threads: u64) -> impl Iterator<Item = (f64, Bound)> {
+    /// Roles on several CPUs that use as much time as their threads can, although no single CPU is saturated: the
+    /// scheduler migrates threads.
+    fn saturated_roles(&self, threads: u64) -> impl Iterator<Item = (f64, Bottleneck)> {
         self.roles.iter().filter_map(move |(role, time)| {
             let cpus = self.cpus_of(*role) as f64;
             let share = time / self.elapsed / cpus.min(threads.max(1) as f64);
             let alone = cpus > 1.0 || self.cpus.is_empty();
-            (alone && share.is_finite() && share >= SATURATED).then_some((share, Bound::Role(*role)))
+            (alone && share.is_finite() && share >= SATURATED).then_some((share, Bottleneck::Role(*role)))
         })
     }
 
@@ -173,7 +177,7 @@ mod tests {
             &[(Client, 40), (Relay, 80), (Server, 30)],
             vec![cpu(0, &[Client], 60, 15), cpu(1, &[Relay], 97, 15), cpu(2, &[Server], 50, 10)],
         );
-        assert_eq!(bound([&m], 1), Some(Bound::Role(Relay)));
+        assert_eq!(bound([&m], 1), Some(Bottleneck::Role(Relay)));
     }
 
     #[test]
@@ -182,68 +186,68 @@ mod tests {
             &[(Client, 40), (Relay, 30), (Server, 50)],
             vec![cpu(0, &[Client], 60, 15), cpu(1, &[Relay, Server], 99, 19)],
         );
-        assert_eq!(bound([&m], 1), Some(Bound::Role(Server)));
+        assert_eq!(bound([&m], 1), Some(Bottleneck::Role(Server)));
     }
 
     #[test]
     fn interrupts_without_a_relay_process_are_the_path() {
         let cpus = || vec![cpu(0, &[Client], 95, 60), cpu(1, &[Server], 50, 20)];
         let forwarded = second(&[(Client, 35), (Server, 30)], cpus());
-        assert_eq!(bound([&forwarded], 1), Some(Bound::Path));
+        assert_eq!(bound([&forwarded], 1), Some(Bottleneck::Path));
         let proxied = second(&[(Client, 35), (Relay, 20), (Server, 30)], cpus());
-        assert_eq!(bound([&proxied], 1), Some(Bound::Role(Client)));
+        assert_eq!(bound([&proxied], 1), Some(Bottleneck::Role(Client)));
     }
 
     #[test]
-    fn in_doubt_it_is_the_generator() {
+    fn a_tie_names_the_client() {
         let m =
             second(&[(Client, 90), (Server, 93)], vec![cpu(0, &[Client], 94, 4), cpu(1, &[Server], 97, 4)]);
-        assert_eq!(bound([&m], 1), Some(Bound::Role(Client)));
+        assert_eq!(bound([&m], 1), Some(Bottleneck::Role(Client)));
         let clear =
             second(&[(Client, 88), (Server, 99)], vec![cpu(0, &[Client], 91, 3), cpu(1, &[Server], 100, 1)]);
-        assert_eq!(bound([&clear], 1), Some(Bound::Role(Server)));
+        assert_eq!(bound([&clear], 1), Some(Bottleneck::Role(Server)));
     }
 
     #[test]
-    fn one_thread_that_wanders_over_four_cpus_is_found() {
-        let wandering = |percent| {
+    fn a_thread_that_migrates_over_four_cpus_is_found() {
+        let migrating = |percent| {
             let four = (0..4).map(|i| cpu(i, &[Server], 25, 1)).collect();
             second(&[(Client, 10), (Server, percent)], four)
         };
-        assert_eq!(bound([&wandering(96)], 1), Some(Bound::Role(Server)));
-        assert_eq!(bound([&wandering(96)], 4), Some(Bound::Nothing));
+        assert_eq!(bound([&migrating(96)], 1), Some(Bottleneck::Role(Server)));
+        assert_eq!(bound([&migrating(96)], 4), Some(Bottleneck::Nothing));
     }
 
     #[test]
-    fn a_cpu_that_was_away_is_judged_by_the_rest() {
+    fn steal_is_not_available_time() {
         let mut half = cpu(0, &[Server], 48, 1);
         half.steal = Nanos(500_000_000);
-        assert_eq!(bound([&second(&[(Server, 47)], vec![half])], 1), Some(Bound::Role(Server)));
+        assert_eq!(bound([&second(&[(Server, 47)], vec![half])], 1), Some(Bottleneck::Role(Server)));
     }
 
     #[test]
-    fn idle_cpus_are_nothing_and_no_record_is_no_answer() {
+    fn idle_cpus_are_nothing_and_missing_times_are_none() {
         let idle = second(&[(Client, 10)], vec![cpu(0, &[Client], 12, 1)]);
-        assert_eq!(bound([&idle], 1), Some(Bound::Nothing));
+        assert_eq!(bound([&idle], 1), Some(Bottleneck::Nothing));
         assert_eq!(bound([&Measurement::default()], 1), None);
         let busy_elsewhere = second(&[(Client, 10)], vec![cpu(0, &[Client], 12, 1), cpu(1, &[], 99, 1)]);
-        assert_eq!(bound([&busy_elsewhere], 1), Some(Bound::Nothing));
+        assert_eq!(bound([&busy_elsewhere], 1), Some(Bottleneck::Nothing));
     }
 
     #[test]
-    fn a_neighbour_that_keeps_the_cpus_busy_is_not_blamed_on_a_role() {
+    fn no_role_is_named_for_cpu_time_of_other_processes() {
         let crowded = || vec![cpu(0, &[Client], 100, 8), cpu(1, &[Relay, Server], 99, 7)];
         let mut m = second(&[(Client, 11), (Relay, 42), (Server, 6)], crowded());
-        assert_eq!(bound([&m], 1), Some(Bound::Role(Relay)), "it had most of its own CPU");
+        assert_eq!(bound([&m], 1), Some(Bottleneck::Role(Relay)), "it had most of its own CPU");
         assert!(
             disturbance([&m]).is_some_and(|share| (share - 0.625).abs() < 1e-9),
             "{:?}",
             disturbance([&m])
         );
         m.cpu = BTreeMap::from([(Client, Nanos(110_000_000)), (Relay, Nanos(200_000_000))]);
-        assert_eq!(bound([&m], 1), Some(Bound::Nothing));
+        assert_eq!(bound([&m], 1), Some(Bottleneck::Nothing));
         m.flags = vec![CPU_FROM_PROC.to_owned()];
-        assert_eq!(bound([&m], 1), Some(Bound::Role(Client)), "nobody knows how much of it was the client's");
+        assert_eq!(bound([&m], 1), Some(Bottleneck::Role(Client)), "the client's share is unknown");
         assert_eq!(disturbance([&m]), None);
     }
 
@@ -256,7 +260,10 @@ mod tests {
     }
 
     #[test]
-    fn process_times_alone_will_do() {
-        assert_eq!(bound([&second(&[(Client, 95), (Server, 30)], vec![])], 1), Some(Bound::Role(Client)));
+    fn process_times_alone_are_sufficient() {
+        assert_eq!(
+            bound([&second(&[(Client, 95), (Server, 30)], vec![])], 1),
+            Some(Bottleneck::Role(Client))
+        );
     }
 }

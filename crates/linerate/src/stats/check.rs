@@ -1,27 +1,27 @@
-//! Do the numbers of a cell agree with each other?
+//! Consistency of a cell's numbers.
 //!
 //! In a closed loop the mean number of operations in flight is the number of connections. By Little's law (1961) it is
-//! also throughput times mean latency. If the two differ, the generator left connections idle or timed something else
-//! than what it counted.
+//! also throughput times mean latency. If the two differ, the generator left connections idle, or timed and
+//! counted different things.
 
 use super::latency::sound;
 use crate::measurement::Measurement;
 
-/// What a foreign client's mean latency is told as.
+/// The name of a foreign client's mean latency.
 const MEAN: &str = "mean";
-/// Ramp and tail of a window and the gap between two operations of a connection stay below a tenth of it.
+/// Ramp and tail of a window and the gaps between operations are below a tenth of it.
 const TOLERANCE: f64 = 0.1;
 
 /// Operations in flight over all trials, if that is more than 10 % off the number of connections. `None` also where
-/// no latency was recorded. What a foreign client tells of its mean is usage against its own rate.
+/// no latency was recorded. A foreign client's mean is checked against its own rate.
 #[must_use]
 pub fn littles_law<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,
     connections: u64,
 ) -> Option<f64> {
-    let (mut waited, mut elapsed) = (0.0, 0.0);
+    let (mut in_operations, mut elapsed) = (0.0, 0.0);
     for measurement in measurements {
-        waited += match (sound(&measurement.latency), measurement.reported_latency.get(MEAN)) {
+        in_operations += match (sound(&measurement.latency), measurement.reported_latency.get(MEAN)) {
             (Some(latency), _) => {
                 latency.pairs.iter().map(|(nanos, count)| *nanos as f64 * *count as f64).sum::<f64>()
             }
@@ -30,9 +30,9 @@ pub fn littles_law<'a>(
         };
         elapsed += measurement.elapsed.0 as f64;
     }
-    let in_flight = waited / elapsed;
+    let in_flight = in_operations / elapsed;
     let off = (in_flight / connections as f64 - 1.0).abs();
-    (off.is_finite() && waited > 0.0 && off > TOLERANCE).then_some(in_flight)
+    (off.is_finite() && in_operations > 0.0 && off > TOLERANCE).then_some(in_flight)
 }
 
 #[cfg(test)]
@@ -50,13 +50,13 @@ mod tests {
     }
 
     #[test]
-    fn five_connections_are_always_busy() {
+    fn busy_connections_satisfy_littles_law() {
         assert_eq!(littles_law([&thousand_of_a_millisecond(200)], 5), None);
         assert_eq!(littles_law([&thousand_of_a_millisecond(215)], 5), None);
     }
 
     #[test]
-    fn idle_connections_and_lost_time_show() {
+    fn idle_connections_and_lost_time_are_found() {
         assert_eq!(littles_law([&thousand_of_a_millisecond(400)], 5), Some(2.5));
         assert_eq!(littles_law([&thousand_of_a_millisecond(100)], 5), Some(10.0));
     }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn without_latency_there_is_nothing_to_check() {
+    fn without_latency_there_is_no_result() {
         assert_eq!(littles_law([&Measurement::default()], 5), None);
         assert_eq!(littles_law([&thousand_of_a_millisecond(200)], 0), None);
         assert_eq!(littles_law([], 5), None);

@@ -1,12 +1,24 @@
-//! Is this cell faster than that one, and by how much?
+//! The ratio of two cells, and the verdict.
 //!
-//! The ratio is taken within each round, where both cells ran minutes apart at most, and the median is taken of the
-//! ratios: drift of the machine cancels. It is a ratio of performance: above 1 is better, whether the numbers are
-//! seconds or bytes per second.
+//! The ratio is taken within each round, then the median of the ratios: slow drift of the machine cancels. It is a ratio
+//! of performance: above 1 is better, for seconds as for bytes per second.
 
-use super::ByRound;
+use super::by_round::ByRound;
 use super::estimate::{Estimate, Scale};
-use crate::report::model::{Better, Verdict};
+use super::metric::Better;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The outcome of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Verdict {
+    #[serde(rename = "faster")]
+    Faster,
+    #[serde(rename = "slower")]
+    Slower,
+    #[serde(rename = "no difference found")]
+    NoDifferenceFound,
+}
 
 /// Performance of `ours` over `theirs`, round by round; `None` where no round has both.
 #[must_use]
@@ -22,7 +34,7 @@ pub fn ratio(ours: &ByRound, theirs: &ByRound, better: Better) -> Option<Estimat
     Estimate::of(ratios, Scale::Ratio)
 }
 
-/// How far apart two runs of the same cell were, |ratio - 1|: what differs by less is not called different.
+/// |ratio - 1| of two runs of the same cell: smaller differences are ignored.
 #[must_use]
 pub fn noise_floor(aa: &Estimate) -> f64 {
     (aa.median - 1.0).abs()
@@ -31,7 +43,7 @@ pub fn noise_floor(aa: &Estimate) -> f64 {
 /// Faster or slower if the interval excludes 1 and the difference is above the noise floor. Too few rounds for an
 /// interval give no verdict.
 ///
-/// The verdict on the aa themselves is by the interval alone, that is, with a floor of 0: their difference is the floor.
+/// The verdict on the A/A control itself has a floor of 0: its difference is the floor.
 #[must_use]
 pub fn verdict(ratio: &Estimate, noise_floor: f64) -> Verdict {
     if !ratio.is_sure() || !ratio.excludes(1.0) || (ratio.median - 1.0).abs() <= noise_floor {
@@ -52,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn half_the_seconds_are_twice_the_performance() {
+    fn half_the_time_is_twice_the_performance() {
         let (ours, theirs) = (rounds(&[1.0; 6]), rounds(&[2.0; 6]));
         let lower = ratio(&ours, &theirs, Better::Lower).unwrap();
         assert_eq!((lower.median, lower.interval, lower.n), (2.0, [2.0, 2.0], 6));
@@ -62,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn only_rounds_with_both_count() {
+    fn rounds_without_both_values_are_ignored() {
         let ours = ByRound::from([(1, 1.0), (2, 4.0), (4, 9.0)]);
         let theirs = ByRound::from([(2, 2.0), (3, 1.0)]);
         let common = ratio(&ours, &theirs, Better::Higher).unwrap();
@@ -85,7 +97,7 @@ mod tests {
         assert_eq!(verdict(&slower, 0.01), Verdict::Slower);
     }
 
-    /// Seconds with 3 % noise, drift and now and then a disturbed trial, as real runs have.
+    /// Seconds with 3 % noise, drift, and a disturbed trial in twenty, as in real runs.
     fn run(rng: &mut Pcg64, n: u32, truth: f64) -> ByRound {
         let noise = |rng: &mut Pcg64| (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
         (1..=n)
@@ -98,7 +110,7 @@ mod tests {
 
     /// 5 %, and four standard errors of 2,000 runs on top.
     #[test]
-    fn twins_are_called_different_in_at_most_five_percent_of_runs() {
+    fn equal_cells_get_a_verdict_in_at_most_five_percent_of_runs() {
         let mut rng = Pcg64::seed_from_u64(3);
         for n in [6, 7, 10, 30] {
             let runs = 2_000;
@@ -114,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_of_a_tenth_is_found_and_named_rightly() {
+    fn a_difference_of_ten_percent_is_found_with_the_right_sign() {
         let mut rng = Pcg64::seed_from_u64(4);
         // Seven rounds need all seven on one side, so one disturbed trial hides the difference.
         for (n, power) in [(7, 0.6), (10, 0.75)] {
@@ -149,7 +161,7 @@ mod tests {
         }
 
         #[test]
-        fn another_unit_of_the_values_changes_nothing(a in positive(), b in positive(), unit in 1e-6..1e6_f64) {
+        fn the_unit_of_the_values_does_not_matter(a in positive(), b in positive(), unit in 1e-6..1e6_f64) {
             let scaled = |values: &[f64]| rounds(&values.iter().map(|v| v * unit).collect::<Vec<_>>());
             let before = ratio(&rounds(&a), &rounds(&b), Better::Higher).unwrap();
             let after = ratio(&scaled(&a), &scaled(&b), Better::Higher).unwrap();
@@ -166,7 +178,7 @@ mod tests {
         }
 
         #[test]
-        fn the_interval_holds_the_median_and_lies_within_the_range(a in positive()) {
+        fn the_interval_contains_the_median_and_is_within_the_range(a in positive()) {
             let e = Estimate::of(a.iter().copied(), Scale::Linear).unwrap();
             let (min, max) = (a.iter().copied().fold(f64::MAX, f64::min), a.iter().copied().fold(0.0, f64::max));
             prop_assert!(min <= e.interval[0] && e.interval[0] <= e.median);

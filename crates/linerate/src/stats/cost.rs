@@ -1,7 +1,7 @@
-//! What the work cost in CPU time: per operation, or per megabyte where the work is bytes.
+//! CPU time per operation, or per megabyte where the work is bytes.
 //!
-//! Two views, because neither is whole: the process time of each role, and the busy time of all the lab's CPUs, which
-//! also has the interrupts that the kernel charges to nobody.
+//! Two views, because neither is complete: the process time of each role, and the busy time of all the lab's CPUs, which
+//! includes interrupts that the kernel charges to no process.
 
 use super::estimate::{Estimate, Scale};
 use crate::measurement::{Measurement, Metric};
@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 
 const BYTES_PER_MB: f64 = 1e6;
 
-/// Who paid.
+/// A consumer of CPU time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Payer {
+pub enum Consumer {
     Role(Role),
     /// All the lab's CPUs together.
     Machine,
 }
 
-/// What one unit of work is.
+/// A unit of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
     Operation,
@@ -39,29 +39,29 @@ impl Per {
     }
 }
 
-/// Microseconds per unit of work by payer: medians over the trials.
+/// Microseconds per unit of work by consumer: medians over the trials.
 #[must_use]
 pub fn cost<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,
     per: Per,
-) -> BTreeMap<Payer, Estimate> {
-    let mut micros: BTreeMap<Payer, Vec<f64>> = BTreeMap::new();
+) -> BTreeMap<Consumer, Estimate> {
+    let mut micros: BTreeMap<Consumer, Vec<f64>> = BTreeMap::new();
     for measurement in measurements {
         let units = per.units(measurement);
-        for (payer, time) in paid(measurement) {
-            micros.entry(payer).or_default().push(time.as_micros_f64() / units);
+        for (consumer, time) in consumed(measurement) {
+            micros.entry(consumer).or_default().push(time.as_micros_f64() / units);
         }
     }
     micros
         .into_iter()
-        .filter_map(|(payer, values)| Some((payer, Estimate::of(values, Scale::Linear)?)))
+        .filter_map(|(consumer, values)| Some((consumer, Estimate::of(values, Scale::Linear)?)))
         .collect()
 }
 
-fn paid(measurement: &Measurement) -> impl Iterator<Item = (Payer, Nanos)> {
+fn consumed(measurement: &Measurement) -> impl Iterator<Item = (Consumer, Nanos)> {
     let machine = measurement.cpus.iter().fold(Nanos::ZERO, |sum, cpu| sum + cpu.busy);
-    let roles = measurement.cpu.iter().map(|(role, time)| (Payer::Role(*role), *time));
-    roles.chain((!measurement.cpus.is_empty()).then_some((Payer::Machine, machine)))
+    let roles = measurement.cpu.iter().map(|(role, time)| (Consumer::Role(*role), *time));
+    roles.chain((!measurement.cpus.is_empty()).then_some((Consumer::Machine, machine)))
 }
 
 #[cfg(test)]
@@ -85,14 +85,14 @@ mod tests {
     fn costs_by_hand() {
         let trials = [trial(100), trial(300), trial(200)];
         let per_operation = cost(&trials, Per::Operation);
-        assert_eq!(per_operation[&Payer::Role(Role::Client)].median, 20.0);
-        assert_eq!(per_operation[&Payer::Role(Role::Client)].interval, [10.0, 30.0]);
-        assert_eq!(per_operation[&Payer::Machine].median, 50.0);
-        assert_eq!(cost(&trials, Per::Megabyte)[&Payer::Role(Role::Client)].median, 40.0);
+        assert_eq!(per_operation[&Consumer::Role(Role::Client)].median, 20.0);
+        assert_eq!(per_operation[&Consumer::Role(Role::Client)].interval, [10.0, 30.0]);
+        assert_eq!(per_operation[&Consumer::Machine].median, 50.0);
+        assert_eq!(cost(&trials, Per::Megabyte)[&Consumer::Role(Role::Client)].median, 40.0);
     }
 
     #[test]
-    fn no_work_has_no_cost() {
+    fn an_empty_measurement_has_no_cost() {
         let idle = Measurement { operations: 0, ..trial(100) };
         assert_eq!(cost([&idle], Per::Operation), BTreeMap::new());
         assert_eq!(cost([&Measurement::default()], Per::Megabyte), BTreeMap::new());

@@ -1,10 +1,10 @@
 //! The median of a few values and its 95 % interval.
 //!
-//! The interval is the bootstrap's, by percentiles, with two things done better than usual:
+//! The interval is the percentile bootstrap's, with two improvements:
 //!
 //! - **Exact instead of resampled.** The bootstrap distribution of a median is known in closed form (Efron 1979,
-//!   "Bootstrap Methods: Another Look at the Jackknife", remark on the median): it is what ever more resamples
-//!   converge to. So there is no random number, no simulation error, and a report costs microseconds.
+//!   "Bootstrap Methods: Another Look at the Jackknife", remark on the median): the limit of resampling. There is no
+//!   random number and no simulation error, and a report costs microseconds.
 //! - **Expanded percentiles.** The plain percentile interval is too narrow for few values. Hesterberg (2015,
 //!   "What Teachers Should Know About the Bootstrap", The American Statistician 69) widens the tails from
 //!   alpha/2 to Phi(-sqrt(n/(n-1)) t), t being Student's quantile of n-1 degrees of freedom.
@@ -20,16 +20,16 @@ const ALPHA: f64 = 0.05;
 /// in 2 (1/2)^n of them, 6.3 % for five and 3.1 % for six.
 pub const FEWEST_ROUNDS: u32 = 6;
 
-/// How the two middle values of an even number are averaged.
+/// How the two middle values of an even number of values are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Arithmetically, for what adds up: seconds, bytes per second.
+    /// Arithmetic mean, for quantities that add up: seconds, bytes per second.
     Linear,
-    /// Geometrically, for ratios: so that A over B is exactly one over B over A.
+    /// Geometric mean, for ratios: A/B is exactly 1/(B/A).
     Ratio,
 }
 
-/// A median and where the true one lies with a confidence of 95 %.
+/// A median and its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     pub median: f64,
@@ -39,7 +39,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of finite values, positive ones for [`Scale::Ratio`]; `None` of none.
+    /// Of the finite values, which must be positive for [`Scale::Ratio`]; `None` without values.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>, scale: Scale) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
@@ -54,7 +54,7 @@ impl Estimate {
         Some(Self { median, interval, n })
     }
 
-    /// Whether there are values enough for the interval to hold what it promises.
+    /// Whether there are enough values for a 95 % interval.
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.n >= FEWEST_ROUNDS
@@ -67,7 +67,7 @@ impl Estimate {
     }
 }
 
-/// The middle value, or the mean of the two middle ones; `None` of no values.
+/// The middle value, or the mean of the two middle ones; `None` without values.
 #[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.into_iter().collect();
@@ -148,7 +148,7 @@ fn order_statistic(n: usize, k: usize, i: usize) -> f64 {
     at_most(i) - at_most(i - 1)
 }
 
-/// What lies outside the interval on each side, by Hesterberg's expansion.
+/// The probability outside the interval on each side, by Hesterberg's expansion.
 fn expanded_tail(n: u32) -> f64 {
     let freedom = f64::from(n) - 1.0;
     let t = StudentsT::new(0.0, 1.0, freedom).expect("freedom is positive from two values on");
@@ -156,7 +156,7 @@ fn expanded_tail(n: u32) -> f64 {
     Normal::standard().cdf(widened)
 }
 
-/// The lowest and the highest value that at least `tail` of the probability does not pass; nothing is interpolated.
+/// The values at which the probability from each end reaches `tail`; without interpolation.
 fn percentiles(by_value: &[(f64, f64)], tail: f64) -> [f64; 2] {
     [first_past(tail, by_value.iter()), first_past(tail, by_value.iter().rev())]
 }

@@ -1,13 +1,27 @@
 //! Percentiles of all trials together: histograms are added up, percentiles never averaged.
 
-use crate::report::model::Latency;
 use linerate_contract::Counts;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// No trial does more operations: a million a second for eleven days. A journal that says otherwise is damaged, and its
-/// counts must not overflow a sum.
+/// Percentiles of a histogram in microseconds, and the number of operations in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub min: f64,
+    pub max: f64,
+    pub count: u64,
+}
+
+/// No trial has more operations: this is a million per second for eleven days. Larger counts come from a damaged
+/// journal and would overflow a sum.
 const MOST: u64 = 1_000_000_000_000;
 
-/// The histogram, if it can be believed.
+/// The histogram, if its counts are plausible.
 #[must_use]
 pub fn sound(counts: &Option<Counts>) -> Option<&Counts> {
     let total = |counts: &Counts| counts.pairs.iter().try_fold(0_u64, |sum, pair| sum.checked_add(pair.1));
@@ -40,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slow_trial_is_in_the_tail_of_all() {
+    fn a_slow_trial_is_in_the_tail_of_the_merged_histogram() {
         let fast = Counts { pairs: vec![(1_000, 98)], min: 1_000, max: 1_000 };
         let slow = Counts { pairs: vec![(9_000, 2)], min: 9_000, max: 9_000 };
         let both = latency([&fast, &slow]).unwrap();
@@ -49,15 +63,15 @@ mod tests {
     }
 
     #[test]
-    fn absurd_counts_are_not_believed() {
-        let absurd = Some(Counts { pairs: vec![(1, u64::MAX), (2, u64::MAX)], min: 1, max: 2 });
-        assert_eq!(sound(&absurd), None);
+    fn implausible_counts_are_ignored() {
+        let implausible = Some(Counts { pairs: vec![(1, u64::MAX), (2, u64::MAX)], min: 1, max: 2 });
+        assert_eq!(sound(&implausible), None);
         let empty = Some(Counts::default());
         assert_eq!(sound(&empty), empty.as_ref());
     }
 
     #[test]
-    fn nothing_recorded_is_no_latency() {
+    fn an_empty_histogram_has_no_percentiles() {
         assert_eq!(latency([]), None);
         assert_eq!(latency([&Counts::default()]), None);
     }

@@ -1,15 +1,24 @@
-//! What the value of a trial is, and in which direction it is better.
+//! The value of a trial by each metric, and its direction.
 
-use super::ByRound;
+use super::by_round::ByRound;
 use super::latency::sound;
 use crate::measurement::{Measurement, Metric};
-use crate::report::model::Better;
 use linerate_contract::{Nanos, Role};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// Gigabits are decimal, as the speeds of links are.
+/// Gigabits are decimal, like link speeds.
 const BITS_PER_GBIT: f64 = 1e9;
 const NANOS_PER_MICRO: f64 = 1e3;
 const BYTES_PER_KIB: f64 = 1024.0;
+
+/// Which way a number is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    Higher,
+    Lower,
+}
 
 impl Metric {
     #[must_use]
@@ -23,20 +32,19 @@ impl Metric {
         }
     }
 
-    /// Whether the work is counted in bytes rather than in operations.
+    /// Whether work is counted in bytes, not operations.
     #[must_use]
     pub fn is_bulk(self) -> bool {
         matches!(self, Self::MibPerSecond | Self::GbitPerSecond | Self::SentGbitPerSecond | Self::CpuPerKib)
     }
 
-    /// A difference that may be 0 or below: one is not so many times another, so it has no ratios.
+    /// A difference, which may be 0 or negative and so has no ratios.
     #[must_use]
     pub fn is_growth(self) -> bool {
         matches!(self, Self::ServerDescriptorsGrowth | Self::ServerMemoryGrowth)
     }
 
-    /// The trial's value: finite and, but for a growth, positive; `None` where the measurement is empty. Nothing done in no
-    /// time is neither fast nor slow.
+    /// The trial's value: finite and, except for growth, positive; `None` where the measurement is empty.
     #[must_use]
     pub fn value(self, measurement: &Measurement) -> Option<f64> {
         let seconds = measurement.elapsed.as_secs_f64();
@@ -87,7 +95,7 @@ impl Metric {
     }
 }
 
-/// From the histogram; where there is none, what a foreign client tells under this name.
+/// From the histogram; without one, the value of this name in the output of a foreign client.
 fn percentile(measurement: &Measurement, percent: f64, name: &str) -> Option<f64> {
     match sound(&measurement.latency) {
         Some(counts) => Some(counts.percentile(percent)? as f64 / NANOS_PER_MICRO),
@@ -95,7 +103,7 @@ fn percentile(measurement: &Measurement, percent: f64, name: &str) -> Option<f64
     }
 }
 
-/// Microseconds of a role's processes for each operation.
+/// CPU time of a role's processes per operation, in microseconds.
 fn cpu(measurement: &Measurement, role: Role) -> Option<f64> {
     Some(measurement.cpu.get(&role)?.as_micros_f64() / measurement.operations as f64)
 }
@@ -134,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_counts_with_the_bytes_of_what_arrived() {
+    fn sent_datagrams_have_the_mean_size_of_received_ones() {
         let half_lost = Measurement {
             elapsed: Nanos(1_000_000_000),
             bytes: Bytes(125_000_000),
@@ -147,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_holds_may_grow_stay_or_shrink() {
+    fn resource_usage_may_grow_or_shrink() {
         let usage = |descriptors, mib: u64| Usage { descriptors, memory: Bytes(mib << 20) };
         let grown = |before, after| Measurement {
             usage: Some(UsagePair { before, after }),

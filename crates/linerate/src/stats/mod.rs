@@ -1,26 +1,27 @@
-//! The statistics: pure functions of numbers. Nothing here reads, prints, or draws a random number, so the
-//! same journal gives the same report byte for byte.
+//! The statistics: pure functions of numbers. Nothing here reads files, prints or draws random numbers: the same
+//! journal gives the same report, byte for byte.
 //!
 //! ```text
 //! Measurement -> value (by Metric) -> ByRound -> Estimate (median, 95 % interval)
 //!                                  -> compare: ratio paired by round -> Verdict
-//!                                  -> outliers, drift, check, bound, cost, latency: what to say beside it
+//!                                  -> outliers, drift, check, bound, cost, latency: notes
 //! ```
 //!
-//! | module | answers |
+//! | module | contents |
 //! |---|---|
-//! | [`metric`] | what is a trial's value? |
-//! | [`estimate`] | what is the median, and how sure is it? |
-//! | [`compare`] | is this cell faster than that one, by how much? |
-//! | [`outliers`] | which trials stand apart, which lost time to the hypervisor, does the cell drift? |
-//! | [`bound`] | what was saturated? |
-//! | [`check`] | do throughput, latency and connections agree? |
-//! | [`cost`] | what did it cost in CPU time? |
-//! | [`usage`] | what did the server hold before and after, and does it leak? |
+//! | [`metric`] | the value of a trial |
+//! | [`estimate`] | the median and its interval |
+//! | [`compare`] | the ratio of two cells and the verdict |
+//! | [`outliers`] | outlying trials, CPU steal, drift |
+//! | [`bound`] | the bottleneck |
+//! | [`check`] | Little's law: consistency of throughput, latency and connections |
+//! | [`cost`] | CPU time per unit of work |
+//! | [`usage`] | resource usage of the server before and after, leaks |
 //! | [`latency`] | percentiles of all trials together |
-//! | [`transport`] | what became of datagrams, how did TCP fare, how did it go over time? |
+//! | [`transport`] | datagrams, TCP, throughput over time |
 
 pub mod bound;
+pub mod by_round;
 pub mod check;
 pub mod compare;
 pub mod cost;
@@ -30,8 +31,3 @@ pub mod metric;
 pub mod outliers;
 pub mod transport;
 pub mod usage;
-
-use std::collections::BTreeMap;
-
-/// One value for each round that has one, by round. Always finite.
-pub type ByRound = BTreeMap<u32, f64>;

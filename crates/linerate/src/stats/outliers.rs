@@ -1,6 +1,6 @@
-//! Trials that stand apart: flagged, never dropped. The median and its interval bear them; the reader should know.
+//! Outlying trials, CPU steal and drift: flagged, never dropped. The median and its interval are robust against them.
 
-use super::ByRound;
+use super::by_round::ByRound;
 use super::estimate::{FEWEST_ROUNDS, median};
 use crate::measurement::Measurement;
 
@@ -11,14 +11,14 @@ const SIGMA_PER_MAD: f64 = 1.4826;
 /// The same for the mean absolute deviation, sqrt(pi / 2): used where more than half of the values are equal.
 const SIGMA_PER_MEAN_DEVIATION: f64 = 1.2533;
 /// A trial that lost more than this share of its CPUs' time to the hypervisor's other guests is flagged. Half of it
-/// is common on shared hosts; twice as much is larger than most differences that are looked for.
+/// is common on shared hosts; twice as much exceeds most differences of interest.
 const STEAL: f64 = 0.05;
-/// Two-sided 1 % of the normal distribution: with dozens of cells in a run, 5 % would cry wolf in every run.
+/// Two-sided 1 % of the normal distribution: with dozens of cells in a run, 5 % would raise a false flag in each run.
 const DRIFT_Z: f64 = 2.576;
 /// Fewer rounds than this, and even a strictly rising series stays below [`DRIFT_Z`] or its distribution is not yet normal.
 const DRIFT_ROUNDS: usize = 8;
 
-/// The rounds whose values stand apart.
+/// The rounds with outlying values.
 #[must_use]
 pub fn outliers(values: &ByRound) -> Vec<u32> {
     if values.len() < FEWEST_ROUNDS as usize {
@@ -30,8 +30,8 @@ pub fn outliers(values: &ByRound) -> Vec<u32> {
         Some(mad) if mad > 0.0 => SIGMA_PER_MAD * mad,
         _ => SIGMA_PER_MEAN_DEVIATION * deviations.iter().sum::<f64>() / deviations.len() as f64,
     };
-    let apart = |(_, value): &(&u32, &f64)| (*value - middle).abs() > MODIFIED_Z * sigma;
-    values.iter().filter(apart).map(|(round, _)| *round).collect()
+    let is_outlier = |(_, value): &(&u32, &f64)| (*value - middle).abs() > MODIFIED_Z * sigma;
+    values.iter().filter(is_outlier).map(|(round, _)| *round).collect()
 }
 
 /// The share of the lab's CPU time that the hypervisor gave to others, if it is more than 5 %.
@@ -47,7 +47,7 @@ pub fn stolen(measurement: &Measurement) -> Option<f64> {
 /// Whether the values rise or fall with the rounds more steadily than chance does, and if so by which share of the
 /// median from the first round to the last (test by Mann and Kendall, slope by Theil and Sen).
 ///
-/// Ratios paired by round do not suffer from it; the medians that stand in the table do.
+/// Drift changes the medians in the table; paired ratios are not affected.
 #[must_use]
 pub fn drift(values: &ByRound) -> Option<f64> {
     let (rounds, values): (Vec<u32>, Vec<f64>) = values.iter().map(|(r, v)| (*r, *v)).unzip();
@@ -80,13 +80,13 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_trial_is_named_by_its_round() {
+    fn a_disturbed_trial_is_found_by_its_round() {
         assert_eq!(outliers(&rounds(&[1.0, 1.02, 0.98, 1.01, 3.0, 0.99, 1.03])), [5]);
         assert_eq!(outliers(&rounds(&[1.0, 1.02, 0.98, 1.01, 1.04, 0.99])), NONE);
     }
 
     #[test]
-    fn equal_values_do_not_make_every_other_one_an_outlier() {
+    fn values_other_than_the_common_one_are_not_all_outliers() {
         assert_eq!(outliers(&rounds(&[1.0; 8])), NONE);
         assert_eq!(outliers(&rounds(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0])), [8]);
         assert_eq!(outliers(&rounds(&[1.0, 1.0, 1.0, 1.0, 1.1, 0.9, 1.1])), NONE);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn steal_is_told_above_a_twentieth() {
+    fn steal_above_five_percent_is_returned() {
         let with = |steal| Measurement {
             cpus: vec![CpuWindow { total: Nanos(1_000), steal: Nanos(steal), ..CpuWindow::default() }; 2],
             ..Measurement::default()

@@ -1,4 +1,4 @@
-//! What became of datagrams, how TCP fared, and how a transfer went over its time.
+//! Datagrams, TCP information, and throughput over time.
 
 use super::estimate::median;
 use crate::measurement::Measurement;
@@ -9,8 +9,8 @@ const BITS_PER_GBIT: f64 = 1e9;
 /// Datagrams of several trials together.
 #[must_use]
 pub fn datagrams<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<Datagrams> {
-    let told = measurements.into_iter().filter_map(|m| m.datagrams);
-    told.reduce(|sum, other| Datagrams {
+    let all = measurements.into_iter().filter_map(|m| m.datagrams);
+    all.reduce(|sum, other| Datagrams {
         sent: sum.sent.saturating_add(other.sent),
         received: sum.received.saturating_add(other.received),
         lost: sum.lost.saturating_add(other.lost),
@@ -26,61 +26,61 @@ pub fn lost_share(datagrams: &Datagrams) -> f64 {
     if datagrams.sent == 0 { 0.0 } else { datagrams.lost as f64 / datagrams.sent as f64 }
 }
 
-/// How TCP fared: medians over the trials.
+/// TCP information: medians over the trials.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TcpFacts {
     pub retransmits: f64,
     pub rtt_us: f64,
     pub cwnd: f64,
-    /// RFC 6349: the share of the bytes sent that were not sent again.
+    /// RFC 6349: the share of the bytes sent that were not retransmissions.
     pub efficiency: f64,
-    /// RFC 6349: by how much of the least round trip the mean one was longer.
+    /// RFC 6349: (mean - min) / min of the round trip.
     pub buffer_delay: Option<f64>,
 }
 
-/// By the end that sent more: the other one has nothing to send again, and its window was never used.
+/// Of the end that sent more: the other has no retransmissions, and its window was not used.
 #[must_use]
 pub fn tcp<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<TcpFacts> {
     let sender =
         |ends: TcpEnds| [ends.server, ends.client].into_iter().flatten().max_by_key(|end| end.bytes_sent);
-    let told: Vec<(TcpInfo, &Measurement)> =
+    let known: Vec<(TcpInfo, &Measurement)> =
         measurements.into_iter().filter_map(|m| Some((sender(m.tcp?)?, m))).collect();
     let of = |value: &dyn Fn(&TcpInfo, &Measurement) -> Option<f64>| {
-        median(told.iter().filter_map(|(info, m)| value(info, m)))
+        median(known.iter().filter_map(|(info, m)| value(info, m)))
     };
     Some(TcpFacts {
         retransmits: of(&|info, _| Some(info.retransmits as f64))?,
         rtt_us: of(&|info, m| Some(mean_rtt(m).unwrap_or(info.rtt_us as f64)))?,
         cwnd: of(&|info, _| Some(info.cwnd as f64))?,
         efficiency: of(&|info, _| {
-            let again = info.bytes_retransmitted.min(info.bytes_sent) as f64;
-            Some(if info.bytes_sent == 0 { 1.0 } else { 1.0 - again / info.bytes_sent as f64 })
+            let retransmitted = info.bytes_retransmitted.min(info.bytes_sent) as f64;
+            Some(if info.bytes_sent == 0 { 1.0 } else { 1.0 - retransmitted / info.bytes_sent as f64 })
         })?,
         buffer_delay: of(&|info, m| {
-            let least = (info.min_rtt_us > 0).then_some(info.min_rtt_us as f64)?;
-            Some((mean_rtt(m)? - least) / least)
+            let min = (info.min_rtt_us > 0).then_some(info.min_rtt_us as f64)?;
+            Some((mean_rtt(m)? - min) / min)
         }),
     })
 }
 
 fn mean_rtt(measurement: &Measurement) -> Option<f64> {
-    let told: Vec<f64> = measurement.series.iter().filter_map(|s| Some(s.rtt_us? as f64)).collect();
-    (!told.is_empty()).then(|| told.iter().sum::<f64>() / told.len() as f64)
+    let known: Vec<f64> = measurement.series.iter().filter_map(|s| Some(s.rtt_us? as f64)).collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
-/// How a transfer went, step by step: the median over the trials of each step.
+/// A transfer over time: for each step the median over the trials.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Series {
     /// Length of a step.
     pub step: Nanos,
     pub gbit_per_second: Vec<f64>,
-    /// Percent of the datagrams that were due to arrive; empty where nothing can be lost.
+    /// Percent of the datagrams expected; empty for a reliable transport.
     pub lost_percent: Vec<f64>,
-    /// Empty where nobody tells.
+    /// Empty where no end reports it.
     pub rtt_us: Vec<f64>,
 }
 
-/// As long as the shortest of the trials that have one; `None` if none has two steps.
+/// As long as the shortest series; `None` if no series has two steps.
 #[must_use]
 pub fn series<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<Series> {
     let all: Vec<&[Sample]> =
@@ -100,8 +100,8 @@ pub fn series<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Op
         }),
         lost_percent: over(&|samples, index| {
             let lost = samples[index].lost?.max(0) as f64;
-            let due = lost + samples[index].operations as f64;
-            Some(if due > 0.0 { lost / due * 100.0 } else { 0.0 })
+            let expected = lost + samples[index].operations as f64;
+            Some(if expected > 0.0 { lost / expected * 100.0 } else { 0.0 })
         }),
         rtt_us: over(&|samples, index| Some(samples[index].rtt_us? as f64)),
     })
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_add_up_and_their_loss_is_of_those_sent() {
+    fn loss_is_a_share_of_the_datagrams_sent() {
         let with = |sent, lost| Measurement {
             datagrams: Some(Datagrams { sent, received: sent - lost, lost, ..Datagrams::default() }),
             ..Measurement::default()
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn tcp_is_told_as_rfc_6349_defines_it() {
+    fn tcp_facts_follow_rfc_6349() {
         let info = TcpInfo {
             retransmits: 3,
             rtt_us: 900,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_is_the_median_of_the_trials_step_by_step() {
+    fn a_series_has_the_median_of_each_step() {
         let with = |bytes: [u64; 3], lost| Measurement {
             series: vec![
                 sample(100_000_000, bytes[0], 90, Some(lost), None),
@@ -171,11 +171,11 @@ mod tests {
         };
         let mut short = with([12_500_000; 3], 10);
         short.series.pop();
-        let told = series(&[with([12_500_000, 25_000_000, 0], 10), short.clone()]).unwrap();
-        assert_eq!(told.step, Nanos(100_000_000));
-        assert_eq!(told.gbit_per_second, [1.0, 1.5]);
-        assert_eq!(told.lost_percent, [10.0, 0.0]);
-        assert!(told.rtt_us.is_empty());
+        let medians = series(&[with([12_500_000, 25_000_000, 0], 10), short.clone()]).unwrap();
+        assert_eq!(medians.step, Nanos(100_000_000));
+        assert_eq!(medians.gbit_per_second, [1.0, 1.5]);
+        assert_eq!(medians.lost_percent, [10.0, 0.0]);
+        assert!(medians.rtt_us.is_empty());
         short.series.clear();
         assert_eq!(series(&[short]), None);
     }

@@ -1,12 +1,12 @@
-//! What the server usage before and after the window, and whether it leaks.
+//! Resource usage of the server before and after the window, and leaks.
 
 use super::estimate::median;
 use crate::measurement::{Measurement, Usage, UsagePair};
 
-/// A server may open a few descriptors once for all: a timer, a second listener, a file.
-const ONCE_FOR_ALL: u64 = 8;
-/// Of the connections opened, so many may still be ending: a hundredth is more than any system here was seen to have.
-const STILL_ENDING: u64 = 100;
+/// A server may open a few permanent descriptors: a timer, a second listener, a file.
+const PERMANENT: u64 = 8;
+/// One of this number of connections may still be closing: more than any system here was observed to have.
+const CLOSING: u64 = 100;
 
 /// Medians over the trials.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,24 +17,24 @@ pub struct Typical {
 
 /// Before and after.
 #[must_use]
-pub fn usage(told: impl Iterator<Item = UsagePair>) -> Option<[Typical; 2]> {
-    let told: Vec<UsagePair> = told.collect();
+pub fn usage(trials: impl Iterator<Item = UsagePair>) -> Option<[Typical; 2]> {
+    let trials: Vec<UsagePair> = trials.collect();
     let of = |when: fn(&UsagePair) -> Usage| {
         Some(Typical {
-            descriptors: median(told.iter().map(|usage| when(usage).descriptors as f64))?,
-            memory_mib: median(told.iter().map(|usage| when(usage).memory.as_mib_f64()))?,
+            descriptors: median(trials.iter().map(|usage| when(usage).descriptors as f64))?,
+            memory_mib: median(trials.iter().map(|usage| when(usage).memory.as_mib_f64()))?,
         })
     };
     Some([of(|usage| usage.before)?, of(|usage| usage.after)?])
 }
 
-/// By how many descriptors the server holds more than before, if that is more than a small share of the connections. Memory is no
-/// such sign: a heap keeps what it has, and only a second number of connections tells a pool that was filled from a leak.
+/// Growth of the server's open descriptors, if it exceeds a small share of the connections. Memory is no such sign: a
+/// heap keeps freed memory, and only a second number of connections distinguishes a filled pool from a leak.
 #[must_use]
 pub fn leak(measurement: &Measurement, connections: u64) -> Option<u64> {
     let usage = measurement.usage?;
     let grown = usage.after.descriptors.saturating_sub(usage.before.descriptors);
-    (grown > ONCE_FOR_ALL.max(connections / STILL_ENDING)).then_some(grown)
+    (grown > PERMANENT.max(connections / CLOSING)).then_some(grown)
 }
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_for_each_connection_is_a_leak_and_a_few_are_none() {
+    fn a_descriptor_per_connection_is_a_leak_and_a_few_are_not() {
         assert_eq!(leak(&trial(10, 2_010), 2_000), Some(2_000));
         assert_eq!(leak(&trial(10, 31), 2_000), Some(21));
         assert_eq!(leak(&trial(10, 30), 2_000), None);
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_the_median_before_and_after() {
+    fn usage_is_the_median_before_and_after() {
         let trials = [trial(10, 12), trial(30, 16), trial(20, 14)];
         let [before, after] = usage(trials.iter().filter_map(|m| m.usage)).unwrap();
         assert_eq!((before.descriptors, after.descriptors, after.memory_mib), (20.0, 14.0, 14.0));

@@ -8,7 +8,7 @@ use super::{Terminal, print, remark};
 use crate::cli::{ArrivalArg, LoadArgs, LoadHttpArgs, Loaded};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::report::load::{self, Account, Words};
+use crate::report::load::{self, LoadResult, Words};
 use crate::{interrupt, journal};
 use linerate_contract::{Arrival, Event, Nanos, Request, Role, Spec};
 use std::io::{IsTerminal, Write};
@@ -78,7 +78,7 @@ fn operations(
     if live {
         show("");
     }
-    let account = Account { target, words, spec, done: &done };
+    let account = LoadResult { target, words, spec, done: &done };
     if let Some(path) = output.json {
         write_json(path, &load::json(&account))?;
     }

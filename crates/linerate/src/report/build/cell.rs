@@ -1,22 +1,23 @@
-//! One cell: which of its trials count, what they say, and what is to be said about them.
+//! One cell: its trials, its numbers and its flags.
 
 use super::journal::CellTrials;
 use super::transport;
 use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
 use crate::report::model::{CellReport, CpuCost, OutcomeWord, UsageReport};
-use crate::report::words::{self, Failure, Flag};
-use crate::stats::bound::{Bound, bound, disturbance};
+use crate::report::words::{self, FailedTrial, Flag};
+use crate::stats::bound::{Bottleneck, bound, disturbance};
+use crate::stats::by_round::ByRound;
 use crate::stats::check::littles_law;
-use crate::stats::cost::{Payer, Per, cost};
+use crate::stats::cost::{Consumer, Per, cost};
+use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::estimate::{Estimate, Scale};
 use crate::stats::latency::{latency, sound};
 use crate::stats::outliers::{drift, outliers, stolen};
 use crate::stats::usage::{Typical, leak, usage};
-use crate::stats::{ByRound, estimate::FEWEST_ROUNDS};
 use linerate_contract::{Errors, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A cell of the plan with its trials; numbers are by the metric of the first table that it stands in.
+/// A cell of the plan with its trials; numbers are by the metric of the first table that contains it.
 pub(super) struct Cell<'a> {
     pub(super) planned: &'a PlannedCell,
     pub(super) metric: Metric,
@@ -35,7 +36,8 @@ impl<'a> Cell<'a> {
         let measured = trials.map_or_else(Vec::new, |trials| by_round(&trials.measured));
         let good: Vec<_> =
             measured.iter().filter_map(|(r, t)| Some((*r, success(t, metric).ok()?))).collect();
-        let failures: Vec<Failure> = measured.iter().filter_map(|(r, t)| failure(*r, t, metric)).collect();
+        let failures: Vec<FailedTrial> =
+            measured.iter().filter_map(|(r, t)| failure(*r, t, metric)).collect();
         let warmup = trials.and_then(|t| t.warmups.iter().find_map(|(r, t)| failure(*r, t, metric)));
         let (outcome, detail) = match &planned.absent {
             Some(Outcome::Ok) | None if measured.is_empty() => {
@@ -47,7 +49,7 @@ impl<'a> Cell<'a> {
         Self { planned, metric, outcome, detail, measured, good }
     }
 
-    /// Values by any metric, for tables and comparisons: of a cell that is `ok`, or none.
+    /// Values by any metric, for tables and comparisons; none of a cell that is not `ok`.
     pub(super) fn values(&self, metric: Metric) -> ByRound {
         if self.outcome == OutcomeWord::Ok {
             metric.values(self.good.iter().copied())
@@ -56,7 +58,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// All but the comparisons, which need other cells.
+    /// Everything but the comparisons, which need other cells.
     pub(super) fn report(&self) -> CellReport {
         let good = || self.good.iter().map(|(_, measurement)| *measurement);
         let values = self.metric.values(self.good.iter().copied());
@@ -84,7 +86,7 @@ impl<'a> Cell<'a> {
             cpu: self.costs(),
             latency_us: latency(good().filter_map(|m| sound(&m.latency))),
             connect_us: latency(good().filter_map(|m| sound(&m.connect))),
-            tls: told_once(good().filter_map(|m| m.tls.as_ref())),
+            tls: distinct(good().filter_map(|m| m.tls.as_ref())),
             datagrams: transport::datagrams(good()),
             tcp: transport::tcp(good()),
             series: transport::series(good()),
@@ -94,16 +96,16 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Whether each connection has one operation in flight, and its latency is all of it.
+    /// Whether each connection always has exactly one operation in flight.
     fn is_closed_loop(&self) -> bool {
-        // By a rate, connections wait for their turn.
-        self.planned.parameters.rate.is_none() && ["crr", "rr"].contains(&self.planned.workload.as_str())
+        // With a rate, connections are idle between operations.
+        self.planned.parameters.rate.is_none() && ["rr", "crr"].contains(&self.planned.workload.as_str())
     }
 
-    /// Connections that the trial opened: one for each operation, or those that carried them all.
+    /// Connections that the trial opened: one for each operation in `crr`.
     fn connections_of(&self, measurement: &Measurement) -> u64 {
         if self.planned.workload == "crr" {
-            // A damaged journal must not overflow.
+            // Saturating, because a damaged journal may contain any number.
             measurement.errors.0.values().fold(measurement.operations, |sum, n| sum.saturating_add(*n))
         } else {
             self.planned.parameters.connections.unwrap_or(1)
@@ -112,16 +114,16 @@ impl<'a> Cell<'a> {
 
     fn costs(&self) -> BTreeMap<String, CpuCost> {
         let per = Per::of(self.metric);
-        let told = |estimate: Estimate| CpuCost {
+        let report = |estimate: Estimate| CpuCost {
             us_per_op: (per == Per::Operation).then_some(estimate.median),
             us_per_mb: (per == Per::Megabyte).then_some(estimate.median),
             ci95: Some(estimate.interval),
         };
         let costs = cost(self.good.iter().map(|(_, m)| *m), per);
-        costs.into_iter().map(|(payer, estimate)| (payer_name(payer), told(estimate))).collect()
+        costs.into_iter().map(|(consumer, estimate)| (consumer_name(consumer), report(estimate))).collect()
     }
 
-    fn flags(&self, values: &ByRound, bound: Option<Bound>) -> Vec<String> {
+    fn flags(&self, values: &ByRound, bound: Option<Bottleneck>) -> Vec<String> {
         let n = u32::try_from(values.len()).unwrap_or(u32::MAX);
         let mut flags = Vec::new();
         if self.measured.is_empty() && self.outcome == OutcomeWord::Failed {
@@ -130,7 +132,7 @@ impl<'a> Cell<'a> {
         if self.outcome == OutcomeWord::Ok && n < FEWEST_ROUNDS {
             flags.push(Flag::FewRounds(n));
         }
-        if bound == Some(Bound::Role(Role::Client)) && !self.planned.own_client {
+        if bound == Some(Bottleneck::Role(Role::Client)) && !self.planned.own_client {
             flags.push(Flag::BoundByGenerator);
         }
         if let Some(connections) = self.planned.parameters.connections.filter(|_| self.is_closed_loop()) {
@@ -152,8 +154,8 @@ impl<'a> Cell<'a> {
         if let Some((descriptors, m)) = leaks.max_by_key(|(grown, _)| *grown) {
             flags.push(Flag::Leak { descriptors, connections: self.connections_of(m) });
         }
-        let noticed: BTreeSet<&String> = self.good.iter().flat_map(|(_, m)| &m.flags).collect();
-        flags.extend(noticed.into_iter().map(|flag| Flag::Lab(flag.clone())));
+        let of_lab: BTreeSet<&String> = self.good.iter().flat_map(|(_, m)| &m.flags).collect();
+        flags.extend(of_lab.into_iter().map(|flag| Flag::Lab(flag.clone())));
         flags.iter().map(Flag::text).collect()
     }
 }
@@ -167,21 +169,20 @@ fn usage_report([before, after]: [Typical; 2]) -> UsageReport {
     }
 }
 
-/// What all trials tell alike; where they differ, all of it.
-fn told_once<'t>(told: impl Iterator<Item = &'t String>) -> Option<String> {
-    let different: BTreeSet<&str> = told.map(String::as_str).collect();
+/// The text that all trials have in common; where they differ, each different text.
+fn distinct<'t>(texts: impl Iterator<Item = &'t String>) -> Option<String> {
+    let different: BTreeSet<&str> = texts.map(String::as_str).collect();
     (!different.is_empty()).then(|| different.into_iter().collect::<Vec<_>>().join("; "))
 }
 
 /// A cell is `ok` if at least half of its measured trials are.
-fn judge(failures: &[Failure], measured: usize) -> (OutcomeWord, Option<String>) {
+fn judge(failures: &[FailedTrial], measured: usize) -> (OutcomeWord, Option<String>) {
     let Some(first) = failures.first() else { return (OutcomeWord::Ok, None) };
     let outcome = if failures.len() * 2 <= measured { OutcomeWord::Ok } else { first.word };
     (outcome, Some(words::failures(failures, measured)))
 }
 
-/// The measurement of a successful trial; of any other what went wrong. A trial that calls itself successful and has
-/// nothing to show is not.
+/// The measurement of a successful trial, or the outcome of a failed one. A trial with an empty measurement has failed.
 fn success(trial: &Trial, metric: Metric) -> Result<&Measurement, Outcome> {
     let empty = |reason: &str| {
         let reason = reason.to_owned();
@@ -197,12 +198,12 @@ fn success(trial: &Trial, metric: Metric) -> Result<&Measurement, Outcome> {
     }
 }
 
-fn failure(round: u32, trial: &Trial, metric: Metric) -> Option<Failure> {
+fn failure(round: u32, trial: &Trial, metric: Metric) -> Option<FailedTrial> {
     let outcome = success(trial, metric).err()?;
-    Some(Failure { round, word: words::outcome(&outcome), reason: words::reason(&outcome)? })
+    Some(FailedTrial { round, word: words::outcome(&outcome), reason: words::reason(&outcome)? })
 }
 
-/// [`Errors::merge`], but for counts of a damaged journal, which must not overflow.
+/// [`Errors::merge`], saturating: a damaged journal may contain any number.
 fn merge(sum: &mut Errors, errors: &Errors) {
     for (kind, count) in &errors.0 {
         let entry = sum.0.entry(*kind).or_default();
@@ -210,9 +211,9 @@ fn merge(sum: &mut Errors, errors: &Errors) {
     }
 }
 
-fn payer_name(payer: Payer) -> String {
-    match payer {
-        Payer::Role(role) => role.to_string(),
-        Payer::Machine => "machine".to_owned(),
+fn consumer_name(consumer: Consumer) -> String {
+    match consumer {
+        Consumer::Role(role) => role.to_string(),
+        Consumer::Machine => "machine".to_owned(),
     }
 }

@@ -1,14 +1,14 @@
-//! Facts of the run as a whole: how far it came, and where its time went.
+//! Facts of the run as a whole: progress, and time by stage.
 
-use super::journal::{CellTrials, Journal, planned_ids};
+use super::journal::{CellTrials, SortedTrials, planned_ids};
 use crate::measurement::{AA, PlannedSuite, Run, Stage, is_given_up};
 use crate::report::model::RunFacts;
 use linerate_contract::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn facts(run: &Run, journal: &Journal<'_>) -> RunFacts {
-    let suites: Vec<Progress> =
-        run.suites.iter().filter_map(|suite| Progress::of(suite, run, journal)).collect();
+pub(super) fn facts(run: &Run, journal: &SortedTrials<'_>) -> RunFacts {
+    let suites: Vec<SuiteProgress> =
+        run.suites.iter().filter_map(|suite| SuiteProgress::of(suite, run, journal)).collect();
     let time = Time::of(journal);
     RunFacts {
         id: run.id.clone(),
@@ -16,7 +16,7 @@ pub(super) fn facts(run: &Run, journal: &Journal<'_>) -> RunFacts {
         seed: run.seed,
         rounds: complete_rounds(&suites),
         planned_rounds: suites.iter().map(|suite| suite.planned).max().unwrap_or(0),
-        complete: suites.iter().all(Progress::is_complete),
+        complete: suites.iter().all(SuiteProgress::is_complete),
         quick: run.quick,
         linerate: run.linerate.clone(),
         started: run.started.clone(),
@@ -27,18 +27,18 @@ pub(super) fn facts(run: &Run, journal: &Journal<'_>) -> RunFacts {
     }
 }
 
-/// How far a suite came.
-struct Progress {
-    /// Measured rounds asked for; of a run with a budget those that were begun.
+/// Progress of a suite.
+struct SuiteProgress {
+    /// Measured rounds requested; in a run with a budget, those that were begun.
     planned: u32,
     /// Measured rounds that have a trial of every cell.
     done: BTreeSet<u32>,
     has_warmups: bool,
 }
 
-impl Progress {
-    /// `None` of a suite that has nothing to run.
-    fn of(suite: &PlannedSuite, run: &Run, journal: &Journal<'_>) -> Option<Self> {
+impl SuiteProgress {
+    /// `None` for a suite without anything to run.
+    fn of(suite: &PlannedSuite, run: &Run, journal: &SortedTrials<'_>) -> Option<Self> {
         let cells: Vec<&CellTrials<'_>> = ids_to_run(suite)
             .filter_map(|id| journal.cell(&suite.name, &id))
             .filter(is_still_tried)
@@ -57,26 +57,26 @@ impl Progress {
     }
 }
 
-/// Rounds that every suite has which planned them.
-fn complete_rounds(suites: &[Progress]) -> u32 {
+/// Rounds that are complete in every suite that planned them.
+fn complete_rounds(suites: &[SuiteProgress]) -> u32 {
     let any: BTreeSet<u32> = suites.iter().flat_map(|suite| suite.done.iter().copied()).collect();
     let is_everywhere = |round: &&u32| suites.iter().all(|s| **round > s.planned || s.done.contains(round));
     u32::try_from(any.iter().filter(is_everywhere).count()).unwrap_or(u32::MAX)
 }
 
-/// Cells that failed so often that the run does not try them again owe it no trial.
+/// Cells that the run has given up are not missing from its rounds.
 fn is_still_tried(cell: &&CellTrials<'_>) -> bool {
     !is_given_up(cell.warmups.values().copied().chain(cell.measured.values().copied()))
 }
 
-/// Absent cells are planned with their outcome and never run.
+/// Without absent cells, whose outcome is in the plan.
 fn ids_to_run(suite: &PlannedSuite) -> impl Iterator<Item = String> {
     let absent: Vec<&str> =
         suite.cells.iter().filter(|c| c.absent.is_some()).map(|c| c.id.as_str()).collect();
     planned_ids(suite).filter(move |id| !absent.contains(&id.strip_suffix(AA).unwrap_or(id)))
 }
 
-/// Wall time of all trials; warm-ups are overhead with everything they do.
+/// Wall time of all trials; all stages of a warm-up are overhead.
 #[derive(Default)]
 struct Time {
     measuring: Nanos,
@@ -84,7 +84,7 @@ struct Time {
 }
 
 impl Time {
-    fn of(journal: &Journal<'_>) -> Self {
+    fn of(journal: &SortedTrials<'_>) -> Self {
         let mut time = Self::default();
         for trial in journal.trials() {
             for (stage, spent) in &trial.stages {
@@ -105,7 +105,7 @@ impl Time {
     }
 }
 
-fn oddities(journal: &Journal<'_>) -> Vec<String> {
+fn oddities(journal: &SortedTrials<'_>) -> Vec<String> {
     let line = |count: usize, what: &str| (count > 0).then(|| format!("{count} journal line(s) {what}"));
     [
         line(journal.unknown_cells, "of cells that are not in the plan: ignored"),

@@ -3,13 +3,13 @@
 use crate::measurement::{AA, PlannedSuite, Run, Trial};
 use std::collections::BTreeMap;
 
-/// Every trial that the plan knows, by suite and cell.
+/// The trials of planned cells, by suite and cell.
 #[derive(Debug)]
-pub(super) struct Journal<'a> {
+pub(super) struct SortedTrials<'a> {
     suites: BTreeMap<&'a str, BTreeMap<String, CellTrials<'a>>>,
-    /// Lines of cells or suites that were not planned.
+    /// Lines of cells or suites that are not in the plan.
     pub(super) unknown_cells: usize,
-    /// Lines that a later one for the same cell and round replaced.
+    /// Lines that a later line for the same cell and round replaced.
     pub(super) replaced: usize,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct CellTrials<'a> {
     pub(super) warmups: BTreeMap<u32, &'a Trial>,
 }
 
-impl<'a> Journal<'a> {
+impl<'a> SortedTrials<'a> {
     pub(super) fn of(run: &'a Run, trials: &'a [Trial]) -> Self {
         let no_trials = |suite| planned_ids(suite).map(|id| (id, CellTrials::default())).collect();
         let suites = run.suites.iter().map(|suite| (suite.name.as_str(), no_trials(suite))).collect();
@@ -52,7 +52,7 @@ impl<'a> Journal<'a> {
     }
 }
 
-/// Ids under which a suite's trials are journaled: its cells and the aa.
+/// Ids of a suite's trials in the journal: its cells and the A/A control.
 pub(super) fn planned_ids(suite: &PlannedSuite) -> impl Iterator<Item = String> {
     let aa = suite.aa.as_ref().map(|id| format!("{id}{AA}"));
     suite.cells.iter().map(|cell| cell.id.clone()).chain(aa)

@@ -1,5 +1,6 @@
-//! Journal to report: pure, and total. Whatever a journal holds, there is a report of it.
+//! Journal to report: a pure and total function. Every journal has a report.
 
+mod aa;
 mod cell;
 mod facts;
 mod journal;
@@ -9,13 +10,13 @@ mod transport;
 
 use super::model::{REPORT_SCHEMA, Report};
 use crate::measurement::{Duet, Run, Trial};
-use journal::Journal;
+use journal::SortedTrials;
 
-/// The report of a run. Warm-ups are left out of every number but the time they took. Of two lines for the same cell
-/// and round the last one counts; lines of cells that the plan does not know are ignored, and the report says so.
+/// The report of a run. Warm-ups count only as time. Of two lines for the same cell and round the last one counts;
+/// lines of cells that are not in the plan are ignored and flagged.
 #[must_use]
 pub fn build(run: &Run, trials: &[Trial], _duets: &[Duet]) -> Report {
-    let journal = Journal::of(run, trials);
+    let journal = SortedTrials::of(run, trials);
     Report {
         schema: REPORT_SCHEMA.to_owned(),
         run: facts::facts(run, &journal),

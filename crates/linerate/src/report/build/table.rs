@@ -1,20 +1,21 @@
-//! A table: the same cells by its own metric, each compared with the cell that its baseline names.
+//! A table: its cells by its metrics, each compared with its baseline.
 
+use super::aa::{AaControl, comparison};
 use super::cell::Cell;
-use super::suite::AaControl;
 use crate::axes::Axes;
 use crate::measurement::{BestOf, Metric, PlannedTable};
-use crate::report::model::{BestOfResult, Better, Comparison, TableCell, TableReport};
+use crate::report::model::{BestOfResult, Comparison, TableCell, TableReport};
 use crate::report::words;
 use crate::stats::compare::{ratio, verdict};
 use crate::stats::estimate::{Estimate, Scale};
+use crate::stats::metric::Better;
 
 pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], aa: &AaControl) -> TableReport {
     let here: Vec<&Cell<'_>> =
         planned.cells.iter().filter_map(|id| cells.iter().find(|c| c.planned.id == *id)).collect();
     let operations = here.first().and_then(|cell| cell.planned.parameters.operations);
     let alike = here.iter().all(|cell| cell.planned.parameters.operations == operations);
-    // A partner may stand outside the table, in another one of the suite.
+    // A partner may be in another table of the suite.
     let partners: Vec<&Cell<'_>> = here.iter().copied().chain(cells).collect();
     let several = !planned.also.is_empty();
     let operations = operations.filter(|_| alike);
@@ -48,9 +49,8 @@ pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], aa: &AaControl) 
     }
 }
 
-/// Each of the subject's cells against the competitor with the best median: the hardest opponent, and chosen after the fact, so
-/// chance speaks for the competitor. Only cells of the table compete: a list of competitors is common to several tables, and one that this
-/// table lacks may stand in another with the same values of other axes.
+/// Each of the subject's cells against the competitor with the best median. The choice is made on the same rounds, so
+/// chance favours the competitor. Only cells of the table compete: several tables share a list of competitors.
 fn best_of(best_of: &BestOf, here: &[&Cell<'_>], aa: &AaControl) -> Vec<BestOfResult> {
     let is_subject = |cell: &&&Cell<'_>| cell.planned.axes.get(&best_of.axis) == Some(&best_of.subject);
     let against_best = |cell: &Cell<'_>, metric: Metric| {
@@ -74,8 +74,8 @@ fn best_of(best_of: &BestOf, here: &[&Cell<'_>], aa: &AaControl) -> Vec<BestOfRe
         .collect()
 }
 
-/// The cell that has the values of `axes` and is like `cell` in everything else; `None` for that cell itself. A cell
-/// that stands in several tables may have axes that its neighbours lack: those decide only between equals.
+/// The cell that has the values of `axes` and equals `cell` in all other axes; `None` for that cell itself. A cell in
+/// several tables may have axes that others lack: these only break ties.
 fn partner<'c, 'a>(cell: &Cell<'_>, axes: &Axes, cells: &[&'c Cell<'a>]) -> Option<&'c Cell<'a>> {
     let is_meant = |other: &Axes| axes.0.iter().all(|(axis, value)| other.get(axis) == Some(value));
     if axes.0.is_empty() || is_meant(&cell.planned.axes) {
@@ -94,7 +94,7 @@ fn partner<'c, 'a>(cell: &Cell<'_>, axes: &Axes, cells: &[&'c Cell<'a>]) -> Opti
     };
     let candidates = cells.iter().filter(|other| is_meant(&other.planned.axes));
     let scored = candidates.filter_map(|other| Some((alike(&other.planned.axes)?, *other)));
-    // The first of the most alike: the table's own cells come before those of other tables.
+    // The first of the most similar: the table's own cells precede those of other tables.
     scored.rev().max_by_key(|(same, _)| *same).map(|(_, other)| other)
 }
 
@@ -105,12 +105,4 @@ fn compared(cell: &Cell<'_>, other: &Cell<'_>, metric: Metric, aa: &AaControl) -
     let ratio = ratio(&cell.values(metric), &other.values(metric), metric.better())?;
     let verdict = verdict(&ratio, aa.noise_floor(metric));
     Some(comparison(other.planned.id.clone(), &ratio, verdict))
-}
-
-pub(super) fn comparison(
-    with: String,
-    ratio: &Estimate,
-    verdict: crate::report::model::Verdict,
-) -> Comparison {
-    Comparison { with, ratio: ratio.median, ci95: ratio.interval, n: ratio.n, verdict }
 }

@@ -1,4 +1,4 @@
-//! Datagrams, TCP and series of a cell, as the report has them.
+//! Datagrams, TCP and series of a cell.
 
 use crate::measurement::Measurement;
 use crate::report::model::{DatagramReport, SeriesReport, TcpReport};

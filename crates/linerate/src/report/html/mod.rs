@@ -1,15 +1,15 @@
-//! The report as one HTML file: no script, nothing from outside, readable in ten years. The markup library escapes
-//! every text that is not markup.
+//! The report as one HTML file: no scripts, no external resources. maud escapes all text.
 
 mod plot;
 
-use super::layout::{self, Depth, Spot};
+use super::layout::{self, Depth, GridCell};
 use super::model::{Report, SuiteReport, TableReport};
+use super::style::Style;
 use super::words::verdict_name;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 #[must_use]
-pub fn render(report: &Report) -> String {
+pub(super) fn render(report: &Report, _: Style) -> String {
     let names: Vec<&str> = report.suites.iter().map(|suite| suite.name.as_str()).collect();
     let page = html! {
         (DOCTYPE)
@@ -34,11 +34,11 @@ fn suite_section(suite: &SuiteReport) -> Markup {
     html! {
         h1 { (suite.name) ": " (suite.question) }
         @for table in &suite.tables { (table_section(suite, table)) }
-        @if let Some(line) = layout::aa(suite) { p { "A/A, the baseline against its own aa: " (line) } }
+        @if let Some(line) = layout::aa(suite) { p { "A/A control, the baseline against itself: " (line) } }
         @if !exceptions.is_empty() {
-            h2 { "Without a number, or not of all trials" }
+            h2 { "Failed, missing or incomplete cells" }
             table {
-                tr { th { "cell" } th { "outcome" } th { "why" } }
+                tr { th { "cell" } th { "outcome" } th { "reason" } }
                 @for exception in &exceptions {
                     tr { th { (lines(exception.ids.iter().copied())) } td { (exception.word) } td { pre { (exception.detail) } } }
                 }
@@ -56,7 +56,7 @@ fn table_section(suite: &SuiteReport, table: &TableReport) -> Markup {
         table {
             tr { th { (grid.corner) } @for column in &grid.columns { th { (column) } } }
             @for row in &grid.rows {
-                tr { th { (row.label) } @for spot in &row.spots { (spot_cell(spot.as_ref())) } }
+                tr { th { (row.label) } @for cell in &row.cells { (cell_text(cell.as_ref())) } }
             }
         }
         (plot::plot(suite, table))
@@ -68,17 +68,17 @@ fn table_section(suite: &SuiteReport, table: &TableReport) -> Markup {
     }
 }
 
-fn spot_cell(spot: Option<&Spot>) -> Markup {
-    let Some(spot) = spot else { return html! { td {} } };
-    let class = match spot.verdict {
-        _ if !spot.is_ok => "none",
+fn cell_text(cell: Option<&GridCell>) -> Markup {
+    let Some(cell) = cell else { return html! { td {} } };
+    let class = match cell.verdict {
+        _ if !cell.is_ok => "none",
         Some(verdict) => verdict_name(verdict),
         None => "baseline",
     };
     html! {
         td class=(class) {
-            strong { (spot.number) }
-            @for line in spot.lines().skip(1) { br; (line) }
+            strong { (cell.number) }
+            @for line in cell.lines().skip(1) { br; (line) }
         }
     }
 }
@@ -94,7 +94,7 @@ fn run_section(report: &Report) -> Markup {
             li { "started " (report.run.started) ", with linerate " (report.run.linerate) }
             li { (layout::time(report)) }
         }
-        p { "To run it again:" }
+        p { "To repeat it:" }
         pre { (report.run.command) }
         h2 { "Versions" } (pairs(layout::versions(report)))
         h2 { "Host" } (pairs(layout::host(&report.host)))

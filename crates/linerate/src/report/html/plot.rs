@@ -1,7 +1,7 @@
-//! An interval plot in SVG: a line for each cell, from one end of its interval to the other, with a dot at its median.
+//! An interval plot in SVG: for each cell its interval as a line, with a dot at the median.
 
-use crate::report::format::{plain, with_interval};
 use crate::report::model::{SuiteReport, TableReport};
+use crate::report::numbers::{plain, with_interval};
 use maud::{Markup, html};
 
 /// In pixels.
@@ -11,11 +11,11 @@ const ROW: f64 = 20.0;
 const AXIS: f64 = 30.0;
 const MARGIN: f64 = 30.0;
 
-/// Values that span more than this would crowd at one end of a linear axis.
+/// From this ratio of the largest to the smallest value the axis is logarithmic.
 const LOG_FROM: f64 = 10.0;
 const TICKS: f64 = 5.0;
 
-/// One colour for each column, told apart by most colour-blind readers (Okabe and Ito 2008).
+/// One colour for each column, distinguishable with most forms of colour blindness (Okabe and Ito 2008).
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"];
 
 struct Line<'a> {
@@ -68,7 +68,7 @@ fn lines<'a>(suite: &SuiteReport, table: &'a TableReport) -> Vec<Line<'a>> {
     table.main_cells().filter_map(line).collect()
 }
 
-/// Value to pixel: linear from zero, or logarithmic where values are far apart.
+/// Value to pixel: linear from zero, or logarithmic.
 struct Axis {
     from: f64,
     to: f64,
@@ -92,7 +92,7 @@ impl Axis {
         LABELS + share * (WIDTH - LABELS - MARGIN)
     }
 
-    /// Round values: multiples of 1, 2 or 5 times a power of ten; on a logarithmic axis these themselves.
+    /// Round values: multiples of 1, 2 or 5 times a power of ten; on a logarithmic axis, 1, 2 and 5 times each power.
     fn ticks(&self) -> Vec<f64> {
         let within = |tick: &f64| (self.from..=self.to).contains(tick);
         if !self.is_log {

@@ -1,29 +1,14 @@
-//! Beside the table: for each cell what it cost, how long operations took, what bound it, what failed, what to know.
+//! Details of each cell: CPU cost, latency, bottleneck, failed operations, flags.
 
-use super::{cells_of, transport};
-use crate::report::format::{count, plain, with_interval};
-use crate::report::model::{
-    CellReport, CpuCost, Latency, OutcomeWord, SuiteReport, TableReport, UsageReport,
-};
+use super::columns::{Column, Depth, Details};
+use super::lookup::cells_of;
+use super::transport;
+use crate::report::model::{CellReport, CpuCost, OutcomeWord, SuiteReport, TableReport, UsageReport};
+use crate::report::numbers::{count, plain, with_interval};
+use crate::stats::latency::Latency;
 use std::collections::BTreeSet;
 
-/// How much of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
-    /// What fits a terminal: medians alone.
-    Brief,
-    /// With intervals and latency.
-    Full,
-}
-
-/// Rows of text under headers.
-#[derive(Debug)]
-pub(crate) struct Details {
-    pub(crate) headers: Vec<String>,
-    pub(crate) rows: Vec<Vec<String>>,
-}
-
-/// Of the measured cells of a table that stand in no earlier one.
+/// Details of a table's measured cells, without those that an earlier table shows.
 pub(crate) fn details(suite: &SuiteReport, table: &TableReport, depth: Depth) -> Details {
     let earlier: BTreeSet<&str> = suite
         .tables
@@ -41,21 +26,6 @@ pub(crate) fn details(suite: &SuiteReport, table: &TableReport, depth: Depth) ->
     }
 }
 
-pub(super) struct Column<'a> {
-    header: String,
-    text: Box<dyn Fn(&CellReport) -> String + 'a>,
-}
-
-impl<'a> Column<'a> {
-    pub(super) fn new(header: impl Into<String>, text: impl Fn(&CellReport) -> String + 'a) -> Self {
-        Self { header: header.into(), text: Box::new(text) }
-    }
-
-    fn has_text(&self, cells: &[&CellReport]) -> bool {
-        cells.iter().any(|cell| !(self.text)(cell).is_empty())
-    }
-}
-
 fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     let mut columns = vec![
         Column::new("cell", |cell| cell.id.clone()),
@@ -69,11 +39,11 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     } else {
         "µs/op"
     };
-    for payer in payers(cells) {
+    for role in roles(cells) {
         let header =
-            if depth == Depth::Full { format!("{payer} CPU {unit}") } else { format!("{payer}\n{unit}") };
+            if depth == Depth::Full { format!("{role} CPU {unit}") } else { format!("{role}\n{unit}") };
         columns.push(Column::new(header, move |cell| {
-            cell.cpu.get(&payer).map_or(String::new(), |c| cost(c, depth))
+            cell.cpu.get(&role).map_or(String::new(), |c| cost(c, depth))
         }));
     }
     columns.extend(transport::columns(cells, depth));
@@ -116,14 +86,14 @@ fn usage<'a>(what: &str, text: fn(&UsageReport) -> String) -> Column<'a> {
     Column::new(format!("server\n{what}"), move |cell| cell.usage.as_ref().map_or(String::new(), text))
 }
 
-/// Every payer of any cell: the roles along the path, then the machine.
-fn payers(cells: &[&CellReport]) -> Vec<String> {
+/// Each role of any cell, in path order, then the machine.
+fn roles(cells: &[&CellReport]) -> Vec<String> {
     let along_the_path =
         |name: &str| ["client", "relay", "server"].iter().position(|role| *role == name).unwrap_or(9);
-    let mut payers: Vec<String> = cells.iter().flat_map(|cell| cell.cpu.keys().cloned()).collect();
-    payers.sort_by_key(|name| (along_the_path(name), name.clone()));
-    payers.dedup();
-    payers
+    let mut roles: Vec<String> = cells.iter().flat_map(|cell| cell.cpu.keys().cloned()).collect();
+    roles.sort_by_key(|name| (along_the_path(name), name.clone()));
+    roles.dedup();
+    roles
 }
 
 fn cost(cost: &CpuCost, depth: Depth) -> String {

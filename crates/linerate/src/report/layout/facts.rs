@@ -1,13 +1,13 @@
-//! Lines about the run as a whole, and how to read the tables.
+//! Lines about the run as a whole, and the reading guide.
 
-use super::grid::is_not_measured;
+use super::lookup::is_not_measured;
 use crate::measurement::Host;
-use crate::report::format::{seconds, sentence};
 use crate::report::model::{OutcomeWord, Report, SuiteReport};
+use crate::report::numbers::{seconds, sentence};
 use crate::report::words::{NOT_MEASURED, outcome_name};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How far the run came, and what is odd about its journal.
+/// Progress of the run, and oddities of its journal.
 pub(crate) fn progress(report: &Report) -> Vec<String> {
     let run = &report.run;
     let quick = if run.quick { ", quick" } else { "" };
@@ -15,32 +15,31 @@ pub(crate) fn progress(report: &Report) -> Vec<String> {
         "run {}: {} of {} rounds complete{quick}, seed {}",
         run.id, run.rounds, run.planned_rounds, run.seed
     );
-    let cut = (!run.complete)
-        .then(|| "the run is not complete: cells without a number have no trial yet".to_owned());
+    let cut = (!run.complete).then(|| "incomplete run: cells without a number have no trial yet".to_owned());
     std::iter::once(rounds).chain(cut).chain(run.flags.iter().cloned()).collect()
 }
 
-/// Where the time went.
+/// Time by stage.
 pub(crate) fn time(report: &Report) -> String {
     let run = &report.run;
     let share = if run.wall_seconds > 0.0 { run.measuring_seconds / run.wall_seconds * 100.0 } else { 0.0 };
     let stages: Vec<String> =
         run.stage_seconds.iter().map(|(stage, time)| format!("{stage} {}", seconds(*time))).collect();
-    let rest = if stages.is_empty() { String::new() } else { format!("; the rest: {}", stages.join(", ")) };
+    let rest = if stages.is_empty() { String::new() } else { format!("; rest: {}", stages.join(", ")) };
     format!(
-        "{} in all, {} of it measuring ({share:.0} %){rest}",
+        "{} in total, {} of it measuring ({share:.0} %){rest}",
         seconds(run.wall_seconds),
         seconds(run.measuring_seconds)
     )
 }
 
-/// The A/A line: what the baseline and its aa differ by.
+/// The A/A line: the difference between the baseline and its control.
 pub(crate) fn aa(suite: &SuiteReport) -> Option<String> {
     let line = sentence(&suite.baseline, suite.aa.as_ref()?);
-    Some(format!("{line}; differences up to {:.2} % are not called differences", suite.noise_floor? * 100.0))
+    Some(format!("{line}; noise floor {:.2} %: smaller differences are ignored", suite.noise_floor? * 100.0))
 }
 
-/// One reason why cells have no number, or not all their trials.
+/// Cells that are failed, missing or incomplete for one reason.
 #[derive(Debug)]
 pub(crate) struct Exception<'a> {
     pub(crate) ids: Vec<&'a str>,
@@ -48,7 +47,7 @@ pub(crate) struct Exception<'a> {
     pub(crate) detail: &'a str,
 }
 
-/// Cells with the same reason stand together.
+/// Cells with the same reason are one entry.
 pub(crate) fn exceptions(suite: &SuiteReport) -> Vec<Exception<'_>> {
     let mut exceptions: Vec<Exception<'_>> = Vec::new();
     for cell in &suite.cells {
@@ -67,14 +66,15 @@ pub(crate) fn exceptions(suite: &SuiteReport) -> Vec<Exception<'_>> {
     exceptions
 }
 
-/// Systems and the versions that the running programs told, by name.
+/// Systems and the versions that their programs print, by name.
 pub(crate) fn versions(report: &Report) -> Vec<(String, String)> {
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for system in report.suites.iter().flat_map(|s| &s.cells).flat_map(|c| &c.systems) {
         versions.entry(&system.name).or_default().extend(system.version.as_deref());
     }
-    let told = versions.into_iter().filter(|(_, versions)| !versions.is_empty());
-    told.map(|(name, versions)| (name.to_owned(), versions.into_iter().collect::<Vec<_>>().join(", ")))
+    let known = versions.into_iter().filter(|(_, versions)| !versions.is_empty());
+    known
+        .map(|(name, versions)| (name.to_owned(), versions.into_iter().collect::<Vec<_>>().join(", ")))
         .collect()
 }
 
@@ -92,13 +92,18 @@ pub(crate) fn host(host: &Host) -> Vec<(String, String)> {
     named.chain(host.facts.iter().map(|(name, value)| (name.clone(), value.clone()))).collect()
 }
 
-/// The legend, a sentence each.
+/// The reading guide, an item each.
 pub(crate) const HOW_TO_READ: &[&str] = &[
-    "Each number is the median of n rounds, with its 95 % bootstrap interval; with fewer than six rounds the range, and no verdict.",
-    "Percent is performance: 73 % of the baseline is slower than it, whether the unit is seconds or bytes per second. It is the median of the ratios within each round, so that drift of the machine cancels.",
-    "▲ faster and ▼ slower than the baseline: the interval excludes 100 % and the difference is above the noise floor, which is what the baseline and its own aa differ by in this run. ≈ no difference found. ? too few rounds to say.",
-    "Bound by: whose CPU was saturated. client is the load generator: such a number is a lower bound of what the system can do.",
+    "Each number is the median of n rounds with its 95 % bootstrap interval. With fewer than six rounds: the range, \
+     and no verdict.",
+    "Percent is performance: 73 % of the baseline is slower than the baseline, for seconds as for bytes per second. It \
+     is the median of the ratios within each round, which cancels slow drift of the machine.",
+    "▲ faster, ▼ slower than the baseline: the interval excludes 100 % and the difference exceeds the noise floor, \
+     which is the difference between the baseline and its A/A control in this run. ≈ no difference found. ? too few \
+     rounds.",
+    "Bound by: the role that saturated its CPU. client is the load generator: the number is a lower bound for the system.",
     "CPU: process time of each role; machine is the busy time of all CPUs of the lab, interrupts included.",
-    "Operations that failed are counted beside the number; a trial in which more than 1 % failed has no number.",
-    "Outliers are flagged, never dropped. steal: the hypervisor gave the CPUs to other guests; disturbed: other processes of this machine used them. Both make numbers worse than they are.",
+    "Failed operations are counted beside the number; a trial in which more than 1 % failed has no number.",
+    "Outliers are flagged, never dropped. steal: the hypervisor gave CPU time to other guests; disturbed: other \
+     processes of this machine used CPU time. Both make results worse.",
 ];

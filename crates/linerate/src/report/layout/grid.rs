@@ -1,53 +1,52 @@
-//! A table as a grid: rows and columns by axes, and in each place a number, its share of the baseline, and what must
-//! stand beside it.
+//! A table as a grid: rows and columns by axes; in each grid cell a number, its percentage of the baseline, and notes.
 
-use super::cells_of;
-use crate::report::format::{count, percent, plain, times, with_interval};
-use crate::report::model::{
-    Better, CellReport, Comparison, OutcomeWord, SuiteReport, TableCell, TableReport, Verdict,
-};
+use super::lookup::{cells_of, has_flag, is_not_measured, value};
+use crate::report::model::{CellReport, Comparison, OutcomeWord, SuiteReport, TableCell, TableReport};
+use crate::report::numbers::{count, percent, plain, times, with_interval};
 use crate::report::words::{NOT_MEASURED, UNIT_OF_ROW, outcome_name};
+use crate::stats::compare::Verdict;
 use crate::stats::estimate::FEWEST_ROUNDS;
+use crate::stats::metric::Better;
 use std::collections::BTreeSet;
 
 #[derive(Debug)]
 pub(crate) struct Grid<'a> {
     pub(crate) title: &'a str,
-    /// What the numbers are, which way is better, what the shares are of, and how many rounds there were.
+    /// Unit, direction, baseline of the percentages, and number of rounds.
     pub(crate) caption: String,
-    /// Names of the axes, for the corner of the table.
+    /// Names of the axes, for the corner.
     pub(crate) corner: String,
     pub(crate) columns: Vec<String>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<GridRow>,
     pub(crate) notes: &'a [String],
 }
 
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct GridRow {
     pub(crate) label: String,
-    /// One place for each column; empty where the suite has no such cell.
-    pub(crate) spots: Vec<Option<Spot>>,
+    /// One for each column; `None` where the suite has no such cell.
+    pub(crate) cells: Vec<Option<GridCell>>,
 }
 
-/// What stands in one place of a grid.
+/// One row and column of a grid.
 #[derive(Debug)]
-pub(crate) struct Spot {
+pub(crate) struct GridCell {
     /// `2.13 (2.10 to 2.19)`, or the outcome where there is no number.
     pub(crate) number: String,
-    /// `73 % (71 to 75) ▼` of the baseline.
+    /// Percentage of the baseline: `73 % (71 to 75) ▼`.
     pub(crate) share: Option<String>,
-    /// `1.59x (1.57 to 1.61) of threads 1`.
+    /// Such as `1.59x (1.57 to 1.61) of threads 1`.
     pub(crate) scaling: Option<String>,
     pub(crate) verdict: Option<Verdict>,
-    /// Failed operations, the generator as the bottleneck, another number of rounds.
-    pub(crate) remarks: Vec<String>,
+    /// Failed operations, the generator as the bottleneck, a different number of rounds.
+    pub(crate) notes_of_cell: Vec<String>,
     pub(crate) is_ok: bool,
 }
 
-impl Spot {
-    /// All of it, line by line.
+impl GridCell {
+    /// All text, line by line.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
-        std::iter::once(&self.number).chain(&self.share).chain(&self.scaling).chain(&self.remarks)
+        std::iter::once(&self.number).chain(&self.share).chain(&self.scaling).chain(&self.notes_of_cell)
     }
 }
 
@@ -66,18 +65,18 @@ pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'
     let usual = usual_rounds(table);
     let columns =
         in_order(&table.column_values, cells_of(suite, table).map(|cell| value(cell, &table.columns)));
-    let mut rows: Vec<(RowKey, Row)> = Vec::new();
+    let mut rows: Vec<(RowKey, GridRow)> = Vec::new();
     for entry in &table.cells {
         let Some(cell) = suite.cells.iter().find(|cell| cell.id == entry.id) else { continue };
         let column = columns.iter().position(|c| *c == value(cell, &table.columns)).unwrap_or(0);
-        let spot = spot(suite, cell, entry, usual);
+        let grid_cell = grid_cell(suite, cell, entry, usual);
         let key = axes.key(cell, entry, column, &rows);
         let at = rows.iter().position(|(other, _)| *other == key).unwrap_or_else(|| {
-            let spots = columns.iter().map(|_| None).collect();
-            rows.push((key.clone(), Row { label: key.label(), spots }));
+            let cells = columns.iter().map(|_| None).collect();
+            rows.push((key.clone(), GridRow { label: key.label(), cells }));
             rows.len() - 1
         });
-        rows[at].1.spots[column] = Some(spot);
+        rows[at].1.cells[column] = Some(grid_cell);
     }
     let order = in_order(&table.row_values, rows.iter().map(|(key, _)| key.value.clone()));
     rows.sort_by_key(|(key, _)| order.iter().position(|value| *value == key.value));
@@ -91,11 +90,11 @@ pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'
     }
 }
 
-/// What makes a row: a value of the row axis, and values of further axes where one value is not enough.
+/// Identifies a row: a value of the row axis, and values of further axes where one value is not unique.
 #[derive(Debug, Clone, PartialEq)]
 struct RowKey {
     value: String,
-    /// The table has no other value to tell it from.
+    /// The table has no other value of the row axis.
     is_only_value: bool,
     /// Values of further axes, and the metric where there are several.
     further: Vec<String>,
@@ -111,7 +110,7 @@ impl RowKey {
 struct RowAxes<'a> {
     rows: &'a str,
     has_one_value: bool,
-    /// Axes that tell apart cells of the same row and column.
+    /// Axes that distinguish cells of the same row and column.
     further: Vec<&'a str>,
 }
 
@@ -137,26 +136,22 @@ impl<'a> RowAxes<'a> {
         Self { rows: &table.rows, has_one_value, further }
     }
 
-    /// The row of a cell; with its id where even all axes leave its place taken.
-    fn key(&self, cell: &CellReport, entry: &TableCell, column: usize, rows: &[(RowKey, Row)]) -> RowKey {
+    /// The row of a cell; with its id where all axes together are not unique.
+    fn key(&self, cell: &CellReport, entry: &TableCell, column: usize, rows: &[(RowKey, GridRow)]) -> RowKey {
         let named = |axis: &&str| cell.axes.get(axis).map(|value| format!("{axis} {value}"));
         let mut key = RowKey {
             value: value(cell, self.rows),
             is_only_value: self.has_one_value && entry.metric.is_some(),
             further: self.further.iter().filter_map(named).chain(entry.metric.clone()).collect(),
         };
-        if rows.iter().any(|(other, row)| *other == key && row.spots[column].is_some()) {
+        if rows.iter().any(|(other, row)| *other == key && row.cells[column].is_some()) {
             key.further.push(cell.id.clone());
         }
         key
     }
 }
 
-fn value(cell: &CellReport, axis: &str) -> String {
-    cell.axes.get(axis).unwrap_or("-").to_owned()
-}
-
-/// The values that occur: those that the suite orders first, others as they come.
+/// The values that occur: those in the suite's order first, then the others in order of occurrence.
 fn in_order(ordered: &[String], occurring: impl Iterator<Item = String>) -> Vec<String> {
     let occurring: Vec<String> = occurring.collect();
     let mut seen = BTreeSet::new();
@@ -164,13 +159,13 @@ fn in_order(ordered: &[String], occurring: impl Iterator<Item = String>) -> Vec<
     known.into_iter().chain(occurring).filter(|value| seen.insert(value.clone())).collect()
 }
 
-/// The number of rounds that most cells have; `None` if no cell has a number.
+/// The most common number of rounds; `None` if no cell has a number.
 fn usual_rounds(table: &TableReport) -> Option<u32> {
     let measured = || table.cells.iter().filter(|cell| cell.median.is_some()).map(|cell| cell.n);
     measured().max_by_key(|n| (measured().filter(|other| other == n).count(), *n))
 }
 
-fn spot(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Spot {
+fn grid_cell(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> GridCell {
     let number = match (entry.median, entry.ci95) {
         (Some(median), Some(interval)) => with_interval(median, interval),
         _ if cell.outcome == OutcomeWord::Ok => "no value".to_owned(),
@@ -180,8 +175,8 @@ fn spot(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: Option
     let failed: u64 = cell.errors.values().fold(0, |sum, count| sum.saturating_add(*count));
     let lost = cell.datagrams.as_ref().map_or(0.0, |datagrams| datagrams.lost_percent);
     let is_measured = entry.median.is_some();
-    let remark = |is_so: bool, text: String| (is_measured && is_so).then_some(text);
-    Spot {
+    let note = |is_so: bool, text: String| (is_measured && is_so).then_some(text);
+    GridCell {
         number,
         share: entry.vs_baseline.as_ref().map(|c| format!("{} {}", percent(c.ratio, c.ci95), mark(c))),
         verdict: entry.vs_baseline.as_ref().map(|c| c.verdict),
@@ -189,11 +184,11 @@ fn spot(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: Option
             let of = suite.cells.iter().find(|other| other.id == c.with).map(|of| differing(cell, of));
             format!("{} of {}", times(c.ratio, c.ci95), of.unwrap_or_default())
         }),
-        remarks: [
-            remark(failed > 0, format!("{} failed operations", count(failed))),
-            remark(lost > 0.0, format!("{} % lost", plain(lost))),
-            remark(has_flag(cell, "bound-by-generator"), "bound by generator".to_owned()),
-            remark(Some(entry.n) != usual, format!("n={}", entry.n)),
+        notes_of_cell: [
+            note(failed > 0, format!("{} failed operations", count(failed))),
+            note(lost > 0.0, format!("{} % lost", plain(lost))),
+            note(has_flag(cell, "bound-by-generator"), "bound by generator".to_owned()),
+            note(Some(entry.n) != usual, format!("n={}", entry.n)),
         ]
         .into_iter()
         .flatten()
@@ -207,14 +202,6 @@ fn differing(cell: &CellReport, other: &CellReport) -> String {
     let differs = |(axis, value): &&(String, String)| cell.axes.get(axis) != Some(value);
     let named = other.axes.0.iter().filter(differs).map(|(axis, value)| format!("{axis} {value}"));
     named.collect::<Vec<_>>().join(", ")
-}
-
-pub(super) fn is_not_measured(cell: &CellReport) -> bool {
-    has_flag(cell, "not-measured")
-}
-
-fn has_flag(cell: &CellReport, kind: &str) -> bool {
-    cell.flags.iter().any(|flag| flag == kind)
 }
 
 fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> String {
@@ -234,7 +221,7 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
     }
 }
 
-/// What the baselines of all cells have in common and the cells do not: `path direct`.
+/// The axis values that all baselines share and no compared cell has: `path direct`.
 fn baseline(suite: &SuiteReport, table: &TableReport) -> Option<String> {
     let cell = |id: &String| suite.cells.iter().find(|cell| cell.id == *id);
     let pairs: Vec<(&CellReport, &CellReport)> = table

@@ -1,15 +1,15 @@
-//! Columns of cells whose transport tells of itself: datagrams, TCP, and how it went over time, as a line of bars.
+//! Columns for datagrams, TCP, and throughput over time as a line of bars.
 
-use super::details::{Column, Depth};
-use crate::report::format::{count, plain};
+use super::columns::{Column, Depth};
 use crate::report::model::{CellReport, DatagramReport, SeriesReport, TcpReport};
+use crate::report::numbers::{count, plain};
 
-/// From nothing to the highest.
+/// From zero to the maximum.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Longer series are told in as many steps, each the mean of several.
+/// Longer series are reduced to this number of bars, each the mean of several steps.
 const MOST_BARS: usize = 20;
 
-/// Those that do not apply have no text in any cell, and are left out by the caller.
+/// Columns that do not apply have no text in any cell; the caller omits them.
 pub(super) fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     let mut columns = vec![
         datagrams("sent", |d| count(d.sent)),
@@ -55,7 +55,7 @@ fn series<'a>(header: String, values: fn(&SeriesReport) -> &Vec<f64>) -> Column<
     Column::new(header, move |cell| cell.series.as_ref().map_or(String::new(), |s| bars(values(s))))
 }
 
-/// Lowest and highest value with a line of bars between, which begin at 0.
+/// A line of bars on a scale from 0, with the minimum and the maximum.
 fn bars(values: &[f64]) -> String {
     let steps: Vec<f64> = values
         .chunks(values.len().div_ceil(MOST_BARS).max(1))
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_begin_at_nothing_and_end_at_the_highest() {
+    fn bars_are_scaled_from_zero_to_the_maximum() {
         assert_eq!(bars(&[0.0, 3.5, 7.0]), "▁▅█ 0.00 to 7.00");
         assert_eq!(bars(&[2.0, 2.0]), "██ 2.00 to 2.00");
         assert_eq!(bars(&[]), "");
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_series_is_told_in_few_steps() {
+    fn a_long_series_is_reduced_to_20_bars() {
         let long: Vec<f64> = (0..100).map(f64::from).collect();
         let line = bars(&long);
         assert_eq!(line.chars().take_while(|c| BARS.contains(c)).count(), MOST_BARS);

@@ -1,4 +1,4 @@
-//! Against hand-worked cases, against brute resampling, and against known truth: how often does the interval hold it?
+//! Against cases by hand, against resampling, and against known truth: the coverage of the interval.
 
 use super::*;
 use rand::{Rng, RngExt, SeedableRng};
@@ -14,16 +14,16 @@ fn medians_by_hand() {
 }
 
 #[test]
-fn few_values_give_their_range_and_no_certainty() {
+fn the_interval_of_few_values_is_their_range() {
     let five = Estimate::of([5.0, 1.0, 4.0, 2.0, 3.0], Scale::Linear).unwrap();
     assert_eq!((five.median, five.interval, five.is_sure()), (3.0, [1.0, 5.0], false));
     assert_eq!(Estimate::of([], Scale::Linear), None);
     assert_eq!(Estimate::of([f64::NAN, f64::INFINITY], Scale::Linear), None);
 }
 
-/// Student's quantiles as printed in every table: t(0.975) is 2.5706 for 5 and 2.2622 for 9 degrees of freedom.
+/// Student's quantiles, from tables: t(0.975) is 2.5706 for 5 and 2.2622 for 9 degrees of freedom.
 #[test]
-fn the_tails_are_expanded_as_hesterberg_says() {
+fn the_tails_are_expanded_as_hesterberg_specifies() {
     let by_hand = |n: f64, t: f64| Normal::standard().cdf(-(n / (n - 1.0)).sqrt() * t);
     assert!((expanded_tail(6) - by_hand(6.0, 2.570_582)).abs() < 1e-7);
     assert!((expanded_tail(10) - by_hand(10.0, 2.262_157)).abs() < 1e-7);
@@ -41,13 +41,13 @@ fn six_values_give_their_range() {
 }
 
 #[test]
-fn equal_values_have_an_interval_of_no_width() {
+fn equal_values_have_an_interval_of_width_zero() {
     let same = Estimate::of([2.5; 9], Scale::Ratio).unwrap();
     assert_eq!((same.median, same.interval), (2.5, [2.5, 2.5]));
 }
 
 #[test]
-fn the_closed_form_is_what_resampling_converges_to() {
+fn resampling_converges_to_the_closed_form() {
     let mut rng = Pcg64::seed_from_u64(1);
     for n in [6_usize, 7, 10, 15] {
         let values: Vec<f64> = (0..n).map(|i| (i * i) as f64).collect();
@@ -78,10 +78,10 @@ fn hundreds_of_values_neither_underflow_nor_take_long() {
     }
 }
 
-/// The interval must hold the true median in at least 95 % of cases; 93 % leaves room for the error of the
+/// The interval must contain the true median in at least 95 % of cases; 93 % leaves room for the error of the
 /// simulation (four standard errors of 2,000 samples are 1.9 %).
 #[test]
-fn the_interval_holds_the_true_median_as_often_as_it_says() {
+fn the_interval_covers_the_true_median_in_95_percent_of_samples() {
     let mut rng = Pcg64::seed_from_u64(2);
     type Draw = fn(&mut Pcg64) -> f64;
     let shapes: [(&str, Draw, f64); 3] = [
@@ -93,14 +93,14 @@ fn the_interval_holds_the_true_median_as_often_as_it_says() {
     for (shape, draw, truth) in shapes {
         for n in [6, 7, 10, 30] {
             let samples = 2_000;
-            let held = (0..samples)
+            let covered = (0..samples)
                 .filter(|_| {
                     !Estimate::of((0..n).map(|_| draw(&mut rng)), Scale::Linear).unwrap().excludes(truth)
                 })
                 .count();
-            let coverage = held as f64 / f64::from(samples);
+            let coverage = covered as f64 / f64::from(samples);
             assert!(coverage >= 0.93, "{shape}, n = {n}: {coverage}");
-            assert!(coverage <= 0.995, "{shape}, n = {n}: {coverage} is wider than it need be");
+            assert!(coverage <= 0.995, "{shape}, n = {n}: {coverage}: the interval is too wide");
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Numbers as text, with as many digits as their interval is worth.
+//! Numbers as text, with the digits that their interval justifies.
 
-use super::model::{Comparison, Verdict};
+use super::model::Comparison;
+use crate::stats::compare::Verdict;
 use crate::stats::estimate::FEWEST_ROUNDS;
 
-/// `2.13 (2.10 to 2.19)`; of values that are all the same, as a single one is, `2.130`.
+/// `2.13 (2.10 to 2.19)`; with an interval of width 0, `2.130`.
 pub(super) fn with_interval(value: f64, interval: [f64; 2]) -> String {
     let (value, range) = value_and_range(value, interval);
     range.map_or_else(|| value.clone(), |range| format!("{value} ({range})"))
@@ -21,7 +22,7 @@ pub(super) fn times(ratio: f64, interval: [f64; 2]) -> String {
     range.map_or_else(|| format!("{value}x"), |range| format!("{value}x ({range})"))
 }
 
-/// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and why there is no verdict where there is none.
+/// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and the reason where there is no verdict.
 pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
     let Comparison { with, ratio, ci95, n, verdict } = comparison;
     let (ratio, range) = value_and_range(*ratio, *ci95);
@@ -34,7 +35,7 @@ pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
     format!("{id} is {ratio}x {with} ({range}n={n}){finding}")
 }
 
-/// The value and, if it has any width, its interval as `2.10 to 2.19`, to the same digits.
+/// The value and its interval as `2.10 to 2.19` with the same decimals; `None` for an interval of width 0.
 fn value_and_range(value: f64, [from, to]: [f64; 2]) -> (String, Option<String>) {
     if [value, from, to] == [0.0; 3] {
         return ("0".to_owned(), None);
@@ -59,7 +60,7 @@ pub(super) fn seconds(value: f64) -> String {
     format!("{} s", if value < 10.0 { fixed(value, 1) } else { fixed(value, 0) })
 }
 
-/// Beyond this, digits are noise of the float and not of the world.
+/// Further digits are rounding errors of `f64`.
 const MOST_DECIMALS: i32 = 12;
 
 /// Decimals that show the interval's width to one digit, or to two where its first digit is 1 or 2; at least two
@@ -84,7 +85,7 @@ fn magnitude(value: f64) -> i32 {
 }
 
 fn fixed(value: f64, decimals: usize) -> String {
-    /// Wider numbers are damaged, or in the wrong unit; they must not fill the page.
+    /// Larger numbers are damaged or in the wrong unit; in full they would widen the table.
     const WIDEST: f64 = 1e15;
     if value.abs() >= WIDEST { format!("{value:.2e}") } else { grouped(&format!("{value:.decimals$}")) }
 }
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_width_has_no_interval() {
+    fn an_interval_of_width_zero_is_omitted() {
         assert_eq!(
             (with_interval(2.5, [2.5, 2.5]), with_interval(0.0, [0.0, 0.0])),
             ("2.500".into(), "0".into())
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_and_sentences_read_as_the_method_says() {
+    fn percentages_and_sentences_have_the_documented_form() {
         assert_eq!(percent(0.7312, [0.71, 0.749]), "73 % (71 to 75)");
         assert_eq!(percent(0.0141, [0.0139, 0.0143]), "1.41 % (1.39 to 1.43)");
         let mut comparison = Comparison {
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_numbers_and_odd_ones() {
+    fn numbers_without_interval_have_three_significant_digits() {
         assert_eq!(
             (plain(12.345), plain(1_234.5), plain(0.001_234)),
             ("12.3".into(), "1234".into(), "0.00123".into())

@@ -1,0 +1,43 @@
+//! The comparisons of a table as sentences.
+
+use crate::report::model::{Comparison, SuiteReport, TableReport};
+use crate::report::numbers::sentence;
+
+/// Up to this number, all comparisons become sentences.
+const FEW: usize = 6;
+
+/// The comparisons of a table as sentences; in a large table the best and the worst of each column.
+pub(in crate::report) fn sentences(suite: &SuiteReport, table: &TableReport) -> Vec<String> {
+    // The limit itself is no competitor.
+    let has_limit = table.cells.iter().any(|cell| cell.vs_limit.is_some());
+    let competitors = table.main_cells().filter(|cell| !has_limit || cell.vs_limit.is_some());
+    let compared: Vec<(&str, &Comparison)> =
+        competitors.filter_map(|cell| Some((cell.id.as_str(), cell.vs_baseline.as_ref()?))).collect();
+    let chosen: Vec<&(&str, &Comparison)> = if compared.len() <= FEW {
+        compared.iter().collect()
+    } else {
+        let of_column = |column: &String| {
+            let here = compared.iter().filter(|(id, _)| is_in_column(suite, table, id, column));
+            best_and_worst(here.collect())
+        };
+        table.column_values.iter().flat_map(of_column).collect()
+    };
+    let best_of = table.best_of.iter().map(|result| {
+        format!("best of the competitors, {}: {}", result.metric, sentence(&result.id, &result.vs_best))
+    });
+    chosen.into_iter().map(|(id, comparison)| sentence(id, comparison)).chain(best_of).collect()
+}
+
+fn is_in_column(suite: &SuiteReport, table: &TableReport, id: &str, column: &str) -> bool {
+    suite.cells.iter().any(|cell| cell.id == id && cell.axes.get(&table.columns) == Some(column))
+}
+
+fn best_and_worst<'a>(
+    mut compared: Vec<&'a (&'a str, &'a Comparison)>,
+) -> Vec<&'a (&'a str, &'a Comparison)> {
+    compared.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
+    if compared.len() > 2 {
+        compared.drain(1..compared.len() - 1);
+    }
+    compared
+}

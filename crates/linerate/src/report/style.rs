@@ -1,0 +1,9 @@
+//! Capabilities of a terminal.
+
+/// What a terminal can show. The other formats ignore it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Style {
+    pub colour: bool,
+    /// Columns; `None`: as wide as the tables get.
+    pub width: Option<u16>,
+}
