@@ -123,7 +123,7 @@ fn streams_go_whichever_way_is_asked_for_and_the_kernel_tells_how() {
     }
     let server = Server::of(&["tcp", "--listen", "127.0.0.1:0"]);
     for (more, lines) in [
-        (&[][..], &["to server", "segments sent again"][..]),
+        (&[][..], &["to server", "segments retransmitted"][..]),
         (&["--reverse", "-P", "3", "-t", "2"], &["from server", "3 connections"]),
         (&["--both", "--size", "1000"], &["to server", "from server", "together"]),
     ] {
