@@ -1,17 +1,19 @@
-//! The certificates of a trial or of `linerate serve`: an authority of its own and one leaf that it signed, for layers with TLS.
+//! The certificates of a trial or of `linerate serve`, for layers with TLS: a new CA and one certificate
+//! signed by it.
 //!
-//! They are made afresh each time and stand in the specs, so nothing secret is on disk, and no machine's trust is asked.
+//! They are made anew each time and passed in the specs, so no secret is on disk and the machine's trust
+//! store is not used.
 
 use linerate_contract::{Role, Tls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::net::IpAddr;
 
-/// The name that servers are certified for. `.test` belongs to nobody (RFC 2606).
+/// The name in the certificates of servers; `.test` is reserved (RFC 2606).
 const NAME: &str = "linerate.test";
-/// What is spoken over TLS with these certificates.
+/// The layers with TLS.
 const LAYERS: [&str; 3] = ["https", "tls", "wss"];
 
-/// EC P-256, as most servers of the web have.
+/// A CA and a server certificate; EC P-256, as on most web servers.
 pub(crate) struct Authority {
     authority: String,
     certificate: String,
@@ -19,10 +21,10 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    /// `None` where the layer has no TLS.
+    /// `None` if the layer has no TLS.
     ///
     /// # Errors
-    /// The system's random numbers cannot be had.
+    /// The system's random numbers are not available.
     pub(crate) fn for_layer(layer: &str) -> Result<Option<Self>, String> {
         if !LAYERS.contains(&layer) {
             return Ok(None);
@@ -30,10 +32,10 @@ impl Authority {
         Self::new(vec![NAME.to_owned()]).map(Some)
     }
 
-    /// For a server at `address`, by every name that a loopback has, and by that address.
+    /// For a server at `address`: valid for this address and for every name of the loopback.
     ///
     /// # Errors
-    /// The system's random numbers cannot be had.
+    /// The system's random numbers are not available.
     pub(crate) fn for_address(address: IpAddr) -> Result<Self, String> {
         let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(Into::into).into();
         if !address.is_unspecified() && !address.is_loopback() {
@@ -42,7 +44,7 @@ impl Authority {
         Self::new(names)
     }
 
-    /// Whom a client has to trust, as PEM.
+    /// The CA certificate that clients must trust, as PEM.
     pub(crate) fn pem(&self) -> &str {
         &self.authority
     }
@@ -64,7 +66,7 @@ impl Authority {
         Ok(Self { authority: issuer.pem(), certificate, key: key.serialize_pem() })
     }
 
-    /// What this role needs of it.
+    /// The part that this role needs.
     pub(crate) fn for_role(&self, role: Role) -> Option<Tls> {
         match role {
             Role::Server => {
@@ -84,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_gets_its_key_and_a_client_whom_to_trust() {
+    fn a_server_gets_the_key_and_a_client_the_ca_certificate() {
         assert!(Authority::for_layer("tcp").unwrap().is_none());
         let made = Authority::for_layer("wss").unwrap().unwrap();
         let (server, client) = (made.for_role(Role::Server).unwrap(), made.for_role(Role::Client).unwrap());

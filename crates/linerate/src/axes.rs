@@ -1,4 +1,4 @@
-//! The coordinates of a cell: axis name to value, in the order in which the suite names them.
+//! The coordinates of a cell: axis name to value, in the suite's order.
 
 use schemars::JsonSchema;
 use serde::de::{MapAccess, Visitor};
@@ -16,7 +16,7 @@ impl Axes {
         self.0.iter().find(|(name, _)| name == axis).map(|(_, value)| value.as_str())
     }
 
-    /// These axes with those of `other` in place of their own.
+    /// These axes, with the values of `other` where it has the same axis.
     #[must_use]
     pub fn with(&self, other: &Self) -> Self {
         let replaced = |name: &String, value: &String| other.get(name).unwrap_or(value).to_owned();

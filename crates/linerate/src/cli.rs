@@ -1,4 +1,4 @@
-//! The command line: what can be asked for, and how it is explained.
+//! The command line: subcommands, options and their help.
 
 mod datagrams;
 mod http;
@@ -23,16 +23,19 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Measures whole network stacks side by side, layer by layer, and says which is faster, by how much, how sure it
-/// is, what it cost in CPU, and how far it is from the limit.
+/// Benchmarks network stacks side by side, layer by layer: rates, latencies, CPU cost and distance from the
+/// limit, with confidence intervals
+///
+/// Suites are questions (suites/), systems are the servers, proxies and libraries under test (systems/).
+/// Trials run in private network namespaces; the host's network is not changed.
 #[derive(Debug, Parser)]
-#[command(version, styles = STYLES, arg_required_else_help = true, max_term_width = 100, after_help = EXIT_STATUS)]
+#[command(version, styles = STYLES, arg_required_else_help = true, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// When to use colours; NO_COLOR is respected
+    /// When to use colours; auto: on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: When,
 
-    /// Run on answers from a file in place of the real lab, as the tests do
+    /// Take all responses from a file instead of the real lab, for tests
     #[arg(long, global = true, hide = true, value_name = "FILE", env = "LINERATE_LAB_SCRIPT")]
     pub lab_script: Option<PathBuf>,
 
@@ -40,8 +43,13 @@ pub struct Cli {
     pub request: Request,
 }
 
-const EXIT_STATUS: &str = "Exit status: 0 the run is complete (failed rows included), 1 a gate said no, \
-2 bad usage or bad input, 3 nothing could be measured, 130 interrupted (what was measured is reported).";
+const AFTER_HELP: &str = "Examples:
+  linerate doctor                    check this machine
+  linerate run proxy --quick         a first table
+  linerate load http http://127.0.0.1:8080/
+
+Exit status: 0 complete (failed rows included), 1 the selftest failed, 2 bad usage or bad input, \
+3 nothing could be measured, 130 interrupted (completed trials are reported).";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum When {
@@ -60,6 +68,11 @@ pub enum Request {
     Serve(ServeArgs),
     Selftest(SelftestArgs),
     Report(ReportArgs),
+    /// Check what this machine can measure, and print the remedy for each problem
+    ///
+    /// Tries CPUs, namespaces, links, TUN devices and CPU clocks in namespaces that are removed afterwards.
+    /// Exit status 3 if no trial can run.
+    #[command(after_help = "Example:\n  linerate doctor")]
     Doctor,
     New(NewArgs),
     Completions(CompletionsArgs),
@@ -67,28 +80,37 @@ pub enum Request {
     LabAgent,
 }
 
-/// Show which systems are ready, which are missing, and how to get them
+/// List systems, ready or missing; install, build or prune them
+///
+/// A missing system is shown with its install command.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate systems
   linerate systems --install haproxy sslh
   linerate systems --prune")]
 pub struct SystemsArgs {
-    /// Systems or variants; none: all
+    /// Systems or variants [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
 
-    /// Install the Debian packages of those that are missing, none of whose services is started, and build what is built here
+    /// Install missing Debian packages (their services are not started) and build the rest
     #[arg(long)]
     pub install: bool,
 
-    /// Remove builds from the cache that no system asks for any more, with the variables of this environment (CC, CXXFLAGS, ...)
+    /// Remove builds from the cache that no system uses with the current environment (CC, CXXFLAGS, ...)
     #[arg(long, conflicts_with_all = ["names", "install"])]
     pub prune: bool,
 }
 
-/// Load a server, as one would with wrk, ab, hey or iperf3
+/// Load a server, like wrk, ab, hey or iperf3
+///
+/// The engine is the one of the suites. Any server of the protocol will do; `linerate serve` has one for
+/// each.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate load http http://127.0.0.1:8080/ -c 64 -d 30s
+  linerate load tcp 127.0.0.1:9000 --reverse
+  linerate load udp 127.0.0.1:9000 --rate 100000")]
 pub struct LoadArgs {
     #[command(subcommand)]
     pub what: Loaded,
@@ -103,12 +125,12 @@ pub enum Loaded {
     Kcp(LoadKcpArgs),
 }
 
-/// A time above zero.
+/// Parses a time above zero.
 fn span(text: &str) -> Result<std::time::Duration, String> {
     match humantime::parse_duration(text) {
-        Ok(span) if span.is_zero() => Err("it must be above zero".into()),
+        Ok(span) if span.is_zero() => Err("must be above zero".into()),
         Ok(span) => Ok(span),
-        Err(e) => Err(format!("{e}, such as 10s or 500ms")),
+        Err(e) => Err(format!("{e}; expected a time such as 10s or 500ms")),
     }
 }
 
@@ -119,8 +141,11 @@ fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Serve what `linerate load` asks for
+/// Run a server for `linerate load`
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate serve http --listen 127.0.0.1:8080
+  linerate serve tcp --listen 0.0.0.0:9000")]
 pub struct ServeArgs {
     #[command(subcommand)]
     pub what: Served,
@@ -135,23 +160,29 @@ pub enum Served {
     Kcp(ServeKcpArgs),
 }
 
-/// Is the instrument right? Injected truth against what was measured
+/// Verify the load engine against injected delays, errors and losses
 ///
-/// Servers of linerate's own delay, stall, fail and limit their answers by a seed, and tell exactly what they did. The load engine
-/// measures them. Exit status 1 if anything is off by more than its bound; on a machine that is busy with other things it will be.
+/// A fault injector delays, stalls, fails and limits its responses by a seed, and reports the ground truth.
+/// The load engine measures it. Exit status 1 if a value differs by more than its bound, which also happens
+/// on a busy machine.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate selftest
+  linerate selftest --duration 1s --seed 7")]
 pub struct SelftestArgs {
-    /// Length of each measurement; p99.99 wants at least 5s
+    /// Duration of each measurement; p99.99 needs at least 5s
     #[arg(long, short, value_name = "TIME", default_value = "5s", value_parser = span)]
     pub duration: std::time::Duration,
 
-    /// Seed of what is injected
+    /// Seed of the injected faults
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 }
 
-/// Make a skeleton
+/// Create the skeleton of a system
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  linerate new system mylib --lang rust")]
 pub struct NewArgs {
     #[command(subcommand)]
     pub what: New,
@@ -162,15 +193,16 @@ pub enum New {
     System(NewSystemArgs),
 }
 
-/// A system that builds and passes the contract test, to put a library into
+/// Create a system that builds and passes the contract test; then add the library to it
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   linerate new system mylib --lang rust")]
 pub struct NewSystemArgs {
-    /// The folder of `systems/`, the program and the variant
+    /// Name of the folder in systems/, the program and the variant
     #[arg(value_name = "NAME")]
     pub name: String,
 
+    /// Language of the program
     #[arg(long, value_enum)]
     pub lang: Language,
 }
@@ -196,6 +228,8 @@ impl Language {
 
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  linerate completions bash > ~/.local/share/bash-completion/completions/linerate")]
 pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }

@@ -1,7 +1,7 @@
-//! The load engine as a process: `linerate-load`, started, heard and ended.
+//! The load engine as a process: starts and stops `linerate-load` and reads its events.
 //!
-//! It runs beside linerate and not inside of it. What `linerate load` measures with is then byte for byte the program of every
-//! trial, terminal and reports take no CPU of its threads, and TLS stays out of this program.
+//! `linerate load` uses the same program as every trial. Terminal output and reports use no CPU of its
+//! threads, and this program needs no TLS library.
 
 use crate::error::Error;
 use crate::system::probe;
@@ -15,15 +15,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 const PROGRAM: &str = "linerate-load";
-/// How soon a signal is noticed that the terminal did not send to the engine itself.
-const GLANCE: Duration = Duration::from_millis(50);
+/// Poll interval of the interrupt flag, for signals that the terminal did not also send to the engine.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A running engine. It ends with its task, with this value, or with this process (it watches its parent).
+/// A running engine. It ends after its task, when this value is dropped, or with this process.
 #[derive(Debug)]
 pub struct Engine {
     child: Child,
     events: Receiver<Result<Event, String>>,
-    complaints: Option<std::thread::JoinHandle<String>>,
+    stderr: Option<std::thread::JoinHandle<String>>,
 }
 
 impl Engine {
@@ -32,7 +32,7 @@ impl Engine {
     pub fn start(spec: &Spec) -> Result<Self, Error> {
         let program = probe::locate(PROGRAM).ok_or_else(|| {
             Error::NothingMeasured(format!(
-                "{PROGRAM} is not beside linerate: build it with `cargo build --release`"
+                "{PROGRAM} is not in linerate's folder or on PATH: build it with `cargo build --release`"
             ))
         })?;
         let mut child = Command::new(&program)
@@ -52,38 +52,38 @@ impl Engine {
                 }
             }
         });
-        let complaints = std::thread::spawn(move || {
+        let stderr_text = std::thread::spawn(move || {
             let mut text = String::new();
             if let Some(mut stderr) = stderr {
-                // What is not text is left out: it is the last line that matters.
+                // Only the last line is used, so invalid UTF-8 before it does not matter.
                 let _ = stderr.read_to_string(&mut text);
             }
             text
         });
-        Ok(Self { child, events, complaints: Some(complaints) })
+        Ok(Self { child, events, stderr: Some(stderr_text) })
     }
 
-    /// Hands over events until the task is over; asks the engine to end when `interrupted` is raised.
+    /// Calls `on_event` until the task is over; stops the engine when `interrupted` is set.
     ///
     /// # Errors
-    /// The engine refused or failed, with its own last words.
-    pub fn listen(mut self, interrupted: &AtomicBool, mut hear: impl FnMut(Event)) -> Result<(), Error> {
-        let mut told = false;
+    /// The engine refused or failed, with the last line of its stderr.
+    pub fn listen(mut self, interrupted: &AtomicBool, mut on_event: impl FnMut(Event)) -> Result<(), Error> {
+        let mut stopped = false;
         loop {
-            match self.events.recv_timeout(GLANCE) {
-                Ok(Ok(event)) => hear(event),
+            match self.events.recv_timeout(POLL_INTERVAL) {
+                Ok(Ok(event)) => on_event(event),
                 Ok(Err(reason)) => return Err(Error::NothingMeasured(reason)),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if !told && interrupted.load(Ordering::Relaxed) {
-                told = true;
+            if !stopped && interrupted.load(Ordering::Relaxed) {
+                stopped = true;
                 self.stop();
             }
         }
         let status = self.child.wait().map_err(|e| Error::NothingMeasured(format!("{PROGRAM}: {e}")))?;
-        let text = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        let reason = text.trim_end().lines().last().unwrap_or("it says nothing");
+        let text = self.stderr.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let reason = text.trim_end().lines().last().unwrap_or("no error message");
         let reason = reason.strip_prefix("linerate-load: ").unwrap_or(reason).to_owned();
         match status.code() {
             Some(0) => Ok(()),
@@ -92,23 +92,23 @@ impl Engine {
         }
     }
 
-    /// The account of a client, with its other events handed over on the way.
+    /// The result of a client; `on_event` is called for its other events.
     ///
     /// # Errors
-    /// As [`Self::listen`], or it ended without one.
-    pub fn account(self, interrupted: &AtomicBool, mut hear: impl FnMut(Event)) -> Result<Done, Error> {
+    /// As [`Self::listen`], or the engine exited without a result.
+    pub fn result(self, interrupted: &AtomicBool, mut on_event: impl FnMut(Event)) -> Result<Done, Error> {
         let mut done = None;
         self.listen(interrupted, |event| match event {
-            Event::Done(account) => done = Some(*account),
-            event => hear(event),
+            Event::Done(result) => done = Some(*result),
+            event => on_event(event),
         })?;
-        done.ok_or_else(|| Error::NothingMeasured(format!("{PROGRAM} ended without an account")))
+        done.ok_or_else(|| Error::NothingMeasured(format!("{PROGRAM} exited without a result")))
     }
 
-    /// The first event, and the engine that goes on.
+    /// The first event, and the running engine.
     ///
     /// # Errors
-    /// The engine ended, with its own last words.
+    /// The engine exited, with the last line of its stderr.
     pub fn first(self) -> Result<(Self, Event), Error> {
         let event = self.events.recv();
         match event {
@@ -116,14 +116,14 @@ impl Engine {
             Ok(Err(reason)) => Err(Error::NothingMeasured(reason)),
             Err(_) => {
                 self.listen(&AtomicBool::new(false), |_| {})?;
-                Err(Error::NothingMeasured(format!("{PROGRAM} ended without a word")))
+                Err(Error::NothingMeasured(format!("{PROGRAM} exited without output")))
             }
         }
     }
 
-    /// Asks it to end: a client with its account, a server with what it has to say.
+    /// Sends SIGTERM; clients and fault injectors print their result.
     pub fn stop(&mut self) {
-        // It may have ended by itself; then there is no such process, and not yet another one: it is not reaped.
+        // It may already have ended. Its pid is not reused, because it is not reaped yet.
         let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
     }
 }

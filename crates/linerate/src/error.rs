@@ -1,14 +1,14 @@
-//! What can go wrong for a user, and the exit status that it means.
+//! Errors as users see them, with their exit status.
 
 use std::path::{Path, PathBuf};
 
-/// The sentence says what, where and what to do next.
+/// Each message contains the problem, the place and the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Bad usage or bad input.
     #[error("{0}")]
     Input(String),
-    /// The lab cannot be raised, or no system is there.
+    /// The lab cannot be raised, or nothing could be measured.
     #[error("{0}")]
     NothingMeasured(String),
     #[error("{}: {source}{}", path.display(), next_step(source))]
@@ -22,7 +22,8 @@ impl Error {
         move |source| Self::File { path: path.to_owned(), source }
     }
 
-    /// 2 bad usage or bad input, 3 nothing could be measured, 130 interrupted (128 + SIGINT, as shells count).
+    /// 2 bad usage or bad input, 3 nothing could be measured, 130 interrupted (128 + SIGINT, as shells
+    /// count).
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
@@ -35,8 +36,10 @@ impl Error {
 
 fn next_step(error: &std::io::Error) -> &'static str {
     match error.kind() {
-        std::io::ErrorKind::StorageFull => " (free some space, then go on with `linerate run --resume DIR`)",
-        std::io::ErrorKind::PermissionDenied => " (choose a folder of yours with `--out DIR`)",
+        std::io::ErrorKind::StorageFull => {
+            " (free some space, then continue with `linerate run --resume DIR`)"
+        }
+        std::io::ErrorKind::PermissionDenied => " (choose a writable folder with `--out DIR`)",
         _ => "",
     }
 }

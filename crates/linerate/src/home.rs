@@ -1,13 +1,13 @@
-//! Where `suites/` and `systems/` are: the folder is the registry.
+//! Finds the folders of suites, systems and caches.
 
 use crate::error::Error;
 use std::path::{Path, PathBuf};
 
-/// The folder that holds `suites/` and `systems/`: `LINERATE_HOME`, or the nearest one at or above the current
+/// The folder with `suites/` and `systems/`: `LINERATE_HOME`, or the nearest one at or above the current
 /// folder, or at or above the program itself.
 ///
 /// # Errors
-/// If there is none.
+/// No such folder exists.
 pub fn find() -> Result<PathBuf, Error> {
     if let Some(home) = std::env::var_os("LINERATE_HOME") {
         let home = PathBuf::from(home);
@@ -15,7 +15,7 @@ pub fn find() -> Result<PathBuf, Error> {
             Ok(home)
         } else {
             Err(Error::Input(format!(
-                "LINERATE_HOME is {}, but that has no suites/ and systems/",
+                "LINERATE_HOME is {}, which has no suites/ and systems/: set it to linerate's checkout",
                 home.display()
             )))
         };
@@ -29,7 +29,7 @@ pub fn find() -> Result<PathBuf, Error> {
     })
 }
 
-/// linerate's folder for what can be made again: builds, and what is known of trial times (XDG Base Directory 0.8).
+/// linerate's cache folder: builds and trial times (XDG Base Directory 0.8).
 #[must_use]
 pub fn cache() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -37,7 +37,7 @@ pub fn cache() -> Option<PathBuf> {
     Some(cache.join("linerate"))
 }
 
-/// Paths as a shell writes them, `~` for the user's home: reports are published, and whose machine it was is nobody's business.
+/// Replaces the user's home folder by `~`, so that published reports contain no user name.
 #[must_use]
 pub fn shortened(text: &str) -> String {
     let home = std::env::var("HOME").unwrap_or_default();

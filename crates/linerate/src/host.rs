@@ -1,4 +1,4 @@
-//! Facts of the machine that bear on the numbers: the environment is part of the result.
+//! Facts about the machine that influence results.
 
 use crate::measurement::Host;
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Files with one fact each; what is not there on this kernel is left out.
+/// Files with one fact each; files that this kernel lacks are left out.
 const FACTS: [(&str, &str); 12] = [
     ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     ("governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -23,10 +23,10 @@ const FACTS: [(&str, &str); 12] = [
     ("perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid"),
 ];
 
-/// MTU and offloads of the lab's links: they are the kernel's defaults for veth(4), on every machine the same.
-const LINKS: &str = "veth, MTU 1500, kernel default offloads";
+/// The lab's links: veth(4) with the kernel's offloads. Their MTU belongs to the path of each suite.
+const LINKS: &str = "veth, kernel default offloads";
 
-/// What can be known of this machine without being root.
+/// Facts about this machine that can be read without root.
 #[must_use]
 pub fn facts(privileges: &str) -> Host {
     let mut facts: BTreeMap<String, String> =
@@ -47,7 +47,7 @@ pub fn facts(privileges: &str) -> Host {
     }
 }
 
-/// The CPUs that this process may run on, by number.
+/// The numbers of the CPUs that this process may run on.
 #[must_use]
 pub fn usable_cpus() -> Vec<u32> {
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_else(|_| CpuSet::new());
@@ -75,7 +75,7 @@ fn memory_bytes() -> u64 {
     kib.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// Each vulnerability of the CPU and what the kernel does about it, in one line.
+/// Each vulnerability of the CPU with the kernel's mitigation, in one line.
 fn mitigations() -> String {
     let mut all: Vec<String> = fs::read_dir("/sys/devices/system/cpu/vulnerabilities")
         .into_iter()

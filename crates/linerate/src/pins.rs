@@ -1,34 +1,35 @@
-//! Which role runs on which CPUs.
+//! CPU pinning of roles.
 
 use linerate_contract::Role;
 use std::collections::BTreeMap;
 
-/// The flag of a cell whose roles had to share a CPU.
+/// The flag of a cell whose roles share a CPU.
 pub const SHARED: &str = "cpu-shared";
 
-/// The flag of a cell whose roles have more threads than there are CPUs: the scheduler is part of what it measures.
+/// The flag of a cell whose roles have more threads than there are CPUs, so that the scheduler affects the
+/// result.
 pub const MORE_THREADS: &str = "more-threads-than-cpus";
 
-/// Where the roles of a trial run.
+/// The CPUs of a trial's roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pins {
-    /// An empty list: wherever the scheduler likes.
+    /// CPU numbers by role; an empty list: not pinned.
     pub cpus: BTreeMap<Role, Vec<u32>>,
     pub flags: Vec<&'static str>,
 }
 
-/// Gives each role that has processes its own CPUs, one for each of its threads. Where there are too few, nobody is
-/// pinned, but for roles of a single thread: there the client keeps a CPU for itself, so that the instrument is not
-/// slowed by what it measures, and the others share the rest.
+/// Assigns each role with processes its own CPUs, one per thread. With too few CPUs no role is pinned, except
+/// roles with a single thread: then the client has its own CPU, so that the systems under test do not slow it
+/// down, and the others share the rest.
 #[must_use]
 pub fn assign(cpus: &[u32], roles: &[Role], threads: usize) -> Pins {
     let mut order = roles.to_vec();
     order.sort();
     order.dedup();
-    let nowhere = || order.iter().map(|role| (*role, Vec::new())).collect();
+    let unpinned = || order.iter().map(|role| (*role, Vec::new())).collect();
     let wanted = order.len() * threads.max(1);
     if threads > 1 && cpus.len() < wanted {
-        return Pins { cpus: nowhere(), flags: vec![MORE_THREADS] };
+        return Pins { cpus: unpinned(), flags: vec![MORE_THREADS] };
     }
     if cpus.len() < 2 {
         let all = order.iter().map(|role| (*role, cpus.to_vec())).collect();
@@ -51,21 +52,21 @@ mod tests {
     use Role::{Client, Relay, Server};
 
     #[test]
-    fn with_enough_cpus_everybody_is_alone() {
+    fn with_enough_cpus_each_role_has_its_own() {
         let pins = assign(&[0, 1, 2, 3], &[Server, Relay, Client], 1);
         assert!(pins.flags.is_empty());
         assert_eq!(pins.cpus, BTreeMap::from([(Client, vec![0]), (Relay, vec![1]), (Server, vec![2])]));
     }
 
     #[test]
-    fn with_two_cpus_the_client_is_alone_and_the_others_share() {
+    fn with_two_cpus_the_client_has_one_and_the_other_roles_share_one() {
         let pins = assign(&[4, 6], &[Client, Relay, Server], 1);
         assert_eq!(pins.flags, [SHARED]);
         assert_eq!(pins.cpus, BTreeMap::from([(Client, vec![4]), (Relay, vec![6]), (Server, vec![6])]));
     }
 
     #[test]
-    fn one_cpu_has_them_all() {
+    fn a_single_cpu_is_shared_by_all_roles() {
         let pins = assign(&[3], &[Client, Server], 1);
         assert_eq!((&pins.cpus[&Client], &pins.cpus[&Server]), (&vec![3], &vec![3]));
         assert_eq!(pins.flags, [SHARED]);
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_have_a_cpu_each_or_roam() {
+    fn threads_have_a_cpu_each_or_are_not_pinned() {
         let pins = assign(&[0, 1, 2, 3], &[Client, Server], 2);
         assert_eq!(pins.cpus, BTreeMap::from([(Client, vec![0, 1]), (Server, vec![2, 3])]));
         assert!(pins.flags.is_empty());

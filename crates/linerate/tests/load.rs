@@ -1,6 +1,6 @@
-//! `linerate load`, `serve` and `selftest` as their users see them, on loopback.
+//! `linerate load`, `serve` and `selftest` from the command line, on loopback.
 
-#![allow(clippy::print_stderr, reason = "a skipped test says why")]
+#![allow(clippy::print_stderr, reason = "a skipped test prints its reason")]
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 const LINERATE: &str = env!("CARGO_BIN_EXE_linerate");
 
-/// The engine is a program of another crate: `cargo build --workspace` makes it.
-fn engine_is_there() -> bool {
-    let there = Path::new(LINERATE).with_file_name("linerate-load").exists();
-    if !there {
+/// The engine is a program of another crate: `cargo build --workspace` builds it.
+fn engine_is_built() -> bool {
+    let built = Path::new(LINERATE).with_file_name("linerate-load").exists();
+    if !built {
         eprintln!("skipped: linerate-load is not built (cargo build --workspace)");
     }
-    there
+    built
 }
 
 fn linerate(arguments: &[&str]) -> Output {
@@ -28,7 +28,7 @@ fn signal(child: &Child, signal: Signal) {
     kill(Pid::from_raw(child.id() as i32), signal).unwrap();
 }
 
-/// `linerate serve`, ended when dropped.
+/// A running `linerate serve`, stopped when dropped.
 struct Server {
     child: Child,
     url: String,
@@ -39,19 +39,19 @@ impl Server {
         Self::of(&["http", "--listen", "127.0.0.1:0", "--size", "100"])
     }
 
-    /// Where it is stands in what it says: a word with a port.
+    /// Reads the address from its output: the word with a port.
     fn of(arguments: &[&str]) -> Self {
         let mut command = Command::new(LINERATE);
         command.arg("serve").args(arguments);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut said = String::new();
+        let mut output = String::new();
         let url = lines.map_while(Result::ok).find_map(|line| {
-            said += &line;
+            output += &line;
             let is_place = |word: &&str| word.contains("127.0.0.1:") || word.contains("[::1]:");
             line.split_whitespace().find(is_place).map(|word| word.trim_end_matches(',').to_owned())
         });
-        let url = url.unwrap_or_else(|| panic!("{said}"));
+        let url = url.unwrap_or_else(|| panic!("{output}"));
         Self { url, child }
     }
 }
@@ -64,8 +64,8 @@ impl Drop for Server {
 }
 
 #[test]
-fn a_server_is_loaded_and_the_account_is_printed_and_written() {
-    if !engine_is_there() {
+fn a_server_is_loaded_and_the_result_is_printed_and_written() {
+    if !engine_is_built() {
         return;
     }
     let server = Server::start();
@@ -92,8 +92,8 @@ fn a_server_is_loaded_and_the_account_is_printed_and_written() {
 }
 
 #[test]
-fn datagrams_are_sent_received_and_told() {
-    if !engine_is_there() {
+fn datagrams_are_sent_received_and_counted() {
+    if !engine_is_built() {
         return;
     }
     for layer in ["udp", "kcp"] {
@@ -111,14 +111,14 @@ fn datagrams_are_sent_received_and_told() {
     let dead = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let output = linerate(&["load", "udp", &dead, "-d", "100ms", "--timeout", "300ms"]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("nothing arrived"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("no data arrived"));
     let both = linerate(&["load", "udp", &dead, "--rate", "5", "--search", "1"]);
     assert_eq!(both.status.code(), Some(2));
 }
 
 #[test]
-fn streams_go_whichever_way_is_asked_for_and_the_kernel_tells_how() {
-    if !engine_is_there() {
+fn streams_go_in_each_direction_and_show_the_tcp_statistics_of_the_kernel() {
+    if !engine_is_built() {
         return;
     }
     let server = Server::of(&["tcp", "--listen", "127.0.0.1:0"]);
@@ -131,7 +131,7 @@ fn streams_go_whichever_way_is_asked_for_and_the_kernel_tells_how() {
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(lines.iter().all(|line| text.contains(line)), "{more:?}: {text}");
-        assert!(text.contains("every byte compared") && !text.contains("failed"), "{more:?}: {text}");
+        assert!(text.contains("every byte verified") && !text.contains("failed"), "{more:?}: {text}");
     }
     let output = linerate(&["load", "tcp", &server.url, "-d", "300ms", "--both", "--json", "-"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -148,8 +148,8 @@ fn streams_go_whichever_way_is_asked_for_and_the_kernel_tells_how() {
 }
 
 #[test]
-fn a_stream_that_is_interrupted_prints_what_there_is() {
-    if !engine_is_there() {
+fn an_interrupted_stream_prints_its_partial_result() {
+    if !engine_is_built() {
         return;
     }
     let server = Server::of(&["tcp", "--listen", "127.0.0.1:0"]);
@@ -165,8 +165,8 @@ fn a_stream_that_is_interrupted_prints_what_there_is() {
 }
 
 #[test]
-fn websockets_are_loaded_plain_and_over_tls() {
-    if !engine_is_there() {
+fn websocket_servers_are_loaded_with_and_without_tls() {
+    if !engine_is_built() {
         return;
     }
     let server = Server::of(&["ws", "--listen", "127.0.0.1:0"]);
@@ -184,21 +184,21 @@ fn websockets_are_loaded_plain_and_over_tls() {
         let output = load(trust);
         assert!(output.status.success(), "{trust:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    // Nobody trusts an authority that was made a second ago.
+    // The system does not trust the new CA.
     assert!(!load(&[]).status.success());
     std::fs::remove_file(authority).unwrap();
     for direction in [&[][..], &["--reverse"]] {
         let server = Server::of(&[&["ws", "--listen", "127.0.0.1:0", "--stream"], direction].concat());
-        // A debug build takes most of a second for a transfer where it shares its CPU.
+        // A debug build takes most of a second for a transfer on a shared CPU.
         let output = linerate(&[&["load", "ws", &server.url, "-d", "3s", "--stream"], direction].concat());
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(text.contains("Gbit/s") && text.contains("every byte compared"), "{text}");
+        assert!(text.contains("Gbit/s") && text.contains("every byte verified"), "{text}");
     }
 }
 
 #[test]
-fn pages_are_served_over_tls_to_who_trusts_and_to_who_accepts_anyone() {
-    if !engine_is_there() {
+fn pages_are_served_over_tls_to_clients_with_the_ca_certificate_or_insecure() {
+    if !engine_is_built() {
         return;
     }
     let authority = std::env::temp_dir().join(format!("linerate-test-{}-http-ca.pem", std::process::id()));
@@ -217,7 +217,7 @@ fn pages_are_served_over_tls_to_who_trusts_and_to_who_accepts_anyone() {
             "{text}"
         );
     }
-    // Nobody trusts an authority that was made a second ago.
+    // The system does not trust the new CA.
     assert!(!load(&known, &[]).status.success());
     std::fs::remove_file(authority).unwrap();
     let missing = load(&known, &["--authority", authority]);
@@ -228,8 +228,8 @@ fn pages_are_served_over_tls_to_who_trusts_and_to_who_accepts_anyone() {
 }
 
 #[test]
-fn an_address_may_be_of_the_sixth_version() {
-    if !engine_is_there() {
+fn ipv6_addresses_are_supported() {
+    if !engine_is_built() {
         return;
     }
     if std::net::TcpListener::bind("[::1]:0").is_err() {
@@ -248,8 +248,8 @@ fn an_address_may_be_of_the_sixth_version() {
 }
 
 #[test]
-fn what_cannot_be_loaded_is_said_with_the_status_that_means_it() {
-    if !engine_is_there() {
+fn each_failure_has_its_message_and_exit_status() {
+    if !engine_is_built() {
         return;
     }
     let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -273,8 +273,8 @@ fn what_cannot_be_loaded_is_said_with_the_status_that_means_it() {
 }
 
 #[test]
-fn an_interrupt_prints_what_there_is() {
-    if !engine_is_there() {
+fn an_interrupted_run_prints_its_partial_result() {
+    if !engine_is_built() {
         return;
     }
     let server = Server::start();
@@ -289,13 +289,13 @@ fn an_interrupt_prints_what_there_is() {
 }
 
 #[test]
-fn the_selftest_sets_truth_beside_every_measurement() {
-    if !engine_is_there() {
+fn the_selftest_compares_every_case_with_its_ground_truth() {
+    if !engine_is_built() {
         return;
     }
     let output = linerate(&["selftest", "--duration", "300ms"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    // A busy machine is off by more than the bounds, and says so by status 1.
+    // On a busy machine values exceed their bounds: status 1.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{text}");
     for case in ["fixed", "uniform", "exponential", "bimodal", "stall", "errors", "cap", "loss", "instrument"]
     {
@@ -307,4 +307,26 @@ fn the_selftest_sets_truth_beside_every_measurement() {
     // Counts are exact on any machine.
     let counts = text.lines().filter(|line| line.contains("  exact"));
     assert!(counts.clone().count() >= 15 && counts.clone().all(|line| !line.contains("OFF")), "{text}");
+}
+
+#[test]
+fn misspelt_names_on_the_command_line_are_refused_with_the_nearest_name() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (arguments, nearest) in [
+        (&["list", "workload"][..], "'workloads'"),
+        (&["sytems"], "'systems'"),
+        (&["load", "http", "http://127.0.0.1:1/", "--conections", "5"], "'--connections'"),
+        (&["load", "tpc", "127.0.0.1:1"], "'tcp'"),
+        (&["report", "x", "--format", "htm"], "'html'"),
+        (&["load", "http", "http://127.0.0.1:1/", "--rate", "5", "--arrival", "poison"], "'poisson'"),
+        (&["new", "system", "mylib", "--lang", "rus"], "'rust'"),
+        (&["systems", "haprxy"], "nearest: \"haproxy\""),
+        (&["systems", "haproxy-tpc"], "nearest: \"haproxy-tcp\""),
+        (&["run", "prxy"], "nearest: \"proxy\""),
+    ] {
+        let output = Command::new(LINERATE).args(arguments).env("LINERATE_HOME", &home).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(nearest), "{arguments:?}: {stderr}");
+    }
 }

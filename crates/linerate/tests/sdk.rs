@@ -1,4 +1,5 @@
-//! What programs in C++, Go and Rust link, by its own tests. Where a compiler is missing it is skipped aloud.
+//! Runs the tests of the libraries in sdk/ for C++, Go and Rust. Without a compiler a test is skipped with a
+//! message.
 
 mod common;
 
@@ -8,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[test]
-fn cpp() {
-    if !there(&["g++"]) {
+fn the_cpp_library_passes_its_tests() {
+    if !are_installed(&["g++"]) {
         return;
     }
     let out = Folder::new("sdk-cpp");
@@ -19,32 +20,32 @@ fn cpp() {
     compiler.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pthread", "test.cpp", "-o"]).arg(&program);
     match succeeds(compiler.current_dir(sdk("cpp"))) {
         Err(why) if is_offline(&why) => skip("sdk/cpp: nlohmann-json3-dev is not installed"),
-        told => {
-            told.unwrap();
+        result => {
+            result.unwrap();
             succeeds(&mut Command::new(program)).unwrap();
         }
     }
 }
 
 #[test]
-fn go() {
-    if there(&["go"]) {
+fn the_go_library_passes_its_tests() {
+    if are_installed(&["go"]) {
         succeeds(Command::new("go").args(["test", "./..."]).current_dir(sdk("go"))).unwrap();
     }
 }
 
 #[test]
-fn rust() {
-    if !there(&["cargo"]) {
+fn the_rust_library_passes_its_tests() {
+    if !are_installed(&["cargo"]) {
         return;
     }
-    // Always the same place, so that what is built is found again by the next test run.
+    // A fixed folder, so that the next test run finds the build.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdk-rust");
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--locked", "--target-dir"]).arg(target).current_dir(sdk("rust"));
     match succeeds(&mut cargo) {
         Err(why) if is_offline(&why) => skip(&format!("sdk/rust: {why}")),
-        told => told.unwrap(),
+        result => result.unwrap(),
     }
 }
 
@@ -52,7 +53,7 @@ fn sdk(language: &str) -> PathBuf {
     tests().join("../../../sdk").join(language)
 }
 
-fn there(tools: &[&str]) -> bool {
+fn are_installed(tools: &[&str]) -> bool {
     let missing = tools.iter().find(|tool| locate(tool).is_none());
     if let Some(tool) = missing {
         skip(&format!("sdk: {tool} is not installed"));
@@ -62,6 +63,6 @@ fn there(tools: &[&str]) -> bool {
 
 fn succeeds(command: &mut Command) -> Result<(), String> {
     let out = command.output().map_err(|e| e.to_string())?;
-    let told = || String::from_utf8_lossy(&[out.stdout.clone(), out.stderr.clone()].concat()).into_owned();
-    if out.status.success() { Ok(()) } else { Err(told()) }
+    let output = || String::from_utf8_lossy(&[out.stdout.clone(), out.stderr.clone()].concat()).into_owned();
+    if out.status.success() { Ok(()) } else { Err(output()) }
 }

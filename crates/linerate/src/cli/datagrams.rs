@@ -6,41 +6,43 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Numbered datagrams, as one would with iperf3 -u: how many arrive, and which are lost
+/// Send numbered datagrams, like iperf3 -u: throughput, loss, reordering
 ///
-/// The other end is `linerate serve udp` with the same --size. Without --rate datagrams leave as fast as they go. With --search the
-/// highest rate is found of which no more than so many percent are lost (RFC 2544), by short trials that are repeated until a statistic decides.
+/// The server is `linerate serve udp` with the same --size. Without --rate datagrams are sent at full speed.
+/// --search finds the highest rate with at most PERCENT of loss (RFC 2544), by short trials that are repeated
+/// until a statistical test decides.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate load udp 127.0.0.1:9000 --rate 100000
   linerate load udp 127.0.0.1:9000 --mode gso --search 0.1
 
-Exit status: 0 done, 2 bad usage, 3 nothing arrived, 130 interrupted (what was measured is printed).")]
+Exit status: 0 done, 2 bad usage, 3 nothing arrived, 130 interrupted (the partial result is printed).")]
 pub struct LoadUdpArgs {
     #[command(flatten)]
     pub common: LoadDatagramArgs,
 
-    /// Bytes of a datagram, 64 to 65507
+    /// Bytes per datagram, 64 to 65507
     #[arg(long, value_name = "BYTES", default_value_t = 1472, value_parser = clap::value_parser!(u64).range(64..=65_507))]
     pub size: u64,
 
-    /// Datagrams a second over all flows
+    /// Datagrams per second, all flows together
     #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<f64>,
 
-    /// Find the highest rate with at most so many percent of loss
+    /// Find the highest rate with at most this loss
     #[arg(long, value_name = "PERCENT", conflicts_with = "rate", value_parser = percent)]
     pub search: Option<f64>,
 }
 
-/// A framed stream over KCP, every byte compared
+/// Send a framed stream over KCP; every byte is verified
 ///
-/// The other end is `linerate serve kcp` with the same settings, or any KCP without encryption and error correction (sdk/CONTRACT.md).
+/// The server is `linerate serve kcp` with the same settings, or any KCP without encryption and error
+/// correction (sdk/CONTRACT.md).
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   linerate load kcp 127.0.0.1:9000 --window 256 --interval-us 1000
 
-Exit status: 0 done, 2 bad usage, 3 nothing arrived, 130 interrupted (what was measured is printed).")]
+Exit status: 0 done, 2 bad usage, 3 nothing arrived, 130 interrupted (the partial result is printed).")]
 pub struct LoadKcpArgs {
     #[command(flatten)]
     pub common: LoadDatagramArgs,
@@ -48,69 +50,77 @@ pub struct LoadKcpArgs {
     #[command(flatten)]
     pub kcp: KcpArgs,
 
-    /// Bytes of a write
+    /// Bytes per write
     #[arg(long, value_name = "BYTES", default_value_t = 63_488, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub size: u64,
 }
 
-/// What both loads have in common.
+/// Options of both loads.
 #[derive(Debug, Args)]
 pub struct LoadDatagramArgs {
+    /// IP address and port of the server
     #[arg(value_name = "ADDRESS")]
     pub address: SocketAddr,
 
-    /// Flows at the same time, each with a socket of its own
+    /// Concurrent flows, each with its own socket
     #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: u32,
 
+    /// Threads; each has a share of the flows
     #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
 
+    /// Stop after this time
     #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub duration: Duration,
 
-    /// How datagrams pass the kernel's border: one a call, sendmmsg and recvmmsg, or UDP_SEGMENT and UDP_GRO
+    /// System calls: one datagram per call (single), sendmmsg and recvmmsg (batch), UDP_SEGMENT and UDP_GRO
+    /// (gso)
     #[arg(long, value_enum, value_name = "MODE", default_value = "batch")]
     pub mode: PacketMode,
 
-    /// Who does not answer for so long is gone
+    /// Fail after this time without a response
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub timeout: Duration,
 
-    /// Write the account as JSON; - is standard output, in place of the text
+    /// Write the result as JSON; -: to standard output, instead of text
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
-/// Settings of the protocol, the same at both ends.
+/// Settings of the protocol, equal at both ends.
 #[derive(Debug, Args)]
 pub struct KcpArgs {
     /// Bytes of a datagram's payload
     #[arg(long, value_name = "BYTES", default_value_t = 1_400, value_parser = clap::value_parser!(u32).range(25..=65_507))]
     pub mtu: u32,
 
-    /// Segments of the send and of the receive window
+    /// Segments of the send window and of the receive window
     #[arg(long, value_name = "N", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub window: u32,
 
-    /// Microseconds between flushes where nothing comes and nothing is written
+    /// Microseconds between flushes of an idle connection
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
     pub interval_us: u32,
 }
 
-/// Receives what `linerate load udp` sends, and reports what came
+/// Receive datagrams of `linerate load udp` and report them to it
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  linerate serve udp --listen 0.0.0.0:9000")]
 pub struct ServeUdpArgs {
     #[command(flatten)]
     pub common: ServeDatagramArgs,
 
-    /// Bytes of a datagram: others are damaged
+    /// Bytes per datagram; other sizes count as damaged
     #[arg(long, value_name = "BYTES", default_value_t = 1472, value_parser = clap::value_parser!(u64).range(64..=65_507))]
     pub size: u64,
 }
 
-/// Receives what `linerate load kcp` sends, and compares it
+/// Receive streams of `linerate load kcp` and verify every byte
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  linerate serve kcp --listen 0.0.0.0:9000 --window 256 --interval-us 1000")]
 pub struct ServeKcpArgs {
     #[command(flatten)]
     pub common: ServeDatagramArgs,
@@ -119,14 +129,14 @@ pub struct ServeKcpArgs {
     pub kcp: KcpArgs,
 }
 
-/// What both servers have in common.
+/// Options of both servers.
 #[derive(Debug, Args)]
 pub struct ServeDatagramArgs {
-    /// Where to listen; port 0 lets the kernel choose
+    /// Address to listen on; port 0: chosen by the kernel
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
     pub listen: SocketAddr,
 
-    /// How datagrams pass the kernel's border: one a call, recvmmsg, or UDP_GRO
+    /// System calls: one datagram per call (single), recvmmsg (batch), UDP_GRO (gso)
     #[arg(long, value_enum, value_name = "MODE", default_value = "batch")]
     pub mode: PacketMode,
 }
@@ -153,6 +163,6 @@ impl PacketMode {
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent),
-        _ => Err("expected percent, 0 to below 100".into()),
+        _ => Err("expected a percentage from 0 to below 100".into()),
     }
 }

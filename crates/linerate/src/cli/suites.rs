@@ -1,24 +1,24 @@
-//! `linerate run`, `plan`, `list` and `report`: what is asked of suites and of their runs.
+//! `linerate run`, `plan`, `list` and `report`.
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Which cells, and how often.
+/// The selection of cells and rounds.
 #[derive(Debug, Clone, Args)]
 pub struct Selection {
     /// Suites, or `all`
     #[arg(value_name = "SUITE")]
     pub suites: Vec<String>,
 
-    /// Fewer operations and fewer rounds: a look, not a result to publish
+    /// Fewer operations and rounds; not for published results
     #[arg(long)]
     pub quick: bool,
 
-    /// Measured rounds, in place of the suite's own number
+    /// Number of measured rounds [default: the suite's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: Option<u32>,
 
-    /// Only cells whose id matches, such as '*/haproxy*', and what they are compared with (may be repeated)
+    /// Only cells whose id matches, such as '*/haproxy*', and their baselines (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub only: Vec<String>,
 
@@ -26,19 +26,22 @@ pub struct Selection {
     #[arg(long)]
     pub duets: bool,
 
-    /// Seed of the order of trials; the same seed gives the same order
+    /// Seed of the order of trials [default: random, recorded in run.json]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
 
-/// Measure, and report
+/// Measure suites and print their tables
+///
+/// Writes run.json, journal.jsonl and reports as Markdown, HTML, JSON and CSV. Ctrl-C ends the run with a
+/// report of all completed trials.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate run proxy --quick             a first look, under three minutes
-  linerate run proxy                     the whole table
-  linerate run proxy --only '*/haproxy*' these cells and their baseline
+  linerate run proxy --quick             a first table, under three minutes
+  linerate run proxy                     the full table
+  linerate run proxy --only '*/haproxy*' these cells and their baselines
   linerate run proxy --budget 10m        as many rounds as fit into ten minutes
-  linerate run --resume results/x        go on where a run was cut off")]
+  linerate run --resume results/x        continue an interrupted run")]
 pub struct RunArgs {
     #[command(flatten)]
     pub selection: Selection,
@@ -51,7 +54,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
 
-    /// Go on with the run in this folder; with a suite, start it there if there is none yet
+    /// Continue the run in this folder; with a suite, start it there if the folder has no run
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
 
@@ -64,10 +67,11 @@ pub struct RunArgs {
     pub quiet: bool,
 }
 
-/// Show what would run, in which order, and how long it takes
+/// Show the trials of a run, their order and duration
 ///
-/// The time comes from earlier trials on this machine. Cells that were never tried are tried once, with few
-/// operations, unless --no-trial is given. Nothing is built: systems that a run would build first are named.
+/// Durations come from earlier trials on this machine. Cells without one run once, with few operations,
+/// unless
+/// --no-trial is given. Nothing is built: systems that a run would build are listed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate plan proxy --quick
@@ -76,27 +80,37 @@ pub struct PlanArgs {
     #[command(flatten)]
     pub selection: Selection,
 
-    /// Start nothing: tell the time only if every cell is known from earlier runs
+    /// Start no trial; durations are shown only if every cell has an earlier trial
     #[arg(long)]
     pub no_trial: bool,
 }
 
-/// List what there is
+/// List suites, systems, workloads or cells
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate list
+  linerate list systems
+  linerate list workloads
+  linerate list cells | grep haproxy")]
 pub struct ListArgs {
+    /// What to list
     #[arg(value_enum, default_value = "suites")]
     pub what: Listed,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Listed {
+    /// Suites and their questions
     Suites,
+    /// Variants of systems
     Systems,
+    /// Layers and workloads of the load engine
     Workloads,
+    /// Cells of every suite, by id
     Cells,
 }
 
-/// Make the reports of a run again, from its journal
+/// Rebuild the reports of a run from its journal
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate report results/x                 the tables
@@ -106,7 +120,7 @@ pub struct ReportArgs {
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
 
-    /// Print in this format; the report files of DIR are written again in any case
+    /// Format to print; the report files in DIR are rewritten in any case
     #[arg(long, value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(crate::report::format_names()), default_value = "terminal")]
     pub format: String,
 }

@@ -1,24 +1,24 @@
-//! TLS at both ends, whatever is spoken over it.
+//! TLS options of clients and servers.
 
 use clap::Args;
 use std::path::PathBuf;
 
-/// Whom a client trusts.
+/// The certificates that a client trusts.
 #[derive(Debug, Args)]
 pub struct TrustArgs {
     /// Accept any TLS certificate
     #[arg(long)]
     pub insecure: bool,
 
-    /// Trust this authority (PEM) in place of the system's
+    /// Trust this CA certificate (PEM) instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub authority: Option<PathBuf>,
 }
 
-/// Whether a server has a certificate.
+/// The certificate of a server.
 #[derive(Debug, Args)]
 pub struct SecureArgs {
-    /// Speak TLS 1.3, with a certificate made for this run; whom to trust for it is written to FILE
+    /// Use TLS 1.3 with a new certificate; its CA certificate is written to FILE
     #[arg(long, value_name = "FILE")]
     pub tls: Option<Option<PathBuf>>,
 }

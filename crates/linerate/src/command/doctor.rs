@@ -1,58 +1,137 @@
-//! `linerate doctor`: what this machine can and cannot measure, and why.
+//! `linerate doctor`: checks what this machine can measure, and prints the remedy for each problem.
 
 use super::print;
 use crate::error::Error;
 use crate::lab::namespaces::Namespaces;
-use crate::lab::{Lab, Label};
+use crate::lab::{Lab, LabError, Label};
 use crate::system::manifest::Topology;
+use crate::system::probe;
 use crate::{host, interrupt};
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// Tries what the suites need, in namespaces that are gone afterwards. Status 3 if the lab cannot be raised.
+/// One check.
+#[derive(Debug)]
+struct Finding {
+    what: &'static str,
+    found: String,
+    /// The remedy; `None`: no problem.
+    fix: Option<&'static str>,
+}
+
+/// Checks the requirements of the suites, in namespaces that are removed afterwards. Status 3 if the lab
+/// cannot be raised.
 ///
 /// # Errors
 /// Standard output cannot be written to.
 pub fn doctor() -> Result<ExitCode, Error> {
-    let mut findings = Vec::new();
-    let cpus = host::usable_cpus();
-    let few = if cpus.len() < 3 { "; with three or more, relay and server need not share one" } else { "" };
-    findings.push((cpus.len() > 1, "CPUs", format!("{}{few}", cpus.len())));
+    let mut findings = vec![cpus(host::usable_cpus().len()), engine()];
     let lab = Namespaces::raise(interrupt::watch());
     let raised = lab.is_ok();
     match lab {
-        Ok(mut lab) => {
-            let label = Label { suite: "doctor".into(), cell: "doctor".into(), round: 1, warmup: false };
-            let topology = lab.raise(&label, Topology::Router.into(), Vec::new());
-            let text = topology.as_ref().err().map_or("client - router - server".into(), ToString::to_string);
-            findings.push((true, "namespaces", format!("by {}", lab.facts().privileges)));
-            findings.push((topology.is_ok(), "links and routes", text));
-            // In the lab, for there root has a device node that systems may open.
-            let tun = lab.raise(&label, Topology::Tun.into(), Vec::new());
-            let text = tun.as_ref().err().map_or("open".into(), ToString::to_string);
-            findings.push((tun.is_ok(), "TUN devices", text));
-            let perf = lab.facts().perf;
-            let how = if perf {
-                "perf counters, dead children included"
-            } else {
-                "from /proc: children that die unwaited are missed"
-            };
-            findings.push((perf, "CPU time of processes", how.into()));
-            let _ = lab.stop();
-        }
-        Err(error) => findings.push((false, "namespaces", error.to_string())),
+        Ok(mut lab) => findings.extend(in_lab(&mut lab)),
+        Err(error) => findings.push(Finding {
+            what: "namespaces",
+            found: error.to_string(),
+            fix: Some("run linerate as root, or allow user namespaces (in a container: run it privileged)"),
+        }),
     }
     let facts = host::facts("");
-    findings.push((true, "kernel", facts.kernel.clone()));
     let mitigations = facts.facts.get("mitigations").cloned().unwrap_or_default();
-    findings.push((true, "mitigations", mitigations));
-    let virtualised = facts.facts.get("virtualised").is_some_and(|v| v == "yes");
-    let text = if virtualised { "a guest: others may take time from it; steal is recorded" } else { "no" };
-    findings.push((!virtualised, "virtual machine", text.into()));
-    let mut text = String::new();
-    for (good, what, found) in findings {
-        let _ = writeln!(text, "{} {what}: {found}", if good { "ok  " } else { "note" });
-    }
-    print(&text)?;
+    findings.push(Finding { what: "kernel", found: facts.kernel.clone(), fix: None });
+    findings.push(Finding { what: "mitigations", found: mitigations, fix: None });
+    findings.push(virtual_machine(facts.facts.get("virtualised").is_some_and(|v| v == "yes")));
+    print(&text(&findings))?;
     Ok(if raised { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+fn cpus(number: usize) -> Finding {
+    let fix = match number {
+        0 | 1 => Some("use a machine with two or more CPUs: here all roles share one"),
+        2 => Some("use three or more CPUs for suites with relays: here relay and server share one"),
+        _ => None,
+    };
+    Finding { what: "CPUs", found: number.to_string(), fix }
+}
+
+fn engine() -> Finding {
+    let program = probe::locate("linerate-load");
+    let found = program.as_ref().map_or("linerate-load is missing".into(), |path| path.display().to_string());
+    let fix = program.is_none().then_some("build it with `cargo build --release`");
+    Finding { what: "load engine", found, fix }
+}
+
+fn in_lab(lab: &mut Namespaces) -> Vec<Finding> {
+    let label = Label { suite: "doctor".into(), cell: "doctor".into(), round: 1, warmup: false };
+    let mut raise = |what, topology: Topology, ok: &str, fix| {
+        let failed: Option<LabError> = lab.raise(&label, topology.into(), Vec::new()).err();
+        let found = failed.as_ref().map_or(ok.to_owned(), ToString::to_string);
+        Finding { what, found, fix: failed.map(|_| fix) }
+    };
+    let links = raise(
+        "links and routes",
+        Topology::Router,
+        "client - router - server",
+        "load the kernel module of veth(4): `modprobe veth` as root",
+    );
+    // Tried in the lab, because root has a device node there that systems may open.
+    let tun = raise(
+        "TUN devices",
+        Topology::Tun,
+        "open",
+        "without it the suite netstack and rows with loss are left out",
+    );
+    let facts = lab.facts();
+    let namespaces = Finding { what: "namespaces", found: format!("by {}", facts.privileges), fix: None };
+    let clock = if facts.perf {
+        Finding {
+            what: "CPU time of processes",
+            found: "perf counters, dead children included".into(),
+            fix: None,
+        }
+    } else {
+        Finding {
+            what: "CPU time of processes",
+            found: "from /proc: children without wait(2) are missed".into(),
+            fix: Some("allow perf counters: `sysctl kernel.perf_event_paranoid=2` as root"),
+        }
+    };
+    let _ = lab.stop();
+    vec![namespaces, links, tun, clock]
+}
+
+fn virtual_machine(virtualised: bool) -> Finding {
+    let found = if virtualised { "yes: the hypervisor may take CPU time" } else { "no" };
+    let fix = "use a physical machine for published results, or check the steal time in the report";
+    Finding { what: "virtual machine", found: found.into(), fix: virtualised.then_some(fix) }
+}
+
+/// A line for each finding, and one for the remedy of each problem.
+fn text(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for Finding { what, found, fix } in findings {
+        let _ = writeln!(text, "{} {what}: {found}", if fix.is_none() { "ok  " } else { "note" });
+        if let Some(fix) = fix {
+            let _ = writeln!(text, "     -> {fix}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_problem_is_followed_by_its_remedy() {
+        let text = text(&[cpus(4), cpus(2), virtual_machine(true)]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 5, "{text}");
+        assert_eq!((lines[0], lines[1]), ("ok   CPUs: 4", "note CPUs: 2"));
+        assert!(lines[2].starts_with("     -> use three or more CPUs"), "{text}");
+        assert!(
+            lines[3].starts_with("note virtual machine: yes") && lines[4].starts_with("     -> "),
+            "{text}"
+        );
+    }
 }

@@ -9,47 +9,47 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What stands for the system's name in templates.
+/// The placeholder for the system's name in templates.
 const NAME: &str = "NAME";
 
-/// Makes what is asked for.
+/// Creates the skeleton.
 ///
 /// # Errors
-/// Its name cannot be one, or is taken; its folder cannot be written.
+/// The name is invalid or taken; the folder cannot be written.
 pub fn new(args: &NewArgs) -> Result<ExitCode, Error> {
     match &args.what {
         New::System(args) => system(args),
     }
 }
 
-/// Makes `systems/<name>`.
+/// Creates `systems/<name>`.
 fn system(args: &NewSystemArgs) -> Result<ExitCode, Error> {
     let home = home::find()?;
     check_name(&args.name)?;
     let folder = home.join("systems").join(&args.name);
     if folder.exists() {
         let folder = folder.display();
-        return Err(Error::Input(format!("{folder} is there already: choose another name")));
+        return Err(Error::Input(format!("{folder} exists: choose another name")));
     }
     copy(&home.join("sdk/templates").join(args.lang.folder()), &folder, &args.name)?;
     print(&format!(
-        "{folder} does `rr` with blocking sockets; put your library in their place. Then:\n\
-         linerate systems --install {name}          # builds it; the compiler's words if it cannot\n\
-         cargo test -p linerate --test contract     # what sdk/CONTRACT.md asks of it\n\
-         and name the variant in the lists of suites/runtime.toml\n",
+        "{folder} implements `rr` with blocking sockets; replace them with your library. Then:\n\
+         linerate systems --install {name}          # builds it, or prints the compiler's errors\n\
+         cargo test -p linerate --test contract     # checks sdk/CONTRACT.md\n\
+         and add the variant to the lists of suites/runtime.toml\n",
         folder = folder.display(),
         name = args.name
     ))
 }
 
-/// It becomes the name of a folder, a program, a package and part of cell ids.
+/// The name is used for a folder, a program, a package and in cell ids.
 fn check_name(name: &str) -> Result<(), Error> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(good) && !name.ends_with('-') {
         return Ok(());
     }
     Err(Error::Input(format!(
-        "`{name}` cannot be a name: a letter, then letters, digits and `-`, all lower case"
+        "`{name}` is not a valid name: a letter, then letters, digits and `-`, all lower case"
     )))
 }
 
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_such_that_every_tool_takes_them() {
+    fn names_are_lower_case_letters_digits_and_hyphens() {
         for name in ["asio", "asio-coro", "h2o2"] {
             assert!(check_name(name).is_ok(), "{name}");
         }

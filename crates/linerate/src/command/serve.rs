@@ -1,7 +1,7 @@
-//! `linerate serve`: the other end of `linerate load`.
+//! `linerate serve`: the servers for `linerate load`.
 
 use super::load::datagrams::set_kcp;
-use super::remark;
+use super::note;
 use crate::authority::Authority;
 use crate::cli::{SecureArgs, ServeArgs, ServeDatagramArgs, ServeStreamArgs, Served};
 use crate::engine::Engine;
@@ -14,19 +14,19 @@ use std::process::ExitCode;
 /// Serves until Ctrl-C.
 ///
 /// # Errors
-/// The address cannot be had.
+/// The address cannot be listened on.
 pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
     let spec = spec(&args.what)?;
     Engine::start(&spec)?.listen(&interrupt::watch(), |event| {
         if let Event::Ready { address } = event {
-            remark(&format!("{} until Ctrl-C", doing(&spec, address)));
+            note(&format!("{} until Ctrl-C", doing(&spec, address)));
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn doing(spec: &Spec, address: SocketAddr) -> String {
-    let what = if spec.workload == "rr" { "sending back what comes" } else { "serving streams" };
+    let what = if spec.workload == "rr" { "echoing" } else { "serving streams" };
     match spec.layer.as_str() {
         scheme @ ("http" | "https") => {
             format!("serving a page of {} bytes at {scheme}://{address}/", spec.size)
@@ -73,7 +73,7 @@ fn spec(what: &Served) -> Result<Spec, Error> {
         }
         Served::Udp(args) => datagrams("udp", &args.common, args.size),
         Served::Kcp(args) => {
-            // Frames tell their own length, so any size will do.
+            // Frames contain their length, so any size will do.
             let mut spec = datagrams("kcp", &args.common, 1);
             set_kcp(&mut spec, &args.kcp);
             spec
@@ -81,18 +81,16 @@ fn spec(what: &Served) -> Result<Spec, Error> {
     })
 }
 
-/// A certificate for this run, if it is to have one; whom to trust for it goes to the file.
+/// A certificate for this run with `--tls`; its CA certificate is written to the file.
 fn certified(listen: SocketAddr, secure: &SecureArgs) -> Result<Option<Tls>, Error> {
     let Some(file) = &secure.tls else { return Ok(None) };
     let authority = Authority::for_address(listen.ip()).map_err(Error::NothingMeasured)?;
     match file {
         Some(file) => {
             journal::write(file, authority.pem())?;
-            remark(&format!("whom to trust: {}", file.display()));
+            note(&format!("CA certificate: {} (for --authority)", file.display()));
         }
-        None => {
-            remark("nobody can trust this certificate: load it with --insecure, or serve with --tls FILE")
-        }
+        None => note("clients cannot verify this certificate: use load --insecure, or serve --tls FILE"),
     }
     Ok(authority.for_role(Role::Server))
 }

@@ -13,28 +13,27 @@ use crate::system::probe::Presence;
 use crate::system::{Chosen, Registry, install};
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use linerate_contract::Bytes;
+use linerate_contract::nearest::suggestion;
 use std::process::ExitCode;
 
-/// Shows what is ready and what is missing; installs what is missing, or removes what is of no use any more, if asked to.
+/// Lists systems, ready or missing; installs missing ones or removes unused builds on request.
 ///
 /// # Errors
 /// An unknown name, or a build that cannot be removed.
 pub fn systems(args: &SystemsArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let registry = Registry::load(&home::find()?)?;
     if args.prune {
-        return print(&told(&prune(&registry)?));
+        return print(&pruned_text(&prune(&registry)?));
     }
     for name in &args.names {
         if !registry.variants().any(|chosen| is_named(chosen, name)) {
-            let known: Vec<&str> = registry.systems.keys().map(String::as_str).collect();
-            return Err(Error::Input(format!(
-                "there is no system `{name}`; there are: {}",
-                known.join(", ")
-            )));
+            let systems = registry.systems.keys().map(String::as_str);
+            let known = systems.chain(registry.variants().map(|chosen| chosen.name));
+            return Err(Error::Input(format!("no system or variant `{name}`; {}", suggestion(name, known))));
         }
     }
     if args.install {
-        // Without rights, or on another system, the rest goes on with what is there.
+        // Without root, or without apt-get, builds can still succeed.
         if let Err(error) = install::install(&install::packages(&registry, &args.names), note) {
             note(&format!("linerate: {error}"));
         }
@@ -48,8 +47,8 @@ pub fn systems(args: &SystemsArgs, terminal: Terminal) -> Result<ExitCode, Error
     print(&table(&rows, terminal.style))
 }
 
-/// A line for each build that is gone, and the sum.
-fn told(pruned: &Pruned) -> String {
+/// A line for each removed build, and the sum.
+fn pruned_text(pruned: &Pruned) -> String {
     let line = |size: Bytes, text: String| format!("{:>8.1} MiB  {text}\n", size.as_mib_f64());
     let all = Bytes(pruned.removed.iter().map(|(_, size)| size.0).sum());
     let removed: String =
@@ -64,7 +63,7 @@ fn table(rows: &[(Chosen<'_>, Presence)], style: Style) -> String {
         Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
         None => table.set_content_arrangement(ContentArrangement::Disabled),
     };
-    table.set_header(["variant", "roles", "state", "version", "what it is, or how to get it"]);
+    table.set_header(["variant", "roles", "state", "version", "description, or install command"]);
     for (chosen, presence) in rows {
         let roles: Vec<String> = chosen.variant.roles.iter().map(ToString::to_string).collect();
         let (state, colour, version, text) = match presence {

@@ -21,8 +21,8 @@ impl Section {
     }
 
     #[must_use]
-    pub fn holds(&self) -> bool {
-        self.rows.iter().all(Row::holds)
+    pub fn is_within_bounds(&self) -> bool {
+        self.rows.iter().all(Row::is_within_bound)
     }
 }
 
@@ -39,7 +39,7 @@ pub fn text(sections: &[Section], style: Style) -> String {
             let _ = writeln!(out, "{}", line(row, style));
         }
     }
-    let wrong = sections.iter().flat_map(|s| &s.rows).filter(|row| !row.holds()).count();
+    let wrong = sections.iter().flat_map(|s| &s.rows).filter(|row| !row.is_within_bound()).count();
     let _ = match wrong {
         0 => writeln!(out, "\nAll values are within their bounds."),
         _ => writeln!(
@@ -71,10 +71,10 @@ fn line(row: &Row, style: Style) -> String {
         Bound::Share(share) => format!("{} %", plain(share * 100.0)),
         Bound::None => String::new(),
     };
-    let verdict = if row.holds() { "" } else { "   OFF" };
+    let verdict = if row.is_within_bound() { "" } else { "   OFF" };
     let line = format!("  {:<32}{truth:>12}{:>12}{off:>10}  {bound}{verdict}", row.what, value(row.measured));
     let line = line.trim_end().to_owned();
-    console::style(line).red().force_styling(style.colour && !row.holds()).to_string()
+    console::style(line).red().force_styling(style.colour && !row.is_within_bound()).to_string()
 }
 
 #[cfg(test)]
@@ -107,6 +107,6 @@ mod tests {
         assert!(lines[4].ends_with("+20.00 %  1.00 %   OFF"), "{}", lines[4]);
         assert_eq!(lines[5], "  stops                                                326");
         assert!(text.contains("1 out of bounds"));
-        assert!(!sections[0].holds());
+        assert!(!sections[0].is_within_bounds());
     }
 }

@@ -1,4 +1,4 @@
-//! What measuring itself costs and how finely it sees: the clock, the timers, the histogram.
+//! Cost and resolution of measuring: the clock, the timers, the histogram.
 
 use super::{Bound, Row, Unit};
 use linerate_contract::Recorder;
@@ -6,25 +6,25 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 const READS: u32 = 200_000;
-/// Batches, of which the fastest counts: what is slower was disturbed.
+/// Batches; the fastest counts, because slower ones were disturbed.
 const BATCHES: u32 = 10;
-/// The histogram promises three significant digits.
+/// The histogram has three significant digits.
 const HISTOGRAM_BOUND: f64 = 0.001;
-/// What an operation may cost to record.
+/// Upper bound of the cost of recording an operation.
 const RECORD_BOUND_NANOS: f64 = 25.0;
 
-/// Sleeps that are looked at, and how long each is.
+/// Number of measured sleeps, and the duration of each.
 const SLEEPS: u32 = 200;
 const SLEEP: Duration = Duration::from_millis(1);
 
-/// A loop that reads the clock is watched for so long. Between two readings it was stopped if they are so far apart.
+/// Duration of the loop that reads the clock, and the gap between two readings that counts as a stop.
 const WATCHED: Duration = Duration::from_secs(1);
 const STOPPED: Duration = Duration::from_micros(50);
 
 /// Takes a second and a half.
 #[must_use]
 pub fn rows() -> Vec<Row> {
-    // A thread of its own: what it does to its timers is inherited by whatever its starter starts.
+    // In a separate thread, because its timer slack would be inherited by child processes.
     let late = std::thread::spawn(late_wakes).join().expect("a panic aborts the process");
     let shown = |what: &str, measured| Row::shown(what, measured, Unit::Nanos);
     let (stopped, longest) = stops();
@@ -33,11 +33,11 @@ pub fn rows() -> Vec<Row> {
             "reading the clock",
             fastest(|_| black_box(Instant::now()).elapsed().subsec_nanos().into()) / 2.0,
         ),
-        shown("the clock's smallest step", smallest_step()),
-        shown("a sleeper wakes late by, p50", late[late.len() / 2]),
-        shown("a sleeper wakes late by, p99", late[late.len() * 99 / 100]),
-        shown("a busy loop is stopped, of 1 s", stopped.as_nanos() as f64),
-        shown("the longest of these stops", longest.as_nanos() as f64),
+        shown("smallest step of the clock", smallest_step()),
+        shown("delay of a wake-up, p50", late[late.len() / 2]),
+        shown("delay of a wake-up, p99", late[late.len() * 99 / 100]),
+        shown("stops of a busy loop in 1 s", stopped.as_nanos() as f64),
+        shown("longest of these stops", longest.as_nanos() as f64),
         Row {
             what: "recording an operation, open loop".into(),
             truth: 0.0,
@@ -69,9 +69,9 @@ fn smallest_step() -> f64 {
     steps.filter(|step| *step > 0.0).fold(f64::INFINITY, f64::min)
 }
 
-/// How late a sleep ends, in nanoseconds, least first: what a client that sleeps adds to what it measures.
+/// Delays of wake-ups in nanoseconds, in ascending order: the error of a client that sleeps.
 fn late_wakes() -> Vec<f64> {
-    // Refused only by sandboxes; sleeps are then as late as anybody's.
+    // Refused only in sandboxes; the default timer slack then applies.
     let _ = nix::sys::prctl::set_timerslack(1);
     let late = |_| {
         let start = Instant::now();
@@ -83,7 +83,7 @@ fn late_wakes() -> Vec<f64> {
     all
 }
 
-/// How long a loop that never sleeps stood still, in all and at most: what the machine and its host take from whoever measures.
+/// Total and longest time that a loop without sleeps was stopped by the machine or its hypervisor.
 fn stops() -> (Duration, Duration) {
     let (mut all, mut longest) = (Duration::ZERO, Duration::ZERO);
     let start = Instant::now();
@@ -99,27 +99,27 @@ fn stops() -> (Duration, Duration) {
     (all, longest)
 }
 
-/// What the engine records of an operation of an open loop: response time, service time, delay.
+/// The cost of the three records of an open-loop operation: response time, service time, delay.
 fn recording() -> f64 {
     let mut recorders = [Recorder::default(), Recorder::default(), Recorder::default()];
     fastest(|n| {
-        // Spread over 10 us to 1 ms, as latencies are.
+        // Spread over 10 us to 1 ms, like latencies.
         let nanos = 10_000 + (n.wrapping_mul(6_364_136_223_846_793_005) >> 44);
         recorders.iter_mut().for_each(|recorder| recorder.record(black_box(nanos)));
         nanos
     })
 }
 
-/// The largest deviation of a recorded value from what was recorded, as a thousandth of a second would show it.
+/// The value with the largest relative error in the histogram.
 fn histogram_error() -> Row {
     let mut worst = (1.0_f64, 1.0_f64);
     let mut value = 1_000_u64;
     while value < 60_000_000_000 {
         let mut recorder = Recorder::default();
         recorder.record(value);
-        let told = recorder.counts().percentile(50.0).unwrap_or(0) as f64;
-        if (told / value as f64 - 1.0).abs() > (worst.1 / worst.0 - 1.0).abs() {
-            worst = (value as f64, told);
+        let recorded = recorder.counts().percentile(50.0).unwrap_or(0) as f64;
+        if (recorded / value as f64 - 1.0).abs() > (worst.1 / worst.0 - 1.0).abs() {
+            worst = (value as f64, recorded);
         }
         value += value / 7 + 1;
     }
@@ -137,8 +137,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_histogram_keeps_its_promise() {
+    fn the_histogram_has_three_significant_digits() {
         let row = histogram_error();
-        assert!(row.holds(), "{row:?}");
+        assert!(row.is_within_bound(), "{row:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! How to get what is missing; and getting it, on Debian and its kin.
+//! Install advice for missing systems, and installation on Debian and its derivatives.
 
 use super::manifest::Manifest;
 use super::{Chosen, Registry};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The command, or the sentence, that installs a variant's system.
+/// The command or instruction that installs a variant's system.
 #[must_use]
 pub fn advice(chosen: Chosen<'_>) -> String {
     let manifest = &chosen.system.manifest;
@@ -23,7 +23,7 @@ pub fn advice(chosen: Chosen<'_>) -> String {
     format!("linerate systems --install {}{debian}", chosen.system.name)
 }
 
-/// Packages of the chosen systems, each once.
+/// Packages of the selected systems, without duplicates.
 #[must_use]
 pub fn packages(registry: &Registry, names: &[String]) -> BTreeSet<String> {
     let wanted = |name: &String| names.is_empty() || names.contains(name);
@@ -34,21 +34,21 @@ pub fn packages(registry: &Registry, names: &[String]) -> BTreeSet<String> {
     systems.flat_map(|s| needed(&s.manifest).cloned()).collect()
 }
 
-/// What runs it and what builds it.
+/// Packages at run time and at build time.
 fn needed(manifest: &Manifest) -> impl Iterator<Item = &String> {
     manifest.debian.iter().chain(manifest.build.iter().flat_map(|build| &build.debian))
 }
 
-/// Forbids that the packages' services are started on this machine, as Debian policy (section 9.3.3.2) provides.
+/// Prevents that the packages' services are started (Debian policy, section 9.3.3.2).
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
-/// What stands between this machine and its packages.
+/// The command prefix for `apt-get`: empty or `sudo`.
 ///
 /// # Errors
-/// A sentence, if there is no `apt-get` or no right to use it.
+/// There is no `apt-get`, or no right to use it.
 fn apt() -> Result<Vec<&'static str>, String> {
     if super::probe::locate("apt-get").is_none() {
-        return Err("this is not Debian or one of its kin (no apt-get)".into());
+        return Err("no apt-get on this machine".into());
     }
     if nix::unistd::geteuid().is_root() {
         return Ok(vec![]);
@@ -62,28 +62,28 @@ fn apt() -> Result<Vec<&'static str>, String> {
             .stderr(Stdio::null())
             .status()
     };
-    let asks_nothing = sudo && quiet(&["-n", "true"]).is_ok_and(|s| s.success());
+    let without_password = sudo && quiet(&["-n", "true"]).is_ok_and(|s| s.success());
     let can_ask = sudo && std::io::IsTerminal::is_terminal(&std::io::stdin());
-    if asks_nothing || can_ask {
+    if without_password || can_ask {
         Ok(vec!["sudo"])
     } else {
-        Err("neither root nor allowed to use sudo".into())
+        Err("not root, and sudo is not available".into())
     }
 }
 
-/// Installs packages and starts none of their services. `tell` is called with what is about to happen.
+/// Installs packages without starting their services. `note` is called before the installation.
 ///
 /// # Errors
-/// Why nothing could be installed; what is there is as before.
-pub fn install(packages: &BTreeSet<String>, mut tell: impl FnMut(&str)) -> Result<(), Error> {
+/// `apt-get` is missing, not permitted, or failed.
+pub fn install(packages: &BTreeSet<String>, mut note: impl FnMut(&str)) -> Result<(), Error> {
     let missing: Vec<&String> = packages.iter().filter(|p| !is_installed(p)).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let names: Vec<&str> = missing.iter().map(|p| p.as_str()).collect();
-    let prefix =
-        apt().map_err(|why| Error::NothingMeasured(format!("{why}: left out: {}", names.join(" "))))?;
-    tell(&format!("installing {} (no service is started)", names.join(" ")));
+    let prefix = apt()
+        .map_err(|why| Error::NothingMeasured(format!("{why}; install as root: {}", names.join(" "))))?;
+    note(&format!("installing {} (no service is started)", names.join(" ")));
     let guard = if Path::new(POLICY).exists() { "" } else { GUARD };
     let script = format!(
         "set -e\n{guard}\nexport DEBIAN_FRONTEND=noninteractive\napt-get update -qq || true\n\
@@ -101,7 +101,7 @@ pub fn install(packages: &BTreeSet<String>, mut tell: impl FnMut(&str)) -> Resul
     Err(Error::NothingMeasured(format!("apt-get could not install {} ({status})", names.join(" "))))
 }
 
-/// A policy that lets no service start, and that is gone again whatever happens.
+/// A policy that prevents the start of services; the shell removes it on exit and on signals.
 const GUARD: &str = "trap 'rm -f /usr/sbin/policy-rc.d' EXIT HUP INT TERM\n\
     printf '#!/bin/sh\\nexit 101\\n' > /usr/sbin/policy-rc.d\nchmod 755 /usr/sbin/policy-rc.d";
 

@@ -1,7 +1,7 @@
-//! `systems/<name>/system.toml`: what a system is, as data.
+//! `systems/<name>/system.toml`: a system as data.
 //!
 //! Strings marked *template* are rendered with minijinja (`{{ name }}`) before use; [`super::template`] lists
-//! the names. A name that does not exist is an error that shows file and line.
+//! the names. An unknown name is an error with file and line.
 
 use linerate_contract::{ErrorKind, Role};
 use serde::{Deserialize, Serialize};
@@ -17,46 +17,48 @@ pub struct Manifest {
     /// Debian packages that install it.
     #[serde(default)]
     pub debian: Vec<String>,
-    /// What to do where no package installs it; one sentence.
+    /// Instruction for systems without a package; one sentence.
     pub install_hint: Option<String>,
-    /// The program, looked up on `PATH` and in the `sbin` folders; `linerate-load` is found beside linerate.
-    /// Absent where nothing is started (an empty path).
+    /// The program, searched in linerate's own folder, on `PATH` and in the `sbin` folders. Absent if nothing
+    /// is started (an empty path).
     pub program: Option<String>,
-    /// Further programs that must be there, such as `nft`, or files, given with their full path.
+    /// Other required programs, such as `nft`, or files with their full path.
     #[serde(default)]
     pub needs: Vec<String>,
     pub version: Option<VersionProbe>,
-    /// How it is built, where no package installs it.
+    /// The build of systems without a package.
     pub build: Option<Build>,
     /// By name, as used in suites, cell ids and on the command line.
     pub variants: BTreeMap<String, Variant>,
 }
 
-/// Built when it is first needed, and kept in the cache folder until an input changes: [`super::build`].
+/// A build, made on first use and cached until an input changes: [`super::build`].
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Build {
-    /// Commands (templates over `source`, the system's folder, `out`, an empty folder to build in, and `python`),
-    /// run in the system's folder, one after the other.
+    /// Commands, run in order in the system's folder. Templates with `source` (the system's folder), `out`
+    /// (an empty build folder) and `python`.
     pub commands: Vec<Vec<String>>,
-    /// Globs relative to the system's folder, such as `*.cpp` or `../../sdk/cpp/*.hpp`: whatever the commands read. `$NAME/*.cpp`: in the
-    /// folder that the environment's NAME says, without which the system is missing.
+    /// Globs of all files that the commands read, relative to the system's folder, such as `*.cpp` or
+    /// `../../sdk/cpp/*.hpp`. `$NAME/*.cpp`: in the folder of the environment variable NAME; without it the
+    /// system is missing.
     pub inputs: Vec<String>,
-    /// Debian packages that only the build needs.
+    /// Debian packages that are needed only for the build.
     #[serde(default)]
     pub debian: Vec<String>,
-    /// Python packages with exact versions, unpacked into `{{ python }}`: some C++ libraries are distributed so.
+    /// Python packages with exact versions, unpacked into `{{ python }}`: some C++ libraries are distributed
+    /// this way.
     #[serde(default)]
     pub python: Vec<String>,
-    /// The program (template); a variant may name another one of the same build.
+    /// The program (template); a variant may name another program of the same build.
     pub program: String,
 }
 
-/// How the program tells its version.
+/// How to get the program's version.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VersionProbe {
-    /// Who is asked, if not the program itself.
+    /// The program that prints the version, if not the program itself.
     pub program: Option<String>,
     pub args: Vec<String>,
     /// A regular expression; its first group is the version. Both output streams are searched.
@@ -68,60 +70,60 @@ pub struct VersionProbe {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Variant {
     pub about: String,
-    /// The roles it can take; as a rule one. A trial starts it in the one that its suite names.
+    /// The roles that it supports, usually one; a suite's table selects one of them.
     pub roles: Vec<Role>,
-    /// `default`: as the project ships it, but for what every system has in common. `tuned`: NOTES.md says how and why.
+    /// `default`: as shipped, except for settings common to all systems. `tuned`: explained in NOTES.md.
     #[serde(default)]
     pub tuning: Tuning,
-    /// In place of the manifest's program.
+    /// Replaces the manifest's program.
     pub program: Option<String>,
-    /// In place of the manifest's probe.
+    /// Replaces the manifest's version probe.
     pub version: Option<VersionProbe>,
-    /// Beyond what the manifest needs, such as a module's file.
+    /// Requirements in addition to the manifest's, such as a module's file.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// In place of the manifest's hint, where its packages do not hold this variant everywhere.
+    /// Replaces the manifest's hint, if its packages lack this variant on some distributions.
     pub install_hint: Option<String>,
-    /// Layers and workloads it takes part in; empty: every one.
+    /// Layers and workloads that it supports; empty: all.
     #[serde(default)]
     pub layers: Vec<String>,
     #[serde(default)]
     pub workloads: Vec<String>,
-    /// Template files beside `system.toml`, rendered into the role's folder `{{ dir }}` under the same name.
+    /// Template files in the system's folder, rendered into the role's folder `{{ dir }}` with the same name.
     #[serde(default)]
     pub configs: Vec<String>,
     /// Commands (templates) that run to their end in the role's namespace before `start`.
     #[serde(default)]
     pub setup: Vec<Vec<String>>,
-    /// Arguments (templates) of the program, which stays in the foreground; absent: nothing is started.
+    /// Arguments (templates) of the program, which must stay in the foreground; absent: nothing is started.
     pub start: Option<Start>,
     #[serde(default)]
     pub ready: Ready,
-    /// Sent to end it; what is left after a grace period is killed.
+    /// The signal that ends it; after a grace period it is killed.
     #[serde(default)]
     pub stop: StopSignal,
-    /// What the client connects to: this relay's own address, or straight the server's.
+    /// The address to which the client connects: this relay's own, or the server's.
     #[serde(default)]
     pub reached_at: ReachedAt,
-    /// The variant stands for another path, such as a single link.
+    /// The topology that this variant needs, such as a single link.
     pub topology: Option<Topology>,
-    /// Its rules are about what a router forwards, so one stands on the path whatever the others' topology is.
+    /// True if its rules apply to forwarded packets: a router is then added to any topology.
     #[serde(default)]
     pub router: bool,
-    /// Passed on in the spec, for programs that speak the contract.
+    /// Options in the spec, for programs that implement the contract.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// Share of operations that this variant is known to fail, above which its trials fail; in place of the one percent
-    /// that holds for all (decision 0007). `NOTES.md` says what is known.
+    /// The share of failed operations above which a trial fails, instead of the usual one percent (decision
+    /// 0007); for known failures that `NOTES.md` describes.
     pub tolerated_errors: Option<f64>,
-    /// How to read a client that does not speak the contract.
+    /// How to parse the output of a client that does not implement the contract.
     pub output: Option<Output>,
-    /// Who proves, before the clock starts, that the server does the work, where the client does not speak the contract.
+    /// The client of the verification before the measurement, if this client does not implement the contract.
     #[serde(default)]
     pub verifier: Verifier,
 }
 
-/// Arguments of every role, or of each by itself: `start.server = [...]`.
+/// Arguments of all roles, or by role: `start.server = [...]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Start {
@@ -130,7 +132,7 @@ pub enum Start {
 }
 
 impl Start {
-    /// `None`: it names other roles only.
+    /// The arguments of a role; `None` if only other roles have some.
     #[must_use]
     pub fn of(&self, role: Role) -> Option<&[String]> {
         match self {
@@ -143,11 +145,11 @@ impl Start {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verifier {
-    /// linerate's own client, which compares every byte.
+    /// linerate's own client, which verifies every byte.
     #[default]
     Native,
-    /// The client itself, with the parameters of the verification: client and server have a protocol of their own, and what they
-    /// compare is theirs to say.
+    /// The client itself, with the parameters of the verification, because client and server have their own
+    /// protocol.
     Itself,
 }
 
@@ -159,11 +161,11 @@ pub enum Tuning {
     Tuned,
 }
 
-/// How a started system shows that it can take work.
+/// How a started system signals that it is ready.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ready {
-    /// A TCP socket listens on its port (read from the kernel's table: nothing connects).
+    /// A TCP socket listens on its port (read from the kernel's socket table, without a connection).
     #[default]
     Listen,
     /// It prints the contract's `ready` event.
@@ -188,32 +190,32 @@ pub enum ReachedAt {
     Server,
 }
 
-/// What lies between client and server.
+/// The path between client and server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topology {
-    /// Client and server in one namespace, joined by its loopback.
+    /// Client and server in one namespace, connected by its loopback.
     Loopback,
-    /// Client and server, joined by one veth pair.
+    /// Client and server, connected by one veth pair.
     Link,
-    /// Client - router - server, joined by two veth pairs.
+    /// Client - router - server, connected by two veth pairs.
     #[default]
     Router,
-    /// A client whose TUN device leads to the server: a process that is its own TCP/IP stack.
+    /// A client with a TUN device to the server, a process with its own TCP/IP stack.
     Tun,
-    /// Client and server, each with a TUN device, which the server's process joins.
+    /// Client and server, each with a TUN device; the server's process connects the two.
     #[serde(rename = "tun-pair")]
     TunPair,
-    /// As `tun`, and the device is that of a router, to which the client has a veth pair.
+    /// As `tun`, with the device on a router, which a veth pair connects to the client.
     #[serde(rename = "tun-router")]
     TunRouter,
-    /// As `tun-pair`, and the client's device is that of such a router.
+    /// As `tun-pair`, with the client's device on such a router.
     #[serde(rename = "tun-pair-router")]
     TunPairRouter,
 }
 
 impl Topology {
-    /// The same with a router between.
+    /// The same topology with a router.
     #[must_use]
     pub fn routed(self) -> Self {
         match self {
@@ -233,61 +235,62 @@ impl Topology {
         matches!(self.routed(), Self::TunRouter | Self::TunPairRouter)
     }
 
-    /// It has two TUN devices, which want to be joined.
+    /// True if it has two TUN devices, which a process must connect.
     #[must_use]
     pub fn has_two_tuns(self) -> bool {
         self.routed() == Self::TunPairRouter
     }
 }
 
-/// Regular expressions over a foreign client's output; the first group of each is the number.
+/// Regular expressions for a foreign client's output; the first group of each is the number.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Output {
     /// Seconds for all operations.
     pub elapsed_seconds: String,
-    /// Operations it completed; absent: what is left of `bytes` or `datagrams`, one for each write of `size` bytes that arrived.
+    /// Completed operations; absent: computed from `bytes` or `datagrams`, one for each received write of
+    /// `size` bytes.
     pub operations: Option<String>,
-    /// True where the program counts failed operations among the completed ones.
+    /// True if the program counts failed operations among the completed ones.
     #[serde(default)]
     pub operations_include_errors: bool,
     /// Payload bytes received.
     pub bytes: Option<String>,
-    /// What it tells of latencies, by the name that the report has for it: `mean`, `min`, `p50`, `p90`, `p99`, `p999`, `max`.
+    /// Reported latencies, by their names in the report: `mean`, `min`, `p50`, `p90`, `p99`, `p999`, `max`.
     /// The second group is the unit (`us`, `ms`, `s`, `secs`); without one it is `latency-unit`.
     #[serde(default)]
     pub latency: BTreeMap<String, String>,
     pub latency_unit: Option<String>,
-    /// Failed operations by kind; a pattern that does not occur counts none.
+    /// Failed operations by kind; a pattern without a match counts as zero.
     #[serde(default)]
     pub errors: BTreeMap<ErrorKind, String>,
-    /// What became of datagrams.
+    /// Counts of datagrams.
     pub datagrams: Option<DatagramPatterns>,
 }
 
-/// Those that were sent either arrived or are lost.
+/// Every sent datagram is either received or lost.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatagramPatterns {
     pub sent: String,
-    /// Absent: those are lost that `bytes`, in datagrams of `size`, do not account for.
+    /// Absent: computed from `bytes` in datagrams of `size`.
     pub lost: Option<String>,
-    /// Absent, here and below: the program does not tell.
+    /// Absent, here and below: not reported by the program.
     pub reordered: Option<String>,
     pub duplicates: Option<String>,
 }
 
 impl Output {
-    /// Every pattern with its key, `latency` aside, whose groups are two.
+    /// Every pattern with its key, except those of `latency`, which have two groups.
     pub fn patterns(&self) -> impl Iterator<Item = (&'static str, &String)> {
-        let datagrams = self.datagrams.iter().flat_map(|told| {
+        let datagrams = self.datagrams.iter().flat_map(|patterns| {
             let optional = [
-                ("datagrams.lost", &told.lost),
-                ("datagrams.reordered", &told.reordered),
-                ("datagrams.duplicates", &told.duplicates),
+                ("datagrams.lost", &patterns.lost),
+                ("datagrams.reordered", &patterns.reordered),
+                ("datagrams.duplicates", &patterns.duplicates),
             ];
             let optional = optional.into_iter().filter_map(|(key, pattern)| Some((key, pattern.as_ref()?)));
-            [("datagrams.sent", &told.sent)].into_iter().chain(optional)
+            [("datagrams.sent", &patterns.sent)].into_iter().chain(optional)
         });
         [("elapsed-seconds", &self.elapsed_seconds)]
             .into_iter()
@@ -303,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_router_changes_nothing_but_that_there_is_one() {
+    fn the_routed_topology_differs_only_by_its_router() {
         use Topology::{Link, Loopback, Router, Tun, TunPair, TunPairRouter, TunRouter};
         for plain in [Loopback, Link, Tun, TunPair] {
             let routed = plain.routed();

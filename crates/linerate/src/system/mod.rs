@@ -1,4 +1,4 @@
-//! Systems under test: `systems/<name>/system.toml` and what this machine has of them.
+//! Systems under test: `systems/<name>/system.toml`, and their presence on this machine.
 
 pub mod build;
 pub mod install;
@@ -21,7 +21,7 @@ pub const VERIFIER: &str = "native";
 /// Every system of the folder.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    /// By name of the folder.
+    /// By folder name.
     pub systems: BTreeMap<String, System>,
 }
 
@@ -32,7 +32,7 @@ pub struct System {
     pub manifest: Manifest,
 }
 
-/// A variant together with the system that it belongs to.
+/// A variant with its system.
 #[derive(Debug, Clone, Copy)]
 pub struct Chosen<'a> {
     pub system: &'a System,
@@ -44,7 +44,7 @@ impl Registry {
     /// Reads `<home>/systems/*/system.toml`.
     ///
     /// # Errors
-    /// The first manifest that is not valid, with its line; or two variants of one name.
+    /// The first invalid manifest, with its line; or two variants of the same name.
     pub fn load(home: &Path) -> Result<Self, Error> {
         let mut systems = BTreeMap::new();
         for folder in sorted_entries(&home.join("systems"))? {
@@ -80,10 +80,10 @@ impl Registry {
         self.systems.values().flat_map(System::variants)
     }
 
-    /// The variant of this name if it plays this role.
+    /// The variant of this name, if it has this role.
     ///
     /// # Errors
-    /// What there is instead.
+    /// An unknown name, with the nearest known one; or a variant without this role.
     pub fn variant(&self, name: &str, role: Role) -> Result<Chosen<'_>, String> {
         let Some(chosen) = self.variants().find(|c| c.name == name) else {
             let known = self.variants().filter(|c| c.plays(role)).map(|c| c.name);
@@ -96,7 +96,7 @@ impl Registry {
             return Ok(chosen);
         }
         let roles: Vec<String> = chosen.variant.roles.iter().map(ToString::to_string).collect();
-        Err(format!("`{name}` cannot be the {role}: it is a {}", roles.join(", ")))
+        Err(format!("`{name}` cannot be the {role}: its roles are: {}", roles.join(", ")))
     }
 }
 
@@ -113,7 +113,7 @@ impl Chosen<'_> {
         self.variant.roles.contains(&role)
     }
 
-    /// The program to start: a name, or a template over the `out` folder of the build.
+    /// The program to start: a name, or a template with the build's folder `out`.
     #[must_use]
     pub fn program(&self) -> Option<&str> {
         let manifest = &self.system.manifest;
@@ -127,7 +127,10 @@ fn parse(file: &Path, text: &str) -> Result<Manifest, Error> {
     let manifest: Manifest = toml_file::parse(file, text)?;
     for (name, variant) in &manifest.variants {
         if variant.roles.is_empty() {
-            return Err(Error::Input(format!("{}: variants.{name}.roles names no role", file.display())));
+            return Err(Error::Input(format!(
+                "{}: variants.{name}.roles is empty: add client, relay or server",
+                file.display()
+            )));
         }
         if let Some(start) = &variant.start
             && let Some(role) = variant.roles.iter().find(|role| start.of(**role).is_none())
@@ -142,14 +145,14 @@ fn parse(file: &Path, text: &str) -> Result<Manifest, Error> {
         for config in &variant.configs {
             if !folder.join(config).is_file() {
                 let place = format!("{}: variants.{name}.configs", file.display());
-                return Err(Error::Input(format!("{place}: there is no file `{config}` beside system.toml")));
+                return Err(Error::Input(format!("{place}: no file `{config}` in the system's folder")));
             }
         }
     }
     Ok(manifest)
 }
 
-/// Patterns are compiled when they are used; here only to tell where one is wrong before anything is started.
+/// Checks regular expressions before anything is started; they are compiled again when used.
 fn check_patterns(
     file: &Path,
     name: &str,
@@ -165,7 +168,7 @@ fn check_patterns(
             Err(e) => return Err(Error::Input(format!("{place}: {e}"))),
             Ok(regex) if regex.captures_len() < 2 => {
                 return Err(Error::Input(format!(
-                    "{place}: `{pattern}` has no group (...) around what it should find"
+                    "{place}: `{pattern}` has no group: put (...) around the value"
                 )));
             }
             Ok(_) => {}
@@ -174,7 +177,7 @@ fn check_patterns(
     Ok(())
 }
 
-/// Files and folders in alphabetical order, so that everything that loops over them is deterministic.
+/// Files and folders in alphabetical order, so that the order of variants and suites is deterministic.
 pub(crate) fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(folder).map_err(Error::file(folder))?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_may_differ_by_role_and_none_may_lack_them() {
+    fn arguments_may_differ_by_role_and_every_role_needs_them() {
         let text = "about = \"x\"\n[variants.a]\nabout = \"y\"\nroles = [\"client\", \"server\"]\n\
                     [variants.a.start]\nclient = [\"-c\"]\n";
         let path = Path::new("systems/a/system.toml");
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_that_is_not_there_is_named() {
+    fn a_missing_config_file_is_named() {
         let text =
             "about = \"x\"\n[variants.a]\nabout = \"y\"\nroles = [\"relay\"]\nconfigs = [\"none.cfg\"]\n";
         let error = parse(Path::new("systems/a/system.toml"), text).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Is a system here, and in which version? Asked of the program itself, never assumed.
+//! Presence and version of systems on this machine; the version is the program's own output.
 
 use super::build::Builds;
 use super::manifest::VersionProbe;
@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What this machine has of a variant.
+/// The presence of a variant on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// `program` and `version` are absent where there is nothing to start, or not yet ([`super::build::Permission::Foresee`]).
+    /// `program` and `version` are absent if nothing is started, or if it is not built yet
+    /// ([`super::build::Permission::Foresee`]).
     Ready {
         program: Option<PathBuf>,
         version: Option<String>,
@@ -25,12 +26,12 @@ pub enum Presence {
     },
 }
 
-/// Folders of programs that a normal user's `PATH` leaves out.
+/// Folders of programs that are not on a normal user's `PATH`.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
-/// A program that takes longer to tell its version hangs.
+/// Time limit for printing a version.
 const VERSION_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Looks for the variant's programs, which may mean to build them, and asks for the version.
+/// Finds the variant's programs, builds them if permitted, and gets the version.
 #[must_use]
 pub fn presence(chosen: Chosen<'_>, builds: &mut Builds<'_>) -> Presence {
     let missing = |reason: String| Presence::Missing { reason, install: install::advice(chosen) };
@@ -50,20 +51,20 @@ pub fn presence(chosen: Chosen<'_>, builds: &mut Builds<'_>) -> Presence {
     };
     let Some(program) = locate(&name) else { return missing(format!("{name} is not installed")) };
     let probe = chosen.variant.version.as_ref().or(manifest.version.as_ref());
-    let asked = match probe.and_then(|probe| probe.program.as_deref()) {
+    let prober = match probe.and_then(|probe| probe.program.as_deref()) {
         None => program.clone(),
         Some(other) => match locate(other) {
             Some(other) => other,
             None => return missing(format!("{other} is not installed")),
         },
     };
-    match probe.map(|probe| version(&asked, probe)).transpose() {
+    match probe.map(|probe| version(&prober, probe)).transpose() {
         Ok(version) => Presence::Ready { program: Some(program), version },
         Err(reason) => missing(reason),
     }
 }
 
-/// Where a built program is; the name itself of one that is not built here.
+/// The path of a built program; the name itself if the system has no build.
 fn built_program(chosen: Chosen<'_>, name: &str, builds: &mut Builds<'_>) -> Result<String, String> {
     if chosen.system.manifest.build.is_none() {
         return Ok(name.to_owned());
@@ -73,7 +74,7 @@ fn built_program(chosen: Chosen<'_>, name: &str, builds: &mut Builds<'_>) -> Res
     template::render(&place, name, &minijinja::context! { out => out.display().to_string() })
 }
 
-/// A program by its name, on `PATH` and in the system folders, or beside linerate itself; or a file by its path.
+/// Finds a program by name, in linerate's own folder, on `PATH` and in system folders; or a file by its path.
 #[must_use]
 pub fn locate(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
@@ -91,18 +92,23 @@ fn is_program(file: &Path) -> bool {
 }
 
 fn version(program: &Path, probe: &VersionProbe) -> Result<String, String> {
-    let said = output_of(program, &probe.args)?;
+    let output = output_of(program, &probe.args)?;
     let pattern = Regex::new(&probe.pattern).map_err(|e| format!("version.pattern in system.toml: {e}"))?;
-    let found = pattern.captures(&said).and_then(|groups| groups.get(1));
+    let found = pattern.captures(&output).and_then(|groups| groups.get(1));
     found.map(|group| group.as_str().to_owned()).ok_or_else(|| {
-        let start: String = said.chars().take(80).collect();
-        format!("{} says no version that `{}` finds, but: {}", program.display(), probe.pattern, start.trim())
+        let start: String = output.chars().take(80).collect();
+        format!(
+            "{}: no version in its output (pattern `{}`): {}",
+            program.display(),
+            probe.pattern,
+            start.trim()
+        )
     })
 }
 
-/// Both output streams together; whatever the exit status, for some programs end with 1 after telling their version.
+/// Both output streams, whatever the exit status: some programs exit with 1 after printing their version.
 fn output_of(program: &Path, args: &[String]) -> Result<String, String> {
-    let failed = |e: std::io::Error| format!("{} cannot be asked for its version: {e}", program.display());
+    let failed = |e: std::io::Error| format!("cannot run {} for its version: {e}", program.display());
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(failed)?;
@@ -112,22 +118,19 @@ fn output_of(program: &Path, args: &[String]) -> Result<String, String> {
         if Instant::now() > deadline {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(format!(
-                "{} does not tell its version within {VERSION_DEADLINE:?}",
-                program.display()
-            ));
+            return Err(format!("{} printed no version within {VERSION_DEADLINE:?}", program.display()));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    // What a version probe prints fits into the pipe's buffer, so reading after the end loses nothing.
-    let mut said = Vec::new();
+    // The output of a version probe fits into the pipe's buffer, so reading after the end loses nothing.
+    let mut output = Vec::new();
     if let Some(mut stdout) = stdout {
-        stdout.read_to_end(&mut said).map_err(failed)?;
+        stdout.read_to_end(&mut output).map_err(failed)?;
     }
     if let Some(mut stderr) = stderr {
-        stderr.read_to_end(&mut said).map_err(failed)?;
+        stderr.read_to_end(&mut output).map_err(failed)?;
     }
-    Ok(String::from_utf8_lossy(&said).into_owned())
+    Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
 #[cfg(test)]
@@ -143,18 +146,18 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_what_the_running_program_says() {
+    fn the_version_comes_from_the_output_of_the_program() {
         assert_eq!(version(Path::new("/bin/sh"), &probe(r"version (\S+)")), Ok("1.2.3".into()));
     }
 
     #[test]
-    fn a_program_that_says_no_version_is_reported_with_what_it_said() {
+    fn output_without_a_version_is_part_of_the_error() {
         let error = version(Path::new("/bin/sh"), &probe(r"release (\S+)")).unwrap_err();
         assert!(error.contains("demo version"), "{error}");
     }
 
     #[test]
-    fn programs_in_system_folders_are_found_and_others_are_not() {
+    fn existing_programs_are_found_and_others_are_not() {
         assert!(locate("sh").is_some());
         assert_eq!(locate("no-such-program-anywhere"), None);
     }

@@ -1,14 +1,14 @@
 //! Templates of configs and command lines: minijinja with strict names.
 //!
-//! | name | is |
+//! | name | value |
 //! |---|---|
-//! | `dir` | the role's own folder, the only place where it may write |
-//! | `listen.ip`, `.port`, `.address` | where a server or relay listens |
+//! | `dir` | the role's own folder, the only one that it may write to |
+//! | `listen.ip`, `.port`, `.address` | the address on which a server or relay listens |
 //! | `upstream.ip`, `.port`, `.address` | a relay's server |
-//! | `connect.ip`, `.port`, `.address` | what a client connects to |
+//! | `connect.ip`, `.port`, `.address` | the address to which a client connects |
 //! | `docroot` | the folder with `index.html` |
 //! | `workers` | worker processes or threads of a server or relay |
-//! | `spec` | the task as JSON, for programs that speak the contract |
+//! | `spec` | the task as JSON, for programs that implement the contract |
 //! | `operations`, `connections`, ... | the workload's parameters |
 
 use minijinja::{Environment, UndefinedBehavior, Value};
@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 /// Renders `text`; `place` (a path or key) names it in errors.
 ///
 /// # Errors
-/// A sentence with place and line.
+/// A syntax error or an undefined name, with place and line.
 pub fn render(place: &str, text: &str, values: &Value) -> Result<String, String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -39,7 +39,7 @@ pub fn variables(text: &str) -> Result<HashSet<String>, String> {
     Ok(template.undeclared_variables(false))
 }
 
-/// An address as templates see it.
+/// An address as a template value.
 #[must_use]
 pub fn address(address: SocketAddr) -> Value {
     minijinja::context! {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn braces_of_config_files_are_left_alone() {
+    fn braces_of_config_files_are_kept() {
         let values = minijinja::context! { listen => address("10.0.0.1:80".parse().unwrap()) };
         let text = "http { server { listen {{ listen.address }}; } }\n";
         assert_eq!(render("x", text, &values).unwrap(), "http { server { listen 10.0.0.1:80; } }\n");

@@ -1,6 +1,6 @@
-//! What the tests of the whole tool share.
+//! Helpers for tests of the whole tool.
 
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
+#![allow(dead_code, reason = "each test binary uses a part of this module")]
 
 pub(crate) mod program;
 
@@ -9,11 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder of a test's own, gone at its end.
+/// A test's own folder, removed at its end.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// The name is of this process and test; the folder itself is not made.
+    /// A path unique to this process and test; the folder itself is not made.
     pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("linerate-test-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -50,7 +50,7 @@ impl Drop for Folder {
     }
 }
 
-/// What a command left behind.
+/// The result of a command.
 pub(crate) struct Output {
     pub(crate) status: i32,
     pub(crate) stdout: String,
@@ -74,7 +74,7 @@ pub(crate) fn linerate(script: &str, args: &[&str]) -> Output {
     linerate_at(&tests().join("lab"), script, args)
 }
 
-/// The same with other suites and systems.
+/// As [`linerate`], with other suites and systems.
 pub(crate) fn linerate_at(home: &Path, script: &str, args: &[&str]) -> Output {
     let cache = Folder::new(&format!("cache-{:?}", std::thread::current().id()));
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
@@ -83,13 +83,13 @@ pub(crate) fn linerate_at(home: &Path, script: &str, args: &[&str]) -> Output {
     Output::of(&mut command)
 }
 
-/// Replaces what differs from run to run: times of day and the run ids made of them.
+/// Replaces times of day and run ids, which differ from run to run.
 pub(crate) fn normalised(text: &str) -> String {
     let time = regex::Regex::new(r"\d{4}-?\d\d-?\d\dT\d\d:?\d\d:?\d\dZ").unwrap();
     time.replace_all(text, "<time>").replace(env!("CARGO_PKG_VERSION"), "<version>")
 }
 
-/// Copies a folder with all it holds.
+/// Copies a folder recursively.
 pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().flatten() {
@@ -102,14 +102,15 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What package managers and compilers say where a dependency is not at hand; all else is the fault of what is built.
+/// True for messages of package managers and compilers about an unavailable dependency; other errors are
+/// bugs.
 pub(crate) fn is_offline(reason: &str) -> bool {
     ["failed to download", "Could not resolve host", "nlohmann/json.hpp: No such file"]
         .iter()
         .any(|words| reason.contains(words))
 }
 
-/// Says that a test has nothing to test on this machine, and why.
+/// Prints that a test is skipped on this machine, and why.
 #[allow(clippy::print_stderr, reason = "a skipped test must not look like a passed one")]
 pub(crate) fn skip(why: &str) {
     eprintln!("skipped: {why}");

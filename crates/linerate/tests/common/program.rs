@@ -1,4 +1,4 @@
-//! A program that speaks the contract, started by a test.
+//! A program that implements the contract, started by a test.
 
 use linerate_contract::{Describe, Done, EXIT_UNSUPPORTED, Event, Expect, Role, Spec, crc32, page};
 use nix::sys::signal::{Signal, kill};
@@ -10,9 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Ten times what a busy machine needs for the small tasks of the tests.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The contract's second, and another one for a machine that does other things meanwhile.
+/// Ten times the duration of the tests' small tasks on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The contract's limit of one second, and one more for a busy machine.
 const STOP: Duration = Duration::from_secs(2);
 
 pub(crate) struct Program {
@@ -51,62 +51,62 @@ impl Program {
 
     /// The address of a server.
     pub(crate) fn ready(&mut self) -> Result<SocketAddr, String> {
-        self.ready_or_not()?.ok_or_else(|| "it says that it does not serve this".into())
+        self.ready_or_not()?.ok_or_else(|| "unsupported (exit status 127)".into())
     }
 
-    /// The same; `None` if it says that it does not do this.
+    /// As [`Self::ready`]; `None` if unsupported.
     pub(crate) fn ready_or_not(&mut self) -> Result<Option<SocketAddr>, String> {
-        match self.lines.recv_timeout(PATIENCE).map(|line| Event::parse(&line)) {
+        match self.lines.recv_timeout(TIMEOUT).map(|line| Event::parse(&line)) {
             Ok(Ok(Event::Ready { address })) => Ok(Some(address)),
-            Ok(other) => Err(format!("in place of its `ready` event comes {other:?}")),
+            Ok(other) => Err(format!("expected a `ready` event, got {other:?}")),
             Err(_) => {
                 let ended = self.end_within(STOP)?;
                 if ended.status == Some(EXIT_UNSUPPORTED) {
                     return Ok(None);
                 }
-                Err(format!("it does not get ready: {:?} {}", ended.status, ended.stderr.trim()))
+                Err(format!("exited before its `ready` event: {:?} {}", ended.status, ended.stderr.trim()))
             }
         }
     }
 
-    /// What a client measured; `None` if it says that it does not do this.
+    /// A client's result; `None` if unsupported.
     pub(crate) fn done(mut self) -> Result<Option<Done>, String> {
         let ended = self.end()?;
         if ended.status == Some(EXIT_UNSUPPORTED) {
             return Ok(None);
         }
         if ended.status != Some(0) {
-            return Err(format!("it ended with {:?}: {}", ended.status, ended.stderr.trim()));
+            return Err(format!("exited with {:?}: {}", ended.status, ended.stderr.trim()));
         }
         match ended.lines.last().map(|line| Event::parse(line)) {
             Some(Ok(Event::Done(done))) => Ok(Some(*done)),
-            other => Err(format!("its last line is no `done` event: {other:?}")),
+            other => Err(format!("the last line is no `done` event: {other:?}")),
         }
     }
 
-    /// SIGTERM ends it, in time and with status 0.
+    /// Sends SIGTERM; it must exit in time with status 0.
     pub(crate) fn stop(&mut self) -> Result<(), String> {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).map_err(|e| e.to_string())?;
         let ended = self.end_within(STOP)?;
         match ended.status {
             Some(0) => Ok(()),
-            other => Err(format!("after SIGTERM it ended with {other:?}: {}", ended.stderr.trim())),
+            other => Err(format!("after SIGTERM: exited with {other:?}: {}", ended.stderr.trim())),
         }
     }
 
     pub(crate) fn end(&mut self) -> Result<Ended, String> {
-        self.end_within(PATIENCE)
+        self.end_within(TIMEOUT)
     }
 
-    fn end_within(&mut self, patience: Duration) -> Result<Ended, String> {
-        let deadline = Instant::now() + patience;
+    fn end_within(&mut self, timeout: Duration) -> Result<Ended, String> {
+        let deadline = Instant::now() + timeout;
         loop {
             if let Some(status) = self.child.try_wait().map_err(|e| e.to_string())? {
-                let stderr = self.stderr.recv_timeout(PATIENCE).unwrap_or_default();
+                let stderr = self.stderr.recv_timeout(TIMEOUT).unwrap_or_default();
                 return Ok(Ended { status: status.code(), stderr, lines: self.lines.iter().collect() });
             }
             if Instant::now() > deadline {
-                return Err(format!("it did not end within {patience:?}"));
+                return Err(format!("did not end within {timeout:?}"));
             }
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -120,7 +120,7 @@ impl Drop for Program {
     }
 }
 
-/// linerate's own engine, beside linerate.
+/// The load engine, in linerate's folder.
 pub(crate) fn native() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-load")
 }
@@ -133,12 +133,12 @@ pub(crate) fn any_port() -> SocketAddr {
 pub(crate) fn describe(program: &Path) -> Result<Describe, String> {
     let ended = Program::start(program, &Spec::new(Role::Describe, "", ""))?.end()?;
     match ended.lines.first().map(|line| Event::parse(line)) {
-        Some(Ok(Event::Describe(told))) if ended.status == Some(0) => Ok(told),
+        Some(Ok(Event::Describe(described))) if ended.status == Some(0) => Ok(described),
         other => Err(format!("{other:?}, {:?}: {}", ended.status, ended.stderr.trim())),
     }
 }
 
-/// With the page that an HTTP client is to expect.
+/// Adds the page that an HTTP client expects.
 pub(crate) fn spec_of(mut spec: Spec) -> Spec {
     if spec.layer == "http" {
         let page = page(spec.size as usize);

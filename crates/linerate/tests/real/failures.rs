@@ -1,13 +1,13 @@
-//! Servers that do not do what they should: each is a row with a reason.
+//! Faulty servers: each is a row with a reason.
 
-use crate::command;
 use crate::common::{self, Folder, Output, skip};
 use crate::host::{assert_all_gone, lab_processes};
+use crate::{command, machine};
 use linerate::measurement::Trial;
 use std::fs;
 use std::path::Path;
 
-/// A home with a suite of one cell, whose server is a shell script.
+/// A home with a suite of one cell; its server is a shell script.
 fn home_with_server(script: &str) -> Folder {
     let home = Folder::new("home");
     fs::create_dir_all(home.path().join("suites")).unwrap();
@@ -32,7 +32,7 @@ fn home_with_server(script: &str) -> Folder {
     home
 }
 
-/// Runs the one cell; status, journal, and what was printed.
+/// Runs the cell; returns status, journal and output.
 fn run_odd(script: &str) -> (i32, Vec<Trial>, String) {
     let home = home_with_server(script);
     let folder = Folder::new("odd");
@@ -41,25 +41,29 @@ fn run_odd(script: &str) -> (i32, Vec<Trial>, String) {
     (out.status, folder.journal(), out.stdout + &out.stderr)
 }
 
-/// A run without a trial has to say why.
-fn is_without_nginx(trials: &[Trial], said: &str) -> bool {
-    assert!(!trials.is_empty() || said.contains("is not installed"), "{said}");
+/// A run without a trial must print the reason.
+fn is_without_nginx(trials: &[Trial], output: &str) -> bool {
+    assert!(!trials.is_empty() || output.contains("is not installed"), "{output}");
     trials.is_empty()
 }
 
-pub(crate) fn a_server_that_does_not_start_is_a_row_with_its_own_words() {
+#[test]
+fn a_server_that_does_not_start_is_a_row_with_its_own_message() {
+    let Some(_machine) = machine() else { return };
     let broken = "sed -i s/listen/lissen/ {{ dir }}/server.conf; exec nginx -c {{ dir }}/server.conf";
-    let (status, trials, said) = run_odd(broken);
-    if is_without_nginx(&trials, &said) {
-        return skip("no nginx here");
+    let (status, trials, output) = run_odd(broken);
+    if is_without_nginx(&trials, &output) {
+        return skip("nginx is not installed");
     }
-    assert_eq!(status, 3, "{said}");
+    assert_eq!(status, 3, "{output}");
     for part in ["at start", "ended before it was ready", "unknown directive", "server.conf:"] {
-        assert!(said.contains(part), "{part} is missing in {said}");
+        assert!(output.contains(part), "{part} is missing in {output}");
     }
 }
 
-pub(crate) fn a_server_that_dies_answers_wrongly_or_hangs_is_a_failed_row() {
+#[test]
+fn a_server_that_exits_sends_a_wrong_page_or_hangs_is_a_failed_row() {
+    let Some(_machine) = machine() else { return };
     for (script, stage, part) in [
         ("sleep 1000", "at start", "was not ready within"),
         (
@@ -74,12 +78,12 @@ pub(crate) fn a_server_that_dies_answers_wrongly_or_hangs_is_a_failed_row() {
         ),
     ] {
         let processes = lab_processes();
-        let (status, trials, said) = run_odd(script);
-        if is_without_nginx(&trials, &said) {
-            return skip("no nginx here");
+        let (status, trials, output) = run_odd(script);
+        if is_without_nginx(&trials, &output) {
+            return skip("nginx is not installed");
         }
-        assert_eq!(status, 3, "{script}: {said}");
-        assert!(said.contains(stage) && said.contains(part), "{script}: {said}");
+        assert_eq!(status, 3, "{script}: {output}");
+        assert!(output.contains(stage) && output.contains(part), "{script}: {output}");
         assert_all_gone(&processes);
     }
 }

@@ -1,4 +1,4 @@
-//! What must not change: the host, and the processes on it.
+//! The state that must not change: the host and its processes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// What must be the same before and after: addresses, routes, rules, sysctls of the network, processes of ours, mounts.
+/// State that must be equal before and after: addresses, routes, rules, network sysctls, mounts.
 pub(crate) fn host_state() -> String {
     let mut state = String::new();
     for file in ["/proc/net/dev", "/proc/net/route", "/proc/net/ipv6_route", "/proc/net/if_inet6"] {
         let text = fs::read_to_string(file).unwrap_or_default();
-        // Counters change by themselves; names of links do not.
+        // Only the names of links; their counters change.
         let columns = if file == "/proc/net/dev" { 1 } else { usize::MAX };
         let lines = text.lines().map(|l| l.split_whitespace().take(columns).collect::<Vec<_>>().join(" "));
         state += &format!("{file}\n{}\n", lines.collect::<Vec<_>>().join("\n"));
@@ -31,7 +31,7 @@ pub(crate) fn host_state() -> String {
     state
 }
 
-/// Processes of our labs, by pid: this linerate, its agents, and all that shares a pid namespace with one of them.
+/// Pids of linerate, its agents, and all processes in their pid namespaces.
 pub(crate) fn lab_processes() -> BTreeSet<String> {
     let link = |pid: &str, name: &str| fs::read_link(format!("/proc/{pid}/{name}")).ok();
     let pids = fs::read_dir("/proc").unwrap().flatten().map(|e| e.file_name().to_string_lossy().into_owned());
@@ -49,7 +49,7 @@ pub(crate) fn lab_processes() -> BTreeSet<String> {
     pids.iter().filter(is_ours).cloned().collect()
 }
 
-/// Waits until no process of the lab is left that was not there before; kernels take their moment to end them.
+/// Waits until all processes of the lab that were started since `before` have ended.
 pub(crate) fn assert_all_gone(before: &BTreeSet<String>) {
     for _ in 0..100 {
         if lab_processes().is_subset(before) {

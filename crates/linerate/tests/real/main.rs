@@ -1,7 +1,7 @@
-//! The real lab with real systems, in quick form. These tests assert structure and correctness, never speed.
+//! The real lab with real systems, in quick form. These tests check structure and correctness, never speed.
 //!
-//! A system that is not installed is a `missing` row, as it is for a user; a machine that allows no namespaces
-//! skips with a line that says so.
+//! A system that is not installed is a `missing` row, as for users. On a machine without namespaces the tests
+//! are skipped with the reason.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -16,32 +16,29 @@ use linerate::measurement::{Entry, Outcome, Trial};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One after the other: every test here loads the machine and looks at all its processes.
-#[test]
-fn the_real_lab() {
-    if !lab_is_there() {
-        return;
-    }
-    every_way_of_forwarding_works_in_front_of_every_server();
-    kills::a_killed_run_leaves_nothing_and_can_be_resumed();
-    failures::a_server_that_does_not_start_is_a_row_with_its_own_words();
-    failures::a_server_that_dies_answers_wrongly_or_hangs_is_a_failed_row();
-    nobody_in_particular_can_measure();
-    if tun::the_kernel_answers_behind_tun_devices_or_the_row_says_who_can_open_them() {
-        tun::a_run_killed_behind_tun_devices_leaves_nothing();
-    }
+/// One test at a time: each of them loads the machine and lists all its processes.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// The lock of the machine; `None`, with a message, if the lab cannot be raised. A failed test does not stop
+/// the others.
+fn machine() -> Option<MutexGuard<'static, ()>> {
+    let guard = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    lab_is_available().then_some(guard)
 }
 
-fn every_way_of_forwarding_works_in_front_of_every_server() {
+#[test]
+fn every_way_of_forwarding_works_with_every_server() {
+    let Some(_machine) = machine() else { return };
     let (state, processes) = (host_state(), lab_processes());
     let folder = Folder::new("every");
     let out = linerate(&["run", "proxy", "--quick", "--rounds", "1", "--out", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_all_gone(&processes);
-    assert_eq!(host_state(), state, "the host is not as it was");
+    assert_eq!(host_state(), state, "the host has changed");
     for trial in folder.journal() {
-        // sslh-select drops requests when connections overlap, now more, now fewer (systems/sslh/NOTES.md).
+        // sslh-select drops a varying number of requests when connections overlap (systems/sslh/NOTES.md).
         if trial.cell.contains("sslh-select") {
             continue;
         }
@@ -61,16 +58,18 @@ fn every_way_of_forwarding_works_in_front_of_every_server() {
     }
 }
 
-/// As root, the road of a normal user is tried as well: a user namespace, own uid, no rights on the host.
-fn nobody_in_particular_can_measure() {
+/// As root, also runs as an ordinary user: a user namespace, the user's uid, no rights on the host.
+#[test]
+fn an_unprivileged_user_can_measure() {
+    let Some(_machine) = machine() else { return };
     if !nix::unistd::geteuid().is_root() {
-        return; // then every test above was that
+        return; // the other tests have run without privileges
     }
-    let folder = Folder::new("nobody");
+    let folder = Folder::new("unprivileged");
     fs::create_dir_all(folder.path()).unwrap();
     let nobody = Some(nix::unistd::Uid::from_raw(65_534));
     nix::unistd::chown(folder.path(), nobody, None).unwrap();
-    // Programs under a closed home folder cannot be reached by other users: copies can.
+    // Copies, because programs in a closed home folder are not accessible to other users.
     let bin = Path::new(env!("CARGO_BIN_EXE_linerate")).parent().unwrap();
     for program in ["linerate", "linerate-load"] {
         fs::copy(bin.join(program), folder.path().join(program)).unwrap();
@@ -121,12 +120,12 @@ fn linerate(args: &[&str]) -> Output {
     Output::of(&mut command(args))
 }
 
-/// The lab can be raised here, and the load engine is built beside linerate.
-fn lab_is_there() -> bool {
+/// True if the lab can be raised and the load engine is built.
+fn lab_is_available() -> bool {
     let doctor = linerate(&["doctor"]);
     let engine = Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-load").exists();
     if doctor.status != 0 || !engine {
-        skip(&format!("no lab here (engine built: {engine})\n{}{}", doctor.stdout, doctor.stderr));
+        skip(&format!("no lab on this machine (engine built: {engine})\n{}{}", doctor.stdout, doctor.stderr));
     }
     doctor.status == 0 && engine
 }

@@ -47,7 +47,7 @@ fn spec(layer: &str, args: &LoadDatagramArgs, size: u64) -> Spec {
 
 fn run(spec: &Spec, args: &LoadDatagramArgs) -> Result<ExitCode, Error> {
     let interrupted = interrupt::watch();
-    let done = Engine::start(spec)?.account(&interrupted, |_| {})?;
+    let done = Engine::start(spec)?.result(&interrupted, |_| {})?;
     if let Some(path) = &args.json {
         write_json(path, &report::json(spec, &done))?;
     }
@@ -59,7 +59,7 @@ fn run(spec: &Spec, args: &LoadDatagramArgs) -> Result<ExitCode, Error> {
     }
     if done.operations == 0 {
         return Err(Error::NothingMeasured(format!(
-            "nothing arrived at {}: is `linerate serve {}` there, with the same --size and settings?",
+            "no data arrived at {}: check that `linerate serve {}` runs there with the same --size and settings",
             args.address, spec.layer
         )));
     }

@@ -1,10 +1,10 @@
-//! `linerate load`: the load engine by itself, as one would use wrk, ab, hey or iperf3.
+//! `linerate load`: the load engine standalone, like wrk, ab, hey or iperf3.
 
 pub(super) mod datagrams;
 mod streams;
 mod target;
 
-use super::{Terminal, print, remark};
+use super::{Terminal, print, note};
 use crate::cli::{ArrivalArg, LoadArgs, LoadHttpArgs, Loaded};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -18,16 +18,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use target::{HTTP, Target};
 
-/// wrk's defaults, which its users know: two threads, ten connections, ten seconds.
+/// wrk's defaults: two threads, ten connections, ten seconds.
 const THREADS: u32 = 2;
 const DURATION: Duration = Duration::from_secs(10);
-/// How often the live line changes. Twice as often is not read; each copy of a histogram costs a thread 50 us.
+/// Interval of the progress line. Each sample costs a thread 50 us to copy its histogram.
 const LIVE: Nanos = Nanos(500_000_000);
 
-/// Loads a server and tells how it went: 0, or 3 if no operation succeeded, or 130 after Ctrl-C.
+/// Loads a server and prints the result: 0, or 3 if no operation succeeded, or 130 after Ctrl-C.
 ///
 /// # Errors
-/// A URL that is none, a host that is not there, a file that cannot be written.
+/// An invalid URL, an unreachable host, a file that cannot be written.
 pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     match &args.what {
         Loaded::Http(args) => http(args, terminal),
@@ -53,13 +53,13 @@ fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     )
 }
 
-/// Where the account goes besides the terminal.
+/// Where the result is written, besides the terminal.
 struct Output<'a> {
     json: Option<&'a Path>,
     quiet: bool,
 }
 
-/// Runs a client whose operations are counted one by one, with a live line, and tells how it went.
+/// Runs a client whose operations are counted one by one, with a progress line, and prints the result.
 fn operations(
     spec: &mut Spec,
     target: &str,
@@ -70,7 +70,7 @@ fn operations(
     let live = std::io::stderr().is_terminal() && !output.quiet;
     spec.sample_ns = live.then_some(LIVE);
     let interrupted = interrupt::watch();
-    let done = Engine::start(spec)?.account(&interrupted, |event| {
+    let done = Engine::start(spec)?.result(&interrupted, |event| {
         if let Event::Sample(sample) = event {
             show(&load::live(&sample, LIVE, words));
         }
@@ -78,18 +78,18 @@ fn operations(
     if live {
         show("");
     }
-    let account = LoadResult { target, words, spec, done: &done };
+    let result = LoadResult { target, words, spec, done: &done };
     if let Some(path) = output.json {
-        write_json(path, &load::json(&account))?;
+        write_json(path, &load::json(&result))?;
     }
     if output.json != Some(Path::new("-")) {
-        print(&load::text(&account, terminal.style))?;
+        print(&load::text(&result, terminal.style))?;
     }
     if interrupted.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }
     if done.operations == 0 {
-        let text = format!("no {} succeeded; the errors above say why", words.operation);
+        let text = format!("no {} succeeded: see `failed` above for the kinds of errors", words.operation);
         return Err(Error::NothingMeasured(text));
     }
     Ok(ExitCode::SUCCESS)
@@ -116,7 +116,7 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
         ArrivalArg::Ramp => Arrival::Ramp,
     };
     if args.rate.is_none() && args.arrival != ArrivalArg::Constant {
-        return Err(Error::Input("--arrival needs --rate: how many requests a second are due".into()));
+        return Err(Error::Input("--arrival needs --rate, the number of requests per second".into()));
     }
     if args.busy {
         spec.options.insert("busy".into(), "yes".into());
@@ -124,7 +124,7 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     if let Some(span) = args.coalesce {
         let micros = span.as_micros();
         if !(1..=1_000).contains(&micros) {
-            return Err(Error::Input("--coalesce: between 1us and 1ms; 60us is a good value".into()));
+            return Err(Error::Input("--coalesce: expected 1us to 1ms; 60us is suggested".into()));
         }
         spec.options.insert("coalesce_us".into(), micros.to_string());
     }
@@ -142,7 +142,7 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     Ok(spec)
 }
 
-/// Replaces the live line. Nothing is wrong with a run whose terminal is gone.
+/// Replaces the progress line. A closed terminal is no error.
 fn show(line: &str) {
     let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
     let _ = std::io::stderr().flush();
@@ -153,6 +153,6 @@ fn write_json(path: &Path, text: &str) -> Result<(), Error> {
         return print(text).map(|_| ());
     }
     journal::write(path, text)?;
-    remark(&format!("written: {}", path.display()));
+    note(&format!("written: {}", path.display()));
     Ok(())
 }

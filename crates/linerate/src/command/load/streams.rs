@@ -18,11 +18,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// iperf3's length of a write.
 const WRITE: u64 = 131_072;
-/// A read of the server's; the largest frame that most WebSocket libraries send at once.
+/// The size of the server's reads; the largest frame that most WebSocket libraries send at once.
 const MESSAGE: u64 = 65_536;
 /// A message that fits any segment.
 const PING: u64 = 64;
-/// A transfer of a WebSocket stream: ten milliseconds or so, so that what the end of the time cuts off is little of it.
+/// Bytes per transfer of a WebSocket stream: about ten milliseconds, so that little is lost when the time is
+/// over.
 const TRANSFER: u64 = 8 << 20;
 
 const ROUND_TRIPS: Words = Words { operation: "round trip", payload: "messages" };
@@ -91,18 +92,18 @@ fn output(args: &LoadStreamArgs) -> Output<'_> {
     Output { json: args.json.as_deref(), quiet: args.quiet }
 }
 
-/// One stream, or two at the same time: each direction has an engine of its own.
+/// Runs one stream, or two at the same time: each direction has its own engine.
 fn streams(mut specs: Vec<Spec>, target: &str, args: &LoadStreamArgs) -> Result<ExitCode, Error> {
     let live = std::io::stderr().is_terminal() && !args.quiet;
     for spec in &mut specs {
         spec.sample_ns = live.then_some(LIVE);
     }
     let interrupted = interrupt::watch();
-    let accounts = together(&specs, &interrupted)?;
+    let results = run_together(&specs, &interrupted)?;
     if live {
         show("");
     }
-    let runs: Vec<(Spec, Done)> = specs.into_iter().zip(accounts).collect();
+    let runs: Vec<(Spec, Done)> = specs.into_iter().zip(results).collect();
     if let Some(path) = &args.json {
         write_json(path, &report::json(&runs))?;
     }
@@ -114,15 +115,15 @@ fn streams(mut specs: Vec<Spec>, target: &str, args: &LoadStreamArgs) -> Result<
     }
     if runs.iter().any(|(_, done)| done.bytes.0 == 0) {
         return Err(Error::NothingMeasured(format!(
-            "nothing arrived at {target}: is `linerate serve {}` there, with the same settings?",
+            "no data arrived at {target}: check that `linerate serve {}` runs there with the same settings",
             report::served(&runs[0].0)
         )));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn together(specs: &[Spec], interrupted: &AtomicBool) -> Result<Vec<Done>, Error> {
-    // Started by this thread: an engine ends with the thread that started it.
+fn run_together(specs: &[Spec], interrupted: &AtomicBool) -> Result<Vec<Done>, Error> {
+    // Started by this thread, because an engine ends with the thread that started it.
     let engines = specs.iter().map(Engine::start).collect::<Result<Vec<_>, _>>()?;
     let last = Mutex::new(vec![None; specs.len()]);
     std::thread::scope(|scope| {
@@ -133,9 +134,9 @@ fn together(specs: &[Spec], interrupted: &AtomicBool) -> Result<Vec<Done>, Error
             .map(|(index, (engine, spec))| {
                 let last = &last;
                 scope.spawn(move || {
-                    engine.account(interrupted, |event| {
+                    engine.result(interrupted, |event| {
                         if let Event::Sample(sample) = event {
-                            let mut last = last.lock().expect("who holds it only prints");
+                            let mut last = last.lock().expect("the holder only prints");
                             last[index] = Some((spec, sample));
                             show(&report::live(&last, LIVE));
                         }

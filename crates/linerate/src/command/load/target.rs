@@ -1,4 +1,4 @@
-//! `URL` on a command line: which host, which address, which path; and is anybody there?
+//! `URL` on the command line: host, address and path; checks that the host accepts connections.
 
 use crate::cli::TrustArgs;
 use crate::error::Error;
@@ -7,8 +7,8 @@ use std::fs;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// One try for each address of a name. Half is a slow path over three continents; more makes users wait for the sentence.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout for each address of a name: twice the time of a slow path over three continents.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A scheme without TLS and the one with it.
 pub(super) type Schemes = [&'static str; 2];
@@ -20,38 +20,38 @@ pub(super) const WEBSOCKET: Schemes = ["ws", "wss"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) secure: bool,
-    /// The name or address without brackets.
+    /// The name, or the address without brackets.
     pub(super) host: String,
     port: u16,
-    /// As the `Host` header has it: with brackets, and with the port unless it is the scheme's own.
+    /// As in the `Host` header: with brackets, and with the port unless it is the scheme's default.
     pub(super) authority: String,
     pub(super) path: String,
 }
 
 impl Target {
     /// # Errors
-    /// What is wrong with the URL, and an example.
+    /// The URL is invalid; with the reason and an example.
     pub(super) fn parse(url: &str, schemes: &Schemes) -> Result<Self, Error> {
         let [open, closed] = schemes;
-        let wrong = |what: &str| {
-            Error::Input(format!("URL: {what}: {url:?} (expected such as {open}://127.0.0.1:8080/path)"))
+        let invalid = |what: &str| {
+            Error::Input(format!("URL: {what}: {url:?} (example: {open}://127.0.0.1:8080/path)"))
         };
         let (secure, rest) = match url.split_once("://") {
             Some((scheme, rest)) if scheme == *open => (false, rest),
             Some((scheme, rest)) if scheme == *closed => (true, rest),
             Some((scheme, _)) => {
-                return Err(wrong(&format!("the scheme is {scheme}, not {open} or {closed}")));
+                return Err(invalid(&format!("the scheme is {scheme}, not {open} or {closed}")));
             }
-            None => return Err(wrong(&format!("it does not begin with {open}:// or {closed}://"))),
+            None => return Err(invalid(&format!("it does not begin with {open}:// or {closed}://"))),
         };
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if authority.contains('@') {
-            return Err(wrong("it has a user name; give it as --header 'Authorization: ...'"));
+            return Err(invalid("it has a user name; give it as --header 'Authorization: ...'"));
         }
         let (host, port) = match authority.strip_prefix('[') {
             Some(rest) => {
-                let (host, port) = rest.split_once(']').ok_or_else(|| wrong("its [ has no ]"))?;
+                let (host, port) = rest.split_once(']').ok_or_else(|| invalid("its [ has no ]"))?;
                 (host, port.strip_prefix(':').filter(|p| !p.is_empty()))
             }
             None => match authority.split_once(':') {
@@ -60,13 +60,13 @@ impl Target {
             },
         };
         if host.is_empty() || !host.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(wrong("it has no host"));
+            return Err(invalid("it has no host"));
         }
         let usual = if secure { 443 } else { 80 };
         let port = match port.map(str::parse::<u16>) {
             None => usual,
             Some(Ok(port)) if port > 0 => port,
-            Some(_) => return Err(wrong("its port is not a number from 1 to 65535")),
+            Some(_) => return Err(invalid("its port is not a number from 1 to 65535")),
         };
         let bracketed = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let authority = if port == usual { bracketed } else { format!("{bracketed}:{port}") };
@@ -74,7 +74,7 @@ impl Target {
         Ok(Self { secure, host: host.to_owned(), port, authority, path })
     }
 
-    /// Whom a client of this host trusts, and for which name.
+    /// The CA certificate that a client of this host trusts, and the server's name.
     ///
     /// # Errors
     /// The authority cannot be read.
@@ -86,20 +86,20 @@ impl Target {
         Ok(Tls { authority, name: self.host.clone(), ..Tls::default() })
     }
 
-    /// The first address of the host that takes a connection. A name may have several, such as `localhost`, whose server
-    /// listens at one of them.
+    /// The first address of the host that accepts a connection. A name such as `localhost` may have several,
+    /// with a server on only one of them.
     ///
     /// # Errors
-    /// There is no such name, or nobody listens.
+    /// The name cannot be resolved, or no address accepts a connection.
     pub(super) fn resolve(&self) -> Result<SocketAddr, Error> {
         let addresses = (self.host.as_str(), self.port).to_socket_addrs().map_err(|e| {
-            Error::NothingMeasured(format!("dns: {} has no address: {e} (is the name right?)", self.host))
+            Error::NothingMeasured(format!("dns: {} has no address: {e} (check the name)", self.host))
         })?;
         let mut last = format!("{} has no address", self.host);
         for address in addresses {
-            match TcpStream::connect_timeout(&address, PATIENCE) {
+            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(_) => return Ok(address),
-                Err(e) => last = format!("{address}: {e} (does the server run, and listen there?)"),
+                Err(e) => last = format!("{address}: {e} (check that the server runs and listens there)"),
             }
         }
         Err(Error::NothingMeasured(last))
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_come_apart() {
+    fn urls_are_split_into_their_parts() {
         let owned = |tls, host: &str, port, authority: &str, path: &str| {
             (tls, host.to_owned(), port, authority.to_owned(), path.to_owned())
         };
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn each_protocol_has_schemes_of_its_own() {
+    fn each_protocol_accepts_only_its_own_schemes() {
         let target = Target::parse("wss://[::1]:9000/chat", &WEBSOCKET).unwrap();
         assert_eq!((target.secure, target.host.as_str(), target.path.as_str()), (true, "::1", "/chat"));
         let error = Target::parse("https://a.example/", &WEBSOCKET).unwrap_err().to_string();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_said_to_be_none() {
+    fn invalid_urls_are_refused_with_status_2() {
         for url in [
             "",
             "a.example",
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_port_and_a_dead_name_are_told_apart() {
+    fn a_closed_port_and_an_unknown_name_have_different_messages() {
         let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let refused =
             Target::parse(&format!("http://{dead}/"), &HTTP).unwrap().resolve().unwrap_err().to_string();

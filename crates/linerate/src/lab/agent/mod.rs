@@ -1,8 +1,8 @@
 //! The agent: pid 1 of the lab. It makes topologies, starts processes and reports their ends.
 //!
 //! linerate starts itself again as `linerate lab-agent`, which enters new namespaces ([`namespaces`]) and
-//! serves [`Request`]s until its socket is closed. It is pid 1 of a pid namespace, so the kernel kills all its
-//! processes when it ends. Only its descriptors and its children refer to the network namespaces, so
+//! serves [`Request`]s until its socket is closed. It is pid 1 of a pid namespace, so the kernel kills all
+//! its processes when it ends. Only its descriptors and its children refer to the network namespaces, so
 //! links and rules are removed as well. Cleaning up needs no code that a SIGKILL could prevent.
 
 mod cpu;
