@@ -52,7 +52,7 @@ fn skeletons_build_and_keep_the_contract() {
         assert_eq!(made.status, 0, "{}", made.stderr);
         let again = make();
         assert_eq!(again.status, 2, "{}", again.stdout);
-        assert!(again.stderr.contains("is there already"), "{}", again.stderr);
+        assert!(again.stderr.contains("exists: choose another name"), "{}", again.stderr);
     }
     let registry = Registry::load(&home).unwrap();
     let silent = |_: &str| {};

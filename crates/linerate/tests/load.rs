@@ -131,7 +131,7 @@ fn streams_go_in_each_direction_and_show_the_tcp_statistics_of_the_kernel() {
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(lines.iter().all(|line| text.contains(line)), "{more:?}: {text}");
-        assert!(text.contains("every byte verified") && !text.contains("failed"), "{more:?}: {text}");
+        assert!(text.contains("every byte compared") && !text.contains("failed"), "{more:?}: {text}");
     }
     let output = linerate(&["load", "tcp", &server.url, "-d", "300ms", "--both", "--json", "-"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -192,7 +192,7 @@ fn websocket_servers_are_loaded_with_and_without_tls() {
         // A debug build takes most of a second for a transfer on a shared CPU.
         let output = linerate(&[&["load", "ws", &server.url, "-d", "3s", "--stream"], direction].concat());
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(text.contains("Gbit/s") && text.contains("every byte verified"), "{text}");
+        assert!(text.contains("Gbit/s") && text.contains("every byte compared"), "{text}");
     }
 }
 
@@ -316,7 +316,7 @@ fn misspelt_names_on_the_command_line_are_refused_with_the_nearest_name() {
         (&["list", "workload"][..], "'workloads'"),
         (&["sytems"], "'systems'"),
         (&["load", "http", "http://127.0.0.1:1/", "--conections", "5"], "'--connections'"),
-        (&["load", "tpc", "127.0.0.1:1"], "'tcp'"),
+        (&["load", "htp", "http://127.0.0.1:1/"], "'http'"),
         (&["report", "x", "--format", "htm"], "'html'"),
         (&["load", "http", "http://127.0.0.1:1/", "--rate", "5", "--arrival", "poison"], "'poisson'"),
         (&["new", "system", "mylib", "--lang", "rus"], "'rust'"),

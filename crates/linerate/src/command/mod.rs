@@ -25,7 +25,6 @@ pub use systems::systems;
 
 use crate::cli::{CompletionsArgs, When};
 use crate::error::Error;
-use crate::progress::note as remark;
 use crate::report::Style;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;

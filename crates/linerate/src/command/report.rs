@@ -1,9 +1,10 @@
 //! `linerate report`.
 
-use super::{Terminal, print, remark};
+use super::{Terminal, print};
 use crate::cli::ReportArgs;
 use crate::error::Error;
 use crate::journal;
+use crate::progress::note;
 use crate::report;
 use std::process::ExitCode;
 
@@ -14,11 +15,11 @@ use std::process::ExitCode;
 pub fn report(args: &ReportArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let format = report::format(&args.format).map_err(Error::Input)?;
     let stored = journal::read(&args.folder)?;
-    stored.warnings.iter().for_each(|warning| remark(&format!("warning: {warning}")));
+    stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
     let report = report::build(&stored.run, &stored.trials, &stored.duets);
     if let Err(error) = report::write_files(&args.folder, &report) {
         // A published run may be read-only; the report is printed all the same.
-        remark(&format!("warning: {error}"));
+        note(&format!("warning: {error}"));
     }
     print(&format.render(&report, terminal.style))
 }

@@ -1,10 +1,11 @@
 //! `linerate selftest`.
 
-use super::{Terminal, print, note};
+use super::{Terminal, print};
 use crate::cli::SelftestArgs;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::interrupt;
+use crate::progress::note;
 use crate::report::selftest::{Section, text};
 use crate::selftest::{Case, Row, Unit, cases, cost};
 use linerate_contract::Event;

@@ -1,11 +1,11 @@
 //! `linerate serve`: the servers for `linerate load`.
 
 use super::load::datagrams::set_kcp;
-use super::note;
 use crate::authority::Authority;
 use crate::cli::{SecureArgs, ServeArgs, ServeDatagramArgs, ServeStreamArgs, Served};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::progress::note;
 use crate::{interrupt, journal};
 use linerate_contract::{Event, Role, Spec, Tls};
 use std::net::SocketAddr;

@@ -4,10 +4,11 @@ pub(super) mod datagrams;
 mod streams;
 mod target;
 
-use super::{Terminal, print, note};
+use super::{Terminal, print};
 use crate::cli::{ArrivalArg, LoadArgs, LoadHttpArgs, Loaded};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::progress::note;
 use crate::report::load::{self, LoadResult, Words};
 use crate::{interrupt, journal};
 use linerate_contract::{Arrival, Event, Nanos, Request, Role, Spec};
