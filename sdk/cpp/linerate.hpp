@@ -4,7 +4,7 @@
 //
 // One source file defines LINERATE_IMPLEMENTATION before it includes this header, and needs nlohmann/json
 // (Debian: nlohmann-json3-dev). No other file compiles the JSON parser. Optional headers:
-//   linerate/protocol.hpp    rr, crr, fanout and stream as state machines, for any transport
+//   linerate/protocol_spec.hpp    rr, crr, fanout and stream as state machines, for any transport
 //   linerate/tls.hpp         TLS settings for libraries that use OpenSSL
 //   linerate/event_loop.hpp  the functions that the suite `runtime` measures
 //   linerate/posting.hpp     the workload `dispatch`

@@ -2,7 +2,7 @@
 #define LINERATE_IMPLEMENTATION
 #include "linerate.hpp"
 #include "linerate/kcp.hpp"
-#include "linerate/protocol.hpp"
+#include "linerate/protocol_spec.hpp"
 
 #include <cstdio>
 

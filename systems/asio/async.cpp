@@ -1,6 +1,6 @@
 // The program of asio-async: what an event loop does, and TLS.
 #include "linerate/event_loop.hpp"
-#include "linerate/protocol.hpp"
+#include "linerate/protocol_spec.hpp"
 #include "tls.hpp"
 #include "version.hpp"
 

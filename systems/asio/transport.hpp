@@ -1,9 +1,9 @@
-// A transport carries a protocol (sdk/cpp/linerate/protocol.hpp): a socket here, TLS in tls_transport.hpp, WebSocket in
+// A transport carries a protocol (sdk/cpp/linerate/protocol_spec.hpp): a socket here, TLS in tls_transport.hpp, WebSocket in
 // systems/beast. Each has the same steps in a blocking and in an asynchronous form.
 #pragma once
 
 #include "net.hpp"
-#include "linerate/protocol.hpp"
+#include "linerate/protocol_spec.hpp"
 
 // What all connections of a process share.
 struct Setting {

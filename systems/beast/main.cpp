@@ -1,6 +1,6 @@
 // The program of both variants. The HTTP server exists in asynchronous style only.
 #include "endpoints.hpp"
-#include "linerate/protocol.hpp"
+#include "linerate/protocol_spec.hpp"
 #include "version.hpp"
 #ifdef LINERATE_HTTP
 #include "server.hpp"

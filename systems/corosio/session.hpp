@@ -1,7 +1,7 @@
-// A connection that carries a protocol (sdk/cpp/linerate/protocol.hpp), and the coroutines that read and write.
+// A connection that carries a protocol (sdk/cpp/linerate/protocol_spec.hpp), and the coroutines that read and write.
 #pragma once
 
-#include "linerate/protocol.hpp"
+#include "linerate/protocol_spec.hpp"
 #include "net.hpp"
 
 struct Session {

@@ -1,7 +1,7 @@
-// A TCP connection that carries a protocol (sdk/cpp/linerate/protocol.hpp).
+// A TCP connection that carries a protocol (sdk/cpp/linerate/protocol_spec.hpp).
 #pragma once
 
-#include "linerate/protocol.hpp"
+#include "linerate/protocol_spec.hpp"
 #include "socket.hpp"
 
 class Connection : public Socket {

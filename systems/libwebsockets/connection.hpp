@@ -1,7 +1,7 @@
 // A connection of libwebsockets, client or server. It sends one message each time the library reports it as writable.
 #pragma once
 
-#include "linerate/protocol.hpp"
+#include "linerate/protocol_spec.hpp"
 
 #include <libwebsockets.h>
 

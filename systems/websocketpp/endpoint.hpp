@@ -1,7 +1,7 @@
 // Shared by client and server: sending messages, setting up an endpoint, running its threads.
 #pragma once
 
-#include "linerate/protocol.hpp"
+#include "linerate/protocol_spec.hpp"
 
 #include <thread>
 #include <websocketpp/common/connection_hdl.hpp>

@@ -1,6 +1,6 @@
 #define LINERATE_IMPLEMENTATION
 #include "endpoints.hpp"
-#include "linerate/protocol.hpp"
+#include "linerate/protocol_spec.hpp"
 
 #include <websocketpp/version.hpp>
 

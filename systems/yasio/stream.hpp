@@ -1,7 +1,7 @@
 // A `stream` over TCP.
 #pragma once
 
-#include "linerate/protocol.hpp"
+#include "linerate/protocol_spec.hpp"
 #include "service.hpp"
 
 namespace over_tcp {

@@ -2,7 +2,7 @@
 // each connection. Replace Socket with the library under test.
 #define LINERATE_IMPLEMENTATION
 #include <linerate.hpp>
-#include <linerate/protocol.hpp>
+#include <linerate/protocol_spec.hpp>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

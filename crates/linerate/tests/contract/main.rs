@@ -1,16 +1,18 @@
 //! The contract test (sdk/CONTRACT.md) over every system that speaks it. The folder is the registry, so a new system is
 //! tested without a line here. Systems that are not installed or not built are skipped with a message.
 
+mod cases;
+#[path = "../common/mod.rs"]
 mod common;
 
+use cases::{cases, secure};
 use common::program::{Program, any_port, describe, spec_of};
 use common::{is_offline, skip};
 use linerate::system::build::{Builds, Permission};
 use linerate::system::manifest::Start;
 use linerate::system::probe::{Presence, locate, presence};
 use linerate::system::{Chosen, Registry};
-use linerate_contract::{Describe, Direction, Done, Nanos, Role, Spec, Tls};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use linerate_contract::{Describe, Direction, Done, Role, Spec};
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
@@ -141,103 +143,6 @@ fn takes_part(named: &[String], word: &str) -> bool {
     named.is_empty() || named.iter().any(|one| one == word)
 }
 
-/// Client and server of one exchange; no server where the workload has no network.
-type Case = (String, Spec, Option<Spec>);
-
-/// Small exchanges with several connections and odd sizes that show that a workload works.
-fn cases(layer: &str, workload: &str) -> Vec<Case> {
-    use Direction::{Both, ClientReads, ClientWrites};
-    let client = |size: u64, connections: u32, operations: u64| {
-        let mut spec = Spec::new(Role::Client, layer, workload);
-        (spec.size, spec.connections, spec.operations) = (size, connections, Some(operations));
-        spec
-    };
-    let served = |name: &str, spec: Spec| {
-        let mut server = Spec::new(Role::Server, &spec.layer, &spec.workload);
-        (server.size, server.options) = (spec.size, spec.options.clone());
-        (format!("{workload} on {layer} {name}"), spec, Some(server))
-    };
-    let stream = |direction: Direction, size: u64| {
-        let mut spec = client(size, 1, 0);
-        (spec.operations, spec.bytes) = (None, Some(MIB));
-        spec.choose(direction);
-        served(&format!("{direction:?} in {size}"), spec)
-    };
-    let transfers = |direction: Direction, size: u64, connections: u32| {
-        let (name, mut client, mut server) = stream(direction, size);
-        // The last write of each transfer is a short one.
-        (client.connections, client.bytes) = (connections, Some(MIB + 1));
-        for spec in [Some(&mut client), server.as_mut()].into_iter().flatten() {
-            spec.set_option("transfers", TRANSFERS);
-        }
-        (format!("{name}, several transfers"), client, server)
-    };
-    let by_time = |direction: Direction| {
-        let (name, mut client, server) = stream(direction, 65_536);
-        (client.bytes, client.duration_ns) = (None, Some(Nanos(50_000_000)));
-        (format!("{name}, by time"), client, server)
-    };
-    let dispatch = |shape: &str, threads: u32| {
-        let mut spec = client(0, 1, 8_000);
-        spec.threads = threads;
-        spec.set_option("shape", shape);
-        (format!("dispatch {shape} on {threads}"), spec, None)
-    };
-    match (layer, workload) {
-        ("tcp", "rr") => {
-            vec![served("of a byte", client(1, 1, 100)), served("of four pairs", client(1_000, 4, 402))]
-        }
-        ("tcp", "crr") => vec![served("", client(64, 3, 50))],
-        ("tcp", "fanout") => vec![served("", client(64, 7, 30))],
-        ("tcp", "stream") => vec![
-            stream(ClientWrites, 65_536),
-            stream(ClientReads, 1_000),
-            stream(Both, 16_384),
-            transfers(ClientWrites, 65_536, 1),
-            transfers(ClientReads, 1_000, 2),
-            transfers(Both, 16_384, 1),
-            by_time(ClientWrites),
-            by_time(ClientReads),
-        ],
-        ("tls" | "websocket" | "wss", "rr") => {
-            vec![
-                served("of a byte", client(1, 1, 100)),
-                served("of 64 KiB in four pairs", client(65_536, 4, 42)),
-            ]
-        }
-        ("tls" | "websocket" | "wss", "stream") => vec![
-            transfers(ClientWrites, 65_536, 1),
-            transfers(ClientWrites, 1_000, 3),
-            transfers(ClientReads, MIB, 1),
-            transfers(ClientReads, 4_096, 2),
-        ],
-        ("udp", "rr") => {
-            vec![served("of a byte", client(1, 1, 100)), served("of 1,472 bytes", client(1_472, 3, 99))]
-        }
-        ("udp", "stream") => {
-            let mut flows = stream(ClientWrites, 1_000);
-            (flows.1.connections, flows.1.bytes) = (3, Some(20_000));
-            vec![flows]
-        }
-        ("kcp", "stream") => {
-            let mut flows = stream(ClientWrites, 63_488);
-            flows.1.connections = 2;
-            vec![stream(ClientWrites, 1_000), flows]
-        }
-        ("none", "dispatch") => vec![
-            dispatch("single", 1),
-            dispatch("threads", 2),
-            dispatch("interleaved", 1),
-            dispatch("concurrent", 4),
-        ],
-        ("none", "timers") => vec![("timers".to_owned(), client(0, 10, 100), None)],
-        ("http" | "https", "rr") => vec![served("", client(1_000, 3, 300))],
-        ("http" | "https", "crr") => vec![served("", client(1_000, 3, 50))],
-        // Not in the contract, or without a peer in this file.
-        _ => Vec::new(),
-    }
-}
-
 /// The system's server (if it serves) against the system's client (if it drives), else against linerate's own.
 fn works(
     chosen: Chosen<'_>,
@@ -330,24 +235,6 @@ fn right_datagrams(asked: &Spec, done: &Done) -> Result<(), String> {
     same("bytes", done.bytes.0, reported.received * asked.size)?;
     same("damaged or doubled datagrams", reported.damaged + reported.duplicates, 0)?;
     if reported.received == 0 { Err("no datagram arrived".into()) } else { Ok(()) }
-}
-
-/// A certificate for both ends, where the layer has TLS.
-fn secure(server: &mut Spec, client: &mut Spec) {
-    const NAME: &str = "linerate.test";
-    if !["https", "tls", "wss"].contains(&server.layer.as_str()) {
-        return;
-    }
-    let mut issuer = CertificateParams::new([]).unwrap();
-    issuer.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    // Of its own: two certificates of one name look like one that signed itself.
-    issuer.distinguished_name.push(DnType::CommonName, "linerate, a test");
-    let issuer = CertifiedIssuer::self_signed(issuer, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let certificate =
-        CertificateParams::new([NAME.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap().pem();
-    server.tls = Some(Tls { certificate, key: key.serialize_pem(), ..Tls::default() });
-    client.tls = Some(Tls { authority: issuer.pem(), name: NAME.into(), ..Tls::default() });
 }
 
 fn same(what: &str, reported: u64, right: u64) -> Result<(), String> {
