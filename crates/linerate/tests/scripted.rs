@@ -151,7 +151,7 @@ fn a_budget_buys_whole_rounds() {
 }
 
 #[test]
-fn bad_usage_is_told_with_what_there_is_instead() {
+fn bad_usage_is_refused_with_the_nearest_name() {
     for (args, parts) in [
         (&["run", "prxy"][..], &["prxy", "mini"][..]),
         (&["run", "--fast"], &["--fast"]),
@@ -159,13 +159,13 @@ fn bad_usage_is_told_with_what_there_is_instead() {
         (&["run", "mini", "--budget", "soon"], &["--budget", "soon"]),
         (&["report", "/nowhere"], &["/nowhere", "linerate run"]),
         (&["run", "--resume", "/nowhere"], &["/nowhere"]),
-        (&["systems", "hse"], &["hse", "pipe"]),
+        (&["systems", "hse"], &["hse", "nearest: \"hose\""]),
         (&["report", ".", "--format", "pdf"], &["pdf", "html"]),
     ] {
         let out = linerate("good", args);
         assert_eq!(out.status, 2, "{args:?}: {}", out.stderr);
         for part in parts {
-            assert!(out.stderr.contains(part), "{args:?} does not tell {part}: {}", out.stderr);
+            assert!(out.stderr.contains(part), "{args:?} does not contain {part}: {}", out.stderr);
         }
     }
 }
@@ -293,7 +293,7 @@ fn a_suite_or_system_that_does_not_fit_names_file_and_key() {
         let out = common::linerate_at(home.path(), "good", &["plan", "mini", "--no-trial"]);
         assert_eq!(out.status, 2, "{to}: {}", out.stdout);
         for part in parts {
-            assert!(out.stderr.contains(part), "{to} does not tell {part}: {}", out.stderr);
+            assert!(out.stderr.contains(part), "{to} does not contain {part}: {}", out.stderr);
         }
         fs::write(path, text).unwrap();
     }
