@@ -6,14 +6,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_load::layer::http::response::{Head, LastHead, Malformed, Parser, State};
+use linerate_load::layer::http::response::{Head, LastHead, Malformed, Parser, ParserState};
 
-fn parse(pieces: &[&[u8]], last: &mut LastHead) -> Result<(State, Option<Head>, Vec<u8>), Malformed> {
+fn parse(pieces: &[&[u8]], last: &mut LastHead) -> Result<(ParserState, Option<Head>, Vec<u8>), Malformed> {
     let mut parser = Parser::default();
     let mut body = Vec::new();
-    let mut state = State::More;
+    let mut state = ParserState::More;
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
-        if matches!(state, State::Complete { .. }) {
+        if matches!(state, ParserState::Complete { .. }) {
             // Bytes after a complete response, which the parser refuses in one piece.
             return Err(Malformed);
         }
@@ -21,7 +21,7 @@ fn parse(pieces: &[&[u8]], last: &mut LastHead) -> Result<(State, Option<Head>, 
             assert_eq!(at, body.len() as u64);
             body.extend_from_slice(data);
         })?;
-        if matches!(state, State::Complete { rest } if rest > 0) {
+        if matches!(state, ParserState::Complete { rest } if rest > 0) {
             return Err(Malformed);
         }
     }

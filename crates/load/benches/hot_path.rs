@@ -6,7 +6,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use linerate_contract::{Recorder, crc32, page};
 use linerate_load::clock;
-use linerate_load::layer::http::response::{LastHead, Parser, State};
+use linerate_load::layer::http::response::{LastHead, Parser, ParserState};
 use std::hint::black_box;
 
 /// The head of nginx 1.22.
@@ -42,7 +42,7 @@ fn parser(c: &mut Criterion) {
                 let state = parser.feed(black_box(bytes[turn]), &mut last, |_, data| {
                     black_box(data);
                 });
-                assert_eq!(state, Ok(State::Complete { rest: 0 }));
+                assert_eq!(state, Ok(ParserState::Complete { rest: 0 }));
             });
         });
     }

@@ -1,6 +1,6 @@
 //! A client: threads that share nothing, started together and merged afterwards.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Workload};
 use crate::layer::Layer;
 use crate::meter::Meter;
 use crate::process::Signals;
@@ -8,7 +8,6 @@ use crate::refusal::{Doing, Refusal};
 use crate::sample;
 use crate::schedule::Schedule;
 use crate::waiter::Waiter;
-use crate::workload::Workload;
 use linerate_contract::{Done, Nanos, Spec};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::sync::{Arc, Barrier};

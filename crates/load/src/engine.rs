@@ -8,9 +8,11 @@
 mod context;
 mod paced;
 mod slot;
+mod workload;
 
 pub use context::Context;
 pub use slot::{Phase, Slot};
+pub use workload::Workload;
 
 use crate::clock;
 use crate::layer::{Flow, Layer};
@@ -20,7 +22,6 @@ use crate::sample::Sampler;
 use crate::schedule::Schedule;
 use crate::socket::connect_all;
 use crate::waiter::{self, Waiter};
-use crate::workload::Workload;
 use linerate_contract::{ErrorKind, Nanos};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};

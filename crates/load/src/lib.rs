@@ -36,7 +36,6 @@ pub mod eventloop;
 pub mod layer;
 pub mod limit;
 pub mod meter;
-mod option;
 pub mod packets;
 pub mod process;
 pub mod random;

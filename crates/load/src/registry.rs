@@ -11,45 +11,43 @@ use crate::layer::session::client::{
 use crate::layer::session::framing::{Framing, Raw, WebSocket};
 use crate::layer::session::service::{Echoes, PlainAcceptor, SessionService, Streams};
 use crate::layer::tcp::{EchoService, Tcp, stream};
-use crate::layer::tls::Tls;
+use crate::layer::tls::TlsTransport;
 use crate::layer::transport::Plain;
 use crate::layer::udp;
-use crate::layer::wire::tls as secured;
+use crate::layer::wire::tls::{TlsAcceptor, TlsConnector};
 use crate::workload::{crr::Crr, dispatch, fanout, paced::Paced, rr::Rr, timers};
 use crate::{Refusal, client, server};
 use linerate_contract::{Describe, Done, Role, Spec};
 
 /// What runs a client to its end.
-type Client = fn(&Spec) -> Result<Done, Refusal>;
+type RunClient = fn(&Spec) -> Result<Done, Refusal>;
 /// What serves until SIGTERM.
-type Server = fn(&Spec) -> Result<(), Refusal>;
+type RunServer = fn(&Spec) -> Result<(), Refusal>;
 
 /// A supported pair of layer and workload.
 #[derive(Debug)]
 pub struct Combination {
     pub layer: &'static str,
     pub workload: &'static str,
-    client: Client,
+    client: RunClient,
     /// The client with an open loop (`rate`), where there is one.
-    paced: Option<Client>,
+    paced: Option<RunClient>,
     /// Absent: the workload needs no network.
-    server: Option<Server>,
+    server: Option<RunServer>,
 }
 
 const fn row(
     layer: &'static str,
     workload: &'static str,
-    client: Client,
-    paced: Option<Client>,
-    server: Option<Server>,
+    client: RunClient,
+    paced: Option<RunClient>,
+    server: Option<RunServer>,
 ) -> Combination {
     Combination { layer, workload, client, paced, server }
 }
 
 /// Pings on sessions.
 type Pings<C, F> = Sessions<C, F, RoundTrips>;
-type TlsClient = secured::Client;
-type TlsServer = secured::Server;
 
 /// Every combination, by layer and workload.
 pub const COMBINATIONS: &[Combination] = &[
@@ -70,16 +68,16 @@ pub const COMBINATIONS: &[Combination] = &[
     row(
         "https",
         "crr",
-        client::run::<Http<Tls>, Crr>,
-        Some(client::run::<Http<Tls>, Paced<false>>),
-        Some(server::run::<HttpService<TlsServer>>),
+        client::run::<Http<TlsTransport>, Crr>,
+        Some(client::run::<Http<TlsTransport>, Paced<false>>),
+        Some(server::run::<HttpService<TlsAcceptor>>),
     ),
     row(
         "https",
         "rr",
-        client::run::<Http<Tls>, Rr>,
-        Some(client::run::<Http<Tls>, Paced<true>>),
-        Some(server::run::<HttpService<TlsServer>>),
+        client::run::<Http<TlsTransport>, Rr>,
+        Some(client::run::<Http<TlsTransport>, Paced<true>>),
+        Some(server::run::<HttpService<TlsAcceptor>>),
     ),
     row("kcp", "stream", kcp::client::run, None, Some(kcp::server::run)),
     row("none", "dispatch", dispatch::run, None, None),
@@ -103,16 +101,16 @@ pub const COMBINATIONS: &[Combination] = &[
     row(
         "tls",
         "rr",
-        client::run::<Pings<TlsClient, Raw>, Rr>,
-        Some(client::run::<Pings<TlsClient, Raw>, Paced<true>>),
-        Some(server::run::<SessionService<TlsServer, Raw, Echoes>>),
+        client::run::<Pings<TlsConnector, Raw>, Rr>,
+        Some(client::run::<Pings<TlsConnector, Raw>, Paced<true>>),
+        Some(server::run::<SessionService<TlsAcceptor, Raw, Echoes>>),
     ),
     row(
         "tls",
         "stream",
-        transfers::<TlsClient, Raw>,
+        transfers::<TlsConnector, Raw>,
         None,
-        Some(server::run::<SessionService<TlsServer, Raw, Streams>>),
+        Some(server::run::<SessionService<TlsAcceptor, Raw, Streams>>),
     ),
     row(
         "udp",
@@ -139,16 +137,16 @@ pub const COMBINATIONS: &[Combination] = &[
     row(
         "wss",
         "rr",
-        client::run::<Pings<TlsClient, WebSocket>, Rr>,
-        Some(client::run::<Pings<TlsClient, WebSocket>, Paced<true>>),
-        Some(server::run::<SessionService<TlsServer, WebSocket, Echoes>>),
+        client::run::<Pings<TlsConnector, WebSocket>, Rr>,
+        Some(client::run::<Pings<TlsConnector, WebSocket>, Paced<true>>),
+        Some(server::run::<SessionService<TlsAcceptor, WebSocket, Echoes>>),
     ),
     row(
         "wss",
         "stream",
-        transfers::<TlsClient, WebSocket>,
+        transfers::<TlsConnector, WebSocket>,
         None,
-        Some(server::run::<SessionService<TlsServer, WebSocket, Streams>>),
+        Some(server::run::<SessionService<TlsAcceptor, WebSocket, Streams>>),
     ),
 ];
 

@@ -74,7 +74,7 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
         let (listener, bound) = socket::listener(address, spec.threads > 1)?;
         // The others listen at the port of the first one.
         address = bound;
-        loops.push(Loop::new(service.clone(), listener, worker)?);
+        loops.push(ServerLoop::new(service.clone(), listener, worker)?);
     }
     for each in loops {
         std::thread::spawn(move || each.run());
@@ -85,7 +85,7 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
 }
 
 /// A thread's event loop. Connections are found by their descriptor, which the kernel keeps small.
-struct Loop<S: Service> {
+struct ServerLoop<S: Service> {
     service: S,
     listener: OwnedFd,
     worker: ServerWorker,
@@ -99,7 +99,7 @@ struct Entry<C> {
     interest: EpollFlags,
 }
 
-impl<S: Service> Loop<S> {
+impl<S: Service> ServerLoop<S> {
     fn new(service: S, listener: OwnedFd, worker: ServerWorker) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
         // Level-triggered: the next turn sees connections that this one did not accept.

@@ -7,8 +7,8 @@
 
 #![allow(unsafe_code, reason = "nix has no epoll_pwait2")]
 
+use crate::clock;
 use crate::refusal::Refusal;
-use crate::{clock, option};
 use linerate_contract::{Nanos, Spec};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
 
@@ -51,7 +51,7 @@ impl Waiter {
     /// # Errors
     /// `options.coalesce_us` is not a number, or longer than a millisecond.
     pub fn of(spec: &Spec) -> Result<Self, Refusal> {
-        let coalesce = option::number(spec, "coalesce_us", 0..=MAX_COALESCE_US, "")?;
+        let coalesce = spec.number("coalesce_us", 0..=MAX_COALESCE_US)?;
         Ok(Self {
             wake_up: WAKE_UP,
             busy: spec.options.get("busy").is_some_and(|busy| busy == "yes"),

@@ -12,7 +12,7 @@ const WORDS: usize = (WINDOW / 64) as usize;
 
 /// How a datagram arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrival {
+pub enum DatagramOrder {
     InOrder,
     /// Later than one with a higher number.
     Reordered,
@@ -37,12 +37,12 @@ impl Default for Account {
 impl Account {
     /// A good payload datagram of `bytes` bytes, which arrived at `now_ns`.
     #[inline]
-    pub fn good(&mut self, sequence: u64, bytes: u64, now_ns: u64) -> Arrival {
+    pub fn good(&mut self, sequence: u64, bytes: u64, now_ns: u64) -> DatagramOrder {
         let arrival = self.place(sequence);
         match arrival {
-            Arrival::InOrder => {}
-            Arrival::Reordered => self.report.reordered += 1,
-            Arrival::Duplicate => {
+            DatagramOrder::InOrder => {}
+            DatagramOrder::Reordered => self.report.reordered += 1,
+            DatagramOrder::Duplicate => {
                 self.report.duplicates += 1;
                 return arrival;
             }
@@ -73,24 +73,24 @@ impl Account {
     }
 
     #[inline]
-    fn place(&mut self, sequence: u64) -> Arrival {
+    fn place(&mut self, sequence: u64) -> DatagramOrder {
         if sequence >= self.next {
             if sequence > self.next {
                 self.forget(sequence);
             }
             self.next = sequence.saturating_add(1);
             self.mark(sequence);
-            return Arrival::InOrder;
+            return DatagramOrder::InOrder;
         }
         if self.next - sequence > WINDOW {
-            return Arrival::Reordered;
+            return DatagramOrder::Reordered;
         }
         let (word, bit) = slot(sequence);
         if self.seen[word] & bit != 0 {
-            return Arrival::Duplicate;
+            return DatagramOrder::Duplicate;
         }
         self.mark(sequence);
-        Arrival::Reordered
+        DatagramOrder::Reordered
     }
 
     #[inline]
@@ -121,13 +121,14 @@ fn slot(sequence: u64) -> (usize, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Arrival::{Duplicate, InOrder, Reordered};
+    use DatagramOrder::{Duplicate, InOrder, Reordered};
     use std::collections::BTreeSet;
 
     #[test]
     fn a_known_sequence_is_told_as_it_is() {
         let mut account = Account::default();
-        let arrivals: Vec<Arrival> = [0, 1, 3, 2, 3, 0, 7, 4, 4].map(|n| account.good(n, 100, 10 + n)).into();
+        let arrivals: Vec<DatagramOrder> =
+            [0, 1, 3, 2, 3, 0, 7, 4, 4].map(|n| account.good(n, 100, 10 + n)).into();
         assert_eq!(
             arrivals,
             [InOrder, InOrder, InOrder, Reordered, Duplicate, Duplicate, InOrder, Reordered, Duplicate]

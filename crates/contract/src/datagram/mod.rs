@@ -12,7 +12,7 @@
 mod account;
 mod receiver;
 
-pub use account::{Account, Arrival};
+pub use account::{Account, DatagramOrder};
 pub use receiver::Receiver;
 
 /// The least bytes of a payload datagram, so that none looks like a control datagram of another layer.

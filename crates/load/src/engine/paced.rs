@@ -7,13 +7,13 @@
 
 use super::{
     BATCH, Context, Engine, PEER_CLOSED, Phase, RETRY_PAUSE, SHORTEST_SWEEP, STOP, SWEEPS_PER_TIMEOUT, Slot,
+    Workload,
 };
 use crate::clock;
 use crate::layer::{Flow, Layer};
 use crate::meter::Meter;
 use crate::schedule::Schedule;
 use crate::waiter;
-use crate::workload::Workload;
 use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 use std::collections::VecDeque;

@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn a_slot_has_at_most_160_bytes() {
         use crate::layer::http::HttpConnection;
-        use crate::layer::transport::Stream;
-        type Http = Slot<HttpConnection<Stream>>;
+        use crate::layer::transport::PlainStream;
+        type Http = Slot<HttpConnection<PlainStream>>;
         assert!(size_of::<Http>() <= 160, "{}", size_of::<Http>());
     }
 }

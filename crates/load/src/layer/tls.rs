@@ -4,7 +4,7 @@
 //! with curl's `-k`. Sessions are resumed where a peer offers it, as browsers do; a handshake in full each time is another question.
 
 use super::Flow;
-use super::transport::{Stream, Transport};
+use super::transport::{PlainStream, Transport};
 use super::wire::tls::{bad, told};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, connect_error};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// A thread's end.
 #[derive(Debug, Clone)]
-pub struct Tls {
+pub struct TlsTransport {
     dialer: Dialer,
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
@@ -30,21 +30,21 @@ pub struct Tls {
 
 /// One connection. The TLS state is boxed: it is twenty times as large as everything else of a slot.
 #[derive(Debug)]
-pub struct Secured {
-    stream: Stream,
+pub struct TlsStream {
+    stream: PlainStream,
     tls: Box<ClientConnection>,
     /// Bytes that are encrypted and not yet sent.
     taken: usize,
 }
 
-impl AsFd for Secured {
+impl AsFd for TlsStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 }
 
-impl Transport for Tls {
-    type Stream = Secured;
+impl Transport for TlsTransport {
+    type Stream = TlsStream;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let request = spec.request.clone().unwrap_or_default();
@@ -62,17 +62,17 @@ impl Transport for Tls {
         Ok(Self { dialer: Dialer::new(spec)?, config, name, security: None })
     }
 
-    fn open(&mut self) -> Result<Secured, ErrorKind> {
+    fn open(&mut self) -> Result<TlsStream, ErrorKind> {
         let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let tls = Box::new(tls.map_err(|_| ErrorKind::TlsFailed)?);
-        let stream = Stream::open(&mut self.dialer)?;
+        let stream = PlainStream::open(&mut self.dialer)?;
         // The first request follows the end of the handshake, which a server that sends no tickets acknowledges 40 ms late.
         setsockopt(&stream, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
-        Ok(Secured { stream, tls, taken: 0 })
+        Ok(TlsStream { stream, tls, taken: 0 })
     }
 
     #[inline]
-    fn establish(&mut self, secured: &mut Secured) -> Result<Flow, ErrorKind> {
+    fn establish(&mut self, secured: &mut TlsStream) -> Result<Flow, ErrorKind> {
         while secured.tls.is_handshaking() {
             let sent = secured.flush()?;
             if secured.tls.is_handshaking() && !(sent && secured.fill()?) {
@@ -90,7 +90,7 @@ impl Transport for Tls {
     }
 
     #[inline]
-    fn send(&mut self, secured: &mut Secured, bytes: &[u8]) -> Result<Option<usize>, ErrorKind> {
+    fn send(&mut self, secured: &mut TlsStream, bytes: &[u8]) -> Result<Option<usize>, ErrorKind> {
         if self.establish(secured)? == Flow::Blocked {
             return Ok(None);
         }
@@ -101,7 +101,7 @@ impl Transport for Tls {
     }
 
     #[inline]
-    fn receive(&mut self, secured: &mut Secured, buffer: &mut [u8]) -> Result<Option<usize>, ErrorKind> {
+    fn receive(&mut self, secured: &mut TlsStream, buffer: &mut [u8]) -> Result<Option<usize>, ErrorKind> {
         loop {
             match secured.tls.reader().read(buffer) {
                 Ok(n) => return Ok(Some(n)),
@@ -117,7 +117,7 @@ impl Transport for Tls {
     }
 }
 
-impl Secured {
+impl TlsStream {
     #[cold]
     fn security(&self) -> Option<String> {
         Some(told(self.tls.protocol_version()?, self.tls.negotiated_cipher_suite()?))
@@ -157,7 +157,7 @@ impl Secured {
 
 /// The socket as rustls wants it; remembers what a failure meant.
 struct Socket<'a> {
-    stream: &'a mut Stream,
+    stream: &'a mut PlainStream,
     failed: Option<ErrorKind>,
 }
 

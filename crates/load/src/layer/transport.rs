@@ -66,19 +66,19 @@ pub struct Plain(Dialer);
 
 /// A TCP connection.
 #[derive(Debug)]
-pub struct Stream {
+pub struct PlainStream {
     fd: OwnedFd,
     /// It is known to stand, so errors are no longer connect errors.
     stood: bool,
 }
 
-impl AsFd for Stream {
+impl AsFd for PlainStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
-impl Stream {
+impl PlainStream {
     pub(super) fn open(dialer: &mut Dialer) -> Result<Self, ErrorKind> {
         Ok(Self { fd: dialer.open()?, stood: false })
     }
@@ -113,41 +113,41 @@ impl Stream {
 }
 
 impl Transport for Plain {
-    type Stream = Stream;
+    type Stream = PlainStream;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         Dialer::new(spec).map(Self)
     }
 
     #[inline]
-    fn open(&mut self) -> Result<Stream, ErrorKind> {
-        Stream::open(&mut self.0)
+    fn open(&mut self) -> Result<PlainStream, ErrorKind> {
+        PlainStream::open(&mut self.0)
     }
 
     #[inline]
-    fn leave(&mut self, stream: &mut Stream) -> bool {
+    fn leave(&mut self, stream: &mut PlainStream) -> bool {
         stream.stood = false;
         disconnect(&stream.fd)
     }
 
     #[inline]
-    fn reopen(&mut self, stream: &mut Stream) -> Result<(), ErrorKind> {
+    fn reopen(&mut self, stream: &mut PlainStream) -> Result<(), ErrorKind> {
         self.0.connect(&stream.fd)
     }
 
     #[inline]
-    fn establish(&mut self, stream: &mut Stream) -> Result<Flow, ErrorKind> {
+    fn establish(&mut self, stream: &mut PlainStream) -> Result<Flow, ErrorKind> {
         // Nothing is sent, but the kernel says EAGAIN until the handshake is over, and then how it ended (tcp_sendmsg()).
         Ok(stream.send(&[])?.map_or(Flow::Blocked, |_| Flow::Done))
     }
 
     #[inline]
-    fn send(&mut self, stream: &mut Stream, bytes: &[u8]) -> Result<Option<usize>, ErrorKind> {
+    fn send(&mut self, stream: &mut PlainStream, bytes: &[u8]) -> Result<Option<usize>, ErrorKind> {
         stream.send(bytes)
     }
 
     #[inline]
-    fn receive(&mut self, stream: &mut Stream, buffer: &mut [u8]) -> Result<Option<usize>, ErrorKind> {
+    fn receive(&mut self, stream: &mut PlainStream, buffer: &mut [u8]) -> Result<Option<usize>, ErrorKind> {
         stream.receive(buffer)
     }
 }

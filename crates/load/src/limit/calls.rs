@@ -1,8 +1,8 @@
 //! `dispatch` without a queue: a plain loop over prepared function pointers.
 
 use crate::refusal::Refusal;
-use crate::workload::dispatch::{DispatchShape, counter, measure};
-use linerate_contract::{Done, Spec};
+use crate::workload::dispatch::{counter, measure};
+use linerate_contract::{Done, Shape, Spec};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,7 +13,7 @@ type Handler = fn(&AtomicU64);
 /// # Errors
 /// A spec that lacks something.
 pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
-    let shared = matches!(DispatchShape::of(spec)?, DispatchShape::Threads | DispatchShape::Concurrent);
+    let shared = matches!(spec.shape()?, Shape::Threads | Shape::Concurrent);
     let handler: Handler = if shared {
         |counter| {
             counter.fetch_add(1, Relaxed);

@@ -1,7 +1,6 @@
 //! UDP sockets.
 
 use super::Mode;
-use crate::option;
 use crate::refusal::{Doing, Refusal};
 use crate::socket::{connect_error, socket_address};
 use linerate_contract::{ErrorKind, Nanos, Spec};
@@ -43,7 +42,7 @@ pub(crate) fn connect(spec: &Spec, mode: Mode) -> Result<Result<OwnedFd, ErrorKi
 fn open(spec: &Spec, mode: Mode, family: AddressFamily) -> Result<OwnedFd, Refusal> {
     let fd =
         socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).doing("opening a UDP socket")?;
-    if let Some(bytes) = option::number(spec, "buffer", 1..=LARGEST_BUFFER, " bytes")? {
+    if let Some(bytes) = spec.number("buffer", 1..=LARGEST_BUFFER)? {
         set_buffers(&fd, bytes as usize)?;
     }
     if mode == Mode::Gso {

@@ -50,7 +50,7 @@ struct Pair<S> {
     state: S,
     /// What each socket is registered for.
     interest: [EpollFlags; 2],
-    /// It is in [`Loop::again`].
+    /// It is in [`RelayLoop::again`].
     queued: bool,
 }
 
@@ -132,7 +132,7 @@ fn relay<F: Forwarding>(spec: &Spec) -> Result<(), Refusal> {
     for _ in 0..spec.threads {
         let (listener, bound) = socket::listener(address, spec.threads > 1)?;
         address = bound;
-        loops.push(Loop::new(F::new()?, dialer.clone(), listener)?);
+        loops.push(RelayLoop::new(F::new()?, dialer.clone(), listener)?);
     }
     for each in loops {
         std::thread::spawn(move || each.run());
@@ -143,7 +143,7 @@ fn relay<F: Forwarding>(spec: &Spec) -> Result<(), Refusal> {
 }
 
 /// A thread's event loop. A pair's index is the number of the client's descriptor.
-struct Loop<F: Forwarding> {
+struct RelayLoop<F: Forwarding> {
     forwarding: F,
     dialer: Dialer,
     listener: OwnedFd,
@@ -156,7 +156,7 @@ struct Loop<F: Forwarding> {
     busy: bool,
 }
 
-impl<F: Forwarding> Loop<F> {
+impl<F: Forwarding> RelayLoop<F> {
     fn new(forwarding: F, dialer: Dialer, listener: OwnedFd) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
         epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).doing("epoll_ctl")?;
@@ -315,16 +315,16 @@ mod tests {
     use linerate_contract::Role;
     use std::net::{SocketAddr, TcpListener, TcpStream};
 
-    fn relay() -> (Loop<splice::Splice>, SocketAddr, TcpListener) {
+    fn relay() -> (RelayLoop<splice::Splice>, SocketAddr, TcpListener) {
         let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut spec = Spec::new(Role::Relay, "tcp", "relay");
         spec.connect = Some(upstream.local_addr().unwrap());
         let (listener, address) = socket::listener("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let dialer = Dialer::new(&spec).unwrap();
-        (Loop::new(splice::Splice::new().unwrap(), dialer, listener).unwrap(), address, upstream)
+        (RelayLoop::new(splice::Splice::new().unwrap(), dialer, listener).unwrap(), address, upstream)
     }
 
-    fn pairs(relay: &Loop<splice::Splice>) -> Vec<usize> {
+    fn pairs(relay: &RelayLoop<splice::Splice>) -> Vec<usize> {
         (0..relay.pairs.len()).filter(|index| relay.pairs[*index].is_some()).collect()
     }
 

@@ -5,8 +5,7 @@
 //! as with other clients: the end that closes first keeps the port in TIME_WAIT, and the order determines the
 //! work of a relay.
 
-use super::Workload;
-use crate::engine::{Context, Phase, Slot};
+use crate::engine::{Context, Phase, Slot, Workload};
 use crate::layer::{Flow, Layer};
 
 /// The state machine of this workload.

@@ -4,7 +4,7 @@
 use crate::clock;
 use crate::eventloop::queue::{Hub, Queue};
 use crate::refusal::Refusal;
-use linerate_contract::{Done, ErrorKind, Spec};
+use linerate_contract::{Done, ErrorKind, Shape, Spec};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
 
@@ -13,41 +13,16 @@ const INTERLEAVE: u64 = 100;
 /// The unmeasured pass has a tenth of the handlers (sdk/CONTRACT.md).
 const WARM_UP: u64 = 10;
 
-/// Which threads post handlers and which run them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DispatchShape {
-    Single,
-    Threads,
-    Interleaved,
-    Concurrent,
-}
-
-impl DispatchShape {
-    /// # Errors
-    /// `options.shape` is missing or unknown.
-    pub fn of(spec: &Spec) -> Result<Self, Refusal> {
-        match spec.options.get("shape").map(String::as_str) {
-            Some("single") => Ok(Self::Single),
-            Some("threads") => Ok(Self::Threads),
-            Some("interleaved") => Ok(Self::Interleaved),
-            Some("concurrent") => Ok(Self::Concurrent),
-            other => Err(Refusal::BadSpec(format!(
-                "\"options.shape\" must be single, threads, interleaved or concurrent, not {other:?}"
-            ))),
-        }
-    }
-}
-
 /// Runs `spec` to its end.
 ///
 /// # Errors
 /// An invalid spec.
 pub fn run(spec: &Spec) -> Result<Done, Refusal> {
     measure(spec, |shape, operations, threads| match shape {
-        DispatchShape::Single => single(operations),
-        DispatchShape::Threads => several(operations, threads),
-        DispatchShape::Interleaved => interleaved(operations),
-        DispatchShape::Concurrent => concurrent(operations, threads),
+        Shape::Single => single(operations),
+        Shape::Threads => several(operations, threads),
+        Shape::Interleaved => interleaved(operations),
+        Shape::Concurrent => concurrent(operations, threads),
     })
 }
 
@@ -56,8 +31,8 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
 ///
 /// # Errors
 /// An invalid spec.
-pub fn measure(spec: &Spec, pass: impl Fn(DispatchShape, u64, u32) -> u64) -> Result<Done, Refusal> {
-    let shape = DispatchShape::of(spec)?;
+pub fn measure(spec: &Spec, pass: impl Fn(Shape, u64, u32) -> u64) -> Result<Done, Refusal> {
+    let shape = spec.shape()?;
     let threads = spec.threads;
     let Some(operations) = spec.operations.filter(|n| *n > 0 && threads > 0) else {
         return Err(Refusal::BadSpec("\"operations\" and \"threads\" must be above 0".into()));

@@ -7,8 +7,7 @@
 //! This file contains the steps of a slot; the engine's pacer decides which slot begins an operation, and
 //! when.
 
-use super::Workload;
-use crate::engine::{Context, Phase, Slot};
+use crate::engine::{Context, Phase, Slot, Workload};
 use crate::layer::{Flow, Layer};
 
 /// The state machine of this workload.

@@ -7,8 +7,7 @@
 //! Where the layer pipelines, several requests are sent together, and the next ones after all of their
 //! answers. Each is an operation; all of them begin with the first.
 
-use super::Workload;
-use crate::engine::{Context, Phase, Slot};
+use crate::engine::{Context, Phase, Slot, Workload};
 use crate::layer::{Flow, Layer};
 
 /// The state machine of this workload.

@@ -1,6 +1,6 @@
 //! The chunked transfer coding (RFC 9112 section 7.1), parsed from pieces of any size without a buffer.
 
-use super::response::{Malformed, State};
+use super::response::{Malformed, ParserState};
 
 /// Longer chunk extensions or trailers are malformed, in bytes.
 const LONGEST_LINE: u32 = 64 << 10;
@@ -37,7 +37,11 @@ enum At {
 
 impl Chunked {
     /// Takes the next bytes, and passes those of the body to `sink`.
-    pub(super) fn feed(&mut self, mut bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<State, Malformed> {
+    pub(super) fn feed(
+        &mut self,
+        mut bytes: &[u8],
+        mut sink: impl FnMut(&[u8]),
+    ) -> Result<ParserState, Malformed> {
         while let Some(&byte) = bytes.first() {
             if self.at == At::Data {
                 let (data, rest) = bytes.split_at(self.size.min(bytes.len() as u64) as usize);
@@ -52,14 +56,14 @@ impl Chunked {
             bytes = &bytes[1..];
             if self.at == At::TrailerEnd {
                 return if byte == b'\n' {
-                    Ok(State::Complete { rest: bytes.len() })
+                    Ok(ParserState::Complete { rest: bytes.len() })
                 } else {
                     Err(Malformed)
                 };
             }
             self.framing(byte)?;
         }
-        Ok(State::More)
+        Ok(ParserState::More)
     }
 
     /// Takes one byte between two pieces of data.

@@ -91,15 +91,15 @@ impl Line for Bare {
     }
 }
 
-impl Lines for tls::Server {
-    type Line = Secured;
+impl Lines for tls::TlsAcceptor {
+    type Line = TlsLine;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         Ok(Self::new(spec)?.with_room(Room { input: INPUT, records: records(spec.size) }))
     }
 
-    fn line(&self) -> Result<Secured, ErrorKind> {
-        self.accept().map(Secured)
+    fn line(&self) -> Result<TlsLine, ErrorKind> {
+        self.accept().map(TlsLine)
     }
 }
 
@@ -112,9 +112,9 @@ fn records(size: u64) -> usize {
 
 /// TLS records.
 #[derive(Debug)]
-pub struct Secured(tls::Tls);
+pub struct TlsLine(tls::TlsWire);
 
-impl Line for Secured {
+impl Line for TlsLine {
     #[inline]
     fn establish(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
         self.0.establish(socket)

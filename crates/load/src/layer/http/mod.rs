@@ -17,10 +17,9 @@ pub use service::HttpService;
 
 use crate::layer::transport::Transport;
 use crate::layer::{Answer, Flow, Layer};
-use crate::option;
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
-use response::{LastHead, Parser, State};
+use response::{LastHead, Parser, ParserState};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -182,7 +181,7 @@ impl<T: Transport> Http<T> {
         if let Some(head) = parser.head() {
             verifier.head(head)?;
         }
-        let State::Complete { rest } = state else { return Ok(None) };
+        let ParserState::Complete { rest } = state else { return Ok(None) };
         let answer = self.complete(connection)?;
         if rest > 0 && connection.due == 0 {
             // No further request was sent.
@@ -224,6 +223,6 @@ impl<T: Transport> Http<T> {
 /// `options.pipeline`: how many requests, of `request` bytes each, are sent together; default 1.
 fn depth(spec: &Spec, request: usize) -> Result<u16, Refusal> {
     let most = (LONGEST_BATCH / request).max(1) as u64;
-    let depth = option::number(spec, "pipeline", 1..=most, &format!(" with requests of {request} bytes"))?;
+    let depth = spec.number("pipeline", 1..=most)?;
     Ok(depth.unwrap_or(1) as u16)
 }

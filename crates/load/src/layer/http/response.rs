@@ -24,7 +24,7 @@ pub struct Malformed;
 
 /// Whether the answer is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ParserState {
     More,
     /// The last `rest` bytes of the piece are behind the answer.
     Complete {
@@ -34,7 +34,7 @@ pub enum State {
 
 /// How a body ends (RFC 9112 section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
+pub enum BodyFraming {
     Length(u64),
     Chunked,
     UntilClose,
@@ -44,7 +44,7 @@ pub enum Framing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub status: u16,
-    pub framing: Framing,
+    pub framing: BodyFraming,
     /// The connection stays open after this answer (RFC 9112 section 9.3).
     pub reusable: bool,
 }
@@ -81,7 +81,7 @@ impl Parser {
         bytes: &[u8],
         last: &mut LastHead,
         mut sink: impl FnMut(u64, &[u8]),
-    ) -> Result<State, Malformed> {
+    ) -> Result<ParserState, Malformed> {
         if self.head.is_some() {
             return self.take_body(bytes, &mut sink);
         }
@@ -90,7 +90,7 @@ impl Parser {
         }
         match self.take_head(bytes, last)? {
             Some(used) => self.take_body(&bytes[used..], &mut sink),
-            None => Ok(State::More),
+            None => Ok(ParserState::More),
         }
     }
 
@@ -117,7 +117,7 @@ impl Parser {
     /// The peer's close completes the answer: its body lasts until then.
     #[must_use]
     pub fn end_completes(&self) -> bool {
-        self.head.is_some_and(|h| h.framing == Framing::UntilClose)
+        self.head.is_some_and(|h| h.framing == BodyFraming::UntilClose)
     }
 
     /// Continues an incomplete head.
@@ -127,12 +127,12 @@ impl Parser {
         bytes: &[u8],
         last: &mut LastHead,
         sink: &mut impl FnMut(u64, &[u8]),
-    ) -> Result<State, Malformed> {
+    ) -> Result<ParserState, Malformed> {
         let mut whole = self.aside.take().expect("the caller has checked");
         whole.extend_from_slice(bytes);
         match self.take_head(&whole, last)? {
             Some(used) => self.take_body(&whole[used..], sink),
-            None => Ok(State::More),
+            None => Ok(ParserState::More),
         }
     }
 
@@ -145,7 +145,7 @@ impl Parser {
                 Some((used, head)) if interim(head.status) => skipped += used,
                 Some((used, mut head)) => {
                     if self.bodiless {
-                        head.framing = Framing::Length(0);
+                        head.framing = BodyFraming::Length(0);
                     }
                     self.head = Some(head);
                     return Ok(Some(skipped + used));
@@ -161,22 +161,30 @@ impl Parser {
     }
 
     #[inline]
-    fn take_body(&mut self, bytes: &[u8], sink: &mut impl FnMut(u64, &[u8])) -> Result<State, Malformed> {
+    fn take_body(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut impl FnMut(u64, &[u8]),
+    ) -> Result<ParserState, Malformed> {
         let head = self.head.as_ref().expect("a body follows its head");
         match head.framing {
-            Framing::Length(length) => {
+            BodyFraming::Length(length) => {
                 let left = (length - self.body).min(bytes.len() as u64);
                 let (data, rest) = bytes.split_at(left as usize);
                 sink(self.body, data);
                 self.body += left;
-                Ok(if self.body == length { State::Complete { rest: rest.len() } } else { State::More })
+                Ok(if self.body == length {
+                    ParserState::Complete { rest: rest.len() }
+                } else {
+                    ParserState::More
+                })
             }
-            Framing::UntilClose => {
+            BodyFraming::UntilClose => {
                 sink(self.body, bytes);
                 self.body += bytes.len() as u64;
-                Ok(State::More)
+                Ok(ParserState::More)
             }
-            Framing::Chunked => {
+            BodyFraming::Chunked => {
                 let body = &mut self.body;
                 self.chunked.feed(bytes, |data| {
                     sink(*body, data);
@@ -247,15 +255,15 @@ impl Fields {
     #[inline]
     fn head(self, status: u16, version_1_1: bool) -> Result<Head, Malformed> {
         let framing = match (status, self.coding, self.length) {
-            (101 | 204 | 304, ..) => Framing::Length(0),
+            (101 | 204 | 304, ..) => BodyFraming::Length(0),
             // Both together are an attempt at request smuggling: an error (RFC 9112 section 6.3, item 3).
             (_, Some(_), Some(_)) => return Err(Malformed),
-            (_, Some(true), None) => Framing::Chunked,
-            (_, None, Some(length)) => Framing::Length(length),
-            (_, Some(false) | None, None) => Framing::UntilClose,
+            (_, Some(true), None) => BodyFraming::Chunked,
+            (_, None, Some(length)) => BodyFraming::Length(length),
+            (_, Some(false) | None, None) => BodyFraming::UntilClose,
         };
         let stays = if version_1_1 { !self.close } else { self.keep_alive && !self.close };
-        Ok(Head { status, framing, reusable: stays && framing != Framing::UntilClose && status != 101 })
+        Ok(Head { status, framing, reusable: stays && framing != BodyFraming::UntilClose && status != 101 })
     }
 }
 

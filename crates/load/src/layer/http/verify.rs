@@ -3,7 +3,7 @@
 //! Where the checksum is that of [`linerate_contract::page`], content is compared with the page, which is
 //! several times cheaper than a checksum and needs no state; otherwise by a running CRC-32.
 
-use super::response::{Framing, Head};
+use super::response::{BodyFraming, Head};
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Expect, crc32, page};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Verifier {
             return Err(ErrorKind::WrongStatus);
         }
         match head.framing {
-            Framing::Length(length) if length != expect.bytes => Err(ErrorKind::WrongLength),
+            BodyFraming::Length(length) if length != expect.bytes => Err(ErrorKind::WrongLength),
             _ => Ok(()),
         }
     }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn heads_are_checked_before_the_body_arrives() {
         let v = verifier(b"abc", 1);
-        let head = |status, length| Head { status, framing: Framing::Length(length), reusable: true };
+        let head = |status, length| Head { status, framing: BodyFraming::Length(length), reusable: true };
         assert_eq!(v.head(&head(200, 3)), Ok(()));
         assert_eq!(v.head(&head(404, 3)), Err(ErrorKind::WrongStatus));
         assert_eq!(v.head(&head(200, 4)), Err(ErrorKind::WrongLength));

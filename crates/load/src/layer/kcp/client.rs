@@ -6,7 +6,7 @@
 
 use super::KcpConfig;
 use super::frames::{FrameContent, prefix};
-use super::output::{Output, SendQueue};
+use super::output::{KcpSendQueue, Output};
 use super::poller::Poller;
 use crate::clock;
 use crate::packets::{self, Inbox};
@@ -83,7 +83,7 @@ struct WorkerResult {
 /// One conversation.
 struct Conversation {
     socket: OwnedFd,
-    queue: Rc<RefCell<SendQueue>>,
+    queue: Rc<RefCell<KcpSendQueue>>,
     kcp: Kcp<Output>,
     /// No more is written while this many segments wait: those in flight, and as many again that follow at
     /// once.
@@ -118,7 +118,7 @@ impl KcpWorker {
         let poller = Poller::of(spec, &sockets)?;
         let (mut conversations, mut in_flight) = (Vec::new(), config.window);
         for socket in sockets {
-            let queue = Rc::<RefCell<SendQueue>>::default();
+            let queue = Rc::<RefCell<KcpSendQueue>>::default();
             let output = Output { queue: queue.clone(), to: None };
             in_flight = config.in_flight(&socket)?;
             conversations.push(Conversation {

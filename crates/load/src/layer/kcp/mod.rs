@@ -10,11 +10,10 @@ mod output;
 mod poller;
 pub(crate) mod server;
 
-use crate::option;
 use crate::packets::{Inbox, Mode};
 use crate::refusal::{Doing, Refusal};
 use kcp::Kcp;
-use linerate_contract::{Nanos, Spec};
+use linerate_contract::{Direction, Nanos, Spec};
 use nix::errno::Errno;
 use nix::sys::socket::{getsockopt, sockopt};
 use output::Output;
@@ -50,9 +49,9 @@ struct KcpConfig {
 impl KcpConfig {
     fn of(spec: &Spec) -> Result<Self, Refusal> {
         let number = |name: &str, otherwise: u64, range: std::ops::RangeInclusive<u64>| {
-            option::number(spec, name, range, "").map(|given| given.unwrap_or(otherwise))
+            spec.number(name, range).map(|given| given.unwrap_or(otherwise))
         };
-        if spec.options.get("direction").is_some_and(|direction| direction != "client-writes") {
+        if spec.choice::<Direction>()?.is_some_and(|direction| direction != Direction::ClientWrites) {
             return Err(Refusal::Unsupported("a direction other than client-writes over KCP".into()));
         }
         if !(1..=LARGEST_WRITE).contains(&spec.size) {

@@ -17,7 +17,7 @@ const JOINED: usize = linerate_contract::datagram::LARGEST;
 
 /// Datagrams that wait to leave through one socket.
 #[derive(Debug, Default)]
-pub(super) struct SendQueue {
+pub(super) struct KcpSendQueue {
     bytes: Vec<u8>,
     /// Where each datagram ends, and its destination (`None`: the socket is connected).
     ends: Vec<(usize, Option<SocketAddr>)>,
@@ -26,7 +26,7 @@ pub(super) struct SendQueue {
 /// The output of one conversation. All outputs of a queue are on one thread.
 #[derive(Debug, Clone)]
 pub(super) struct Output {
-    pub(super) queue: Rc<RefCell<SendQueue>>,
+    pub(super) queue: Rc<RefCell<KcpSendQueue>>,
     pub(super) to: Option<SocketAddr>,
 }
 
@@ -45,7 +45,7 @@ impl io::Write for Output {
     }
 }
 
-impl SendQueue {
+impl KcpSendQueue {
     /// Sends all queued datagrams. Those that the socket does not accept are dropped: KCP sends them again,
     /// like any lost datagram.
     ///
@@ -165,7 +165,7 @@ mod tests {
         for mode in [Mode::Single, Mode::Batch, Mode::Gso] {
             let receivers = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
             let socket = OwnedFd::from(UdpSocket::bind("127.0.0.1:0").unwrap());
-            let queue = Rc::new(RefCell::new(SendQueue::default()));
+            let queue = Rc::new(RefCell::new(KcpSendQueue::default()));
             let lengths = [1_000, 1_000, 400, 1_000, 1_400, 1, 1_400];
             for (number, length) in lengths.iter().enumerate() {
                 for receiver in &receivers {

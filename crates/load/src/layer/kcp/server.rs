@@ -2,7 +2,7 @@
 
 use super::KcpConfig;
 use super::frames::{FrameContent, FrameReader};
-use super::output::{Output, SendQueue};
+use super::output::{KcpSendQueue, Output};
 use super::poller::Poller;
 use crate::clock;
 use crate::packets;
@@ -57,7 +57,7 @@ struct KcpServer {
     poller: Poller,
     in_flight: u16,
     content: FrameContent,
-    queue: Rc<RefCell<SendQueue>>,
+    queue: Rc<RefCell<KcpSendQueue>>,
     sessions: HashMap<(SocketAddr, u32), KcpSession>,
     start: Nanos,
     buffer: Box<[u8]>,
@@ -223,7 +223,7 @@ mod tests {
             server.feed(from, &bytes, Nanos(1));
         }
         assert!(server.sessions.is_empty());
-        let queue = Rc::<RefCell<SendQueue>>::default();
+        let queue = Rc::<RefCell<KcpSendQueue>>::default();
         let output = Output { queue: queue.clone(), to: None };
         let mut client = server.config.conversation(7, output, 32).unwrap();
         client.send(b"hello").unwrap();

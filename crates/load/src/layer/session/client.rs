@@ -8,7 +8,7 @@ use crate::clock;
 use crate::layer::tcp::LARGEST_MESSAGE;
 use crate::layer::transfer::Content;
 use crate::layer::websocket::End;
-use crate::layer::wire::{Received, Wire, plain::Plain, tls};
+use crate::layer::wire::{Received, Wire, plain::PlainWire, tls};
 use crate::layer::{Answer, Flow, Layer};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, connect_error};
@@ -42,31 +42,31 @@ pub trait Connector: Clone + Send + 'static {
 pub struct PlainConnector;
 
 impl Connector for PlainConnector {
-    type Wire = Plain;
+    type Wire = PlainWire;
 
     fn new(_spec: &Spec) -> Result<Self, Refusal> {
         Ok(Self)
     }
 
-    fn wire(&self) -> Result<Plain, ErrorKind> {
-        Ok(Plain::default())
+    fn wire(&self) -> Result<PlainWire, ErrorKind> {
+        Ok(PlainWire::default())
     }
 }
 
-impl Connector for tls::Client {
-    type Wire = tls::Tls;
+impl Connector for tls::TlsConnector {
+    type Wire = tls::TlsWire;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         Self::new(spec)
     }
 
-    fn wire(&self) -> Result<tls::Tls, ErrorKind> {
+    fn wire(&self) -> Result<tls::TlsWire, ErrorKind> {
         self.open()
     }
 }
 
 /// What an operation is, and what all connections share of it.
-pub trait Kind: Clone + Send + 'static {
+pub trait ClientKind: Clone + Send + 'static {
     type Script: Operation;
 
     /// # Errors
@@ -80,7 +80,7 @@ pub trait Kind: Clone + Send + 'static {
 #[derive(Debug, Clone)]
 pub struct RoundTrips(Arc<[u8]>);
 
-impl Kind for RoundTrips {
+impl ClientKind for RoundTrips {
     type Script = RoundTrip;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
@@ -103,7 +103,7 @@ pub struct Transfers {
     bytes: u64,
 }
 
-impl Kind for Transfers {
+impl ClientKind for Transfers {
     type Script = StreamClient;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
@@ -176,20 +176,20 @@ impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
 
 /// One connection. It is boxed: a slot is small.
 #[derive(Debug)]
-pub struct Connection<W, F, S> {
+pub struct SessionConnection<W, F, S> {
     socket: OwnedFd,
     stood: bool,
     session: Box<Session<W, F, S>>,
 }
 
-impl<W, F, S> AsFd for Connection<W, F, S> {
+impl<W, F, S> AsFd for SessionConnection<W, F, S> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl<C: Connector, F: Framing + 'static, K: Kind> Layer for Sessions<C, F, K> {
-    type Connection = Connection<C::Wire, F, K::Script>;
+impl<C: Connector, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> {
+    type Connection = SessionConnection<C::Wire, F, K::Script>;
 
     fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
         Ok(Self {
@@ -207,7 +207,7 @@ impl<C: Connector, F: Framing + 'static, K: Kind> Layer for Sessions<C, F, K> {
         setsockopt(&socket, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
         let framing = F::new(End::Client, &self.spec).map_err(|_| ErrorKind::Failed)?;
         let session = Session::new(self.connector.wire()?, framing, self.kind.script());
-        Ok(Connection { socket, stood: false, session: Box::new(session) })
+        Ok(SessionConnection { socket, stood: false, session: Box::new(session) })
     }
 
     #[inline]

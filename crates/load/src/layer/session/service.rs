@@ -7,7 +7,7 @@ use super::script::{Script, echo::Echo, stream::StreamServer};
 use crate::layer::Flow;
 use crate::layer::transfer::Content;
 use crate::layer::websocket::End;
-use crate::layer::wire::{Received, Wire, plain::Plain, tls};
+use crate::layer::wire::{Received, Wire, plain::PlainWire, tls};
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
 use linerate_contract::{Direction, ErrorKind, Spec};
@@ -33,31 +33,31 @@ pub trait Acceptor: Clone + Send + 'static {
 pub struct PlainAcceptor;
 
 impl Acceptor for PlainAcceptor {
-    type Wire = Plain;
+    type Wire = PlainWire;
 
     fn new(_spec: &Spec) -> Result<Self, Refusal> {
         Ok(Self)
     }
 
-    fn wire(&self) -> Result<Plain, ErrorKind> {
-        Ok(Plain::default())
+    fn wire(&self) -> Result<PlainWire, ErrorKind> {
+        Ok(PlainWire::default())
     }
 }
 
-impl Acceptor for tls::Server {
-    type Wire = tls::Tls;
+impl Acceptor for tls::TlsAcceptor {
+    type Wire = tls::TlsWire;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         Self::new(spec)
     }
 
-    fn wire(&self) -> Result<tls::Tls, ErrorKind> {
+    fn wire(&self) -> Result<tls::TlsWire, ErrorKind> {
         self.accept()
     }
 }
 
 /// What a server does with what it is sent.
-pub trait Kind: Clone + Send + 'static {
+pub trait ServerKind: Clone + Send + 'static {
     type Script: Script;
 
     /// # Errors
@@ -71,7 +71,7 @@ pub trait Kind: Clone + Send + 'static {
 #[derive(Debug, Clone)]
 pub struct Echoes;
 
-impl Kind for Echoes {
+impl ServerKind for Echoes {
     type Script = Echo;
 
     fn new(_spec: &Spec) -> Result<Self, Refusal> {
@@ -90,7 +90,7 @@ pub struct Streams {
     content: Content,
 }
 
-impl Kind for Streams {
+impl ServerKind for Streams {
     type Script = StreamServer;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
@@ -121,19 +121,19 @@ impl<A: Clone, F, K: Clone> Clone for SessionService<A, F, K> {
 
 /// One connection: nothing before it is looked at for the first time.
 #[derive(Debug)]
-pub struct Connection<W, F, S> {
+pub struct ServedSession<W, F, S> {
     session: Option<Box<Session<W, F, S>>>,
     stood: bool,
 }
 
-impl<W, F, S> Default for Connection<W, F, S> {
+impl<W, F, S> Default for ServedSession<W, F, S> {
     fn default() -> Self {
         Self { session: None, stood: false }
     }
 }
 
-impl<A: Acceptor, F: Framing + 'static, K: Kind> Service for SessionService<A, F, K> {
-    type Connection = Connection<A::Wire, F, K::Script>;
+impl<A: Acceptor, F: Framing + 'static, K: ServerKind> Service for SessionService<A, F, K> {
+    type Connection = ServedSession<A::Wire, F, K::Script>;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         Ok(Self {
@@ -151,11 +151,11 @@ impl<A: Acceptor, F: Framing + 'static, K: Kind> Service for SessionService<A, F
     }
 }
 
-impl<A: Acceptor, F: Framing, K: Kind> SessionService<A, F, K> {
+impl<A: Acceptor, F: Framing, K: ServerKind> SessionService<A, F, K> {
     fn work(
         &self,
         socket: &OwnedFd,
-        connection: &mut Connection<A::Wire, F, K::Script>,
+        connection: &mut ServedSession<A::Wire, F, K::Script>,
         ended: bool,
     ) -> Result<Fate, ErrorKind> {
         let session = match &mut connection.session {

@@ -21,19 +21,19 @@ pub struct EchoService {
 
 /// What could not be sent yet; nothing is read before it is out, so it is a buffer's content at most.
 #[derive(Debug, Default)]
-pub struct Connection {
+pub struct EchoConnection {
     pending: Vec<u8>,
 }
 
 impl Service for EchoService {
-    type Connection = Connection;
+    type Connection = EchoConnection;
 
     fn new(_spec: &Spec) -> Result<Self, Refusal> {
         Ok(Self { buffer: vec![0; BUFFER].into() })
     }
 
     #[inline]
-    fn ready(&mut self, socket: &OwnedFd, connection: &mut Connection, ended: bool) -> Fate {
+    fn ready(&mut self, socket: &OwnedFd, connection: &mut EchoConnection, ended: bool) -> Fate {
         if !connection.pending.is_empty() {
             let pending = std::mem::take(&mut connection.pending);
             match echo(socket, &pending, connection) {
@@ -59,7 +59,7 @@ impl Service for EchoService {
 
 /// Sends `bytes`, and keeps what the socket does not take.
 #[inline]
-fn echo(socket: &OwnedFd, bytes: &[u8], connection: &mut Connection) -> Fate {
+fn echo(socket: &OwnedFd, bytes: &[u8], connection: &mut EchoConnection) -> Fate {
     let mut rest = bytes;
     while !rest.is_empty() {
         match send(socket.as_raw_fd(), rest, MsgFlags::MSG_NOSIGNAL) {

@@ -33,7 +33,7 @@ pub struct Tcp {
 
 /// One connection.
 #[derive(Debug)]
-pub struct Connection {
+pub struct TcpConnection {
     fd: OwnedFd,
     /// Bytes of the message that are sent, and that are back.
     sent: u32,
@@ -42,14 +42,14 @@ pub struct Connection {
     stood: bool,
 }
 
-impl AsFd for Connection {
+impl AsFd for TcpConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
 impl Layer for Tcp {
-    type Connection = Connection;
+    type Connection = TcpConnection;
 
     fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
         if !(1..=LARGEST_MESSAGE).contains(&spec.size) {
@@ -61,14 +61,14 @@ impl Layer for Tcp {
     }
 
     #[inline]
-    fn open(&mut self) -> Result<Connection, ErrorKind> {
+    fn open(&mut self) -> Result<TcpConnection, ErrorKind> {
         let fd = self.dialer.open()?;
         setsockopt(&fd, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
-        Ok(Connection { fd, sent: 0, back: 0, stood: false })
+        Ok(TcpConnection { fd, sent: 0, back: 0, stood: false })
     }
 
     #[inline]
-    fn send(&mut self, connection: &mut Connection) -> Result<Flow, ErrorKind> {
+    fn send(&mut self, connection: &mut TcpConnection) -> Result<Flow, ErrorKind> {
         loop {
             let rest = &self.message[connection.sent as usize..];
             match send(connection.fd.as_raw_fd(), rest, MsgFlags::MSG_NOSIGNAL) {
@@ -88,7 +88,7 @@ impl Layer for Tcp {
     }
 
     #[inline]
-    fn receive(&mut self, connection: &mut Connection) -> Result<Option<Answer>, ErrorKind> {
+    fn receive(&mut self, connection: &mut TcpConnection) -> Result<Option<Answer>, ErrorKind> {
         loop {
             let back = connection.back as usize;
             let missing = &self.message[back..];

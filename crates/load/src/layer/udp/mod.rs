@@ -11,7 +11,7 @@ mod throughput;
 use crate::packets::Mode;
 use crate::refusal::Refusal;
 use linerate_contract::datagram::{HEADER, LARGEST, SMALLEST};
-use linerate_contract::{Spec, page};
+use linerate_contract::{Direction, Spec, page};
 
 /// The options of both ends.
 #[derive(Debug, Clone)]
@@ -28,13 +28,8 @@ impl UdpConfig {
         if !(SMALLEST as u64..=LARGEST as u64).contains(&spec.size) {
             return Err(Refusal::BadSpec(format!("\"size\" must be {SMALLEST} to {LARGEST} bytes")));
         }
-        match spec.options.get("direction").map(String::as_str) {
-            None | Some("client-writes") => {}
-            Some(other) => {
-                return Err(Refusal::Unsupported(format!(
-                    "direction {other:?} over UDP; supported: client-writes"
-                )));
-            }
+        if spec.choice::<Direction>()?.is_some_and(|direction| direction != Direction::ClientWrites) {
+            return Err(Refusal::Unsupported("a direction other than client-writes over UDP".into()));
         }
         let size = spec.size as usize;
         Ok(Self { mode: Mode::of(spec)?, size, content: page(size)[HEADER..].into() })

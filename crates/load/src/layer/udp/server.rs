@@ -135,11 +135,11 @@ struct FlowProgress {
     /// When the first datagram after the last HELLO arrived.
     start: Option<Nanos>,
     next: Nanos,
-    reported: Totals,
+    reported: FlowTotals,
 }
 
 /// Received, bytes of those, missing.
-type Totals = (u64, u64, i64);
+type FlowTotals = (u64, u64, i64);
 
 impl FlowProgress {
     fn new(every: Nanos) -> Self {
@@ -174,7 +174,7 @@ impl FlowProgress {
     }
 }
 
-fn totals(flows: &HashMap<SocketAddr, Account>) -> Totals {
+fn totals(flows: &HashMap<SocketAddr, Account>) -> FlowTotals {
     flows.values().fold((0, 0, 0), |sum, account| {
         let report = account.report();
         (sum.0 + report.received, sum.1 + report.bytes, sum.2 + account.missing() as i64)

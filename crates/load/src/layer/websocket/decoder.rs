@@ -3,7 +3,7 @@
 //! Payload is handed over where it lies, still masked, with the key that unmasks it: who only compares it need not write it.
 //! Text is unmasked here, because it has to be looked at. Only a head or a control frame that is cut is ever copied.
 
-use super::frame::{Head, LONGEST_CONTROL, LONGEST_HEAD, Opcode};
+use super::frame::{FrameHead, LONGEST_CONTROL, LONGEST_HEAD, Opcode};
 use super::mask::{self, Key};
 use super::utf8::Utf8;
 use super::{Broken, End, LARGEST_MESSAGE, close};
@@ -24,7 +24,7 @@ pub trait Receiver {
 pub struct Decoder {
     end: End,
     largest: u64,
-    state: State,
+    state: DecoderState,
     /// The head or the control payload that came in part.
     cut: [u8; LONGEST_CONTROL],
     cut_length: usize,
@@ -34,7 +34,7 @@ pub struct Decoder {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum DecoderState {
     Head,
     Data { left: u64, key: Key, last: bool },
     Control { opcode: Opcode, length: usize, key: Key },
@@ -53,7 +53,7 @@ impl Decoder {
         Self {
             end,
             largest,
-            state: State::Head,
+            state: DecoderState::Head,
             cut: [0; LONGEST_CONTROL],
             cut_length: 0,
             message: None,
@@ -64,7 +64,7 @@ impl Decoder {
     /// The peer has sent its close frame.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed)
+        matches!(self.state, DecoderState::Closed)
     }
 
     /// Takes the next bytes of the stream, all of them.
@@ -75,22 +75,22 @@ impl Decoder {
     pub fn feed(&mut self, mut bytes: &mut [u8], receiver: &mut impl Receiver) -> Result<(), Broken> {
         loop {
             match self.state {
-                State::Data { left, key, last } => {
+                DecoderState::Data { left, key, last } => {
                     let count = left.min(bytes.len() as u64) as usize;
                     let (piece, rest) = bytes.split_at_mut(count);
                     bytes = rest;
                     self.data(piece, key, receiver)?;
                     let left = left - count as u64;
                     if left > 0 {
-                        self.state = State::Data { left, key: key.after(count), last };
+                        self.state = DecoderState::Data { left, key: key.after(count), last };
                         return Ok(());
                     }
-                    self.state = State::Head;
+                    self.state = DecoderState::Head;
                     if last {
                         self.end_message(receiver)?;
                     }
                 }
-                State::Control { opcode, length, key } => {
+                DecoderState::Control { opcode, length, key } => {
                     let count = (length - self.cut_length).min(bytes.len());
                     let (piece, rest) = bytes.split_at_mut(count);
                     bytes = rest;
@@ -100,13 +100,13 @@ impl Decoder {
                         return Ok(());
                     }
                     self.cut_length = 0;
-                    self.state = State::Head;
+                    self.state = DecoderState::Head;
                     let payload = &mut self.cut[..length];
                     mask::apply(payload, key);
                     match opcode {
                         Opcode::Close => {
                             let code = close::parse(payload)?;
-                            self.state = State::Closed;
+                            self.state = DecoderState::Closed;
                             receiver.close(code);
                         }
                         Opcode::Ping => receiver.ping(payload),
@@ -114,22 +114,22 @@ impl Decoder {
                         _ => {}
                     }
                 }
-                State::Head => {
+                DecoderState::Head => {
                     let Some((head, used)) = self.head(bytes)? else { return Ok(()) };
                     bytes = &mut bytes[used..];
                     self.begin(head)?;
                 }
                 // What comes behind a close frame is not looked at (section 5.5.1).
-                State::Closed => return Ok(()),
+                DecoderState::Closed => return Ok(()),
             }
         }
     }
 
     /// The next head, and how many of `bytes` belong to it. What is not enough for a head is kept.
     #[inline]
-    fn head(&mut self, bytes: &[u8]) -> Result<Option<(Head, usize)>, Broken> {
+    fn head(&mut self, bytes: &[u8]) -> Result<Option<(FrameHead, usize)>, Broken> {
         if self.cut_length == 0
-            && let Some(found) = Head::parse(bytes, self.end)?
+            && let Some(found) = FrameHead::parse(bytes, self.end)?
         {
             return Ok(Some(found));
         }
@@ -137,17 +137,17 @@ impl Decoder {
         let count = (LONGEST_HEAD - before).min(bytes.len());
         self.cut[before..before + count].copy_from_slice(&bytes[..count]);
         self.cut_length += count;
-        let Some((head, length)) = Head::parse(&self.cut[..self.cut_length], self.end)? else {
+        let Some((head, length)) = FrameHead::parse(&self.cut[..self.cut_length], self.end)? else {
             return Ok(None);
         };
         self.cut_length = 0;
         Ok(Some((head, length - before)))
     }
 
-    fn begin(&mut self, head: Head) -> Result<(), Broken> {
+    fn begin(&mut self, head: FrameHead) -> Result<(), Broken> {
         let key = head.key.unwrap_or(Key::NONE);
         if head.opcode.is_control() {
-            self.state = State::Control { opcode: head.opcode, length: head.length as usize, key };
+            self.state = DecoderState::Control { opcode: head.opcode, length: head.length as usize, key };
             return Ok(());
         }
         let (kind, before) = match (head.opcode, self.message) {
@@ -160,7 +160,7 @@ impl Decoder {
             return Err(Broken::TooBig);
         }
         self.message = Some((kind, before + head.length));
-        self.state = State::Data { left: head.length, key, last: head.last };
+        self.state = DecoderState::Data { left: head.length, key, last: head.last };
         Ok(())
     }
 

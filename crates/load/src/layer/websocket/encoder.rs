@@ -3,7 +3,7 @@
 //! Payload is masked while it is copied to where it is sent from: one pass, and none before it. Unmasked payload can be sent from
 //! where it lies. A message is one frame; control frames go out between messages.
 
-use super::frame::{Head, LONGEST_CONTROL, LONGEST_HEAD, Opcode};
+use super::frame::{FrameHead, LONGEST_CONTROL, LONGEST_HEAD, Opcode};
 use super::mask::{self, Key};
 use super::{End, close};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -21,12 +21,12 @@ const KEYS: usize = 64;
 
 /// Masking keys from the kernel's random numbers: nobody who chooses payload may foresee them (section 10.3).
 #[derive(Debug)]
-struct Keys {
+struct MaskKeys {
     drawn: [[u8; 4]; KEYS],
     left: usize,
 }
 
-impl Keys {
+impl MaskKeys {
     #[inline]
     fn next(&mut self) -> Key {
         if self.left == 0 {
@@ -55,7 +55,7 @@ struct Frame {
 #[derive(Debug)]
 pub struct Encoder {
     /// Of a client only.
-    keys: Option<Keys>,
+    keys: Option<MaskKeys>,
     frame: Option<Frame>,
     /// Control frames, and before them the handshake: whole, as they go out.
     ahead: Vec<u8>,
@@ -67,7 +67,7 @@ impl Encoder {
     /// Of what `end` sends.
     #[must_use]
     pub fn new(end: End) -> Self {
-        let keys = (end == End::Client).then_some(Keys { drawn: [[0; 4]; KEYS], left: 0 });
+        let keys = (end == End::Client).then_some(MaskKeys { drawn: [[0; 4]; KEYS], left: 0 });
         Self { keys, frame: None, ahead: Vec::with_capacity(512), ahead_at: 0, closing: false }
     }
 
@@ -82,9 +82,9 @@ impl Encoder {
         if self.closing {
             return;
         }
-        let key = self.keys.as_mut().map(Keys::next);
+        let key = self.keys.as_mut().map(MaskKeys::next);
         let mut head = [0; LONGEST_HEAD];
-        let length = Head { last: true, opcode, length: payload.len() as u64, key }.write(&mut head);
+        let length = FrameHead { last: true, opcode, length: payload.len() as u64, key }.write(&mut head);
         self.ahead.extend_from_slice(&head[..length]);
         let from = self.ahead.len();
         self.ahead.extend_from_slice(payload);
@@ -125,9 +125,9 @@ impl Encoder {
             return false;
         }
         let Some((opcode, length)) = messages.next() else { return false };
-        let key = self.keys.as_mut().map(Keys::next);
+        let key = self.keys.as_mut().map(MaskKeys::next);
         let mut head = [0; LONGEST_HEAD];
-        let head_length = Head { last: true, opcode, length, key }.write(&mut head) as u64;
+        let head_length = FrameHead { last: true, opcode, length, key }.write(&mut head) as u64;
         let key = key.unwrap_or(Key::NONE);
         self.frame = Some(Frame { head, head_length, key, at: 0, length: head_length + length });
         true
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn each_frame_of_a_client_has_a_key_of_its_own() {
-        let mut keys = Keys { drawn: [[0; 4]; KEYS], left: 0 };
+        let mut keys = MaskKeys { drawn: [[0; 4]; KEYS], left: 0 };
         let all: std::collections::HashSet<[u8; 4]> = (0..1000).map(|_| keys.next().bytes()).collect();
         // Two of a thousand are alike once in 8,600 runs; three pairs never.
         assert!(all.len() > 996);

@@ -51,7 +51,7 @@ impl Opcode {
 
 /// A head, parsed or to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct FrameHead {
     pub last: bool,
     pub opcode: Opcode,
     pub length: u64,
@@ -59,7 +59,7 @@ pub struct Head {
     pub key: Option<Key>,
 }
 
-impl Head {
+impl FrameHead {
     /// Reads a head at the start of `bytes`, sent to `end`; `None` if it is not all there yet. With it comes its own length.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn heads() -> impl Strategy<Value = Head> {
+    fn heads() -> impl Strategy<Value = FrameHead> {
         let opcode = prop::sample::select(vec![
             Opcode::Continuation,
             Opcode::Text,
@@ -147,7 +147,7 @@ mod tests {
             |(last, opcode, key, length, shift)| {
                 let length = length >> (1 + shift);
                 let control = opcode.is_control();
-                Head {
+                FrameHead {
                     last: last || control,
                     opcode,
                     length: if control { length % 126 } else { length },
@@ -163,18 +163,18 @@ mod tests {
             let end = if head.key.is_some() { End::Server } else { End::Client };
             let mut bytes = [0; LONGEST_HEAD];
             let length = head.write(&mut bytes);
-            prop_assert_eq!(Head::parse(&bytes, end), Ok(Some((head, length))));
+            prop_assert_eq!(FrameHead::parse(&bytes, end), Ok(Some((head, length))));
             for part in 0..length {
-                prop_assert_eq!(Head::parse(&bytes[..part], end), Ok(None));
+                prop_assert_eq!(FrameHead::parse(&bytes[..part], end), Ok(None));
             }
             let other = if end == End::Server { End::Client } else { End::Server };
-            prop_assert_eq!(Head::parse(&bytes, other), Err(Broken::Protocol));
+            prop_assert_eq!(FrameHead::parse(&bytes, other), Err(Broken::Protocol));
         }
 
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
             for end in [End::Client, End::Server] {
-                if let Ok(Some((head, length))) = Head::parse(&bytes, end) {
+                if let Ok(Some((head, length))) = FrameHead::parse(&bytes, end) {
                     let mut again = [0; LONGEST_HEAD];
                     prop_assert_eq!(head.write(&mut again), length);
                     prop_assert_eq!(&again[..length], &bytes[..length]);
@@ -199,8 +199,12 @@ mod tests {
             ("a masked frame for a client", &[0x82, 0x80, 0, 0, 0, 0]),
         ];
         for (what, bytes) in wrong {
-            assert_eq!(Head::parse(bytes, End::Client), Err(Broken::Protocol), "{what}");
+            assert_eq!(FrameHead::parse(bytes, End::Client), Err(Broken::Protocol), "{what}");
         }
-        assert_eq!(Head::parse(&[0x82, 0x00], End::Server), Err(Broken::Protocol), "unmasked for a server");
+        assert_eq!(
+            FrameHead::parse(&[0x82, 0x00], End::Server),
+            Err(Broken::Protocol),
+            "unmasked for a server"
+        );
     }
 }

@@ -15,18 +15,18 @@ const OUTPUT: usize = 128 << 10;
 
 /// See [`Wire`]. The buffers are not touched, so not there, beyond what a connection needs of them.
 #[derive(Debug)]
-pub struct Plain {
+pub struct PlainWire {
     input: Box<[u8]>,
     output: Outbox,
 }
 
-impl Default for Plain {
+impl Default for PlainWire {
     fn default() -> Self {
         Self { input: vec![0; INPUT].into(), output: Outbox::new(OUTPUT) }
     }
 }
 
-impl Wire for Plain {
+impl Wire for PlainWire {
     fn establish(&mut self, _socket: &OwnedFd) -> Result<Flow, ErrorKind> {
         Ok(Flow::Done)
     }

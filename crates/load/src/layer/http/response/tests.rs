@@ -6,7 +6,7 @@ use proptest::prelude::*;
 /// The result of parsing some bytes.
 #[derive(Debug, Clone, PartialEq)]
 struct Outcome {
-    state: Result<State, Malformed>,
+    state: Result<ParserState, Malformed>,
     head: Option<Head>,
     body: Vec<u8>,
     end_completes: bool,
@@ -17,7 +17,7 @@ fn parse(pieces: &[&[u8]]) -> Outcome {
     let mut parser = Parser::default();
     let mut last = LastHead::default();
     let mut body = Vec::new();
-    let mut state = Ok(State::More);
+    let mut state = Ok(ParserState::More);
     // A read of 0 bytes is the end of input, which the parser does not receive.
     let pieces: Vec<_> = pieces.iter().filter(|piece| !piece.is_empty()).collect();
     for (i, piece) in pieces.iter().enumerate() {
@@ -26,12 +26,12 @@ fn parse(pieces: &[&[u8]]) -> Outcome {
             body.extend_from_slice(data);
         });
         match state {
-            Ok(State::More) => {}
+            Ok(ParserState::More) => {}
             // Bytes behind a complete answer are an error, in the same piece or in the next.
-            Ok(State::Complete { rest }) if rest > 0 || i + 1 < pieces.len() => state = Err(Malformed),
+            Ok(ParserState::Complete { rest }) if rest > 0 || i + 1 < pieces.len() => state = Err(Malformed),
             _ => {}
         }
-        if state != Ok(State::More) {
+        if state != Ok(ParserState::More) {
             break;
         }
     }
@@ -55,11 +55,11 @@ fn head(answer: &str) -> Option<Head> {
 #[test]
 fn framing_follows_the_rules() {
     let framing = |headers: &str| head(&format!("HTTP/1.1 200 OK\r\n{headers}\r\n")).map(|h| h.framing);
-    assert_eq!(framing("Content-Length: 5\r\n"), Some(Framing::Length(5)));
-    assert_eq!(framing("content-length:5\r\nContent-Length: 5 , 5\r\n"), Some(Framing::Length(5)));
-    assert_eq!(framing("Transfer-Encoding: gzip, Chunked\r\n"), Some(Framing::Chunked));
-    assert_eq!(framing("Transfer-Encoding: gzip\r\n"), Some(Framing::UntilClose));
-    assert_eq!(framing(""), Some(Framing::UntilClose));
+    assert_eq!(framing("Content-Length: 5\r\n"), Some(BodyFraming::Length(5)));
+    assert_eq!(framing("content-length:5\r\nContent-Length: 5 , 5\r\n"), Some(BodyFraming::Length(5)));
+    assert_eq!(framing("Transfer-Encoding: gzip, Chunked\r\n"), Some(BodyFraming::Chunked));
+    assert_eq!(framing("Transfer-Encoding: gzip\r\n"), Some(BodyFraming::UntilClose));
+    assert_eq!(framing(""), Some(BodyFraming::UntilClose));
     for bad in [
         "Content-Length: 5\r\nContent-Length: 6\r\n",
         "Content-Length: 5, 6\r\n",
@@ -70,10 +70,10 @@ fn framing_follows_the_rules() {
     ] {
         assert_eq!(framing(bad), None, "{bad}");
     }
-    assert_eq!(head("HTTP/1.1 204 No Content\r\n\r\n").unwrap().framing, Framing::Length(0));
+    assert_eq!(head("HTTP/1.1 204 No Content\r\n\r\n").unwrap().framing, BodyFraming::Length(0));
     assert_eq!(
         head("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n").unwrap().framing,
-        Framing::Length(0)
+        BodyFraming::Length(0)
     );
 }
 
@@ -93,13 +93,16 @@ fn version_and_headers_determine_whether_a_connection_is_reusable() {
 #[test]
 fn bodies_end_as_their_framing_requires() {
     let whole = parse(&[b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"]);
-    assert_eq!((whole.state, &whole.body[..]), (Ok(State::Complete { rest: 0 }), &b"abc"[..]));
+    assert_eq!((whole.state, &whole.body[..]), (Ok(ParserState::Complete { rest: 0 }), &b"abc"[..]));
     assert_eq!(parse(&[b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd"]).state, Err(Malformed));
     let open = parse(&[b"HTTP/1.1 200 OK\r\n\r\nabc"]);
-    assert_eq!((open.state, open.end_completes), (Ok(State::More), true));
+    assert_eq!((open.state, open.end_completes), (Ok(ParserState::More), true));
     let chunked = parse(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
         3;x=\"y\"\r\nabc\r\n0A\r\n0123456789\r\n0\r\nA: b\r\nC: d\r\n\r\n"]);
-    assert_eq!((chunked.state, &chunked.body[..]), (Ok(State::Complete { rest: 0 }), &b"abc0123456789"[..]));
+    assert_eq!(
+        (chunked.state, &chunked.body[..]),
+        (Ok(ParserState::Complete { rest: 0 }), &b"abc0123456789"[..])
+    );
 }
 
 #[test]
@@ -125,7 +128,7 @@ fn interim_answers_are_skipped_and_an_unfinished_one_is_not_fresh() {
     let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
     let outcome =
         parse(&[&[&interim[..], interim, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"].concat()]);
-    assert_eq!((outcome.state, outcome.head.unwrap().status), (Ok(State::Complete { rest: 0 }), 200));
+    assert_eq!((outcome.state, outcome.head.unwrap().status), (Ok(ParserState::Complete { rest: 0 }), 200));
     assert!(!parse(&[interim]).fresh);
     assert_eq!(head("HTTP/1.1 101 Switching Protocols\r\n\r\n").unwrap().status, 101);
 }
@@ -133,9 +136,10 @@ fn interim_answers_are_skipped_and_an_unfinished_one_is_not_fresh() {
 #[test]
 fn an_endless_head_is_malformed() {
     let (mut parser, mut last) = (Parser::default(), LastHead::default());
-    assert_eq!(parser.feed(b"HTTP/1.1 200 OK\r\nX: ", &mut last, |_, _| {}), Ok(State::More));
-    let outcome =
-        (0..100).map(|_| parser.feed(&[b'x'; 1000], &mut last, |_, _| {})).find(|o| *o != Ok(State::More));
+    assert_eq!(parser.feed(b"HTTP/1.1 200 OK\r\nX: ", &mut last, |_, _| {}), Ok(ParserState::More));
+    let outcome = (0..100)
+        .map(|_| parser.feed(&[b'x'; 1000], &mut last, |_, _| {}))
+        .find(|o| *o != Ok(ParserState::More));
     assert_eq!(outcome, Some(Err(Malformed)));
 }
 
@@ -195,11 +199,11 @@ fn bytes_behind_an_answer_are_not_consumed() {
             let (mut parser, mut last) = (Parser::default(), LastHead::default());
             let mut state = parser.feed(&both[..cut], &mut last, |_, _| {});
             if cut < first.len() {
-                assert_eq!(state, Ok(State::More));
+                assert_eq!(state, Ok(ParserState::More));
                 state = parser.feed(&both[cut..], &mut last, |_, _| {});
-                assert_eq!(state, Ok(State::Complete { rest: 14 }), "{cut}");
+                assert_eq!(state, Ok(ParserState::Complete { rest: 14 }), "{cut}");
             } else {
-                assert_eq!(state, Ok(State::Complete { rest: 0 }));
+                assert_eq!(state, Ok(ParserState::Complete { rest: 0 }));
             }
         }
     }

@@ -98,7 +98,7 @@ fn take_content(input: &mut Incoming, bytes: &mut &mut [u8], key: &mut Key, cont
 
 /// One end of a stream: what it sends, and by its part what it makes of what it receives.
 #[derive(Debug)]
-pub struct Stream<P> {
+pub struct StreamScript<P> {
     out: SendQueue,
     part: P,
     wrong: Option<ErrorKind>,
@@ -113,7 +113,7 @@ trait Part: Send {
     fn take(&mut self, out: &mut SendQueue, bytes: &mut [u8], key: Key) -> Result<(), ErrorKind>;
 }
 
-impl<P: Send> Messages for Stream<P> {
+impl<P: Send> Messages for StreamScript<P> {
     #[inline]
     fn next(&mut self) -> Option<(Opcode, u64)> {
         self.out.next()
@@ -125,7 +125,7 @@ impl<P: Send> Messages for Stream<P> {
     }
 }
 
-impl<P: Part> Script for Stream<P> {
+impl<P: Part> Script for StreamScript<P> {
     #[inline]
     fn payload(&mut self, bytes: &mut [u8], key: Key) {
         if let Err(wrong) = self.part.take(&mut self.out, bytes, key) {
@@ -142,11 +142,11 @@ impl<P: Part> Script for Stream<P> {
 }
 
 /// The client's end: an operation is a transfer.
-pub type StreamClient = Stream<Client>;
+pub type StreamClient = StreamScript<ClientPart>;
 
 /// The client's part.
 #[derive(Debug)]
-pub struct Client {
+pub struct ClientPart {
     bytes: u64,
     input: Incoming,
     count: Number,
@@ -156,7 +156,7 @@ pub struct Client {
 
 impl StreamClient {
     pub(in crate::layer) fn new(direction: Direction, content: Content, bytes: u64) -> Self {
-        let part = Client { bytes, input: Incoming::default(), count: Number::default(), over: None };
+        let part = ClientPart { bytes, input: Incoming::default(), count: Number::default(), over: None };
         let mut client = Self { out: SendQueue::new(direction, content), part, wrong: None };
         client.begin();
         client
@@ -170,7 +170,7 @@ impl StreamClient {
     }
 }
 
-impl Part for Client {
+impl Part for ClientPart {
     #[inline]
     fn take(&mut self, out: &mut SendQueue, mut bytes: &mut [u8], mut key: Key) -> Result<(), ErrorKind> {
         if self.over.is_none() {
@@ -205,11 +205,11 @@ impl Operation for StreamClient {
 }
 
 /// The server's end: whatever transfers the client asks for.
-pub type StreamServer = Stream<Server>;
+pub type StreamServer = StreamScript<ServerPart>;
 
 /// The server's part.
 #[derive(Debug, Default)]
-pub struct Server {
+pub struct ServerPart {
     /// The transfer under way, if the client has said how much.
     input: Option<Incoming>,
     wanted: Number,
@@ -217,11 +217,11 @@ pub struct Server {
 
 impl StreamServer {
     pub(in crate::layer) fn new(direction: Direction, content: Content) -> Self {
-        Self { out: SendQueue::new(direction, content), part: Server::default(), wrong: None }
+        Self { out: SendQueue::new(direction, content), part: ServerPart::default(), wrong: None }
     }
 }
 
-impl Part for Server {
+impl Part for ServerPart {
     #[inline]
     fn take(&mut self, out: &mut SendQueue, mut bytes: &mut [u8], mut key: Key) -> Result<(), ErrorKind> {
         while !bytes.is_empty() {

@@ -7,6 +7,7 @@ pub mod client;
 mod mode;
 mod sampler;
 mod service;
+mod worker;
 
 pub use service::StreamService;
 

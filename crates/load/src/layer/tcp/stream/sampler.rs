@@ -12,13 +12,13 @@ use std::thread::JoinHandle;
 
 /// Prints samples until it is dropped.
 #[derive(Debug)]
-pub(super) struct Sampler {
+pub(super) struct TcpInfoSampler {
     /// Dropped to end the thread.
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Sampler {
+impl TcpInfoSampler {
     /// Samples these connections at the interval `every`.
     pub(super) fn start(every: Nanos, sockets: &[OwnedFd]) -> Result<Self, Refusal> {
         if every == Nanos::ZERO {
@@ -56,7 +56,7 @@ impl Sampler {
     }
 }
 
-impl Drop for Sampler {
+impl Drop for TcpInfoSampler {
     fn drop(&mut self) {
         drop(self.over.take());
         if let Some(thread) = self.thread.take() {

@@ -34,7 +34,7 @@ enum Stage {
 
 /// One connection.
 #[derive(Debug, Default)]
-pub struct Connection {
+pub struct StreamConnection {
     direction: Option<Direction>,
     stage: Stage,
     /// N of the current transfer.
@@ -47,7 +47,7 @@ pub struct Connection {
 }
 
 impl Service for StreamService {
-    type Connection = Connection;
+    type Connection = StreamConnection;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let payload = Payload::new(spec)?;
@@ -58,13 +58,13 @@ impl Service for StreamService {
     }
 
     #[inline]
-    fn ready(&mut self, socket: &OwnedFd, connection: &mut Connection, _ended: bool) -> Fate {
+    fn ready(&mut self, socket: &OwnedFd, connection: &mut StreamConnection, _ended: bool) -> Fate {
         self.advance(socket, connection).unwrap_or(Fate::Close)
     }
 }
 
 impl StreamService {
-    fn advance(&mut self, socket: &OwnedFd, c: &mut Connection) -> nix::Result<Fate> {
+    fn advance(&mut self, socket: &OwnedFd, c: &mut StreamConnection) -> nix::Result<Fate> {
         loop {
             match c.stage {
                 Stage::Start => {
@@ -102,7 +102,7 @@ impl StreamService {
     }
 
     /// The client's number has arrived; false if it is not valid.
-    fn begin(&self, socket: &OwnedFd, c: &mut Connection) -> bool {
+    fn begin(&self, socket: &OwnedFd, c: &mut StreamConnection) -> bool {
         let (total, direction) = (c.wanted.value(), c.direction());
         if direction == Direction::Both && total == UNTIL_TIME_IS_OVER {
             return false;
@@ -124,7 +124,7 @@ impl StreamService {
 
     /// Moves content; `None` if the next stage has begun.
     #[inline]
-    fn content(&mut self, socket: &OwnedFd, c: &mut Connection) -> nix::Result<Option<Fate>> {
+    fn content(&mut self, socket: &OwnedFd, c: &mut StreamConnection) -> nix::Result<Option<Fate>> {
         let (sending, reading) =
             exchange(socket, &self.payload, (&mut c.out, &mut c.input), &mut self.buffer)?;
         if reading == Progress::End {
@@ -155,12 +155,12 @@ impl StreamService {
         Ok(None)
     }
 
-    fn is_last(&self, c: &Connection) -> bool {
+    fn is_last(&self, c: &StreamConnection) -> bool {
         c.completed + 1 == self.transfers
     }
 }
 
-impl Connection {
+impl StreamConnection {
     fn direction(&self) -> Direction {
         self.direction.expect("it is set before the first number is read")
     }

@@ -42,7 +42,7 @@ impl Receiver for Log {
 fn frame(last: bool, opcode: Opcode, payload: &[u8]) -> Vec<u8> {
     let key = Key::new([0x11, 0x22, 0x83, payload.len() as u8]);
     let mut head = [0; LONGEST_HEAD];
-    let length = Head { last, opcode, length: payload.len() as u64, key: Some(key) }.write(&mut head);
+    let length = FrameHead { last, opcode, length: payload.len() as u64, key: Some(key) }.write(&mut head);
     let mut bytes = head[..length].to_vec();
     bytes.extend_from_slice(payload);
     mask::apply(&mut bytes[length..], key);
@@ -171,7 +171,7 @@ fn chapter_7_close_frames() {
 fn chapter_9_the_limit_holds_for_messages_and_is_known_before_they_come() {
     let head = |last, opcode, length| {
         let mut bytes = [0; LONGEST_HEAD];
-        let used = Head { last, opcode, length, key: Some(Key::NONE) }.write(&mut bytes);
+        let used = FrameHead { last, opcode, length, key: Some(Key::NONE) }.write(&mut bytes);
         bytes[..used].to_vec()
     };
     assert_eq!(bad(&[head(true, Opcode::Binary, 100_001)]), Broken::TooBig);

@@ -1,7 +1,7 @@
 //! TLS 1.3 with AES-128-GCM and nothing else, from the PEM texts of a spec.
 
 use super::handshake::Handshake;
-use super::{Room, STREAM, Tls};
+use super::{Room, STREAM, TlsWire};
 use crate::layer::tls::{Anyone, roots};
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
@@ -16,12 +16,12 @@ use std::sync::Arc;
 
 /// Whom a client trusts, and for which name.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct TlsConnector {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
-impl Client {
+impl TlsConnector {
     /// # Errors
     /// What the spec lacks, as a sentence.
     pub fn new(spec: &Spec) -> Result<Self, Refusal> {
@@ -44,20 +44,20 @@ impl Client {
     ///
     /// # Errors
     /// [`ErrorKind::TlsFailed`], for want of random numbers.
-    pub fn open(&self) -> Result<Tls, ErrorKind> {
+    pub fn open(&self) -> Result<TlsWire, ErrorKind> {
         let connection = UnbufferedClientConnection::new(self.config.clone(), self.name.clone());
-        connection.map(|c| Tls::new(Handshake::client(c), STREAM)).map_err(|_| ErrorKind::TlsFailed)
+        connection.map(|c| TlsWire::new(Handshake::client(c), STREAM)).map_err(|_| ErrorKind::TlsFailed)
     }
 }
 
 /// Who a server is.
 #[derive(Debug, Clone)]
-pub struct Server {
+pub struct TlsAcceptor {
     config: Arc<ServerConfig>,
     room: Room,
 }
 
-impl Server {
+impl TlsAcceptor {
     /// # Errors
     /// What the spec lacks, as a sentence.
     pub fn new(spec: &Spec) -> Result<Self, Refusal> {
@@ -85,9 +85,9 @@ impl Server {
     ///
     /// # Errors
     /// [`ErrorKind::TlsFailed`], for want of random numbers.
-    pub fn accept(&self) -> Result<Tls, ErrorKind> {
+    pub fn accept(&self) -> Result<TlsWire, ErrorKind> {
         let connection = UnbufferedServerConnection::new(self.config.clone());
-        connection.map(|c| Tls::new(Handshake::server(c), self.room)).map_err(|_| ErrorKind::TlsFailed)
+        connection.map(|c| TlsWire::new(Handshake::server(c), self.room)).map_err(|_| ErrorKind::TlsFailed)
     }
 }
 

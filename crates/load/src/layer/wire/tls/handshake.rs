@@ -17,14 +17,14 @@ pub(super) enum Step {
     Done,
 }
 
-enum Side {
+enum HandshakeSide {
     Client(UnbufferedClientConnection),
     Server(UnbufferedServerConnection),
 }
 
 /// A handshake under way.
 pub(super) struct Handshake {
-    side: Side,
+    side: HandshakeSide,
     /// Bytes of the input that rustls was shown and still needs. It is shown record by record, so that it
     /// never opens one of application data.
     shown: usize,
@@ -32,11 +32,11 @@ pub(super) struct Handshake {
 
 impl Handshake {
     pub(super) fn client(connection: UnbufferedClientConnection) -> Self {
-        Self { side: Side::Client(connection), shown: 0 }
+        Self { side: HandshakeSide::Client(connection), shown: 0 }
     }
 
     pub(super) fn server(connection: UnbufferedServerConnection) -> Self {
-        Self { side: Side::Server(connection), shown: 0 }
+        Self { side: HandshakeSide::Server(connection), shown: 0 }
     }
 
     /// Goes on as far as `input` and rustls let it: how many bytes of the input are done with, and what is
@@ -44,8 +44,8 @@ impl Handshake {
     pub(super) fn step(&mut self, input: &mut [u8], output: &mut Outbox) -> Result<(usize, Step), Error> {
         let shown = &mut input[..self.shown];
         let outcome = match &mut self.side {
-            Side::Client(connection) => step(connection.process_tls_records(shown), output),
-            Side::Server(connection) => step(connection.process_tls_records(shown), output),
+            HandshakeSide::Client(connection) => step(connection.process_tls_records(shown), output),
+            HandshakeSide::Server(connection) => step(connection.process_tls_records(shown), output),
         };
         let (used, step) = outcome.inspect_err(|_| self.tell_why(output))?;
         self.shown -= used;
@@ -55,7 +55,7 @@ impl Handshake {
         let not_tls = Error::General("not a TLS record".into());
         match record::length(&input[used + self.shown..]) {
             None => Ok((used, Step::Read)),
-            Some(Err(record::Broken)) => Err(not_tls),
+            Some(Err(record::BadRecord)) => Err(not_tls),
             Some(Ok(length)) => {
                 self.shown += length;
                 Ok((used, Step::Again))
@@ -66,19 +66,19 @@ impl Handshake {
     /// The alert that rustls has for the peer after an error.
     fn tell_why(&mut self, output: &mut Outbox) {
         let _ = match &mut self.side {
-            Side::Client(connection) => step(connection.process_tls_records(&mut []), output),
-            Side::Server(connection) => step(connection.process_tls_records(&mut []), output),
+            HandshakeSide::Client(connection) => step(connection.process_tls_records(&mut []), output),
+            HandshakeSide::Server(connection) => step(connection.process_tls_records(&mut []), output),
         };
     }
 
     /// The keys of both directions.
     pub(super) fn finish(self) -> Result<(Sealer, Opener, Keys), Error> {
         let (secrets, keys) = match self.side {
-            Side::Client(connection) => {
+            HandshakeSide::Client(connection) => {
                 let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
                 (secrets, Keys(Box::new(kernel)))
             }
-            Side::Server(connection) => {
+            HandshakeSide::Server(connection) => {
                 let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
                 (secrets, Keys(Box::new(kernel)))
             }

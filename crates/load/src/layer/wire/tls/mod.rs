@@ -10,7 +10,7 @@ mod handshake;
 pub(crate) mod record;
 
 pub(in crate::layer) use config::bad;
-pub use config::{Client, Server};
+pub use config::{TlsAcceptor, TlsConnector};
 pub(in crate::layer) use handshake::told;
 
 use super::plain::{Outbox, receive};
@@ -34,18 +34,18 @@ pub(in crate::layer) const STREAM: Room = Room { input: super::plain::INPUT, rec
 
 /// A connection.
 #[derive(Debug)]
-pub struct Tls {
+pub struct TlsWire {
     input: Box<[u8]>,
     /// What was received and not yet looked at.
     from: usize,
     to: usize,
     output: Outbox,
-    state: State,
+    state: TlsState,
     ended: bool,
 }
 
 #[derive(Debug)]
-enum State {
+enum TlsState {
     Handshake(Box<Handshake>),
     Open(Box<Open>),
     Failed,
@@ -61,7 +61,7 @@ struct Open {
     owes_key_update: bool,
 }
 
-impl Tls {
+impl TlsWire {
     fn new(handshake: Handshake, room: Room) -> Self {
         Self {
             // Behind a record that is not all there yet.
@@ -69,7 +69,7 @@ impl Tls {
             from: 0,
             to: 0,
             output: Outbox::new(room.records * (LARGEST_PLAIN + OVERHEAD)),
-            state: State::Handshake(Box::new(handshake)),
+            state: TlsState::Handshake(Box::new(handshake)),
             ended: false,
         }
     }
@@ -92,11 +92,11 @@ impl Tls {
     }
 }
 
-impl Wire for Tls {
+impl Wire for TlsWire {
     fn establish(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
         loop {
-            let State::Handshake(handshake) = &mut self.state else {
-                return if matches!(self.state, State::Open(_)) {
+            let TlsState::Handshake(handshake) = &mut self.state else {
+                return if matches!(self.state, TlsState::Open(_)) {
                     self.output.flush(socket)
                 } else {
                     Err(ErrorKind::TlsFailed)
@@ -106,7 +106,7 @@ impl Wire for Tls {
             let sent = self.output.flush(socket);
             let Ok((used, step)) = step else {
                 // What is wrong was just told to the peer, as far as it listens.
-                self.state = State::Failed;
+                self.state = TlsState::Failed;
                 return Err(ErrorKind::TlsFailed);
             };
             self.from += used;
@@ -121,12 +121,13 @@ impl Wire for Tls {
                     Received::End => return Err(ErrorKind::TlsFailed),
                 },
                 Step::Done => {
-                    let State::Handshake(handshake) = std::mem::replace(&mut self.state, State::Failed)
+                    let TlsState::Handshake(handshake) = std::mem::replace(&mut self.state, TlsState::Failed)
                     else {
                         unreachable!("it was one above");
                     };
                     let (sealer, opener, keys) = handshake.finish().map_err(|_| ErrorKind::TlsFailed)?;
-                    self.state = State::Open(Box::new(Open { sealer, opener, keys, owes_key_update: false }));
+                    self.state =
+                        TlsState::Open(Box::new(Open { sealer, opener, keys, owes_key_update: false }));
                 }
             }
         }
@@ -134,7 +135,7 @@ impl Wire for Tls {
 
     #[inline]
     fn send(&mut self, socket: &OwnedFd, source: &mut impl Source) -> Result<Flow, ErrorKind> {
-        let State::Open(open) = &mut self.state else { return Err(ErrorKind::TlsFailed) };
+        let TlsState::Open(open) = &mut self.state else { return Err(ErrorKind::TlsFailed) };
         loop {
             if self.output.flush(socket)? == Flow::Blocked {
                 return Ok(Flow::Blocked);
@@ -178,7 +179,7 @@ impl Wire for Tls {
         if matches!(received, Received::Nothing | Received::End) {
             return Ok(received);
         }
-        let State::Open(open) = &mut self.state else { return Err(ErrorKind::TlsFailed) };
+        let TlsState::Open(open) = &mut self.state else { return Err(ErrorKind::TlsFailed) };
         while let Some(length) = record::length(&self.input[self.from..self.to]) {
             let length = length.map_err(|_| ErrorKind::TlsFailed)?;
             let bytes = &mut self.input[self.from..self.from + length];
@@ -202,13 +203,13 @@ impl Wire for Tls {
     }
 
     fn end(&mut self) {
-        if let State::Open(open) = &mut self.state {
+        if let TlsState::Open(open) = &mut self.state {
             self.output.begin(|room| open.sealer.seal_bytes(room, Kind::Alert, &[1, 0]));
         }
     }
 
     fn security(&self) -> Option<String> {
-        if let State::Open(open) = &self.state { Some(open.keys.told()) } else { None }
+        if let TlsState::Open(open) = &self.state { Some(open.keys.told()) } else { None }
     }
 }
 

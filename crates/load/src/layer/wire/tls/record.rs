@@ -41,29 +41,29 @@ impl Kind {
 
 /// Not a record, or not one that these keys made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Broken;
+pub(crate) struct BadRecord;
 
 /// The length of the record at the start of `bytes`, its head included; `None` if it is not all there.
 #[inline]
-pub(crate) fn length(bytes: &[u8]) -> Option<Result<usize, Broken>> {
+pub(crate) fn length(bytes: &[u8]) -> Option<Result<usize, BadRecord>> {
     let [kind, _, _, high, low, ..] = bytes else { return None };
     let length = HEAD + usize::from(u16::from_be_bytes([*high, *low]));
     // Of handshakes in clear text there are other kinds, and as short ones.
     if !(20..=23).contains(kind) || length > LARGEST_RECORD {
-        return Some(Err(Broken));
+        return Some(Err(BadRecord));
     }
     (bytes.len() >= length).then_some(Ok(length))
 }
 
 /// A key and the number of the next record.
 #[derive(Debug)]
-struct Key {
+struct RecordKey {
     key: LessSafeKey,
     iv: [u8; NONCE_LEN],
     sequence: u64,
 }
 
-impl Key {
+impl RecordKey {
     fn new((sequence, secrets): (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
         let ConnectionTrafficSecrets::Aes128Gcm { key, iv } = secrets else {
             return Err(Error::General("another cipher suite than asked for".into()));
@@ -89,11 +89,11 @@ impl Key {
 
 /// Makes records.
 #[derive(Debug)]
-pub(crate) struct Sealer(Key);
+pub(crate) struct Sealer(RecordKey);
 
 impl Sealer {
     pub(crate) fn new(secrets: (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
-        Key::new(secrets).map(Self)
+        RecordKey::new(secrets).map(Self)
     }
 
     #[inline]
@@ -147,39 +147,39 @@ impl Sealer {
 pub(crate) fn pair(key: [u8; 16]) -> (Sealer, Opener) {
     let end = || {
         let key = UnboundKey::new(&AES_128_GCM, &key).expect("16 bytes are a key of AES-128");
-        Key { key: LessSafeKey::new(key), iv: [9; NONCE_LEN], sequence: 0 }
+        RecordKey { key: LessSafeKey::new(key), iv: [9; NONCE_LEN], sequence: 0 }
     };
     (Sealer(end()), Opener(end()))
 }
 
 /// Takes records apart.
 #[derive(Debug)]
-pub(crate) struct Opener(Key);
+pub(crate) struct Opener(RecordKey);
 
 impl Opener {
     pub(crate) fn new(secrets: (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
-        Key::new(secrets).map(Self)
+        RecordKey::new(secrets).map(Self)
     }
 
     /// What is in a whole record.
     #[inline]
-    pub(crate) fn open<'a>(&mut self, record: &'a mut [u8]) -> Result<(Kind, &'a mut [u8]), Broken> {
+    pub(crate) fn open<'a>(&mut self, record: &'a mut [u8]) -> Result<(Kind, &'a mut [u8]), BadRecord> {
         let (head, sealed) = record.split_at_mut(HEAD);
         if head[0] != OUTER {
-            return Err(Broken);
+            return Err(BadRecord);
         }
         let nonce = self.0.nonce();
-        let plain = self.0.key.open_in_place(nonce, Aad::from(&*head), sealed).map_err(|_| Broken)?;
+        let plain = self.0.key.open_in_place(nonce, Aad::from(&*head), sealed).map_err(|_| BadRecord)?;
         // The type is the last byte that is not padding.
-        let last = plain.iter().rposition(|byte| *byte != 0).ok_or(Broken)?;
+        let last = plain.iter().rposition(|byte| *byte != 0).ok_or(BadRecord)?;
         if last > LARGEST_PLAIN {
-            return Err(Broken);
+            return Err(BadRecord);
         }
         let kind = match plain[last] {
             21 => Kind::Alert,
             22 => Kind::Handshake,
             OUTER => Kind::Data,
-            _ => return Err(Broken),
+            _ => return Err(BadRecord),
         };
         Ok((kind, &mut plain[..last]))
     }
@@ -204,7 +204,7 @@ mod tests {
             assert_eq!(length(&room[..made - 1]), None);
             let mut again = room;
             assert_eq!(opener.open(&mut room[..made]).unwrap(), (kind, &mut text.to_vec()[..]));
-            assert_eq!(opener.open(&mut again[..made]), Err(Broken));
+            assert_eq!(opener.open(&mut again[..made]), Err(BadRecord));
             opener.0.sequence -= 1;
         }
     }
@@ -229,14 +229,14 @@ mod tests {
             let mut room = [0; 100];
             let made = sealer.seal_bytes(&mut room, Kind::Data, b"Hello");
             room[at] ^= 1;
-            assert_eq!(opener.open(&mut room[..made]), Err(Broken), "{at}");
+            assert_eq!(opener.open(&mut room[..made]), Err(BadRecord), "{at}");
         }
     }
 
     #[test]
     fn heads_that_no_record_has_are_refused() {
-        assert_eq!(length(b"HTTP/1.1 400"), Some(Err(Broken)));
-        assert_eq!(length(&[23, 3, 3, 0xff, 0xff]), Some(Err(Broken)));
+        assert_eq!(length(b"HTTP/1.1 400"), Some(Err(BadRecord)));
+        assert_eq!(length(&[23, 3, 3, 0xff, 0xff]), Some(Err(BadRecord)));
         assert_eq!(length(&[23, 3, 3, 0]), None);
         assert!(Sealer::new(other_secrets()).is_err(), "the keys of another cipher suite");
     }
