@@ -1,5 +1,5 @@
-//! Any input at a UDP port parses as a datagram of a known kind or not at all; a parsed datagram is serialised to the
-//! same bytes. The counters of a flow never exceed the number of datagrams.
+//! Any input at a UDP port parses as a datagram of a known kind or not at all; a parsed datagram is
+//! serialised to the same bytes. The counters of a flow never exceed the number of datagrams.
 //!
 //! `cargo +nightly fuzz run datagram`; every eight bytes are also used as a sequence number.
 

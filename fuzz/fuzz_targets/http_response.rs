@@ -1,5 +1,5 @@
-//! The response parser never panics. Input in two pieces gives the same result as in one, also when the parser
-//! recognises the previous head.
+//! The response parser never panics. Input in two pieces gives the same result as in one, also when the
+//! parser recognises the previous head.
 //!
 //! `cargo +nightly fuzz run http_response`; the first byte is the position of the cut.
 

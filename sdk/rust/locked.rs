@@ -1,4 +1,5 @@
-// Included by build scripts: passes locked versions to `describe`, since few crates have a constant for theirs.
+// Included by build scripts: passes locked versions to `describe`, since few crates have a constant for
+// theirs.
 
 /// Sets a variable to the locked version of each package; to the newest one, where several are locked.
 fn export_versions(packages: &[(&str, &str)]) {

@@ -1,7 +1,7 @@
 //! Latency counts: [`Recorder`] while a window is open, [`Counts`] when they travel.
 //!
 //! The recorder is an HDR histogram (Gil Tene) of nanoseconds with three significant digits: any
-//! percentile it tells is within 0.1 % of a value that was recorded. Counts travel as pairs of value and
+//! reported percentile is within 0.1 % of a value that was recorded. Counts travel as pairs of value and
 //! count, which every language can read and add up without a histogram library; adding them up is exact.
 
 use hdrhistogram::Histogram;
@@ -114,8 +114,8 @@ mod tests {
         assert_eq!(counts.total(), 100_000);
         for percent in [1.0, 50.0, 90.0, 99.0, 99.9, 99.99] {
             let truth = percent / 100.0 * 1e8;
-            let told = counts.percentile(percent).unwrap() as f64;
-            assert!((told / truth - 1.0).abs() < 1e-3, "p{percent}: {told} is not {truth}");
+            let reported = counts.percentile(percent).unwrap() as f64;
+            assert!((reported / truth - 1.0).abs() < 1e-3, "p{percent}: {reported} is not {truth}");
         }
     }
 

@@ -48,7 +48,7 @@ pub fn run<L: Layer, W: Workload>(spec: &Spec) -> Result<Done, Refusal> {
     std::thread::spawn(move || {
         signals.wait();
         for stop in &stops {
-            // Fails only when the counter is full, and then the engine is told already.
+            // Fails only when the counter is full; the engine is then notified already.
             let _ = stop.write(1);
         }
     });

@@ -118,7 +118,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         let deadline = clock::now() + CLOSE_TIMEOUT;
         for slot in self.slots.iter_mut().filter(|slot| slot.phase == Phase::Idle) {
             if let Some(mut connection) = slot.connection.take() {
-                self.context.layer.part(&mut connection, deadline);
+                self.context.layer.close(&mut connection, deadline);
             }
         }
         self.context.meter.secured_by(self.context.layer.security());

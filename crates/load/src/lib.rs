@@ -8,25 +8,25 @@
 //!                          └─ relay  -> accept, connect onward, relay/<mode>.rs moves the bytes
 //! ```
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`engine`] | the client's epoll loop: connections in slots, deadlines, the end of the window |
 //! | [`eventloop`] | queue and timers of a loop without sockets, for the layer `none` |
-//! | [`search`] | the highest rate that holds, decided by a sequential test |
+//! | [`search`] | the highest sustainable rate, by a sequential test |
 //! | [`schedule`], [`waiter`] | open loop: when operations are due, and waiting until then |
 //! | [`limit`] | limit rows: the same work with the part under test left out |
 //! | [`sample`] | progress while a client runs |
 //! | [`meter`] | what one thread counts, without lock, atomic or allocation |
-//! | [`layer`] | trait [`layer::Layer`]: connect, send, receive, verify; knows no workload |
-//! | [`workload`] | trait [`workload::Workload`]: the state machine of one connection; knows no layer |
+//! | [`layer`] | trait [`layer::Layer`]: connect, send, receive, verify |
+//! | [`workload`] | the state machines of one connection, by trait [`engine::Workload`] |
 //! | [`client`] | threads, shares, merging |
 //! | [`server`] | the accept loop and trait [`server::Service`] |
 //! | [`packets`] | datagrams in and out of the kernel, one or many for a call |
 //! | [`relay`] | TCP forwarding by `splice(2)` or by an eBPF sockmap |
 //! | [`tun_bridge`] | two TUN devices joined, for the kernel's rows beside stacks in a process |
 //! | [`socket`] | non-blocking sockets and what their errors mean |
-//! | `tcp_info` | what the kernel tells of a TCP connection |
-//! | [`process`], [`clock`], [`random`], [`refusal`], `option` | the surroundings |
+//! | `tcp_info` | the kernel's statistics of a TCP connection |
+//! | [`process`], [`clock`], [`random`], [`refusal`] | process, clock, random numbers, errors |
 //!
 //! Layers and workloads meet in [`registry`] alone: a combination is one line there, compiled as one unit.
 

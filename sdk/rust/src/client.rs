@@ -64,8 +64,8 @@ impl Target {
     }
 }
 
-/// Runs `work` unless `progress` stalls for the timeout. It is one timer per connection and not one per operation, as in
-/// clients with many requests and in the other systems.
+/// Runs `work` unless `progress` stalls for the timeout. It is one timer per connection and not one per
+/// operation, as in clients with many requests and in the other systems.
 ///
 /// # Errors
 /// That of `work`, or `timeout`.

@@ -1,4 +1,5 @@
-//! The shared parts of systems in Rust on tokio (sdk/CONTRACT.md). Systems differ in the library under test only.
+//! The shared parts of systems in Rust on tokio (sdk/CONTRACT.md). Systems differ in the library under test
+//! only.
 //!
 //! | module | contents |
 //! |---|---|

@@ -18,7 +18,8 @@ const BACKLOG: u32 = 511;
 /// Wait after a failed accept, such as one without a free descriptor.
 pub const ACCEPT_RETRY: Duration = Duration::from_millis(10);
 
-/// The runtime of `options.runtime`: `single` is one thread, `multi` a work-stealing pool of `threads` threads.
+/// The runtime of `options.runtime`: `single` is one thread, `multi` a work-stealing pool of `threads`
+/// threads.
 ///
 /// # Errors
 /// [`Refusal`]: an unknown runtime, or several threads on `single`.
@@ -33,11 +34,15 @@ pub fn runtime(spec: &Spec) -> Result<Runtime, Refusal> {
     Ok(builder.worker_threads(spec.threads as usize).enable_all().build()?)
 }
 
-/// Runs a server until SIGTERM: `start` binds the address of the spec, spawns its tasks, and returns the bound address.
+/// Runs a server until SIGTERM: `start` binds the address of the spec, spawns its tasks, and returns the
+/// bound address.
 ///
 /// # Errors
 /// [`Refusal`]: no `listen`, no runtime, or the error of `start`.
-pub fn serve(spec: &Spec, start: impl AsyncFnOnce(SocketAddr) -> io::Result<SocketAddr>) -> Result<(), Refusal> {
+pub fn serve(
+    spec: &Spec,
+    start: impl AsyncFnOnce(SocketAddr) -> io::Result<SocketAddr>,
+) -> Result<(), Refusal> {
     let address = spec.listen.ok_or_else(|| missing("listen"))?;
     let runtime = runtime(spec)?;
     let outcome = runtime.block_on(async {

@@ -34,7 +34,10 @@ pub(crate) async fn run<L: Library>(spec: Spec) -> Result<Done, Refusal> {
     let task = Rc::new(Task::new(spec)?);
     match secured {
         None => {
-            let open = async || L::connect(task.target.connect().await?, task.target.address.to_string()).await;
+            let open = async || {
+                let socket = task.target.connect().await?;
+                L::connect(socket, task.target.address.to_string()).await
+            };
             Ok(drive(&task, open, None).await)
         }
         Some((connector, name)) => {

@@ -1,8 +1,9 @@
-//! WebSocket libraries on tokio as systems of linerate (sdk/CONTRACT.md). `bin/` has one program per library; they differ in the
-//! library only:
+//! WebSocket libraries on tokio as systems of linerate (sdk/CONTRACT.md). `bin/` has one program per library;
+//! they differ in the library only:
 //!
 //! ```text
-//! spec -> program.rs -> server.rs | client.rs over a Library's Socket, on a TcpStream or TLS (tls.rs) -> events
+//! spec -> program.rs -> server.rs | client.rs -> events
+//!         over a Library's Socket, on a TcpStream or TLS (tls.rs)
 //! ```
 
 mod client;

@@ -1,4 +1,5 @@
-//! The server's side of one connection, without blocking: bytes are compared and made in the stack's own buffers.
+//! The server's side of one connection, without blocking: bytes are compared and made in the stack's own
+//! buffers.
 
 use linerate_sdk::netstack::Service;
 use linerate_sdk::stream::Stream;

@@ -1,7 +1,7 @@
 //! The TUN device as smoltcp's [`Device`], with or without offloads.
 //!
-//! With offloads each packet follows a `virtio_net_hdr` (include/uapi/linux/virtio_net.h): the kernel passes and accepts segments of
-//! up to 64 KiB that are neither segmented nor checksummed.
+//! With offloads each packet follows a `virtio_net_hdr` (include/uapi/linux/virtio_net.h): the kernel passes
+//! and accepts segments of up to 64 KiB that are neither segmented nor checksummed.
 
 use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium, PacketMeta, RxToken, TxToken};
 use smoltcp::time::Instant;
@@ -144,8 +144,8 @@ impl TxToken for ToSend<'_> {
     }
 }
 
-/// The header that makes the kernel segment the packet and finish its TCP checksum. The packet gets the part of the checksum over
-/// the addresses.
+/// The header that makes the kernel segment the packet and finish its TCP checksum. The packet gets the part
+/// of the checksum over the addresses.
 fn describe(packet: &mut [u8], segment: Option<u16>) -> VirtioNetHdr {
     let Ok(ip) = Ipv4Packet::new_checked(&*packet) else { return VirtioNetHdr::default() };
     if ip.next_header() != IpProtocol::Tcp {

@@ -1,11 +1,13 @@
-//! smoltcp as a system of linerate: the crate `netstack-smoltcp` on tokio, connected as in its example `forward`.
+//! smoltcp as a system of linerate: the crate `netstack-smoltcp` on tokio, connected as in its example
+//! `forward`.
 
 use futures::{SinkExt, StreamExt};
 use linerate_sdk::netstack::{Datagrams, System, Task, device};
 use netstack_smoltcp::{StackBuilder, UdpSocket};
 use std::io;
 
-const SYSTEM: System = System { name: "netstack-smoltcp", version: env!("NETSTACK_SMOLTCP_VERSION"), options: &[] };
+const SYSTEM: System =
+    System { name: "netstack-smoltcp", version: env!("NETSTACK_SMOLTCP_VERSION"), options: &[] };
 
 fn main() {
     linerate_sdk::netstack::run(SYSTEM, serve);

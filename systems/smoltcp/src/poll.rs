@@ -1,12 +1,14 @@
 //! smoltcp as a system of linerate, in its own loop on one thread: no runtime, no channel, no lock.
 //!
 //! ```text
-//! device.rs: packets of the TUN device -> poll.rs: a socket for each SYN, smoltcp's poll -> connection.rs: content in the sockets'
-//! own buffers (udp.rs: datagrams) -> smoltcp's poll -> device.rs
+//! device.rs: packets of the TUN device -> poll.rs: a socket for each SYN, smoltcp's poll
+//!         -> connection.rs: content in the sockets' own buffers (udp.rs: datagrams)
+//!         -> smoltcp's poll -> device.rs
 //! ```
 //!
-//! `options.offload` is how the device is driven. `no`: as in smoltcp's examples, one packet per read and write, all checksums here,
-//! blocking when there is none. `yes`: up to 64 KiB per packet, segmented and checksummed by the kernel; spin, then block.
+//! `options.offload` is how the device is driven. `no`: as in smoltcp's examples, one packet per read and
+//! write, all checksums here, blocking when there is none. `yes`: up to 64 KiB per packet, segmented and
+//! checksummed by the kernel; spin, then block.
 
 mod connection;
 mod device;
@@ -28,12 +30,14 @@ use std::time::Duration;
 const SYSTEM: System = System { name: "smoltcp", version: env!("SMOLTCP_VERSION"), options: &["offload"] };
 /// Packets received before connections are served: too few to fill the receive buffer of one connection.
 const BATCH: usize = 64;
-/// Bytes per connection and direction. As in netstack-smoltcp, so that the two rows differ in how smoltcp is driven only.
+/// Bytes per connection and direction. As in netstack-smoltcp, so that the two rows differ in how smoltcp is
+/// driven only.
 const PLAIN_BUFFER: usize = 0x3FFF * 20;
-/// Sixteen packets of 64 KiB: with half, the kernel waits for acknowledgements; twice as much does not fit in the L2 cache.
+/// Sixteen packets of 64 KiB: with half, the kernel waits for acknowledgements; twice as much does not fit in
+/// the L2 cache.
 const OFFLOAD_BUFFER: usize = 1 << 20;
-/// With offloads, block only after this time without a packet. Waking a blocked process costs the client more CPU than passing a
-/// packet, and 64 KiB have been sent before the process runs.
+/// With offloads, block only after this time without a packet. Waking a blocked process costs the client more
+/// CPU than passing a packet, and 64 KiB have been sent before the process runs.
 const SPIN: Duration = Duration::from_micros(100);
 
 fn main() {

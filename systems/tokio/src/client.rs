@@ -13,7 +13,8 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// A client that sends a larger message before it reads can deadlock with an echo server: both wait on full socket buffers.
+/// A client that sends a larger message before it reads can deadlock with an echo server: both wait on full
+/// socket buffers.
 const LARGEST_MESSAGE: u64 = 65_536;
 
 struct Task {

@@ -20,7 +20,8 @@ impl Answers {
         let body = page(size);
         let answer = |connection: &str| {
             let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {size}\r\nConnection: {connection}\r\n\r\n"
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {size}\r\n\
+                 Connection: {connection}\r\n\r\n"
             );
             [head.as_bytes(), &body].concat()
         };

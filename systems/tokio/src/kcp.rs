@@ -1,4 +1,5 @@
-//! `stream` over KCP by the crate tokio_kcp, both ends, as in its examples: a stream with `write_all` and `read`.
+//! `stream` over KCP by the crate tokio_kcp, both ends, as in its examples: a stream with `write_all` and
+//! `read`.
 
 use crate::client::gather;
 use linerate_contract::program::Refusal;
@@ -21,17 +22,18 @@ use tokio_kcp::{KcpConfig, KcpListener, KcpNoDelayConfig, KcpStream};
 const BUFFER: usize = 64 << 10;
 /// The crate raises a shorter interval to 10 ms.
 const FINEST_INTERVAL_US: u64 = 10_000;
-/// KCP has no close: a stream stays open for this time after its answer, until the client has acknowledged it.
+/// KCP has no close: a stream stays open for this time after its answer, until the client has acknowledged
+/// it.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// The settings of both ends.
-struct Setting {
+struct KcpOptions {
     config: KcpConfig,
     size: usize,
     content: Content,
 }
 
-impl Setting {
+impl KcpOptions {
     fn new(spec: &Spec) -> Result<Arc<Self>, Refusal> {
         if !(1..=65_536).contains(&spec.size) {
             return Err(Refusal::BadSpec("\"size\" must be 1 to 65536 bytes".into()));
@@ -69,23 +71,23 @@ impl Setting {
 
 /// Serves until SIGTERM.
 pub fn serve(spec: &Spec) -> Result<(), Refusal> {
-    let setting = Setting::new(spec)?;
+    let options = KcpOptions::new(spec)?;
     serve_until_terminated(spec, async |address| {
-        let listener = KcpListener::bind(setting.config, address).await.map_err(io_error)?;
+        let listener = KcpListener::bind(options.config, address).await.map_err(io_error)?;
         let address = listener.local_addr()?;
-        tokio::spawn(accept(listener, setting));
+        tokio::spawn(accept(listener, options));
         Ok(address)
     })
 }
 
-async fn accept(mut listener: KcpListener, setting: Arc<Setting>) {
+async fn accept(mut listener: KcpListener, options: Arc<KcpOptions>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let setting = setting.clone();
+                let options = options.clone();
                 // A peer that vanishes ends its own stream only.
                 tokio::spawn(async move {
-                    let _ = receive(stream, &setting).await;
+                    let _ = receive(stream, &options).await;
                 });
             }
             Err(_) => sleep(ACCEPT_RETRY).await,
@@ -94,7 +96,7 @@ async fn accept(mut listener: KcpListener, setting: Arc<Setting>) {
 }
 
 /// Compares frames up to the empty one, and answers.
-async fn receive(mut stream: KcpStream, setting: &Setting) -> io::Result<()> {
+async fn receive(mut stream: KcpStream, options: &KcpOptions) -> io::Result<()> {
     let mut frames = Frames::default();
     let mut buffer = vec![0; BUFFER];
     while !frames.ended {
@@ -102,7 +104,7 @@ async fn receive(mut stream: KcpStream, setting: &Setting) -> io::Result<()> {
         if n == 0 {
             return Ok(());
         }
-        frames.take(&buffer[..n], setting.content);
+        frames.take(&buffer[..n], options.content);
     }
     stream.write_u64_le(frames.good).await?;
     stream.flush().await?;
@@ -111,14 +113,14 @@ async fn receive(mut stream: KcpStream, setting: &Setting) -> io::Result<()> {
 }
 
 pub fn client(spec: &Spec) -> Result<Done, Refusal> {
-    let setting = Setting::new(spec)?;
+    let options = KcpOptions::new(spec)?;
     let target = Target::new(spec)?;
     let mut stop = StopCondition::new(spec)?;
     let connections = spec.connections;
     runtime(spec)?.block_on(async move {
         let (mut sum, mut streams) = (Tally::default(), Vec::new());
         for _ in 0..connections {
-            match open(&target, &setting).await {
+            match open(&target, &options).await {
                 Ok(stream) => streams.push(stream),
                 Err(_) => sum.fail(ErrorKind::ConnectFailed),
             }
@@ -127,10 +129,10 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
         stop.start(start);
         let mut set = JoinSet::new();
         for stream in streams {
-            let setting = setting.clone();
+            let options = options.clone();
             set.spawn(async move {
                 let (progress, mut tally) = (AtomicU64::new(0), Tally::default());
-                let work = transfer(stream, &setting, stop, &progress, &mut tally);
+                let work = transfer(stream, &options, stop, &progress, &mut tally);
                 if let Err(kind) = watched(&progress, target.timeout, work).await {
                     tally.fail(kind);
                 }
@@ -141,34 +143,34 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
     })
 }
 
-async fn open(target: &Target, setting: &Setting) -> io::Result<KcpStream> {
+async fn open(target: &Target, options: &KcpOptions) -> io::Result<KcpStream> {
     let socket = UdpSocket::bind(target.source()).await?;
-    KcpStream::connect_with_socket(&setting.config, socket, target.address).await.map_err(io_error)
+    KcpStream::connect_with_socket(&options.config, socket, target.address).await.map_err(io_error)
 }
 
 /// Writes frames until the stop condition, and reads the server's count.
 async fn transfer(
     mut stream: KcpStream,
-    setting: &Setting,
+    options: &KcpOptions,
     stop: StopCondition,
     progress: &AtomicU64,
     tally: &mut Tally,
 ) -> Result<(), ErrorKind> {
     let (mut written, mut ended) = (0, false);
-    let mut frame = Vec::with_capacity(4 + setting.size);
+    let mut frame = Vec::with_capacity(4 + options.size);
     while !ended {
-        let length = stop.piece(written, setting.size);
+        let length = stop.piece(written, options.size);
         ended = length == 0;
         frame.clear();
         frame.extend_from_slice(&(length as u32).to_le_bytes());
-        frame.extend_from_slice(setting.content.at(written, length));
+        frame.extend_from_slice(options.content.at(written, length));
         stream.write_all(&frame).await.map_err(|e| stream_error(&e))?;
         written += length as u64;
         progress.fetch_add(1, Relaxed);
     }
     stream.flush().await.map_err(|e| stream_error(&e))?;
     let good = stream.read_u64_le().await.map_err(|e| stream_error(&e))?;
-    tally.streamed(good, written, setting.size as u64);
+    tally.streamed(good, written, options.size as u64);
     Ok(())
 }
 
@@ -176,7 +178,8 @@ fn io_error(error: impl Into<io::Error>) -> io::Error {
     error.into()
 }
 
-/// The framed stream, which may be cut anywhere: four bytes of length, content of that length, a length of 0 at the end.
+/// The framed stream, which may be cut anywhere: four bytes of length, content of that length, a length of 0
+/// at the end.
 #[derive(Default)]
 struct Frames {
     prefix: Vec<u8>,

@@ -1,4 +1,5 @@
-//! `dispatch` and `timers`: the runtime without a network. A posted handler is a spawned task, the only entry of tokio's queue.
+//! `dispatch` and `timers`: the runtime without a network. A posted handler is a spawned task, the only entry
+//! of tokio's queue.
 
 use linerate_contract::program::Refusal;
 use linerate_contract::{Done, ErrorKind, Nanos, Recorder, Shape, Spec, clock};
@@ -35,7 +36,8 @@ pub fn dispatch(spec: &Spec) -> Result<Done, Refusal> {
     })
 }
 
-/// `posters` tasks spawn `operations` tasks, at most `batch` before those have run. Returns the number of tasks that ran.
+/// `posters` tasks spawn `operations` tasks, at most `batch` before those have run. Returns the number of
+/// tasks that ran.
 async fn pass(operations: u64, posters: u64, batch: u64) -> u64 {
     let (mut set, counter) = (JoinSet::new(), Arc::new(Counter::default()));
     for index in 0..posters {

@@ -1,4 +1,5 @@
-//! `stream` over UDP, both ends: `send` and `recv_from`, one call per datagram; one task per flow of a client.
+//! `stream` over UDP, both ends: `send` and `recv_from`, one call per datagram; one task per flow of a
+//! client.
 
 use crate::client::gather;
 use linerate_contract::datagram::{Datagram, HEADER, LARGEST, Receiver, Report};
@@ -15,14 +16,18 @@ use tokio::time::{sleep, timeout};
 
 /// HELLO and END are repeated after this time.
 const REPEAT: Duration = Duration::from_millis(50);
-/// Wait after an error of the server's socket, such as an ICMP answer to a report, so that it does not use a CPU.
+/// Wait after an error of the server's socket, such as an ICMP answer to a report, so that it does not use a
+/// CPU.
 const RETRY: Duration = Duration::from_millis(1);
 
 fn datagram(spec: &Spec) -> Result<Vec<u8>, Refusal> {
     let datagram = linerate_sdk::datagram(spec)?;
     match spec.option("mode").unwrap_or("single") {
         "single" => Ok(datagram),
-        mode => Err(Refusal::Unsupported(format!("mode {mode}: tokio sends and receives one datagram per call"))),
+        mode => {
+            let text = format!("mode {mode}: tokio sends and receives one datagram per call");
+            Err(Refusal::Unsupported(text))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! How bytes get across, a file each: `layer/<name>.rs`.
+//! Protocols, one file each: `layer/<name>.rs`.
 //!
-//! A layer connects, sends a request, receives and verifies the answer, and knows nothing of when or how often:
-//! that is the workload's. Engines are compiled for each pair (see [`crate::registry`]), so calls are direct.
+//! A layer connects, sends a request, and receives and verifies the answer. The workload decides when and how
+//! often. Engines are compiled for each pair (see [`crate::registry`]), so calls are direct.
 
 pub mod http;
 pub mod kcp;
@@ -53,8 +53,8 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// The kind of failure that this operation counts as.
     fn open(&mut self) -> Result<Self::Connection, ErrorKind>;
 
-    /// Ends a connection that the peer has ended before, and keeps its socket for the next one; false if that cannot be, and
-    /// it is to be dropped.
+    /// Ends a connection that the peer has closed, and keeps its socket for the next one. Returns false if
+    /// the socket cannot be kept; the caller then drops it.
     fn leave(&mut self, _connection: &mut Self::Connection) -> bool {
         false
     }
@@ -68,7 +68,7 @@ pub trait Layer: Clone + Send + Sized + 'static {
         Ok(())
     }
 
-    /// Does what has to be done before a request can be sent, a TLS handshake included.
+    /// Establishes the connection, including a TLS handshake.
     ///
     /// # Errors
     /// The kind of failure that an operation on this connection counts as.
@@ -76,32 +76,34 @@ pub trait Layer: Clone + Send + Sized + 'static {
         Ok(Flow::Done)
     }
 
-    /// Requests that a connection may have under way at once; more than one is pipelining (RFC 9112 section 9.3.2).
+    /// The largest number of requests in flight on a connection; above 1 is pipelining (RFC 9112 section
+    /// 9.3.2).
     fn depth(&self) -> u32 {
         1
     }
 
-    /// The next send carries so many requests, at most [`Self::depth`], and as many answers are received.
+    /// The next send contains `requests` requests, at most [`Self::depth`]; the same number of answers
+    /// follows.
     fn ask(&mut self, _connection: &mut Self::Connection, _requests: u32) {}
 
-    /// Sends (the rest of) a request. Sending on a connection that does not stand yet is [`Flow::Blocked`].
+    /// Sends (the rest of) a request. Returns [`Flow::Blocked`] while the connection is not established.
     ///
     /// # Errors
     /// The kind of failure that this operation counts as.
     fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind>;
 
-    /// Receives what is there; `None` until the answer is complete. Reads until the socket is empty, since the
-    /// engine waits for edges.
+    /// Receives available bytes; `None` until the answer is complete. Reads until the socket is empty, since
+    /// the engine uses edge-triggered events.
     ///
     /// # Errors
-    /// The kind of failure that this operation counts as: also an answer that is complete but not as expected.
+    /// A socket error, a violation of the protocol, or a complete answer that is not the expected one.
     fn receive(&mut self, connection: &mut Self::Connection) -> Result<Option<Answer>, ErrorKind>;
 
-    /// Says goodbye on a connection that has done its work, where the protocol has words for it. The window is over: it may wait for an
-    /// answer until the deadline.
-    fn part(&mut self, _connection: &mut Self::Connection, _deadline: Nanos) {}
+    /// Performs the closing handshake of the protocol, if it has one. It is called after the window, and may
+    /// wait for the answer until the deadline.
+    fn close(&mut self, _connection: &mut Self::Connection, _deadline: Nanos) {}
 
-    /// Version, cipher suite and library, where there is TLS and a connection stood.
+    /// TLS version, cipher suite and library, once a TLS connection was established.
     fn security(&self) -> Option<String> {
         None
     }

@@ -1,11 +1,11 @@
 //! TLS 1.2 and 1.3 over TCP, by rustls with ring: the client's end.
 //!
-//! Certificates are checked against `tls.authority`, or without one against the system's roots, or not at all (`request.insecure`), as
-//! with curl's `-k`. Sessions are resumed where a peer offers it, as browsers do; a handshake in full each time is another question.
+//! Certificates are checked against `tls.authority`, or without one against the system's roots, or not at all
+//! (`request.insecure`, as with curl's `-k`). Sessions are resumed where a peer offers it, as in browsers.
 
 use super::Flow;
 use super::transport::{PlainStream, Transport};
-use super::wire::tls::{bad, told};
+use super::wire::tls::{bad, describe_security};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, connect_error};
 use linerate_contract::{ErrorKind, Spec};
@@ -66,7 +66,8 @@ impl Transport for TlsTransport {
         let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let tls = Box::new(tls.map_err(|_| ErrorKind::TlsFailed)?);
         let stream = PlainStream::open(&mut self.dialer)?;
-        // The first request follows the end of the handshake, which a server that sends no tickets acknowledges 40 ms late.
+        // The first request follows the end of the handshake directly. A server that sends no tickets
+        // acknowledges that end 40 ms late.
         setsockopt(&stream, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
         Ok(TlsStream { stream, tls, taken: 0 })
     }
@@ -120,10 +121,10 @@ impl Transport for TlsTransport {
 impl TlsStream {
     #[cold]
     fn security(&self) -> Option<String> {
-        Some(told(self.tls.protocol_version()?, self.tls.negotiated_cipher_suite()?))
+        Some(describe_security(self.tls.protocol_version()?, self.tls.negotiated_cipher_suite()?))
     }
 
-    /// Sends what is encrypted; false if the socket is full, or does not stand yet.
+    /// Sends encrypted bytes; false if the socket is full or not yet connected.
     fn flush(&mut self) -> Result<bool, ErrorKind> {
         let mut socket = Socket { stream: &mut self.stream, failed: None };
         while self.tls.wants_write() {
@@ -136,7 +137,7 @@ impl TlsStream {
         Ok(true)
     }
 
-    /// Receives and decrypts once; false if nothing was there.
+    /// Receives and decrypts once; false if no bytes were available.
     fn fill(&mut self) -> Result<bool, ErrorKind> {
         let handshaking = self.tls.is_handshaking();
         let mut socket = Socket { stream: &mut self.stream, failed: None };
@@ -147,7 +148,7 @@ impl TlsStream {
             Err(_) => return Err(socket.failed.unwrap_or(ErrorKind::TlsFailed)),
         }
         if self.tls.process_new_packets().is_err() {
-            // The alert tells the peer why; that it failed is known either way.
+            // Sends the alert. The handshake has failed even if this fails too.
             let _ = self.flush();
             return Err(ErrorKind::TlsFailed);
         }
@@ -155,7 +156,7 @@ impl TlsStream {
     }
 }
 
-/// The socket as rustls wants it; remembers what a failure meant.
+/// The socket as `Read` and `Write` for rustls; stores the kind of a failure.
 struct Socket<'a> {
     stream: &'a mut PlainStream,
     failed: Option<ErrorKind>,
@@ -240,7 +241,7 @@ fn system_roots() -> Result<RootCertStore, Refusal> {
     Ok(roots)
 }
 
-/// Accepts every certificate; signatures are checked all the same, since that is part of what a handshake costs.
+/// Accepts every certificate. Signatures are still checked, as part of the cost of a handshake.
 #[derive(Debug)]
 pub(super) struct Anyone(Arc<CryptoProvider>);
 

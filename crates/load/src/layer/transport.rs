@@ -68,8 +68,8 @@ pub struct Plain(Dialer);
 #[derive(Debug)]
 pub struct PlainStream {
     fd: OwnedFd,
-    /// It is known to stand, so errors are no longer connect errors.
-    stood: bool,
+    /// After this, errors are no longer connect errors.
+    established: bool,
 }
 
 impl AsFd for PlainStream {
@@ -80,7 +80,7 @@ impl AsFd for PlainStream {
 
 impl PlainStream {
     pub(super) fn open(dialer: &mut Dialer) -> Result<Self, ErrorKind> {
-        Ok(Self { fd: dialer.open()?, stood: false })
+        Ok(Self { fd: dialer.open()?, established: false })
     }
 
     #[inline]
@@ -88,12 +88,12 @@ impl PlainStream {
         loop {
             match send(self.fd.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL) {
                 Ok(n) => {
-                    self.stood = true;
+                    self.established = true;
                     return Ok(Some(n));
                 }
                 Err(Errno::EAGAIN) => return Ok(None),
                 Err(Errno::EINTR) => {}
-                Err(errno) if self.stood => return Err(stream_error(errno)),
+                Err(errno) if self.established => return Err(stream_error(errno)),
                 Err(errno) => return Err(connect_error(errno)),
             }
         }
@@ -126,7 +126,7 @@ impl Transport for Plain {
 
     #[inline]
     fn leave(&mut self, stream: &mut PlainStream) -> bool {
-        stream.stood = false;
+        stream.established = false;
         disconnect(&stream.fd)
     }
 
@@ -137,7 +137,7 @@ impl Transport for Plain {
 
     #[inline]
     fn establish(&mut self, stream: &mut PlainStream) -> Result<Flow, ErrorKind> {
-        // Nothing is sent, but the kernel says EAGAIN until the handshake is over, and then how it ended (tcp_sendmsg()).
+        // An empty send returns EAGAIN until the handshake is over, and then its outcome (tcp_sendmsg()).
         Ok(stream.send(&[])?.map_or(Flow::Blocked, |_| Flow::Done))
     }
 

@@ -21,7 +21,7 @@ pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
     } else {
         |counter| counter.store(counter.load(Relaxed) + 1, Relaxed)
     };
-    // black_box: the compiler must not know that all of them are the same, and that one addition would do.
+    // black_box: otherwise the compiler could replace all calls by one addition.
     let handlers = black_box(vec![handler; spec.operations.unwrap_or(0) as usize]);
     measure(spec, |_, operations, threads| {
         let counter = counter();

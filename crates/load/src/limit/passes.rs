@@ -64,7 +64,7 @@ pub(super) fn aead(spec: &Spec) -> Result<Done, Refusal> {
             opener.open(&mut room[..length]).is_ok_and(|(_, opened)| *opened == *plain)
         })
     })?;
-    // The records of this suite; nobody has shaken hands.
+    // Records of this suite, without a handshake.
     let tls = format!("TLSv1.3 TLS_AES_128_GCM_SHA256 ring {}", env!("RING_VERSION"));
     Ok(Done { tls: Some(tls), ..done })
 }

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `single` | one `sendmsg(2)` each | one `recvmsg(2)` each |
 //! | `batch` | `sendmmsg(2)` | `recvmmsg(2)` |
-//! | `gso` | up to 64 KiB per `sendmsg(2)`, cut by the kernel (`UDP_SEGMENT`) | joined by the kernel (`UDP_GRO`) |
+//! | `gso` | `UDP_SEGMENT`: up to 64 KiB per `sendmsg(2)` | `UDP_GRO`: joined by the kernel |
 //!
 //! `gso` crosses the network stack as one packet where the path allows it; that is its purpose.
 

@@ -1,4 +1,4 @@
-//! What the integration tests share: the binary as a child that never outlives its test, and servers that misbehave.
+//! Shared by the integration tests: the binary as a child that ends with its test, and faulty servers.
 
 use linerate_contract::{Done, Event, Expect, Role, Spec, Tls, crc32, page};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
@@ -116,7 +116,7 @@ pub(crate) fn local() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// A port that nobody listens at: it was just given back.
+/// A port without a listener: it was just released.
 pub(crate) fn dead_port() -> SocketAddr {
     TcpListener::bind(local()).unwrap().local_addr().unwrap()
 }

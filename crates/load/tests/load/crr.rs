@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[test]
-fn each_request_has_a_connection_that_both_ends_end_and_nobody_resets() {
+fn each_request_has_a_connection_that_both_ends_close_without_a_reset() {
     let (taken, resets) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let counts = (taken.clone(), resets.clone());
     let answer =

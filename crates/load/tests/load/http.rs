@@ -111,7 +111,7 @@ fn fails_as(kind: ErrorKind, address: SocketAddr, change: impl Fn(&mut Spec)) {
 }
 
 #[test]
-fn nobody_listens() {
+fn a_port_without_a_listener() {
     fails_as(ErrorKind::ConnectRefused, dead_port(), |_| {});
 }
 
@@ -182,7 +182,7 @@ fn the_answer_does_not_come_in_time() {
 
 #[test]
 fn the_handshake_does_not_end_in_time() {
-    // Nobody accepts, so the queue of one is full after two; what comes then is not answered (listen(2)).
+    // Without an accept, the queue of one is full after two; later connections get no answer (listen(2)).
     let listener = nix::sys::socket::socket(
         nix::sys::socket::AddressFamily::Inet,
         nix::sys::socket::SockType::Stream,
@@ -226,7 +226,8 @@ fn the_generator_runs_out_of_descriptors() {
 #[test]
 fn the_generator_runs_out_of_ports() {
     // Needs a namespace of its own, where the range of ports can be made small.
-    let script = r#"ip link set lo up && echo "40000 40009" > /proc/sys/net/ipv4/ip_local_port_range && "$0" "$1" &
+    let script = r#"ip link set lo up && echo "40000 40009" > /proc/sys/net/ipv4/ip_local_port_range \
+                    && "$0" "$1" &
                     sleep 0.3; "$0" "$2"; kill %1"#;
     let mut server = server(SIZE);
     server.listen = Some("127.0.0.1:8080".parse().unwrap());

@@ -14,7 +14,7 @@ fn truth(options: &[(&str, &str)]) -> (Engine, SocketAddr) {
     Engine::serving(&spec)
 }
 
-fn told(mut server: Engine) -> Done {
+fn injected(mut server: Engine) -> Done {
     server.signal(Signal::SIGTERM);
     let event = server.event();
     assert!(server.wait().success());
@@ -72,14 +72,14 @@ fn a_stall_counts_for_everyone_who_would_have_come() {
     assert!(response.percentile(75.0).unwrap() > 50_000_000, "{:?}", response.percentile(75.0));
     assert!(service.percentile(90.0).unwrap() < 100_000_000);
     assert!(done.schedule.unwrap().late >= 70);
-    assert_eq!(told(server).operations, 200);
+    assert_eq!(injected(server).operations, 200);
 }
 
 #[test]
-fn injected_delays_and_faults_are_told_exactly() {
+fn injected_delays_and_faults_are_reported_exactly() {
     let (server, address) = truth(&[("delay", "uniform 1000 3000"), ("errors", "0.1")]);
     let done = Engine::start(&client("rr", address, SIZE, 500)).done();
-    let truth = told(server);
+    let truth = injected(server);
     assert_eq!(truth.operations, done.operations);
     assert_eq!(truth.errors, done.errors);
     assert_eq!(truth.errors.0.len(), 5);

@@ -17,13 +17,13 @@ fn pipelining(address: SocketAddr, operations: u64) -> Spec {
     spec
 }
 
-/// Reads so many requests, or as many as come before the client closes; how many there were.
+/// Reads up to `most` requests, until the client closes; returns their number.
 fn read(stream: &mut TcpStream, most: u64) -> u64 {
     (0..most).take_while(|_| read_request(stream)).count() as u64
 }
 
 #[test]
-fn exactly_as_many_operations_as_asked() {
+fn exactly_the_requested_operations_run() {
     for size in [0, 100, SIZE, 200_000] {
         let (_server, address) = Engine::serving(&server(size));
         for (connections, threads, operations) in [(1, 1, 1), (3, 1, 1000), (5, 2, 1001), (40, 2, 17)] {
@@ -117,7 +117,7 @@ fn a_wrong_answer_is_the_only_one_that_failed() {
 }
 
 #[test]
-fn answers_that_nobody_asked_for_are_malformed() {
+fn answers_without_a_request_are_malformed() {
     let address = scripted(|mut stream| {
         read(&mut stream, DEPTH - 1);
         // So short that they come with one read.

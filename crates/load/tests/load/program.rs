@@ -1,4 +1,4 @@
-//! The program itself, whatever it speaks: signals, exit statuses, and what it tells of itself.
+//! The program itself, on any layer: signals, exit statuses, and its description.
 
 use crate::common::{Engine, client, server};
 use linerate_contract::{Event, Nanos, Role, Spec};

@@ -1,4 +1,5 @@
-//! TLS and WebSocket, and counted streams, as processes on loopback: exact counts, and every way in which a peer can go wrong.
+//! TLS and WebSocket, and counted streams, as processes on loopback: exact counts, and
+//! every fault of a peer.
 
 use crate::common::{Engine, certificates, good_certificates, local, read_request, scripted};
 use linerate_contract::{Bytes, ErrorKind, Nanos, Role, Spec, Tls};
@@ -174,20 +175,20 @@ fn a_server_that_breaks_the_protocol_is_named_and_told() {
         ("another message", &[0x82, 1, b'!'], ErrorKind::WrongContent, 0),
         ("a close frame", &[0x88, 2, 3, 0xe9], ErrorKind::EmptyReply, 1001),
     ] {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, received) = std::sync::mpsc::channel();
         let address = opened(move |mut stream| {
             let mut request = [0; 1008];
             let _ = stream.read_exact(&mut request);
             let _ = stream.write_all(bytes);
             let mut rest = Vec::new();
             let _ = stream.read_to_end(&mut rest);
-            let _ = tell.send(rest);
+            let _ = sender.send(rest);
         });
         assert_eq!(outcome("websocket", "rr", address, &tls), (0, vec![kind]), "{what}");
-        let told = told.recv_timeout(Duration::from_secs(5)).unwrap();
+        let received = received.recv_timeout(Duration::from_secs(5)).unwrap();
         if code > 0 && kind == ErrorKind::Malformed {
             // A masked close frame with the code.
-            let [0x88, 0x82, a, b, _, _, high, low] = told[..] else { panic!("{what}: {told:x?}") };
+            let [0x88, 0x82, a, b, _, _, high, low] = received[..] else { panic!("{what}: {received:x?}") };
             assert_eq!(u16::from_be_bytes([high ^ a, low ^ b]), code, "{what}");
         }
     }
@@ -221,7 +222,7 @@ fn a_server_that_refuses_or_vanishes_is_named() {
 #[test]
 fn fragments_and_pings_within_an_answer_are_taken() {
     let (_, tls) = good_certificates();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, received) = std::sync::mpsc::channel();
     let address = opened(move |mut stream| {
         let mut request = [0; 1008];
         stream.read_exact(&mut request).unwrap();
@@ -238,17 +239,20 @@ fn fragments_and_pings_within_an_answer_are_taken() {
         let mut rest = [0; 17];
         stream.read_exact(&mut rest).unwrap();
         stream.write_all(&[0x88, 2, 3, 0xe8]).unwrap();
-        tell.send(rest).unwrap();
+        sender.send(rest).unwrap();
     });
     assert_eq!(outcome("websocket", "rr", address, &tls), (1, vec![]));
-    let told = told.recv_timeout(Duration::from_secs(5)).unwrap();
-    assert_eq!(told[..2], [0x8a, 0x83]);
-    assert_eq!([told[6] ^ told[2], told[7] ^ told[3], told[8] ^ told[4]], *b"you");
-    assert_eq!([told[9], told[10], told[15] ^ told[11], told[16] ^ told[12]], [0x88, 0x82, 3, 0xe8]);
+    let received = received.recv_timeout(Duration::from_secs(5)).unwrap();
+    assert_eq!(received[..2], [0x8a, 0x83]);
+    assert_eq!([received[6] ^ received[2], received[7] ^ received[3], received[8] ^ received[4]], *b"you");
+    assert_eq!(
+        [received[9], received[10], received[15] ^ received[11], received[16] ^ received[12]],
+        [0x88, 0x82, 3, 0xe8]
+    );
 }
 
 #[test]
-fn a_server_tells_a_client_what_it_did_wrong_and_goes_on() {
+fn a_server_reports_the_error_of_a_client_and_continues() {
     let (server_tls, client_tls) = good_certificates();
     let (_server, address) = Engine::serving(&server("websocket", "rr", &server_tls));
     let connect = || {
@@ -266,9 +270,9 @@ fn a_server_tells_a_client_what_it_did_wrong_and_goes_on() {
     ] {
         let mut stream = connect();
         stream.write_all(bytes).unwrap();
-        let mut told = Vec::new();
-        stream.read_to_end(&mut told).unwrap();
-        assert_eq!(told, [&[0x88, 2], &code.to_be_bytes()[..]].concat());
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).unwrap();
+        assert_eq!(received, [&[0x88, 2], &code.to_be_bytes()[..]].concat());
     }
     // Text comes back as text, fragments as one message, a ping before it as a pong.
     let mut stream = connect();
@@ -279,9 +283,9 @@ fn a_server_tells_a_client_what_it_did_wrong_and_goes_on() {
     assert_eq!(&back, b"\x8a\x00\x81\x03hi!");
     let mut refused = TcpStream::connect(address).unwrap();
     refused.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
-    let mut told = String::new();
-    refused.read_to_string(&mut told).unwrap();
-    assert!(told.starts_with("HTTP/1.1 400 "), "{told}");
+    let mut received = String::new();
+    refused.read_to_string(&mut received).unwrap();
+    assert!(received.starts_with("HTTP/1.1 400 "), "{received}");
     assert_eq!(outcome("websocket", "rr", address, &client_tls), (1, vec![]));
 }
 

@@ -1,4 +1,4 @@
-//! TCP and no network at all, as processes on loopback: exact counts, and every way in which a peer can go wrong.
+//! TCP and the layer `none`, as processes on loopback: exact counts, and every fault of a peer.
 
 use crate::common::{Engine, dead_port, local};
 use linerate_contract::{Bytes, Done, ErrorKind, Event, Nanos, Role, Spec};
@@ -377,8 +377,8 @@ fn streams_by_time_and_in_every_mode_count_what_arrived() {
             (spec.bytes, spec.duration_ns, spec.connections) = (None, Some(Nanos(200_000_000)), 2);
             let done = Engine::start(&spec).done();
             assert!(done.bytes.0 > 0 && done.errors.total() == 0, "{mode} {direction}: {:?}", done.errors);
-            let told = done.tcp.unwrap().client.unwrap();
-            assert!(told.rtt_us > 0 && told.cwnd > 0);
+            let info = done.tcp.unwrap().client.unwrap();
+            assert!(info.rtt_us > 0 && info.cwnd > 0);
             let window = done.end_ns.since(done.start_ns);
             assert!((200_000_000..2_000_000_000).contains(&window.0), "{window:?}");
         }

@@ -1,4 +1,5 @@
-//! HTTPS: the client against a blocking server of rustls, a blocking client of rustls against the server, and both ends of the engine.
+//! HTTPS: the client against a blocking rustls server, a blocking rustls client against the server, and both
+//! ends of the engine.
 
 use crate::common::{
     Engine, answering, client, good_certificates, local, ok, read_request, scripted, server,
@@ -155,7 +156,7 @@ fn no_request_waits_for_an_acknowledgement_that_is_delayed() {
 }
 
 #[test]
-fn who_trusts_another_authority_fails_and_who_trusts_nobody_in_particular_does_not() {
+fn an_untrusted_certificate_fails_unless_certificates_are_not_checked() {
     let (_server, address, _) = own(SIZE, 1);
     let (_, another) = good_certificates();
     fails_as(ErrorKind::TlsFailed, &Spec { tls: Some(another), ..secure("crr", address, 10, false) });

@@ -1,4 +1,4 @@
-//! UDP and KCP as processes on loopback: exact counts, and every way in which a peer or the path can go wrong.
+//! UDP and KCP as processes on loopback: exact counts, and every fault of a peer or the path.
 
 use crate::common::{Engine, dead_port, local};
 use linerate_contract::datagram::{Datagram, Report};

@@ -1,12 +1,12 @@
 //! The shared parts of systems that are a TCP/IP stack behind a TUN device. They differ in the stack only.
 //!
 //! ```text
-//! spec -> Task -> tokio runtime (options.runtime) -> the system's code: device, stack, accept -> Task::serve -> stream.rs
-//!                                                                       or the stack's datagrams -> datagrams.rs
+//! spec -> Task -> tokio runtime (options.runtime) -> the system's code: device, stack, accept
+//!      -> Task::serve -> stream.rs, or the stack's datagrams -> datagrams.rs
 //! ```
 //!
-//! A connection is anything that reads and writes asynchronously. It is served as systems/tokio serves a kernel socket, so that
-//! the difference between two rows is the stack.
+//! A connection is anything that reads and writes asynchronously. It is served as systems/tokio serves a
+//! kernel socket, so that the difference between two rows is the stack.
 
 mod datagrams;
 pub mod device;
@@ -152,8 +152,8 @@ impl Task {
         program::emit(&Event::Ready { address: self.listen });
     }
 
-    /// Serves the connections of a listener to the task's address: a stream, the peer's address, and its own. Returns when the
-    /// stack ends.
+    /// Serves the connections of a listener to the task's address: a stream, the peer's address, and its own.
+    /// Returns when the stack ends.
     pub async fn serve_all<S: AsyncRead + AsyncWrite + Send + 'static>(
         &self,
         mut listener: impl futures::Stream<Item = (S, SocketAddr, SocketAddr)> + Unpin,

@@ -1,5 +1,5 @@
-//! fastwebsockets as in its documentation: hyper for the upgrade; frames are read, written, and flushed, since TLS buffers. The
-//! FragmentCollector of its examples cannot flush, so fragments are handled here.
+//! fastwebsockets as in its documentation: hyper for the upgrade; frames are read, written, and flushed,
+//! since TLS buffers. The FragmentCollector of its examples cannot flush, so fragments are handled here.
 
 use bytes::Bytes;
 use fastwebsockets::{Frame, OpCode, Payload, WebSocket, WebSocketError, handshake, upgrade};

@@ -4,8 +4,11 @@
 //!
 //! | option | example | effect |
 //! |---|---|---|
-//! | `delay` | `fixed 5000`, `uniform 1000 9000`, `exponential 1000 4000`, `bimodal 2000 50000 0.05` | microseconds before an answer: value; from, to; minimum, mean of the rest; usual, rare, share of rare |
-//! | `stall` | `100000 1000000` | length and period in microseconds: no answer is sent in the first part of each period |
+//! | `delay` | `fixed 5000` | microseconds before an answer |
+//! | | `uniform 1000 9000` | from, to |
+//! | | `exponential 1000 4000` | minimum, mean of the rest |
+//! | | `bimodal 2000 50000 0.05` | usual, rare, share of rare |
+//! | `stall` | `100000 1000000` | length, period in microseconds: no answer at the start of each period |
 //! | `errors` | `0.01` | share of requests that fail, in five ways in turn |
 //! | `cap` | `5000` | answers per second, evenly spaced |
 //! | `busy` | `yes` | it never sleeps, so that no answer includes a wake-up (`waiter.rs`) |

@@ -20,8 +20,7 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// A transfer may take so much longer than other operations for each byte: a second for 8 MiB, which an
-/// interpreter does ten times as fast.
+/// Extra timeout of a transfer for each byte: a second for 8 MiB. An interpreter is ten times as fast.
 const NANOS_PER_BYTE: u64 = 120;
 
 /// Makes the wires of a client.
@@ -65,7 +64,7 @@ impl Connector for tls::TlsConnector {
     }
 }
 
-/// What an operation is, and what all connections share of it.
+/// An operation, and the data that all connections share for it.
 pub trait ClientKind: Clone + Send + 'static {
     type Script: Operation;
 
@@ -150,7 +149,7 @@ pub fn as_writes(spec: &Spec, done: Done) -> Done {
     Done { operations: done.operations * bytes.div_ceil(spec.size), verified, connect: None, ..done }
 }
 
-/// A thread's end.
+/// The sessions of one thread.
 #[derive(Debug)]
 pub struct Sessions<C, F, K> {
     dialer: Dialer,
@@ -174,11 +173,11 @@ impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
     }
 }
 
-/// One connection. It is boxed: a slot is small.
+/// One connection. The session is boxed to keep a slot small.
 #[derive(Debug)]
 pub struct SessionConnection<W, F, S> {
     socket: OwnedFd,
-    stood: bool,
+    established: bool,
     session: Box<Session<W, F, S>>,
 }
 
@@ -207,15 +206,15 @@ impl<C: Connector, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F,
         setsockopt(&socket, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
         let framing = F::new(End::Client, &self.spec).map_err(|_| ErrorKind::Failed)?;
         let session = Session::new(self.connector.wire()?, framing, self.kind.script());
-        Ok(SessionConnection { socket, stood: false, session: Box::new(session) })
+        Ok(SessionConnection { socket, established: false, session: Box::new(session) })
     }
 
     #[inline]
     fn establish(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
-        if connection.stood {
+        if connection.established {
             return Ok(Flow::Done);
         }
-        // Nothing is sent, but the kernel says how the connection stands (tcp_sendmsg()).
+        // An empty send returns the state of the connection (tcp_sendmsg()).
         match send(connection.socket.as_raw_fd(), &[], MsgFlags::MSG_NOSIGNAL) {
             Ok(_) => {}
             Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
@@ -223,7 +222,7 @@ impl<C: Connector, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F,
         }
         let flow = connection.session.establish(&connection.socket)?;
         if flow == Flow::Done {
-            connection.stood = true;
+            connection.established = true;
             self.security = self.security.take().or_else(|| connection.session.security());
         }
         Ok(flow)
@@ -253,16 +252,16 @@ impl<C: Connector, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F,
                 return Err(session.script().cut());
             }
             if session.owes() {
-                // What does not fit now goes out before the next message.
+                // The rest is sent before the next message.
                 session.send(socket)?;
             }
         }
     }
 
-    fn part(&mut self, connection: &mut Self::Connection, deadline: Nanos) {
+    fn close(&mut self, connection: &mut Self::Connection, deadline: Nanos) {
         let (session, socket) = (&mut connection.session, &connection.socket);
         // Whether it is answered is the peer's affair; the work is done.
-        let Ok(true) = session.part(socket) else { return };
+        let Ok(true) = session.close(socket) else { return };
         while !session.is_over() {
             let left = deadline.since(clock::now()).0.div_ceil(1_000_000).min(60_000) as u16;
             match session.receive(socket) {

@@ -17,8 +17,8 @@ pub trait Framing: Send + Sized {
     /// # Errors
     /// What the spec lacks, as a sentence.
     fn new(end: End, spec: &Spec) -> Result<Self, Refusal>;
-    /// A handshake is over, where there is one.
-    fn stands(&self) -> bool;
+    /// Whether the handshake is over; true without one.
+    fn is_established(&self) -> bool;
     /// As of [`crate::layer::wire::Source`].
     fn prepare(&mut self, script: &mut impl Script) -> bool;
     fn slices<'a>(&'a self, script: &'a impl Script) -> Option<[&'a [u8]; 2]>;
@@ -27,13 +27,13 @@ pub trait Framing: Send + Sized {
     /// Takes what was received.
     ///
     /// # Errors
-    /// It is not the protocol.
+    /// A violation of the protocol.
     fn take(&mut self, script: &mut impl Script, bytes: &mut [u8]) -> Result<(), ErrorKind>;
-    /// There is something to say beside the script.
+    /// Whether control messages are to be sent.
     fn owes(&self) -> bool;
-    /// Says goodbye; false if the framing has no word for it.
+    /// Queues a close message; false if the framing has none.
     fn end(&mut self) -> bool;
-    /// Both ends have.
+    /// Whether both ends have sent a close message.
     fn is_over(&self) -> bool;
 }
 
@@ -49,7 +49,7 @@ impl Framing for Raw {
         Ok(Self::default())
     }
 
-    fn stands(&self) -> bool {
+    fn is_established(&self) -> bool {
         true
     }
 
@@ -133,14 +133,14 @@ impl Framing for WebSocket {
         Ok(Self { end, encoder, decoder: Decoder::new(end), head: Some(Vec::new()), nonce, message: 0 })
     }
 
-    fn stands(&self) -> bool {
+    fn is_established(&self) -> bool {
         self.head.is_none()
     }
 
     #[inline]
     fn prepare(&mut self, script: &mut impl Script) -> bool {
-        let stands = self.stands();
-        self.encoder.prepare(&mut Gated { script, stands, length: &mut self.message })
+        let established = self.is_established();
+        self.encoder.prepare(&mut Gated { script, established, length: &mut self.message })
     }
 
     #[inline]
@@ -158,13 +158,13 @@ impl Framing for WebSocket {
 
     #[inline]
     fn fill(&mut self, script: &mut impl Script, room: &mut [u8]) -> usize {
-        let stands = self.stands();
-        self.encoder.fill(&mut Gated { script, stands, length: &mut self.message }, room)
+        let established = self.is_established();
+        self.encoder.fill(&mut Gated { script, established, length: &mut self.message }, room)
     }
 
     #[inline]
     fn take(&mut self, script: &mut impl Script, bytes: &mut [u8]) -> Result<(), ErrorKind> {
-        let bytes = if self.stands() {
+        let bytes = if self.is_established() {
             bytes
         } else {
             let Some(used) = self.shake_hands(bytes)? else { return Ok(()) };
@@ -183,7 +183,7 @@ impl Framing for WebSocket {
 
     fn end(&mut self) -> bool {
         self.encoder.end();
-        self.stands()
+        self.is_established()
     }
 
     fn is_over(&self) -> bool {
@@ -192,7 +192,7 @@ impl Framing for WebSocket {
 }
 
 impl WebSocket {
-    /// Takes bytes of the handshake; how many of them belonged to it, once it is over.
+    /// Takes bytes of the handshake; once it is over, returns how many of them belonged to it.
     #[cold]
     fn shake_hands(&mut self, bytes: &[u8]) -> Result<Option<usize>, ErrorKind> {
         let Some(head) = &mut self.head else { return Ok(Some(0)) };
@@ -222,17 +222,17 @@ impl WebSocket {
     }
 }
 
-/// The script as the encoder asks it: silent before the handshake is over.
+/// The script as the source of messages: none before the handshake is over.
 struct Gated<'a, S> {
     script: &'a mut S,
-    stands: bool,
+    established: bool,
     length: &'a mut u64,
 }
 
 impl<S: Script> Messages for Gated<'_, S> {
     #[inline]
     fn next(&mut self) -> Option<(Opcode, u64)> {
-        let next = if self.stands { self.script.next() } else { None };
+        let next = if self.established { self.script.next() } else { None };
         *self.length = next.map_or(0, |(_, length)| length);
         next
     }
@@ -243,7 +243,7 @@ impl<S: Script> Messages for Gated<'_, S> {
     }
 }
 
-/// The script and the encoder as the decoder tells them what came.
+/// Passes received payload and control frames on to the script and the encoder.
 struct Delivery<'a, S> {
     script: &'a mut S,
     encoder: &'a mut Encoder,

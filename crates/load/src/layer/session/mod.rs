@@ -55,7 +55,7 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
         if self.wire.establish(socket)? == Flow::Blocked {
             return Ok(Flow::Blocked);
         }
-        while !self.talk.framing.stands() {
+        while !self.talk.framing.is_established() {
             if self.send(socket)? == Flow::Blocked {
                 return Ok(Flow::Blocked);
             }
@@ -77,10 +77,10 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
         self.wire.send(socket, &mut self.talk)
     }
 
-    /// Looks at the socket once.
+    /// Reads the socket once.
     ///
     /// # Errors
-    /// The kind of failure. A peer that broke the protocol has been told so, as far as it listens.
+    /// A socket error, or a violation of the protocol; the peer has then been notified where possible.
     #[inline]
     pub fn receive(&mut self, socket: &OwnedFd) -> Result<Received, ErrorKind> {
         let received = self.wire.receive(socket, &mut self.talk);
@@ -104,7 +104,7 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
     ///
     /// # Errors
     /// The kind of failure.
-    pub fn part(&mut self, socket: &OwnedFd) -> Result<bool, ErrorKind> {
+    pub fn close(&mut self, socket: &OwnedFd) -> Result<bool, ErrorKind> {
         let answered = self.talk.framing.end();
         if !answered {
             self.wire.end();

@@ -56,7 +56,7 @@ impl Acceptor for tls::TlsAcceptor {
     }
 }
 
-/// What a server does with what it is sent.
+/// How a server handles received messages.
 pub trait ServerKind: Clone + Send + 'static {
     type Script: Script;
 
@@ -119,16 +119,16 @@ impl<A: Clone, F, K: Clone> Clone for SessionService<A, F, K> {
     }
 }
 
-/// One connection: nothing before it is looked at for the first time.
+/// One connection. The session is created when its socket is first ready.
 #[derive(Debug)]
 pub struct ServedSession<W, F, S> {
     session: Option<Box<Session<W, F, S>>>,
-    stood: bool,
+    established: bool,
 }
 
 impl<W, F, S> Default for ServedSession<W, F, S> {
     fn default() -> Self {
-        Self { session: None, stood: false }
+        Self { session: None, established: false }
     }
 }
 
@@ -146,7 +146,7 @@ impl<A: Acceptor, F: Framing + 'static, K: ServerKind> Service for SessionServic
 
     #[inline]
     fn ready(&mut self, socket: &OwnedFd, connection: &mut Self::Connection, ended: bool) -> Fate {
-        // What the peer did wrong ends its connection and nothing else.
+        // An error of the peer closes its connection only.
         self.work(socket, connection, ended).unwrap_or(Fate::Close)
     }
 }
@@ -165,14 +165,14 @@ impl<A: Acceptor, F: Framing, K: ServerKind> SessionService<A, F, K> {
                 none.insert(Box::new(Session::new(self.acceptor.wire()?, framing, self.kind.script())))
             }
         };
-        if !connection.stood {
+        if !connection.established {
             if session.establish(socket)? == Flow::Blocked {
                 return Ok(Fate::Write);
             }
-            connection.stood = true;
+            connection.established = true;
         }
         loop {
-            // Nothing is read before what it may cause can be sent: that bounds what is kept.
+            // Pending output is sent before further input is read: that bounds the memory.
             if session.send(socket)? == Flow::Blocked {
                 return Ok(Fate::Write);
             }

@@ -39,7 +39,7 @@ pub struct TcpConnection {
     sent: u32,
     back: u32,
     /// A byte was sent on it, so errors are no longer connect errors.
-    stood: bool,
+    established: bool,
 }
 
 impl AsFd for TcpConnection {
@@ -64,7 +64,7 @@ impl Layer for Tcp {
     fn open(&mut self) -> Result<TcpConnection, ErrorKind> {
         let fd = self.dialer.open()?;
         setsockopt(&fd, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
-        Ok(TcpConnection { fd, sent: 0, back: 0, stood: false })
+        Ok(TcpConnection { fd, sent: 0, back: 0, established: false })
     }
 
     #[inline]
@@ -73,7 +73,7 @@ impl Layer for Tcp {
             let rest = &self.message[connection.sent as usize..];
             match send(connection.fd.as_raw_fd(), rest, MsgFlags::MSG_NOSIGNAL) {
                 Ok(n) => {
-                    connection.stood = true;
+                    connection.established = true;
                     connection.sent += n as u32;
                     if n == rest.len() {
                         return Ok(Flow::Done);
@@ -81,7 +81,7 @@ impl Layer for Tcp {
                 }
                 Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
                 Err(Errno::EINTR) => {}
-                Err(errno) if connection.stood => return Err(stream_error(errno)),
+                Err(errno) if connection.established => return Err(stream_error(errno)),
                 Err(errno) => return Err(connect_error(errno)),
             }
         }

@@ -1,4 +1,4 @@
-//! What a close frame may hold (RFC 6455, sections 5.5.1 and 7.4).
+//! The payload of a close frame (RFC 6455, sections 5.5.1 and 7.4).
 
 use super::Broken;
 
@@ -24,7 +24,8 @@ pub fn parse(payload: &[u8]) -> Result<Option<u16>, Broken> {
     }
 }
 
-/// 1004 is reserved, 1005, 1006 and 1015 never travel, 1012 to 1014 were registered later, and from 3000 on codes are free.
+/// 1004 is reserved; 1005, 1006 and 1015 are never sent; 1012 to 1014 were registered later; codes from 3000
+/// on are free.
 fn may_be_sent(code: u16) -> bool {
     matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
 }

@@ -1,14 +1,14 @@
-//! From the bytes of a stream, in whatever pieces they come, to payload.
+//! From the bytes of a stream, in pieces of any length, to payload.
 //!
-//! Payload is handed over where it lies, still masked, with the key that unmasks it: who only compares it need not write it.
-//! Text is unmasked here, because it has to be looked at. Only a head or a control frame that is cut is ever copied.
+//! Payload is passed on in place, still masked, with its key: a comparison needs no write. Text is unmasked
+//! here, because its encoding is checked. Only an incomplete head or control frame is copied.
 
 use super::frame::{FrameHead, LONGEST_CONTROL, LONGEST_HEAD, Opcode};
 use super::mask::{self, Key};
 use super::utf8::Utf8;
 use super::{Broken, End, LARGEST_MESSAGE, close};
 
-/// What becomes of what was received.
+/// Takes the parts of received messages.
 pub trait Receiver {
     /// The next bytes of the message under way.
     fn payload(&mut self, bytes: &mut [u8], key: Key);
@@ -25,7 +25,7 @@ pub struct Decoder {
     end: End,
     largest: u64,
     state: DecoderState,
-    /// The head or the control payload that came in part.
+    /// An incomplete head or control payload.
     cut: [u8; LONGEST_CONTROL],
     cut_length: usize,
     /// Of the message under way: its kind, and its length so far.

@@ -1,7 +1,7 @@
 //! From messages to the bytes of a stream.
 //!
-//! Payload is masked while it is copied to where it is sent from: one pass, and none before it. Unmasked payload can be sent from
-//! where it lies. A message is one frame; control frames go out between messages.
+//! Payload is masked while it is copied into the send buffer, in one pass. Unmasked payload can be sent
+//! without a copy. A message is one frame; control frames are sent between messages.
 
 use super::frame::{FrameHead, LONGEST_CONTROL, LONGEST_HEAD, Opcode};
 use super::mask::{self, Key};
@@ -16,10 +16,10 @@ pub trait Messages {
     fn piece(&self, at: u64, most: usize) -> &[u8];
 }
 
-/// Keys are drawn so many at a time: a system call for each would show in small messages.
+/// Keys drawn per system call: one call per key would be measurable with small messages.
 const KEYS: usize = 64;
 
-/// Masking keys from the kernel's random numbers: nobody who chooses payload may foresee them (section 10.3).
+/// Masking keys from the kernel's random numbers: they must be unpredictable (section 10.3).
 #[derive(Debug)]
 struct MaskKeys {
     drawn: [[u8; 4]; KEYS],
@@ -133,7 +133,7 @@ impl Encoder {
         true
     }
 
-    /// What is next as it lies in memory: head and payload of the frame under way. `None` if it has to be masked.
+    /// The next bytes in place: head and payload of the frame under way. `None` if they have to be masked.
     #[inline]
     pub fn slices<'a>(&'a self, messages: &'a impl Messages) -> Option<[&'a [u8]; 2]> {
         let Some(frame) = &self.frame else { return Some([&self.ahead[self.ahead_at..], &[]]) };
@@ -148,7 +148,7 @@ impl Encoder {
         Some([head, payload])
     }
 
-    /// So many bytes of [`Self::slices`] are out.
+    /// `count` bytes of [`Self::slices`] were sent.
     #[inline]
     pub fn advance(&mut self, count: usize) {
         match &mut self.frame {

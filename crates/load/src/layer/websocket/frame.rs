@@ -60,10 +60,11 @@ pub struct FrameHead {
 }
 
 impl FrameHead {
-    /// Reads a head at the start of `bytes`, sent to `end`; `None` if it is not all there yet. With it comes its own length.
+    /// Parses the head at the start of `bytes`, sent to `end`, and returns it with its length; `None` if it
+    /// is incomplete.
     ///
     /// # Errors
-    /// What a head may not be. It is found with the first bytes that show it.
+    /// An invalid head. It is detected as soon as the invalid byte arrives.
     #[inline]
     pub fn parse(bytes: &[u8], end: End) -> Result<Option<(Self, usize)>, Broken> {
         let [first, second, rest @ ..] = bytes else { return Ok(None) };

@@ -1,11 +1,13 @@
-//! Masking (RFC 6455, section 5.3): XOR with a key of four bytes, over and over. In place, while copying, or while comparing.
+//! Masking (RFC 6455, section 5.3): XOR with a key of four bytes, repeated: in place, while copying, or while
+//! comparing.
 //!
-//! The key is widened to a block of 64 bytes, and the loops go block by block without a branch, so the compiler makes them as wide
-//! as the CPU's registers. What a CPU has beyond the baseline (SSE2) is asked for once, where the processor can tell.
+//! The key is widened to a block of 64 bytes. The loops have no branch within a block, so the compiler
+//! vectorises them. CPU features beyond the baseline (SSE2) are detected at run time.
 
 #![allow(unsafe_code, reason = "a function compiled for AVX2 may only be called on a CPU that has it")]
 
-/// Bytes of a step: two registers of AVX2, four of SSE2. Half leaves the loop's own cost visible; twice gains nothing.
+/// Bytes of a step: two registers of AVX2, four of SSE2. With half, the loop's own cost is visible; twice as
+/// many are no faster.
 const BLOCK: usize = 64;
 
 /// A key, turned so that its first byte is for the next byte of payload.
@@ -31,7 +33,7 @@ impl Key {
         self == Self::NONE
     }
 
-    /// The key after so many more bytes of payload.
+    /// The key after `count` more bytes of payload.
     #[inline]
     #[must_use]
     pub fn after(self, count: usize) -> Self {
@@ -110,11 +112,13 @@ for_this_cpu! {
         let (wanted_whole, wanted_rest) = wanted.as_chunks::<BLOCK>();
         let mut differing = [0_u8; BLOCK];
         for (bytes, wanted) in bytes_whole.iter().zip(wanted_whole) {
-            for (((byte, wanted), key), differing) in bytes.iter().zip(wanted).zip(&block).zip(&mut differing) {
+            let expected = wanted.iter().zip(&block);
+            for ((byte, (wanted, key)), differing) in bytes.iter().zip(expected).zip(&mut differing) {
                 *differing |= byte ^ wanted ^ key;
             }
         }
-        let rest = bytes_rest.iter().zip(wanted_rest).zip(&block).fold(0, |sum, ((byte, wanted), key)| sum | (byte ^ wanted ^ key));
+        let rest = bytes_rest.iter().zip(wanted_rest).zip(&block);
+        let rest = rest.fold(0, |sum, ((byte, wanted), key)| sum | (byte ^ wanted ^ key));
         differing.iter().fold(rest, |sum, byte| sum | byte) == 0
     }
 }
@@ -142,7 +146,10 @@ mod tests {
         }
 
         #[test]
-        fn one_wrong_byte_anywhere_is_seen(mut bytes in prop::collection::vec(any::<u8>(), 1..300), at: prop::sample::Index) {
+        fn one_wrong_byte_anywhere_is_detected(
+            mut bytes in prop::collection::vec(any::<u8>(), 1..300),
+            at: prop::sample::Index,
+        ) {
             let (wanted, key) = (bytes.clone(), Key::new([7, 8, 9, 10]));
             apply(&mut bytes, key);
             let at = at.index(bytes.len());

@@ -1,13 +1,14 @@
-//! WebSocket (RFC 6455) as a codec for both ends: bytes in, payload out, and the other way round. It knows no socket.
+//! WebSocket (RFC 6455) as a codec for both ends: bytes to payload and payload to bytes. It has
+//! no sockets.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`frame`] | the head of a frame: parsing, writing, and what RFC 6455 forbids |
 //! | [`mask`] | the masking pass, at the speed of memory |
 //! | [`decoder`] | frames parsed in place, control frames between fragments, limits |
 //! | [`encoder`] | frames made while they are copied into the send buffer |
 //! | [`upgrade`] | the HTTP/1.1 handshake |
-//! | [`utf8`], [`close`] | text that comes in pieces; reasons for an end |
+//! | [`utf8`], [`close`] | text in pieces; reasons for a close |
 //!
 //! No extensions: the reserved bits must be zero.
 
@@ -26,10 +27,10 @@ pub enum End {
     Server,
 }
 
-/// The longest message that is accepted: the contract's. RFC 6455, section 10.4, asks for some limit.
+/// The longest message that is accepted: the contract's. RFC 6455, section 10.4, requires some limit.
 pub const LARGEST_MESSAGE: u64 = 16 << 20;
 
-/// What the peer did wrong, as the status code of a close frame tells it (section 7.4.1).
+/// The peer's violation of the protocol, by the status code of the close frame (section 7.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broken {
     Protocol,

@@ -16,15 +16,16 @@ pub struct Refused(pub &'static str);
 pub const BAD_REQUEST: Refused =
     Refused("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
 const OTHER_VERSION: Refused = Refused(
-    "HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\n\
+     Connection: close\r\nContent-Length: 0\r\n\r\n",
 );
 
 /// A client's request for `path`; `nonce` is new for each connection.
 #[must_use]
 pub fn request(host: &str, path: &str, nonce: [u8; 16]) -> Vec<u8> {
     format!(
-        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {}\r\n\
-         Sec-WebSocket-Version: 13\r\n\r\n",
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: {}\r\nSec-WebSocket-Version: 13\r\n\r\n",
         base64(&nonce)
     )
     .into_bytes()
@@ -64,7 +65,8 @@ pub fn respond(head: &[u8]) -> Result<Vec<u8>, Refused> {
     // 16 bytes in base64.
     let key = only(headers, "sec-websocket-key").filter(|key| key.len() == 24).ok_or(BAD_REQUEST)?;
     Ok(format!(
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {}\r\n\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: {}\r\n\r\n",
         accept(key)
     )
     .into_bytes())

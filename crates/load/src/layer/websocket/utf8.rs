@@ -60,7 +60,10 @@ mod tests {
         fn pieces_are_judged_as_the_whole(bytes in prop_oneof![
             any::<String>().prop_map(String::into_bytes),
             any::<Vec<u8>>(),
-            prop::collection::vec(prop::sample::select(vec![0xf4_u8, 0x90, 0x8f, 0xed, 0xa0, 0x80, 0xe2, b'a']), 0..9),
+            prop::collection::vec(
+                prop::sample::select(vec![0xf4_u8, 0x90, 0x8f, 0xed, 0xa0, 0x80, 0xe2, b'a']),
+                0..9,
+            ),
         ], cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
             cuts.sort_unstable();

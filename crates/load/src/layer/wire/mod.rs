@@ -8,19 +8,20 @@ use super::Flow;
 use linerate_contract::ErrorKind;
 use std::os::fd::OwnedFd;
 
-/// What wants to be sent.
+/// Bytes to be sent.
 pub trait Source {
     /// Whether there is something to send now.
     fn prepare(&mut self) -> bool;
-    /// The next bytes as they lie in memory, if they may go out like that; after [`Self::prepare`] said yes.
+    /// The next bytes as they lie in memory, if they may go out like that; after [`Self::prepare`] returned
+    /// true.
     fn slices(&self) -> Option<[&[u8]; 2]>;
-    /// So many bytes of [`Self::slices`] are out.
+    /// `count` bytes of [`Self::slices`] were sent.
     fn advance(&mut self, count: usize);
-    /// Writes what is next into `room`; how much. What belongs into one write does not share it with another.
+    /// Writes the next bytes into `room` and returns their number. Parts of different writes are not joined.
     fn fill(&mut self, room: &mut [u8]) -> usize;
 }
 
-/// What wants to know what was received.
+/// Takes received bytes.
 pub trait Sink {
     /// Takes all of it; it may be changed.
     ///

@@ -2,13 +2,14 @@
 //! line each way.
 //!
 //! ```text
-//! client -> TCP: pairs, size -> server makes a memfd -> TCP: its pid and descriptor -> client maps /proc/PID/fd/N
-//! then, for each pair: client writes the message and its number | server sees the number, copies the message, and its number
+//! client -> TCP: pairs, size -> server creates a memfd -> TCP: its pid and descriptor
+//!        -> client maps /proc/PID/fd/N
+//! then, for each pair: client writes the message and its number
+//!        -> server reads the number, copies the message, and writes its own number
 //! ```
 //!
-//! Nothing is listened on but the spec's address, and nothing has a name that could be left behind: the
-//! memory is gone with the processes. The TCP connection stays open, and tells each side when the other is
-//! gone.
+//! The server listens at the spec's address only. The memory has no name and is freed with the processes. The
+//! TCP connection stays open, so each side detects the other's exit.
 
 pub(super) mod client;
 mod region;

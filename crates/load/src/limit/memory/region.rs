@@ -28,7 +28,7 @@ pub(super) struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Bytes of the memory for so many pairs and messages of `size` bytes.
+    /// Bytes of memory for `pairs` pairs and messages of `size` bytes.
     ///
     /// # Errors
     /// More than is sensible.

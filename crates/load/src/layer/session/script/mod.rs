@@ -31,8 +31,8 @@ pub trait Script: Messages + Send {
 
 /// The part of a client: one operation after the other.
 pub trait Operation: Script {
-    /// The answer is there: how many payload bytes it stands for. The next operation may begin.
+    /// The payload bytes of the operation, once its answer is complete. The next operation may begin.
     fn complete(&mut self) -> Option<u64>;
-    /// What it means that the peer has ended its half now.
+    /// The error if the peer closes its sending side now.
     fn cut(&self) -> ErrorKind;
 }

@@ -8,12 +8,12 @@ use crate::layer::websocket::frame::Opcode;
 use crate::layer::websocket::mask::{self, Key};
 use linerate_contract::{Direction, ErrorKind};
 
-/// What is being sent.
+/// The message under way.
 #[derive(Debug, Clone, Copy)]
 enum Sending {
     Nothing,
     Number([u8; 8]),
-    /// Content from here on, so much of it.
+    /// A range of the content.
     Content {
         at: u64,
         length: u64,
@@ -30,7 +30,7 @@ fn take_number(number: &mut Number, bytes: &mut &mut [u8], key: &mut Key) -> Opt
     number.is_complete().then(|| std::mem::take(number).value())
 }
 
-/// What is still to be sent, for both ends.
+/// Messages still to be sent, for both ends.
 #[derive(Debug)]
 struct SendQueue {
     direction: Direction,
@@ -96,7 +96,7 @@ fn take_content(input: &mut Incoming, bytes: &mut &mut [u8], key: &mut Key, cont
     input.at == input.total
 }
 
-/// One end of a stream: what it sends, and by its part what it makes of what it receives.
+/// One end of a stream: its send queue, and a part that handles received bytes.
 #[derive(Debug)]
 pub struct StreamScript<P> {
     out: SendQueue,
@@ -104,12 +104,12 @@ pub struct StreamScript<P> {
     wrong: Option<ErrorKind>,
 }
 
-/// What an end makes of what it receives.
+/// Handles the received bytes of one end.
 trait Part: Send {
-    /// Takes all of the bytes, and may set something going.
+    /// Takes all of the bytes, and may queue messages.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The bytes are not what the protocol requires.
     fn take(&mut self, out: &mut SendQueue, bytes: &mut [u8], key: Key) -> Result<(), ErrorKind>;
 }
 
@@ -150,7 +150,7 @@ pub struct ClientPart {
     bytes: u64,
     input: Incoming,
     count: Number,
-    /// The transfer is over, with so many good bytes.
+    /// The number of good bytes, once the transfer is over.
     over: Option<u64>,
 }
 
@@ -204,13 +204,13 @@ impl Operation for StreamClient {
     }
 }
 
-/// The server's end: whatever transfers the client asks for.
+/// The server's end: the transfers that the client requests.
 pub type StreamServer = StreamScript<ServerPart>;
 
 /// The server's part.
 #[derive(Debug, Default)]
 pub struct ServerPart {
-    /// The transfer under way, if the client has said how much.
+    /// The transfer under way, once its length has arrived.
     input: Option<Incoming>,
     wanted: Number,
 }
@@ -238,7 +238,7 @@ impl Part for ServerPart {
                         return Ok(());
                     };
                     if out.at < out.total {
-                        // A second wish before the first one is fulfilled.
+                        // A second request before the first transfer is complete.
                         return Err(ErrorKind::Malformed);
                     }
                     if out.direction == Direction::ClientReads {

@@ -7,7 +7,7 @@
 //! | `sendfile` | `sendfile(2)` out of a file in memory | as plain |
 //! | `splice` | the same through a pipe, `splice(2)` twice | as plain |
 //! | `zerocopy` | `send(2)` with `MSG_ZEROCOPY`: the kernel sends the program's own pages | as plain |
-//! | `truncate` | as plain | `recv(2)` with `MSG_TRUNC`: the kernel drops received bytes, nothing is copied or compared |
+//! | `truncate` | as plain | `recv(2)` with `MSG_TRUNC`: no copy, no comparison |
 //!
 //! Towards a peer on the same host the kernel copies even with `MSG_ZEROCOPY` (`skb_orphan_frags_rx()`), and
 //! notifications cost extra.

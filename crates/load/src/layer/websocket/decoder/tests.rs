@@ -93,7 +93,7 @@ fn chapter_2_pings_are_answered_and_pongs_ignored() {
     assert_eq!(
         good(&[
             frame(true, Opcode::Ping, b""),
-            frame(true, Opcode::Pong, b"nobody asked"),
+            frame(true, Opcode::Pong, b"unrequested"),
             frame(true, Opcode::Ping, &longest),
         ]),
         [Event::Ping(Vec::new()), Event::Ping(longest)]
@@ -189,7 +189,10 @@ proptest! {
 
     #[test]
     fn messages_come_out_as_they_went_in(
-        messages in prop::collection::vec(prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..5), 0..5),
+        messages in prop::collection::vec(
+            prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..5),
+            0..5,
+        ),
         piece in 1_usize..500,
     ) {
         let mut stream = Vec::new();

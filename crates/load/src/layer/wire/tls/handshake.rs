@@ -121,7 +121,7 @@ fn step<Data>(status: UnbufferedStatus<'_, '_, Data>, output: &mut Outbox) -> Re
     Ok((discard, step))
 }
 
-/// The keys that come after those in use, and what was agreed on.
+/// The keys that follow those in use, and the negotiated version and suite.
 pub(super) struct Keys(Box<dyn Later>);
 
 impl Keys {
@@ -133,14 +133,14 @@ impl Keys {
         self.0.next_to_receive()
     }
 
-    pub(super) fn told(&self) -> String {
+    pub(super) fn security(&self) -> String {
         let (version, suite) = self.0.agreed();
-        told(version, suite)
+        describe_security(version, suite)
     }
 }
 
-/// Version and cipher suite as they were agreed on, and who did it.
-pub(in crate::layer) fn told(version: ProtocolVersion, suite: SupportedCipherSuite) -> String {
+/// The negotiated version and cipher suite, and the library.
+pub(in crate::layer) fn describe_security(version: ProtocolVersion, suite: SupportedCipherSuite) -> String {
     // rustls prints the names of the registry with an underscore, and with its own prefix for the suites of
     // 1.3.
     let version = format!("{version:?}").replace('_', ".");

@@ -11,7 +11,7 @@ pub(crate) mod record;
 
 pub(in crate::layer) use config::bad;
 pub use config::{TlsAcceptor, TlsConnector};
-pub(in crate::layer) use handshake::told;
+pub(in crate::layer) use handshake::describe_security;
 
 use super::plain::{Outbox, receive};
 use super::{Flow, Received, Sink, Source, Wire};
@@ -20,7 +20,7 @@ use linerate_contract::ErrorKind;
 use record::{Kind, LARGEST_PLAIN, LARGEST_RECORD, OVERHEAD, Opener, Sealer};
 use std::os::fd::OwnedFd;
 
-/// How much a connection holds.
+/// Buffer sizes of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::layer) struct Room {
     /// Bytes that are read at once.
@@ -105,7 +105,7 @@ impl Wire for TlsWire {
             let step = handshake.step(&mut self.input[self.from..self.to], &mut self.output);
             let sent = self.output.flush(socket);
             let Ok((used, step)) = step else {
-                // What is wrong was just told to the peer, as far as it listens.
+                // The flush above has sent the alert, if the socket accepted it.
                 self.state = TlsState::Failed;
                 return Err(ErrorKind::TlsFailed);
             };
@@ -209,7 +209,7 @@ impl Wire for TlsWire {
     }
 
     fn security(&self) -> Option<String> {
-        if let TlsState::Open(open) = &self.state { Some(open.keys.told()) } else { None }
+        if let TlsState::Open(open) = &self.state { Some(open.keys.security()) } else { None }
     }
 }
 

@@ -7,21 +7,21 @@ use rustls::{ConnectionTrafficSecrets, Error};
 pub(crate) const LARGEST_PLAIN: usize = 1 << 14;
 const HEAD: usize = 5;
 const TAG: usize = 16;
-/// What a record is longer than its plaintext: head, type, tag.
+/// Bytes of a record beyond its plaintext: head, type, tag.
 pub(crate) const OVERHEAD: usize = HEAD + 1 + TAG;
 /// The longest record that a peer may send, with padding and all (section 5.2).
 pub(crate) const LARGEST_RECORD: usize = HEAD + LARGEST_PLAIN + 256;
-/// With keys that sealed so many records, it is time for others: rustls has the same number (section 5.5).
+/// The keys are updated after this number of records; rustls uses the same number (section 5.5).
 const MOST_RECORDS: u64 = 1 << 24;
 
 /// Types of handshake messages that may come later.
 pub(crate) const NEW_SESSION_TICKET: u8 = 4;
 pub(crate) const KEY_UPDATE: u8 = 24;
 
-/// On the outside every record is one of application data.
+/// The outer type of every encrypted record is application data.
 const OUTER: u8 = 23;
 
-/// What a record holds.
+/// A record's content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Alert,
