@@ -191,9 +191,23 @@ pub struct Comparison {
     /// Performance of this cell over that of `with`: above 1 is better, whatever the unit's direction.
     pub ratio: f64,
     pub ci95: [f64; 2],
-    /// Rounds in which both succeeded.
+    /// Rounds in which both succeeded; of a ratio from duets: units.
     pub n: u32,
     pub verdict: Verdict,
+    /// Set where the ratio comes from duets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duet: Option<DuetReport>,
+}
+
+/// What duets add to a ratio.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DuetReport {
+    /// CPU time per operation (or byte) of all roles, this cell over `with`: above 1 is more expensive.
+    pub cpu_ratio: Option<f64>,
+    /// Absent with fewer than 6 units.
+    pub cpu_ci95: Option<[f64; 2]>,
+    /// |ratio - 1| that this number of units finds with a power of 80 %.
+    pub smallest_detectable: Option<f64>,
 }
 
 /// Median over the trials. Exactly one of the two is set.

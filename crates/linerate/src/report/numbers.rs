@@ -1,6 +1,6 @@
 //! Numbers as text, with the digits that their interval justifies.
 
-use super::model::Comparison;
+use super::model::{Comparison, DuetReport};
 use crate::stats::compare::Verdict;
 use crate::stats::estimate::FEWEST_ROUNDS;
 
@@ -24,7 +24,7 @@ pub(super) fn times(ratio: f64, interval: [f64; 2]) -> String {
 
 /// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and the reason where there is no verdict.
 pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
-    let Comparison { with, ratio, ci95, n, verdict } = comparison;
+    let Comparison { with, ratio, ci95, n, verdict, duet } = comparison;
     let (ratio, range) = value_and_range(*ratio, *ci95);
     let range = range.map_or_else(String::new, |range| format!("{range}, "));
     let finding = match verdict {
@@ -32,7 +32,14 @@ pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
         Verdict::NoDifferenceFound => ": no difference found",
         Verdict::Faster | Verdict::Slower => "",
     };
-    format!("{id} is {ratio}x {with} ({range}n={n}){finding}")
+    let duet = duet.as_ref().map_or_else(String::new, duet_text);
+    format!("{id} is {ratio}x {with} ({range}n={n}{duet}){finding}")
+}
+
+/// ` units in duet; CPU 1.02x (1.01 to 1.03)`.
+fn duet_text(duet: &DuetReport) -> String {
+    let cpu = duet.cpu_ratio.zip(duet.cpu_ci95).map(|(ratio, ci95)| format!("; CPU {}", times(ratio, ci95)));
+    format!(" units in duet{}", cpu.unwrap_or_default())
 }
 
 /// The value and its interval as `2.10 to 2.19` with the same decimals; `None` for an interval of width 0.
@@ -144,11 +151,23 @@ mod tests {
             ci95: [0.71, 0.749],
             n: 10,
             verdict: Verdict::Slower,
+            duet: None,
         };
         let slower = "nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)";
         assert_eq!(sentence("nginx/haproxy-http", &comparison), slower);
         comparison.verdict = Verdict::NoDifferenceFound;
         assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}: no difference found"));
+        comparison.duet = Some(DuetReport {
+            cpu_ratio: Some(1.0212),
+            cpu_ci95: Some([1.0114, 1.0309]),
+            smallest_detectable: None,
+        });
+        assert!(
+            sentence("a", &comparison).contains("n=10 units in duet; CPU 1.02x (1.01 to 1.03)"),
+            "{}",
+            sentence("a", &comparison)
+        );
+        comparison.duet = None;
         comparison.n = 5;
         assert!(sentence("a", &comparison).ends_with(", n=5): too few rounds for a verdict"));
         (comparison.n, comparison.ci95) = (1, [comparison.ratio; 2]);

@@ -12,6 +12,7 @@
 //! | [`metric`] | the value of a trial |
 //! | [`estimate`] | the median and its interval |
 //! | [`compare`] | the ratio of two cells and the verdict |
+//! | [`duet`], [`ratio`] | log ratios of duets; Hodges-Lehmann estimate and signed-rank interval |
 //! | [`outliers`] | outlying trials, CPU steal, drift |
 //! | [`bound`] | the bottleneck |
 //! | [`check`] | Little's law: consistency of throughput, latency and connections |
@@ -25,9 +26,11 @@ pub mod by_round;
 pub mod check;
 pub mod compare;
 pub mod cost;
+pub mod duet;
 pub mod estimate;
 pub mod latency;
 pub mod metric;
 pub mod outliers;
+pub mod ratio;
 pub mod transport;
 pub mod usage;

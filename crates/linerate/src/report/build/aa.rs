@@ -49,5 +49,5 @@ fn aa_values(cell: &Cell<'_>, aa: &CellTrials<'_>, metric: Metric) -> ByRound {
 }
 
 pub(super) fn comparison(with: String, ratio: &Estimate, verdict: Verdict) -> Comparison {
-    Comparison { with, ratio: ratio.median, ci95: ratio.interval, n: ratio.n, verdict }
+    Comparison { with, ratio: ratio.median, ci95: ratio.interval, n: ratio.n, verdict, duet: None }
 }

@@ -2,6 +2,7 @@
 
 mod aa;
 mod cell;
+mod compare;
 mod facts;
 mod journal;
 mod suite;
@@ -10,17 +11,18 @@ mod transport;
 
 use super::model::{REPORT_SCHEMA, Report};
 use crate::measurement::{Duet, Run, Trial};
+pub(super) use compare::control_fails;
 use journal::SortedTrials;
 
 /// The report of a run. Warm-ups count only as time. Of two lines for the same cell and round the last one counts;
 /// lines of cells that are not in the plan are ignored and flagged.
 #[must_use]
-pub fn build(run: &Run, trials: &[Trial], _duets: &[Duet]) -> Report {
+pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
     let journal = SortedTrials::of(run, trials);
     Report {
         schema: REPORT_SCHEMA.to_owned(),
         run: facts::facts(run, &journal),
         host: run.host.clone(),
-        suites: run.suites.iter().map(|planned| suite::suite(planned, &journal)).collect(),
+        suites: run.suites.iter().map(|planned| suite::suite(planned, &journal, duets)).collect(),
     }
 }

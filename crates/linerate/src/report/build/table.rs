@@ -1,16 +1,15 @@
 //! A table: its cells by its metrics, each compared with its baseline.
 
-use super::aa::{AaControl, comparison};
 use super::cell::Cell;
+use super::compare::Comparisons;
 use crate::axes::Axes;
 use crate::measurement::{BestOf, Metric, PlannedTable};
-use crate::report::model::{BestOfResult, Comparison, TableCell, TableReport};
+use crate::report::model::{BestOfResult, TableCell, TableReport};
 use crate::report::words;
-use crate::stats::compare::{ratio, verdict};
 use crate::stats::estimate::{Estimate, Scale};
 use crate::stats::metric::Better;
 
-pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], aa: &AaControl) -> TableReport {
+pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], comparisons: &Comparisons<'_>) -> TableReport {
     let here: Vec<&Cell<'_>> =
         planned.cells.iter().filter_map(|id| cells.iter().find(|c| c.planned.id == *id)).collect();
     let operations = here.first().and_then(|cell| cell.planned.parameters.operations);
@@ -20,7 +19,7 @@ pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], aa: &AaControl) 
     let several = !planned.also.is_empty();
     let operations = operations.filter(|_| alike);
     let entry = |cell: &Cell<'_>, metric: Metric| {
-        let with = |axes: &Axes| compared(cell, partner(cell, axes, &partners)?, metric, aa);
+        let with = |axes: &Axes| comparisons.of(cell, partner(cell, axes, &partners)?, metric);
         let estimate = Estimate::of(cell.values(metric).into_values(), Scale::Linear);
         TableCell {
             id: cell.planned.id.clone(),
@@ -44,14 +43,14 @@ pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], aa: &AaControl) 
         row_values: planned.row_values.clone(),
         column_values: planned.column_values.clone(),
         cells: by_metric.map(|(cell, metric)| entry(cell, metric)).collect(),
-        best_of: planned.best_of.as_ref().map(|c| best_of(c, &here, aa)).unwrap_or_default(),
+        best_of: planned.best_of.as_ref().map(|c| best_of(c, &here, comparisons)).unwrap_or_default(),
         notes: planned.notes.clone(),
     }
 }
 
 /// Each of the subject's cells against the competitor with the best median. The choice is made on the same rounds, so
 /// chance favours the competitor. Only cells of the table compete: several tables share a list of competitors.
-fn best_of(best_of: &BestOf, here: &[&Cell<'_>], aa: &AaControl) -> Vec<BestOfResult> {
+fn best_of(best_of: &BestOf, here: &[&Cell<'_>], comparisons: &Comparisons<'_>) -> Vec<BestOfResult> {
     let is_subject = |cell: &&&Cell<'_>| cell.planned.axes.get(&best_of.axis) == Some(&best_of.subject);
     let against_best = |cell: &Cell<'_>, metric: Metric| {
         let competitors = best_of.competitors.iter().filter_map(|competitor| {
@@ -65,7 +64,7 @@ fn best_of(best_of: &BestOf, here: &[&Cell<'_>], aa: &AaControl) -> Vec<BestOfRe
         Some(BestOfResult {
             id: cell.planned.id.clone(),
             metric: words::metric(metric, None),
-            vs_best: compared(cell, best, metric, aa)?,
+            vs_best: comparisons.of(cell, best, metric)?,
         })
     };
     let subjects = here.iter().filter(is_subject);
@@ -96,13 +95,4 @@ fn partner<'c, 'a>(cell: &Cell<'_>, axes: &Axes, cells: &[&'c Cell<'a>]) -> Opti
     let scored = candidates.filter_map(|other| Some((alike(&other.planned.axes)?, *other)));
     // The first of the most similar: the table's own cells precede those of other tables.
     scored.rev().max_by_key(|(same, _)| *same).map(|(_, other)| other)
-}
-
-fn compared(cell: &Cell<'_>, other: &Cell<'_>, metric: Metric, aa: &AaControl) -> Option<Comparison> {
-    if metric.is_growth() {
-        return None;
-    }
-    let ratio = ratio(&cell.values(metric), &other.values(metric), metric.better())?;
-    let verdict = verdict(&ratio, aa.noise_floor(metric));
-    Some(comparison(other.planned.id.clone(), &ratio, verdict))
 }

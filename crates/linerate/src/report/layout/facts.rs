@@ -2,6 +2,7 @@
 
 use super::lookup::is_not_measured;
 use crate::measurement::Host;
+use crate::report::build::control_fails;
 use crate::report::model::{OutcomeWord, Report, SuiteReport};
 use crate::report::numbers::{seconds, sentence};
 use crate::report::words::{NOT_MEASURED, outcome_name};
@@ -35,7 +36,12 @@ pub(crate) fn time(report: &Report) -> String {
 
 /// The A/A line: the difference between the baseline and its control.
 pub(crate) fn aa(suite: &SuiteReport) -> Option<String> {
-    let line = sentence(&suite.baseline, suite.aa.as_ref()?);
+    let aa = suite.aa.as_ref()?;
+    let line = sentence(&suite.baseline, aa);
+    if aa.duet.is_some() {
+        let failed = if control_fails(aa) { "; verdicts of duets with it are withdrawn" } else { "" };
+        return Some(line + failed);
+    }
     Some(format!("{line}; noise floor {:.2} %: smaller differences are ignored", suite.noise_floor? * 100.0))
 }
 
