@@ -163,7 +163,7 @@ mod tests {
             smallest_detectable: None,
         });
         assert!(
-            sentence("a", &comparison).contains("n=10 units in duet; CPU 1.02x (1.01 to 1.03)"),
+            sentence("a", &comparison).contains("n=10 units in duet; CPU 1.021x (1.011 to 1.031)"),
             "{}",
             sentence("a", &comparison)
         );
