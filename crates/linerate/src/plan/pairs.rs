@@ -58,3 +58,41 @@ fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite;
+    use std::path::Path;
+
+    fn pairs(name: &str) -> Vec<PlannedPair> {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        let suites = suite::choose(suite::load_all(&home).unwrap(), &[name.to_owned()]).unwrap();
+        of(&suites[0].expand(&registry, true).unwrap(), &registry)
+    }
+
+    fn no_duet(pairs: &[PlannedPair], cells: [&str; 2]) -> Option<String> {
+        let pair = pairs.iter().find(|pair| pair.cells == cells);
+        pair.unwrap_or_else(|| panic!("{cells:?} is not compared")).no_duet.clone()
+    }
+
+    #[test]
+    fn cells_are_paired_with_their_baseline_and_each_table_has_a_control() {
+        let proxy = pairs("proxy");
+        assert_eq!(no_duet(&proxy, ["nginx/haproxy-tcp", "nginx/direct"]), None);
+        assert_eq!(proxy.iter().filter(|pair| pair.cells[0] == pair.cells[1]).count(), 2);
+    }
+
+    #[test]
+    fn clients_and_streams_that_end_by_a_count_take_no_part() {
+        let count = no_duet(&pairs("proxy"), ["nginx/direct/ab", "nginx/direct"]).unwrap();
+        assert_eq!(count, "the client works for a count, not for a time");
+        let websocket = pairs("websocket");
+        assert!(
+            websocket
+                .iter()
+                .any(|pair| pair.no_duet.as_ref().is_some_and(|why| why.contains("count of bytes")))
+        );
+    }
+}

@@ -3,7 +3,7 @@
 use super::fixture::{measurements, run, trials};
 use super::model::{CellReport, OutcomeWord, Report};
 use super::{FORMATS, Style, format};
-use crate::measurement::{AA, BestOf, Measurement, Metric, Outcome, Run, Stage, Trial};
+use crate::measurement::{AA, BestOf, Duet, Measurement, Metric, Outcome, Run, Stage, Trial};
 use crate::stats::compare::Verdict;
 use linerate_contract::{Bytes, Counts, ErrorKind, Nanos};
 use proptest::prelude::*;
@@ -307,4 +307,38 @@ fn the_aa_control_sets_the_noise_floor() {
     assert_eq!(suite.aa.as_ref().map(|aa| aa.verdict), Some(Verdict::Faster));
     let verdicts: Vec<_> = suite.cells.iter().filter_map(|c| Some(c.vs_baseline.as_ref()?.verdict)).collect();
     assert!(verdicts.iter().all(|verdict| *verdict == Verdict::NoDifferenceFound), "{verdicts:?}");
+}
+
+/// Units in which nginx/iptables has `ratio` of the rate of nginx/direct.
+fn duets(ratio: f64) -> Vec<Duet> {
+    let side = |operations: f64| {
+        serde_json::json!({"elapsed": 500_000_000, "operations": operations as u64, "bytes": 0,
+        "cpu": {"server": 100_000_000}})
+    };
+    let unit = |unit: u32| {
+        // Units differ by some per mille.
+        let windows = [
+            serde_json::json!({"sides": [side(100_000.0 * ratio + f64::from(unit) * 100.0), side(100_000.0)]}),
+        ];
+        serde_json::from_value(
+            serde_json::json!({"suite": "proxy", "cells": ["nginx/iptables", "nginx/direct"], "unit": unit,
+            "at": 0, "outcome": "ok", "windows": windows, "stages": {}}),
+        )
+        .unwrap()
+    };
+    (1..=8).map(unit).collect()
+}
+
+#[test]
+fn a_ratio_comes_from_duets_unless_they_contradict_the_solo_trials() {
+    let compared = |duets: &[Duet]| {
+        let report = super::build(&run(), &trials(), duets);
+        cell(&report, "nginx/iptables").vs_baseline.clone().unwrap()
+    };
+    let alone = compared(&[]);
+    assert_eq!(alone.duet, None);
+    let agreeing = compared(&duets(alone.ratio));
+    assert_eq!((agreeing.n, agreeing.duet.is_some()), (8, true));
+    assert!(agreeing.ci95[1] - agreeing.ci95[0] < alone.ci95[1] - alone.ci95[0], "{agreeing:?} {alone:?}");
+    assert_eq!(compared(&duets(alone.ratio * 3.0)), alone);
 }

@@ -16,6 +16,12 @@ pub(in crate::report) fn control_fails(aa: &Comparison) -> bool {
     aa.verdict != Verdict::NoDifferenceFound && (aa.ratio - 1.0).abs() > CONTROL_TOLERANCE
 }
 
+/// A duet that contradicts the solo trials does not measure the same: a side that needs little CPU waits for the time
+/// slices of the other (docs/method.md). The solo trials then count.
+fn overlap(a: [f64; 2], b: [f64; 2]) -> bool {
+    a[0] <= b[1] && b[0] <= a[1]
+}
+
 /// The comparisons of a suite.
 pub(super) struct Comparisons<'a> {
     pub(super) aa: AaControl,
@@ -28,15 +34,18 @@ impl Comparisons<'_> {
         if metric.is_growth() {
             return None;
         }
-        if let Some(mut by_duet) = self.by_duet(&cell.planned.id, &other.planned.id, metric) {
+        let alone = ratio(&cell.values(metric), &other.values(metric), metric.better());
+        if let Some(mut by_duet) = self.by_duet(&cell.planned.id, &other.planned.id, metric)
+            && alone.is_none_or(|alone| overlap(alone.interval, by_duet.ci95))
+        {
             if self.by_duet(&by_duet.with, &by_duet.with, metric).is_some_and(|aa| control_fails(&aa)) {
                 by_duet.verdict = Verdict::NoDifferenceFound;
             }
             return Some(by_duet);
         }
-        let ratio = ratio(&cell.values(metric), &other.values(metric), metric.better())?;
-        let verdict = verdict(&ratio, self.aa.noise_floor(metric));
-        Some(comparison(other.planned.id.clone(), &ratio, verdict))
+        let alone = alone?;
+        let verdict = verdict(&alone, self.aa.noise_floor(metric));
+        Some(comparison(other.planned.id.clone(), &alone, verdict))
     }
 
     /// The baseline in duet with itself, or its solo control.

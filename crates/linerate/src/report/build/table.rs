@@ -9,7 +9,11 @@ use crate::report::words;
 use crate::stats::estimate::{Estimate, Scale};
 use crate::stats::metric::Better;
 
-pub(super) fn table(planned: &PlannedTable, cells: &[Cell<'_>], comparisons: &Comparisons<'_>) -> TableReport {
+pub(super) fn table(
+    planned: &PlannedTable,
+    cells: &[Cell<'_>],
+    comparisons: &Comparisons<'_>,
+) -> TableReport {
     let here: Vec<&Cell<'_>> =
         planned.cells.iter().filter_map(|id| cells.iter().find(|c| c.planned.id == *id)).collect();
     let operations = here.first().and_then(|cell| cell.planned.parameters.operations);
