@@ -1,4 +1,4 @@
-// The program of asio-async: what an event loop does, and TLS.
+// The program of asio-async: everything of an event loop, and TLS.
 #include "linerate/event_loop.hpp"
 #include "linerate/protocol_spec.hpp"
 #include "tls.hpp"

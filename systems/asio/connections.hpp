@@ -4,7 +4,7 @@
 #include "transport.hpp"
 
 template <class Transport> struct Connections {
-    // `executor()` is what the handlers of one more connection run on.
+    // `executor()` runs the handlers of one more connection.
     template <class Executor>
     Connections(const linerate::Spec& spec, Executor executor)
         : setting(spec), clients(spec), transports(spec.connections), dog(clients.watch()) {

@@ -1,5 +1,5 @@
-// Boost.Asio and standalone Asio under one name, and what all programs here share: listen, accept, open a client's socket,
-// run a context on several threads.
+// Boost.Asio and standalone Asio under one name, and functions that all programs here share: listen, accept,
+// open a client's socket, run a context on several threads.
 #pragma once
 
 #include <utility> // Asio before 1.24 needs it in C++20 and does not include it

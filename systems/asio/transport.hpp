@@ -5,7 +5,7 @@
 #include "net.hpp"
 #include "linerate/protocol_spec.hpp"
 
-// What all connections of a process share.
+// State that all connections of a process share.
 struct Setting {
     explicit Setting(const linerate::Spec& spec) : spec(spec), content(spec.workload == "stream" ? spec.size : 0) {}
     const linerate::Spec& spec;
@@ -39,7 +39,7 @@ public:
                                     then(error, std::string_view(data_.data(), length));
                                 });
     }
-    // Ends what waits for the socket, without any goodbye.
+    // Cancels operations that wait for the socket, without a closing handshake.
     void drop() {
         error_code ignored;
         stream_.lowest_layer().close(ignored);

@@ -52,7 +52,7 @@ public:
             then(error, bytes());
         });
     }
-    // Ends what waits for the socket, without any goodbye.
+    // Cancels operations that wait for the socket, without a closing handshake.
     void drop() { beast::close_socket(beast::get_lowest_layer(stream_)); }
     void shut_down() {} // a stream by time is over TCP only
 

@@ -6,7 +6,7 @@ using namespace linerate;
 
 namespace {
 
-// What all connections of a server share.
+// State that all connections of a server share.
 struct Shared {
     explicit Shared(const Spec& spec)
         : spec(spec), content(spec.workload == "stream" ? spec.size : 0), answers(spec.layer == "http" ? spec.size : 0),

@@ -17,7 +17,7 @@ struct Session {
 };
 using SessionPtr = std::shared_ptr<Session>;
 
-// Writes what the protocol sends now.
+// Writes the protocol's next bytes.
 inline capy::task<std::error_code> write(SessionPtr session) {
     auto& protocol = *session->protocol;
     session->writing = true;

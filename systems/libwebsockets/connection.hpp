@@ -23,7 +23,7 @@ public:
         request_write(wsi);
     }
 
-    // Asks the library for a chance to write, if there is something to send; true if there is.
+    // Requests a writable callback if there is something to send; true if there is.
     bool request_write(lws* wsi) {
         if (piece_.empty()) piece_ = protocol_.next();
         if (!piece_.empty()) lws_callback_on_writable(wsi);

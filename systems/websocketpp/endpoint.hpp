@@ -14,7 +14,7 @@ namespace wspp = websocketpp;
 inline constexpr std::size_t queue_limit = 4 << 20;
 inline constexpr long queue_pause_ms = 1;
 
-// Sends what the protocol sends now; then calls `done`.
+// Sends the protocol's next bytes; then calls `done`.
 template <class Connection, class Done>
 void send(std::shared_ptr<Connection> connection, linerate::Protocol& protocol, Done done) {
     while (connection->get_buffered_amount() < queue_limit) {

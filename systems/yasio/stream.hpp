@@ -8,7 +8,7 @@ namespace over_tcp {
 
 using namespace linerate;
 
-// Writes what the protocol sends, one write at a time.
+// Writes the protocol's bytes, one write at a time.
 class Writer {
 public:
     Writer(Service& service, Protocol& protocol) : service_(service), protocol_(protocol) {}

@@ -29,7 +29,13 @@ const STYLES: Styles = Styles::styled()
 /// Suites are questions (suites/), systems are the servers, proxies and libraries under test (systems/).
 /// Trials run in private network namespaces; the host's network is not changed.
 #[derive(Debug, Parser)]
-#[command(version, styles = STYLES, arg_required_else_help = true, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(
+    version,
+    styles = STYLES,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    after_help = AFTER_HELP
+)]
 pub struct Cli {
     /// When to use colours; auto: on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
@@ -40,7 +46,7 @@ pub struct Cli {
     pub lab_script: Option<PathBuf>,
 
     #[command(subcommand)]
-    pub request: Request,
+    pub command: Command,
 }
 
 const AFTER_HELP: &str = "Examples:
@@ -59,7 +65,7 @@ pub enum When {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Request {
+pub enum Command {
     Run(RunArgs),
     Plan(PlanArgs),
     List(ListArgs),

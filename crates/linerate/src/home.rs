@@ -24,7 +24,9 @@ pub fn find() -> Result<PathBuf, Error> {
     let above = starts.iter().flatten().flat_map(|start| start.ancestors());
     above.into_iter().find(|folder| is_home(folder)).map(Path::to_owned).ok_or_else(|| {
         Error::Input(
-            "no suites/ and systems/ here or above: run linerate inside its checkout, or set LINERATE_HOME to it".into(),
+            "no suites/ and systems/ here or above: \
+             run linerate inside its checkout, or set LINERATE_HOME to it"
+                .into(),
         )
     })
 }

@@ -96,8 +96,8 @@ fn os_name() -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-/// True if the scheduler groups processes by session (sched(7), autogroup): the switch is on, and this process is in the
-/// root of the cpu controller. In another cgroup the kernel does not group by session.
+/// True if the scheduler groups processes by session (sched(7), autogroup): the switch is on, and this
+/// process is in the root of the cpu controller. In another cgroup the kernel does not group by session.
 #[must_use]
 pub fn has_autogroup() -> bool {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `run.json` and `journal.jsonl`: what a run leaves behind, written so that nothing measured is ever lost.
+//! `run.json` and `journal.jsonl`: the files of a run, written so that no measured trial is lost.
 
 use crate::error::Error;
 use crate::measurement::{Duet, Entry, RUN_SCHEMA, Run, Trial};
@@ -11,30 +11,30 @@ use std::path::{Path, PathBuf};
 
 const RUN_FILE: &str = "run.json";
 const JOURNAL_FILE: &str = "journal.jsonl";
-/// The same, packed by gzip(1) to be kept: it can be reported, and goes on when it is unpacked.
+/// The same, packed by gzip(1): it can be reported, and resumed once it is unpacked.
 const PACKED_FILE: &str = "journal.jsonl.gz";
 
-/// The journal of a run that is going on. A trial is a line, flushed before the next one starts.
+/// The journal of a run under way. A trial is a line, flushed before the next one starts.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: File,
 }
 
-/// A run as it was found on disk.
+/// A run on disk.
 #[derive(Debug)]
 pub struct Stored {
     pub run: Run,
     pub trials: Vec<Trial>,
     pub duets: Vec<Duet>,
-    /// Lines that cannot be read, each with file and line; the trials they stood for can be made again.
+    /// Lines that cannot be read, each with file and line; their trials can be made again.
     pub warnings: Vec<String>,
 }
 
 /// Makes the folder of a new run. The plan is written in one piece or not at all.
 ///
 /// # Errors
-/// The folder holds something already, or cannot be written to.
+/// The folder is not empty, or cannot be written to.
 pub fn create(folder: &Path, run: &Run) -> Result<Journal, Error> {
     check_vacant(folder)?;
     fs::create_dir_all(folder).map_err(Error::file(folder))?;
@@ -52,15 +52,16 @@ pub fn write_run(folder: &Path, run: &Run) -> Result<(), Error> {
     fs::rename(&new, &path).map_err(Error::file(&path))
 }
 
-/// Checks that a new run may use this folder: it is not there yet, or empty.
+/// Checks that a new run may use this folder: it does not exist, or is empty.
 ///
 /// # Errors
-/// What is in it, and what to do.
+/// The folder contains a run or other files, with the remedy.
 pub fn check_vacant(folder: &Path) -> Result<(), Error> {
     if is_run(folder) {
         let folder = folder.display();
         return Err(Error::Input(format!(
-            "--out {folder}: there is a run in it already: go on with it by `linerate run --resume {folder}`, or choose another folder"
+            "--out {folder}: the folder contains a run: continue it by `linerate run --resume {folder}`, \
+             or choose another folder"
         )));
     }
     match fs::read_dir(folder).map(Iterator::count) {
@@ -74,7 +75,7 @@ pub fn check_vacant(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// True if the folder holds a run that can be resumed or reported.
+/// True if the folder contains a run that can be resumed or reported.
 #[must_use]
 pub fn is_run(folder: &Path) -> bool {
     folder.join(RUN_FILE).exists()
@@ -111,7 +112,7 @@ impl Journal {
     /// Appends a trial or a duet.
     ///
     /// # Errors
-    /// The disk is full, or the like; what was written before stays readable.
+    /// The disk is full, for example; earlier lines stay readable.
     pub fn append(&mut self, entry: &Entry) -> Result<(), Error> {
         let mut line =
             serde_json::to_vec(entry).map_err(|e| Error::Input(format!("an entry that is no JSON: {e}")))?;
@@ -155,7 +156,7 @@ pub fn read(folder: &Path) -> Result<Stored, Error> {
     Ok(Stored { run, trials, duets, warnings })
 }
 
-/// The journal's bytes, of whichever form is there; none of a run that has measured nothing yet.
+/// The journal's bytes, packed or not; empty for a run without a trial.
 fn read_journal(folder: &Path) -> Result<(PathBuf, Vec<u8>), Error> {
     let (path, packed) = (folder.join(JOURNAL_FILE), folder.join(PACKED_FILE));
     match fs::read(&path) {
@@ -214,7 +215,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text).map_err(Error::file(path))
 }
 
-/// Writes a file that has no name until it is whole, so that being killed in between leaves nothing behind.
+/// Writes a file that gets its name when it is complete, so a killed process leaves no partial file.
 fn write_whole(path: &Path, text: &str) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let unnamed = OpenOptions::new().write(true).custom_flags(nix::libc::O_TMPFILE).open(folder);

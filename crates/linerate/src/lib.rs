@@ -1,16 +1,17 @@
 //! The road that data takes, noun by noun:
 //!
 //! ```text
-//! argv -> Request -> Plan (cells x rounds, seeded order)      `linerate plan` stops here and prints it
+//! argv -> Command -> Plan (cells x rounds, seeded order)      `linerate plan` stops here and prints it
 //!      -> Lab (raised once, gone when the process is gone)
 //!      -> for each trial: raise, start, verify, measure, stop -> Measurement -> journal (one line, flushed)
-//! journal -> Summary per cell -> Comparison (paired by round) -> Verdict -> Report -> terminal | md | html | json | csv
+//! journal -> Summary per cell -> Comparison (paired by round) -> Verdict -> Report
+//!         -> terminal | md | html | json | csv
 //! ```
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`cli`], [`command`] | what can be asked for, and what each request does |
-//! | [`engine`], [`selftest`] | the load engine as a process, and what it is tested against |
+//! | [`cli`], [`command`] | arguments and subcommands |
+//! | [`engine`], [`selftest`] | the load engine as a process, and the selftest's ground truth |
 //! | `authority` | certificates that are made for a trial or a server |
 //! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
 //! | [`session`] | a run: open, measure, publish; resumed runs, budget |

@@ -1,7 +1,7 @@
 //! Workload parameters: the numbers of a cell, with one list of their names.
 //!
-//! Suites set them in `parameters`, `verify`, `warmup` and as axes; trials read them. Programs get them as fields of
-//! the spec (`sdk/CONTRACT.md`).
+//! Suites set them in `parameters`, `verify`, `warmup` and as axes; trials read them. Programs get them as
+//! fields of the spec (`sdk/CONTRACT.md`).
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,9 @@ macro_rules! parameters {
 
             /// Those that are set.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name)),*].into_iter().filter_map(|(name, value)| Some((name, value?)))
+                [$((stringify!($name), self.$name)),*]
+                    .into_iter()
+                    .filter_map(|(name, value)| Some((name, value?)))
             }
 
             /// These parameters with those of `other` in place of their own.

@@ -1,4 +1,4 @@
-//! What will run, in which order. Order lives here and nowhere else.
+//! The trials of a run and their order. No other module decides about the order.
 
 mod pairs;
 
@@ -28,7 +28,7 @@ pub struct Step {
     pub warmup: bool,
 }
 
-/// What a user asked for, as far as it shapes the plan.
+/// The arguments of the user that affect the plan.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     pub quick: bool,
@@ -63,7 +63,7 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
             choice.only.join(" --only ")
         )));
     }
-    // The first table is ready early: suites with the fewest systems to build come first.
+    // The first table is ready early: suites with the fewest systems to build are first.
     planned.sort_by_key(|suite| systems_to_build(suite, registry));
     Ok(planned)
 }
@@ -115,7 +115,7 @@ fn keep_only(suite: &mut PlannedSuite, globs: &[GlobMatcher]) {
         table.row_values = table.row_values.iter().filter(|v| used(&rows, v)).cloned().collect();
         table.column_values = table.column_values.iter().filter(|v| used(&columns, v)).cloned().collect();
     }
-    // A table of which only baselines of other tables are left has nothing to say.
+    // A table that has only baselines of other tables left is removed.
     suite.tables.retain(|table| table.cells.iter().any(|id| chosen.contains(id)));
     if let Some(aa) = &suite.aa
         && !kept.contains(aa)
@@ -134,10 +134,11 @@ pub fn order(run: &Run) -> Vec<Step> {
     (0..run.suites.len()).flat_map(|suite| order_of(run, suite)).collect()
 }
 
-/// Every trial of a suite in order; a pure function of seed and suite, so a resumed run goes on in the same order.
+/// Every trial of a suite in order; a pure function of seed and suite, so a resumed run goes on in the same
+/// order.
 ///
-/// Warm-up rounds come first. Each odd round is a fresh shuffle of all cells, each even round the one before it
-/// backwards: a steady drift of the machine then weighs the same on every cell.
+/// Warm-up rounds are first. Each odd round is a fresh shuffle of all cells, each even round the one before
+/// it backwards: a steady drift of the machine then weighs the same on every cell.
 #[must_use]
 pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
     let suite = &run.suites[index];

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::measurement::{DEFAULT_BUILD, Outcome, PlannedSuite, PlannedSystem};
 use crate::system::build::{Builds, Permission};
 use crate::system::probe::{Presence, presence};
-use crate::system::{Chosen, Registry, VERIFIER};
+use crate::system::{Registry, SystemVariant, VERIFIER};
 use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ impl<'a> Machine<'a> {
         Self { known: BTreeMap::new(), builds: Builds::new(permission) }
     }
 
-    pub fn presence(&mut self, chosen: Chosen<'_>) -> Presence {
+    pub fn presence(&mut self, chosen: SystemVariant<'_>) -> Presence {
         if let Some(known) = self.known.get(chosen.name) {
             return known.clone();
         }
@@ -50,7 +50,7 @@ impl<'a> Machine<'a> {
     /// Systems that are not built yet, and that a run would build.
     #[must_use]
     pub fn to_build(&self) -> BTreeSet<String> {
-        self.builds.foreseen().clone()
+        self.builds.pending().clone()
     }
 
     /// # Errors
@@ -65,9 +65,9 @@ pub fn resolve(
     suite: &mut PlannedSuite,
     registry: &Registry,
     programs: &mut Programs,
-    probe: &mut dyn FnMut(Chosen<'_>) -> Presence,
+    probe: &mut dyn FnMut(SystemVariant<'_>) -> Presence,
 ) {
-    // It verifies the servers of every client that does not speak the contract.
+    // It verifies the servers of every client that does not implement the contract.
     if let Ok(verifier) = registry.variant(VERIFIER, Role::Client)
         && let Presence::Ready { program: Some(program), .. } = probe(verifier)
     {
@@ -95,7 +95,7 @@ pub fn resolve(
     }
 }
 
-fn unsupported(chosen: Chosen<'_>, role: Role, layer: &str, workload: &str) -> Option<Outcome> {
+fn unsupported(chosen: SystemVariant<'_>, role: Role, layer: &str, workload: &str) -> Option<Outcome> {
     let lacks = |all: &[String], one: &str| !all.is_empty() && !all.iter().any(|l| l == one);
     let missing = if lacks(&chosen.variant.layers, layer) {
         layer

@@ -1,4 +1,4 @@
-//! How far a run is, on stderr: a bar with the time left on a terminal, a line for each round elsewhere.
+//! Progress of a run on stderr: a bar with the time left on a terminal, a line for each round elsewhere.
 
 use crate::measurement::PlannedSuite;
 use crate::plan::Step;
@@ -21,7 +21,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar of `trials`, of which `done` are there already.
+    /// A bar of `trials`, with `done` of them made already.
     #[must_use]
     pub fn new(trials: u64, done: u64, quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
@@ -45,7 +45,7 @@ impl Progress {
         self.bar.set_message(format!("{}: {kind} {}{of}{left}: {}", suite.name, step.round, step.id));
         let round = Some((step.suite, step.round, step.warmup));
         if !self.terminal && self.last_round != round {
-            self.say(&format!("{}: {kind} {}{of}{left}", suite.name, step.round));
+            self.print(&format!("{}: {kind} {}{of}{left}", suite.name, step.round));
         }
         self.last_round = round;
     }
@@ -56,7 +56,7 @@ impl Progress {
 
     /// A line of its own above the bar.
     #[allow(clippy::print_stderr, reason = "progress goes to stderr, and this is the place for it")]
-    pub fn say(&self, line: &str) {
+    pub fn print(&self, line: &str) {
         self.bar.suspend(|| eprintln!("{line}"));
     }
 

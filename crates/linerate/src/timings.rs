@@ -1,6 +1,6 @@
-//! How long a trial takes: known from earlier trials on this machine, kept in the cache folder.
+//! How long a trial takes: from earlier trials on this machine, kept in the cache folder.
 //!
-//! Used for the time that `plan` tells and for the time left; never for a result.
+//! Used for the durations that `plan` prints and for the time left; never for a result.
 
 use crate::home;
 use crate::measurement::{AA, Outcome, PlannedSuite, Stage, Trial};
@@ -21,18 +21,18 @@ struct Cost {
     per_operation: f64,
 }
 
-/// How much a new trial moves what is known: enough to follow the machine, little enough to outlive a hiccup.
+/// The weight of a new trial: high enough to follow the machine, low enough to smooth single outliers.
 const WEIGHT: f64 = 0.3;
 
 impl Timings {
-    /// What earlier runs left in the cache folder; nothing if they left nothing that can be read.
+    /// The costs in the cache folder; empty if there are none, or if they cannot be read.
     #[must_use]
     pub fn load() -> Self {
         let text = path().and_then(|path| fs::read_to_string(path).ok());
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    /// Keeps what is known for later runs. That it cannot be kept harms nobody.
+    /// Keeps the costs for later runs. A failure to write them is ignored: they are estimates only.
     pub fn save(&self) {
         if let (Some(path), Ok(text)) = (path(), serde_json::to_string(self))
             && path.parent().is_some_and(|folder| fs::create_dir_all(folder).is_ok())
@@ -41,8 +41,8 @@ impl Timings {
         }
     }
 
-    /// Learns from a trial, also from one that failed: it will fail as slowly the next time.
-    pub fn learn(&mut self, trial: &Trial) {
+    /// Updates the costs by a trial. Failed trials count too: the next one takes as long to fail.
+    pub fn update(&mut self, trial: &Trial) {
         let total: Nanos = trial.stages.values().fold(Nanos::ZERO, |sum, time| sum + *time);
         let (elapsed, operations) = match (&trial.outcome, &trial.measurement) {
             (Outcome::Ok, Some(m)) => (m.elapsed, m.operations + m.errors.total()),
@@ -74,7 +74,7 @@ impl Timings {
         if let Some(window) = parameters.seconds {
             return Some(cost.fixed + window as f64);
         }
-        // What moves bytes counts its writes.
+        // Work by bytes counts its writes.
         let writes = || Some(parameters.bytes? / parameters.size?.max(1));
         let operations = parameters.operations.or_else(writes).unwrap_or(0);
         Some(cost.fixed + cost.per_operation * operations as f64)
@@ -97,7 +97,8 @@ mod tests {
     /// Cells of the same systems, one that lasts for its operations and one that lasts for a time.
     fn suite(operations: u64, seconds: u64) -> PlannedSuite {
         let cell = |id: &str, parameters: serde_json::Value| {
-            json!({"id": id, "axes": {}, "layer": "http", "workload": "rr", "topology": "loopback", "parameters": parameters,
+            json!({"id": id, "axes": {}, "layer": "http", "workload": "rr", "topology": "loopback",
+                   "parameters": parameters,
                 "systems": [], "absent": null})
         };
         let cells =
@@ -111,7 +112,8 @@ mod tests {
 
     fn trial(cell: &str) -> Trial {
         serde_json::from_value(json!({"suite": "s", "cell": cell, "round": 1, "at": 0, "outcome": "ok",
-            "measurement": {"operations": 1_000, "elapsed": 1_000_000_000, "bytes": 0, "verified": 0, "cpu": {}, "cpus": []},
+            "measurement": {"operations": 1_000, "elapsed": 1_000_000_000, "bytes": 0, "verified": 0,
+                            "cpu": {}, "cpus": []},
             "stages": {"raise": 250_000_000, "measure": 1_250_000_000}}))
         .unwrap()
     }
@@ -120,8 +122,8 @@ mod tests {
     fn a_longer_trial_is_expected_to_take_longer() {
         let mut timings = Timings::default();
         assert_eq!(timings.seconds(&suite(1, 1), 0), None);
-        timings.learn(&trial("counted"));
-        timings.learn(&trial("timed~aa"));
+        timings.update(&trial("counted"));
+        timings.update(&trial("timed~aa"));
         let expected = |operations, seconds| {
             let suite = suite(operations, seconds);
             [0, 1].map(|cell| timings.seconds(&suite, cell).unwrap())

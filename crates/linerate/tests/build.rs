@@ -1,4 +1,4 @@
-//! `[build]` of `system.toml`: what is built, when it is built again, and what is told when it cannot be. The compiler is
+//! `[build]` of `system.toml`: builds, their reuse, and the messages of failed builds. The compiler is
 //! a shell.
 
 mod common;
@@ -63,8 +63,8 @@ const COPY: &str = "cp {{ source }}/tiny.sh {{ out }}/tiny && chmod +x {{ out }}
 #[test]
 fn a_system_is_built_once_and_again_when_an_input_changes() {
     let home = Home::new("build-once", COPY);
-    let told = home.systems(&[]).stdout;
-    assert!(told.contains("it is not built: linerate systems --install tiny"), "{told}");
+    let output = home.systems(&[]).stdout;
+    assert!(output.contains("it is not built: linerate systems --install tiny"), "{output}");
     assert!(home.builds().is_empty(), "looking builds nothing");
     let out = home.systems(&["--install"]);
     assert!(out.stdout.contains("ready") && out.stdout.contains("1.0"), "{}", out.stdout);
@@ -78,8 +78,10 @@ fn a_system_is_built_once_and_again_when_an_input_changes() {
 }
 
 /// A suite of one cell, of the one system.
-const SUITE: &str = "question = '?'\nrounds = 2\nquick = { rounds = 1 }\n[[tables]]\nname = 't'\ntitle = 't'\nmetric = 'seconds'\n\
-    layer = 'none'\nworkload = 'dispatch'\nrows = 'system'\ncolumns = 'threads'\nid = '{{ system }}/{{ threads }}'\n\
+const SUITE: &str = "question = '?'\nrounds = 2\nquick = { rounds = 1 }\n\
+    [[tables]]\nname = 't'\ntitle = 't'\nmetric = 'seconds'\n\
+    layer = 'none'\nworkload = 'dispatch'\nrows = 'system'\ncolumns = 'threads'\n\
+    id = '{{ system }}/{{ threads }}'\n\
     baseline = { system = 'tiny' }\nroles = { client = '{{ system }}' }\nparameters = { operations = 1000 }\n\
     verify = {}\nwarmup = {}\n[tables.axes]\nsystem = ['tiny']\nthreads = ['1']\n";
 
@@ -105,7 +107,7 @@ fn a_plan_names_what_a_run_would_build_and_builds_nothing() {
 }
 
 #[test]
-fn a_build_that_was_killed_is_begun_anew() {
+fn a_killed_build_starts_over() {
     let home = Home::new("build-killed", COPY);
     home.systems(&["--install"]);
     let folder = home.builds().pop().unwrap();
@@ -117,7 +119,7 @@ fn a_build_that_was_killed_is_begun_anew() {
 }
 
 #[test]
-fn builds_that_nothing_asks_for_are_removed_with_their_names_and_sizes() {
+fn unused_builds_are_removed_with_their_names_and_sizes() {
     let home = Home::new("build-prune", COPY);
     assert!(
         home.systems(&["--prune"]).stdout.contains("0 builds removed, 0 kept"),
@@ -145,16 +147,16 @@ fn builds_that_nothing_asks_for_are_removed_with_their_names_and_sizes() {
     assert!(line("freed").contains("2 builds removed, 3 kept"), "{}", out.stdout);
     assert!(!old.exists() && !old.with_extension("log").exists() && !old.with_extension("lock").exists());
     assert!(builds.join("busy-0123456789abcdef").exists() && builds.join("notes").exists());
-    // What is in use was left: nothing is built again.
+    // The build in use was kept: nothing is built again.
     assert!(home.systems(&[]).stdout.contains("2.0"));
-    // Without its inputs nobody knows which build is today's.
+    // Without its inputs the current build is unknown.
     fs::remove_file(home.path("home/systems/tiny/tiny.sh")).unwrap();
     assert!(home.systems(&["--prune"]).stdout.contains("0 builds removed"));
     assert_eq!(home.systems(&["--prune", "tiny"]).status, 2);
 }
 
 #[test]
-fn a_build_that_fails_is_told_with_the_compilers_words_and_stops_nothing() {
+fn a_failed_build_is_reported_with_the_compilers_output_and_the_run_continues() {
     let home = Home::new("build-fails", "echo tiny.sh:7: no such header >&2; exit 3");
     let out = home.systems(&["--install"]);
     assert_eq!(out.status, 0, "{}", out.stderr);
@@ -171,18 +173,18 @@ fn a_build_that_fails_is_told_with_the_compilers_words_and_stops_nothing() {
 fn inputs_that_are_not_there_are_named() {
     let home = Home::new("build-inputs", COPY);
     fs::remove_file(home.path("home/systems/tiny/tiny.sh")).unwrap();
-    let told = home.systems(&[]).stdout;
-    assert!(told.contains("systems/tiny/system.toml: build.inputs: *.sh: no such file"), "{told}");
+    let output = home.systems(&[]).stdout;
+    assert!(output.contains("systems/tiny/system.toml: build.inputs: *.sh: no such file"), "{output}");
 }
 
 #[test]
-fn what_a_variable_names_is_an_input_and_needed() {
+fn files_named_by_a_variable_are_inputs_and_required() {
     let home = Home::new("build-variable", "cp $TINY_ROOT/tiny.sh {{ out }}/tiny && chmod +x {{ out }}/tiny");
     let manifest = home.path("home/systems/tiny/system.toml");
     let text = fs::read_to_string(&manifest).unwrap().replace("'*.sh'", "'$TINY_ROOT/*.sh'");
     fs::write(&manifest, text).unwrap();
-    let told = home.systems(&["--install"]).stdout;
-    assert!(told.contains("TINY_ROOT is not set"), "{told}");
+    let output = home.systems(&["--install"]).stdout;
+    assert!(output.contains("TINY_ROOT is not set"), "{output}");
     let root = home.path("home/systems/tiny");
     let install = || home.systems_with(&["--install"], &[("TINY_ROOT", &root)]);
     assert!(install().stdout.contains("1.0"));
@@ -195,9 +197,9 @@ fn what_a_variable_names_is_an_input_and_needed() {
 fn the_inputs_of_every_system_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let registry = linerate::system::Registry::load(&root).unwrap();
-    let look = || linerate::system::build::Builds::new(linerate::system::build::Permission::Look);
+    let builds = || linerate::system::build::Builds::new(linerate::system::build::Permission::Never);
     for system in registry.systems.values().filter(|system| system.manifest.build.is_some()) {
-        if let Err(reason) = look().of(system) {
+        if let Err(reason) = builds().of(system) {
             let is_fine = reason == "it is not built" || reason.ends_with(" is not set");
             assert!(is_fine, "{}: {reason}", system.name);
         }

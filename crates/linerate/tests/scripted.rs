@@ -7,7 +7,8 @@ use flate2::write::GzEncoder;
 use std::fs;
 use std::io::Write;
 
-/// Compares with `tests/golden/<name>`; `UPDATE_GOLDEN=1 cargo test` writes it anew, for a look at the difference.
+/// Compares with `tests/golden/<name>`; `UPDATE_GOLDEN=1 cargo test` writes it anew, for a look at the
+/// difference.
 fn assert_golden(name: &str, text: &str) {
     let path = common::tests().join("golden").join(name);
     let text = normalised(text);
@@ -44,7 +45,7 @@ fn loops_are_measured_by_themselves_in_bytes_and_on_threads() {
 }
 
 #[test]
-fn what_the_server_holds_is_told_where_a_table_asks_and_a_leak_is_flagged() {
+fn growth_of_the_servers_resource_usage_is_shown_and_a_leak_is_flagged() {
     let folder = Folder::new("leaks");
     let out = linerate("leaks", &["run", "leaks", "--seed", "7", "--out", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
@@ -126,7 +127,7 @@ fn a_lost_lab_ends_the_run_with_status_3_and_loses_nothing() {
 }
 
 #[test]
-fn only_keeps_what_the_rest_is_compared_with() {
+fn only_keeps_the_baselines_of_the_selected_cells() {
     let out = linerate("good", &["plan", "mini", "--no-trial", "--only", "*/pipe", "--rounds", "1"]);
     for cell in ["fast/pipe", "slow/pipe", "fast/none", "slow/none", "fast/none~aa"] {
         assert!(out.stdout.contains(cell), "{cell} is missing in {}", out.stdout);
@@ -215,7 +216,7 @@ fn a_damaged_journal_names_the_line_and_resume_mends_it() {
 }
 
 #[test]
-fn a_packed_journal_is_reported_and_says_how_to_go_on() {
+fn a_packed_journal_is_reported_with_the_command_that_unpacks_it() {
     let folder = Folder::new("packed");
     linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
     let report = || linerate("good", &["report", folder.str(), "--format", "md"]);
@@ -228,7 +229,7 @@ fn a_packed_journal_is_reported_and_says_how_to_go_on() {
     assert_eq!((report().stdout, report().status), (before.stdout, 0));
     let out = linerate("good", &["run", "--resume", folder.str()]);
     assert!(out.status == 2 && out.stderr.contains("gunzip"), "{}", out.stderr);
-    // Half of it is no journal, and no panic.
+    // Half of it is an error, not a panic.
     fs::write(folder.path().join("journal.jsonl.gz"), &packed[..packed.len() / 2]).unwrap();
     let out = report();
     assert!(out.status != 0 && out.stderr.contains("journal.jsonl.gz"), "{}", out.stderr);
@@ -244,7 +245,7 @@ fn a_run_does_not_go_on_with_other_versions() {
 }
 
 #[test]
-fn nothing_that_could_be_measured_is_status_3() {
+fn a_run_without_a_measurement_has_status_3() {
     let folder = Folder::new("nothing");
     let out = linerate("empty", &["run", "mini", "--out", folder.str()]);
     assert_eq!(out.status, 3, "{}", out.stderr);
@@ -252,7 +253,7 @@ fn nothing_that_could_be_measured_is_status_3() {
 }
 
 #[test]
-fn colours_are_for_those_who_see_them() {
+fn colours_are_used_if_the_terminal_shows_them() {
     let folder = Folder::new("colours");
     let plain = linerate("good", &["run", "mini", "--quick", "--out", folder.str()]).stdout;
     assert!(!plain.contains('\u{1b}'));

@@ -15,7 +15,7 @@ namespace linerate {
 inline constexpr std::size_t echo_buffer = 65'536;
 // The longest write of a `stream`, and the longest message that a program accepts, in bytes.
 inline constexpr std::size_t longest_write = 1 << 20, longest_message = 16 << 20;
-// Backlog of every listener, as systems/README.md says.
+// Backlog of every listener (systems/README.md).
 inline constexpr int backlog = 511;
 
 // The first `size` bytes of the content (Steele, Lea, Flood: splitmix64, 2014).

@@ -40,7 +40,7 @@ void run_shape_once(const Spec& spec, Loop& loop, std::uint64_t operations, Coun
             loop.restart();
         }
     } else {
-        // A loop without work stops, even while another thread is about to post. So hold() until all have posted.
+        // A loop without work stops, even while another thread is about to post: hold() until all have posted.
         loop.hold();
         std::atomic<std::uint32_t> posting{spec.threads};
         run_on(spec.threads, [&](std::uint32_t i) {

@@ -2,7 +2,7 @@
 // so that programs with different transports (a socket, TLS, WebSocket) do the same work.
 //
 // A transport's loop: write next() until it is empty. Then, if over(), close; if shuts_down(), shut down the sending side.
-// Read, and pass to receive() what arrived. If is_duplex(), read while writing, too.
+// Read, and pass the received bytes to receive(). If is_duplex(), read while writing, too.
 #pragma once
 
 #include "result.hpp"
@@ -19,7 +19,7 @@ public:
     virtual ~Protocol() = default;
     // The next write or message; empty: none before more has arrived. Valid until the next call.
     virtual std::string_view next() = 0;
-    // Takes what arrived, cut anywhere. Without is_duplex() the bytes stay unchanged until next() is empty.
+    // Takes received bytes, cut anywhere. Without is_duplex() the bytes stay unchanged until next() is empty.
     virtual void receive(std::string_view bytes) = 0;
     // The peer has ended its side. True if the protocol goes on: next() has an answer.
     virtual bool end() { return false; }
@@ -363,7 +363,7 @@ private:
     std::array<char, 8> wire_{};
 };
 
-// All connections of a client, with what they share.
+// All connections of a client, with their common state.
 class Clients {
 public:
     explicit Clients(const Spec& spec)

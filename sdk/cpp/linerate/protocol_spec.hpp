@@ -1,4 +1,4 @@
-// Checks of specs for the protocols of protocol.hpp, and the entries of a program that speaks them.
+// Checks of specs for the protocols of protocol.hpp, and the entries of a program that implements them.
 #pragma once
 
 #include "protocol.hpp"

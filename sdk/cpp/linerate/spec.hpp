@@ -70,7 +70,7 @@ struct Program {
     std::vector<std::string> options = {}; // names beyond those of the contract
 };
 
-// The whole of main(): reads the spec, answers `describe`, refuses what is not among the abilities, runs the rest.
+// The whole of main(): reads the spec, answers `describe`, refuses specs outside the abilities, and runs the others.
 int start(int argc, char** argv, const Program& program);
 
 // Prints that a server accepts connections.

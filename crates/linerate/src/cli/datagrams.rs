@@ -22,7 +22,12 @@ pub struct LoadUdpArgs {
     pub common: LoadDatagramArgs,
 
     /// Bytes per datagram, 64 to 65507
-    #[arg(long, value_name = "BYTES", default_value_t = 1472, value_parser = clap::value_parser!(u64).range(64..=65_507))]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 1472,
+        value_parser = clap::value_parser!(u64).range(64..=65_507)
+    )]
     pub size: u64,
 
     /// Datagrams per second, all flows together
@@ -51,7 +56,12 @@ pub struct LoadKcpArgs {
     pub kcp: KcpArgs,
 
     /// Bytes per write
-    #[arg(long, value_name = "BYTES", default_value_t = 63_488, value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 63_488,
+        value_parser = clap::value_parser!(u64).range(1..=65_536)
+    )]
     pub size: u64,
 }
 
@@ -63,11 +73,23 @@ pub struct LoadDatagramArgs {
     pub address: SocketAddr,
 
     /// Concurrent flows, each with its own socket
-    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        short,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub connections: u32,
 
     /// Threads; each has a share of the flows
-    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(
+        long,
+        short,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1024)
+    )]
     pub threads: u32,
 
     /// Stop after this time
@@ -92,15 +114,30 @@ pub struct LoadDatagramArgs {
 #[derive(Debug, Args)]
 pub struct KcpArgs {
     /// Bytes of a datagram's payload
-    #[arg(long, value_name = "BYTES", default_value_t = 1_400, value_parser = clap::value_parser!(u32).range(25..=65_507))]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 1_400,
+        value_parser = clap::value_parser!(u32).range(25..=65_507)
+    )]
     pub mtu: u32,
 
     /// Segments of the send window and of the receive window
-    #[arg(long, value_name = "N", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1_024,
+        value_parser = clap::value_parser!(u32).range(1..=65_535)
+    )]
     pub window: u32,
 
     /// Microseconds between flushes of an idle connection
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        value_parser = clap::value_parser!(u32).range(1..=5_000_000)
+    )]
     pub interval_us: u32,
 }
 
@@ -113,7 +150,12 @@ pub struct ServeUdpArgs {
     pub common: ServeDatagramArgs,
 
     /// Bytes per datagram; other sizes count as damaged
-    #[arg(long, value_name = "BYTES", default_value_t = 1472, value_parser = clap::value_parser!(u64).range(64..=65_507))]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 1472,
+        value_parser = clap::value_parser!(u64).range(64..=65_507)
+    )]
     pub size: u64,
 }
 

@@ -18,7 +18,8 @@ use std::time::Duration;
   linerate load http https://localhost/ --insecure -n 10000 --no-keepalive
   linerate load http http://127.0.0.1:8080/plaintext -c 64 --pipeline 16
   linerate load http https://localhost:8443/ --authority ca.pem
-  linerate load http http://127.0.0.1:8080/ -X POST -H 'Content-Type: text/plain' --body hello --json result.json
+  linerate load http http://127.0.0.1:8080/ -X POST -H 'Content-Type: text/plain' --body hello \
+    --json result.json
 
 Exit status: 0 done, 2 bad usage, 3 no request succeeded, 130 interrupted (the partial result is printed).")]
 pub struct LoadHttpArgs {
@@ -27,7 +28,13 @@ pub struct LoadHttpArgs {
     pub url: String,
 
     /// Concurrent connections
-    #[arg(long, short, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        short,
+        value_name = "N",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub connections: u32,
 
     /// Threads; each has a share of the connections [default: 2, or 1 on a machine with one CPU]
@@ -80,7 +87,12 @@ pub struct LoadHttpArgs {
     pub timeout: Duration,
 
     /// HTTP pipelining: each connection sends N requests at once, and the next N after all responses
-    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "no_keepalive"], value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with_all = ["rate", "no_keepalive"],
+        value_parser = clap::value_parser!(u16).range(1..=1024)
+    )]
     pub pipeline: Option<u16>,
 
     /// Open a new connection for each request
@@ -110,8 +122,10 @@ pub enum ArrivalArg {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate serve http --listen 127.0.0.1:8080 --size 1024
-  linerate serve http --listen 127.0.0.1:8443 --tls          # for load http https://127.0.0.1:8443/ --insecure
-  linerate serve http --listen 127.0.0.1:8443 --tls ca.pem   # for load http https://localhost:8443/ --authority ca.pem")]
+  linerate serve http --listen 127.0.0.1:8443 --tls          \
+    # for load http https://127.0.0.1:8443/ --insecure
+  linerate serve http --listen 127.0.0.1:8443 --tls ca.pem   \
+    # for load http https://localhost:8443/ --authority ca.pem")]
 pub struct ServeHttpArgs {
     /// Address to listen on; port 0: chosen by the kernel
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
@@ -122,7 +136,13 @@ pub struct ServeHttpArgs {
     pub size: u64,
 
     /// Threads; each has a share of the connections
-    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(
+        long,
+        short,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1024)
+    )]
     pub threads: u32,
 
     #[command(flatten)]

@@ -28,7 +28,12 @@ pub struct LoadTcpArgs {
     pub common: LoadStreamArgs,
 
     /// Bytes per write, or per message [default: 131072, or 64 with --ping-pong]
-    #[arg(long, short = 'l', value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..=16_777_216))]
+    #[arg(
+        long,
+        short = 'l',
+        value_name = "BYTES",
+        value_parser = clap::value_parser!(u64).range(1..=16_777_216)
+    )]
     pub size: Option<u64>,
 
     /// The server sends, the client receives
@@ -60,7 +65,8 @@ pub struct LoadTcpArgs {
   linerate load ws ws://127.0.0.1:9000/ --stream --size 65536
   linerate load ws wss://localhost:9000/ --authority ca.pem
 
-Exit status: 0 done, 2 bad usage, 3 no message was echoed or delivered, 130 interrupted (the partial result is printed).")]
+Exit status: 0 done, 2 bad usage, 3 no message was echoed or delivered, \
+    130 interrupted (the partial result is printed).")]
 pub struct LoadWsArgs {
     /// URL of the server, ws:// or wss://
     #[arg(value_name = "URL")]
@@ -93,11 +99,25 @@ pub struct LoadWsArgs {
 #[derive(Debug, Args)]
 pub struct LoadStreamArgs {
     /// Concurrent connections
-    #[arg(long, short, short_alias = 'P', visible_alias = "parallel", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        short,
+        short_alias = 'P',
+        visible_alias = "parallel",
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub connections: u32,
 
     /// Threads; each has a share of the connections
-    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(
+        long,
+        short,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1024)
+    )]
     pub threads: u32,
 
     /// Stop after this time
@@ -127,7 +147,13 @@ pub struct ServeTcpArgs {
     pub common: ServeStreamArgs,
 
     /// Bytes per write
-    #[arg(long, short = 'l', value_name = "BYTES", default_value_t = 131_072, value_parser = clap::value_parser!(u64).range(1..=16_777_216))]
+    #[arg(
+        long,
+        short = 'l',
+        value_name = "BYTES",
+        default_value_t = 131_072,
+        value_parser = clap::value_parser!(u64).range(1..=16_777_216)
+    )]
     pub size: u64,
 
     /// Echo all received bytes
@@ -154,7 +180,12 @@ pub struct ServeWsArgs {
     pub reverse: bool,
 
     /// Bytes per message that is sent with --reverse
-    #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 65_536,
+        value_parser = clap::value_parser!(u64).range(1..=1_048_576)
+    )]
     pub size: u64,
 
     #[command(flatten)]
@@ -169,6 +200,12 @@ pub struct ServeStreamArgs {
     pub listen: SocketAddr,
 
     /// Threads; each has a share of the connections
-    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(
+        long,
+        short,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1024)
+    )]
     pub threads: u32,
 }

@@ -22,7 +22,7 @@ pub struct Selection {
     #[arg(long, value_name = "GLOB")]
     pub only: Vec<String>,
 
-    /// Measure each compared pair at the same time on the same CPUs as well; ratios then come from these duets
+    /// Also measure each compared pair at the same time on the same CPUs; ratios are then of these duets
     #[arg(long)]
     pub duets: bool,
 
@@ -69,7 +69,7 @@ pub struct RunArgs {
 
 /// Show the trials of a run, their order and duration
 ///
-/// Durations come from earlier trials on this machine. Cells without one run once, with few operations,
+/// Durations are from earlier trials on this machine. Cells without one run once, with few operations,
 /// unless
 /// --no-trial is given. Nothing is built: systems that a run would build are listed.
 #[derive(Debug, Args)]
@@ -121,6 +121,11 @@ pub struct ReportArgs {
     pub folder: PathBuf,
 
     /// Format to print; the report files in DIR are rewritten in any case
-    #[arg(long, value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(crate::report::format_names()), default_value = "terminal")]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_parser = clap::builder::PossibleValuesParser::new(crate::report::format_names()),
+        default_value = "terminal"
+    )]
     pub format: String,
 }

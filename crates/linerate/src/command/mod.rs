@@ -1,4 +1,4 @@
-//! What each subcommand does: the road of `lib.rs`, from a request to an exit status.
+//! The subcommands: from arguments to an exit status, by the pipeline of `lib.rs`.
 
 mod doctor;
 mod list;
@@ -31,14 +31,14 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What standard output can show.
+/// Colours and width of standard output.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
     style: Style,
 }
 
 impl Terminal {
-    /// Colours on a terminal only, unless told otherwise; `NO_COLOR` (no-color.org) says no.
+    /// `Auto` is colours on a terminal, unless `NO_COLOR` (no-color.org) is set.
     #[must_use]
     pub fn new(when: When) -> Self {
         let is_terminal = std::io::stdout().is_terminal();
@@ -59,7 +59,7 @@ pub fn lab_agent() -> ExitCode {
     let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() else { return ExitCode::from(2) };
     match crate::lab::agent::serve(socket) {
         Ok(status) => ExitCode::from(u8::try_from(status).unwrap_or(1)),
-        Err(_) => ExitCode::from(3), // told over the socket
+        Err(_) => ExitCode::from(3), // reported over the socket
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn text(script: Option<&Path>) -> Result<String, Error> {
     let suites = suite::load_all(&home)?;
     let choice = Choice { quick: true, ..Choice::default() };
     let mut planned = plan::suites(&suites, &registry, &choice)?;
-    let mut machine = Machine::new(Permission::Foresee);
+    let mut machine = Machine::new(Permission::Later);
     let timings = Timings::load();
     let mut text = String::new();
     for suite in &mut planned {

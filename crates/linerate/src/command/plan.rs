@@ -24,7 +24,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Operations of a trial that is made only to learn how long it takes.
+/// Operations of a trial that only estimates durations.
 const TRIAL_OPERATIONS: u64 = 500;
 /// The same of one that moves bytes.
 const TRIAL_BYTES: u64 = 1 << 22;
@@ -34,7 +34,7 @@ const TRIAL_SECONDS: u64 = 1;
 /// Prints the order of trials and the time they take.
 ///
 /// # Errors
-/// Bad input, or the lab cannot be raised to learn the time.
+/// Bad input, or the lab cannot be raised for the trials that estimate durations.
 pub fn plan(args: &PlanArgs, script: Option<&Path>) -> Result<ExitCode, Error> {
     let script = script.map(Scripted::load).transpose()?;
     let chosen = choose(args, script.as_ref())?;
@@ -53,7 +53,7 @@ pub fn plan(args: &PlanArgs, script: Option<&Path>) -> Result<ExitCode, Error> {
 }
 
 /// The chosen suites, with the systems that are here; nothing is built.
-struct Chosen {
+struct ChosenSuites {
     registry: Registry,
     suites: Vec<PlannedSuite>,
     programs: Programs,
@@ -61,20 +61,20 @@ struct Chosen {
     to_build: BTreeSet<String>,
 }
 
-fn choose(args: &PlanArgs, script: Option<&Scripted>) -> Result<Chosen, Error> {
+fn choose(args: &PlanArgs, script: Option<&Scripted>) -> Result<ChosenSuites, Error> {
     let home = home::find()?;
     let registry = Registry::load(&home)?;
     let chosen = suite::choose(suite::load_all(&home)?, &args.selection.suites)?;
     let mut suites = plan::suites(&chosen, &registry, &Choice::from(&args.selection))?;
     let mut programs = Programs::default();
-    let mut machine = Machine::new(Permission::Foresee);
+    let mut machine = Machine::new(Permission::Later);
     for suite in &mut suites {
         programs::resolve(suite, &registry, &mut programs, &mut |chosen| match script {
             Some(script) => script.presence(chosen),
             None => machine.presence(chosen),
         });
     }
-    Ok(Chosen { registry, suites, programs, to_build: machine.to_build() })
+    Ok(ChosenSuites { registry, suites, programs, to_build: machine.to_build() })
 }
 
 fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
@@ -96,7 +96,7 @@ fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
 /// Makes one short trial of each cell whose time is not known and whose systems are here.
 fn try_unknown_cells(
     run: &Run,
-    chosen: &Chosen,
+    chosen: &ChosenSuites,
     timings: &mut Timings,
     raise: impl FnOnce() -> Result<Box<dyn Lab>, LabError>,
 ) -> Result<(), Error> {
@@ -121,7 +121,7 @@ fn try_unknown_cells(
         LabError::Interrupted => Error::Interrupted,
         other => Error::NothingMeasured(format!("{other}; `--no-trial` plans without a lab")),
     };
-    note(&format!("trying {} cells once, to learn how long they take", steps.len()));
+    note(&format!("running {} cells once to estimate durations", steps.len()));
     let mut short = run.suites.clone();
     for cell in short.iter_mut().flat_map(|suite| &mut suite.cells) {
         let parameters = &mut cell.parameters;
@@ -135,7 +135,7 @@ fn try_unknown_cells(
     let mut progress = Progress::new(steps.len() as u64, 0, false);
     for step in &steps {
         progress.next(step, &short[step.suite], None);
-        timings.learn(&trial::run(lab.as_mut(), context, &short[step.suite], step).map_err(lost)?);
+        timings.update(&trial::run(lab.as_mut(), context, &short[step.suite], step).map_err(lost)?);
         progress.done();
     }
     progress.finish();
@@ -185,7 +185,7 @@ fn describe(run: &Run, timings: &Timings) -> String {
     text
 }
 
-/// What a run would build before its first trial.
+/// The systems that a run would build before its first trial.
 fn builds(systems: &BTreeSet<String>) -> String {
     if systems.is_empty() {
         return String::new();

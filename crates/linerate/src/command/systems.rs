@@ -10,7 +10,7 @@ use crate::report::Style;
 use crate::system::build::Permission;
 use crate::system::build::prune::{Pruned, prune};
 use crate::system::probe::Presence;
-use crate::system::{Chosen, Registry, install};
+use crate::system::{Registry, SystemVariant, install};
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use linerate_contract::Bytes;
 use linerate_contract::nearest::suggestion;
@@ -38,9 +38,10 @@ pub fn systems(args: &SystemsArgs, terminal: Terminal) -> Result<ExitCode, Error
             note(&format!("linerate: {error}"));
         }
     }
-    let mut machine = Machine::new(if args.install { Permission::Build(&note) } else { Permission::Look });
-    let wanted =
-        |chosen: &Chosen<'_>| args.names.is_empty() || args.names.iter().any(|name| is_named(*chosen, name));
+    let mut machine = Machine::new(if args.install { Permission::Build(&note) } else { Permission::Never });
+    let wanted = |variant: &SystemVariant<'_>| {
+        args.names.is_empty() || args.names.iter().any(|name| is_named(*variant, name))
+    };
     let rows: Vec<_> =
         registry.variants().filter(wanted).map(|chosen| (chosen, machine.presence(chosen))).collect();
     machine.check()?;
@@ -56,7 +57,7 @@ fn pruned_text(pruned: &Pruned) -> String {
     removed + &line(all, format!("freed: {} builds removed, {} kept", pruned.removed.len(), pruned.kept))
 }
 
-fn table(rows: &[(Chosen<'_>, Presence)], style: Style) -> String {
+fn table(rows: &[(SystemVariant<'_>, Presence)], style: Style) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     match style.width {
@@ -97,6 +98,6 @@ fn table(rows: &[(Chosen<'_>, Presence)], style: Style) -> String {
     table.trim_fmt() + "\n"
 }
 
-fn is_named(chosen: Chosen<'_>, name: &str) -> bool {
+fn is_named(chosen: SystemVariant<'_>, name: &str) -> bool {
     chosen.name == name || chosen.system.name == name
 }

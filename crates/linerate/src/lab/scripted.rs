@@ -7,7 +7,7 @@ use super::protocol::{CpuTime, CpuTimes, ExitStatus, File, NetworkPath};
 use super::{ClientRun, Lab, LabError, Label, Launch, Purpose};
 use crate::error::Error;
 use crate::measurement::{Host, Stage, Usage};
-use crate::system::Chosen;
+use crate::system::SystemVariant;
 use crate::system::probe::Presence;
 use globset::{Glob, GlobMatcher};
 use linerate_contract::{Bytes, Done, Errors, Event, Nanos, Recorder, Role};
@@ -107,7 +107,7 @@ impl Scripted {
 
     /// The presence of a variant according to the script.
     #[must_use]
-    pub fn presence(&self, chosen: Chosen<'_>) -> Presence {
+    pub fn presence(&self, chosen: SystemVariant<'_>) -> Presence {
         match self.script.systems.get(chosen.name) {
             None => Presence::Missing {
                 reason: format!("{} is not in the script", chosen.name),

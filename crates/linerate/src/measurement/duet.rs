@@ -13,12 +13,12 @@ pub enum Entry {
     Duet(Duet),
 }
 
-/// One unit of a comparison: a fresh pair of topologies that run at the same time (Bulej et al., "Duet Benchmarking",
-/// ICPE 2020).
+/// One unit of a comparison: a fresh pair of topologies that run at the same time (Bulej et al., "Duet
+/// Benchmarking", ICPE 2020).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Duet {
     pub suite: String,
-    /// Ids of the cells: the subject and what it is compared with. Equal for an A/A control.
+    /// Ids of the cells: the subject and its baseline. Equal for an A/A control.
     pub cells: [String; 2],
     /// 1-based, by pair of cells.
     pub unit: u32,
@@ -29,7 +29,8 @@ pub struct Duet {
     /// Empty unless the outcome is `ok`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<DuetWindow>,
-    /// Such as `sides-not-grouped`: the rates of this unit are biased by the number of processes and not used.
+    /// Such as `sides-not-grouped`: the rates of this unit are biased by the number of processes and not
+    /// used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// Wall time by stage; only `measure` is measuring.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a table's numbers are, computed of a [`Measurement`].
+/// The metric of a table, computed of a [`Measurement`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -32,8 +32,8 @@ pub enum Metric {
     ServerCpu,
     /// Nanoseconds of CPU, of all roles together, for each KiB of payload; lower is better.
     CpuPerKib,
-    /// By how many descriptors, and by how many mebibytes of memory, the server's processes hold more after the window than
-    /// before; below 0 where it is less. What grows with the number of operations is a leak.
+    /// Growth of the server's open descriptors, and of its memory in MiB, over the window; negative if it
+    /// shrank. Growth in proportion to the number of operations is a leak.
     ServerDescriptorsGrowth,
     ServerMemoryGrowth,
 }

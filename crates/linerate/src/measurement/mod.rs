@@ -1,7 +1,7 @@
 //! The nouns of the journal and of `run.json`.
 //!
-//! `run.json` contains a [`Run`]: the plan and the machine. Each line of `journal.jsonl` is an [`Entry`]: a [`Trial`]
-//! or a [`Duet`]. Reports are made from these files alone.
+//! `run.json` contains a [`Run`]: the plan and the machine. Each line of `journal.jsonl` is an [`Entry`]: a
+//! [`Trial`] or a [`Duet`]. Reports are made from these files alone.
 
 mod duet;
 mod metric;

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The plan of a run and the machine it ran on. Written before the first trial; the versions of a suite's systems are
-/// added before the suite's first trial.
+/// The plan of a run and the machine it ran on. Written before the first trial; the versions of a suite's
+/// systems are added before the suite's first trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// `linerate.run/2`.
@@ -20,10 +20,11 @@ pub struct Run {
     /// The exact command that makes this run again.
     pub command: String,
     pub seed: u64,
-    /// The most measured rounds that a suite of it asks for; the journal contains those that were made.
+    /// The largest number of measured rounds of a suite; the journal contains the rounds that were made.
     pub rounds: u32,
     pub quick: bool,
-    /// Rounds are added until this time is used or every interval is narrow enough; `None`: as many as asked for.
+    /// Rounds are added until this time is used or every interval is narrow enough; `None`: a fixed
+    /// number of rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Nanos>,
     /// RFC 3339, UTC.
@@ -46,7 +47,8 @@ pub struct Host {
     pub memory_bytes: u64,
     /// `root`, or `user namespace`.
     pub privileges: String,
-    /// Everything else: mitigations, governor, congestion control, socket buffers, MTU, offloads, virtualisation.
+    /// Everything else: mitigations, governor, congestion control, socket buffers, MTU, offloads,
+    /// virtualisation.
     pub facts: BTreeMap<String, String>,
 }
 
@@ -54,7 +56,7 @@ pub struct Host {
 pub struct PlannedSuite {
     pub name: String,
     pub question: String,
-    /// Measured rounds asked for.
+    /// Measured rounds.
     pub rounds: u32,
     pub warmup_rounds: u32,
     pub tables: Vec<PlannedTable>,
@@ -69,7 +71,7 @@ pub struct PlannedSuite {
 /// Two cells that a table compares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedPair {
-    /// Ids: the subject and what it is compared with. Equal for an A/A control.
+    /// Ids: the subject and its baseline. Equal for an A/A control.
     pub cells: [String; 2],
     /// Why the pair is not measured in duet, but compared by its solo trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +93,7 @@ pub struct PlannedTable {
     /// Rows and columns in the order of the suite.
     pub row_values: Vec<String>,
     pub column_values: Vec<String>,
-    /// Ids of the cells, in the order of the suite. A cell may stand in more than one table and is run once.
+    /// Ids of the cells, in the order of the suite. A cell can be in several tables; it runs once.
     pub cells: Vec<String>,
     /// Compare each cell with the one that differs from it by these axes alone.
     pub baseline: Axes,
@@ -106,7 +108,7 @@ pub struct PlannedTable {
     pub notes: Vec<String>,
 }
 
-/// Which value of an axis is usage against the best of which others, and by what.
+/// The subject, a value of the axis, is compared with the best of the competitors by each metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BestOf {
     pub axis: String,
@@ -131,12 +133,13 @@ pub struct PlannedCell {
     pub workload: String,
     pub topology: Topology,
     pub parameters: Parameters,
-    /// Parameters in place of these while the systems are verified, and while they are warmed up (empty: not at all).
+    /// Parameters in place of these while the systems are verified, and while they are warmed up (empty: not
+    /// at all).
     #[serde(default = "default_verify")]
     pub verify: Parameters,
     #[serde(default = "default_warmup")]
     pub warmup: Parameters,
-    /// What the workload needs beside numbers, such as `direction`.
+    /// Parameters of the workload that are not numbers, such as `direction`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
     /// The client is the system's own, and what bounds it bounds the system: it is no load generator.

@@ -24,7 +24,8 @@ pub struct Trial {
     pub stages: BTreeMap<Stage, Nanos>,
 }
 
-/// A cell that failed this often and never succeeded is not tried again: a hang costs its deadline each round.
+/// A cell that failed this often and never succeeded is not tried again: a hang costs its deadline each
+/// round.
 const GIVE_UP_AFTER: usize = 3;
 
 /// True if these are trials of a cell that is not tried again.
@@ -41,11 +42,11 @@ pub enum Outcome {
     Failed {
         stage: Stage,
         reason: String,
-        /// The tail of what the failing system said.
+        /// The last lines of the failing system's output.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         log: String,
     },
-    /// The system says, or is known, not to do this here.
+    /// The system does not support this: by its manifest, or by exit status 127.
     Unsupported {
         reason: String,
     },
@@ -98,40 +99,40 @@ pub struct Measurement {
     pub latency: Option<Counts>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect: Option<Counts>,
-    /// What a foreign client tells of latencies where it shows no histogram, by name: `mean`, `p50`, `p99`, ...
+    /// Latencies as printed by a foreign client without a histogram, by name: `mean`, `p50`, `p99`, ...
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reported_latency: BTreeMap<String, Nanos>,
-    /// The most memory that the client ever had (its resident set).
+    /// Peak resident set of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<Bytes>,
-    /// What the server usage before and after, where a table asks for its growth.
+    /// Resource usage of the server before and after, for tables that show its growth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsagePair>,
     /// Operations whose content was compared.
     #[serde(default)]
     pub verified: u64,
-    /// Version, cipher suite and library of the client's TLS, as the connection reported_latency them.
+    /// Version, cipher suite and library of the client's TLS, as the connection reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
     /// Of a transport that may lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,
-    /// What the kernel reported_latency of TCP connections when their stream was over.
+    /// The kernel's `TCP_INFO` of the connections at the end of their stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpEnds>,
-    /// How it went inside the window, as the receiver saw it where it tells, or else the client.
+    /// Progress inside the window, from the receiver if it prints samples, else from the client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Sample>,
     /// CPU time (user and system) of each role's processes, dead children included, inside the window.
     pub cpu: BTreeMap<Role, Nanos>,
     /// The lab's CPUs inside the window, from `/proc/stat`.
     pub cpus: Vec<CpuWindow>,
-    /// What the lab itself noticed, such as `cpu-shared` or `cpu-from-proc`.
+    /// Flags of the lab, such as `cpu-shared` or `cpu-from-proc`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
 }
 
-/// What the server's processes usage before the client came, and a moment after it had gone.
+/// Resource usage of the server's processes before the client started, and shortly after it ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsagePair {
     pub before: Usage,
@@ -147,7 +148,8 @@ pub struct Usage {
     pub memory: Bytes,
 }
 
-/// The flag of a measurement whose process times come from `/proc`, which forgets children that nobody waited for.
+/// The flag of a measurement whose process times come from `/proc`, which omits children that were never
+/// waited for.
 pub const CPU_FROM_PROC: &str = "cpu-from-proc";
 
 /// One CPU inside the window of a trial; times from `/proc/stat`, so in steps of a tick (10 ms as a rule).
@@ -162,6 +164,6 @@ pub struct CpuWindow {
     pub busy: Nanos,
     /// Part of `busy`: hardware and software interrupts.
     pub interrupts: Nanos,
-    /// Time that the hypervisor gave to others.
+    /// Time that the hypervisor gave to other guests.
     pub steal: Nanos,
 }

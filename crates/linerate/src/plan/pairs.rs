@@ -5,7 +5,8 @@ use crate::measurement::{PlannedCell, PlannedPair, PlannedSuite};
 use crate::system::Registry;
 use linerate_contract::Role;
 
-/// Every pair that a table of the suite compares, each once: cells with their baseline, and an A/A control for each table.
+/// Every pair that a table of the suite compares, each once: cells with their baseline, and an A/A control
+/// for each table.
 pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> {
     let mut pairs: Vec<PlannedPair> = Vec::new();
     for table in &suite.tables {
@@ -30,8 +31,9 @@ pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> 
     pairs
 }
 
-/// Why a cell cannot be measured in duet. The windows of a duet are common by time, so a client that works for a count
-/// cannot take part; the other reasons are kinds of cells in which duets are not proven yet (docs/method.md).
+/// Why a cell cannot be measured in duet. The windows of a duet are common by time, so a client that works
+/// for a count cannot take part; the other reasons are kinds of cells in which duets are not proven yet
+/// (docs/method.md).
 fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
     let parameters = &cell.parameters;
     let client = cell.systems.iter().find(|system| system.role == Role::Client)?;

@@ -1,4 +1,5 @@
-//! A row for each cell, for spreadsheets and data frames. Each axis, role and kind of error of any cell is a column.
+//! A row for each cell, for spreadsheets and data frames. Each axis, role and kind of error of any cell is a
+//! column.
 
 use super::model::{CellReport, Report, SuiteReport};
 use super::style::Style;

@@ -1,5 +1,5 @@
-//! A run for the tests. Its cells cover each case: success, dropped requests, some or all trials failed, missing, not
-//! reached, too few rounds, an outlier, steal, an A/A control, a limit.
+//! A run for the tests. Its cells cover each case: success, dropped requests, some or all trials failed,
+//! missing, not reached, too few rounds, an outlier, steal, an A/A control, a limit.
 
 use crate::measurement::{AA, Measurement, Run, Trial};
 use rand::{RngExt, SeedableRng};
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 pub(super) const ROUNDS: u32 = 7;
 
-/// Seconds for 2,000 requests, and CPU shares of client, relay and server; `None` where the system is missing.
+/// Seconds for 2,000 requests, and CPU shares of client, relay and server; `None` where the system is
+/// missing.
 type Truth = Option<(f64, [f64; 3])>;
 
 const CELLS: [(&str, &str, Truth); 12] = [
@@ -37,7 +38,8 @@ pub(super) fn run() -> Run {
         "started": "2026-11-21T20:53:14Z",
         "linerate": "0.1.0",
         "host": {
-            "kernel": "Linux 6.18.0", "cpu_model": "An <Example> CPU @ 2.5 GHz", "cpus": 2, "memory_bytes": 8_u64 << 30,
+            "kernel": "Linux 6.18.0", "cpu_model": "An <Example> CPU @ 2.5 GHz",
+            "cpus": 2, "memory_bytes": 8_u64 << 30,
             "privileges": "user namespace", "facts": {"mtu": "1500", "mitigations": "on | spectre_v2"},
         },
         "suites": [proxy(), transport()],
@@ -52,17 +54,21 @@ fn proxy() -> Value {
         ids.iter().filter(|id| id.as_str().is_some_and(|id| id.starts_with("nginx"))).collect();
     let paths = ["direct", "iptables", "haproxy-http", "sslh-select", "sslh-ev", "limit"];
     json!({
-        "name": "proxy", "question": "What does each way of forwarding HTTP cost?", "rounds": ROUNDS, "warmup_rounds": 1,
+        "name": "proxy", "question": "What does each way of forwarding HTTP cost?",
+        "rounds": ROUNDS, "warmup_rounds": 1,
         "aa": "nginx/direct", "cells": cells,
         "tables": [
             {
                 "name": "forwarding", "title": "Seconds for 2000 requests, 5 at a time", "metric": "seconds",
-                "rows": "path", "columns": "server", "row_values": paths, "column_values": ["nginx", "apache"],
-                "cells": ids, "baseline": {"path": "direct"}, "limit": {"path": "limit"}, "notes": ["A note of the suite."],
+                "rows": "path", "columns": "server",
+                "row_values": paths, "column_values": ["nginx", "apache"],
+                "cells": ids, "baseline": {"path": "direct"},
+                "limit": {"path": "limit"}, "notes": ["A note of the suite."],
             },
             {
                 "name": "latency", "title": "Mean latency of the same requests", "metric": "mean-latency",
-                "rows": "path", "columns": "server", "row_values": paths, "column_values": ["nginx", "apache"],
+                "rows": "path", "columns": "server",
+                "row_values": paths, "column_values": ["nginx", "apache"],
                 "cells": of_nginx, "baseline": {"path": "direct"}, "limit": null, "notes": [],
             },
         ],
@@ -72,19 +78,26 @@ fn proxy() -> Value {
 fn proxy_cell(server: &str, path: &str) -> Value {
     let absent = match (server, path) {
         ("nginx", "sslh-ev") | ("apache", "sslh-ev") => {
-            json!({"outcome": "missing", "reason": "sslh-ev is not on PATH", "install": "sudo apt-get install sslh"})
+            json!({
+                "outcome": "missing", "reason": "sslh-ev is not on PATH",
+                "install": "sudo apt-get install sslh"
+            })
         }
         _ => Value::Null,
     };
     let mut systems = vec![
         json!({"role": "client", "name": "native", "version": "0.1.0"}),
-        json!({"role": "server", "name": server, "version": if server == "nginx" { "1.22.1" } else { "2.4.62" }}),
+        json!({
+            "role": "server", "name": server,
+            "version": if server == "nginx" { "1.22.1" } else { "2.4.62" },
+        }),
     ];
     if path == "haproxy-http" {
         systems.push(json!({"role": "relay", "name": path, "version": "2.6.12"}));
     }
     json!({
-        "id": format!("{server}/{path}"), "axes": {"server": server, "path": path}, "layer": "http", "workload": "crr",
+        "id": format!("{server}/{path}"), "axes": {"server": server, "path": path},
+        "layer": "http", "workload": "crr",
         "topology": "router", "parameters": {"operations": 2000, "connections": 5, "size": 4096},
         "systems": systems, "absent": absent,
     })
@@ -97,8 +110,10 @@ fn transport() -> Value {
         for direction in ["client-reads", "client-writes"] {
             for library in ["libuv", "yasio"] {
                 cells.push(json!({
-                    "id": format!("{library}/{direction}/{size}"), "layer": "tcp", "workload": "stream", "topology": "router",
-                    "axes": {"library": library, "direction": direction, "size": size}, "parameters": {"size": 64},
+                    "id": format!("{library}/{direction}/{size}"),
+                    "layer": "tcp", "workload": "stream", "topology": "router",
+                    "axes": {"library": library, "direction": direction, "size": size},
+                    "parameters": {"size": 64},
                     "systems": [{"role": "client", "name": library, "version": null}], "absent": null,
                 }));
             }
@@ -106,7 +121,8 @@ fn transport() -> Value {
     }
     let ids: Vec<&Value> = cells.iter().map(|cell| &cell["id"]).collect();
     json!({
-        "name": "transport", "question": "How fast is each library?", "rounds": 3, "warmup_rounds": 0, "aa": null,
+        "name": "transport", "question": "How fast is each library?",
+        "rounds": 3, "warmup_rounds": 0, "aa": null,
         "cells": cells,
         "tables": [{
             "name": "tcp", "title": "TCP", "metric": "gbit-per-second", "rows": "size", "columns": "library",
@@ -178,7 +194,8 @@ fn web(seconds: f64, [client, relay, server]: [f64; 3], is_robbed: bool) -> Valu
     }
     let window = |number: u32, roles: Value, busy: f64, steal: f64| {
         json!({
-            "cpu": number, "roles": roles, "total": nanos(1.0), "busy": nanos(busy.min(0.99)), "interrupts": nanos(0.09),
+            "cpu": number, "roles": roles, "total": nanos(1.0),
+            "busy": nanos(busy.min(0.99)), "interrupts": nanos(0.09),
             "steal": nanos(steal),
         })
     };
@@ -195,9 +212,13 @@ fn web(seconds: f64, [client, relay, server]: [f64; 3], is_robbed: bool) -> Valu
 
 fn bulk(random: &mut Pcg64, gbit: f64) -> Value {
     let bytes = (gbit * 1e9 / 8.0 * random.random_range(0.97..1.03)) as u64;
-    let window = json!({"cpu": 0, "roles": ["client"], "total": 1_000_000_000, "busy": 600_000_000, "interrupts": 0, "steal": 0});
+    let window = json!({
+        "cpu": 0, "roles": ["client"], "total": 1_000_000_000, "busy": 600_000_000,
+        "interrupts": 0, "steal": 0
+    });
     json!({"outcome": "ok", "measurement": {
-        "elapsed": 1_000_000_000, "operations": 1, "bytes": bytes, "cpu": {"client": 550_000_000}, "cpus": [window],
+        "elapsed": 1_000_000_000, "operations": 1, "bytes": bytes,
+        "cpu": {"client": 550_000_000}, "cpus": [window],
         "flags": ["cpu-shared"],
     }})
 }
@@ -215,13 +236,16 @@ fn with_transport(id: &str, round: u32, measured: Value) -> Value {
     match id {
         "yasio/client-writes/64" => {
             let lost = 20 + round;
-            let datagrams = json!({"sent": 1_000, "received": 1_000 - lost, "lost": lost, "reordered": 1, "duplicates": 2});
+            let datagrams = json!({
+                "sent": 1_000, "received": 1_000 - lost, "lost": lost, "reordered": 1, "duplicates": 2
+            });
             let series: Vec<Value> = (1..=5).map(|step| sample(step, json!({"lost": step - 1}))).collect();
             with(with(measured, "datagrams", datagrams), "series", json!(series))
         }
         "libuv/client-writes/64" => {
             let info = json!({
-                "retransmits": 3, "rtt_us": 90, "min_rtt_us": 40, "cwnd": 10, "bytes_sent": 1_000_000, "bytes_retransmitted": 1_000,
+                "retransmits": 3, "rtt_us": 90, "min_rtt_us": 40, "cwnd": 10,
+                "bytes_sent": 1_000_000, "bytes_retransmitted": 1_000,
             });
             let series: Vec<Value> =
                 (1..=5).map(|step| sample(step, json!({"rtt_us": 50 + 10 * step}))).collect();
@@ -240,8 +264,12 @@ fn with(mut result: Value, field: &str, value: Value) -> Value {
 fn trial(suite: &str, cell: &str, round: u32, mut result: Value) -> Trial {
     let window = result["measurement"]["elapsed"].as_u64().unwrap_or(0);
     let fixed = json!({
-        "suite": suite, "cell": cell, "round": round.max(1), "warmup": round == 0, "at": u64::from(round) * 1_000_000_000,
-        "stages": {"raise": 20_000_000, "start": 40_000_000, "verify": 5_000_000, "measure": window + 2_000_000, "stop": 9_000_000},
+        "suite": suite, "cell": cell, "round": round.max(1), "warmup": round == 0,
+        "at": u64::from(round) * 1_000_000_000,
+        "stages": {
+            "raise": 20_000_000, "start": 40_000_000, "verify": 5_000_000, "measure": window + 2_000_000,
+            "stop": 9_000_000,
+        },
     });
     if let (Some(result), Value::Object(fixed)) = (result.as_object_mut(), fixed) {
         result.extend(fixed);

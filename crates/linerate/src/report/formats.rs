@@ -1,5 +1,5 @@
-//! The formats of a report. A format is one file with a `render` function, and one line here: the command line, the
-//! files of a run and the tests loop over the table.
+//! The formats of a report. A format is one file with a `render` function, and one line here: the command
+//! line, the files of a run and the tests loop over the table.
 
 use super::model::Report;
 use super::style::Style;

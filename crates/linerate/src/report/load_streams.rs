@@ -1,4 +1,5 @@
-//! Output of `linerate load tcp` and `linerate load ws --stream`: the live line, the result as text, and as JSON.
+//! Output of `linerate load tcp` and `linerate load ws --stream`: the live line, the result as text, and as
+//! JSON.
 
 use super::load::{failures, time};
 use super::numbers::{count, plain};
@@ -159,7 +160,8 @@ mod tests {
         for part in [
             "tcp           127.0.0.1:9000, 4 connections each way, writes of 131,072 bytes",
             "to server     20.0 Gbit/s: 2,500,000,000 bytes in 1.00 s, every byte compared",
-            "  TCP         12 segments retransmitted, round trip 45.0 us, min 20.0 us, congestion window 1200 segments",
+            "  TCP         12 segments retransmitted, round trip 45.0 us, min 20.0 us, \
+             congestion window 1200 segments",
             "from server   20.0 Gbit/s",
             "  TCP         round trip 45.0 us, min 20.0 us\n",
             "truncated 1",

@@ -12,8 +12,9 @@
 //! | `words` | flags, outcomes and units as text |
 //! | `numbers` | numbers as text |
 //! | `layout` | shared by the three readable formats: grids, rows of details, facts, reading guide |
-//! | `formats` | the table of formats; [`terminal`], `markdown`, [`html`], [`json`], [`csv`]: one format each |
-//! | [`load`], [`load_streams`], [`load_datagrams`], [`selftest`] | output of `linerate load` and `linerate selftest` |
+//! | `formats` | the table of formats |
+//! | [`terminal`], `markdown`, [`html`], [`json`], [`csv`] | one format each |
+//! | [`load`], [`load_streams`], [`load_datagrams`], [`selftest`] | output of `load` and `selftest` |
 //! | `schema` | the JSON schema of `report.json` |
 
 mod build;

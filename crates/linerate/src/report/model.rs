@@ -43,8 +43,8 @@ pub struct RunFacts {
     pub wall_seconds: f64,
     /// The part of it inside measurement windows.
     pub measuring_seconds: f64,
-    /// The rest, by stage: `raise`, `start`, `verify`, `measure` (around the window), `stop`; and `warmup`, all stages of
-    /// the trials that are left out of the numbers.
+    /// The rest, by stage: `raise`, `start`, `verify`, `measure` (around the window), `stop`; and `warmup`,
+    /// all stages of the trials that are left out of the numbers.
     pub stage_seconds: BTreeMap<String, f64>,
     /// Oddities of the journal, such as lines of cells that are not in the plan.
     pub flags: Vec<String>,
@@ -94,8 +94,8 @@ pub struct BestOfResult {
     pub vs_best: Comparison,
 }
 
-/// A cell in a table: its number by the table's metric, and its comparisons. [`CellReport`] has the numbers of the
-/// first table that contains the cell.
+/// A cell in a table: its number by the table's metric, and its comparisons. [`CellReport`] has the numbers
+/// of the first table that contains the cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TableCell {
     pub id: String,

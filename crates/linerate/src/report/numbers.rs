@@ -70,8 +70,8 @@ pub(super) fn seconds(value: f64) -> String {
 /// Further digits are rounding errors of `f64`.
 const MOST_DECIMALS: i32 = 12;
 
-/// Decimals that show the interval's width to one digit, or to two where its first digit is 1 or 2; at least two
-/// significant digits of the value, and at most six.
+/// Decimals that show the interval's width to one digit, or to two where its first digit is 1 or 2; at least
+/// two significant digits of the value, and at most six.
 fn decimals(value: f64, [from, to]: [f64; 2]) -> usize {
     let width = to - from;
     let wanted = if width > 0.0 {

@@ -44,7 +44,8 @@ pub fn text(sections: &[Section], style: Style) -> String {
         0 => writeln!(out, "\nAll values are within their bounds."),
         _ => writeln!(
             out,
-            "\n{wrong} out of bounds. Repeat on an idle machine: if values are still out of bounds, the measurement is wrong."
+            "\n{wrong} out of bounds. Repeat on an idle machine: if values are still out of bounds, \
+             the measurement is wrong."
         ),
     };
     out

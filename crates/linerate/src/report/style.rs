@@ -1,6 +1,6 @@
 //! Capabilities of a terminal.
 
-/// What a terminal can show. The other formats ignore it.
+/// Colours and width of a terminal. The other formats ignore it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Style {
     pub colour: bool,

@@ -256,13 +256,16 @@ proptest! {
             trial.at = Nanos(number());
             trial.stages.values_mut().for_each(|time| *time = Nanos(number()));
             let Some(m) = &mut trial.measurement else { continue };
-            (m.elapsed, m.operations, m.bytes, m.verified) = (Nanos(number()), number(), Bytes(number()), number());
+            (m.elapsed, m.operations, m.bytes, m.verified) =
+                (Nanos(number()), number(), Bytes(number()), number());
             m.errors.0.insert(ErrorKind::Reset, number());
-            m.latency = Some(Counts { pairs: vec![(number(), number()), (number(), number())], min: number(), max: number() });
+            let pairs = vec![(number(), number()), (number(), number())];
+            m.latency = Some(Counts { pairs, min: number(), max: number() });
             m.connect.clone_from(&m.latency);
             m.cpu.values_mut().for_each(|time| *time = Nanos(number()));
             for cpu in &mut m.cpus {
-                (cpu.total, cpu.busy, cpu.interrupts, cpu.steal) = (Nanos(number()), Nanos(number()), Nanos(number()), Nanos(number()));
+                (cpu.total, cpu.busy, cpu.interrupts, cpu.steal) =
+                    (Nanos(number()), Nanos(number()), Nanos(number()), Nanos(number()));
             }
         }
         let mut run = run();
@@ -278,7 +281,10 @@ proptest! {
             let _ = format.render(&report, Style { colour: true, width });
         }
         let json = render(&report, "json", Style::default());
-        prop_assert!(serde_json::from_str::<Report>(&json).is_ok(), "a number that is not finite became null");
+        prop_assert!(
+            serde_json::from_str::<Report>(&json).is_ok(),
+            "a number that is not finite became null"
+        );
     }
 }
 

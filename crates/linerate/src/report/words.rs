@@ -1,4 +1,5 @@
-//! Flags, outcomes and units as text. The first word of a flag is its kind, for programs; the rest is for readers.
+//! Flags, outcomes and units as text. The first word of a flag is its kind, for programs; the rest is for
+//! readers.
 
 use super::model::OutcomeWord;
 use crate::measurement::{Metric, Outcome};
@@ -104,7 +105,8 @@ pub(super) fn outcome(outcome: &Outcome) -> OutcomeWord {
     }
 }
 
-/// The reason of an outcome that is not `ok`: with the stage and the end of the log, or with the installation command.
+/// The reason of an outcome that is not `ok`: with the stage and the end of the log, or with the installation
+/// command.
 pub(super) fn reason(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Ok => None,

@@ -6,9 +6,11 @@ use crate::stats::estimate;
 use linerate_contract::Nanos;
 use std::collections::BTreeMap;
 
-/// The most rounds that a budget can buy; an interval shrinks with the root of their number, so more would buy little.
+/// The most rounds that a budget can buy; an interval shrinks with the root of their number, so more would
+/// buy little.
 pub const MOST_ROUNDS: u32 = 1_000;
-/// Narrow enough: the interval's half is 1 % of the median. Most machines do not repeat themselves better than that.
+/// Narrow enough: the interval's half is 1 % of the median. Most machines do not repeat themselves better
+/// than that.
 pub const TARGET: f64 = 0.01;
 
 /// True if this step would start a round that the suite has no time for, or no need of.

@@ -67,11 +67,11 @@ impl Session {
             Entry::Duet(duet) => (&duet.outcome, duet.unit),
         };
         if let Outcome::Failed { stage, reason, .. } = outcome {
-            self.progress.say(&format!("{id} failed in round {round} at {stage}: {reason}"));
+            self.progress.print(&format!("{id} failed in round {round} at {stage}: {reason}"));
         }
         match entry {
             Entry::Trial(trial) => {
-                self.timings.learn(&trial);
+                self.timings.update(&trial);
                 self.trials.push(trial);
             }
             Entry::Duet(duet) => self.duets.push(duet),

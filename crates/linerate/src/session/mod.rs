@@ -1,8 +1,8 @@
 //! A run: open, measure, publish.
 //!
-//! [`Session::open`] makes the plan, raises the lab and creates the folder. [`Session::measure`] takes suite by suite:
-//! it prepares the systems, makes every trial, and appends each to the journal before the next. [`Session::publish`]
-//! writes the report files. `--resume` opens a stored session and goes on.
+//! [`Session::open`] makes the plan, raises the lab and creates the folder. [`Session::measure`] takes suite
+//! by suite: it prepares the systems, makes every trial, and appends each to the journal before the next.
+//! [`Session::publish`] writes the report files. `--resume` opens a stored session and goes on.
 
 pub mod budget;
 mod measure;
@@ -35,7 +35,7 @@ use std::time::SystemTime;
 #[allow(missing_debug_implementations, reason = "a lab has none")]
 pub struct Session {
     registry: Registry,
-    /// Presence of systems comes from here in tests; `None`: from the machine.
+    /// Source of the systems' presence in tests; `None`: the machine.
     script: Option<Scripted>,
     programs: Programs,
     lab: Box<dyn Lab>,
@@ -106,8 +106,8 @@ impl Session {
         })
     }
 
-    /// Prepares and measures each suite. `on_suite` gets the report of a suite when its trials are made, or when the run
-    /// is interrupted in it.
+    /// Prepares and measures each suite. `on_suite` gets the report of a suite when its trials are made, or
+    /// when the run is interrupted in it.
     ///
     /// # Errors
     /// The journal cannot be written, or the lab is lost. Trials that were made are in the journal.

@@ -1,4 +1,4 @@
-//! The systems of a suite, just before its first trial: installed if the user wants it, built, and their versions read.
+//! The systems of a suite, just before its first trial: installed on request, built, and their versions read.
 
 use super::{Session, stored};
 use crate::error::Error;
@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 
 impl Session {
     /// # Errors
-    /// The user stopped a build, `run.json` cannot be written, or a system is not the one that the run began with.
+    /// The user stopped a build, `run.json` cannot be written, or a system is not the one that the run began
+    /// with.
     pub(super) fn prepare(&mut self, suite: usize) -> Result<(), Error> {
         let planned = &self.run.suites[suite];
         if self.install && self.script.is_none() {

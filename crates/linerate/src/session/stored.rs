@@ -50,7 +50,8 @@ pub(super) fn check_same(
         let found = now.and_then(|now| now.cells.iter().find(|c| c.id == cell.id));
         if found != Some(cell) {
             return Err(Error::Input(format!(
-                "{}: `{}` has changed since this run began (its suite, a system or a version): start a new run",
+                "{}: `{}` has changed since this run began (its suite, a system or a version): \
+                 start a new run",
                 folder.display(),
                 cell.id
             )));

@@ -1,26 +1,28 @@
 //! The bottleneck: the role that saturated its CPU.
 //!
-//! Public leaderboards have been found to rank the limit of their load generator, so each number has its bottleneck: a
-//! CPU that is busy all the time, and the role with most of the time on it. Where interrupts have most of the time and no
-//! relay has a process, the answer is the path. Where most of the time went to processes outside the trial, no role is
-//! named; [`disturbance`] returns their share.
+//! Public leaderboards have been found to rank the limit of their load generator, so each number has its
+//! bottleneck: a CPU that is busy all the time, and the role with most of the time on it. Where interrupts
+//! have most of the time and no relay has a process, the answer is the path. Where most of the time went to
+//! processes outside the trial, no role is named; [`disturbance`] returns their share.
 //!
-//! Times are summed over the trials first: `/proc/stat` counts ticks of 10 ms, and a quick trial has only a dozen.
+//! Times are summed over the trials first: `/proc/stat` counts ticks of 10 ms, and a quick trial has only a
+//! dozen.
 
 use crate::measurement::{CPU_FROM_PROC, Measurement};
 use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A CPU busy for more than this share of its time is saturated. Not 1: a closed loop leaves gaps at each wake-up,
-/// and ticks are rounded. Not 0.8: queues of five connections keep an unsaturated relay that busy.
+/// A CPU busy for more than this share of its time is saturated. Not 1: a closed loop leaves gaps at each
+/// wake-up, and ticks are rounded. Not 0.8: queues of five connections keep an unsaturated relay that busy.
 const SATURATED: f64 = 0.9;
-/// Shares this close count as equal, and then the client is named: a doubted number is better than a wrong one.
+/// Shares this close count as equal, and then the client is named: a doubted number is better than a wrong
+/// one.
 const TIE: f64 = 0.05;
 
 /// The lab's own agent, kernel threads and the rounding of ticks stay below this share of the CPUs' time.
 const DISTURBED: f64 = 0.1;
 
-/// What limited the cell.
+/// The bottleneck of the cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bottleneck {
     Role(Role),
@@ -29,7 +31,7 @@ pub enum Bottleneck {
     Nothing,
 }
 
-/// Of all measurements of a cell; `threads` as its workload asks for. `None` without CPU times.
+/// Of all measurements of a cell; `threads` as set by its workload. `None` without CPU times.
 #[must_use]
 pub fn bound<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,
@@ -49,8 +51,8 @@ pub fn bound<'a>(
     Some(first.map_or(Bottleneck::Nothing, |s| s.1))
 }
 
-/// The share of the lab's CPU time that went to processes outside of the trials, if it is more than 10 %. A lower
-/// bound: process times include some interrupts that are counted separately too. `None` also where the
+/// The share of the lab's CPU time that went to processes outside of the trials, if it is more than 10 %. A
+/// lower bound: process times include some interrupts that are counted separately too. `None` also where the
 /// process times are incomplete.
 #[must_use]
 pub fn disturbance<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<f64> {
@@ -108,7 +110,8 @@ impl Load {
         })
     }
 
-    /// The role with most of this CPU's time. `None` for a CPU that was busy with processes outside the trials.
+    /// The role with most of this CPU's time. `None` for a CPU that was busy with processes outside the
+    /// trials.
     fn busiest_on(&self, cpu: &Cpu) -> Option<Bottleneck> {
         let most = cpu.busy / 2.0;
         if self.is_whole && self.own(cpu) < most {
@@ -132,8 +135,8 @@ impl Load {
         self.roles.get(&role).map_or(0.0, |time| time / self.cpus_of(role) as f64)
     }
 
-    /// Roles on several CPUs that use as much time as their threads can, although no single CPU is saturated: the
-    /// scheduler migrates threads.
+    /// Roles on several CPUs that use as much time as their threads can, although no single CPU is saturated:
+    /// the scheduler migrates threads.
     fn saturated_roles(&self, threads: u64) -> impl Iterator<Item = (f64, Bottleneck)> {
         self.roles.iter().filter_map(move |(role, time)| {
             let cpus = self.cpus_of(*role) as f64;

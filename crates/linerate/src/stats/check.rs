@@ -1,8 +1,8 @@
 //! Consistency of a cell's numbers.
 //!
-//! In a closed loop the mean number of operations in flight is the number of connections. By Little's law (1961) it is
-//! also throughput times mean latency. If the two differ, the generator left connections idle, or timed and
-//! counted different things.
+//! In a closed loop the mean number of operations in flight is the number of connections. By Little's law
+//! (1961) it is also throughput times mean latency. If the two differ, the generator left connections idle,
+//! or timed and counted different things.
 
 use super::latency::sound;
 use crate::measurement::Measurement;
@@ -12,8 +12,8 @@ const MEAN: &str = "mean";
 /// Ramp and tail of a window and the gaps between operations are below a tenth of it.
 const TOLERANCE: f64 = 0.1;
 
-/// Operations in flight over all trials, if that is more than 10 % off the number of connections. `None` also where
-/// no latency was recorded. A foreign client's mean is checked against its own rate.
+/// Operations in flight over all trials, if that is more than 10 % off the number of connections. `None` also
+/// where no latency was recorded. A foreign client's mean is checked against its own rate.
 #[must_use]
 pub fn littles_law<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,

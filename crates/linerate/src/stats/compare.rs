@@ -1,7 +1,7 @@
 //! The ratio of two cells, and the verdict.
 //!
-//! The ratio is taken within each round, then the median of the ratios: slow drift of the machine cancels. It is a ratio
-//! of performance: above 1 is better, for seconds as for bytes per second.
+//! The ratio is taken within each round, then the median of the ratios: slow drift of the machine cancels. It
+//! is a ratio of performance: above 1 is better, for seconds as for bytes per second.
 
 use super::by_round::ByRound;
 use super::estimate::{Estimate, Scale};
@@ -40,8 +40,8 @@ pub fn noise_floor(aa: &Estimate) -> f64 {
     (aa.median - 1.0).abs()
 }
 
-/// Faster or slower if the interval excludes 1 and the difference is above the noise floor. Too few rounds for an
-/// interval give no verdict.
+/// Faster or slower if the interval excludes 1 and the difference is above the noise floor. Too few rounds
+/// for an interval give no verdict.
 ///
 /// The verdict on the A/A control itself has a floor of 0: its difference is the floor.
 #[must_use]
@@ -157,7 +157,8 @@ mod tests {
             let (a, b) = (rounds(&a), rounds(&b));
             let (ab, ba) = (ratio(&a, &b, Better::Lower).unwrap(), ratio(&b, &a, Better::Lower).unwrap());
             prop_assert!(close(ab.median, 1.0 / ba.median));
-            prop_assert!(close(ab.interval[0], 1.0 / ba.interval[1]) && close(ab.interval[1], 1.0 / ba.interval[0]));
+            prop_assert!(close(ab.interval[0], 1.0 / ba.interval[1]));
+            prop_assert!(close(ab.interval[1], 1.0 / ba.interval[0]));
         }
 
         #[test]
@@ -166,7 +167,8 @@ mod tests {
             let before = ratio(&rounds(&a), &rounds(&b), Better::Higher).unwrap();
             let after = ratio(&scaled(&a), &scaled(&b), Better::Higher).unwrap();
             prop_assert!(close(before.median, after.median));
-            prop_assert!(close(before.interval[0], after.interval[0]) && close(before.interval[1], after.interval[1]));
+            prop_assert!(close(before.interval[0], after.interval[0]));
+            prop_assert!(close(before.interval[1], after.interval[1]));
         }
 
         #[test]
@@ -180,7 +182,8 @@ mod tests {
         #[test]
         fn the_interval_contains_the_median_and_is_within_the_range(a in positive()) {
             let e = Estimate::of(a.iter().copied(), Scale::Linear).unwrap();
-            let (min, max) = (a.iter().copied().fold(f64::MAX, f64::min), a.iter().copied().fold(0.0, f64::max));
+            let min = a.iter().copied().fold(f64::MAX, f64::min);
+            let max = a.iter().copied().fold(0.0, f64::max);
             prop_assert!(min <= e.interval[0] && e.interval[0] <= e.median);
             prop_assert!(e.median <= e.interval[1] && e.interval[1] <= max);
         }

@@ -1,7 +1,7 @@
 //! CPU time per operation, or per megabyte where the work is bytes.
 //!
-//! Two views, because neither is complete: the process time of each role, and the busy time of all the lab's CPUs, which
-//! includes interrupts that the kernel charges to no process.
+//! Two views, because neither is complete: the process time of each role, and the busy time of all the lab's
+//! CPUs, which includes interrupts that the kernel charges to no process.
 
 use super::estimate::{Estimate, Scale};
 use crate::measurement::{Measurement, Metric};

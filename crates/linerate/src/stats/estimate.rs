@@ -2,9 +2,9 @@
 //!
 //! The interval is the percentile bootstrap's, with two improvements:
 //!
-//! - **Exact instead of resampled.** The bootstrap distribution of a median is known in closed form (Efron 1979,
-//!   "Bootstrap Methods: Another Look at the Jackknife", remark on the median): the limit of resampling. There is no
-//!   random number and no simulation error, and a report costs microseconds.
+//! - **Exact instead of resampled.** The bootstrap distribution of a median is known in closed form (Efron
+//!   1979, "Bootstrap Methods: Another Look at the Jackknife", remark on the median): the limit of
+//!   resampling. There is no random number and no simulation error, and a report costs microseconds.
 //! - **Expanded percentiles.** The plain percentile interval is too narrow for few values. Hesterberg (2015,
 //!   "What Teachers Should Know About the Bootstrap", The American Statistician 69) widens the tails from
 //!   alpha/2 to Phi(-sqrt(n/(n-1)) t), t being Student's quantile of n-1 degrees of freedom.
@@ -110,8 +110,8 @@ fn odd_medians(sorted: &[f64]) -> Vec<(f64, f64)> {
     (1..=n).map(|i| (sorted[i - 1], order_statistic(n, n / 2 + 1, i))).collect()
 }
 
-/// The two middles of an even resample are the i-th and the j-th value, i < j, if half of the draws are at most
-/// the i-th, one of them equal to it, and half at least the j-th, one of them equal to it.
+/// The two middles of an even resample are the i-th and the j-th value, i < j, if half of the draws are at
+/// most the i-th, one of them equal to it, and half at least the j-th, one of them equal to it.
 fn even_medians(sorted: &[f64], scale: Scale) -> Vec<(f64, f64)> {
     let n = sorted.len();
     let half = n / 2;

@@ -17,8 +17,8 @@ pub struct Latency {
     pub count: u64,
 }
 
-/// No trial has more operations: this is a million per second for eleven days. Larger counts come from a damaged
-/// journal and would overflow a sum.
+/// No trial has more operations: this is a million per second for eleven days. Larger counts are from a
+/// damaged journal and would overflow a sum.
 const MOST: u64 = 1_000_000_000_000;
 
 /// The histogram, if its counts are plausible.

@@ -1,5 +1,5 @@
-//! The statistics: pure functions of numbers. Nothing here reads files, prints or draws random numbers: the same
-//! journal gives the same report, byte for byte.
+//! The statistics: pure functions of numbers. Nothing here reads files, prints or draws random numbers: the
+//! same journal gives the same report, byte for byte.
 //!
 //! ```text
 //! Measurement -> value (by Metric) -> ByRound -> Estimate (median, 95 % interval)

@@ -1,21 +1,25 @@
-//! Outlying trials, CPU steal and drift: flagged, never dropped. The median and its interval are robust against them.
+//! Outlying trials, CPU steal and drift: flagged, never dropped. The median and its interval are robust
+//! against them.
 
 use super::by_round::ByRound;
 use super::estimate::{FEWEST_ROUNDS, median};
 use crate::measurement::Measurement;
 
-/// A modified z-score above this is an outlier (Iglewicz and Hoaglin 1993, "How to Detect and Handle Outliers").
+/// A modified z-score above this is an outlier (Iglewicz and Hoaglin 1993, "How to Detect and Handle
+/// Outliers").
 const MODIFIED_Z: f64 = 3.5;
 /// Makes the median absolute deviation of normal values their standard deviation: 1 / Phi^-1(3/4).
 const SIGMA_PER_MAD: f64 = 1.4826;
 /// The same for the mean absolute deviation, sqrt(pi / 2): used where more than half of the values are equal.
 const SIGMA_PER_MEAN_DEVIATION: f64 = 1.2533;
-/// A trial that lost more than this share of its CPUs' time to the hypervisor's other guests is flagged. Half of it
-/// is common on shared hosts; twice as much exceeds most differences of interest.
+/// A trial that lost more than this share of its CPUs' time to the hypervisor's other guests is flagged. Half
+/// of it is common on shared hosts; twice as much exceeds most differences of interest.
 const STEAL: f64 = 0.05;
-/// Two-sided 1 % of the normal distribution: with dozens of cells in a run, 5 % would raise a false flag in each run.
+/// Two-sided 1 % of the normal distribution: with dozens of cells in a run, 5 % would raise a false flag in
+/// each run.
 const DRIFT_Z: f64 = 2.576;
-/// Fewer rounds than this, and even a strictly rising series stays below [`DRIFT_Z`] or its distribution is not yet normal.
+/// Fewer rounds than this, and even a strictly rising series stays below [`DRIFT_Z`] or its distribution is
+/// not yet normal.
 const DRIFT_ROUNDS: usize = 8;
 
 /// The rounds with outlying values.
@@ -44,8 +48,8 @@ pub fn stolen(measurement: &Measurement) -> Option<f64> {
     (share.is_finite() && share > STEAL).then_some(share)
 }
 
-/// Whether the values rise or fall with the rounds more steadily than chance does, and if so by which share of the
-/// median from the first round to the last (test by Mann and Kendall, slope by Theil and Sen).
+/// Whether the values rise or fall with the rounds more steadily than chance does, and if so by which share
+/// of the median from the first round to the last (test by Mann and Kendall, slope by Theil and Sen).
 ///
 /// Drift changes the medians in the table; paired ratios are not affected.
 #[must_use]

@@ -28,8 +28,9 @@ pub fn usage(trials: impl Iterator<Item = UsagePair>) -> Option<[Typical; 2]> {
     Some([of(|usage| usage.before)?, of(|usage| usage.after)?])
 }
 
-/// Growth of the server's open descriptors, if it exceeds a small share of the connections. Memory is no such sign: a
-/// heap keeps freed memory, and only a second number of connections distinguishes a filled pool from a leak.
+/// Growth of the server's open descriptors, if it exceeds a small share of the connections. Memory is no such
+/// sign: a heap keeps freed memory, and only a second number of connections distinguishes a filled pool from
+/// a leak.
 #[must_use]
 pub fn leak(measurement: &Measurement, connections: u64) -> Option<u64> {
     let usage = measurement.usage?;

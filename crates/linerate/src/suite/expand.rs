@@ -10,10 +10,10 @@ use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A table and its cells; `quick` is what the suite's quick form changes, if that is asked for.
+/// A table and its cells; `quick` has the changes of the suite's quick form, if it is used.
 ///
 /// # Errors
-/// What does not fit together, with its key.
+/// An inconsistency, with its key.
 pub(super) fn table(
     table: &Table,
     registry: &Registry,

@@ -19,7 +19,7 @@ pub struct SuiteFile {
     pub warmup_rounds: u32,
     /// The cell that runs twice in each round (A/A).
     pub aa: Option<String>,
-    /// What `--quick` changes.
+    /// Changes of `--quick`.
     pub quick: Quick,
     /// Values of an axis that several tables have in common, by name: `axes.system = "loops"`.
     #[serde(default)]
@@ -59,7 +59,7 @@ pub struct Table {
     pub columns: String,
     /// Template over the axes that gives a cell its id. Equal ids in two tables are one cell, run once.
     pub id: String,
-    /// System variant for each role; templates over the axes. A role that is absent is not played.
+    /// System variant for each role; templates over the axes. Absent roles have no process.
     pub roles: BTreeMap<linerate_contract::Role, String>,
     /// Axis values that differ in the cell to compare with, such as `path = "direct"`.
     pub baseline: BTreeMap<String, String>,
@@ -67,8 +67,8 @@ pub struct Table {
     pub limit: Option<BTreeMap<String, String>>,
     /// Axis values that differ in the cell that scaling factors are of, such as `threads = "1"`.
     pub scaling: Option<BTreeMap<String, String>>,
-    /// One system against the best of others in each row, whichever that is.
-    pub best_of: Option<BestOf>,
+    /// One system against the best of its competitors in each row.
+    pub best_of: Option<BestOfEntry>,
     #[serde(default)]
     pub parameters: BTreeMap<String, Amount>,
     /// Parameters in place of these before the clock starts: while it verifies (default: 10 operations on one
@@ -77,16 +77,17 @@ pub struct Table {
     pub verify: Parameters,
     #[serde(default = "default_warmup")]
     pub warmup: Parameters,
-    /// What the workload needs beside numbers, such as `direction = "{{ direction }}"`; templates over the axes.
+    /// Parameters of the workload that are not numbers, such as `direction = "{{ direction }}"`; templates
+    /// over the axes.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// What `--quick` changes in this table.
+    /// Changes of `--quick` in this table.
     #[serde(default)]
     pub quick: QuickTable,
     /// In the order of rows and columns.
     pub axes: toml::Table,
-    /// Where not every combination makes sense: names of lists of points, each a table of axes and their values. Each point stands
-    /// for one value of each of its axes, and is combined with the axes above.
+    /// For tables without all combinations: names of lists of points. A point is a table of axes with one
+    /// value each; it is combined with the axes above.
     #[serde(default)]
     pub points: Vec<String>,
     /// Sentences for the report, under the table.
@@ -97,7 +98,7 @@ pub struct Table {
 /// `best_of = { axis = "system", subject = "native", competitors = "libraries" }`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct BestOf {
+pub struct BestOfEntry {
     pub axis: String,
     pub subject: String,
     /// Values of the axis, or the name of one of the lists.

@@ -13,7 +13,7 @@ use linerate_contract::nearest::suggestion;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A suite as its file has it.
+/// A suite with its file.
 #[derive(Debug, Clone)]
 pub struct Suite {
     pub name: String,
@@ -65,7 +65,7 @@ impl Suite {
     /// Every cell and table, with the systems still without versions.
     ///
     /// # Errors
-    /// Whatever in the file does not fit together, with its key.
+    /// An inconsistency of the file, with its key.
     pub fn expand(&self, registry: &Registry, quick: bool) -> Result<PlannedSuite, Error> {
         let rounds = if quick { self.file.quick.rounds } else { self.file.rounds };
         let warmup_rounds = if quick { self.file.quick.warmup_rounds } else { self.file.warmup_rounds };
@@ -189,7 +189,7 @@ mod tests {
     fn the_quick_transport_suite_is_short() {
         let quick = of_the_tree("transport", true);
         let seconds: u64 = quick.cells.iter().map(|cell| cell.parameters.seconds.unwrap()).sum();
-        // Four minutes, of which starting, verifying and stopping take a quarter.
+        // Four minutes; starting, verifying and stopping take a quarter of it.
         assert!(seconds * u64::from(quick.rounds + quick.warmup_rounds) <= 190, "{seconds} s a round");
         assert!(
             ["tcp", "udp", "kcp"].iter().all(|layer| quick.cells.iter().any(|cell| cell.layer == *layer))

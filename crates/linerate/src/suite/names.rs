@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 /// Checks that every parameter, axis and option of the table has an effect.
 ///
-/// A parameter or an axis of numbers must be one of [`Parameters`], or a template that decides what is measured must
-/// use it. An axis of words that only `id` uses is a label.
+/// A parameter or an axis of numbers must be one of [`Parameters`], or a template that decides what is
+/// measured must use it. An axis of words that only `id` uses is a label.
 ///
 /// # Errors
 /// The key, and the nearest known name.
@@ -29,7 +29,8 @@ pub(super) fn check(table: &Table, axes: &[(String, Vec<String>)]) -> Result<(),
     for (name, values) in axes {
         if !has_effect(name) && values.iter().all(|value| value.parse::<u64>().is_ok()) {
             return Err(format!(
-                "axes.{name}: `{name}` is neither a parameter nor used by roles, layer, parameters or options; {}",
+                "axes.{name}: `{name}` is neither a parameter nor used by roles, layer, parameters \
+                 or options; {}",
                 suggestion(name, known())
             ));
         }

@@ -1,7 +1,7 @@
 //! Install advice for missing systems, and installation on Debian and its derivatives.
 
 use super::manifest::Manifest;
-use super::{Chosen, Registry};
+use super::{Registry, SystemVariant};
 use crate::error::Error;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 /// The command or instruction that installs a variant's system.
 #[must_use]
-pub fn advice(chosen: Chosen<'_>) -> String {
+pub fn advice(chosen: SystemVariant<'_>) -> String {
     let manifest = &chosen.system.manifest;
     if let Some(hint) = chosen.variant.install_hint.as_ref().or(manifest.install_hint.as_ref()) {
         return hint.clone();
@@ -87,7 +87,8 @@ pub fn install(packages: &BTreeSet<String>, mut note: impl FnMut(&str)) -> Resul
     let guard = if Path::new(POLICY).exists() { "" } else { GUARD };
     let script = format!(
         "set -e\n{guard}\nexport DEBIAN_FRONTEND=noninteractive\napt-get update -qq || true\n\
-         apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \"$@\" >&2\n"
+         apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 \
+         -o Dpkg::Use-Pty=0 \"$@\" >&2\n"
     );
     let mut command: Vec<&str> = prefix;
     command.extend(["sh", "-c", &script, "install"]);

@@ -117,7 +117,7 @@ pub struct Variant {
     /// 0007); for known failures that `NOTES.md` describes.
     pub tolerated_errors: Option<f64>,
     /// How to parse the output of a client that does not implement the contract.
-    pub output: Option<Output>,
+    pub output: Option<OutputPatterns>,
     /// The client of the verification before the measurement, if this client does not implement the contract.
     #[serde(default)]
     pub verifier: Verifier,
@@ -245,7 +245,7 @@ impl Topology {
 /// Regular expressions for a foreign client's output; the first group of each is the number.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Output {
+pub struct OutputPatterns {
     /// Seconds for all operations.
     pub elapsed_seconds: String,
     /// Completed operations; absent: computed from `bytes` or `datagrams`, one for each received write of
@@ -280,7 +280,7 @@ pub struct DatagramPatterns {
     pub duplicates: Option<String>,
 }
 
-impl Output {
+impl OutputPatterns {
     /// Every pattern with its key, except those of `latency`, which have two groups.
     pub fn patterns(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let datagrams = self.datagrams.iter().flat_map(|patterns| {

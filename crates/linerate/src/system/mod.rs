@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The client that verifies where the one that measures does not speak the contract.
+/// The client that verifies if the measuring client does not implement the contract.
 pub const VERIFIER: &str = "native";
 
 /// Every system of the folder.
@@ -34,7 +34,7 @@ pub struct System {
 
 /// A variant with its system.
 #[derive(Debug, Clone, Copy)]
-pub struct Chosen<'a> {
+pub struct SystemVariant<'a> {
     pub system: &'a System,
     pub name: &'a str,
     pub variant: &'a Variant,
@@ -76,7 +76,7 @@ impl Registry {
     }
 
     /// Every variant of every system.
-    pub fn variants(&self) -> impl Iterator<Item = Chosen<'_>> {
+    pub fn variants(&self) -> impl Iterator<Item = SystemVariant<'_>> {
         self.systems.values().flat_map(System::variants)
     }
 
@@ -84,7 +84,7 @@ impl Registry {
     ///
     /// # Errors
     /// An unknown name, with the nearest known one; or a variant without this role.
-    pub fn variant(&self, name: &str, role: Role) -> Result<Chosen<'_>, String> {
+    pub fn variant(&self, name: &str, role: Role) -> Result<SystemVariant<'_>, String> {
         let Some(chosen) = self.variants().find(|c| c.name == name) else {
             let known = self.variants().filter(|c| c.plays(role)).map(|c| c.name);
             return Err(format!(
@@ -101,13 +101,13 @@ impl Registry {
 }
 
 impl System {
-    pub fn variants(&self) -> impl Iterator<Item = Chosen<'_>> {
-        let chosen = move |(name, variant)| Chosen { system: self, name, variant };
+    pub fn variants(&self) -> impl Iterator<Item = SystemVariant<'_>> {
+        let chosen = move |(name, variant)| SystemVariant { system: self, name, variant };
         self.manifest.variants.iter().map(|(name, variant)| (name.as_str(), variant)).map(chosen)
     }
 }
 
-impl Chosen<'_> {
+impl SystemVariant<'_> {
     #[must_use]
     pub fn plays(&self, role: Role) -> bool {
         self.variant.roles.contains(&role)
@@ -160,7 +160,7 @@ fn check_patterns(
     version: Option<&manifest::VersionProbe>,
 ) -> Result<(), Error> {
     let version = variant.version.as_ref().or(version).map(|probe| ("version".to_owned(), &probe.pattern));
-    let output = variant.output.iter().flat_map(manifest::Output::patterns);
+    let output = variant.output.iter().flat_map(manifest::OutputPatterns::patterns);
     let output = output.map(|(key, pattern)| (format!("output.{key}"), pattern));
     for (key, pattern) in version.into_iter().chain(output) {
         let place = format!("{}: variants.{name}: {key}", file.display());

@@ -2,7 +2,7 @@
 
 use super::build::Builds;
 use super::manifest::VersionProbe;
-use super::{Chosen, install, template};
+use super::{SystemVariant, install, template};
 use regex::Regex;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
     /// `program` and `version` are absent if nothing is started, or if it is not built yet
-    /// ([`super::build::Permission::Foresee`]).
+    /// ([`super::build::Permission::Later`]).
     Ready {
         program: Option<PathBuf>,
         version: Option<String>,
@@ -33,7 +33,7 @@ const VERSION_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Finds the variant's programs, builds them if permitted, and gets the version.
 #[must_use]
-pub fn presence(chosen: Chosen<'_>, builds: &mut Builds<'_>) -> Presence {
+pub fn presence(chosen: SystemVariant<'_>, builds: &mut Builds<'_>) -> Presence {
     let missing = |reason: String| Presence::Missing { reason, install: install::advice(chosen) };
     let manifest = &chosen.system.manifest;
     for need in manifest.needs.iter().chain(&chosen.variant.needs) {
@@ -44,7 +44,7 @@ pub fn presence(chosen: Chosen<'_>, builds: &mut Builds<'_>) -> Presence {
     let Some(name) = chosen.program() else { return Presence::Ready { program: None, version: None } };
     let name = match built_program(chosen, name, builds) {
         Ok(name) => name,
-        Err(_) if builds.foreseen().contains(&chosen.system.name) => {
+        Err(_) if builds.pending().contains(&chosen.system.name) => {
             return Presence::Ready { program: None, version: None };
         }
         Err(reason) => return missing(reason),
@@ -65,7 +65,7 @@ pub fn presence(chosen: Chosen<'_>, builds: &mut Builds<'_>) -> Presence {
 }
 
 /// The path of a built program; the name itself if the system has no build.
-fn built_program(chosen: Chosen<'_>, name: &str, builds: &mut Builds<'_>) -> Result<String, String> {
+fn built_program(chosen: SystemVariant<'_>, name: &str, builds: &mut Builds<'_>) -> Result<String, String> {
     if chosen.system.manifest.build.is_none() {
         return Ok(name.to_owned());
     }

@@ -1,7 +1,8 @@
 //! A duet: two cells at the same time on the same CPUs, each in a lab of its own.
 //!
-//! Noise on a virtual machine is common to whatever runs at the same time (docs/method.md). A unit is a fresh pair of
-//! processes with a few windows; the order in which the sides start is random in each window.
+//! Noise on a virtual machine is common to all processes that run at the same time (docs/method.md). A unit
+//! is a fresh pair of processes with a few windows; the order in which the sides start is random in each
+//! window.
 
 use super::launch::Launches;
 use super::{Context, Stages, Stopped, failed, measure, prepare};
@@ -21,9 +22,9 @@ use std::time::Duration;
 const WINDOWS: usize = 3;
 /// Half of it would leave 20 ms clients' starts a visible part; noise is common up to a second or two.
 const WINDOW: Nanos = Nanos(500_000_000);
-/// Where a client counts in whole seconds.
+/// For clients that count in whole seconds.
 const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
-/// What a unit takes with the start of its systems, for the time left.
+/// Duration of a unit with the start of its systems, for the time left.
 pub const SECONDS: f64 = 2.2;
 /// The side that starts second waits this long, so that the order is the drawn one.
 const HEAD_START: Duration = Duration::from_micros(200);

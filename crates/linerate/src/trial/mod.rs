@@ -17,10 +17,10 @@ use linerate_contract::Nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// To verify and to warm up may take this long: a hundred times what the slowest system here needs.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of verification and of warm-up: a hundred times as long as the slowest system needs.
+const VERIFY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a trial needs besides the lab.
+/// Inputs of a trial besides the lab.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     pub registry: &'a Registry,
@@ -36,7 +36,7 @@ enum Stopped {
     Lost(String),
 }
 
-/// Runs one trial to its end, however that is.
+/// Runs one trial to its end, successful or not.
 ///
 /// # Errors
 /// [`LabError::Interrupted`] or [`LabError::Lost`]: the run cannot go on. All else is an outcome.
@@ -51,8 +51,8 @@ pub fn run(
         Label { suite: suite.name.clone(), cell: step.id.clone(), round: step.round, warmup: step.warmup };
     let mut stages = Stages { at: lab.now(), times: BTreeMap::new() };
     let at = stages.at;
-    let result = up_to_measurement(lab, context, cell, asks_for_growth(suite, cell), &label, &mut stages);
-    // Also after a failure; a lab that is lost has nothing left to stop.
+    let result = up_to_measurement(lab, context, cell, shows_growth(suite, cell), &label, &mut stages);
+    // Also after a failure; a lost lab has no processes to stop.
     let stopped = stages.time(lab, Stage::Stop, |lab| lab.stop());
     let (outcome, measurement) = match (result, stopped) {
         (Ok(measurement), Ok(())) => (Outcome::Ok, Some(measurement)),
@@ -74,8 +74,8 @@ pub fn run(
     })
 }
 
-/// To look at what the server holds costs a moment before and after, so it is done for tables that show it.
-fn asks_for_growth(suite: &PlannedSuite, cell: &PlannedCell) -> bool {
+/// Reading the server's resource usage takes time before and after, so only tables that show growth have it.
+fn shows_growth(suite: &PlannedSuite, cell: &PlannedCell) -> bool {
     let of_cell = suite.tables.iter().filter(|table| table.cells.contains(&cell.id));
     of_cell.flat_map(PlannedTable::metrics).any(Metric::is_growth)
 }
@@ -104,17 +104,17 @@ fn prepare(
     stages.time(lab, Stage::Raise, |lab| lab.raise(label, launches.path(), launches.shared_files()))?;
     stages.time(lab, Stage::Start, |lab| launches.systems().try_for_each(|launch| lab.start(launch)))?;
     stages.time(lab, Stage::Verify, |lab| {
-        let verified = lab.run(launches.verifier(), Purpose::Verify, PATIENCE)?;
+        let verified = lab.run(launches.verifier(), Purpose::Verify, VERIFY_TIMEOUT)?;
         launches.check_verified(&verified).map_err(LabError::system)?;
         let mut warmer = launches.warmer().into_iter();
-        warmer.try_for_each(|warmer| lab.run(warmer, Purpose::Verify, PATIENCE).map(|_| ()))
+        warmer.try_for_each(|warmer| lab.run(warmer, Purpose::Verify, VERIFY_TIMEOUT).map(|_| ()))
     })
 }
 
 /// One window.
 fn measure(lab: &mut dyn Lab, launches: &Launches, usage: bool) -> Result<Measurement, LabError> {
     let before = if usage { lab.usage()? } else { None };
-    let run = lab.run(launches.client(), Purpose::Measure, launches.work().patience())?;
+    let run = lab.run(launches.client(), Purpose::Measure, launches.work().timeout())?;
     let after = if usage { lab.usage()? } else { None };
     let mut measurement =
         launches.read(&run).map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;

@@ -1,16 +1,16 @@
-//! What a client says, as a [`Measurement`]: contract events, or the text of a foreign program.
+//! A client's output as a [`Measurement`]: contract events, or the text of a foreign program.
 
 use crate::lab::ClientRun;
 use crate::measurement::Measurement;
-use crate::system::manifest::{DatagramPatterns, Output};
+use crate::system::manifest::{DatagramPatterns, OutputPatterns};
 use linerate_contract::{Bytes, Datagrams, Errors, Event, Nanos, Role, Sample, TcpEnds, TcpInfo};
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// Reads the `done` event of a program that speaks the contract.
+/// Reads the `done` event of a program that implements the contract.
 pub(super) fn read_contract(run: &ClientRun) -> Result<Measurement, String> {
-    let line = run.stdout.last().ok_or("the client says nothing")?;
+    let line = run.stdout.last().ok_or("the client printed nothing")?;
     let Event::Done(done) = Event::parse(line)? else {
         return Err("the client's last line is not its `done` event".into());
     };
@@ -31,18 +31,18 @@ pub(super) fn read_contract(run: &ClientRun) -> Result<Measurement, String> {
     })
 }
 
-/// Both ends' TCP_INFO, as far as each tells it.
+/// `TCP_INFO` of both ends, as far as they report it.
 fn tcp(client: Option<TcpEnds>, server: &[String]) -> Option<TcpEnds> {
-    let told = server.iter().filter_map(|line| match Event::parse(line) {
+    let infos = server.iter().filter_map(|line| match Event::parse(line) {
         Ok(Event::Tcp(info)) => Some(info),
         _ => None,
     });
     let ends = client.unwrap_or_default();
-    let ends = TcpEnds { server: told.reduce(TcpInfo::with).or(ends.server), ..ends };
+    let ends = TcpEnds { server: infos.reduce(TcpInfo::with).or(ends.server), ..ends };
     (ends != TcpEnds::default()).then_some(ends)
 }
 
-/// What the server told while the client was at work, since it is the receiver; or else what the client told.
+/// The server's samples, since the server is the receiver; if it printed none, the client's.
 fn series(run: &ClientRun) -> Vec<Sample> {
     let samples = |lines: &[String]| -> Vec<Sample> {
         let sample = |line: &String| match Event::parse(line) {
@@ -51,17 +51,21 @@ fn series(run: &ClientRun) -> Vec<Sample> {
         };
         lines.iter().filter_map(sample).collect()
     };
-    let told = samples(&run.server_stdout);
-    if told.is_empty() { samples(&run.stdout) } else { told }
+    let received = samples(&run.server_stdout);
+    if received.is_empty() { samples(&run.stdout) } else { received }
 }
 
-/// Reads the text of a program that has never heard of us, and that writes `size` bytes at a time. Its CPU time is that of its
-/// whole life.
-pub(super) fn read_foreign(patterns: &Output, run: &ClientRun, size: u64) -> Result<Measurement, String> {
+/// Reads the output of a program without the contract that writes `size` bytes at a time. Its CPU time covers
+/// the whole process, start and end included.
+pub(super) fn read_foreign(
+    patterns: &OutputPatterns,
+    run: &ClientRun,
+    size: u64,
+) -> Result<Measurement, String> {
     let text = run.stdout.join("\n") + "\n" + &run.stderr.join("\n");
     let seconds: f64 = find(&text, "elapsed-seconds", &patterns.elapsed_seconds)?;
     if !(seconds.is_finite() && seconds > 0.0) {
-        return Err(format!("it tells {seconds} seconds"));
+        return Err(format!("its time is {seconds} s"));
     }
     let mut errors = Errors::default();
     for (kind, pattern) in &patterns.errors {
@@ -105,8 +109,7 @@ fn datagrams(text: &str, patterns: &DatagramPatterns, arrived: Option<u64>) -> R
         (None, Some(arrived)) => sent.checked_sub(arrived).ok_or_else(|| too_many(arrived))?,
         (None, None) => return Err("system.toml has neither output.datagrams.lost nor output.bytes".into()),
     };
-    let received =
-        sent.checked_sub(lost).ok_or_else(|| format!("it tells {lost} lost of {sent} datagrams"))?;
+    let received = sent.checked_sub(lost).ok_or_else(|| format!("{lost} lost of {sent} datagrams"))?;
     let optional = |key: &str, pattern: &Option<String>| -> Result<u64, String> {
         Ok(pattern
             .as_ref()
@@ -125,7 +128,7 @@ fn datagrams(text: &str, patterns: &DatagramPatterns, arrived: Option<u64>) -> R
     })
 }
 
-/// A time with its unit; one that the program does not tell this time is absent.
+/// A time with its unit; `None` if this output does not contain it.
 fn latency(text: &str, name: &str, pattern: &str, unit: Option<&str>) -> Result<Option<Nanos>, String> {
     let key = format!("latency.{name}");
     let Some(value) = find_optional::<f64>(text, &key, pattern)? else { return Ok(None) };
@@ -178,7 +181,7 @@ mod tests {
         }
     }
 
-    fn patterns() -> Output {
+    fn patterns() -> OutputPatterns {
         toml::from_str(
             "elapsed-seconds = 'taken: ([0-9.]+)'\noperations = 'Complete: (\\d+)'\n\
              operations-include-errors = true\n[errors]\nfailed = 'Failed: (\\d+)'\n",
@@ -199,42 +202,44 @@ mod tests {
     fn latencies_come_with_their_units() {
         let mut patterns = patterns();
         patterns.latency = [("p50".to_owned(), r"50%\s+([0-9.]+)(us|ms|s)".to_owned())].into();
-        let told = |text: &str, patterns: &Output| {
+        let read = |text: &str, patterns: &OutputPatterns| {
             let measurement = read_foreign(patterns, &run(&format!("taken: 1\nComplete: 1\n{text}")), 0)?;
             Ok::<_, String>(measurement.reported_latency.get("p50").copied())
         };
-        assert_eq!(told("  50%   1.50ms\n", &patterns), Ok(Some(Nanos(1_500_000))));
-        assert_eq!(told("nothing", &patterns), Ok(None));
+        assert_eq!(read("  50%   1.50ms\n", &patterns), Ok(Some(Nanos(1_500_000))));
+        assert_eq!(read("nothing", &patterns), Ok(None));
         patterns.latency = [("p50".to_owned(), r"50%\s+([0-9.]+)".to_owned())].into();
-        assert!(told("50% 3\n", &patterns).is_err());
+        assert!(read("50% 3\n", &patterns).is_err());
         patterns.latency_unit = Some("ms".into());
-        assert_eq!(told("50% 3\n", &patterns), Ok(Some(Nanos(3_000_000))));
+        assert_eq!(read("50% 3\n", &patterns), Ok(Some(Nanos(3_000_000))));
     }
 
     #[test]
-    fn what_arrived_counts_as_operations_where_nothing_else_is_told() {
-        let bytes: Output = toml::from_str("elapsed-seconds = 's=(\\S+)'\nbytes = 'b=(\\d+)'\n").unwrap();
-        let read = |patterns: &Output, text: &str| read_foreign(patterns, &run(text), 1_000);
+    fn received_writes_count_as_operations_if_the_program_prints_no_count() {
+        let bytes: OutputPatterns =
+            toml::from_str("elapsed-seconds = 's=(\\S+)'\nbytes = 'b=(\\d+)'\n").unwrap();
+        let read = |patterns: &OutputPatterns, text: &str| read_foreign(patterns, &run(text), 1_000);
         assert_eq!(read(&bytes, "s=1\nb=2001\n").unwrap().operations, 3);
-        let datagrams: Output = toml::from_str(
-            "elapsed-seconds = 's=(\\S+)'\n[datagrams]\nsent = 'sent=(\\d+)'\nlost = 'lost=(\\d+)'\nreordered = 'late=(\\d+)'\n",
+        let datagrams: OutputPatterns = toml::from_str(
+            "elapsed-seconds = 's=(\\S+)'\n[datagrams]\nsent = 'sent=(\\d+)'\nlost = 'lost=(\\d+)'\n\
+             reordered = 'late=(\\d+)'\n",
         )
         .unwrap();
         let measurement = read(&datagrams, "s=1\nsent=10\nlost=4\nlate=2\n").unwrap();
-        let told = measurement.datagrams.unwrap();
-        assert_eq!((measurement.operations, told.received, told.lost, told.reordered), (6, 6, 4, 2));
+        let counted = measurement.datagrams.unwrap();
+        assert_eq!((measurement.operations, counted.received, counted.lost, counted.reordered), (6, 6, 4, 2));
         assert!(read(&datagrams, "s=1\nsent=3\nlost=4\n").is_err());
         let mut counted = datagrams.clone();
         counted.bytes = Some(r"b=(\d+)".into());
         counted.datagrams.as_mut().unwrap().lost = None;
         assert_eq!(read(&counted, "s=1\nsent=10\nb=7000\n").unwrap().datagrams.unwrap().lost, 3);
         assert!(read(&counted, "s=1\nsent=3\nb=7000\n").unwrap_err().contains("7 arrived"));
-        let nothing: Output = toml::from_str("elapsed-seconds = 's=(\\S+)'\n").unwrap();
+        let nothing: OutputPatterns = toml::from_str("elapsed-seconds = 's=(\\S+)'\n").unwrap();
         assert!(read(&nothing, "s=1\n").unwrap_err().contains("output.bytes"));
     }
 
     #[test]
-    fn a_missing_number_names_the_key_and_what_was_said() {
+    fn the_error_of_a_missing_number_contains_the_key_and_the_output() {
         let error = read_foreign(&patterns(), &run("taken: 1.5\nconnection refused\n"), 0).unwrap_err();
         assert!(error.contains("output.operations") && error.contains("connection refused"), "{error}");
         assert!(read_foreign(&patterns(), &run("taken: 0\n"), 0).is_err());
@@ -257,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn a_series_is_the_receivers_where_it_tells_one() {
+    fn samples_of_the_receiver_are_used_if_there_are_any() {
         let sample = |bytes| {
             format!("{{\"event\":\"sample\",\"at_ns\":100,\"operations\":1,\"bytes\":{bytes},\"lost\":2}}")
         };
-        let mut told = run(&sample(7));
-        assert_eq!(series(&told)[0].bytes, Bytes(7));
-        told.server_stdout = vec![sample(5), sample(6)];
-        let series = series(&told);
+        let mut both = run(&sample(7));
+        assert_eq!(series(&both)[0].bytes, Bytes(7));
+        both.server_stdout = vec![sample(5), sample(6)];
+        let series = series(&both);
         assert_eq!((series.len(), series[0].bytes, series[0].lost), (2, Bytes(5), Some(2)));
     }
 }

@@ -1,4 +1,4 @@
-//! What a client is asked to do, and whether it did: so many operations, or so many bytes.
+//! The work of a client (operations, bytes or seconds), and the check that all of it was done.
 
 use crate::measurement::Measurement;
 use crate::parameters::Parameters;
@@ -6,13 +6,13 @@ use linerate_contract::{Datagrams, Nanos};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Failed operations above this share make the trial a failure, whatever its speed.
+/// Failed operations above this share make the trial a failure.
 pub(super) const TOLERATED_ERRORS: f64 = 0.01;
-/// A trial may take this long, and so much more for each operation: twenty times what the slowest system here needs.
-const PATIENCE: Duration = Duration::from_secs(20);
-const PATIENCE_PER_OPERATION: Duration = Duration::from_millis(5);
-/// No trial may take longer: the longest of any suite takes a tenth of it, and a system that hangs costs it each time.
-const MOST_PATIENCE: Duration = Duration::from_secs(120);
+/// Timeout of a trial: a base, and time for each operation; twenty times as much as the slowest system needs.
+const BASE_TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT_PER_OPERATION: Duration = Duration::from_millis(5);
+/// The longest timeout: ten times the longest trial of any suite. A system that hangs costs it in each trial.
+const MAX_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The work of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Work {
     Operations(u64),
     /// Of all directions and transfers together.
     Bytes(u64),
-    /// As much as can be done in so many seconds.
+    /// As many operations as possible in this number of seconds.
     Seconds(u64),
 }
 
@@ -35,33 +35,35 @@ impl Work {
         }
     }
 
-    /// When to give up.
-    pub(super) fn patience(&self) -> Duration {
+    /// The trial has failed after this time.
+    pub(super) fn timeout(&self) -> Duration {
         match self {
             Self::Operations(operations) => {
                 let operations = u32::try_from(*operations).unwrap_or(u32::MAX);
-                (PATIENCE + PATIENCE_PER_OPERATION.saturating_mul(operations)).min(MOST_PATIENCE)
+                (BASE_TIMEOUT + TIMEOUT_PER_OPERATION.saturating_mul(operations)).min(MAX_TIMEOUT)
             }
-            Self::Bytes(_) => MOST_PATIENCE,
-            Self::Seconds(seconds) => (PATIENCE + Duration::from_secs(*seconds)).min(MOST_PATIENCE),
+            Self::Bytes(_) => MAX_TIMEOUT,
+            Self::Seconds(seconds) => (BASE_TIMEOUT + Duration::from_secs(*seconds)).min(MAX_TIMEOUT),
         }
     }
 
-    /// All of it, and no more failures among it than this share.
+    /// An error unless all of the work was done, with at most this share of failed operations.
     pub(super) fn check(&self, measurement: &Measurement, tolerated: f64) -> Result<(), String> {
         let failed = measurement.errors.total();
         if let Some(datagrams) = &measurement.datagrams {
             check_datagrams(datagrams)?;
         }
         match self {
-            // Datagrams may be lost, and how many were is told beside the number.
+            // Datagrams may be lost; the report shows the loss beside the number.
             Self::Bytes(_) if measurement.datagrams.is_some() && failed == 0 => {}
-            Self::Operations(asked) if failed as f64 > *asked as f64 * tolerated => {
-                return Err(format!("{failed} of {asked} operations failed: {}", kinds(measurement)));
+            Self::Operations(expected) if failed as f64 > *expected as f64 * tolerated => {
+                return Err(format!("{failed} of {expected} operations failed: {}", kinds(measurement)));
             }
-            Self::Operations(asked) if measurement.operations + failed != *asked => {
+            Self::Operations(expected) if measurement.operations + failed != *expected => {
                 let done = measurement.operations;
-                return Err(format!("{done} operations succeeded and {failed} failed of {asked} asked for"));
+                return Err(format!(
+                    "{done} operations succeeded and {failed} failed of {expected} expected"
+                ));
             }
             Self::Seconds(_) if failed as f64 > (measurement.operations + failed) as f64 * tolerated => {
                 let done = measurement.operations;
@@ -73,25 +75,25 @@ impl Work {
             Self::Seconds(seconds) if measurement.operations == 0 => {
                 return Err(format!("not one operation in {seconds} seconds"));
             }
-            Self::Bytes(asked) if measurement.bytes.0 != *asked || failed > 0 => {
-                let came = measurement.bytes.0;
+            Self::Bytes(expected) if measurement.bytes.0 != *expected || failed > 0 => {
+                let received = measurement.bytes.0;
                 let kinds = if failed > 0 { format!(": {}", kinds(measurement)) } else { String::new() };
-                return Err(format!("{came} bytes arrived of {asked}{kinds}"));
+                return Err(format!("{received} bytes arrived of {expected}{kinds}"));
             }
             _ => {}
         }
         if measurement.elapsed == Nanos::ZERO {
-            return Err("the client tells no time for its operations".into());
+            return Err("the client reported no time for its operations".into());
         }
         Ok(())
     }
 
-    /// Before anything is timed, not one may fail.
+    /// No operation may fail before the measurement.
     pub(super) fn check_all_good(&self, verified: &Measurement) -> Result<(), String> {
         let failed = verified.errors.total();
         match self {
-            Self::Operations(asked) if failed > 0 || verified.operations != *asked => Err(format!(
-                "{failed} of {asked} operations, before the clock, went wrong: {}",
+            Self::Operations(expected) if failed > 0 || verified.operations != *expected => Err(format!(
+                "{failed} of {expected} operations failed before the measurement: {}",
                 kinds(verified)
             )),
             Self::Operations(_) => Ok(()),
@@ -100,12 +102,12 @@ impl Work {
     }
 }
 
-/// Some arrive, and those as they were sent.
+/// An error if no datagram arrived, or one arrived damaged.
 fn check_datagrams(datagrams: &Datagrams) -> Result<(), String> {
     let sent = datagrams.sent;
     if sent > 0 && datagrams.received == 0 && datagrams.damaged == 0 {
         return Err(format!(
-            "not one of {sent} datagrams arrived: they are larger than the path takes, or nobody receives"
+            "not one of {sent} datagrams arrived: they exceed the path's MTU, or the server does not receive"
         ));
     }
     if datagrams.damaged > 0 {
@@ -136,15 +138,16 @@ mod tests {
     #[test]
     fn a_short_stream_is_a_failure_and_both_ways_count_twice() {
         let second = Nanos(1_000_000_000);
-        let came = |bytes| Measurement { bytes: Bytes(bytes), elapsed: second, ..Measurement::default() };
+        let moved = |bytes| Measurement { bytes: Bytes(bytes), elapsed: second, ..Measurement::default() };
         let one_way = work(&[("bytes", 1_000), ("operations", 7)], "client-reads");
-        assert_eq!(one_way.check(&came(1_000), TOLERATED_ERRORS), Ok(()));
-        assert_eq!(one_way.check(&came(999), TOLERATED_ERRORS), Err("999 bytes arrived of 1000".into()));
-        assert_eq!(work(&[("bytes", 1_000)], "both").check(&came(2_000), TOLERATED_ERRORS), Ok(()));
+        assert_eq!(one_way.check(&moved(1_000), TOLERATED_ERRORS), Ok(()));
+        let short = Err("999 bytes arrived of 1000".into());
+        assert_eq!(one_way.check(&moved(999), TOLERATED_ERRORS), short);
+        assert_eq!(work(&[("bytes", 1_000)], "both").check(&moved(2_000), TOLERATED_ERRORS), Ok(()));
     }
 
     #[test]
-    fn one_percent_of_failures_is_a_flaw_and_more_is_a_failure() {
+    fn one_percent_of_failed_operations_is_tolerated() {
         let with = |failed| {
             let mut m =
                 Measurement { operations: 1_000 - failed, elapsed: Nanos(1), ..Measurement::default() };
@@ -156,11 +159,11 @@ mod tests {
         assert_eq!(thousand.check(&with(11), 0.05), Ok(()));
         assert!(thousand.check(&with(11), TOLERATED_ERRORS).unwrap_err().contains("11 reset"));
         assert!(thousand.check_all_good(&with(1)).is_err());
-        assert!(work(&[], "").check(&with(0), TOLERATED_ERRORS).unwrap_err().contains("of 1 asked for"));
+        assert!(work(&[], "").check(&with(0), TOLERATED_ERRORS).unwrap_err().contains("of 1 expected"));
     }
 
     #[test]
-    fn a_time_is_filled_with_whatever_succeeds() {
+    fn work_by_time_accepts_any_number_of_operations_above_zero() {
         let timed = work(&[("seconds", 2)], "");
         assert_eq!(timed, Work::Seconds(2));
         assert_eq!(work(&[("seconds", 2), ("operations", 7)], ""), Work::Operations(7));
@@ -177,7 +180,7 @@ mod tests {
 
     #[test]
     fn datagrams_may_be_lost_but_not_all_and_not_damaged() {
-        let came = |received, damaged| {
+        let arrived = |received, damaged| {
             let datagrams =
                 Datagrams { sent: 100, received, lost: 100 - received, damaged, ..Datagrams::default() };
             let datagrams = Some(datagrams);
@@ -190,18 +193,20 @@ mod tests {
             }
         };
         for work in [work(&[("bytes", 100)], ""), work(&[("seconds", 1)], "")] {
-            assert_eq!(work.check(&came(60, 0), TOLERATED_ERRORS), Ok(()));
+            assert_eq!(work.check(&arrived(60, 0), TOLERATED_ERRORS), Ok(()));
             assert!(
-                work.check(&came(0, 0), TOLERATED_ERRORS).unwrap_err().contains("not one of 100 datagrams")
+                work.check(&arrived(0, 0), TOLERATED_ERRORS)
+                    .unwrap_err()
+                    .contains("not one of 100 datagrams")
             );
-            assert!(work.check(&came(60, 1), TOLERATED_ERRORS).unwrap_err().contains("1 of 100"));
-            assert!(work.check_all_good(&came(60, 0)).is_ok());
+            assert!(work.check(&arrived(60, 1), TOLERATED_ERRORS).unwrap_err().contains("1 of 100"));
+            assert!(work.check_all_good(&arrived(60, 0)).is_ok());
         }
     }
 
     #[test]
-    fn patience_has_an_end() {
-        assert_eq!(work(&[("operations", 1_000)], "").patience(), Duration::from_secs(25));
-        assert_eq!(work(&[("operations", 1_000_000)], "").patience(), MOST_PATIENCE);
+    fn the_timeout_has_a_maximum() {
+        assert_eq!(work(&[("operations", 1_000)], "").timeout(), Duration::from_secs(25));
+        assert_eq!(work(&[("operations", 1_000_000)], "").timeout(), MAX_TIMEOUT);
     }
 }

@@ -109,7 +109,7 @@ pub(crate) fn secure(server: &mut Spec, client: &mut Spec) {
     }
     let mut issuer = CertificateParams::new([]).unwrap();
     issuer.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    // Of its own: two certificates of one name look like one that signed itself.
+    // A name of its own: two certificates of one name are taken for one self-signed certificate.
     issuer.distinguished_name.push(DnType::CommonName, "linerate, a test");
     let issuer = CertifiedIssuer::self_signed(issuer, KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();

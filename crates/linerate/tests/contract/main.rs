@@ -1,5 +1,6 @@
-//! The contract test (sdk/CONTRACT.md) over every system that speaks it. The folder is the registry, so a new system is
-//! tested without a line here. Systems that are not installed or not built are skipped with a message.
+//! The contract test (sdk/CONTRACT.md) over every system that implements it. The folder is the registry, so a
+//! new system is tested without a line here. Systems that are not installed or not built are skipped with a
+//! message.
 
 mod cases;
 #[path = "../common/mod.rs"]
@@ -11,7 +12,7 @@ use common::{is_offline, skip};
 use linerate::system::build::{Builds, Permission};
 use linerate::system::manifest::Start;
 use linerate::system::probe::{Presence, locate, presence};
-use linerate::system::{Chosen, Registry};
+use linerate::system::{Registry, SystemVariant};
 use linerate_contract::{Describe, Direction, Done, Role, Spec};
 use std::fs;
 use std::io::Write;
@@ -24,10 +25,10 @@ const MIB: u64 = 1 << 20;
 const TRANSFERS: u64 = 3;
 
 #[test]
-fn every_system_that_speaks_the_contract_keeps_it() {
+fn every_system_with_the_contract_keeps_it() {
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let registry = Registry::load(&home).unwrap();
-    let broken = broken_promises(&registry, &mut Builds::new(Permission::Look));
+    let broken = broken_promises(&registry, &mut Builds::new(Permission::Never));
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
 
@@ -95,7 +96,7 @@ fn broken_promises(registry: &Registry, builds: &mut Builds<'_>) -> Vec<String> 
 }
 
 /// Started with the spec and nothing else.
-fn speaks_the_contract(chosen: &Chosen<'_>) -> bool {
+fn speaks_the_contract(chosen: &SystemVariant<'_>) -> bool {
     let is_spec = |start: &Start| matches!(start, Start::Same(words) if words == &["{{ spec }}"]);
     chosen.variant.start.as_ref().is_some_and(is_spec)
 }
@@ -103,7 +104,7 @@ fn speaks_the_contract(chosen: &Chosen<'_>) -> bool {
 type Promise = (String, Result<(), String>);
 
 /// Checks everything that the variant claims to support.
-fn promises(chosen: Chosen<'_>, program: &Path) -> Vec<Promise> {
+fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
     let mut results: Vec<Promise> = Vec::new();
     let mut check = |name: &str, result: Result<(), String>| results.push((name.to_owned(), result));
     let described = match describe(program) {
@@ -143,9 +144,10 @@ fn takes_part(named: &[String], word: &str) -> bool {
     named.is_empty() || named.iter().any(|one| one == word)
 }
 
-/// The system's server (if it serves) against the system's client (if it drives), else against linerate's own.
+/// The system's server (if it serves) against the system's client (if it drives), else against linerate's
+/// own.
 fn works(
-    chosen: Chosen<'_>,
+    chosen: SystemVariant<'_>,
     described: &Describe,
     program: &Path,
     mut client: Spec,
@@ -163,11 +165,11 @@ fn works(
         }
         server.listen = Some(any_port());
         secure(&mut server, &mut client);
-        let who = if plays(Role::Server) { program } else { &own };
+        let started = if plays(Role::Server) { program } else { &own };
         if plays(Role::Server) {
             server.options.extend(chosen.variant.options.clone());
         }
-        let mut running = Program::start(who, &server)?;
+        let mut running = Program::start(started, &server)?;
         // Exit 127 for a shape or direction is allowed.
         let Some(address) = running.ready_or_not()? else { return Ok(()) };
         client.connect = Some(address);
@@ -178,16 +180,16 @@ fn works(
     if drives {
         client.options.extend(chosen.variant.options.clone());
     }
-    let who = if drives { program } else { &own };
+    let started = if drives { program } else { &own };
     let client = spec_of(client);
-    if let Some(done) = Program::start(who, &client)?.done()? {
+    if let Some(done) = Program::start(started, &client)?.done()? {
         right(&client, &done)?;
     }
     serving.map_or(Ok(()), |mut serving| serving.stop())
 }
 
-/// The counts are those that were asked for, and agree with each other.
-fn right(asked: &Spec, done: &Done) -> Result<(), String> {
+/// The counts equal those of the spec, and agree with each other.
+fn right(expected: &Spec, done: &Done) -> Result<(), String> {
     let failed = done.errors.total();
     if failed > 0 {
         return Err(format!("{failed} operations failed: {:?}", done.errors));
@@ -195,44 +197,44 @@ fn right(asked: &Spec, done: &Done) -> Result<(), String> {
     if done.end_ns <= done.start_ns {
         return Err(format!("its window is empty: {:?} to {:?}", done.start_ns, done.end_ns));
     }
-    let direction = asked.choice::<Direction>().map_err(|refusal| refusal.to_string())?;
+    let direction = expected.choice::<Direction>().map_err(|refusal| refusal.to_string())?;
     let directions = if direction == Some(Direction::Both) { 2 } else { 1 };
-    if asked.layer == "udp" && asked.workload == "stream" {
-        return right_datagrams(asked, done);
+    if expected.layer == "udp" && expected.workload == "stream" {
+        return right_datagrams(expected, done);
     }
     let reported = done.tls.as_deref().unwrap_or_default();
-    if asked.tls.is_some() && !reported.starts_with("TLSv1.3 TLS_AES_128_GCM_SHA256 ") {
+    if expected.tls.is_some() && !reported.starts_with("TLSv1.3 TLS_AES_128_GCM_SHA256 ") {
         return Err(format!("TLS is {reported:?} instead of TLSv1.3 TLS_AES_128_GCM_SHA256 and the library"));
     }
-    if let Some(bytes) = asked.bytes {
-        let transfers = asked.transfers().map_err(|refusal| refusal.to_string())?;
-        return same("bytes", done.bytes.0, bytes * directions * transfers * u64::from(asked.connections));
+    if let Some(bytes) = expected.bytes {
+        let transfers = expected.transfers().map_err(|refusal| refusal.to_string())?;
+        return same("bytes", done.bytes.0, bytes * directions * transfers * u64::from(expected.connections));
     }
-    if asked.workload == "stream" {
+    if expected.workload == "stream" {
         return if done.bytes.0 > 0 { Ok(()) } else { Err("no byte of a stream by time arrived".into()) };
     }
-    let operations = asked.operations.unwrap_or(0);
+    let operations = expected.operations.unwrap_or(0);
     same("operations", done.operations, operations)?;
-    let moved = match asked.workload.as_str() {
-        "rr" | "crr" => operations * asked.size,
-        "fanout" => operations * asked.size * u64::from(asked.connections),
+    let moved = match expected.workload.as_str() {
+        "rr" | "crr" => operations * expected.size,
+        "fanout" => operations * expected.size * u64::from(expected.connections),
         _ => return Ok(()),
     };
     same("bytes", done.bytes.0, moved)?;
     match &done.latency {
-        Some(latency) if asked.workload != "crr" => same("latencies", latency.total(), operations),
+        Some(latency) if expected.workload != "crr" => same("latencies", latency.total(), operations),
         _ => Ok(()),
     }
 }
 
 /// Some may be lost, but each is accounted for.
-fn right_datagrams(asked: &Spec, done: &Done) -> Result<(), String> {
+fn right_datagrams(expected: &Spec, done: &Done) -> Result<(), String> {
     let reported = done.datagrams.ok_or("datagrams are missing")?;
-    let sent = asked.bytes.unwrap_or(0).div_ceil(asked.size) * u64::from(asked.connections);
+    let sent = expected.bytes.unwrap_or(0).div_ceil(expected.size) * u64::from(expected.connections);
     same("datagrams sent", reported.sent, sent)?;
     same("datagrams received or lost", reported.received + reported.lost, sent)?;
     same("operations", done.operations, reported.received)?;
-    same("bytes", done.bytes.0, reported.received * asked.size)?;
+    same("bytes", done.bytes.0, reported.received * expected.size)?;
     same("damaged or doubled datagrams", reported.damaged + reported.duplicates, 0)?;
     if reported.received == 0 { Err("no datagram arrived".into()) } else { Ok(()) }
 }
@@ -274,7 +276,7 @@ fn refuses_unknown_options(program: &Path, described: &Describe) -> Result<(), S
 }
 
 /// Peers that disconnect, in the middle of a message or with a reset, end only their own connections.
-fn survives(chosen: Chosen<'_>, program: &Path, layer: &str) -> Result<(), String> {
+fn survives(chosen: SystemVariant<'_>, program: &Path, layer: &str) -> Result<(), String> {
     let mut server = Spec::new(Role::Server, layer, "rr");
     let mut client = Spec::new(Role::Client, layer, "rr");
     (server.listen, server.size) = (Some(any_port()), 100);
@@ -285,18 +287,18 @@ fn survives(chosen: Chosen<'_>, program: &Path, layer: &str) -> Result<(), Strin
     let Some(address) = running.ready_or_not()? else { return Ok(()) };
     for written in [0_usize, 50, 100_000] {
         let mut peer = TcpStream::connect(address).map_err(|e| format!("cannot connect: {e}"))?;
-        // Bytes that come back unread make the close a reset.
+        // Unread response bytes turn the close into a reset.
         let _ = peer.write_all(&vec![b'x'; written]);
     }
     (client.connect, client.size, client.operations) = (Some(address), 100, Some(50));
     let own = common::program::native();
-    let (who, options) = if chosen.plays(Role::Client) {
+    let (started, options) = if chosen.plays(Role::Client) {
         (program, chosen.variant.options.clone())
     } else {
         (&*own, Default::default())
     };
     client.options = options;
-    let done = Program::start(who, &client)?.done()?.ok_or("its client does not do rr")?;
+    let done = Program::start(started, &client)?.done()?.ok_or("its client does not do rr")?;
     right(&client, &done)?;
     let _stays_open = TcpStream::connect(address);
     let start = Instant::now();

@@ -24,7 +24,8 @@ fn home_with_server(script: &str) -> Folder {
         [tables.axes]\nserver = ['odd']\npath = ['direct']\n";
     fs::write(home.path().join("suites/one.toml"), suite).unwrap();
     let system = format!(
-        "about = 'odd'\nprogram = '/bin/sh'\nneeds = ['nginx']\n[variants.odd]\nabout = 'odd'\nroles = ['server']\n\
+        "about = 'odd'\nprogram = '/bin/sh'\nneeds = ['nginx']\n\
+         [variants.odd]\nabout = 'odd'\nroles = ['server']\n\
          configs = ['server.conf']\nstart = ['-c', '''{script}''']\n"
     );
     fs::write(home.path().join("systems/odd/system.toml"), system).unwrap();
@@ -67,7 +68,8 @@ fn a_server_that_exits_sends_a_wrong_page_or_hangs_is_a_failed_row() {
     for (script, stage, part) in [
         ("sleep 1000", "at start", "was not ready within"),
         (
-            "sed -i s,{{ docroot }},{{ dir }}, {{ dir }}/server.conf; echo wrong > {{ dir }}/index.html; exec nginx -c {{ dir }}/server.conf",
+            "sed -i s,{{ docroot }},{{ dir }}, {{ dir }}/server.conf; echo wrong > {{ dir }}/index.html; \
+             exec nginx -c {{ dir }}/server.conf",
             "at verify",
             "wrong_length",
         ),

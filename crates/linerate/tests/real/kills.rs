@@ -9,7 +9,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// SIGKILL at ten moments of a run, or as many as `LINERATE_TEST_KILLS` says.
+/// SIGKILL at ten moments of a run, or at `LINERATE_TEST_KILLS` moments.
 #[test]
 fn a_killed_run_leaves_nothing_behind_and_can_be_resumed() {
     let Some(_machine) = machine() else { return };

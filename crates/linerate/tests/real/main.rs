@@ -67,8 +67,8 @@ fn an_unprivileged_user_can_measure() {
     }
     let folder = Folder::new("unprivileged");
     fs::create_dir_all(folder.path()).unwrap();
-    let nobody = Some(nix::unistd::Uid::from_raw(65_534));
-    nix::unistd::chown(folder.path(), nobody, None).unwrap();
+    let unprivileged = Some(nix::unistd::Uid::from_raw(65_534));
+    nix::unistd::chown(folder.path(), unprivileged, None).unwrap();
     // Copies, because programs in a closed home folder are not accessible to other users.
     let bin = Path::new(env!("CARGO_BIN_EXE_linerate")).parent().unwrap();
     for program in ["linerate", "linerate-load"] {

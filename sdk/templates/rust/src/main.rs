@@ -1,5 +1,5 @@
-//! NAME as a system of linerate (sdk/CONTRACT.md). This skeleton does `rr` with a thread for each connection and blocking
-//! sockets: put the library under test in the place of `serve` and `drive`.
+//! NAME as a system of linerate (sdk/CONTRACT.md). This skeleton does `rr` with a thread for each
+//! connection and blocking sockets: put the library under test in the place of `serve` and `drive`.
 
 use linerate_contract::program::{self, Refusal};
 use linerate_contract::tally::{Tally, connect_error, stream_error};
@@ -17,7 +17,9 @@ fn main() {
 fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
     let absent = |field: &str| Refusal::BadSpec(format!("\"{field}\" is missing"));
     match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
-        (_, _, _) if spec.rate.is_some() => Err(Refusal::Unsupported("\"rate\": there is no open loop here".into())),
+        (_, _, _) if spec.rate.is_some() => {
+            Err(Refusal::Unsupported("\"rate\": there is no open loop here".into()))
+        }
         (Role::Server, "tcp", "rr") => serve(spec.listen.ok_or_else(|| absent("listen"))?).map(|()| None),
         (Role::Client, "tcp", "rr") => {
             let operations = spec.operations.ok_or_else(|| absent("operations"))?;

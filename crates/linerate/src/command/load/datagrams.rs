@@ -59,7 +59,8 @@ fn run(spec: &Spec, args: &LoadDatagramArgs) -> Result<ExitCode, Error> {
     }
     if done.operations == 0 {
         return Err(Error::NothingMeasured(format!(
-            "no data arrived at {}: check that `linerate serve {}` runs there with the same --size and settings",
+            "no data arrived at {}: check that `linerate serve {}` runs there \
+             with the same --size and settings",
             args.address, spec.layer
         )));
     }

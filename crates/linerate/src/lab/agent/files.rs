@@ -53,7 +53,7 @@ impl Files {
         Ok(())
     }
 
-    /// A path to a program that the systems' user can read: a home folder may be closed to `nobody`.
+    /// A path to a program that the systems' user can read: a home folder may be closed to it.
     pub(super) fn expose(&mut self, program: &Path) -> Result<PathBuf, String> {
         // A bare name is searched on the lab's own PATH.
         let is_bare = program.components().count() == 1;

@@ -14,7 +14,8 @@ use std::fs;
 /// The user of the lab's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Privileges {
-    /// linerate runs as root; systems run as `nobody`, with the capabilities that networking needs.
+    /// linerate runs as root; systems run as an unprivileged user, with the capabilities that networking
+    /// needs.
     Root,
     /// linerate runs as another user; systems run as the same, in a user namespace with the capabilities.
     UserNamespace,

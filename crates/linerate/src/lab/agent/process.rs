@@ -72,7 +72,7 @@ pub(super) fn start(
         inherited,
         clock_maker,
     };
-    // SAFETY: the agent has one thread, so no other thread holds a lock at the time of the fork.
+    // SAFETY: the agent has one thread, so no lock is held by another thread during the fork.
     unsafe { command.pre_exec(move || prepare.run()) };
     let mut child = command.spawn().map_err(|e| format!("cannot start {}: {e}", spawn.program.display()))?;
     let pid = Pid::from_raw(child.id() as i32);
@@ -98,8 +98,8 @@ struct Preparation {
 impl Preparation {
     fn run(&self) -> io::Result<()> {
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
-        // A process group of its own, in the agent's session: the kernel's autogroup (sched(7)) then shares CPUs between
-        // labs, and not between their processes.
+        // A process group of its own, in the agent's session: the kernel's autogroup (sched(7)) then shares
+        // CPUs between labs, and not between their processes.
         setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
         // SAFETY: the parent keeps the descriptor open during this call, so the child has it as well.
         setns(unsafe { BorrowedFd::borrow_raw(self.namespace) }, CloneFlags::CLONE_NEWNET)?;

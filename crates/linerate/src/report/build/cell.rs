@@ -182,7 +182,8 @@ fn judge(failures: &[FailedTrial], measured: usize) -> (OutcomeWord, Option<Stri
     (outcome, Some(words::failures(failures, measured)))
 }
 
-/// The measurement of a successful trial, or the outcome of a failed one. A trial with an empty measurement has failed.
+/// The measurement of a successful trial, or the outcome of a failed one. A trial with an empty measurement
+/// has failed.
 fn success(trial: &Trial, metric: Metric) -> Result<&Measurement, Outcome> {
     let empty = |reason: &str| {
         let reason = reason.to_owned();

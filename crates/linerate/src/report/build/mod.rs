@@ -14,8 +14,8 @@ use crate::measurement::{Duet, Run, Trial};
 pub(super) use compare::control_fails;
 use journal::SortedTrials;
 
-/// The report of a run. Warm-ups count only as time. Of two lines for the same cell and round the last one counts;
-/// lines of cells that are not in the plan are ignored and flagged.
+/// The report of a run. Warm-ups count only as time. Of two lines for the same cell and round the last one
+/// counts; lines of cells that are not in the plan are ignored and flagged.
 #[must_use]
 pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
     let journal = SortedTrials::of(run, trials);

@@ -52,8 +52,9 @@ pub(super) fn table(
     }
 }
 
-/// Each of the subject's cells against the competitor with the best median. The choice is made on the same rounds, so
-/// chance favours the competitor. Only cells of the table compete: several tables share a list of competitors.
+/// Each of the subject's cells against the competitor with the best median. The choice is made on the same
+/// rounds, so chance favours the competitor. Only cells of the table compete: several tables share a list of
+/// competitors.
 fn best_of(best_of: &BestOf, here: &[&Cell<'_>], comparisons: &Comparisons<'_>) -> Vec<BestOfResult> {
     let is_subject = |cell: &&&Cell<'_>| cell.planned.axes.get(&best_of.axis) == Some(&best_of.subject);
     let against_best = |cell: &Cell<'_>, metric: Metric| {
@@ -77,8 +78,8 @@ fn best_of(best_of: &BestOf, here: &[&Cell<'_>], comparisons: &Comparisons<'_>) 
         .collect()
 }
 
-/// The cell that has the values of `axes` and equals `cell` in all other axes; `None` for that cell itself. A cell in
-/// several tables may have axes that others lack: these only break ties.
+/// The cell that has the values of `axes` and equals `cell` in all other axes; `None` for that cell itself. A
+/// cell in several tables may have axes that others lack: these only break ties.
 fn partner<'c, 'a>(cell: &Cell<'_>, axes: &Axes, cells: &[&'c Cell<'a>]) -> Option<&'c Cell<'a>> {
     let is_meant = |other: &Axes| axes.0.iter().all(|(axis, value)| other.get(axis) == Some(value));
     if axes.0.is_empty() || is_meant(&cell.planned.axes) {

@@ -40,7 +40,11 @@ fn suite_section(suite: &SuiteReport) -> Markup {
             table {
                 tr { th { "cell" } th { "outcome" } th { "reason" } }
                 @for exception in &exceptions {
-                    tr { th { (lines(exception.ids.iter().copied())) } td { (exception.word) } td { pre { (exception.detail) } } }
+                    tr {
+                        th { (lines(exception.ids.iter().copied())) }
+                        td { (exception.word) }
+                        td { pre { (exception.detail) } }
+                    }
                 }
             }
         }

@@ -31,7 +31,9 @@ pub(super) fn plot(suite: &SuiteReport, table: &TableReport) -> Markup {
     let Some(axis) = Axis::of(&lines) else { return html! {} };
     let height = AXIS + ROW * lines.len() as f64;
     html! {
-        svg role="img" aria-label={ "medians and intervals: " (table.title) } viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) {
+        svg role="img" aria-label={ "medians and intervals: " (table.title) }
+            viewBox={ "0 0 " (WIDTH) " " (height) }
+            width=(WIDTH) {
             @for tick in axis.ticks() {
                 @let x = px(axis.x(tick));
                 line x1=(x) x2=(x) y1="0" y2=(height - AXIS) stroke="#888" stroke-opacity="0.3" {}
@@ -41,7 +43,8 @@ pub(super) fn plot(suite: &SuiteReport, table: &TableReport) -> Markup {
                 @let y = px(ROW * (i as f64 + 0.5));
                 @let colour = COLOURS[line.column % COLOURS.len()];
                 text x=(LABELS - 10.0) y=(y) text-anchor="end" dominant-baseline="middle" { (line.id) }
-                line x1=(px(axis.x(line.interval[0]))) x2=(px(axis.x(line.interval[1]))) y1=(y) y2=(y) stroke=(colour) stroke-width="2" {}
+                line x1=(px(axis.x(line.interval[0]))) x2=(px(axis.x(line.interval[1]))) y1=(y) y2=(y)
+                    stroke=(colour) stroke-width="2" {}
                 circle cx=(px(axis.x(line.median))) cy=(y) r="3" fill=(colour) {
                     title { (line.id) ": " (with_interval(line.median, line.interval)) }
                 }
@@ -92,7 +95,8 @@ impl Axis {
         LABELS + share * (WIDTH - LABELS - MARGIN)
     }
 
-    /// Round values: multiples of 1, 2 or 5 times a power of ten; on a logarithmic axis, 1, 2 and 5 times each power.
+    /// Round values: multiples of 1, 2 or 5 times a power of ten; on a logarithmic axis, 1, 2 and 5 times
+    /// each power.
     fn ticks(&self) -> Vec<f64> {
         let within = |tick: &f64| (self.from..=self.to).contains(tick);
         if !self.is_log {

@@ -100,16 +100,17 @@ pub(crate) fn host(host: &Host) -> Vec<(String, String)> {
 
 /// The reading guide, an item each.
 pub(crate) const HOW_TO_READ: &[&str] = &[
-    "Each number is the median of n rounds with its 95 % bootstrap interval. With fewer than six rounds: the range, \
-     and no verdict.",
-    "Percent is performance: 73 % of the baseline is slower than the baseline, for seconds as for bytes per second. It \
-     is the median of the ratios within each round, which cancels slow drift of the machine.",
-    "▲ faster, ▼ slower than the baseline: the interval excludes 100 % and the difference exceeds the noise floor, \
-     which is the difference between the baseline and its A/A control in this run. ≈ no difference found. ? too few \
-     rounds.",
-    "Bound by: the role that saturated its CPU. client is the load generator: the number is a lower bound for the system.",
+    "Each number is the median of n rounds with its 95 % bootstrap interval. With fewer than six rounds: the \
+     range, and no verdict.",
+    "Percent is performance: 73 % of the baseline is slower than the baseline, for seconds as for bytes per \
+     second. It is the median of the ratios within each round, which cancels slow drift of the machine.",
+    "▲ faster, ▼ slower than the baseline: the interval excludes 100 % and the difference exceeds the noise \
+     floor, which is the difference between the baseline and its A/A control in this run. ≈ no difference \
+     found. ? too few rounds.",
+    "Bound by: the role that saturated its CPU. client is the load generator: the number is a lower \
+     bound for the system.",
     "CPU: process time of each role; machine is the busy time of all CPUs of the lab, interrupts included.",
     "Failed operations are counted beside the number; a trial in which more than 1 % failed has no number.",
-    "Outliers are flagged, never dropped. steal: the hypervisor gave CPU time to other guests; disturbed: other \
-     processes of this machine used CPU time. Both make results worse.",
+    "Outliers are flagged, never dropped. steal: the hypervisor gave CPU time to other guests; disturbed: \
+     other processes of this machine used CPU time. Both make results worse.",
 ];

@@ -1,4 +1,5 @@
-//! A table as a grid: rows and columns by axes; in each grid cell a number, its percentage of the baseline, and notes.
+//! A table as a grid: rows and columns by axes; in each grid cell a number, its percentage of the baseline,
+//! and notes.
 
 use super::lookup::{cells_of, has_flag, is_not_measured, value};
 use crate::report::model::{CellReport, Comparison, OutcomeWord, SuiteReport, TableCell, TableReport};

@@ -30,8 +30,8 @@ fn the_tails_are_expanded_as_hesterberg_specifies() {
     assert!((expanded_tail(100_000) - 0.025).abs() < 1e-5);
 }
 
-/// Of six values the smallest is the median of a resample in 0.9 % of all, more than the 0.24 % left outside: the
-/// interval is the range, which order statistics say covers 96.9 %.
+/// Of six values the smallest is the median of a resample in 0.9 % of all, more than the 0.24 % left outside:
+/// the interval is the range, which order statistics say covers 96.9 %.
 #[test]
 fn six_values_give_their_range() {
     let six = Estimate::of([1.0, 2.0, 3.0, 4.0, 5.0, 60.0], Scale::Linear).unwrap();

@@ -1,4 +1,4 @@
-//! What goes into a build, as a hash: the name of its place in the cache.
+//! The inputs of a build as a hash, which names its folder in the cache.
 
 use crate::system::System;
 use crate::system::manifest::Build;
@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Variables that compilers and build tools listen to: another value is another build.
+/// Variables that compilers and build tools read: another value is another build.
 const ENVIRONMENT: [&str; 9] = [
     "CMAKE_PREFIX_PATH",
     "PKG_CONFIG_PATH",
@@ -43,7 +43,7 @@ pub(super) fn key(system: &System, build: &Build) -> Result<String, String> {
     }
     for file in files {
         let contents = fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))?;
-        // Not where the checkout is: what is the same in another one is built already.
+        // Without the checkout's path: equal inputs in two checkouts share a build.
         (file.strip_prefix(&system.folder).unwrap_or(&file), contents).hash(&mut hash);
     }
     Ok(format!("{:016x}", hash.finish()))
@@ -55,7 +55,7 @@ pub(super) fn hash_of(value: &impl Hash) -> String {
     format!("{:016x}", hash.finish())
 }
 
-/// Installed versions: another version of a library is another build. Nothing where there is no dpkg.
+/// Installed versions: another version of a library is another build. Empty without dpkg.
 fn versions(packages: &[String]) -> Vec<u8> {
     if packages.is_empty() {
         return Vec::new();
@@ -65,8 +65,8 @@ fn versions(packages: &[String]) -> Vec<u8> {
     query.output().map(|out| out.stdout).unwrap_or_default()
 }
 
-/// Where a glob begins: in the system's folder, or with `$NAME/` in the one that this variable names, which is where the user
-/// keeps what no package has.
+/// Where a glob begins: in the system's folder, or with `$NAME/` in the one that this variable names, which
+/// is where the user keeps what no package has.
 fn root_of<'a>(
     folder: &Path,
     glob: &'a str,
@@ -80,7 +80,7 @@ fn root_of<'a>(
     Ok((value.into(), below))
 }
 
-/// Files below `folder` by a glob; `..` leads out of it, `**` stands for any number of folders.
+/// Files below `folder` by a glob; `..` is its parent, `**` any number of folders.
 fn find(folder: &Path, glob: &str) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let parts: Vec<&str> = glob.split('/').collect();
@@ -107,7 +107,7 @@ fn descend(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) -> Result<()
     }
     let matcher: GlobMatcher = Glob::new(first).map_err(|e| e.to_string())?.compile_matcher();
     for path in entries.flatten().map(|entry| entry.path()) {
-        // What a build by hand has left there would make each key another one.
+        // Files of a build by hand would change the key.
         let is_output = path.file_name().is_some_and(|name| name == "target");
         if is_deep && path.is_dir() && !is_output {
             descend(&path, parts, found)?;

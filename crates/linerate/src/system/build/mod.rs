@@ -1,8 +1,8 @@
 //! Systems that are built here: the commands of `[build]`, run when the system is first needed.
 //!
-//! What they make is kept in the cache folder under a name that has a hash of all that goes in, so that nothing is
-//! ever built twice or out of date. A build counts when its mark is there, which is written last: one that was killed
-//! is begun anew.
+//! Their results are kept in the cache folder under a name that contains a hash of all inputs, so that
+//! nothing is built twice or out of date. The mark of a build is written last: without it, the build was
+//! killed and starts over.
 
 mod inputs;
 mod process;
@@ -17,48 +17,48 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Written into the folder of a build when it is whole.
+/// Written into the folder of a build when it is complete.
 const MARK: &str = ".linerate-built";
 
-/// What may be done about a system that is not built yet.
+/// Whether systems that are not built yet are built.
 pub enum Permission<'a> {
-    /// Build it, and say so.
+    /// Build it now, and print a note.
     Build(&'a dyn Fn(&str)),
-    /// Only look: what is not built is missing.
-    Look,
-    /// Only look: what is not built will be, before it is needed.
-    Foresee,
+    /// Build nothing: systems that are not built are missing.
+    Never,
+    /// Build nothing now: systems that are not built count as present; a run builds them first.
+    Later,
 }
 
 impl std::fmt::Debug for Permission<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Build(_) => "Build",
-            Self::Look => "Look",
-            Self::Foresee => "Foresee",
+            Self::Never => "Never",
+            Self::Later => "Later",
         })
     }
 }
 
-/// Finds builds and makes those that are missing; each system is tried once, however many variants it has.
+/// Finds builds and makes missing ones; each system is tried once, whatever its number of variants.
 #[derive(Debug)]
 pub struct Builds<'a> {
     permission: Permission<'a>,
     known: BTreeMap<String, Result<PathBuf, String>>,
-    foreseen: BTreeSet<String>,
+    pending: BTreeSet<String>,
     interrupted: bool,
 }
 
 impl<'a> Builds<'a> {
     #[must_use]
     pub fn new(permission: Permission<'a>) -> Self {
-        Self { permission, known: BTreeMap::new(), foreseen: BTreeSet::new(), interrupted: false }
+        Self { permission, known: BTreeMap::new(), pending: BTreeSet::new(), interrupted: false }
     }
 
     /// The folder that the system is built in.
     ///
     /// # Errors
-    /// Why there is none, with the end of what the compiler said.
+    /// Why there is none, with the last lines of the compiler's output.
     pub fn of(&mut self, system: &System) -> Result<PathBuf, String> {
         if let Some(known) = self.known.get(&system.name) {
             return known.clone();
@@ -68,13 +68,13 @@ impl<'a> Builds<'a> {
         result
     }
 
-    /// Systems that are not built and will be.
+    /// Systems that are not built yet.
     #[must_use]
-    pub fn foreseen(&self) -> &BTreeSet<String> {
-        &self.foreseen
+    pub fn pending(&self) -> &BTreeSet<String> {
+        &self.pending
     }
 
-    /// True if the user wants to stop.
+    /// True after an interrupt.
     #[must_use]
     pub fn interrupted(&self) -> bool {
         self.interrupted
@@ -86,20 +86,20 @@ impl<'a> Builds<'a> {
         if site.out.join(MARK).exists() {
             return Ok(site.out);
         }
-        let Permission::Build(tell) = self.permission else {
-            if matches!(self.permission, Permission::Foresee) {
-                self.foreseen.insert(system.name.clone());
+        let Permission::Build(note) = self.permission else {
+            if matches!(self.permission, Permission::Later) {
+                self.pending.insert(system.name.clone());
             }
             return Err("it is not built".into());
         };
         if self.interrupted {
             return Err("interrupted".into());
         }
-        tell(&format!("building {} (kept for later runs)", system.name));
+        note(&format!("building {} (kept for later runs)", system.name));
         let start = Instant::now();
         match site.make(build) {
             Ok(()) => {
-                tell(&format!("built {} in {} s", system.name, start.elapsed().as_secs()));
+                note(&format!("built {} in {} s", system.name, start.elapsed().as_secs()));
                 Ok(site.out)
             }
             Err(process::Failure::Interrupted) => {
@@ -107,7 +107,7 @@ impl<'a> Builds<'a> {
                 Err("interrupted while it was built".into())
             }
             Err(process::Failure::Reason(reason)) => {
-                tell(&format!("could not build {}", system.name));
+                note(&format!("could not build {}", system.name));
                 Err(reason)
             }
         }
@@ -116,11 +116,11 @@ impl<'a> Builds<'a> {
 
 /// The folder of all builds.
 fn cache() -> Result<PathBuf, String> {
-    let cache = home::cache().ok_or("neither XDG_CACHE_HOME nor HOME says where to build it")?;
+    let cache = home::cache().ok_or("no folder to build in: neither XDG_CACHE_HOME nor HOME is set")?;
     Ok(cache.join("builds"))
 }
 
-/// Where the system is built today, in this folder.
+/// The system's current build in this folder.
 fn place(system: &System, build: &Build, folder: &Path) -> Result<Site, String> {
     Ok(Site {
         source: system.folder.canonicalize().map_err(|e| format!("{}: {e}", system.folder.display()))?,
@@ -129,7 +129,7 @@ fn place(system: &System, build: &Build, folder: &Path) -> Result<Site, String> 
     })
 }
 
-/// Where a build happens.
+/// The paths of a build.
 struct Site {
     source: PathBuf,
     out: PathBuf,
@@ -182,7 +182,7 @@ impl Site {
     }
 }
 
-/// Usage by the one that builds; a second linerate waits here.
+/// Locked during the build; a second linerate waits here.
 fn lock(path: &Path) -> Result<File, process::Failure> {
     let failed = |e: std::io::Error| process::Failure::from(format!("{}: {e}", path.display()));
     if let Some(folder) = path.parent() {

@@ -1,4 +1,4 @@
-//! One command of a build: heard by its log, ended at its deadline or with linerate.
+//! One command of a build, with a log; it is ended at its deadline, or when linerate is interrupted.
 
 use crate::home::shortened;
 use crate::interrupt;
@@ -12,14 +12,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Ten times what the slowest build here took (two minutes, on one busy CPU): one that takes longer hangs.
+/// Ten times the slowest build (two minutes, on one busy CPU): one that takes longer hangs.
 const DEADLINE: Duration = Duration::from_secs(20 * 60);
-/// Builds take seconds; nobody waits for a twentieth of one.
+/// Builds take seconds, so 50 ms more are not noticed.
 const POLL: Duration = Duration::from_millis(50);
-/// What a compiler says last is what went wrong.
+/// The last lines of a compiler's output contain the error.
 const LOG_LINES: usize = 12;
 
-/// Why a command did not end well.
+/// Why a command failed.
 #[derive(Debug)]
 pub(super) enum Failure {
     Reason(String),
@@ -32,7 +32,7 @@ impl From<String> for Failure {
     }
 }
 
-/// Runs a command to its end; all that it says is added to the file `log`.
+/// Runs a command to its end and appends its output to the file `log`.
 pub(super) fn run(words: &[String], folder: &Path, log: &Path) -> Result<(), Failure> {
     run_until(words, folder, log, Instant::now() + DEADLINE)
 }
@@ -69,12 +69,12 @@ fn judge(status: ExitStatus, name: &str, log: &Path, start: u64) -> Result<(), F
     if status.success() {
         return Ok(());
     }
-    let said = fs::read(log).unwrap_or_default();
-    let said = String::from_utf8_lossy(said.get(start as usize..).unwrap_or_default()).into_owned();
-    let lines: Vec<&str> = said.trim_end().lines().collect();
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(text.get(start as usize..).unwrap_or_default()).into_owned();
+    let lines: Vec<&str> = text.trim_end().lines().collect();
     let tail = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
     let log = log.display();
-    Err(shortened(&format!("its build failed: `{name}` ended with {status}; all of it is in {log}\n{tail}"))
+    Err(shortened(&format!("its build failed: `{name}` ended with {status}; full output: {log}\n{tail}"))
         .into())
 }
 
@@ -88,11 +88,11 @@ fn end(child: &mut Child) {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, patience: Duration) -> Result<(), String> {
+    fn shell(script: &str, timeout: Duration) -> Result<(), String> {
         let log =
             std::env::temp_dir().join(format!("linerate-build-{}-{}", std::process::id(), script.len()));
         let words = ["sh", "-c", script].map(str::to_owned);
-        let result = run_until(&words, Path::new("/"), &log, Instant::now() + patience);
+        let result = run_until(&words, Path::new("/"), &log, Instant::now() + timeout);
         let _ = fs::remove_file(&log);
         result.map_err(|failure| match failure {
             Failure::Reason(reason) => reason,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_command_is_told_with_its_last_words() {
+    fn the_error_of_a_failed_command_ends_with_its_last_lines() {
         assert_eq!(shell("true", DEADLINE), Ok(()));
         let reason = shell("echo first; seq 99; echo 'no such header' >&2; exit 3", DEADLINE).unwrap_err();
         assert!(reason.contains("exit status: 3") && reason.ends_with("no such header"), "{reason}");

@@ -1,4 +1,4 @@
-//! Builds that nothing asks for any more: an input of theirs has changed, or their system is gone.
+//! Builds that no system uses any more: one of their inputs has changed, or their system was removed.
 
 use super::{cache, place};
 use crate::error::Error;
@@ -9,18 +9,18 @@ use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What a key is made of: sixteen hex digits.
+/// Hex digits of a key.
 const KEY: usize = 16;
 
-/// What became of the builds in the cache.
+/// Result of [`prune`].
 #[derive(Debug, Default)]
 pub struct Pruned {
-    /// Names of those that were removed, and what they usage on the disk.
+    /// Names of the removed builds, and their size on disk.
     pub removed: Vec<(String, Bytes)>,
     pub kept: usize,
 }
 
-/// Removes every build that no system of the registry asks for, in this environment. One that is being made is left alone.
+/// Removes every build that no system of the registry uses in this environment. Builds under way are kept.
 ///
 /// # Errors
 /// A build that cannot be removed.
@@ -41,7 +41,7 @@ pub fn prune(registry: &Registry) -> Result<Pruned, Error> {
     Ok(pruned)
 }
 
-/// What manifests ask for.
+/// The builds that the manifests need.
 struct Wanted {
     names: BTreeSet<String>,
     /// Systems whose builds have no names today, since an input cannot be read.
@@ -65,7 +65,7 @@ fn wanted(registry: &Registry, folder: &Path) -> Wanted {
     wanted
 }
 
-/// Folders of builds. What a build that was killed left behind is one, too.
+/// Folders of builds, also those of builds that were killed.
 fn names(folder: &Path) -> Result<BTreeSet<String>, Error> {
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
@@ -75,17 +75,17 @@ fn names(folder: &Path) -> Result<BTreeSet<String>, Error> {
     Ok(folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }
 
-/// `asio` of `asio-0123456789abcdef`; nothing of what is no build's name.
+/// `asio` of `asio-0123456789abcdef`; `None` if it is not the name of a build.
 fn system_of(name: &str) -> Option<&str> {
     let (system, key) = name.rsplit_once('-')?;
     (key.len() == KEY && key.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(system)
 }
 
-/// How much it was; nothing if somebody is building there.
+/// Bytes that were freed; `None` if a build is under way there.
 fn remove(folder: &Path, name: &str) -> Result<Option<Bytes>, Error> {
     let lock = folder.join(format!("{name}.lock"));
-    let held = File::create(&lock).map_err(Error::file(&lock))?;
-    match held.try_lock() {
+    let file = File::create(&lock).map_err(Error::file(&lock))?;
+    match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(e)) => return Err(Error::file(&lock)(e)),
@@ -102,9 +102,9 @@ fn remove(folder: &Path, name: &str) -> Result<Option<Bytes>, Error> {
     Ok(Some(size))
 }
 
-/// What it takes on the disk.
+/// Size on disk.
 fn size(path: &Path) -> Bytes {
-    /// The unit of `st_blocks` (stat(2)), whatever the file system's is.
+    /// The unit of `st_blocks` (stat(2)) on every file system.
     const BLOCK: u64 = 512;
     let Ok(data) = path.symlink_metadata() else { return Bytes(0) };
     let own = data.blocks() * BLOCK;
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_has_the_name_of_a_build_is_one() {
+    fn only_names_of_builds_are_recognised() {
         assert_eq!(system_of("rust-websockets-0123456789abcdef"), Some("rust-websockets"));
         for other in ["asio", "asio-backup", "asio-0123456789abcde", "asio-0123456789abcdeg"] {
             assert_eq!(system_of(other), None, "{other}");

@@ -1,7 +1,7 @@
-//! Who is where in a trial.
+//! Addresses of the roles of a trial.
 
 use crate::lab::protocol::address;
-use crate::system::Chosen;
+use crate::system::SystemVariant;
 use crate::system::manifest::{ReachedAt, Topology};
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -11,12 +11,12 @@ pub(super) const PORT: u16 = 80;
 pub(super) struct Addresses {
     pub(super) server: SocketAddr,
     pub(super) relay: SocketAddr,
-    /// What the client connects to.
+    /// The client connects to it.
     pub(super) target: SocketAddr,
 }
 
 impl Addresses {
-    pub(super) fn new(topology: Topology, relay: Option<&Chosen<'_>>) -> Self {
+    pub(super) fn new(topology: Topology, relay: Option<&SystemVariant<'_>>) -> Self {
         let at = |ip: Ipv4Addr| SocketAddr::from((ip, PORT));
         let server = at(match topology {
             Topology::Loopback => Ipv4Addr::LOCALHOST,

@@ -10,33 +10,33 @@ use crate::lab::{ClientRun, DOCROOT, Launch};
 use crate::measurement::{Measurement, PlannedCell};
 use crate::parameters::Parameters;
 use crate::pins::{self, Pins};
-use crate::system::manifest::{Output, Verifier};
-use crate::system::{Chosen, VERIFIER};
+use crate::system::manifest::{OutputPatterns, Verifier};
+use crate::system::{SystemVariant, VERIFIER};
 use linerate_contract::{Nanos, Role};
 use setting::Setting;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// In the timed part, every so-manieth answer's checksum is compared; status and length always.
+/// In the timed part, the checksum of every 16th response is compared; status and length of each.
 const SAMPLE_EVERY: u64 = 16;
 
-/// Everything that a trial starts.
+/// All processes of a trial.
 pub(super) struct Launches {
     page: Option<String>,
     path: NetworkPath,
     systems: Vec<Launch>,
     verifier: Launch,
     verify: Work,
-    /// Absent where the suite wants no warm-up.
+    /// Absent if the suite has no warm-up.
     warmer: Option<Launch>,
     client: Launch,
-    /// How to read clients that do not speak the contract: the one that measures, and the one that verifies.
-    output: Option<Output>,
-    verifier_output: Option<Output>,
-    /// Bytes of a write, from which their number follows where such a client does not tell it.
+    /// Patterns for clients that do not implement the contract: the measuring and the verifying client.
+    output: Option<OutputPatterns>,
+    verifier_output: Option<OutputPatterns>,
+    /// Bytes of a write: received bytes divided by it are the operations of a client that prints no count.
     size: u64,
     work: Work,
-    /// What a variant of the cell declares in place of the one percent that holds for all.
+    /// The error rate that a variant of the cell tolerates, in place of the default of one percent.
     tolerated_errors: Option<f64>,
     pins: Pins,
 }
@@ -62,12 +62,12 @@ impl Launches {
         let measured = window.map_or(cell.parameters, |window| Parameters {
             operations: None,
             bytes: None,
-            // Programs that do not speak the contract count in whole seconds.
+            // Programs that do not implement the contract count in whole seconds.
             seconds: Some(window.0.div_ceil(1_000_000_000)),
             ..cell.parameters
         });
         let mut systems = Vec::new();
-        // The server first: some relays ask it whether it is there.
+        // The server first: some relays connect to it at start.
         for role in [Role::Server, Role::Relay] {
             if let Some(chosen) = chosen.get(&role) {
                 systems.push(setting.launch(*chosen, role, &measured, SAMPLE_EVERY, window)?);
@@ -100,13 +100,13 @@ impl Launches {
         self.tolerated_errors.unwrap_or(TOLERATED_ERRORS)
     }
 
-    /// What every role may read: the page, where the layer has one.
+    /// Files for all roles: the page, if the layer has one.
     pub(super) fn shared_files(&self) -> Vec<File> {
         let page = self.page.iter().cloned();
         page.map(|contents| File { path: Path::new(DOCROOT).join("index.html"), contents }).collect()
     }
 
-    /// What lies between client and server.
+    /// The path between client and server.
     pub(super) fn path(&self) -> NetworkPath {
         self.path
     }
@@ -132,7 +132,7 @@ impl Launches {
         &self.work
     }
 
-    /// What is odd about where the roles run.
+    /// Flags of the roles' placement on CPUs.
     pub(super) fn flags(&self) -> impl Iterator<Item = String> {
         self.pins.flags.iter().map(|flag| (*flag).to_owned())
     }
@@ -144,22 +144,23 @@ impl Launches {
         all.filter(|launch| launch.process.is_some()).filter(is_here).map(|launch| launch.role).collect()
     }
 
-    /// Not one of the first operations may fail.
+    /// No operation of the verification may fail.
     pub(super) fn check_verified(&self, run: &ClientRun) -> Result<(), String> {
         let verified = self.read_as(self.verifier_output.as_ref(), run)?;
-        // One that verifies itself sends whole writes, and may stop counting before the last of them is in.
+        // A client that verifies itself sends whole writes, and may stop counting before the last one has
+        // arrived.
         if self.verifier_output.is_some() {
             return if verified.bytes.0 > 0 { Ok(()) } else { Err("nothing arrived".into()) };
         }
         self.verify.check_all_good(&verified)
     }
 
-    /// What the measuring client says.
+    /// Reads the output of the measuring client.
     pub(super) fn read(&self, run: &ClientRun) -> Result<Measurement, String> {
         self.read_as(self.output.as_ref(), run)
     }
 
-    fn read_as(&self, output: Option<&Output>, run: &ClientRun) -> Result<Measurement, String> {
+    fn read_as(&self, output: Option<&OutputPatterns>, run: &ClientRun) -> Result<Measurement, String> {
         match output {
             None => output::read_contract(run),
             Some(patterns) => output::read_foreign(patterns, run, self.size),
@@ -167,15 +168,15 @@ impl Launches {
     }
 }
 
-/// As many CPUs as the cell is to run on, by its parameter `cpus`; without one, all.
+/// The CPUs of the cell: the number of its parameter `cpus`; without it, all.
 fn few<'a>(cpus: &'a [u32], cell: &PlannedCell) -> &'a [u32] {
     let wanted = cell.parameters.cpus.and_then(|n| usize::try_from(n).ok()).unwrap_or(cpus.len());
     &cpus[..wanted.clamp(1, cpus.len().max(1)).min(cpus.len())]
 }
 
-/// A client that speaks the contract verifies with what it measures with; a foreign one cannot say what it compared, but where
-/// its server understands nobody else.
-fn verifier<'a>(context: Context<'a>, client: Chosen<'a>) -> Result<Chosen<'a>, String> {
+/// A client that implements the contract also verifies. A foreign client does not report verified content, so
+/// linerate's own client verifies in its place, unless the server accepts that foreign client only.
+fn verifier<'a>(context: Context<'a>, client: SystemVariant<'a>) -> Result<SystemVariant<'a>, String> {
     if client.variant.output.is_none() || client.variant.verifier == Verifier::Itself {
         Ok(client)
     } else {

@@ -8,7 +8,7 @@ use crate::measurement::{DEFAULT_BUILD, PlannedCell};
 use crate::parameters::Parameters;
 use crate::pins::Pins;
 use crate::system::manifest::{Ready, Topology};
-use crate::system::{Chosen, template};
+use crate::system::{SystemVariant, template};
 use crate::trial::Context;
 use linerate_contract::{Expect, Nanos, Role, Spec, crc32, page};
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// One worker each: systems are compared on equal CPU, and one CPU is what each of them has (docs/method.md).
+/// One worker each: systems are compared on equal CPU, and each has one CPU (docs/method.md).
 const WORKERS: u32 = 1;
 
-/// How often progress is told: short enough to see a stall, long enough to cost a thousandth of a CPU.
+/// Interval of samples: short enough to show a stall, long enough to cost at most a thousandth of a CPU.
 const SAMPLES: Nanos = Nanos(100_000_000);
 
-/// What all roles of a trial have in common.
+/// Parts that all roles of a trial share.
 pub(super) struct Setting<'a> {
     context: Context<'a>,
     cell: &'a PlannedCell,
@@ -36,7 +36,7 @@ impl<'a> Setting<'a> {
         context: Context<'a>,
         cell: &'a PlannedCell,
         pins: &'a Pins,
-        relay: Option<&Chosen<'_>>,
+        relay: Option<&SystemVariant<'_>>,
     ) -> Result<Self, String> {
         let authority = Authority::for_layer(&cell.layer)?;
         Ok(Self {
@@ -48,7 +48,7 @@ impl<'a> Setting<'a> {
         })
     }
 
-    /// What the servers serve, where the layer has pages.
+    /// Content of the servers, if the layer has pages.
     pub(super) fn page(&self) -> Option<String> {
         let size = self.cell.parameters.size.unwrap_or(0);
         let page = || page(usize::try_from(size).unwrap_or(usize::MAX));
@@ -57,14 +57,14 @@ impl<'a> Setting<'a> {
             .then(|| String::from_utf8(page()).expect("pages are ASCII"))
     }
 
-    /// What lies between client and server.
+    /// The path between client and server.
     pub(super) fn path(&self) -> NetworkPath {
         let mtu = self.cell.parameters.mtu.and_then(|mtu| u32::try_from(mtu).ok());
         let usual = NetworkPath::from(self.cell.topology);
         NetworkPath { mtu: mtu.unwrap_or(usual.mtu), ..usual }
     }
 
-    fn spec(&self, chosen: Chosen<'_>, role: Role, parameters: &Parameters, check_every: u64) -> Spec {
+    fn spec(&self, chosen: SystemVariant<'_>, role: Role, parameters: &Parameters, check_every: u64) -> Spec {
         let small = |number: Option<u64>| number.and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
         let mut spec = Spec::new(role, &self.cell.layer, &self.cell.workload);
         spec.size = parameters.size.unwrap_or(0);
@@ -88,7 +88,7 @@ impl<'a> Setting<'a> {
                 spec.connect = Some(self.addresses.server);
             }
             Role::Client | Role::Describe => {
-                // A workload without a network has nobody to connect to.
+                // A workload without a network has no server to connect to.
                 spec.connect =
                     self.cell.systems.iter().any(|s| s.role == Role::Server).then_some(self.addresses.target);
                 if self.cell.topology != Topology::Loopback {
@@ -111,15 +111,15 @@ impl<'a> Setting<'a> {
         spec
     }
 
-    /// A stream that is timed shows how it went: both ends are asked, and the receiver's word counts.
+    /// Streams by time have samples: both ends print them, and the receiver's are used.
     fn samples(&self, parameters: &Parameters) -> Option<Nanos> {
         (self.cell.workload == "stream" && parameters.seconds.is_some()).then_some(SAMPLES)
     }
 
-    /// A role's process, which is to work with these parameters.
+    /// A role's process, with these parameters.
     pub(super) fn launch(
         &self,
-        chosen: Chosen<'_>,
+        chosen: SystemVariant<'_>,
         role: Role,
         parameters: &Parameters,
         check_every: u64,
@@ -191,9 +191,9 @@ impl<'a> Setting<'a> {
     fn host(&self, role: Role) -> HostName {
         match role {
             Role::Client | Role::Describe => HostName::Client,
-            // On a single link there is no router, and no relay that could stand in it.
+            // A single link has no router, so a relay runs on the server's host.
             Role::Relay if self.cell.topology.has_router() => HostName::Router,
-            // A stack in a process is where its device is.
+            // A stack in a process runs in its device's namespace.
             Role::Server if self.cell.topology == Topology::TunRouter => HostName::Router,
             Role::Relay | Role::Server => HostName::Server,
         }
