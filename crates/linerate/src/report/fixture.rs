@@ -172,7 +172,10 @@ fn result(random: &mut Pcg64, id: &str, round: u32, seconds: f64, cpu: [f64; 3])
     let disturbed = if (id, round) == ("nginx/iptables", 3) { 1.6 } else { 1.0 };
     let measured =
         web(seconds * (1.0 + 0.012 * noise) * disturbed, cpu, (id, round) == ("nginx/haproxy-http", 4));
-    let failed = |stage: &str, reason: &str, log: &str| json!({"outcome": "failed", "stage": stage, "reason": reason, "log": log});
+    let failed = |stage: &str, reason: &str, log: &str| {
+        let outcome = "failed";
+        json!({"outcome": outcome, "stage": stage, "reason": reason, "log": log})
+    };
     match id {
         "nginx/sslh-select" => with(measured, "errors", json!({"empty_reply": 3 + round})),
         "apache/sslh-select" => failed(
