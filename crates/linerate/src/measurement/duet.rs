@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
+#[allow(clippy::large_enum_variant, reason = "nearly all entries are trials")]
 pub enum Entry {
     Trial(Trial),
     Duet(Duet),

@@ -72,7 +72,7 @@ mod tests {
         // SAFETY: CMSG_SPACE and CMSG_LEN only compute; the data is read within `message`.
         unsafe {
             assert_eq!(SegmentSize::LENGTH, libc::CMSG_SPACE(size_of::<u16>() as _) as usize);
-            assert_eq!(message.header.cmsg_len as usize, libc::CMSG_LEN(size_of::<u16>() as _) as usize);
+            assert_eq!(message.header.cmsg_len, libc::CMSG_LEN(size_of::<u16>() as _) as usize);
             let data = libc::CMSG_DATA(&raw const message.header);
             assert_eq!(
                 data.offset_from((&raw const message).cast()),

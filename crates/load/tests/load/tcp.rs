@@ -119,7 +119,7 @@ fn transfers_follow_one_another_on_a_connection_in_every_direction() {
         // Transfers of these bytes until the time is over.
         spec.duration_ns = Some(Nanos(100_000_000));
         let done = Engine::start(&spec).done();
-        assert!(done.bytes.0 > all && done.bytes.0 % 100_001 == 0 && done.errors.total() == 0);
+        assert!(done.bytes.0 > all && done.bytes.0.is_multiple_of(100_001) && done.errors.total() == 0);
     }
 }
 

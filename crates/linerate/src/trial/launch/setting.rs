@@ -100,7 +100,7 @@ impl<'a> Setting<'a> {
                 spec.duration_ns = timed.map(|seconds| Nanos(seconds * 1_000_000_000));
                 let counted = spec.bytes.is_none() && timed.is_none();
                 spec.operations = parameters.operations.or_else(|| counted.then_some(1));
-                spec.rate = timed.and_then(|_| parameters.rate).map(|rate| rate as f64);
+                spec.rate = timed.and(parameters.rate).map(|rate| rate as f64);
                 if let Some(page) = self.page() {
                     let (bytes, crc32) = (page.len() as u64, crc32(page.as_bytes()));
                     spec.path = Some("/".into());
