@@ -323,9 +323,8 @@ fn duets(ratio: f64) -> Vec<Duet> {
     };
     let unit = |unit: u32| {
         // Units differ by some per mille.
-        let windows = [
-            serde_json::json!({"sides": [side(100_000.0 * ratio + f64::from(unit) * 100.0), side(100_000.0)]}),
-        ];
+        let rate = 100_000.0 * ratio + f64::from(unit) * 100.0;
+        let windows = [serde_json::json!({"sides": [side(rate), side(100_000.0)]})];
         serde_json::from_value(
             serde_json::json!({"suite": "proxy", "cells": ["nginx/iptables", "nginx/direct"], "unit": unit,
             "at": 0, "outcome": "ok", "windows": windows, "stages": {}}),

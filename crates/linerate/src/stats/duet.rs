@@ -3,8 +3,9 @@
 use crate::measurement::{Duet, DuetWindow, Metric, Outcome, SIDES_NOT_GROUPED, SideWindow};
 use linerate_contract::Role;
 
-/// The log ratio of performance of side 0 over side 1: above 0 is better. The mean over the windows of the unit. `None`
-/// for a failed unit, a unit whose sides share CPUs by process, and a metric that windows do not have.
+/// The log ratio of performance of side 0 over side 1: above 0 is better. The mean over the windows of the
+/// unit. `None` for a failed unit, a unit whose sides share CPUs by process, and a metric that windows do
+/// not have.
 #[must_use]
 pub fn log_ratio(duet: &Duet, metric: Metric) -> Option<f64> {
     if duet.flags.iter().any(|flag| flag == SIDES_NOT_GROUPED) {
@@ -19,8 +20,8 @@ pub fn log_ratio(duet: &Duet, metric: Metric) -> Option<f64> {
     mean_log(duet, |side| rate(side) / side.elapsed.0 as f64)
 }
 
-/// The log ratio of CPU time per operation, side 0 over side 1: above 0 is more expensive. Of one role, or of all. Per
-/// byte where `metric` counts bytes.
+/// The log ratio of CPU time per operation, side 0 over side 1: above 0 is more expensive. Of one role, or
+/// of all. Per byte where `metric` counts bytes.
 #[must_use]
 pub fn log_cpu_ratio(duet: &Duet, metric: Metric, role: Option<Role>) -> Option<f64> {
     let work =

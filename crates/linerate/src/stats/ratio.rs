@@ -1,14 +1,14 @@
 //! The ratio of two cells from the log ratios of independent units.
 //!
-//! The estimate is Hodges and Lehmann's (1963): the median of the Walsh averages, the means of all pairs of log ratios.
-//! The interval and the p value invert Wilcoxon's signed-rank test (1945). Its distribution is exact where the order
-//! within a unit is random, whatever the shape of the noise. All three agree: p <= 0.05 exactly where the 95 % interval
-//! excludes 1.
+//! The estimate is Hodges and Lehmann's (1963): the median of the Walsh averages, the means of all pairs of
+//! log ratios. The interval and the p value invert Wilcoxon's signed-rank test (1945). Its distribution is
+//! exact where the order within a unit is random, whatever the shape of the noise. All three agree: p <=
+//! 0.05 exactly where the 95 % interval excludes 1.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// Up to this number of units the distribution of the rank sum is computed exactly; above, the normal approximation
-/// with continuity correction differs by at most 0.0014.
+/// Up to this number of units the distribution of the rank sum is computed exactly; above, the normal
+/// approximation with continuity correction differs by at most 0.0014.
 const MOST_EXACT: usize = 60;
 /// Power of [`detectable`].
 const POWER: f64 = 0.8;
@@ -26,8 +26,8 @@ pub struct RatioEstimate {
     /// Two-sided, of the hypothesis that the ratio is 1.
     pub p: f64,
     pub n: u32,
-    /// |ratio - 1| that this number of units with this spread finds with a power of 80 % at the 5 % level; `None`
-    /// with fewer than 6 units.
+    /// |ratio - 1| that this number of units with this spread finds with a power of 80 % at the 5 % level;
+    /// `None` with fewer than 6 units.
     pub detectable: Option<f64>,
 }
 
@@ -143,7 +143,8 @@ mod tests {
         (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// Quantiles of the signed-rank distribution from tables: P(W <= 8 | n = 10) = 0.0244, P(W <= 0 | n = 6) = 1/64.
+    /// Quantiles of the signed-rank distribution from tables: P(W <= 8 | n = 10) = 0.0244, P(W <= 0 | n =
+    /// 6) = 1/64.
     #[test]
     fn the_distribution_equals_published_tables() {
         assert_eq!(SignedRanks::of(6).critical(0.025), Some(0));

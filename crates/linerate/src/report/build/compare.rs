@@ -1,4 +1,5 @@
-//! The comparison of two cells: from their duets where the run has them, else from their solo trials by round.
+//! The comparison of two cells: from their duets where the run has them, else from their solo trials by
+//! round.
 
 use super::aa::{AaControl, comparison};
 use super::cell::Cell;
@@ -8,7 +9,8 @@ use crate::stats::compare::{Verdict, ratio, verdict};
 use crate::stats::duet::{log_cpu_ratio, log_ratio};
 use crate::stats::ratio::RatioEstimate;
 
-/// Differences of an A/A control up to this are tolerated: a third of the margin of 3 % that users care about.
+/// Differences of an A/A control up to this are tolerated: a third of the margin of 3 % that users care
+/// about.
 const CONTROL_TOLERANCE: f64 = 0.01;
 
 /// True if a baseline in duet with itself differs from itself, so that its duets decide nothing.
@@ -16,8 +18,8 @@ pub(in crate::report) fn control_fails(aa: &Comparison) -> bool {
     aa.verdict != Verdict::NoDifferenceFound && (aa.ratio - 1.0).abs() > CONTROL_TOLERANCE
 }
 
-/// A duet that contradicts the solo trials does not measure the same: a side that needs little CPU waits for the time
-/// slices of the other (docs/method.md). The solo trials then count.
+/// A duet that contradicts the solo trials does not measure the same: a side that needs little CPU waits
+/// for the time slices of the other (docs/method.md). The solo trials then count.
 fn overlap(a: [f64; 2], b: [f64; 2]) -> bool {
     a[0] <= b[1] && b[0] <= a[1]
 }
