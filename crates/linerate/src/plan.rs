@@ -63,8 +63,9 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
             choice.only.join(" --only ")
         )));
     }
-    // The first table is ready early: suites with the fewest systems to build are first.
-    planned.sort_by_key(|suite| systems_to_build(suite, registry));
+    // The first table is ready early: suites with the fewest systems to build come first.
+    let is_first = |name: &str| suites.iter().any(|suite| suite.name == name && suite.file.first);
+    planned.sort_by_key(|suite| (systems_to_build(suite, registry), !is_first(&suite.name)));
     Ok(planned)
 }
 

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 pub struct SuiteFile {
     /// One sentence that ends in a question mark.
     pub question: String,
+    /// Runs before suites that need as many builds.
+    #[serde(default)]
+    pub first: bool,
     /// Measured rounds of a full run.
     pub rounds: u32,
     /// Rounds that are journaled and left out of the numbers.

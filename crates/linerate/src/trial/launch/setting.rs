@@ -96,7 +96,9 @@ impl<'a> Setting<'a> {
                 }
                 spec.connections = small(parameters.connections);
                 spec.bytes = parameters.bytes;
-                let timed = parameters.seconds.filter(|_| parameters.operations.is_none());
+                // A count ends the work, also where a cell that lasts for a time is verified by a count.
+                let is_counted = parameters.operations.is_some() || parameters.bytes.is_some();
+                let timed = parameters.seconds.filter(|_| !is_counted);
                 spec.duration_ns = timed.map(|seconds| Nanos(seconds * 1_000_000_000));
                 let counted = spec.bytes.is_none() && timed.is_none();
                 spec.operations = parameters.operations.or_else(|| counted.then_some(1));
