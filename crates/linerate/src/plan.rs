@@ -65,16 +65,15 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
     }
     // The first table is ready early: suites with the fewest systems to build come first.
     let is_first = |name: &str| suites.iter().any(|suite| suite.name == name && suite.file.first);
-    planned.sort_by_key(|suite| (systems_to_build(suite, registry), !is_first(&suite.name)));
+    planned.sort_by_key(|suite| (built_systems(suite, registry).len(), !is_first(&suite.name)));
     Ok(planned)
 }
 
-fn systems_to_build(suite: &PlannedSuite, registry: &Registry) -> usize {
+/// The systems of a suite that linerate builds itself.
+pub(crate) fn built_systems<'r>(suite: &PlannedSuite, registry: &'r Registry) -> BTreeSet<&'r str> {
     let systems = suite.cells.iter().flat_map(|cell| &cell.systems);
     let systems = systems.filter_map(|system| Some(registry.variant(&system.name, system.role).ok()?.system));
-    let built: BTreeSet<&str> =
-        systems.filter(|system| system.manifest.build.is_some()).map(|system| system.name.as_str()).collect();
-    built.len()
+    systems.filter(|system| system.manifest.build.is_some()).map(|system| system.name.as_str()).collect()
 }
 
 fn globs(patterns: &[String]) -> Result<Vec<GlobMatcher>, Error> {

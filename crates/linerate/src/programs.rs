@@ -1,6 +1,7 @@
 //! Which systems this machine has: the program of each variant and build, and versions of the plan's cells.
 
 use crate::error::Error;
+use crate::lab::scripted::Scripted;
 use crate::measurement::{DEFAULT_BUILD, Outcome, PlannedSuite, PlannedSystem};
 use crate::system::build::{Builds, Permission};
 use crate::system::probe::{Presence, presence};
@@ -25,20 +26,24 @@ impl Programs {
     }
 }
 
-/// Probes variants, each once.
+/// Probes variants, each once; with a script, the variants are those of the script.
 #[derive(Debug)]
 pub struct Machine<'a> {
     known: BTreeMap<String, Presence>,
     builds: Builds<'a>,
+    script: Option<&'a Scripted>,
 }
 
 impl<'a> Machine<'a> {
     #[must_use]
-    pub fn new(permission: Permission<'a>) -> Self {
-        Self { known: BTreeMap::new(), builds: Builds::new(permission) }
+    pub fn new(permission: Permission<'a>, script: Option<&'a Scripted>) -> Self {
+        Self { known: BTreeMap::new(), builds: Builds::new(permission), script }
     }
 
     pub fn presence(&mut self, chosen: SystemVariant<'_>) -> Presence {
+        if let Some(script) = self.script {
+            return script.presence(chosen);
+        }
         if let Some(known) = self.known.get(chosen.name) {
             return known.clone();
         }
@@ -65,11 +70,11 @@ pub fn resolve(
     suite: &mut PlannedSuite,
     registry: &Registry,
     programs: &mut Programs,
-    probe: &mut dyn FnMut(SystemVariant<'_>) -> Presence,
+    machine: &mut Machine<'_>,
 ) {
     // It verifies the servers of every client that does not implement the contract.
     if let Ok(verifier) = registry.variant(VERIFIER, Role::Client)
-        && let Presence::Ready { program: Some(program), .. } = probe(verifier)
+        && let Presence::Ready { program: Some(program), .. } = machine.presence(verifier)
     {
         programs.insert(verifier.name, DEFAULT_BUILD, program);
     }
@@ -77,7 +82,7 @@ pub fn resolve(
         cell.absent = None;
         for PlannedSystem { role, name, build, version } in &mut cell.systems {
             let Ok(chosen) = registry.variant(name, *role) else { continue };
-            match probe(chosen) {
+            match machine.presence(chosen) {
                 Presence::Ready { program, version: found } => {
                     *version = found;
                     if let Some(program) = program {

@@ -24,14 +24,11 @@ pub(super) fn text(script: Option<&Path>) -> Result<String, Error> {
     let suites = suite::load_all(&home)?;
     let choice = Choice { quick: true, ..Choice::default() };
     let mut planned = plan::suites(&suites, &registry, &choice)?;
-    let mut machine = Machine::new(Permission::Later);
+    let mut machine = Machine::new(Permission::Later, script.as_ref());
     let timings = Timings::load();
     let mut text = String::new();
     for suite in &mut planned {
-        programs::resolve(suite, &registry, &mut Programs::default(), &mut |chosen| match &script {
-            Some(script) => script.presence(chosen),
-            None => machine.presence(chosen),
-        });
+        programs::resolve(suite, &registry, &mut Programs::default(), &mut machine);
         let to_build = machine.to_build();
         let line = line(suite, &registry, &to_build, &timings);
         let _ = writeln!(text, "{:12} {}\n{:12} {line}", suite.name, suite.question, "");
@@ -41,16 +38,7 @@ pub(super) fn text(script: Option<&Path>) -> Result<String, Error> {
 }
 
 fn line(suite: &PlannedSuite, registry: &Registry, to_build: &BTreeSet<String>, timings: &Timings) -> String {
-    let variants: BTreeSet<(&str, _)> = suite
-        .cells
-        .iter()
-        .flat_map(|cell| &cell.systems)
-        .map(|system| (system.name.as_str(), system.role))
-        .collect();
-    let systems: BTreeSet<&str> = variants
-        .iter()
-        .filter_map(|(name, role)| Some(registry.variant(name, *role).ok()?.system.name.as_str()))
-        .collect();
+    let systems = plan::built_systems(suite, registry);
     let unbuilt = systems.iter().filter(|system| to_build.contains(**system)).count();
     let missing =
         suite.cells.iter().filter(|cell| matches!(cell.absent, Some(Outcome::Missing { .. }))).count();

@@ -67,12 +67,9 @@ fn choose(args: &PlanArgs, script: Option<&Scripted>) -> Result<ChosenSuites, Er
     let chosen = suite::choose(suite::load_all(&home)?, &args.selection.suites)?;
     let mut suites = plan::suites(&chosen, &registry, &Choice::from(&args.selection))?;
     let mut programs = Programs::default();
-    let mut machine = Machine::new(Permission::Later);
+    let mut machine = Machine::new(Permission::Later, script);
     for suite in &mut suites {
-        programs::resolve(suite, &registry, &mut programs, &mut |chosen| match script {
-            Some(script) => script.presence(chosen),
-            None => machine.presence(chosen),
-        });
+        programs::resolve(suite, &registry, &mut programs, &mut machine);
     }
     Ok(ChosenSuites { registry, suites, programs, to_build: machine.to_build() })
 }

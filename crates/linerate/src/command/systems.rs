@@ -38,7 +38,8 @@ pub fn systems(args: &SystemsArgs, terminal: Terminal) -> Result<ExitCode, Error
             note(&format!("linerate: {error}"));
         }
     }
-    let mut machine = Machine::new(if args.install { Permission::Build(&note) } else { Permission::Never });
+    let permission = if args.install { Permission::Build(&note) } else { Permission::Never };
+    let mut machine = Machine::new(permission, None);
     let wanted = |variant: &SystemVariant<'_>| {
         args.names.is_empty() || args.names.iter().any(|name| is_named(*variant, name))
     };

@@ -37,15 +37,14 @@ pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> 
 fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
     let parameters = &cell.parameters;
     let client = cell.systems.iter().find(|system| system.role == Role::Client)?;
-    let speaks_contract =
-        registry.variant(&client.name, Role::Client).is_ok_and(|c| c.variant.output.is_none());
+    let is_foreign = registry.variant(&client.name, Role::Client).is_ok_and(|client| client.is_foreign());
     if parameters.rate.is_some() || cell.options.contains_key("search") {
         Some("open loop: its latencies are those of a load that it has alone")
     } else if cell.options.contains_key("limit") || ["none"].contains(&cell.layer.as_str()) {
         Some("no network: no role to share a CPU with")
     } else if parameters.threads.is_some_and(|threads| threads > 1) {
         Some("several threads: not pinned, so that the sides do not share the same CPUs")
-    } else if !speaks_contract {
+    } else if is_foreign {
         parameters.seconds.is_none().then_some("the client works for a count, not for a time")
     } else {
         match (cell.workload.as_str(), cell.layer.as_str()) {

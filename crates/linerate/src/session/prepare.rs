@@ -29,11 +29,8 @@ impl Session {
             }
         }
         let mut now = planned.clone();
-        let mut machine = Machine::new(Permission::Build(&note));
-        programs::resolve(&mut now, &self.registry, &mut self.programs, &mut |chosen| match &self.script {
-            Some(script) => script.presence(chosen),
-            None => machine.presence(chosen),
-        });
+        let mut machine = Machine::new(Permission::Build(&note), self.script.as_ref());
+        programs::resolve(&mut now, &self.registry, &mut self.programs, &mut machine);
         machine.check()?;
         if self.has_trials(suite) {
             stored::check_same(&self.folder, &self.run.suites[suite], Some(&now))?;

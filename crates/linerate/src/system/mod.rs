@@ -113,6 +113,12 @@ impl SystemVariant<'_> {
         self.variant.roles.contains(&role)
     }
 
+    /// A client whose own output is read, since it does not print the events of the contract.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        self.variant.output.is_some()
+    }
+
     /// The program to start: a name, or a template with the build's folder `out`.
     #[must_use]
     pub fn program(&self) -> Option<&str> {

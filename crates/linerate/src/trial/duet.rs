@@ -127,7 +127,7 @@ fn launches(context: Context<'_>, cell: &PlannedCell, window: Nanos) -> Result<L
 fn is_foreign(context: Context<'_>, cell: &PlannedCell) -> bool {
     let client = cell.systems.iter().find(|system| system.role == Role::Client);
     client.is_some_and(|client| {
-        context.registry.variant(&client.name, Role::Client).is_ok_and(|c| c.variant.output.is_some())
+        context.registry.variant(&client.name, Role::Client).is_ok_and(|client| client.is_foreign())
     })
 }
 

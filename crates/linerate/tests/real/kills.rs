@@ -14,17 +14,8 @@ use std::time::Duration;
 fn a_killed_run_leaves_nothing_behind_and_can_be_resumed() {
     let Some(_machine) = machine() else { return };
     let folder = Folder::new("killed");
-    let args = [
-        "run",
-        "proxy",
-        "--quick",
-        "--rounds",
-        "2",
-        "--only",
-        "lighttpd/haproxy-tcp",
-        "--resume",
-        folder.str(),
-    ];
+    let args =
+        ["run", "proxy", "--quick", "--rounds", "2", "--only", "nginx/haproxy-tcp", "--resume", folder.str()];
     let trials = killed_and_resumed(&folder, || command(&args));
     assert_eq!(trials.len(), 6);
     assert!(trials.iter().all(is_ok));
