@@ -171,6 +171,25 @@ static void streams() {
     check(!server.end(), "an end of stream inside a transfer truncates it");
 }
 
+static void streams_for_a_time() {
+    Spec spec;
+    spec.workload = "stream", spec.size = 1000, spec.bytes = 2'500, spec.options = {{"transfers", "3"}};
+    Content content(spec.size);
+    for (auto direction : {"client-writes", "client-reads", "both"})
+        for (std::uint64_t duration : {1, 20'000'000}) {
+            spec.options["direction"] = direction, spec.duration_ns = duration;
+            Window window(spec);
+            window.open();
+            StreamClient client(spec, window, content);
+            StreamServer server(spec, content);
+            while (!client.over()) run(client, server, 1000, true);
+            auto each = (direction == std::string("both") ? 2u : 1u) * spec.bytes;
+            check(client.result.bytes > 0 && client.result.bytes % each == 0, "transfers are whole");
+            check((client.result.bytes == each) == (duration == 1), "the time ends their sequence, not the option");
+            check(client.result.end_ns >= window.start() + duration, "and no transfer begins after it");
+        }
+}
+
 static void streams_by_time() {
     Spec spec;
     spec.workload = "stream", spec.size = 1000, spec.duration_ns = 5'000'000;
@@ -297,6 +316,7 @@ int main() {
     histogram();
     requests();
     streams();
+    streams_for_a_time();
     streams_by_time();
     exchanges();
     rounds();

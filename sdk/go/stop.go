@@ -10,7 +10,8 @@ import (
 // A watchdog checks its connection this often within the timeout: a stall is noticed at most 1/8 of the timeout late.
 const checks = 8
 
-// StopCondition ends one direction of a stream: after a number of bytes, or at a point of the clock.
+// StopCondition ends one direction of a stream: after a number of bytes, or at a point of the clock. With both, the clock
+// ends the sequence of transfers.
 type StopCondition struct {
 	Bytes    uint64
 	until    uint64
@@ -25,27 +26,36 @@ func NewStopCondition(spec *Spec) (StopCondition, error) {
 	if spec.Connect == "" || spec.Bytes == 0 && spec.DurationNs == 0 {
 		return StopCondition{}, BadSpec(`a stream needs "connect", and "bytes" or "duration_ns"`)
 	}
-	if spec.Bytes > 0 {
-		return StopAfter(spec.Bytes), nil
-	}
 	stop := StopAfter(math.MaxUint64)
+	if spec.Bytes > 0 {
+		stop.Bytes = spec.Bytes
+	}
 	stop.duration = spec.DurationNs
 	return stop, nil
 }
 
 // ByTime is true if the clock ends the stream and not a number of bytes.
-func (s StopCondition) ByTime() bool { return s.duration > 0 }
+func (s StopCondition) ByTime() bool { return s.duration > 0 && s.Bytes == math.MaxUint64 }
 
-// Start starts the time of a stream by time.
+// Start starts the time of the stream.
 func (s *StopCondition) Start(window Window) {
-	if s.ByTime() {
+	if s.duration > 0 {
 		s.until = window.Start() + s.duration
 	}
 }
 
 // Reached is true if the stream is over after this number of bytes.
 func (s StopCondition) Reached(at uint64) bool {
-	return at >= s.Bytes || s.until != math.MaxUint64 && Now() >= s.until
+	return at >= s.Bytes || s.ByTime() && Now() >= s.until
+}
+
+// Another is true if a transfer follows the first ones of a connection: one of the spec's number, or with bytes and a
+// duration any until the time is over.
+func (s StopCondition) Another(made, transfers int) bool {
+	if s.duration == 0 || s.ByTime() {
+		return made < transfers
+	}
+	return made == 0 || Now() < s.until
 }
 
 // Piece returns the length of the next piece, at most size bytes; 0 if the stream is over.

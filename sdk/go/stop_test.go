@@ -34,6 +34,25 @@ func TestAStreamStopsByBytesOrByTime(t *testing.T) {
 	}
 }
 
+func TestTransfersFollowUntilTheirNumberIsMadeOrTheTimeIsOver(t *testing.T) {
+	spec := &Spec{Connect: "127.0.0.1:1", Bytes: 2_500}
+	counted, _ := NewStopCondition(spec)
+	if !counted.Another(2, 3) || counted.Another(3, 3) {
+		t.Fatal("three transfers")
+	}
+	spec.DurationNs = uint64(time.Hour)
+	timed, _ := NewStopCondition(spec)
+	timed.Start(OpenWindow())
+	if !timed.Another(7, 3) || timed.ByTime() || timed.Piece(2_000, 1_000) != 500 {
+		t.Fatal("the number does not apply, and a transfer has its bytes")
+	}
+	timed.Start(Window{})
+	timed.until = 1
+	if timed.Another(1, 3) || !timed.Another(0, 3) || timed.Reached(0) {
+		t.Fatal("the time is over: only a first transfer begins")
+	}
+}
+
 func TestTheWatchdogBreaksAStalledConnection(t *testing.T) {
 	here, there := net.Pipe()
 	defer there.Close()

@@ -42,7 +42,7 @@ func NewStream(spec *Spec) (*Stream, error) {
 	return &Stream{direction != "client-reads", direction != "client-writes", spec.Size, transfers, NewContent(spec.Size)}, nil
 }
 
-// StopCondition returns the condition of a client's spec, which ends each transfer.
+// StopCondition returns the condition of a client's spec, which ends each transfer and their sequence.
 func (s *Stream) StopCondition(spec *Spec) (StopCondition, error) {
 	stop, err := NewStopCondition(spec)
 	switch {
@@ -102,7 +102,7 @@ func (s *Stream) serve(channel Channel) error {
 // Drive makes all transfers of one connection of a client. It returns the kind of failure, or "".
 func (s *Stream) Drive(channel Channel, stop StopCondition, tally *Tally, progress *atomic.Uint64) string {
 	var rest []byte
-	for n := 0; n < s.transfers; n++ {
+	for n := 0; stop.Another(n, s.transfers); n++ {
 		var err error
 		if rest, err = s.transfer(channel, rest, stop, tally, progress); err != nil {
 			return StreamError(err, 1)

@@ -51,6 +51,30 @@ func TestTransfersFollowOneAnotherInEachDirection(t *testing.T) {
 	}
 }
 
+func TestTransfersOfAStreamForATimeAreWhole(t *testing.T) {
+	for _, direction := range []string{"client-writes", "client-reads", "both"} {
+		spec := &Spec{Workload: "stream", Layer: "tls", Connect: "-", Size: 1_000, Bytes: 2_500, DurationNs: 20_000_000}
+		spec.Options = map[string]string{"direction": direction, "transfers": "3"}
+		service, _ := NewService(spec)
+		stream, _ := NewStream(spec)
+		stop, err := stream.StopCondition(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, server := pair(t)
+		go func() { _ = service.Serve(service.Channel(server)) }()
+		window, tally, progress := OpenWindow(), &Tally{}, atomic.Uint64{}
+		stop.Start(window)
+		kind := stream.Drive(NewByteChannel(client, 1_000), stop, tally, &progress)
+		if kind != "" || tally.bytes <= 15_000 || tally.bytes%2_500 != 0 || len(tally.errors) > 0 {
+			t.Fatalf("%s: %q, %+v", direction, kind, tally)
+		}
+		if Now() < window.Start()+spec.DurationNs {
+			t.Fatal("it ended early")
+		}
+	}
+}
+
 func TestAServerCountsGoodBytesUpToTheEndOfAStreamByTime(t *testing.T) {
 	options := map[string]string{"direction": "client-writes"}
 	service, _ := NewService(&Spec{Workload: "stream", Size: 100, Options: options})

@@ -124,10 +124,11 @@ pub struct Spec {
     /// Stop after exactly this number of operations, failed ones included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
-    /// Payload bytes of one direction of a `stream`.
+    /// Payload bytes of one direction of a transfer of a `stream`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Stop after this time; with `operations`, whichever comes first.
+    /// Stop after this time; with `operations`, whichever comes first. Transfers of `bytes` and passes of
+    /// `dispatch` are repeated until this time is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<Nanos>,
     /// An operation that takes longer counts as `timeout`.

@@ -61,8 +61,12 @@ template <class Loop> void run_shape(const Spec& spec) {
         counter = 0;
         Window window(spec);
         window.open();
-        detail::run_shape_once(spec, loop, spec.operations, counter);
-        window.done(counter, spec.operations);
+        std::uint64_t posted = 0;
+        do {
+            detail::run_shape_once(spec, loop, spec.operations, counter);
+            posted += spec.operations;
+        } while (counter == posted && spec.duration_ns != UINT64_MAX && !window.is_over(now_ns()));
+        window.done(counter, posted);
     };
     // One thread alone needs no atomic counter.
     if (shared) {

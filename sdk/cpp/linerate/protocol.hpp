@@ -312,8 +312,11 @@ public:
     StreamClient(const Spec& spec, const Window& window, const Content& content)
         : content_(content), window_(window), size_(spec.size), direction_(spec), left_(transfers(spec)) {}
 
-    // Transfers one after another on the same connection.
-    static std::uint64_t transfers(const Spec& spec) { return number_option(spec, "transfers", 1, 1, UINT64_MAX); }
+    // Transfers one after another on the same connection. With `bytes` and a duration they follow until the time is over.
+    static std::uint64_t transfers(const Spec& spec) {
+        bool until_time_is_over = spec.bytes > 0 && spec.duration_ns != UINT64_MAX;
+        return until_time_is_over ? UINT64_MAX : number_option(spec, "transfers", 1, 1, UINT64_MAX);
+    }
 
     std::string_view next() override {
         watched.move();
@@ -349,7 +352,7 @@ private:
         if (direction_.client_reads) result.add_stream(incoming_.at(), incoming_.good(), size_, now);
         if (direction_.client_writes) result.add_stream(outgoing_.at(), number_.value(), size_, now);
         result.latency.record(now - began_);
-        number_ = {}, running_ = false, --left_;
+        number_ = {}, running_ = false, left_ = window_.is_over(now) ? 0 : left_ - 1;
     }
 
     const Content& content_;

@@ -21,7 +21,8 @@ pub struct Stream {
     pub content: Content,
 }
 
-/// The end of one direction of a stream: a number of bytes, or a point of the clock.
+/// The end of one direction of a stream: a number of bytes, or a point of the clock. With both, the clock
+/// ends the sequence of transfers.
 #[derive(Debug, Clone, Copy)]
 pub struct StopCondition {
     pub bytes: u64,
@@ -40,17 +41,18 @@ impl StopCondition {
     /// [`Refusal::BadSpec`]: neither `bytes` nor `duration_ns`.
     pub fn new(spec: &Spec) -> Result<Self, Refusal> {
         match (spec.bytes, spec.duration_ns) {
-            (Some(bytes), _) if bytes > 0 => Ok(Self::after(bytes)),
-            (None, Some(duration)) => Ok(Self { bytes: u64::MAX, until: duration }),
-            _ => Err(Refusal::BadSpec("a stream needs \"bytes\" or \"duration_ns\"".into())),
+            (Some(0), _) | (None, None) => {
+                Err(Refusal::BadSpec("a stream needs \"bytes\" or \"duration_ns\"".into()))
+            }
+            (bytes, duration) => {
+                Ok(Self { bytes: bytes.unwrap_or(u64::MAX), until: duration.unwrap_or(Nanos(u64::MAX)) })
+            }
         }
     }
 
-    /// Starts the time of a stream by time.
+    /// Starts the time of the stream.
     pub fn start(&mut self, now: Nanos) {
-        if self.is_by_time() {
-            self.until = now + self.until;
-        }
+        self.until = now + self.until;
     }
 
     /// The length of the next piece, at most `size` bytes; 0 if the stream is over.
@@ -60,9 +62,23 @@ impl StopCondition {
         if is_over { 0 } else { (self.bytes - at).min(size as u64) as usize }
     }
 
+    /// Whether the clock ends the stream and not a number of bytes.
     #[must_use]
     pub fn is_by_time(self) -> bool {
+        self.bytes == u64::MAX && self.has_time()
+    }
+
+    fn has_time(self) -> bool {
         self.until != Nanos(u64::MAX)
+    }
+
+    /// Whether a transfer follows the first `made` of a connection: one of `transfers`, or with bytes and a
+    /// duration any until the time is over.
+    fn another(self, made: u64, transfers: u64) -> bool {
+        match self.has_time() && !self.is_by_time() {
+            true => made == 0 || clock::now() < self.until,
+            false => made < transfers,
+        }
     }
 }
 
@@ -140,8 +156,9 @@ impl Stream {
         progress: &AtomicU64,
         tally: &mut Tally,
     ) -> Result<(), ErrorKind> {
-        let mut buffer = vec![0; self.size];
-        for _ in 0..self.transfers {
+        let (mut buffer, mut made) = (vec![0; self.size], 0);
+        while stop.another(made, self.transfers) {
+            made += 1;
             self.transfer(&mut reader, &mut writer, stop, &mut buffer, progress, tally)
                 .await
                 .map_err(|e| error_kind(&e))?;
@@ -244,7 +261,7 @@ fn error_kind(error: &io::Error) -> ErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Role, page};
+    use linerate_contract::{Done, Role, page};
     use std::time::Duration;
 
     fn spec(direction: &str) -> Spec {
@@ -256,23 +273,45 @@ mod tests {
         spec
     }
 
+    /// Runs both ends of a spec.
+    async fn run(spec: &Spec) -> Done {
+        let stream = Stream::new(spec).unwrap();
+        let mut stop = stream.stop_condition(spec).unwrap();
+        stop.start(clock::now());
+        let (client, server) = tokio::io::duplex(512);
+        let ((client_in, client_out), (server_in, server_out)) =
+            (tokio::io::split(client), tokio::io::split(server));
+        let (progress, mut tally) = (AtomicU64::new(0), Tally::default());
+        let both = async {
+            let drive = stream.drive(client_in, client_out, stop, &progress, &mut tally);
+            tokio::join!(stream.serve(server_in, server_out), drive)
+        };
+        let (served, driven) = tokio::time::timeout(Duration::from_secs(5), both).await.expect("it ends");
+        assert_eq!((served.is_ok(), driven), (true, Ok(())));
+        tally.done(Nanos(0), Nanos(0), |_, bytes| bytes)
+    }
+
     #[tokio::test]
     async fn transfers_follow_one_another_in_each_direction() {
         for (direction, sum) in [("client-writes", 7500), ("client-reads", 7500), ("both", 15_000)] {
-            let stream = Stream::new(&spec(direction)).unwrap();
-            let stop = stream.stop_condition(&spec(direction)).unwrap();
-            let (client, server) = tokio::io::duplex(512);
-            let ((client_in, client_out), (server_in, server_out)) =
-                (tokio::io::split(client), tokio::io::split(server));
-            let (progress, mut tally) = (AtomicU64::new(0), Tally::default());
-            let both = async {
-                let drive = stream.drive(client_in, client_out, stop, &progress, &mut tally);
-                tokio::join!(stream.serve(server_in, server_out), drive)
-            };
-            let (served, driven) = tokio::time::timeout(Duration::from_secs(5), both).await.expect("it ends");
-            assert_eq!((served.is_ok(), driven), (true, Ok(())), "{direction}");
-            let done = tally.done(Nanos(0), Nanos(0), |_, bytes| bytes);
+            let done = run(&spec(direction)).await;
             assert_eq!((done.verified, done.errors.total()), (sum, 0), "{direction}");
+        }
+    }
+
+    #[tokio::test]
+    async fn transfers_for_a_time_are_whole_and_their_number_does_not_apply() {
+        const MILLIS_20: u64 = 20_000_000;
+        for (direction, duration) in [("client-writes", 1), ("client-reads", MILLIS_20), ("both", MILLIS_20)]
+        {
+            let (mut spec, began) = (spec(direction), clock::now());
+            spec.duration_ns = Some(Nanos(duration));
+            let done = run(&spec).await;
+            let (transfers, each) =
+                (done.latency.unwrap().total(), if direction == "both" { 5000 } else { 2500 });
+            assert_eq!((done.verified, done.errors.total()), (transfers * each, 0), "{direction}");
+            assert_eq!((transfers == 1, transfers > 3), (duration == 1, duration > 1), "{direction}");
+            assert!(clock::now() >= began + Nanos(duration));
         }
     }
 
