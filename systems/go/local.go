@@ -28,11 +28,15 @@ func dispatch(spec *sdk.Spec) (*sdk.Done, error) {
 	}
 	pass((spec.Operations+warmUp-1)/warmUp, uint64(spec.Threads))
 	window, tally := sdk.OpenWindow(), &sdk.Tally{}
-	ran := pass(spec.Operations, uint64(spec.Threads))
-	if ran != spec.Operations {
-		return nil, fmt.Errorf("%d handlers ran, %d were posted", ran, spec.Operations)
+	// Without a duration the time is over after the first pass.
+	for now, end := uint64(0), window.Start()+spec.DurationNs; now < end; {
+		ran := pass(spec.Operations, uint64(spec.Threads))
+		if ran != spec.Operations {
+			return nil, fmt.Errorf("%d handlers ran, %d were posted", ran, spec.Operations)
+		}
+		now = sdk.Now()
+		tally.Ended(ran, now)
 	}
-	tally.Ended(ran, sdk.Now())
 	return window.Close([]*sdk.Tally{tally}), nil
 }
 

@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"linerate.dev/sdk"
+)
 
 func TestEveryShapeRunsEveryHandler(t *testing.T) {
 	for name, pass := range map[string]func(operations, threads uint64) uint64{
@@ -11,5 +15,17 @@ func TestEveryShapeRunsEveryHandler(t *testing.T) {
 				t.Errorf("%s on %d: %d", name, threads, ran)
 			}
 		}
+	}
+}
+
+func TestPassesFollowOneAnotherUntilTheTimeIsOver(t *testing.T) {
+	spec := &sdk.Spec{Operations: 100, Threads: 1, Options: map[string]string{"shape": "single"}}
+	if done, err := dispatch(spec); err != nil || done.Operations != 100 {
+		t.Fatal(done, err)
+	}
+	spec.DurationNs = 20_000_000
+	done, err := dispatch(spec)
+	if err != nil || done.Operations <= 100 || done.Operations%100 != 0 || done.EndNs < done.StartNs+spec.DurationNs {
+		t.Fatal(done, err)
 	}
 }

@@ -298,8 +298,10 @@ async def client(spec):
 
     async def work(link):
         if content:
-            for _ in range(int(spec["options"].get("transfers", 1))):
+            made = 0
+            while another(spec, tally, made):
                 await transfer(link, spec, content, tally)
+                made += 1
         else:
             await round_trips(link, message, tally)
 
@@ -329,6 +331,13 @@ async def client(spec):
     if described:
         done["tls"] = described
     emit(**done)
+
+
+def another(spec, tally, made):
+    """True if a transfer follows the first ones: one of the spec's number, or with a duration any until the time is over."""
+    if "duration_ns" in spec:
+        return made == 0 or time.monotonic_ns() < tally.until
+    return made < int(spec["options"].get("transfers", 1))
 
 
 async def transfer(link, spec, content, tally):

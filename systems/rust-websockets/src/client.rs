@@ -168,6 +168,15 @@ impl Task {
         Ok(())
     }
 
+    /// Whether a transfer follows the first `made` of a connection: one of the spec's number, or with a
+    /// duration any until the time is over.
+    fn another(&self, made: u64) -> bool {
+        match self.spec.duration_ns {
+            Some(_) => made == 0 || clock::now() < self.until.get(),
+            None => made < self.transfers,
+        }
+    }
+
     /// One connection's operations or transfers.
     async fn work(&self, socket: &mut impl Socket) -> Tally {
         let (mut tally, progress) = (Tally::default(), AtomicU64::new(0));
@@ -175,7 +184,9 @@ impl Task {
             if self.spec.workload == "rr" {
                 return self.rr(socket, &mut tally, &progress).await;
             }
-            for _ in 0..self.transfers {
+            let mut made = 0;
+            while self.another(made) {
+                made += 1;
                 self.transfer(socket, &mut tally, &progress).await?;
             }
             Ok(())

@@ -27,11 +27,17 @@ pub fn dispatch(spec: &Spec) -> Result<Done, Refusal> {
     runtime(spec)?.block_on(async move {
         pass((operations / WARM_UP).max(1), posters, batch).await;
         let (start_ns, cpu) = (clock::now(), clock::process_cpu());
-        let ran = pass(operations, posters, batch).await;
-        let end_ns = clock::now();
-        let cpu_ns = clock::process_cpu().since(cpu);
-        let mut done = Done { operations: ran, start_ns, end_ns, cpu_ns, verified: ran, ..Done::default() };
-        done.errors.add(ErrorKind::Failed, operations.abs_diff(ran));
+        let mut done = Done { start_ns, ..Done::default() };
+        // Without a duration the time is over after the first pass.
+        let until = start_ns + spec.duration_ns.unwrap_or(Nanos::ZERO);
+        while done.end_ns < until {
+            let ran = pass(operations, posters, batch).await;
+            done.end_ns = clock::now();
+            done.operations += ran;
+            done.errors.add(ErrorKind::Failed, operations.abs_diff(ran));
+        }
+        done.cpu_ns = clock::process_cpu().since(cpu);
+        done.verified = done.operations;
         Ok(done)
     })
 }
