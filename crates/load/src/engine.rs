@@ -160,8 +160,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             if !self.context.paused.is_empty() && next_wake == Nanos(u64::MAX) {
                 next_wake = self.context.last + RETRY_PAUSE;
             }
-            let until =
-                next_sweep.min(next_wake).min(self.context.meter.window_end()).min(self.next_sample());
+            let until = next_sweep.min(next_wake).min(self.next_end()).min(self.next_sample());
             let ready = self.context.wait_events(&mut events, until);
             let before = self.context.last;
             for event in &events[..ready] {
@@ -186,6 +185,12 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             }
             self.sample();
         }
+    }
+
+    /// The window's end; after it no time, while transfers are finished.
+    fn next_end(&self) -> Nanos {
+        let end = self.context.meter.window_end();
+        if self.context.last < end { end } else { Nanos(u64::MAX) }
     }
 
     fn next_sample(&self) -> Nanos {

@@ -26,6 +26,8 @@ pub struct Meter {
     /// Length of the window, and where it ends once it began.
     duration: Nanos,
     window_end: Nanos,
+    /// Transfers of a `stream` in flight at the window's end are finished (sdk/CONTRACT.md).
+    finishes: bool,
     timeout: Nanos,
     start: Nanos,
     end: Nanos,
@@ -50,6 +52,7 @@ impl Meter {
             open: 0,
             duration: spec.duration_ns.unwrap_or(Nanos(u64::MAX)),
             window_end: Nanos(u64::MAX),
+            finishes: spec.workload == "stream",
             timeout: spec.timeout_ns,
             start: Nanos::ZERO,
             end: Nanos::ZERO,
@@ -75,6 +78,12 @@ impl Meter {
     #[inline]
     pub fn begin(&mut self) -> bool {
         self.begin_several(1) == 1
+    }
+
+    /// As [`Self::begin`] at `now`: false if the window is over, except for a connection's `first` transfer.
+    #[inline]
+    pub fn begin_at(&mut self, now: Nanos, first: bool) -> bool {
+        (now < self.window_end || (first && self.finishes)) && self.begin()
     }
 
     /// Takes up to `max` operations out of the budget; returns their number.
@@ -205,11 +214,13 @@ impl Meter {
         self.errors.add(kind, 1);
     }
 
-    /// Whether the window is open at `now` and operations are left or in flight.
+    /// Whether the window is open at `now` and operations are left or in flight; after it, whether transfers
+    /// are in flight.
     #[inline]
     #[must_use]
     pub fn running(&self, now: Nanos) -> bool {
-        now < self.window_end && (self.budget > 0 || self.open > 0)
+        let is_open = now < self.window_end;
+        (is_open && self.budget > 0) || ((is_open || self.finishes) && self.open > 0)
     }
 
     /// How long one operation may take.
@@ -298,6 +309,20 @@ mod tests {
         assert_eq!((done.operations, done.bytes, done.verified, done.errors.total()), (1, Bytes(5), 1, 2));
         assert_eq!(done.errors.0[&ErrorKind::Timeout], 1);
         assert_eq!((done.start_ns, done.end_ns), (Nanos(10), Nanos(130)));
+    }
+
+    #[test]
+    fn transfers_in_flight_at_the_end_of_the_window_are_finished_and_others_are_left_out() {
+        for (workload, finishes) in [("stream", true), ("rr", false)] {
+            let mut spec = Spec::new(Role::Client, "tls", workload);
+            spec.duration_ns = Some(Nanos(100));
+            let mut m = Meter::new(&spec, None);
+            m.start(Nanos(10));
+            assert!(m.begin_at(Nanos(20), true) && m.running(Nanos(109)));
+            assert_eq!((m.begin_at(Nanos(110), false), m.running(Nanos(110))), (false, finishes));
+            assert_eq!(m.begin_at(Nanos(110), true), finishes, "each connection makes one transfer");
+            m.succeed(Nanos(20), Nanos(120), 5, true);
+        }
     }
 
     #[test]

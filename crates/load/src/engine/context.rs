@@ -48,8 +48,9 @@ impl<L: Layer> Context<L> {
     /// opened.
     #[inline]
     pub fn begin(&mut self, slot: &mut Slot<L::Connection>) -> bool {
+        let first = slot.began == Nanos::ZERO;
         slot.began = self.now();
-        if self.last >= self.meter.window_end() || !self.meter.begin() {
+        if !self.meter.begin_at(self.last, first) {
             return false;
         }
         match self.open(slot) {

@@ -67,6 +67,11 @@ fn ways(spec: &Spec) -> Result<u64, Refusal> {
     Ok(if spec.direction()? == Direction::Both { 2 } else { 1 })
 }
 
+/// Whether transfers of `bytes` follow one another until the time is over; over UDP there is one.
+fn repeats(spec: &Spec) -> bool {
+    spec.bytes.is_some() && spec.duration_ns.is_some() && spec.layer != "udp"
+}
+
 /// Datagrams of a layer without loss.
 fn datagrams(spec: &Spec, all: u64) -> Option<Datagrams> {
     (spec.layer == "udp").then(|| Datagrams { sent: all, received: all, ..Datagrams::default() })

@@ -83,7 +83,8 @@ pub(super) fn mask(spec: &Spec) -> Result<Done, Refusal> {
     })
 }
 
-/// Sends the content of `spec` through `pass`, which says whether a piece came out as it should.
+/// Sends the content of `spec` through `pass`, which returns whether a piece came out as it should. With
+/// `bytes` and a duration, transfers follow until the time is over.
 fn measure(spec: &Spec, mut pass: impl FnMut(&[u8]) -> bool) -> Result<Done, Refusal> {
     let ways = super::ways(spec)?;
     let bytes = spec.bytes.or_else(|| spec.duration_ns.map(|_| u64::MAX)).filter(|n| *n > 0);
@@ -92,17 +93,18 @@ fn measure(spec: &Spec, mut pass: impl FnMut(&[u8]) -> bool) -> Result<Done, Ref
             "needs \"bytes\" above 0 or \"duration_ns\", and \"size\" of 1 to {LARGEST_WRITE}"
         )));
     };
-    let mut all = bytes.saturating_mul(u64::from(spec.connections) * ways * spec.transfers()?);
+    let (is_by_time, repeats) = (spec.bytes.is_none(), super::repeats(spec));
+    let transfer = bytes.saturating_mul(u64::from(spec.connections) * ways);
+    let mut all = transfer.saturating_mul(if repeats { 1 } else { spec.transfers()? });
     let size = spec.size as usize;
     let content: Vec<u8> = page(PERIOD).into_iter().cycle().take(PERIOD + size).collect();
     let (mut at, mut good, mut pieces) = (0_u64, 0_u64, 0_u64);
     let cpu = clock::process_cpu();
     let start_ns = clock::now();
-    let end =
-        spec.duration_ns.filter(|_| spec.bytes.is_none()).map_or(Nanos(u64::MAX), |time| start_ns + time);
+    let end = start_ns + spec.duration_ns.unwrap_or(Nanos(u64::MAX));
     while at < all {
         pieces += 1;
-        if pieces % PIECES_PER_LOOK == 0 && clock::now() >= end {
+        if is_by_time && pieces % PIECES_PER_LOOK == 0 && clock::now() >= end {
             all = at;
             break;
         }
@@ -112,6 +114,9 @@ fn measure(spec: &Spec, mut pass: impl FnMut(&[u8]) -> bool) -> Result<Done, Ref
             good += length as u64;
         }
         at += length as u64;
+        if at == all && repeats && clock::now() < end {
+            all += transfer;
+        }
     }
     let end_ns = clock::now();
     let mut done = Done {

@@ -13,7 +13,9 @@ const TURN: u64 = 1_024;
 /// # Errors
 /// A spec that lacks something.
 pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
-    let ways = super::ways(spec)? * u64::from(spec.connections) * spec.transfers()?;
+    let repeats = super::repeats(spec);
+    let transfers = if repeats { 1 } else { spec.transfers()? };
+    let ways = super::ways(spec)? * u64::from(spec.connections) * transfers;
     let writes = spec.bytes.map(|bytes| bytes.div_ceil(spec.size.max(1)) * ways);
     if spec.size == 0 || (writes.is_none() && spec.duration_ns.is_none()) {
         let text = "needs \"size\" above 0, and \"bytes\" or \"duration_ns\"";
@@ -22,9 +24,9 @@ pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
     let cpu = clock::process_cpu();
     let start_ns = clock::now();
     let end = spec.duration_ns.map_or(Nanos(u64::MAX), |time| start_ns + time);
-    let most = writes.unwrap_or(u64::MAX);
-    let mut done = 0;
-    while done < most && clock::now() < end {
+    let mut most = writes.unwrap_or(u64::MAX);
+    let (mut done, mut rounds) = (0, 1);
+    while done < most && (repeats || clock::now() < end) {
         let turn = TURN.min(most - done);
         for _ in 0..turn {
             // The shortest there is: no argument, no lock, one number back.
@@ -32,10 +34,13 @@ pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
             nix::unistd::getppid();
         }
         done += turn;
+        if done == most && repeats && clock::now() < end {
+            (most, rounds) = (most + writes.unwrap_or(0), rounds + 1);
+        }
     }
     Ok(Done {
         operations: done,
-        bytes: Bytes(spec.bytes.map_or(done * spec.size, |bytes| bytes * ways)),
+        bytes: Bytes(spec.bytes.map_or(done * spec.size, |bytes| bytes * ways * rounds)),
         datagrams: super::datagrams(spec, done),
         start_ns,
         end_ns: clock::now(),

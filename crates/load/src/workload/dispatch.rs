@@ -4,7 +4,7 @@
 use crate::clock;
 use crate::eventloop::queue::{Hub, Queue};
 use crate::refusal::Refusal;
-use linerate_contract::{Done, ErrorKind, Shape, Spec};
+use linerate_contract::{Done, ErrorKind, Nanos, Shape, Spec};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
 
@@ -27,7 +27,7 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
 }
 
 /// Runs the unmeasured pass and the window, and checks the counter. `pass` posts and runs the handlers; it
-/// returns how many have run.
+/// returns how many have run. With a duration, passes follow one another until the time is over.
 ///
 /// # Errors
 /// An invalid spec.
@@ -40,12 +40,17 @@ pub fn measure(spec: &Spec, pass: impl Fn(Shape, u64, u32) -> u64) -> Result<Don
     pass(shape, (operations / WARM_UP).max(1), threads);
     let cpu = clock::process_cpu();
     let start_ns = clock::now();
-    let ran = pass(shape, operations, threads);
-    let end_ns = clock::now();
-    let cpu_ns = clock::process_cpu().since(cpu);
-    let mut done =
-        Done { operations: ran.min(operations), start_ns, end_ns, cpu_ns, verified: ran, ..Done::default() };
-    done.errors.add(ErrorKind::Failed, operations.abs_diff(ran));
+    let mut done = Done { start_ns, ..Done::default() };
+    // Without a duration the time is over after the first pass.
+    let until = start_ns + spec.duration_ns.unwrap_or(Nanos::ZERO);
+    while done.end_ns < until {
+        let ran = pass(shape, operations, threads);
+        done.end_ns = clock::now();
+        done.operations += ran.min(operations);
+        done.verified += ran;
+        done.errors.add(ErrorKind::Failed, operations.abs_diff(ran));
+    }
+    done.cpu_ns = clock::process_cpu().since(cpu);
     Ok(done)
 }
 
@@ -140,6 +145,19 @@ mod tests {
                     "{shape}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn passes_follow_one_another_until_the_time_is_over() {
+        for (shape, duration) in [("interleaved", 20_000_000), ("concurrent", 20_000_000), ("single", 1)] {
+            let mut spec = Spec::new(Role::Client, "none", "dispatch");
+            (spec.operations, spec.threads, spec.duration_ns) = (Some(1_000), 2, Some(Nanos(duration)));
+            spec.options.insert("shape".into(), shape.into());
+            let done = run(&spec).unwrap();
+            assert_eq!((done.operations % 1_000, done.errors.total()), (0, 0), "{shape}");
+            assert_eq!((done.operations, done.operations > 1_000), (done.verified, duration > 1), "{shape}");
+            assert!(done.end_ns >= done.start_ns + Nanos(duration));
         }
     }
 

@@ -58,7 +58,7 @@ impl Workload for Rr {
                             slot.close();
                         } else if slot.more > 0 {
                             slot.more -= 1;
-                        } else if context.meter.begin() {
+                        } else if context.meter.begin_at(now, false) {
                             slot.began = now;
                             slot.phase = Phase::Sending;
                             context.begin_pipelined(slot);

@@ -87,6 +87,30 @@ fn transfers_arrive_whole_both_ways() {
     }
 }
 
+#[test]
+fn transfers_for_a_time_are_finished_and_the_server_serves_one_client_after_the_other() {
+    let (server_tls, client_tls) = good_certificates();
+    for layer in LAYERS {
+        for direction in DIRECTIONS {
+            let spec = transfer(server(layer, "stream", &server_tls), direction, 65_536, 0, 1);
+            let (_server, address) = Engine::serving(&spec);
+            // 1 ms is less than the time of the long transfers.
+            for (bytes, duration) in [(10_001, 100_000_000), (5_000_001, 1_000_000), (10_001, 100_000_000)] {
+                let client = client(layer, "stream", address, &client_tls);
+                let mut spec = transfer(client, direction, 65_536, bytes, 3);
+                (spec.connections, spec.duration_ns) = (2, Some(Nanos(duration)));
+                let done = Engine::start(&spec).done();
+                let transfers = done.latency.unwrap().total();
+                let what = format!("{layer} {direction} {transfers} {:?}", done.errors);
+                assert_eq!((done.bytes, done.errors.total()), (Bytes(transfers * bytes), 0), "{what}");
+                assert_eq!(done.operations, transfers * bytes.div_ceil(65_536), "{what}");
+                assert!(done.end_ns >= done.start_ns + Nanos(duration), "{what}");
+                assert!(if duration == 1_000_000 { transfers == 2 } else { transfers > 6 }, "{what}");
+            }
+        }
+    }
+}
+
 /// What a client of one connection and one operation says.
 fn outcome(layer: &str, workload: &str, address: SocketAddr, tls: &Tls) -> (u64, Vec<ErrorKind>) {
     let mut spec = transfer(client(layer, workload, address, tls), "client-reads", 1000, 100_000, 1);

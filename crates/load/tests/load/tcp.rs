@@ -355,9 +355,15 @@ fn limits_without_a_server_do_all_of_the_work() {
     for direction in DIRECTIONS {
         let mut spec = with(client("stream", local(), 1000, 0), "direction", direction);
         spec.bytes = Some(1_000_001);
-        let done = limited("copies", spec);
+        let done = limited("copies", spec.clone());
         let all = if direction == "both" { 2_000_002 } else { 1_000_001 };
         assert_eq!((done.bytes, done.errors.total()), (Bytes(all), 0));
+        for limit in ["copies", "calls"] {
+            spec.duration_ns = Some(Nanos(10_000_000));
+            let done = limited(limit, spec.clone());
+            let is_whole = done.bytes.0 > all && done.bytes.0.is_multiple_of(all);
+            assert!(is_whole && done.end_ns >= done.start_ns + Nanos(10_000_000), "{limit} {direction}");
+        }
     }
 }
 

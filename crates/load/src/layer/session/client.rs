@@ -127,7 +127,8 @@ pub(super) fn content(spec: &Spec) -> Result<(Direction, Content), Refusal> {
     Ok((direction, Content::new(spec)?))
 }
 
-/// The spec of a `stream` for the engine: its operations are transfers.
+/// The spec of a `stream` for the engine: its operations are transfers. With a duration they follow one
+/// another until the time is over.
 ///
 /// # Errors
 /// What the spec lacks, as a sentence.

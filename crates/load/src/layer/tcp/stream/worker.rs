@@ -79,8 +79,8 @@ pub(super) struct Worker {
     epoll: Epoll,
     streams: Vec<Option<ClientStream>>,
     buffer: Box<[u8]>,
-    /// No further transfer begins.
-    over: bool,
+    /// No further transfer begins after this time.
+    last_begin: Nanos,
     totals: ThreadTotals,
 }
 
@@ -101,7 +101,7 @@ impl Worker {
             epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?,
             streams: Vec::new(),
             buffer: vec![0; payload.content.size()].into(),
-            over: false,
+            last_begin: Nanos(u64::MAX),
             totals: ThreadTotals::default(),
         })
     }
@@ -138,6 +138,7 @@ impl Worker {
         let cpu = clock::thread_cpu();
         self.streams.iter_mut().flatten().for_each(|stream| stream.began = start);
         let mut end = self.until.time.map(|time| start + time);
+        self.last_begin = end.unwrap_or(Nanos(u64::MAX));
         let mut stopped = false;
         let mut left = self.streams.len();
         let check_every = Nanos((self.timeout.0 / CHECKS_PER_TIMEOUT).clamp(1_000_000, LONGEST_CHECK.0));
@@ -156,11 +157,11 @@ impl Worker {
             }
             let now = clock::now();
             if end.is_some_and(|end| now >= end) {
-                (end, self.over) = (None, true);
+                end = None;
                 left -= if self.until.is_by_time() { self.end_all() } else { 0 };
             }
             if !stopped && self.stop.is_asked() {
-                (end, self.over, stopped) = (None, true, true);
+                (end, self.last_begin, stopped) = (None, Nanos::ZERO, true);
                 left -= self.end_all();
             }
             if now >= next_check {
@@ -230,7 +231,8 @@ impl Worker {
                 }
             }
             self.count(s);
-            if s.left == 0 || self.over {
+            // count() has read the clock.
+            if s.left == 0 || self.totals.end >= self.last_begin {
                 return Ok(Progress::Complete);
             }
             s.left -= 1;
