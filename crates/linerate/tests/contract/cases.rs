@@ -4,6 +4,9 @@ use super::{MIB, TRANSFERS};
 use linerate_contract::{Direction, Nanos, Role, Spec, Tls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
+/// The duration of cases that last for a time.
+const WINDOW: Nanos = Nanos(50_000_000);
+
 /// Client and server of one exchange; no server where the workload has no network.
 pub(crate) type Case = (String, Spec, Option<Spec>);
 
@@ -35,9 +38,15 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
         }
         (format!("{name}, several transfers"), client, server)
     };
+    // Until the time is over, whatever `transfers` is.
+    let timed = |direction: Direction| {
+        let (name, mut client, server) = transfers(direction, 65_536, 2);
+        (client.bytes, client.duration_ns) = (Some(4 * 65_536), Some(WINDOW));
+        (format!("{name} for a time"), client, server)
+    };
     let by_time = |direction: Direction| {
         let (name, mut client, server) = stream(direction, 65_536);
-        (client.bytes, client.duration_ns) = (None, Some(Nanos(50_000_000)));
+        (client.bytes, client.duration_ns) = (None, Some(WINDOW));
         (format!("{name}, by time"), client, server)
     };
     let dispatch = |shape: &str, threads: u32| {
@@ -45,6 +54,11 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
         spec.threads = threads;
         spec.set_option("shape", shape);
         (format!("dispatch {shape} on {threads}"), spec, None)
+    };
+    let passes = |shape: &str, threads: u32| {
+        let (name, mut spec, server) = dispatch(shape, threads);
+        spec.duration_ns = Some(WINDOW);
+        (format!("{name} for a time"), spec, server)
     };
     match (layer, workload) {
         ("tcp", "rr") => {
@@ -59,6 +73,9 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
             transfers(ClientWrites, 65_536, 1),
             transfers(ClientReads, 1_000, 2),
             transfers(Both, 16_384, 1),
+            timed(ClientWrites),
+            timed(ClientReads),
+            timed(Both),
             by_time(ClientWrites),
             by_time(ClientReads),
         ],
@@ -73,6 +90,9 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
             transfers(ClientWrites, 1_000, 3),
             transfers(ClientReads, MIB, 1),
             transfers(ClientReads, 4_096, 2),
+            timed(ClientWrites),
+            timed(ClientReads),
+            timed(Both),
         ],
         ("udp", "rr") => {
             vec![served("of a byte", client(1, 1, 100)), served("of 1,472 bytes", client(1_472, 3, 99))]
@@ -92,6 +112,10 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
             dispatch("threads", 2),
             dispatch("interleaved", 1),
             dispatch("concurrent", 4),
+            passes("single", 1),
+            passes("threads", 2),
+            passes("interleaved", 1),
+            passes("concurrent", 4),
         ],
         ("none", "timers") => vec![("timers".to_owned(), client(0, 10, 100), None)],
         ("http" | "https", "rr") => vec![served("", client(1_000, 3, 300))],

@@ -13,7 +13,7 @@ use linerate::system::build::{Builds, Permission};
 use linerate::system::manifest::Start;
 use linerate::system::probe::{Presence, locate, presence};
 use linerate::system::{Registry, SystemVariant};
-use linerate_contract::{Describe, Direction, Done, Role, Spec};
+use linerate_contract::{Describe, Direction, Done, Nanos, Role, Spec};
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
@@ -182,8 +182,11 @@ fn works(
     }
     let started = if drives { program } else { &own };
     let client = spec_of(client);
-    if let Some(done) = Program::start(started, &client)?.done()? {
-        right(&client, &done)?;
+    // A duet has several windows, each with a new client.
+    for _ in 0..if client.duration_ns.is_some() { 2 } else { 1 } {
+        if let Some(done) = Program::start(started, &client)?.done()? {
+            right(&client, &done)?;
+        }
     }
     serving.map_or(Ok(()), |mut serving| serving.stop())
 }
@@ -206,6 +209,9 @@ fn right(expected: &Spec, done: &Done) -> Result<(), String> {
     if expected.tls.is_some() && !reported.starts_with("TLSv1.3 TLS_AES_128_GCM_SHA256 ") {
         return Err(format!("TLS is {reported:?} instead of TLSv1.3 TLS_AES_128_GCM_SHA256 and the library"));
     }
+    if expected.duration_ns.is_some() && (expected.bytes.is_some() || expected.workload == "dispatch") {
+        return right_repetitions(expected, done, directions);
+    }
     if let Some(bytes) = expected.bytes {
         let transfers = expected.transfers().map_err(|refusal| refusal.to_string())?;
         return same("bytes", done.bytes.0, bytes * directions * transfers * u64::from(expected.connections));
@@ -223,6 +229,32 @@ fn right(expected: &Spec, done: &Done) -> Result<(), String> {
     same("bytes", done.bytes.0, moved)?;
     match &done.latency {
         Some(latency) if expected.workload != "crr" => same("latencies", latency.total(), operations),
+        _ => Ok(()),
+    }
+}
+
+/// Whole transfers or passes, one after the other until the time is over; at least one, on each connection.
+fn right_repetitions(expected: &Spec, done: &Done, directions: u64) -> Result<(), String> {
+    let (count, each, least) = match expected.bytes {
+        Some(bytes) => (done.bytes.0, bytes * directions, u64::from(expected.connections)),
+        None => (done.operations, expected.operations.unwrap_or(0), 1),
+    };
+    let repetitions = count / each;
+    same("bytes or operations of whole transfers or passes", repetitions * each, count)?;
+    if repetitions < least {
+        return Err(format!("{repetitions} transfers or passes on {least} connections"));
+    }
+    // A program may read the clock once more before it decides that no transfer follows.
+    let (elapsed, duration) = (done.end_ns.since(done.start_ns), expected.duration_ns.unwrap_or(Nanos::ZERO));
+    if elapsed.0 < duration.0 / 2 {
+        return Err(format!("it took {elapsed:?} of {duration:?}"));
+    }
+    if let Some(bytes) = expected.bytes {
+        let writes = bytes.div_ceil(expected.size) * directions;
+        same("operations", done.operations, repetitions * writes)?;
+    }
+    match &done.latency {
+        Some(latency) if expected.bytes.is_some() => same("latencies", latency.total(), repetitions),
         _ => Ok(()),
     }
 }
