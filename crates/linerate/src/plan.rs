@@ -3,7 +3,7 @@
 mod pairs;
 
 use crate::error::Error;
-use crate::measurement::{AA, PlannedPair, PlannedSuite, Run};
+use crate::measurement::{PlannedPair, PlannedSuite, Run};
 use crate::suite::Suite;
 use crate::system::Registry;
 use globset::{Glob, GlobMatcher};
@@ -21,7 +21,7 @@ pub struct Step {
     pub cell: usize,
     /// The cell that is measured at the same time; `None`: a solo trial.
     pub against: Option<usize>,
-    /// The id under which it is journaled (a duet: both ids); a aa's ends in [`AA`].
+    /// The id under which it is journaled (a duet: both ids).
     pub id: String,
     /// 1-based, warm-up rounds counted on their own.
     pub round: u32,
@@ -34,7 +34,6 @@ pub struct Choice {
     pub quick: bool,
     pub rounds: Option<u32>,
     pub only: Vec<String>,
-    pub duets: bool,
 }
 
 /// The chosen cells of the suites, in order; versions are unknown until [`crate::programs::resolve`].
@@ -50,9 +49,7 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
             expanded.rounds = rounds;
         }
         keep_only(&mut expanded, &globs);
-        if choice.duets {
-            expanded.pairs = pairs::of(&expanded, registry);
-        }
+        expanded.pairs = pairs::of(&expanded, registry);
         if !expanded.cells.is_empty() {
             planned.push(expanded);
         }
@@ -117,15 +114,6 @@ fn keep_only(suite: &mut PlannedSuite, globs: &[GlobMatcher]) {
     }
     // A table that has only baselines of other tables left is removed.
     suite.tables.retain(|table| table.cells.iter().any(|id| chosen.contains(id)));
-    if let Some(aa) = &suite.aa
-        && !kept.contains(aa)
-    {
-        // Another baseline takes its place, so that every run has an A/A control.
-        let is_baseline = |c: &&crate::measurement::PlannedCell| {
-            suite.tables.iter().any(|t| c.axes.with(&t.baseline) == c.axes)
-        };
-        suite.aa = suite.cells.iter().find(is_baseline).map(|c| c.id.clone());
-    }
 }
 
 /// Every trial of the run in order.
@@ -174,16 +162,10 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
     steps
 }
 
-/// Cells that can be tried, the aa among them.
+/// Cells that can be tried.
 fn runnable(suite: &PlannedSuite) -> Vec<(usize, Option<usize>, String)> {
-    let mut cells = Vec::new();
-    for (index, cell) in suite.cells.iter().enumerate().filter(|(_, cell)| cell.absent.is_none()) {
-        cells.push((index, None, cell.id.clone()));
-        if suite.aa.as_ref() == Some(&cell.id) {
-            cells.push((index, None, format!("{}{AA}", cell.id)));
-        }
-    }
-    cells
+    let present = suite.cells.iter().enumerate().filter(|(_, cell)| cell.absent.is_none());
+    present.map(|(index, cell)| (index, None, cell.id.clone())).collect()
 }
 
 /// Pairs that can be measured in duet, by index of their cells.

@@ -3,8 +3,7 @@
 //! Used for the durations that `plan` prints and for the time left; never for a result.
 
 use crate::home;
-use crate::measurement::{AA, Outcome, PlannedSuite, Stage, Trial};
-use linerate_contract::Nanos;
+use crate::measurement::{Outcome, PlannedSuite, Stage, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,7 +42,7 @@ impl Timings {
 
     /// Updates the costs by a trial. Failed trials count too: the next one takes as long to fail.
     pub fn update(&mut self, trial: &Trial) {
-        let total: Nanos = trial.stages.values().fold(Nanos::ZERO, |sum, time| sum + *time);
+        let total = trial.time();
         let (elapsed, operations) = match (&trial.outcome, &trial.measurement) {
             (Outcome::Ok, Some(m)) => (m.elapsed, m.operations + m.errors.total()),
             _ => (trial.stages.get(&Stage::Measure).copied().unwrap_or_default(), 0),
@@ -82,7 +81,7 @@ impl Timings {
 }
 
 fn key(suite: &str, cell: &str) -> String {
-    format!("{suite}:{}", cell.trim_end_matches(AA))
+    format!("{suite}:{}", cell)
 }
 
 fn path() -> Option<PathBuf> {
@@ -103,10 +102,8 @@ mod tests {
         };
         let cells =
             [cell("counted", json!({"operations": operations})), cell("timed", json!({"seconds": seconds}))];
-        serde_json::from_value(
-            json!({"name": "s", "question": "?", "rounds": 1, "warmup_rounds": 0, "aa": null,
-            "cells": cells, "tables": []}),
-        )
+        serde_json::from_value(json!({"name": "s", "question": "?", "rounds": 1, "warmup_rounds": 0, 
+            "cells": cells, "tables": []}))
         .unwrap()
     }
 
@@ -123,7 +120,7 @@ mod tests {
         let mut timings = Timings::default();
         assert_eq!(timings.seconds(&suite(1, 1), 0), None);
         timings.update(&trial("counted"));
-        timings.update(&trial("timed~aa"));
+        timings.update(&trial("timed"));
         let expected = |operations, seconds| {
             let suite = suite(operations, seconds);
             [0, 1].map(|cell| timings.seconds(&suite, cell).unwrap())

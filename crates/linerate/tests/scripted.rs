@@ -29,8 +29,8 @@ fn a_run_makes_the_tables_and_the_files() {
     assert_golden("report.json", &folder.read("report.json"));
     assert_golden("report.csv", &folder.read("report.csv"));
     assert!(folder.read("report.html").contains("fast/pipe"));
-    // (4 cells + a aa) x (1 + 6 rounds)
-    assert_eq!(folder.read("journal.jsonl").lines().count(), 35);
+    // 4 cells x (1 + 6 rounds) and 3 pairs x 6 units
+    assert_eq!(folder.read("journal.jsonl").lines().count(), 46);
 }
 
 #[test]
@@ -76,7 +76,8 @@ fn the_plan_shows_the_order_that_the_run_takes() {
     let folder = Folder::new("plan");
     linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
     let ran: Vec<String> = folder.journal().iter().map(|trial| trial.cell.clone()).collect();
-    let planned = plan.stdout.lines().filter(|line| line.starts_with("    "));
+    let is_trial = |line: &&str| line.starts_with("    ") && !line.contains(" | ");
+    let planned = plan.stdout.lines().filter(is_trial);
     let planned: Vec<&str> = planned.filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(ran, planned);
 }
@@ -107,7 +108,7 @@ fn ctrl_c_reports_what_there_is_and_resume_makes_the_rest() {
     assert_eq!(out.status, 130, "{}", out.stderr);
     assert!(out.stdout.contains("fast/none"), "{}", out.stdout);
     assert!(out.stderr.contains("--resume"), "{}", out.stderr);
-    assert_eq!(cut.journal().len(), 11);
+    assert_eq!(cut.journal().len(), 8);
     let out = linerate("good", &["run", "--resume", cut.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     let ids =
@@ -121,7 +122,7 @@ fn a_lost_lab_ends_the_run_with_status_3_and_loses_nothing() {
     let out = linerate("lost", &["run", "mini", "--seed", "7", "--out", folder.str()]);
     assert_eq!(out.status, 3, "{}", out.stderr);
     assert!(out.stderr.contains("the lab has ended"), "{}", out.stderr);
-    assert_eq!(folder.journal().len(), 11);
+    assert_eq!(folder.journal().len(), 8);
     assert!(folder.read("report.json").contains("fast/none"));
     assert_eq!(linerate("good", &["run", "--resume", folder.str()]).status, 0);
 }
@@ -129,7 +130,7 @@ fn a_lost_lab_ends_the_run_with_status_3_and_loses_nothing() {
 #[test]
 fn only_keeps_the_baselines_of_the_selected_cells() {
     let out = linerate("good", &["plan", "mini", "--no-trial", "--only", "*/pipe", "--rounds", "1"]);
-    for cell in ["fast/pipe", "slow/pipe", "fast/none", "slow/none", "fast/none~aa"] {
+    for cell in ["fast/pipe", "slow/pipe", "fast/none", "slow/none"] {
         assert!(out.stdout.contains(cell), "{cell} is missing in {}", out.stdout);
     }
     assert!(!out.stdout.contains("hose"), "{}", out.stdout);
@@ -141,14 +142,14 @@ fn only_keeps_the_baselines_of_the_selected_cells() {
 #[test]
 fn a_budget_buys_whole_rounds() {
     let folder = Folder::new("budget");
-    let out = linerate("good", &["run", "mini", "--seed", "7", "--budget", "20s", "--out", folder.str()]);
+    let out = linerate("good", &["run", "mini", "--seed", "7", "--budget", "60s", "--out", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     let journal = folder.journal();
     let time: u64 = journal.iter().flat_map(|t| t.stages.values()).map(|t| t.0).sum();
-    assert!(time <= 20_000_000_000, "{time} ns");
+    assert!(time <= 60_000_000_000, "{time} ns");
     let rounds = journal.iter().map(|t| t.round).max().unwrap();
     assert!(rounds >= 6, "{rounds} rounds");
-    assert_eq!(journal.len() as u32, 5 * (rounds + 1));
+    assert_eq!(journal.len() as u32, 4 * (rounds + 1));
 }
 
 #[test]
@@ -202,12 +203,12 @@ fn a_damaged_journal_names_the_line_and_resume_mends_it() {
     fs::write(&path, &cut[..cut.len() - 40]).unwrap();
     let out = linerate("good", &["report", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
-    for place in ["journal.jsonl:5:", "journal.jsonl:35: cut off"] {
+    for place in ["journal.jsonl:5:", "journal.jsonl:46: cut off"] {
         assert!(out.stderr.contains(place), "{place} is missing in {}", out.stderr);
     }
     let out = linerate("good", &["run", "--resume", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
-    assert_eq!(folder.journal().len(), 35);
+    assert_eq!(folder.journal().len(), 28);
 
     fs::write(folder.path().join("run.json"), "{\n  \"schema\": 1").unwrap();
     let out = linerate("good", &["report", folder.str()]);
@@ -281,7 +282,7 @@ fn a_suite_or_system_that_does_not_fit_names_file_and_key() {
     let config = home.path().join("systems/web/web.conf");
     for (path, from, to, parts) in [
         (&suite, "rounds = 6", "rounds = \"six\"", &["mini.toml:2:", "u32"][..]),
-        (&suite, "aa =", "ab =", &["mini.toml:4:", "`ab`", "nearest: \"aa\""]),
+        (&suite, "rounds = 6", "round = 6", &["mini.toml:2:", "`round`", "nearest: \"rounds\""]),
         (&suite, "rows = \"path\"", "rows = \"route\"", &["mini.toml", "rows", "route"]),
         (&suite, "path = [\"none\"", "path = [\"nada\"", &["mini.toml", "nada"]),
         (&suite, "\"{{ server }}/{{ path }}\"", "\"{{ servr }}\"", &["mini.toml", "id", "undefined"]),

@@ -22,10 +22,6 @@ pub struct Selection {
     #[arg(long, value_name = "GLOB")]
     pub only: Vec<String>,
 
-    /// Also measure each compared pair at the same time on the same CPUs; ratios are then of these duets
-    #[arg(long)]
-    pub duets: bool,
-
     /// Seed of the order of trials [default: random, recorded in run.json]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -56,7 +56,7 @@ fn line(suite: &PlannedSuite, registry: &Registry, to_build: &BTreeSet<String>, 
 /// By earlier trials of every cell on this machine.
 fn quick_time(suite: &PlannedSuite, timings: &Timings) -> Option<Duration> {
     let run = Run { schema: RUN_SCHEMA.into(), suites: vec![suite.clone()], quick: true, ..Run::default() };
-    let seconds = seconds(&run, timings, &plan::order(&run))?;
+    let seconds = seconds(&run, timings, &[], &plan::order(&run))?;
     Some(Duration::from_secs(seconds.ceil() as u64))
 }
 

@@ -147,11 +147,12 @@ fn describe(run: &Run, timings: &Timings) -> String {
         let of_suite: Vec<&Step> = steps.iter().filter(|step| step.suite == index).collect();
         let (cells, rounds) = (suite.cells.len(), suite.rounds);
         let warmup = suite.warmup_rounds;
+        let duets = of_suite.iter().filter(|step| step.against.is_some()).count();
         let _ = writeln!(text, "{}: {}", suite.name, suite.question);
         let _ = writeln!(
             text,
-            "  {cells} cells, {rounds} rounds and {warmup} to warm up: {} trials",
-            of_suite.len()
+            "  {cells} cells, {rounds} rounds and {warmup} to warm up: {} trials, {duets} duets",
+            of_suite.len() - duets
         );
         for cell in suite.cells.iter().filter(|cell| cell.absent.is_some()) {
             let _ = writeln!(text, "  left out: {}: {}", cell.id, outcome_text(cell.absent.as_ref()));
@@ -162,12 +163,12 @@ fn describe(run: &Run, timings: &Timings) -> String {
                 let kind = if step.warmup { "warm-up round" } else { "round" };
                 let _ = writeln!(text, "  {kind} {}", step.round);
             }
-            let time = timings.seconds(suite, step.cell);
+            let time = seconds(run, timings, &[], std::slice::from_ref(step));
             let time = time.map_or_else(|| "?".to_owned(), |seconds| format!("{seconds:.2} s"));
             let _ = writeln!(text, "    {:40} {time:>8}", step.id);
         }
     }
-    let total = seconds(run, timings, &steps);
+    let total = seconds(run, timings, &[], &steps);
     let total = total.map_or_else(
         || "time: not known before every cell has been tried once".to_owned(),
         |seconds| {

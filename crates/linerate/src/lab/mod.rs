@@ -88,6 +88,8 @@ pub struct Launch {
     /// The port on which it listens.
     pub port: u16,
     pub cpus: Vec<u32>,
+    /// Time slice to request from the kernel, in a duet.
+    pub slice: Option<Nanos>,
     /// True if it joins two TUN devices; it inherits their descriptors.
     pub tuns: bool,
 }
@@ -103,9 +105,10 @@ pub struct ClientRun {
     pub stderr: Vec<String>,
     /// Lines that servers printed during the run.
     pub server_stdout: Vec<String>,
-    /// CPU time of each role's processes during the run; the client's from its start to its end.
+    /// CPU time of each role's processes in the client's window: from its first to its last operation, or its
+    /// whole run if it does not implement the contract.
     pub cpu: Vec<(Role, Nanos)>,
-    /// CPU times of the machine before and after.
+    /// CPU times of the machine at the ends of the window.
     pub before: CpuTimes,
     pub after: CpuTimes,
     /// The client's peak memory; `None` if the lab cannot measure it.

@@ -36,8 +36,13 @@ pub enum Request {
         host: HostName,
         port: u16,
     },
-    /// Current CPU times.
-    Cpu,
+    /// Starts to record CPU times, for the client that is started next.
+    Record,
+    /// Ends the recording; the CPU times at these times of `CLOCK_MONOTONIC`.
+    Window {
+        start: Nanos,
+        end: Nanos,
+    },
     /// Current resource usage of each running process and its session.
     Usage,
     Signal {
@@ -85,6 +90,9 @@ pub struct Spawn {
     pub files: Vec<File>,
     /// CPUs to pin it to; empty: not pinned.
     pub cpus: Vec<u32>,
+    /// Time slice to request; `None`: the kernel's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<Nanos>,
     /// True: it inherits both TUN devices of [`Topology::TunPair`], the client's side first; see
     /// [`TUN_DESCRIPTORS`].
     pub tuns: bool,
@@ -111,7 +119,10 @@ pub enum Message {
     Listening {
         yes: bool,
     },
-    Cpu(CpuTimes),
+    Window {
+        before: CpuTimes,
+        after: CpuTimes,
+    },
     /// Processes whose usage cannot be read from `/proc` are left out.
     Usage {
         processes: Vec<(ProcessId, Usage)>,
@@ -126,7 +137,6 @@ pub enum Message {
     Exited {
         process: ProcessId,
         status: ExitStatus,
-        cpu: Option<Nanos>,
         /// Its peak memory, or that of its dead children where that is more (`ru_maxrss` of getrusage(2)).
         peak: Bytes,
     },
@@ -169,7 +179,7 @@ impl std::fmt::Display for ExitStatus {
 /// CPU time used since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
-    /// Each running process with all its descendants, dead ones included.
+    /// Each process with all its descendants, dead ones included.
     pub processes: Vec<(ProcessId, Nanos)>,
     /// Each CPU, from `/proc/stat`.
     pub cpus: Vec<CpuTime>,

@@ -10,7 +10,7 @@ use crate::measurement::{Host, Stage, Usage};
 use crate::system::SystemVariant;
 use crate::system::probe::Presence;
 use globset::{Glob, GlobMatcher};
-use linerate_contract::{Bytes, Done, Errors, Event, Nanos, Recorder, Role};
+use linerate_contract::{Bytes, Done, Errors, Event, Nanos, Recorder, Role, Spec};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -211,7 +211,7 @@ impl Lab for Scripted {
     fn run(&mut self, launch: &Launch, purpose: Purpose, _deadline: Duration) -> Result<ClientRun, LabError> {
         let spec =
             launch.process.as_ref().and_then(|(_, arguments)| arguments.first().cloned()).unwrap_or_default();
-        let spec = linerate_contract::Spec::parse(&spec);
+        let spec = Spec::parse(&spec);
         if purpose == Purpose::Verify {
             self.fail_at(Stage::Verify)?;
             let operations = spec.as_ref().ok().and_then(|spec| spec.operations).unwrap_or(0);
@@ -223,7 +223,15 @@ impl Lab for Scripted {
         let (answer, label) = self.answer()?;
         let round = label.round.saturating_sub(1) as usize;
         let seconds = answer.seconds.get(round % answer.seconds.len().max(1)).copied().unwrap_or(1.0);
-        let elapsed = Nanos((seconds * 1e9) as u64);
+        let mut elapsed = Nanos((seconds * 1e9) as u64);
+        let spec = spec.map(|spec| match spec.duration_ns {
+            Some(window) => {
+                let counted = counted(spec, window.as_secs_f64() / seconds);
+                elapsed = window;
+                counted
+            }
+            None => spec,
+        });
         let stdout = match (&answer.stdout, &spec) {
             (Some(text), _) => {
                 let operations = launch
@@ -257,8 +265,16 @@ impl Lab for Scripted {
     }
 }
 
+/// In a window, the work of `share` of a script's seconds; of a thousand operations where the spec has no
+/// count.
+fn counted(spec: Spec, share: f64) -> Spec {
+    let part = |whole: u64| (whole as f64 * share) as u64;
+    let operations = Some(part(spec.operations.unwrap_or(1_000)));
+    Spec { operations, bytes: spec.bytes.map(part), ..spec }
+}
+
 /// Every operation of a scripted client takes the same time: the elapsed time divided among its connections.
-fn done(spec: &linerate_contract::Spec, elapsed: Nanos, answer: &Answer) -> Done {
+fn done(spec: &Spec, elapsed: Nanos, answer: &Answer) -> Done {
     let requested = spec.operations.unwrap_or(0);
     let operations = requested.saturating_sub(answer.errors.total());
     let mut latency = Recorder::default();
@@ -277,7 +293,7 @@ fn done(spec: &linerate_contract::Spec, elapsed: Nanos, answer: &Answer) -> Done
 }
 
 /// The bytes of a stream, all directions together.
-fn stream_bytes(spec: &linerate_contract::Spec) -> Option<u64> {
+fn stream_bytes(spec: &Spec) -> Option<u64> {
     let directions = if spec.options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
     Some(spec.bytes? * directions)
 }

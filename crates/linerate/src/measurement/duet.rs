@@ -38,6 +38,14 @@ pub struct Duet {
     pub stages: BTreeMap<Stage, Nanos>,
 }
 
+impl Duet {
+    /// Wall time of all stages.
+    #[must_use]
+    pub fn time(&self) -> Nanos {
+        self.stages.values().fold(Nanos::ZERO, |sum, time| sum + *time)
+    }
+}
+
 /// The time in which both clients of a duet were at work, in the order of [`Duet::cells`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DuetWindow {

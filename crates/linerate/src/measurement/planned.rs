@@ -64,8 +64,6 @@ pub struct PlannedSuite {
     /// Pairs of cells whose ratios the tables show; empty where the run has no duets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PlannedPair>,
-    /// Id of the cell that runs twice in each round (A/A); its second run has the id `<cell>~aa`.
-    pub aa: Option<String>,
 }
 
 /// Two cells that a table compares.
@@ -181,6 +179,3 @@ pub const DEFAULT_BUILD: &str = "default";
 fn default_build() -> String {
     DEFAULT_BUILD.to_owned()
 }
-
-/// The suffix of the id under which the A/A aa of a cell is journaled.
-pub const AA: &str = "~aa";

@@ -24,13 +24,21 @@ pub struct Trial {
     pub stages: BTreeMap<Stage, Nanos>,
 }
 
-/// A cell that failed this often and never succeeded is not tried again: a hang costs its deadline each
-/// round.
+impl Trial {
+    /// Wall time of all stages.
+    #[must_use]
+    pub fn time(&self) -> Nanos {
+        self.stages.values().fold(Nanos::ZERO, |sum, time| sum + *time)
+    }
+}
+
+/// A cell or pair that failed this often and never succeeded is not tried again: a hang costs its deadline
+/// each round.
 const GIVE_UP_AFTER: usize = 3;
 
-/// True if these are trials of a cell that is not tried again.
-pub fn is_given_up<'a>(trials: impl Iterator<Item = &'a Trial>) -> bool {
-    let outcomes: Vec<bool> = trials.map(|trial| trial.outcome == Outcome::Ok).collect();
+/// True if these are the outcomes of a cell or pair that is not tried again.
+pub fn is_given_up<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> bool {
+    let outcomes: Vec<bool> = outcomes.map(|outcome| *outcome == Outcome::Ok).collect();
     outcomes.len() >= GIVE_UP_AFTER && !outcomes.contains(&true)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::axes::Axes;
 use crate::measurement::{PlannedCell, PlannedPair, PlannedSuite};
+use crate::stats::duet::is_of_windows;
 use crate::system::Registry;
 use linerate_contract::Role;
 
@@ -9,7 +10,7 @@ use linerate_contract::Role;
 /// for each table.
 pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> {
     let mut pairs: Vec<PlannedPair> = Vec::new();
-    for table in &suite.tables {
+    for table in suite.tables.iter().filter(|table| is_of_windows(table.metric)) {
         let cells: Vec<&PlannedCell> =
             suite.cells.iter().filter(|cell| table.cells.contains(&cell.id)).collect();
         let baseline = |cell: &PlannedCell| {
@@ -37,26 +38,15 @@ pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> 
 fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
     let parameters = &cell.parameters;
     let client = cell.systems.iter().find(|system| system.role == Role::Client)?;
-    let is_foreign = registry.variant(&client.name, Role::Client).is_ok_and(|client| client.is_foreign());
+    let is_timed = registry.variant(&client.name, Role::Client).is_ok_and(|client| client.is_timed());
     if parameters.rate.is_some() || cell.options.contains_key("search") {
         Some("open loop: its latencies are those of a load that it has alone")
-    } else if cell.options.contains_key("limit") || ["none"].contains(&cell.layer.as_str()) {
-        Some("no network: no role to share a CPU with")
-    } else if parameters.threads.is_some_and(|threads| threads > 1) {
-        Some("several threads: not pinned, so that the sides do not share the same CPUs")
-    } else if is_foreign {
-        parameters.seconds.is_none().then_some("the client works for a count, not for a time")
+    } else if cell.options.contains_key("limit") {
+        Some("a limit row works for a count, not for a time")
+    } else if cell.workload == "timers" {
+        Some("timers: the result is a delay, not a rate")
     } else {
-        match (cell.workload.as_str(), cell.layer.as_str()) {
-            ("rr" | "crr" | "fanout", _) => None,
-            ("stream", "tcp" | "udp" | "kcp")
-                if cell.options.get("direction").is_some_and(|direction| direction != "both")
-                    && cell.options.get("transfers").is_none_or(|transfers| transfers == "1") =>
-            {
-                None
-            }
-            _ => Some("the stream ends by a count of bytes, not by time"),
-        }
+        (!is_timed).then_some("the client works for a count, not for a time")
     }
 }
 
@@ -86,14 +76,12 @@ mod tests {
     }
 
     #[test]
-    fn clients_and_streams_that_end_by_a_count_take_no_part() {
-        let count = no_duet(&pairs("proxy"), ["nginx/direct/ab", "nginx/direct"]).unwrap();
-        assert_eq!(count, "the client works for a count, not for a time");
+    fn open_loops_take_no_part_and_streams_do() {
+        assert_eq!(no_duet(&pairs("proxy"), ["nginx/direct/ab", "nginx/direct"]), None);
+        let stalling = pairs("generators");
+        let stalling = stalling.iter().filter(|pair| pair.cells[0].starts_with("stalling-server"));
+        assert!(stalling.clone().count() == 0, "{stalling:?}");
         let websocket = pairs("websocket");
-        assert!(
-            websocket
-                .iter()
-                .any(|pair| pair.no_duet.as_ref().is_some_and(|why| why.contains("count of bytes")))
-        );
+        assert!(websocket.iter().all(|pair| pair.no_duet.is_none() || pair.cells[0].contains("limit")));
     }
 }

@@ -1,7 +1,7 @@
 //! A run for the tests. Its cells cover each case: success, dropped requests, some or all trials failed,
 //! missing, not reached, too few rounds, an outlier, steal, an A/A control, a limit.
 
-use crate::measurement::{AA, Measurement, Run, Trial};
+use crate::measurement::{Measurement, Run, Trial};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde_json::{Value, json};
@@ -122,7 +122,7 @@ fn transport() -> Value {
     let ids: Vec<&Value> = cells.iter().map(|cell| &cell["id"]).collect();
     json!({
         "name": "transport", "question": "How fast is each library?",
-        "rounds": 3, "warmup_rounds": 0, "aa": null,
+        "rounds": 3, "warmup_rounds": 0,
         "cells": cells,
         "tables": [{
             "name": "tcp", "title": "TCP", "metric": "gbit-per-second", "rows": "size", "columns": "library",
@@ -146,10 +146,6 @@ pub(super) fn trials() -> Vec<Trial> {
                 continue;
             }
             trials.push(trial("proxy", &id, round, result(&mut random, &id, round, seconds, cpu)));
-            if id == "nginx/direct" {
-                let aa = format!("{id}{AA}");
-                trials.push(trial("proxy", &aa, round, result(&mut random, &id, round, seconds, cpu)));
-            }
         }
     }
     let run = run();

@@ -59,9 +59,6 @@ fn suite_text(text: &mut String, suite: &SuiteReport) {
         }
         text.push('\n');
     }
-    if let Some(line) = layout::aa(suite) {
-        let _ = writeln!(text, "A/A control, the baseline against itself: {}\n", escape(&line));
-    }
     let exceptions = layout::exceptions(suite);
     if !exceptions.is_empty() {
         let _ = writeln!(text, "## Failed, missing or incomplete cells\n");

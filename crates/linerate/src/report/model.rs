@@ -4,9 +4,9 @@
 
 use crate::axes::Axes;
 use crate::measurement::{Host, PlannedSystem};
-use crate::stats::compare::Verdict;
 use crate::stats::latency::Latency;
 use crate::stats::metric::Better;
+use crate::stats::verdict::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,12 +57,8 @@ pub struct SuiteReport {
     /// Unit of the first table, such as `seconds for 10000 operations`.
     pub unit: String,
     pub better: Better,
-    /// Id of the cell with an A/A control, or of the first baseline.
+    /// Id of the first baseline.
     pub baseline: String,
-    /// |ratio - 1| of the baseline against its A/A control: smaller differences are ignored.
-    pub noise_floor: Option<f64>,
-    /// The baseline against its A/A control; its verdict is by the interval alone.
-    pub aa: Option<Comparison>,
     pub tables: Vec<TableReport>,
     pub cells: Vec<CellReport>,
 }
@@ -78,6 +74,11 @@ pub struct TableReport {
     pub columns: String,
     pub row_values: Vec<String>,
     pub column_values: Vec<String>,
+    /// The relative difference that matters: smaller ones can be `within the margin`.
+    pub margin: f64,
+    /// The baseline in duet with itself. Where it differs, the verdicts of the table's duets are withdrawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aa: Option<Comparison>,
     pub cells: Vec<TableCell>,
     /// One system against the best of its competitors, row by row; empty where the suite requests none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -183,15 +184,26 @@ pub enum OutcomeWord {
     Missing,
 }
 
-/// The median of the ratios paired by round.
+/// The ratio of two cells: Hodges-Lehmann estimate of the units' log ratios.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Id of the cell compared with.
     pub with: String,
     /// Performance of this cell over that of `with`: above 1 is better, whatever the unit's direction.
     pub ratio: f64,
+    /// From the signed-rank distribution; with fewer than six units their range.
     pub ci95: [f64; 2],
-    /// Rounds in which both succeeded; of a ratio from duets: units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci90: Option<[f64; 2]>,
+    /// Of the signed-rank test, two-sided, that the ratio is 1.
+    pub p: f64,
+    /// Of Benjamini and Hochberg, over the comparisons of a table with its baselines by one metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub q: Option<f64>,
+    /// |ratio - 1| that this number of units with this spread finds with a power of 80 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_detectable: Option<f64>,
+    /// Units of duets; of a ratio from solo trials: rounds in which both succeeded.
     pub n: u32,
     pub verdict: Verdict,
     /// Set where the ratio comes from duets.
@@ -200,14 +212,12 @@ pub struct Comparison {
 }
 
 /// What duets add to a ratio.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DuetReport {
     /// CPU time per operation (or byte) of all roles, this cell over `with`: above 1 is more expensive.
     pub cpu_ratio: Option<f64>,
     /// Absent with fewer than 6 units.
     pub cpu_ci95: Option<[f64; 2]>,
-    /// |ratio - 1| that this number of units finds with a power of 80 %.
-    pub smallest_detectable: Option<f64>,
 }
 
 /// Median over the trials. Exactly one of the two is set.

@@ -1,8 +1,8 @@
 //! Numbers as text, with the digits that their interval justifies.
 
 use super::model::{Comparison, DuetReport};
-use crate::stats::compare::Verdict;
 use crate::stats::estimate::FEWEST_ROUNDS;
+use crate::stats::verdict::Verdict;
 
 /// `2.13 (2.10 to 2.19)`; with an interval of width 0, `2.130`.
 pub(super) fn with_interval(value: f64, interval: [f64; 2]) -> String {
@@ -24,16 +24,24 @@ pub(super) fn times(ratio: f64, interval: [f64; 2]) -> String {
 
 /// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and the reason where there is no verdict.
 pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
-    let Comparison { with, ratio, ci95, n, verdict, duet } = comparison;
-    let (ratio, range) = value_and_range(*ratio, *ci95);
+    let Comparison { with, n, duet, .. } = comparison;
+    let (ratio, range) = value_and_range(comparison.ratio, comparison.ci95);
     let range = range.map_or_else(String::new, |range| format!("{range}, "));
-    let finding = match verdict {
-        _ if *n < FEWEST_ROUNDS => ": too few rounds for a verdict",
-        Verdict::NoDifferenceFound => ": no difference found",
-        Verdict::Faster | Verdict::Slower => "",
+    let verdict = match comparison.verdict {
+        _ if *n < FEWEST_ROUNDS => ": too few rounds for a verdict".to_owned(),
+        Verdict::WithinMargin => ": within the margin".to_owned(),
+        Verdict::CannotTell => cannot_tell(comparison.smallest_detectable),
+        Verdict::Faster | Verdict::Slower => String::new(),
     };
     let duet = duet.as_ref().map_or_else(String::new, duet_text);
-    format!("{id} is {ratio}x {with} ({range}n={n}{duet}){finding}")
+    format!("{id} is {ratio}x {with} ({range}n={n}{duet}){verdict}")
+}
+
+/// With the difference that this number of units would probably have found.
+fn cannot_tell(smallest: Option<f64>) -> String {
+    let found = smallest
+        .map(|smallest| format!(" (a difference of {} % is found in 80 % of runs)", plain(smallest * 100.0)));
+    format!(": cannot tell{}", found.unwrap_or_default())
 }
 
 /// ` units in duet; CPU 1.02x (1.01 to 1.03)`.
@@ -149,19 +157,22 @@ mod tests {
             with: "nginx/direct".to_owned(),
             ratio: 0.7312,
             ci95: [0.71, 0.749],
+            ci90: None,
+            p: 0.002,
+            q: None,
+            smallest_detectable: Some(0.0312),
             n: 10,
             verdict: Verdict::Slower,
             duet: None,
         };
         let slower = "nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)";
         assert_eq!(sentence("nginx/haproxy-http", &comparison), slower);
-        comparison.verdict = Verdict::NoDifferenceFound;
-        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}: no difference found"));
-        comparison.duet = Some(DuetReport {
-            cpu_ratio: Some(1.0212),
-            cpu_ci95: Some([1.0114, 1.0309]),
-            smallest_detectable: None,
-        });
+        comparison.verdict = Verdict::WithinMargin;
+        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}: within the margin"));
+        comparison.verdict = Verdict::CannotTell;
+        let found = ": cannot tell (a difference of 3.12 % is found in 80 % of runs)";
+        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
+        comparison.duet = Some(DuetReport { cpu_ratio: Some(1.0212), cpu_ci95: Some([1.0114, 1.0309]) });
         assert!(
             sentence("a", &comparison).contains("n=10 units in duet; CPU 1.021x (1.011 to 1.031)"),
             "{}",

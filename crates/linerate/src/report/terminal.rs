@@ -3,7 +3,7 @@
 use super::layout::{self, Depth, Details, Grid, GridCell};
 use super::model::{Report, SuiteReport};
 use super::style::Style;
-use crate::stats::compare::Verdict;
+use crate::stats::verdict::Verdict;
 use comfy_table::{
     Attribute, Cell, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, presets,
 };
@@ -41,9 +41,6 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         let detail = exception.detail.replace('\n', "\n    ");
         let _ = writeln!(text, "{} {}: {detail}", exception.ids.join(", "), bold(exception.word, style));
     }
-    if let Some(line) = layout::aa(suite) {
-        let _ = writeln!(text, "A/A: {line}");
-    }
     text.push('\n');
 }
 
@@ -64,7 +61,7 @@ fn cell_text(cell: &GridCell, style: Style) -> Cell {
         _ if !cell.is_ok => Some(Color::Yellow),
         Some(Verdict::Faster) => Some(Color::Green),
         Some(Verdict::Slower) => Some(Color::Red),
-        Some(Verdict::NoDifferenceFound) | None => None,
+        Some(Verdict::WithinMargin | Verdict::CannotTell) | None => None,
     };
     match colour.filter(|_| style.colour) {
         Some(colour) => text.fg(colour),

@@ -4,7 +4,7 @@
 use super::model::OutcomeWord;
 use crate::measurement::{Metric, Outcome};
 use crate::stats::bound::Bottleneck;
-use crate::stats::compare::Verdict;
+use crate::stats::verdict::Verdict;
 use std::fmt::Write;
 
 /// A note on a cell's numbers.
@@ -148,7 +148,8 @@ pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",
-        Verdict::NoDifferenceFound => "no difference found",
+        Verdict::WithinMargin => "within the margin",
+        Verdict::CannotTell => "cannot tell",
     }
 }
 

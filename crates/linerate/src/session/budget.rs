@@ -1,8 +1,8 @@
 //! `--budget`: rounds are added until the time is used or every interval is narrow enough.
 
-use crate::measurement::{Outcome, PlannedSuite, Run, Trial};
+use crate::measurement::{Duet, Outcome, PlannedSuite, Run, Trial};
 use crate::plan::Step;
-use crate::stats::estimate;
+use crate::stats::estimate::Estimate;
 use linerate_contract::Nanos;
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub const TARGET: f64 = 0.01;
 ///
 /// Every suite of the run gets an equal share of the budget, and what the ones before it left.
 #[must_use]
-pub fn is_spent(run: &Run, trials: &[Trial], step: &Step) -> bool {
+pub fn is_spent(run: &Run, trials: &[Trial], duets: &[Duet], step: &Step) -> bool {
     let Some(budget) = run.budget else { return false };
     let suite = &run.suites[step.suite];
     let of_suite: Vec<&Trial> = trials.iter().filter(|t| t.suite == suite.name).collect();
@@ -25,13 +25,14 @@ pub fn is_spent(run: &Run, trials: &[Trial], step: &Step) -> bool {
     if step.warmup || started(step.round) || !started(1) {
         return false; // a round that has begun is finished, and one there must be
     }
-    let time = |trials: &mut dyn Iterator<Item = &Trial>| {
-        trials.flat_map(|t| t.stages.values()).fold(Nanos::ZERO, |sum, t| sum + *t).as_secs_f64()
-    };
-    let used = time(&mut trials.iter());
+    let sum =
+        |times: &mut dyn Iterator<Item = Nanos>| times.fold(Nanos::ZERO, |sum, t| sum + t).as_secs_f64();
+    let used = sum(&mut trials.iter().map(Trial::time).chain(duets.iter().map(Duet::time)));
+    let of_pairs = duets.iter().filter(|duet| duet.suite == suite.name).map(Duet::time);
     let share = budget.as_secs_f64() * (step.suite + 1) as f64 / run.suites.len() as f64;
     let rounds_done = f64::from(step.round - 1);
-    let a_round = time(&mut of_suite.iter().copied().filter(|t| !t.warmup)) / rounds_done;
+    let of_cells = of_suite.iter().filter(|t| !t.warmup).map(|t| t.time());
+    let a_round = sum(&mut of_cells.chain(of_pairs)) / rounds_done;
     used + a_round > share || is_narrow(suite, &of_suite)
 }
 
@@ -48,7 +49,7 @@ fn is_narrow(suite: &PlannedSuite, trials: &[&Trial]) -> bool {
         }
     }
     let narrow = |values: Vec<f64>| {
-        let found = estimate::Estimate::of(values, estimate::Scale::Linear);
+        let found = Estimate::of(values);
         found.is_some_and(|e| e.is_sure() && (e.interval[1] - e.interval[0]) / 2.0 <= TARGET * e.median)
     };
     values.into_values().all(narrow)

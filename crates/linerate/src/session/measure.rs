@@ -3,7 +3,7 @@
 use super::{Session, budget};
 use crate::error::Error;
 use crate::lab::LabError;
-use crate::measurement::{Entry, Outcome, Run, Trial, is_given_up};
+use crate::measurement::{Duet, Entry, Outcome, Run, Trial, is_given_up};
 use crate::plan::{self, Step};
 use crate::timings::Timings;
 use crate::trial::{self, Context};
@@ -31,12 +31,11 @@ impl Session {
         open.retain(|step| !done.contains(&(name.clone(), step.id.clone(), step.round, step.warmup)));
         let cpus = self.lab.cpus();
         for (index, step) in open.iter().enumerate() {
-            let of_cell = self.trials.iter().filter(|t| t.suite == name && t.cell == step.id);
-            if is_given_up(of_cell) || budget::is_spent(&self.run, &self.trials, step) {
+            if self.is_given_up(step) || budget::is_spent(&self.run, &self.trials, &self.duets, step) {
                 self.progress.done();
                 continue;
             }
-            let left = seconds(&self.run, &self.timings, &open[index..]);
+            let left = seconds(&self.run, &self.timings, &self.duets, &open[index..]);
             self.progress.next(step, &self.run.suites[suite], left);
             let context = Context { registry: &self.registry, programs: &self.programs, cpus: &cpus };
             let planned = &self.run.suites[suite];
@@ -61,6 +60,20 @@ impl Session {
         Ok(End::Complete)
     }
 
+    /// A pair is given up with either of its cells.
+    fn is_given_up(&self, step: &Step) -> bool {
+        let suite = &self.run.suites[step.suite];
+        let is_lost = |cell: usize| {
+            let id = &suite.cells[cell].id;
+            let of_cell = self.trials.iter().filter(|t| t.suite == suite.name && t.cell == *id);
+            is_given_up(of_cell.map(|trial| &trial.outcome))
+        };
+        let Some(against) = step.against else { return is_lost(step.cell) };
+        let pair = [step.cell, against].map(|cell| &suite.cells[cell].id);
+        let units = self.duets.iter().filter(|d| d.suite == suite.name && d.cells.each_ref() == pair);
+        is_lost(step.cell) || is_lost(against) || is_given_up(units.map(|duet| &duet.outcome))
+    }
+
     fn take(&mut self, entry: Entry, id: &str) {
         let (outcome, round) = match &entry {
             Entry::Trial(trial) => (&trial.outcome, trial.round),
@@ -79,12 +92,15 @@ impl Session {
     }
 }
 
-/// Seconds that the steps take, if earlier trials of every one of them are known.
+/// Seconds that the steps take, if earlier trials of every one of them are known. A duet takes as long as
+/// those before it on average.
 #[must_use]
-pub fn seconds(run: &Run, timings: &Timings, steps: &[Step]) -> Option<f64> {
+pub fn seconds(run: &Run, timings: &Timings, duets: &[Duet], steps: &[Step]) -> Option<f64> {
+    let spent: f64 = duets.iter().map(|duet| duet.time().as_secs_f64()).sum();
+    let of_duet = if duets.is_empty() { trial::duet::SECONDS } else { spent / duets.len() as f64 };
     let time = |step: &Step| match step.against {
         None => timings.seconds(&run.suites[step.suite], step.cell),
-        Some(_) => Some(trial::duet::SECONDS),
+        Some(_) => Some(of_duet),
     };
     steps.iter().map(time).sum()
 }

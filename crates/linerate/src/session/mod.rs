@@ -19,7 +19,7 @@ use crate::journal::{self, Journal};
 use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError};
-use crate::measurement::{Duet, RUN_SCHEMA, Run, Trial};
+use crate::measurement::{Duet, PlannedSuite, RUN_SCHEMA, Run, Trial};
 use crate::plan::{self, Choice};
 use crate::programs::Programs;
 use crate::progress::Progress;
@@ -78,7 +78,7 @@ impl Session {
             })
         };
         let lab = raise()?;
-        let second = suites.iter().any(|suite| !suite.pairs.is_empty()).then(raise).transpose()?;
+        let second = suites.iter().any(has_duets).then(raise).transpose()?;
         let (run, trials, duets, journal) = match stored {
             Some(stored) => stored::open(&folder, stored, suites)?,
             None => {
@@ -161,16 +161,11 @@ impl Session {
 
 impl From<&Selection> for Choice {
     fn from(selection: &Selection) -> Self {
-        Self {
-            quick: selection.quick,
-            rounds: selection.rounds,
-            only: selection.only.clone(),
-            duets: selection.duets,
-        }
+        Self { quick: selection.quick, rounds: selection.rounds, only: selection.only.clone() }
     }
 }
 
-fn new_run(args: &RunArgs, mut suites: Vec<crate::measurement::PlannedSuite>, lab: &dyn Lab) -> Run {
+fn new_run(args: &RunArgs, mut suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run {
     let seed = args.selection.seed.unwrap_or_else(fresh_seed);
     if args.budget.is_some() {
         suites.iter_mut().for_each(|suite| suite.rounds = budget::MOST_ROUNDS);
@@ -189,6 +184,10 @@ fn new_run(args: &RunArgs, mut suites: Vec<crate::measurement::PlannedSuite>, la
         host: lab.host(),
         suites,
     }
+}
+
+fn has_duets(suite: &PlannedSuite) -> bool {
+    suite.pairs.iter().any(|pair| pair.no_duet.is_none())
 }
 
 fn lab_is_lost(error: LabError) -> Error {
@@ -211,7 +210,6 @@ fn command_line(args: &RunArgs, seed: u64) -> String {
     let all = args.selection.suites.is_empty().then(|| suite::ALL.to_owned());
     words.extend(all.into_iter().chain(args.selection.suites.iter().cloned()));
     words.extend(args.selection.quick.then(|| "--quick".into()));
-    words.extend(args.selection.duets.then(|| "--duets".into()));
     words.extend(args.selection.rounds.map(|rounds| format!("--rounds {rounds}")));
     words.extend(args.budget.map(|budget| {
         format!("--budget {}", humantime::format_duration(budget).to_string().replace(' ', ""))

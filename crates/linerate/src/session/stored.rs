@@ -14,7 +14,6 @@ pub(super) fn selection(run: &Run) -> Selection {
         rounds: None,
         only: Vec::new(),
         seed: Some(run.seed),
-        duets: run.suites.iter().any(|suite| !suite.pairs.is_empty()),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Two views, because neither is complete: the process time of each role, and the busy time of all the lab's
 //! CPUs, which includes interrupts that the kernel charges to no process.
 
-use super::estimate::{Estimate, Scale};
+use super::estimate::Estimate;
 use crate::measurement::{Measurement, Metric};
 use linerate_contract::{Nanos, Role};
 use std::collections::BTreeMap;
@@ -52,10 +52,7 @@ pub fn cost<'a>(
             micros.entry(consumer).or_default().push(time.as_micros_f64() / units);
         }
     }
-    micros
-        .into_iter()
-        .filter_map(|(consumer, values)| Some((consumer, Estimate::of(values, Scale::Linear)?)))
-        .collect()
+    micros.into_iter().filter_map(|(consumer, values)| Some((consumer, Estimate::of(values)?))).collect()
 }
 
 fn consumed(measurement: &Measurement) -> impl Iterator<Item = (Consumer, Nanos)> {

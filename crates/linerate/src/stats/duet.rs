@@ -3,20 +3,45 @@
 use crate::measurement::{Duet, DuetWindow, Metric, Outcome, SIDES_NOT_GROUPED, SideWindow};
 use linerate_contract::Role;
 
+/// True if windows of duets have ratios of this metric. In closed loops time and mean latency are inverse to
+/// the rate.
+#[must_use]
+pub fn is_of_windows(metric: Metric) -> bool {
+    rate(metric).is_some() || cost(metric).is_some()
+}
+
+fn rate(metric: Metric) -> Option<fn(&SideWindow) -> f64> {
+    match metric {
+        Metric::Seconds | Metric::OperationsPerSecond | Metric::MeanLatency => {
+            Some(|side| side.operations as f64)
+        }
+        Metric::MibPerSecond | Metric::GbitPerSecond => Some(|side| side.bytes.0 as f64),
+        _ => None,
+    }
+}
+
+/// The role whose CPU time is the metric; `Some(None)`: all roles.
+fn cost(metric: Metric) -> Option<Option<Role>> {
+    match metric {
+        Metric::ClientCpu => Some(Some(Role::Client)),
+        Metric::ServerCpu => Some(Some(Role::Server)),
+        Metric::CpuPerKib => Some(None),
+        _ => None,
+    }
+}
+
 /// The log ratio of performance of side 0 over side 1: above 0 is better. The mean over the windows of the
 /// unit. `None` for a failed unit, a unit whose sides share CPUs by process, and a metric that windows do
 /// not have.
 #[must_use]
 pub fn log_ratio(duet: &Duet, metric: Metric) -> Option<f64> {
+    if let Some(role) = cost(metric) {
+        return log_cpu_ratio(duet, metric, role).map(|log| -log);
+    }
     if duet.flags.iter().any(|flag| flag == SIDES_NOT_GROUPED) {
         return None;
     }
-    let rate: fn(&SideWindow) -> f64 = match metric {
-        // Closed loops: time and mean latency are inverse to the rate.
-        Metric::Seconds | Metric::OperationsPerSecond | Metric::MeanLatency => |side| side.operations as f64,
-        Metric::MibPerSecond | Metric::GbitPerSecond => |side| side.bytes.0 as f64,
-        _ => return None,
-    };
+    let rate = rate(metric)?;
     mean_log(duet, |side| rate(side) / side.elapsed.0 as f64)
 }
 

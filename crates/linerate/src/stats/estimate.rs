@@ -20,15 +20,6 @@ const ALPHA: f64 = 0.05;
 /// in 2 (1/2)^n of them, 6.3 % for five and 3.1 % for six.
 pub const FEWEST_ROUNDS: u32 = 6;
 
-/// How the two middle values of an even number of values are averaged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
-    /// Arithmetic mean, for quantities that add up: seconds, bytes per second.
-    Linear,
-    /// Geometric mean, for ratios: A/B is exactly 1/(B/A).
-    Ratio,
-}
-
 /// A median and its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
@@ -39,17 +30,17 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of the finite values, which must be positive for [`Scale::Ratio`]; `None` without values.
+    /// Of the finite values; `None` without values.
     #[must_use]
-    pub fn of(values: impl IntoIterator<Item = f64>, scale: Scale) -> Option<Self> {
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
-        let median = median_of_sorted(&sorted, scale)?;
+        let median = median_of_sorted(&sorted)?;
         let n = u32::try_from(sorted.len()).unwrap_or(u32::MAX);
         let interval = if n < FEWEST_ROUNDS {
             [sorted[0], sorted[sorted.len() - 1]]
         } else {
-            percentiles(&bootstrap_medians(&sorted, scale), expanded_tail(n))
+            percentiles(&bootstrap_medians(&sorted), expanded_tail(n))
         };
         Some(Self { median, interval, n })
     }
@@ -72,33 +63,22 @@ impl Estimate {
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
-    median_of_sorted(&sorted, Scale::Linear)
+    median_of_sorted(&sorted)
 }
 
-fn median_of_sorted(sorted: &[f64], scale: Scale) -> Option<f64> {
+fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let half = sorted.len() / 2;
     match sorted.len() {
         0 => None,
         odd if odd % 2 == 1 => Some(sorted[half]),
-        _ => Some(scale.middle(sorted[half - 1], sorted[half])),
-    }
-}
-
-impl Scale {
-    fn middle(self, a: f64, b: f64) -> f64 {
-        match self {
-            _ if a == b => a,
-            // Halved first, so that two huge values do not overflow.
-            Self::Linear => a / 2.0 + b / 2.0,
-            Self::Ratio => a.sqrt() * b.sqrt(),
-        }
+        _ => Some(f64::midpoint(sorted[half - 1], sorted[half])),
     }
 }
 
 /// Every value that the median of a resample can take, with its probability, by value.
-fn bootstrap_medians(sorted: &[f64], scale: Scale) -> Vec<(f64, f64)> {
+fn bootstrap_medians(sorted: &[f64]) -> Vec<(f64, f64)> {
     let n = sorted.len();
-    let mut medians = if n % 2 == 1 { odd_medians(sorted) } else { even_medians(sorted, scale) };
+    let mut medians = if n % 2 == 1 { odd_medians(sorted) } else { even_medians(sorted) };
     medians.sort_by(|a, b| a.0.total_cmp(&b.0));
     debug_assert!((medians.iter().map(|m| m.1).sum::<f64>() - 1.0).abs() < 1e-6, "n = {n}");
     medians
@@ -112,7 +92,7 @@ fn odd_medians(sorted: &[f64]) -> Vec<(f64, f64)> {
 
 /// The two middles of an even resample are the i-th and the j-th value, i < j, if half of the draws are at
 /// most the i-th, one of them equal to it, and half at least the j-th, one of them equal to it.
-fn even_medians(sorted: &[f64], scale: Scale) -> Vec<(f64, f64)> {
+fn even_medians(sorted: &[f64]) -> Vec<(f64, f64)> {
     let n = sorted.len();
     let half = n / 2;
     let ways = ln_binomial(n as u64, half as u64);
@@ -130,7 +110,7 @@ fn even_medians(sorted: &[f64], scale: Scale) -> Vec<(f64, f64)> {
         for j in i + 1..=to {
             let probability = (ways + reach(i) + reach(n - j + 1)).exp();
             apart += probability;
-            medians.push((scale.middle(sorted[i - 1], sorted[j - 1]), probability));
+            medians.push((f64::midpoint(sorted[i - 1], sorted[j - 1]), probability));
         }
         medians.push((sorted[i - 1], (order_statistic(n, half, i) - apart).max(0.0)));
     }

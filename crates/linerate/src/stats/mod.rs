@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! Measurement -> value (by Metric) -> ByRound -> Estimate (median, 95 % interval)
-//!                                  -> compare: ratio paired by round -> Verdict
+//!                                  -> compare: log ratio of each round -+
+//! Duet -> duet: log ratio of each unit ------------------------------------+-> ratio -> verdict
 //!                                  -> outliers, drift, check, bound, cost, latency: notes
 //! ```
 //!
@@ -11,8 +12,9 @@
 //! |---|---|
 //! | [`metric`] | the value of a trial |
 //! | [`estimate`] | the median and its interval |
-//! | [`compare`] | the ratio of two cells and the verdict |
-//! | [`duet`], [`ratio`] | log ratios of duets; Hodges-Lehmann estimate and signed-rank interval |
+//! | [`compare`], [`duet`] | log ratios of two cells: by round, by unit of duets |
+//! | [`ratio`] | Hodges-Lehmann estimate and signed-rank interval |
+//! | [`verdict`], [`multiplicity`] | faster, slower, within the margin, cannot tell; q values over a table |
 //! | [`outliers`] | outlying trials, CPU steal, drift |
 //! | [`bound`] | the bottleneck |
 //! | [`check`] | Little's law: consistency of throughput, latency and connections |
@@ -30,7 +32,9 @@ pub mod duet;
 pub mod estimate;
 pub mod latency;
 pub mod metric;
+pub mod multiplicity;
 pub mod outliers;
 pub mod ratio;
 pub mod transport;
 pub mod usage;
+pub mod verdict;

@@ -19,6 +19,8 @@ const EFFICIENCY: f64 = 3.0 / std::f64::consts::PI;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatioEstimate {
     pub ratio: f64,
+    /// The smallest and the largest ratio of a unit.
+    pub range: [f64; 2],
     /// `None` with fewer than 6 units.
     pub ci95: Option<[f64; 2]>,
     /// `None` with fewer than 5 units.
@@ -49,6 +51,7 @@ impl RatioEstimate {
         let tail = ranks.at_most(averages.len() - positive.max(negative));
         Some(Self {
             ratio: ((averages[last / 2] + averages[averages.len() / 2]) / 2.0).exp(),
+            range: [averages[0].exp(), averages[last].exp()],
             ci95: interval(0.95),
             ci90: interval(0.9),
             p: (2.0 * tail).min(1.0),

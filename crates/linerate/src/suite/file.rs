@@ -20,8 +20,6 @@ pub struct SuiteFile {
     /// Rounds that are journaled and left out of the numbers.
     #[serde(default)]
     pub warmup_rounds: u32,
-    /// The cell that runs twice in each round (A/A).
-    pub aa: Option<String>,
     /// Changes of `--quick`.
     pub quick: Quick,
     /// Values of an axis that several tables have in common, by name: `axes.system = "loops"`.

@@ -77,7 +77,6 @@ impl Suite {
             tables: Vec::new(),
             cells: Vec::new(),
             pairs: Vec::new(),
-            aa: self.file.aa.clone(),
         };
         for table in self.file.tables.iter().filter(|table| !(quick && table.quick.leave_out)) {
             let in_table = |what: String| {
@@ -101,11 +100,6 @@ impl Suite {
                 }
             }
             suite.tables.push(planned);
-        }
-        if let Some(aa) = &suite.aa
-            && !suite.cells.iter().any(|cell| cell.id == *aa)
-        {
-            return Err(Error::Input(format!("{}: aa: there is no cell `{aa}`", self.path.display())));
         }
         Ok(suite)
     }

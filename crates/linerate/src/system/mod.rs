@@ -119,6 +119,13 @@ impl SystemVariant<'_> {
         self.variant.output.is_some()
     }
 
+    /// A client that works for a given time: of the others, one whose arguments contain it.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        let arguments = self.variant.start.as_ref().and_then(|start| start.of(Role::Client));
+        !self.is_foreign() || arguments.is_some_and(|all| all.iter().any(|one| one.contains("seconds")))
+    }
+
     /// The program to start: a name, or a template with the build's folder `out`.
     #[must_use]
     pub fn program(&self) -> Option<&str> {

@@ -7,13 +7,14 @@ mod work;
 
 use crate::lab::{ClientRun, Lab, LabError, Label, Purpose};
 use crate::measurement::{
-    CpuWindow, Measurement, Metric, Outcome, PlannedCell, PlannedSuite, PlannedTable, Stage, Trial, UsagePair,
+    CPU_FROM_PROC, CpuWindow, Measurement, Metric, Outcome, PlannedCell, PlannedSuite, PlannedTable, Stage,
+    Trial, UsagePair,
 };
 use crate::plan::Step;
 use crate::programs::Programs;
 use crate::system::Registry;
 use launch::Launches;
-use linerate_contract::Nanos;
+use linerate_contract::{Nanos, Role};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -119,15 +120,26 @@ fn measure(lab: &mut dyn Lab, launches: &Launches, usage: bool) -> Result<Measur
     let mut measurement =
         launches.read(&run).map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
     launches.work().check(&measurement, launches.tolerated_errors()).map_err(LabError::system)?;
-    measurement
-        .cpu
-        .extend(run.cpu.iter().filter(|(role, _)| *role != linerate_contract::Role::Client).copied());
     measurement.cpus = cpu_windows(&run, launches);
+    // Ticks are too coarse for a client, whose own clock is better then.
+    let is_coarse = run.flags.iter().any(|flag| flag == CPU_FROM_PROC);
+    let of_roles = run.cpu.iter().filter(|(role, _)| !(is_coarse && *role == Role::Client));
+    let cpu = of_roles.map(|(role, time)| (*role, without_steal(*role, *time, &measurement.cpus)));
+    measurement.cpu.extend(cpu.collect::<Vec<_>>());
     measurement.peak_memory = run.peak_memory;
     measurement.usage = before.zip(after).map(|(before, after)| UsagePair { before, after });
     measurement.flags = run.flags;
     measurement.flags.extend(launches.flags());
     Ok(measurement)
+}
+
+/// A perf clock runs on while the hypervisor runs another guest in the task's place; `/proc/stat` has that
+/// time apart. Where a role's CPUs were busy, this share of the time was its own.
+fn without_steal(role: Role, time: Nanos, cpus: &[CpuWindow]) -> Nanos {
+    let of_role = || cpus.iter().filter(|cpu| cpu.roles.contains(&role));
+    let busy: u64 = of_role().map(|cpu| cpu.busy.0).sum();
+    let steal: u64 = of_role().map(|cpu| cpu.steal.0).sum();
+    if steal == 0 { time } else { Nanos((time.0 as f64 * busy as f64 / (busy + steal) as f64) as u64) }
 }
 
 fn cpu_windows(run: &ClientRun, launches: &Launches) -> Vec<CpuWindow> {
@@ -181,4 +193,25 @@ impl Stopped {
 
 fn failed(stage: Stage, reason: String, log: String) -> Stopped {
     Stopped::Outcome(Outcome::Failed { stage, reason, log })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_is_taken_from_the_roles_of_its_cpu_alone() {
+        let cpu = |cpu, role, busy, steal| CpuWindow {
+            cpu,
+            roles: vec![role],
+            total: Nanos(100),
+            busy: Nanos(busy),
+            interrupts: Nanos::ZERO,
+            steal: Nanos(steal),
+        };
+        let cpus = [cpu(0, Role::Client, 60, 20), cpu(1, Role::Server, 50, 0)];
+        assert_eq!(without_steal(Role::Client, Nanos(80), &cpus), Nanos(60));
+        assert_eq!(without_steal(Role::Server, Nanos(50), &cpus), Nanos(50));
+        assert_eq!(without_steal(Role::Relay, Nanos(7), &cpus), Nanos(7));
+    }
 }

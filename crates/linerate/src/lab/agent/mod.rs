@@ -10,15 +10,19 @@ mod files;
 mod namespaces;
 mod netlink;
 mod process;
+mod recording;
 mod session;
+mod slice;
 mod topology;
 mod tun;
 
-use super::protocol::{AgentFacts, CpuTimes, File, Message, NetworkPath, ProcessId, Request, Spawn, Stream};
+use super::protocol::{AgentFacts, File, Message, NetworkPath, ProcessId, Request, Spawn, Stream};
+use linerate_contract::Nanos;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use process::Process;
+use recording::Recording;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -53,6 +57,8 @@ struct Agent {
     network: Option<Network>,
     files: files::Files,
     processes: BTreeMap<ProcessId, Process>,
+    /// While a client runs.
+    recording: Option<Recording>,
 }
 
 impl Agent {
@@ -64,7 +70,15 @@ impl Agent {
         let children =
             SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(failed)?;
         let files = files::Files::new(&privileges);
-        Ok(Self { socket, children, privileges, network: None, files, processes: BTreeMap::new() })
+        Ok(Self {
+            socket,
+            children,
+            privileges,
+            network: None,
+            files,
+            processes: BTreeMap::new(),
+            recording: None,
+        })
     }
 
     fn run(mut self) {
@@ -97,7 +111,8 @@ impl Agent {
         for (id, stream) in &streams {
             fds.push(PollFd::new(self.processes[id].stream(*stream), PollFlags::POLLIN));
         }
-        if poll(&mut fds, PollTimeout::NONE).is_err() {
+        let timeout = self.recording.as_ref().map_or(PollTimeout::NONE, |recording| recording.next());
+        if poll(&mut fds, timeout).is_err() {
             return false; // EINTR: poll again
         }
         let happened: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
@@ -109,6 +124,9 @@ impl Agent {
         }
         if happened[1] {
             self.reap();
+        }
+        if let Some(recording) = self.recording.as_mut().filter(|recording| recording.is_due()) {
+            recording.sample(&mut self.processes);
         }
         happened[0]
     }
@@ -131,7 +149,10 @@ impl Agent {
             self.forward(id, Stream::Stdout);
             self.forward(id, Stream::Stderr);
             if let Some(process) = self.processes.remove(&id) {
-                self.send(&Message::Exited { process: id, status, cpu: process.cpu_at_exit(), peak });
+                if let (Some(recording), Some(time)) = (&mut self.recording, process.cpu_at_exit()) {
+                    recording.note(id, time);
+                }
+                self.send(&Message::Exited { process: id, status, peak });
             }
         }
     }
@@ -144,10 +165,17 @@ impl Agent {
             Ok(Request::Listening { host, port }) => {
                 self.network().and_then(|n| n.listening(host, port)).map(|yes| Message::Listening { yes })
             }
-            Ok(Request::Cpu) => Ok(Message::Cpu(CpuTimes {
-                processes: self.processes.iter_mut().filter_map(|(id, p)| Some((*id, p.cpu()?))).collect(),
-                cpus: cpu::cpu_times(),
-            })),
+            Ok(Request::Record) => {
+                let mut recording = Recording::default();
+                recording.sample(&mut self.processes);
+                self.recording = Some(recording);
+                Ok(Message::Done)
+            }
+            Ok(Request::Window { start, end }) => {
+                let mut recording = self.recording.take().unwrap_or_default();
+                recording.sample(&mut self.processes);
+                Ok(Message::Window { before: recording.at(start), after: recording.at(end) })
+            }
             Ok(Request::Usage) => Ok(Message::Usage {
                 processes: self
                     .processes
@@ -191,6 +219,9 @@ impl Agent {
         let folder = self.files.path(&spawn.folder);
         let process = process::start(spawn, &program, &folder, namespace, &inherited, &self.privileges)?;
         self.processes.insert(spawn.process, process);
+        if let Some(recording) = &mut self.recording {
+            recording.note(spawn.process, Nanos::ZERO);
+        }
         Ok(Message::Done)
     }
 
@@ -201,6 +232,7 @@ impl Agent {
     fn drop_all(&mut self) {
         process::kill_all();
         self.processes.clear();
+        self.recording = None;
         while let Ok(Some(_)) = self.children.read_signal() {}
         self.network = None;
         self.files.clear();

@@ -4,6 +4,7 @@
 
 use super::cpu::{ClockMaker, ProcessClock};
 use super::namespaces::Privileges;
+use super::slice;
 use crate::lab::protocol::{ExitStatus, Spawn, Stream, TUN_DESCRIPTORS};
 use crate::system::manifest::StopSignal;
 use caps::{CapSet, Capability, CapsHashSet};
@@ -67,6 +68,7 @@ pub(super) fn start(
     let prepare = Preparation {
         namespace: namespace.as_raw_fd(),
         cpus: cpu_set(&spawn.cpus)?,
+        slice: spawn.slice,
         run_as: privileges.run_as(),
         capabilities: usable_capabilities(),
         inherited,
@@ -88,6 +90,7 @@ pub(super) fn start(
 struct Preparation {
     namespace: RawFd,
     cpus: Option<CpuSet>,
+    slice: Option<Nanos>,
     run_as: Option<(Uid, Gid)>,
     capabilities: CapsHashSet,
     /// Descriptors that stay open after exec; the parent keeps them open until then.
@@ -109,6 +112,9 @@ impl Preparation {
         }
         if let Some(cpus) = &self.cpus {
             sched_setaffinity(Pid::from_raw(0), cpus)?;
+        }
+        if let Some(slice) = self.slice {
+            slice::request(slice);
         }
         if let Some((uid, gid)) = self.run_as {
             caps::securebits::set_keepcaps(true).map_err(io::Error::other)?;

@@ -95,6 +95,7 @@ impl Namespaces {
             folder: launch.folder.clone(),
             files: launch.files.clone(),
             cpus: launch.cpus.clone(),
+            slice: launch.slice,
             tuns: launch.tuns,
         };
         self.processes.insert(process, Running::new(kind, launch));
@@ -111,10 +112,10 @@ impl Namespaces {
                     running.add_line(stream, line);
                 }
             }
-            Message::Exited { process, status, cpu, peak } => {
+            Message::Exited { process, status, peak } => {
                 if let Some(running) = self.processes.get_mut(&process) {
                     running.peak = Some(peak);
-                    running.ended = Some((status, cpu));
+                    running.ended = Some(status);
                 }
             }
             _ => {}
@@ -133,8 +134,8 @@ impl Namespaces {
         let name = command.0.file_name().unwrap_or_default().to_string_lossy().into_owned();
         loop {
             match self.running(process).ended {
-                Some((ExitStatus::Code(0), _)) => return Ok(()),
-                Some((status, _)) => {
+                Some(ExitStatus::Code(0)) => return Ok(()),
+                Some(status) => {
                     return Err(self.running(process).failed(&format!("setup: {name} ended with {status}")));
                 }
                 None => {}
@@ -163,7 +164,7 @@ impl Namespaces {
             if ready {
                 return Ok(());
             }
-            if let Some((status, _)) = self.running(process).ended {
+            if let Some(status) = self.running(process).ended {
                 return Err(self.running(process).failed(&format!("ended before it was ready ({status})")));
             }
             if Instant::now() >= deadline {
@@ -201,9 +202,11 @@ impl Namespaces {
         }
     }
 
-    fn cpu(&mut self) -> Result<CpuTimes, LabError> {
-        match self.channel.request(&Request::Cpu)? {
-            Message::Cpu(times) => Ok(times),
+    /// CPU times at the ends of the client's window.
+    fn cpu_in_window(&mut self, client: ProcessId) -> Result<[CpuTimes; 2], LabError> {
+        let [start, end] = self.running(client).window();
+        match self.channel.request(&Request::Window { start, end })? {
+            Message::Window { before, after } => Ok([before, after]),
             other => Err(LabError::Lost(format!("unexpected reply to a request for CPU times: {other:?}"))),
         }
     }
@@ -214,16 +217,16 @@ impl Namespaces {
         self.processes.iter().find(|(_, running)| ended(running)).map(|(id, _)| *id)
     }
 
-    fn client_run(&mut self, client: ProcessId, before: CpuTimes, after: CpuTimes) -> ClientRun {
+    fn client_run(&mut self, client: ProcessId, [before, after]: [CpuTimes; 2]) -> ClientRun {
         let mut cpu: BTreeMap<Role, Nanos> = BTreeMap::new();
         for (process, then) in &before.processes {
-            if let Some((_, now)) = after.processes.iter().find(|(id, _)| id == process) {
-                *cpu.entry(self.running(*process).role).or_default() += now.since(*then);
+            let now = after.processes.iter().find(|(id, _)| id == process);
+            if let Some(((_, now), running)) = now.zip(self.processes.get(process)) {
+                *cpu.entry(running.role).or_default() += now.since(*then);
             }
         }
         let running = self.processes.remove(&client).expect("the client was spawned by the caller");
-        let (status, client_cpu) = running.ended.expect("the caller waited for its end");
-        cpu.extend(client_cpu.map(|nanos| (Role::Client, nanos)));
+        let status = running.ended.expect("the caller waited for its end");
         let servers = self.processes.values().filter(|running| running.role == Role::Server);
         let server_stdout = servers.flat_map(|running| running.stdout.iter().cloned()).collect();
         let flags = if self.facts.perf { Vec::new() } else { vec![CPU_FROM_PROC.to_owned()] };
@@ -276,7 +279,7 @@ impl Lab for Namespaces {
     fn run(&mut self, launch: &Launch, _purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {
         let command = launch.process.as_ref().ok_or_else(|| LabError::system("a client needs a program"))?;
         self.drop_server_output();
-        let before = self.cpu()?;
+        self.channel.request(&Request::Record)?;
         let client = self.spawn(Kind::Client, launch, command)?;
         let end = Instant::now() + deadline;
         while self.running(client).ended.is_none() {
@@ -288,12 +291,12 @@ impl Lab for Namespaces {
                 return Err(running.failed(&format!("ended before the client ({})", running.end())));
             }
         }
-        let after = self.cpu()?;
+        let times = self.cpu_in_window(client)?;
         let running = self.running(client);
-        if running.ended.is_some_and(|(status, _)| status != ExitStatus::Code(0)) {
+        if running.ended.is_some_and(|status| status != ExitStatus::Code(0)) {
             return Err(running.failed(&format!("ended with {}", running.end())));
         }
-        Ok(self.client_run(client, before, after))
+        Ok(self.client_run(client, times))
     }
 
     fn usage(&mut self) -> Result<Option<Usage>, LabError> {

@@ -3,7 +3,7 @@
 use super::super::protocol::{ExitStatus, Stream};
 use super::super::{LabError, Launch};
 use crate::system::manifest::StopSignal;
-use linerate_contract::{Bytes, EXIT_UNSUPPORTED, Nanos, Role};
+use linerate_contract::{Bytes, EXIT_UNSUPPORTED, Event, Nanos, Role};
 use std::collections::VecDeque;
 
 /// Lines of a failed system's log in the report.
@@ -18,7 +18,7 @@ pub(super) struct Running {
     pub(super) stop: StopSignal,
     pub(super) stdout: Vec<String>,
     pub(super) stderr: VecDeque<String>,
-    pub(super) ended: Option<(ExitStatus, Option<Nanos>)>,
+    pub(super) ended: Option<ExitStatus>,
     pub(super) peak: Option<Bytes>,
 }
 
@@ -57,18 +57,27 @@ impl Running {
         }
     }
 
+    /// The window of a client of the contract, on `CLOCK_MONOTONIC`; of others the whole run.
+    pub(super) fn window(&self) -> [Nanos; 2] {
+        let done = self.stdout.iter().rev().find_map(|line| match Event::parse(line) {
+            Ok(Event::Done(done)) => Some([done.start_ns, done.end_ns]),
+            _ => None,
+        });
+        done.filter(|[start, end]| start < end).unwrap_or([Nanos::ZERO, Nanos(u64::MAX)])
+    }
+
     pub(super) fn is_server(&self) -> bool {
         self.kind == Kind::System && self.role == Role::Server
     }
 
     /// Its exit status as text; empty while it runs.
     pub(super) fn end(&self) -> String {
-        self.ended.map(|(status, _)| status.to_string()).unwrap_or_default()
+        self.ended.map(|status| status.to_string()).unwrap_or_default()
     }
 
     /// The error for a process that ended too early or was not ready in time.
     pub(super) fn failed(&self, what: &str) -> LabError {
-        if let Some((ExitStatus::Code(EXIT_UNSUPPORTED), _)) = self.ended {
+        if let Some(ExitStatus::Code(EXIT_UNSUPPORTED)) = self.ended {
             let reason =
                 self.stderr.back().cloned().unwrap_or_else(|| format!("exit status {EXIT_UNSUPPORTED}"));
             return LabError::Unsupported(format!("{}: {reason}", self.system));

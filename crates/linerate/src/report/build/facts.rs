@@ -1,12 +1,12 @@
 //! Facts of the run as a whole: progress, and time by stage.
 
-use super::journal::{CellTrials, SortedTrials, planned_ids};
-use crate::measurement::{AA, PlannedSuite, Run, Stage, is_given_up};
+use super::journal::{CellTrials, SortedJournal};
+use crate::measurement::{Duet, PlannedSuite, Run, SideWindow, Stage, is_given_up};
 use crate::report::model::RunFacts;
 use linerate_contract::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn facts(run: &Run, journal: &SortedTrials<'_>) -> RunFacts {
+pub(super) fn facts(run: &Run, journal: &SortedJournal<'_>) -> RunFacts {
     let suites: Vec<SuiteProgress> =
         run.suites.iter().filter_map(|suite| SuiteProgress::of(suite, run, journal)).collect();
     let time = Time::of(journal);
@@ -38,11 +38,10 @@ struct SuiteProgress {
 
 impl SuiteProgress {
     /// `None` for a suite without anything to run.
-    fn of(suite: &PlannedSuite, run: &Run, journal: &SortedTrials<'_>) -> Option<Self> {
-        let cells: Vec<&CellTrials<'_>> = ids_to_run(suite)
-            .filter_map(|id| journal.cell(&suite.name, &id))
-            .filter(is_still_tried)
-            .collect();
+    fn of(suite: &PlannedSuite, run: &Run, journal: &SortedJournal<'_>) -> Option<Self> {
+        let present = suite.cells.iter().filter(|cell| cell.absent.is_none());
+        let cells: Vec<&CellTrials<'_>> =
+            present.filter_map(|cell| journal.cell(&suite.name, &cell.id)).filter(is_still_tried).collect();
         let begun = || cells.iter().flat_map(|cell| cell.measured.keys().copied());
         let planned = if run.budget.is_some() { begun().max().unwrap_or(1) } else { suite.rounds };
         let everywhere = |round: &u32| cells.iter().all(|cell| cell.measured.contains_key(round));
@@ -66,17 +65,10 @@ fn complete_rounds(suites: &[SuiteProgress]) -> u32 {
 
 /// Cells that the run has given up are not missing from its rounds.
 fn is_still_tried(cell: &&CellTrials<'_>) -> bool {
-    !is_given_up(cell.warmups.values().copied().chain(cell.measured.values().copied()))
+    !is_given_up(cell.warmups.values().chain(cell.measured.values()).map(|trial| &trial.outcome))
 }
 
-/// Without absent cells, whose outcome is in the plan.
-fn ids_to_run(suite: &PlannedSuite) -> impl Iterator<Item = String> {
-    let absent: Vec<&str> =
-        suite.cells.iter().filter(|c| c.absent.is_some()).map(|c| c.id.as_str()).collect();
-    planned_ids(suite).filter(move |id| !absent.contains(&id.strip_suffix(AA).unwrap_or(id)))
-}
-
-/// Wall time of all trials; all stages of a warm-up are overhead.
+/// Wall time of all trials and duets; all stages of a warm-up are overhead.
 #[derive(Default)]
 struct Time {
     measuring: Nanos,
@@ -84,7 +76,7 @@ struct Time {
 }
 
 impl Time {
-    fn of(journal: &SortedTrials<'_>) -> Self {
+    fn of(journal: &SortedJournal<'_>) -> Self {
         let mut time = Self::default();
         for trial in journal.trials() {
             for (stage, spent) in &trial.stages {
@@ -97,7 +89,20 @@ impl Time {
                 *time.stages.entry(name).or_default() += *spent - window;
             }
         }
+        journal.all_duets().for_each(|duet| time.add(duet));
         time
+    }
+
+    /// The part of a duet's windows in which both sides work is measuring.
+    fn add(&mut self, duet: &Duet) {
+        let common = |sides: &[SideWindow; 2]| sides[0].elapsed.min(sides[1].elapsed);
+        let windows = duet.windows.iter().map(|window| common(&window.sides));
+        let windows = windows.fold(Nanos::ZERO, |sum, time| sum + time);
+        for (stage, spent) in &duet.stages {
+            let window = if *stage == Stage::Measure { windows.min(*spent) } else { Nanos::ZERO };
+            self.measuring += window;
+            *self.stages.entry(stage.to_string()).or_default() += *spent - window;
+        }
     }
 
     fn wall(&self) -> Nanos {
@@ -105,11 +110,11 @@ impl Time {
     }
 }
 
-fn oddities(journal: &SortedTrials<'_>) -> Vec<String> {
+fn oddities(journal: &SortedJournal<'_>) -> Vec<String> {
     let line = |count: usize, what: &str| (count > 0).then(|| format!("{count} journal line(s) {what}"));
     [
-        line(journal.unknown_cells, "of cells that are not in the plan: ignored"),
-        line(journal.replaced, "for a cell and round that has a later line: the last one counts"),
+        line(journal.unknown_cells, "of cells or pairs that are not in the plan: ignored"),
+        line(journal.replaced, "for a cell or pair and round that has a later line: the last one counts"),
     ]
     .into_iter()
     .flatten()

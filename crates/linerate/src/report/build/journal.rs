@@ -1,15 +1,16 @@
 //! The journal, sorted by cell and round.
 
-use crate::measurement::{AA, PlannedSuite, Run, Trial};
+use crate::measurement::{Duet, Run, Trial};
 use std::collections::BTreeMap;
 
-/// The trials of planned cells, by suite and cell.
+/// The trials of planned cells and the duets of planned pairs, by suite.
 #[derive(Debug)]
-pub(super) struct SortedTrials<'a> {
-    suites: BTreeMap<&'a str, BTreeMap<String, CellTrials<'a>>>,
-    /// Lines of cells or suites that are not in the plan.
+pub(super) struct SortedJournal<'a> {
+    suites: BTreeMap<&'a str, BTreeMap<&'a str, CellTrials<'a>>>,
+    pairs: BTreeMap<&'a str, BTreeMap<[&'a str; 2], BTreeMap<u32, &'a Duet>>>,
+    /// Lines of cells, pairs or suites that are not in the plan.
     pub(super) unknown_cells: usize,
-    /// Lines that a later line for the same cell and round replaced.
+    /// Lines that a later line for the same cell or pair and round replaced.
     pub(super) replaced: usize,
 }
 
@@ -20,40 +21,62 @@ pub(super) struct CellTrials<'a> {
     pub(super) warmups: BTreeMap<u32, &'a Trial>,
 }
 
-impl<'a> SortedTrials<'a> {
-    pub(super) fn of(run: &'a Run, trials: &'a [Trial]) -> Self {
-        let no_trials = |suite| planned_ids(suite).map(|id| (id, CellTrials::default())).collect();
-        let suites = run.suites.iter().map(|suite| (suite.name.as_str(), no_trials(suite))).collect();
-        let mut journal = Self { suites, unknown_cells: 0, replaced: 0 };
+impl<'a> SortedJournal<'a> {
+    pub(super) fn of(run: &'a Run, trials: &'a [Trial], duets: &'a [Duet]) -> Self {
+        let mut journal =
+            Self { suites: BTreeMap::new(), pairs: BTreeMap::new(), unknown_cells: 0, replaced: 0 };
+        for suite in &run.suites {
+            let cells = suite.cells.iter().map(|cell| (cell.id.as_str(), CellTrials::default()));
+            journal.suites.insert(&suite.name, cells.collect());
+            let pairs =
+                suite.pairs.iter().map(|pair| (pair.cells.each_ref().map(String::as_str), BTreeMap::new()));
+            journal.pairs.insert(&suite.name, pairs.collect());
+        }
+        journal.sort_trials(trials);
+        journal.sort_duets(duets);
+        journal
+    }
+
+    fn sort_trials(&mut self, trials: &'a [Trial]) {
         for trial in trials {
-            let planned =
-                journal.suites.get_mut(trial.suite.as_str()).and_then(|cells| cells.get_mut(&trial.cell));
-            let Some(cell) = planned else {
-                journal.unknown_cells += 1;
+            let cells = self.suites.get_mut(trial.suite.as_str());
+            let Some(cell) = cells.and_then(|cells| cells.get_mut(trial.cell.as_str())) else {
+                self.unknown_cells += 1;
                 continue;
             };
             let rounds = if trial.warmup { &mut cell.warmups } else { &mut cell.measured };
-            journal.replaced += usize::from(rounds.insert(trial.round, trial).is_some());
+            self.replaced += usize::from(rounds.insert(trial.round, trial).is_some());
         }
-        journal
+    }
+
+    fn sort_duets(&mut self, duets: &'a [Duet]) {
+        for duet in duets {
+            let pairs = self.pairs.get_mut(duet.suite.as_str());
+            let cells = duet.cells.each_ref().map(String::as_str);
+            let Some(units) = pairs.and_then(|pairs| pairs.get_mut(&cells)) else {
+                self.unknown_cells += 1;
+                continue;
+            };
+            self.replaced += usize::from(units.insert(duet.unit, duet).is_some());
+        }
     }
 
     pub(super) fn cell(&self, suite: &str, cell: &str) -> Option<&CellTrials<'a>> {
         self.suites.get(suite)?.get(cell)
     }
 
-    pub(super) fn aa(&self, suite: &str, cell: &str) -> Option<&CellTrials<'a>> {
-        self.cell(suite, &format!("{cell}{AA}"))
+    /// The units of a pair, in order.
+    pub(super) fn duets<'s>(&'s self, suite: &'s str, cells: [&'s str; 2]) -> impl Iterator<Item = &'s Duet> {
+        let units = self.pairs.get(suite).and_then(|pairs| pairs.get(&cells));
+        units.into_iter().flat_map(BTreeMap::values).copied()
+    }
+
+    pub(super) fn all_duets(&self) -> impl Iterator<Item = &'a Duet> {
+        self.pairs.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values).copied()
     }
 
     pub(super) fn trials(&self) -> impl Iterator<Item = &'a Trial> {
         let cells = self.suites.values().flat_map(BTreeMap::values);
         cells.flat_map(|cell| cell.measured.values().chain(cell.warmups.values()).copied())
     }
-}
-
-/// Ids of a suite's trials in the journal: its cells and the A/A control.
-pub(super) fn planned_ids(suite: &PlannedSuite) -> impl Iterator<Item = String> {
-    let aa = suite.aa.as_ref().map(|id| format!("{id}{AA}"));
-    suite.cells.iter().map(|cell| cell.id.clone()).chain(aa)
 }

@@ -1,6 +1,5 @@
 //! Journal to report: a pure and total function. Every journal has a report.
 
-mod aa;
 mod cell;
 mod compare;
 mod facts;
@@ -12,17 +11,17 @@ mod transport;
 use super::model::{REPORT_SCHEMA, Report};
 use crate::measurement::{Duet, Run, Trial};
 pub(super) use compare::control_fails;
-use journal::SortedTrials;
+use journal::SortedJournal;
 
 /// The report of a run. Warm-ups count only as time. Of two lines for the same cell and round the last one
 /// counts; lines of cells that are not in the plan are ignored and flagged.
 #[must_use]
 pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
-    let journal = SortedTrials::of(run, trials);
+    let journal = SortedJournal::of(run, trials, duets);
     Report {
         schema: REPORT_SCHEMA.to_owned(),
         run: facts::facts(run, &journal),
         host: run.host.clone(),
-        suites: run.suites.iter().map(|planned| suite::suite(planned, &journal, duets)).collect(),
+        suites: run.suites.iter().map(|planned| suite::suite(planned, &journal)).collect(),
     }
 }

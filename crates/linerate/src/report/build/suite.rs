@@ -1,24 +1,19 @@
-//! One suite: its cells, its tables and its A/A control.
+//! One suite: its cells and its tables.
 
-use super::aa::AaControl;
 use super::cell::Cell;
 use super::compare::Comparisons;
-use super::journal::SortedTrials;
+use super::journal::SortedJournal;
 use super::table::table;
-use crate::measurement::{Duet, Metric, PlannedSuite};
+use crate::measurement::{Metric, PlannedSuite};
 use crate::report::model::{CellReport, SuiteReport, TableReport};
-use crate::stats::compare::noise_floor;
 
-pub(super) fn suite(planned: &PlannedSuite, journal: &SortedTrials<'_>, duets: &[Duet]) -> SuiteReport {
+pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>) -> SuiteReport {
     let cells: Vec<Cell<'_>> = planned
         .cells
         .iter()
         .map(|cell| Cell::of(cell, journal.cell(&planned.name, &cell.id), first_metric(planned, &cell.id)))
         .collect();
-    let comparisons = Comparisons {
-        aa: AaControl::of(planned, &cells, journal),
-        duets: duets.iter().filter(|duet| duet.suite == planned.name).collect(),
-    };
+    let comparisons = Comparisons { suite: &planned.name, journal };
     let tables: Vec<TableReport> = planned.tables.iter().map(|t| table(t, &cells, &comparisons)).collect();
     let metric = planned.tables.first().map_or(Metric::Seconds, |t| t.metric);
     let first_baseline =
@@ -28,9 +23,7 @@ pub(super) fn suite(planned: &PlannedSuite, journal: &SortedTrials<'_>, duets: &
         question: planned.question.clone(),
         unit: tables.first().map(|t| t.unit.clone()).unwrap_or_default(),
         better: metric.better(),
-        baseline: planned.aa.clone().or_else(first_baseline).unwrap_or_default(),
-        noise_floor: comparisons.aa.ratio(metric).map(|ratio| noise_floor(&ratio)),
-        aa: comparisons.control(planned.aa.as_deref().unwrap_or_default(), metric),
+        baseline: first_baseline().unwrap_or_default(),
         cells: cells.iter().map(|cell| with_comparisons(cell.report(), &tables)).collect(),
         tables,
     }

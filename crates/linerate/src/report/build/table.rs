@@ -1,13 +1,15 @@
 //! A table: its cells by its metrics, each compared with its baseline.
 
 use super::cell::Cell;
-use super::compare::Comparisons;
+use super::compare::{Comparisons, control_fails};
 use crate::axes::Axes;
 use crate::measurement::{BestOf, Metric, PlannedTable};
-use crate::report::model::{BestOfResult, TableCell, TableReport};
+use crate::report::model::{BestOfResult, Comparison, DuetReport, TableCell, TableReport};
 use crate::report::words;
-use crate::stats::estimate::{Estimate, Scale};
+use crate::stats::estimate::Estimate;
 use crate::stats::metric::Better;
+use crate::stats::multiplicity::q_values;
+use crate::stats::verdict::{MARGIN, Verdict};
 
 pub(super) fn table(
     planned: &PlannedTable,
@@ -22,9 +24,11 @@ pub(super) fn table(
     let partners: Vec<&Cell<'_>> = here.iter().copied().chain(cells).collect();
     let several = !planned.also.is_empty();
     let operations = operations.filter(|_| alike);
+    let control = here.iter().find_map(|cell| partner(cell, &planned.baseline, &partners));
+    let aa = control.and_then(|cell| comparisons.control(&cell.planned.id, planned.metric));
     let entry = |cell: &Cell<'_>, metric: Metric| {
         let with = |axes: &Axes| comparisons.of(cell, partner(cell, axes, &partners)?, metric);
-        let estimate = Estimate::of(cell.values(metric).into_values(), Scale::Linear);
+        let estimate = Estimate::of(cell.values(metric).into_values());
         TableCell {
             id: cell.planned.id.clone(),
             metric: several.then(|| words::metric(metric, operations)),
@@ -36,7 +40,11 @@ pub(super) fn table(
             scaling: planned.scaling.as_ref().and_then(with),
         }
     };
-    let by_metric = planned.metrics().flat_map(|metric| here.iter().map(move |cell| (cell, metric)));
+    let of_metric = |metric: Metric| {
+        let mut entries: Vec<TableCell> = here.iter().map(|cell| entry(cell, metric)).collect();
+        judge(&mut entries, metric, planned.metric, aa.as_ref());
+        entries
+    };
     TableReport {
         name: planned.name.clone(),
         title: planned.title.clone(),
@@ -46,9 +54,30 @@ pub(super) fn table(
         columns: planned.columns.clone(),
         row_values: planned.row_values.clone(),
         column_values: planned.column_values.clone(),
-        cells: by_metric.map(|(cell, metric)| entry(cell, metric)).collect(),
+        margin: MARGIN,
+        cells: planned.metrics().flat_map(of_metric).collect(),
+        aa: aa.clone(),
         best_of: planned.best_of.as_ref().map(|c| best_of(c, &here, comparisons)).unwrap_or_default(),
         notes: planned.notes.clone(),
+    }
+}
+
+/// Adds the q values of the comparisons with the baseline by one metric, and withdraws the verdicts of duets
+/// if the control fails.
+fn judge(entries: &mut [TableCell], metric: Metric, primary: Metric, aa: Option<&Comparison>) {
+    let mut compared: Vec<&mut Comparison> =
+        entries.iter_mut().filter_map(|entry| entry.vs_baseline.as_mut()).collect();
+    let q = q_values(&compared.iter().map(|comparison| comparison.p).collect::<Vec<_>>());
+    let withdrawn = aa.is_some_and(control_fails);
+    for (comparison, q) in compared.iter_mut().zip(q) {
+        comparison.q = Some(q);
+        if withdrawn && comparison.duet.is_some() {
+            comparison.verdict = Verdict::CannotTell;
+        }
+        // The CPU cost stands once in a table.
+        if let Some(duet) = comparison.duet.as_mut().filter(|_| metric != primary) {
+            *duet = DuetReport::default();
+        }
     }
 }
 
@@ -60,7 +89,7 @@ fn best_of(best_of: &BestOf, here: &[&Cell<'_>], comparisons: &Comparisons<'_>) 
     let against_best = |cell: &Cell<'_>, metric: Metric| {
         let competitors = best_of.competitors.iter().filter_map(|competitor| {
             let competitor = partner(cell, &Axes(vec![(best_of.axis.clone(), competitor.clone())]), here)?;
-            Some((Estimate::of(competitor.values(metric).into_values(), Scale::Linear)?.median, competitor))
+            Some((Estimate::of(competitor.values(metric).into_values())?.median, competitor))
         });
         let (_, best) = match metric.better() {
             Better::Higher => competitors.max_by(|a, b| a.0.total_cmp(&b.0)),

@@ -34,7 +34,6 @@ fn suite_section(suite: &SuiteReport) -> Markup {
     html! {
         h1 { (suite.name) ": " (suite.question) }
         @for table in &suite.tables { (table_section(suite, table)) }
-        @if let Some(line) = layout::aa(suite) { p { "A/A control, the baseline against itself: " (line) } }
         @if !exceptions.is_empty() {
             h2 { "Failed, missing or incomplete cells" }
             table {

@@ -2,9 +2,8 @@
 
 use super::lookup::is_not_measured;
 use crate::measurement::Host;
-use crate::report::build::control_fails;
 use crate::report::model::{OutcomeWord, Report, SuiteReport};
-use crate::report::numbers::{seconds, sentence};
+use crate::report::numbers::seconds;
 use crate::report::words::{NOT_MEASURED, outcome_name};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,17 +31,6 @@ pub(crate) fn time(report: &Report) -> String {
         seconds(run.wall_seconds),
         seconds(run.measuring_seconds)
     )
-}
-
-/// The A/A line: the difference between the baseline and its control.
-pub(crate) fn aa(suite: &SuiteReport) -> Option<String> {
-    let aa = suite.aa.as_ref()?;
-    let line = sentence(&suite.baseline, aa);
-    if aa.duet.is_some() {
-        let failed = if control_fails(aa) { "; verdicts of duets with it are withdrawn" } else { "" };
-        return Some(line + failed);
-    }
-    Some(format!("{line}; noise floor {:.2} %: smaller differences are ignored", suite.noise_floor? * 100.0))
 }
 
 /// Cells that are failed, missing or incomplete for one reason.
@@ -100,13 +88,16 @@ pub(crate) fn host(host: &Host) -> Vec<(String, String)> {
 
 /// The reading guide, an item each.
 pub(crate) const HOW_TO_READ: &[&str] = &[
-    "Each number is the median of n rounds with its 95 % bootstrap interval. With fewer than six rounds: the \
-     range, and no verdict.",
-    "Percent is performance: 73 % of the baseline is slower than the baseline, for seconds as for bytes per \
-     second. It is the median of the ratios within each round, which cancels slow drift of the machine.",
-    "▲ faster, ▼ slower than the baseline: the interval excludes 100 % and the difference exceeds the noise \
-     floor, which is the difference between the baseline and its A/A control in this run. ≈ no difference \
-     found. ? too few rounds.",
+    "Each number is the median of n rounds with its 95 % interval. With fewer than six rounds: the range, \
+     and no verdict.",
+    "Percent is performance: 73 % of the baseline is slower than the baseline, for seconds as for bytes \
+     per second. It is measured in duet, the two at the same time on the same CPUs, with the CPU time per \
+     operation below it; else it comes from the trials of each round.",
+    "▲ faster, ▼ slower than the baseline: of the differences marked so in a table, at most 5 % are \
+     expected to be none. △ ▽ the same by this comparison alone. ≈ within 3 % of the baseline. ? cannot \
+     tell.",
+    "A/A: the baseline in duet with itself. Where it differs, the verdicts of the table's duets are \
+     withdrawn.",
     "Bound by: the role that saturated its CPU. client is the load generator: the number is a lower \
      bound for the system.",
     "CPU: process time of each role; machine is the busy time of all CPUs of the lab, interrupts included.",

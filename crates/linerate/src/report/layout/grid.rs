@@ -5,9 +5,9 @@ use super::lookup::{cells_of, has_flag, is_not_measured, value};
 use crate::report::model::{CellReport, Comparison, OutcomeWord, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{count, percent, plain, times, with_interval};
 use crate::report::words::{NOT_MEASURED, UNIT_OF_ROW, outcome_name};
-use crate::stats::compare::Verdict;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::metric::Better;
+use crate::stats::verdict::{FALSE_DISCOVERY, Verdict};
 use std::collections::BTreeSet;
 
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub(crate) struct GridCell {
     pub(crate) number: String,
     /// Percentage of the baseline: `73 % (71 to 75) ▼`.
     pub(crate) share: Option<String>,
+    /// CPU time per operation, as a percentage of the baseline's: `CPU 102 % (101 to 103)`.
+    pub(crate) cpu: Option<String>,
     /// Such as `1.59x (1.57 to 1.61) of threads 1`.
     pub(crate) scaling: Option<String>,
     pub(crate) verdict: Option<Verdict>,
@@ -47,16 +49,24 @@ pub(crate) struct GridCell {
 impl GridCell {
     /// All text, line by line.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
-        std::iter::once(&self.number).chain(&self.share).chain(&self.scaling).chain(&self.notes_of_cell)
+        std::iter::once(&self.number)
+            .chain(&self.share)
+            .chain(&self.cpu)
+            .chain(&self.scaling)
+            .chain(&self.notes_of_cell)
     }
 }
 
 fn mark(comparison: &Comparison) -> &'static str {
+    let is_light = comparison.q.is_some_and(|q| q > FALSE_DISCOVERY);
     match comparison.verdict {
         _ if comparison.n < FEWEST_ROUNDS => "?",
+        Verdict::Faster if is_light => "△",
         Verdict::Faster => "▲",
+        Verdict::Slower if is_light => "▽",
         Verdict::Slower => "▼",
-        Verdict::NoDifferenceFound => "≈",
+        Verdict::WithinMargin => "≈",
+        Verdict::CannotTell => "?",
     }
 }
 
@@ -180,6 +190,10 @@ fn grid_cell(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: O
     GridCell {
         number,
         share: entry.vs_baseline.as_ref().map(|c| format!("{} {}", percent(c.ratio, c.ci95), mark(c))),
+        cpu: entry.vs_baseline.as_ref().and_then(|c| {
+            let duet = c.duet.as_ref()?;
+            Some(format!("CPU {}", percent(duet.cpu_ratio?, duet.cpu_ci95?)))
+        }),
         verdict: entry.vs_baseline.as_ref().map(|c| c.verdict),
         scaling: entry.scaling.as_ref().map(|c| {
             let of = suite.cells.iter().find(|other| other.id == c.with).map(|of| differing(cell, of));

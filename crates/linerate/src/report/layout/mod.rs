@@ -10,6 +10,6 @@ mod transport;
 
 pub(super) use columns::{Depth, Details};
 pub(super) use details::details;
-pub(super) use facts::{HOW_TO_READ, aa, exceptions, host, progress, time, versions};
+pub(super) use facts::{HOW_TO_READ, exceptions, host, progress, time, versions};
 pub(super) use grid::{Grid, GridCell, grid};
 pub(super) use sentences::sentences;

@@ -1,5 +1,6 @@
 //! The comparisons of a table as sentences.
 
+use crate::report::build::control_fails;
 use crate::report::model::{Comparison, SuiteReport, TableReport};
 use crate::report::numbers::sentence;
 
@@ -25,7 +26,14 @@ pub(in crate::report) fn sentences(suite: &SuiteReport, table: &TableReport) -> 
     let best_of = table.best_of.iter().map(|result| {
         format!("best of the competitors, {}: {}", result.metric, sentence(&result.id, &result.vs_best))
     });
-    chosen.into_iter().map(|(id, comparison)| sentence(id, comparison)).chain(best_of).collect()
+    let sentences = chosen.into_iter().map(|(id, comparison)| sentence(id, comparison));
+    sentences.chain(best_of).chain(table.aa.as_ref().map(aa)).collect()
+}
+
+fn aa(control: &Comparison) -> String {
+    let withdrawn =
+        if control_fails(control) { "; the verdicts of this table's duets are withdrawn" } else { "" };
+    format!("A/A: {}{withdrawn}", sentence(&control.with, control))
 }
 
 fn is_in_column(suite: &SuiteReport, table: &TableReport, id: &str, column: &str) -> bool {

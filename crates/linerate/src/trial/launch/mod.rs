@@ -20,6 +20,10 @@ use std::path::Path;
 /// In the timed part, the checksum of every 16th response is compared; status and length of each.
 const SAMPLE_EVERY: u64 = 16;
 
+/// The time slice of a duet's processes: with the kernel's 3 ms, a side that needs little CPU waits for the
+/// slices of the other.
+const DUET_SLICE: Nanos = Nanos(100_000);
+
 /// All processes of a trial.
 pub(super) struct Launches {
     page: Option<String>,
@@ -56,7 +60,8 @@ impl Launches {
             chosen.iter().filter(|(_, c)| c.variant.start.is_some()).map(|(role, _)| *role).collect();
         let threads = cell.parameters.threads.and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
         let pins = pins::assign(few(context.cpus, cell), &running, threads);
-        let setting = Setting::new(context, cell, &pins, chosen.get(&Role::Relay))?;
+        let setting =
+            Setting::new(context, cell, &pins, chosen.get(&Role::Relay), window.map(|_| DUET_SLICE))?;
         let client = *chosen.get(&Role::Client).ok_or("the cell has no client")?;
         let verifier = verifier(context, client)?;
         let measured = window.map_or(cell.parameters, |window| Parameters {

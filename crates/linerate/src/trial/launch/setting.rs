@@ -22,6 +22,10 @@ const WORKERS: u32 = 1;
 /// Interval of samples: short enough to show a stall, long enough to cost at most a thousandth of a CPU.
 const SAMPLES: Nanos = Nanos(100_000_000);
 
+/// The longest transfer of a duet's window: the last one ends after the window, when the other side may have
+/// ended. At 1 GiB/s the round trip at its end is below 5 % of it, and both sides have it.
+const LONGEST_TRANSFER: u64 = 2 << 20;
+
 /// Parts that all roles of a trial share.
 pub(super) struct Setting<'a> {
     context: Context<'a>,
@@ -29,6 +33,7 @@ pub(super) struct Setting<'a> {
     pins: &'a BTreeMap<Role, Vec<u32>>,
     addresses: Addresses,
     authority: Option<Authority>,
+    slice: Option<Nanos>,
 }
 
 impl<'a> Setting<'a> {
@@ -37,6 +42,7 @@ impl<'a> Setting<'a> {
         cell: &'a PlannedCell,
         pins: &'a Pins,
         relay: Option<&SystemVariant<'_>>,
+        slice: Option<Nanos>,
     ) -> Result<Self, String> {
         let authority = Authority::for_layer(&cell.layer)?;
         Ok(Self {
@@ -45,6 +51,7 @@ impl<'a> Setting<'a> {
             pins: &pins.cpus,
             addresses: Addresses::new(cell.topology, relay),
             authority,
+            slice,
         })
     }
 
@@ -113,6 +120,22 @@ impl<'a> Setting<'a> {
         spec
     }
 
+    /// Counted work is repeated until the window is over. A stream over TCP in one direction needs no count.
+    fn repeat(&self, spec: &mut Spec) {
+        let options = &self.cell.options;
+        let is_plain = self.cell.layer == "tcp"
+            && options.get("direction").is_some_and(|direction| direction != "both")
+            && options.get("transfers").is_none_or(|transfers| transfers == "1");
+        let is_reliable = ["tcp", "tls", "websocket", "wss"].contains(&self.cell.layer.as_str());
+        match self.cell.workload.as_str() {
+            "stream" if is_reliable && !is_plain => {
+                spec.bytes = self.cell.parameters.bytes.map(|bytes| bytes.min(LONGEST_TRANSFER));
+            }
+            "dispatch" => spec.operations = self.cell.parameters.operations,
+            _ => {}
+        }
+    }
+
     /// Streams by time have samples: both ends print them, and the receiver's are used.
     fn samples(&self, parameters: &Parameters) -> Option<Nanos> {
         (self.cell.workload == "stream" && parameters.seconds.is_some()).then_some(SAMPLES)
@@ -129,8 +152,9 @@ impl<'a> Setting<'a> {
     ) -> Result<Launch, String> {
         let folder = PathBuf::from(role.to_string());
         let mut spec = self.spec(chosen, role, parameters, check_every);
-        if role == Role::Client {
-            spec.duration_ns = window.or(spec.duration_ns);
+        if let Some(window) = window.filter(|_| role == Role::Client) {
+            spec.duration_ns = Some(window);
+            self.repeat(&mut spec);
         }
         let values = self.values(role, &folder, parameters, &spec);
         let variant = chosen.variant;
@@ -181,6 +205,7 @@ impl<'a> Setting<'a> {
             stop: variant.stop,
             port: PORT,
             cpus: self.pins.get(&role).cloned().unwrap_or_default(),
+            slice: self.slice,
             tuns: role == Role::Server && self.cell.topology.has_two_tuns(),
         })
     }

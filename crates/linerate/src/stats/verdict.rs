@@ -1,0 +1,67 @@
+//! The verdict on a comparison: four words.
+
+use super::ratio::RatioEstimate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The relative difference that matters to users, unless a suite has another.
+pub const MARGIN: f64 = 0.03;
+/// A difference has a full mark up to this q value, a light one above it.
+pub const FALSE_DISCOVERY: f64 = 0.05;
+
+/// The outcome of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Verdict {
+    #[serde(rename = "faster")]
+    Faster,
+    #[serde(rename = "slower")]
+    Slower,
+    /// The 90 % interval is inside the margin (two one-sided tests, Schuirmann 1987).
+    #[serde(rename = "within the margin")]
+    WithinMargin,
+    #[serde(rename = "cannot tell")]
+    CannotTell,
+}
+
+/// The verdict on a ratio of performance. `margin` is the relative difference that matters, such as 0.03.
+#[must_use]
+pub fn verdict(estimate: &RatioEstimate, margin: f64) -> Verdict {
+    let is_within = |[low, high]: [f64; 2]| low >= 1.0 - margin && high <= 1.0 + margin;
+    match estimate.ci95 {
+        None => Verdict::CannotTell, // also of five units, whose 90 % interval is their range
+        Some([low, _]) if low > 1.0 => Verdict::Faster,
+        Some([_, high]) if high < 1.0 => Verdict::Slower,
+        Some(_) if estimate.ci90.is_some_and(is_within) => Verdict::WithinMargin,
+        Some(_) => Verdict::CannotTell,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn around(center: f64, spread: f64) -> RatioEstimate {
+        RatioEstimate::of((0..11).map(|i| center + spread * (f64::from(i) - 5.0) / 5.0))
+            .expect("there are units")
+    }
+
+    #[test]
+    fn each_of_the_four_words_has_its_case() {
+        assert_eq!(verdict(&around(0.1, 0.05), 0.03), Verdict::Faster);
+        assert_eq!(verdict(&around(-0.1, 0.05), 0.03), Verdict::Slower);
+        assert_eq!(verdict(&around(0.0, 0.01), 0.03), Verdict::WithinMargin);
+        assert_eq!(verdict(&around(0.0, 0.2), 0.03), Verdict::CannotTell);
+    }
+
+    #[test]
+    fn a_small_difference_that_is_certain_is_a_difference() {
+        assert_eq!(verdict(&around(0.01, 0.005), 0.03), Verdict::Faster);
+    }
+
+    #[test]
+    fn five_units_decide_nothing_however_clear() {
+        let five = |center: f64| RatioEstimate::of([0.0, 0.01, 0.02, 0.03, 0.04].map(|log| log + center));
+        assert_eq!(verdict(&five(0.5).expect("there are units"), 0.03), Verdict::CannotTell);
+        assert_eq!(verdict(&five(-0.02).expect("there are units"), 0.1), Verdict::CannotTell);
+    }
+}
