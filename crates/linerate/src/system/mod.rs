@@ -119,11 +119,21 @@ impl SystemVariant<'_> {
         self.variant.output.is_some()
     }
 
-    /// A client that works for a given time: of the others, one whose arguments contain it.
+    /// A client that works for a given time: a foreign one has it in its arguments.
     #[must_use]
     pub fn is_timed(&self) -> bool {
+        !self.is_foreign() || self.client_uses("duration") || self.client_uses("seconds")
+    }
+
+    /// A foreign client without fractions of a second.
+    #[must_use]
+    pub fn counts_whole_seconds(&self) -> bool {
+        self.is_foreign() && !self.client_uses("duration")
+    }
+
+    fn client_uses(&self, name: &str) -> bool {
         let arguments = self.variant.start.as_ref().and_then(|start| start.of(Role::Client));
-        !self.is_foreign() || arguments.is_some_and(|all| all.iter().any(|one| one.contains("seconds")))
+        arguments.is_some_and(|all| all.iter().any(|one| one.contains(name)))
     }
 
     /// The program to start: a name, or a template with the build's folder `out`.

@@ -18,16 +18,21 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-/// Windows of a unit: within a unit they vary as much as units do, so more of them add little.
-const WINDOWS: usize = 3;
-/// Half of it would leave 20 ms clients' starts a visible part; noise is common up to a second or two.
-const WINDOW: Nanos = Nanos(500_000_000);
-/// For clients that count in whole seconds.
-const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
+/// Windows of a unit: within a unit they vary as much as units do, so more of them add little. Shorter ones
+/// would leave the starts of clients a visible part; noise is common up to a second or two.
+const WINDOWS: Windows = Windows { count: 3, length: Nanos(400_000_000) };
+/// For clients that count whole seconds.
+const WHOLE_SECONDS: Windows = Windows { count: 2, length: Nanos(1_000_000_000) };
 /// Duration of a unit with the start of its systems, for the time left.
-pub const SECONDS: f64 = 2.2;
+pub const SECONDS: f64 = 1.5;
 /// The side that starts second waits this long, so that the order is the drawn one.
 const HEAD_START: Duration = Duration::from_micros(200);
+
+#[derive(Clone, Copy)]
+struct Windows {
+    count: usize,
+    length: Nanos,
+}
 
 /// Measures one unit of a pair.
 ///
@@ -43,13 +48,15 @@ pub fn run(
     let cells = [&suite.cells[step.cell], &suite.cells[step.against.unwrap_or(step.cell)]];
     let at = labs[0].now();
     let flags = if labs[0].is_grouped() { Vec::new() } else { vec![SIDES_NOT_GROUPED.to_owned()] };
-    let window = if cells.iter().any(|cell| is_foreign(context, cell)) { WHOLE_SECOND } else { WINDOW };
+    let in_seconds = cells.iter().any(|cell| counts_whole_seconds(context, cell));
+    let windows_of_unit = if in_seconds { WHOLE_SECONDS } else { WINDOWS };
+    let length = windows_of_unit.length;
     let mut random = Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.round) ^ (step.cell as u64) << 32);
     let mut stages = BTreeMap::new();
     let [a, b] = labs;
     let mut windows = Vec::new();
     let result = (|| {
-        let launches = [launches(context, cells[0], window)?, launches(context, cells[1], window)?];
+        let launches = [launches(context, cells[0], length)?, launches(context, cells[1], length)?];
         let label = |cell: &PlannedCell| Label {
             suite: suite.name.clone(),
             cell: cell.id.clone(),
@@ -67,7 +74,7 @@ pub fn run(
             }
         }
         let begin = a.now();
-        for _ in 0..WINDOWS {
+        for _ in 0..windows_of_unit.count {
             let measured = on_both([&mut *a, &mut *b], random.random(), |lab, side| {
                 measure(lab, &launches[side], false).map_err(|error| Stopped::of(Stage::Measure, error))
             });
@@ -124,10 +131,10 @@ fn launches(context: Context<'_>, cell: &PlannedCell, window: Nanos) -> Result<L
     Launches::new(context, cell, Some(window)).map_err(|reason| failed(Stage::Start, reason, String::new()))
 }
 
-fn is_foreign(context: Context<'_>, cell: &PlannedCell) -> bool {
+fn counts_whole_seconds(context: Context<'_>, cell: &PlannedCell) -> bool {
     let client = cell.systems.iter().find(|system| system.role == Role::Client);
     client.is_some_and(|client| {
-        context.registry.variant(&client.name, Role::Client).is_ok_and(|client| client.is_foreign())
+        context.registry.variant(&client.name, Role::Client).is_ok_and(|client| client.counts_whole_seconds())
     })
 }
 

@@ -233,6 +233,9 @@ impl<'a> Setting<'a> {
         values.insert("dir", scratch.join(folder).display().to_string().into());
         values.insert("docroot", scratch.join(DOCROOT).display().to_string().into());
         values.insert("workers", WORKERS.into());
+        if let Some(duration) = spec.duration_ns {
+            values.insert("duration", duration.as_secs_f64().into());
+        }
         values.insert("spec", spec.to_json().into());
         values.insert("options", minijinja::Value::from_serialize(&spec.options));
         match role {
