@@ -88,6 +88,10 @@ pub struct Launch {
     /// The port on which it listens.
     pub port: u16,
     pub cpus: Vec<u32>,
+    /// True if no other role has one of these CPUs. It then has a session of its own: the kernel's autogroup
+    /// spreads the weight of a session over CPUs by load, and a part that is mostly idle would get next to
+    /// none.
+    pub own_session: bool,
     /// Time slice to request from the kernel, in a duet.
     pub slice: Option<Nanos>,
     /// True if it joins two TUN devices; it inherits their descriptors.

@@ -90,6 +90,8 @@ pub struct Spawn {
     pub files: Vec<File>,
     /// CPUs to pin it to; empty: not pinned.
     pub cpus: Vec<u32>,
+    /// A session of its own, not the agent's.
+    pub own_session: bool,
     /// Time slice to request; `None`: the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice: Option<Nanos>,

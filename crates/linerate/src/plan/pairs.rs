@@ -56,11 +56,11 @@ mod tests {
     use crate::suite;
     use std::path::Path;
 
-    fn pairs(name: &str) -> Vec<PlannedPair> {
+    fn pairs(name: &str, quick: bool) -> Vec<PlannedPair> {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();
         let suites = suite::choose(suite::load_all(&home).unwrap(), &[name.to_owned()]).unwrap();
-        of(&suites[0].expand(&registry, true).unwrap(), &registry)
+        of(&suites[0].expand(&registry, quick).unwrap(), &registry)
     }
 
     fn no_duet(pairs: &[PlannedPair], cells: [&str; 2]) -> Option<String> {
@@ -70,18 +70,18 @@ mod tests {
 
     #[test]
     fn cells_are_paired_with_their_baseline_and_each_table_has_a_control() {
-        let proxy = pairs("proxy");
+        let proxy = pairs("proxy", true);
         assert_eq!(no_duet(&proxy, ["nginx/haproxy-tcp", "nginx/direct"]), None);
         assert_eq!(proxy.iter().filter(|pair| pair.cells[0] == pair.cells[1]).count(), 1);
     }
 
     #[test]
     fn open_loops_take_no_part_and_streams_do() {
-        assert_eq!(no_duet(&pairs("proxy"), ["nginx/direct/ab", "nginx/direct"]), None);
-        let stalling = pairs("generators");
+        assert_eq!(no_duet(&pairs("proxy", false), ["nginx/direct/ab", "nginx/direct"]), None);
+        let stalling = pairs("generators", false);
         let stalling = stalling.iter().filter(|pair| pair.cells[0].starts_with("stalling-server"));
         assert!(stalling.clone().count() == 0, "{stalling:?}");
-        let websocket = pairs("websocket");
+        let websocket = pairs("websocket", false);
         assert!(websocket.iter().all(|pair| pair.no_duet.is_none() || pair.cells[0].contains("limit")));
     }
 }

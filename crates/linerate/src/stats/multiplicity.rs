@@ -1,7 +1,7 @@
 //! Multiple comparisons: q values of Benjamini and Hochberg (1995, J. R. Stat. Soc. B 57).
 
-/// The q value of each p value: with "q <= 0.05" as the rule, at most 5 % of the differences found are expected to be
-/// none.
+/// The q value of each p value: with "q <= 0.05" as the rule, at most 5 % of the differences found are
+/// expected to be none.
 #[must_use]
 pub fn q_values(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
@@ -48,8 +48,8 @@ mod tests {
         }
     }
 
-    /// Of 40 comparisons without any difference, some have q <= 0.05 in at most 5 % of the runs; 1.4 % is four standard
-    /// errors of 4,000 runs.
+    /// Of 40 comparisons without any difference, some have q <= 0.05 in at most 5 % of the runs; 1.4 % is four
+    /// standard errors of 4,000 runs.
     #[test]
     fn tables_without_differences_have_findings_in_at_most_five_percent() {
         let mut rng = Pcg64::seed_from_u64(9);

@@ -15,7 +15,7 @@ use nix::libc;
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{Gid, Pid, Uid, setgroups, setpgid, setresgid, setresuid};
+use nix::unistd::{Gid, Pid, Uid, setgroups, setpgid, setresgid, setresuid, setsid};
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -68,6 +68,7 @@ pub(super) fn start(
     let prepare = Preparation {
         namespace: namespace.as_raw_fd(),
         cpus: cpu_set(&spawn.cpus)?,
+        own_session: spawn.own_session,
         slice: spawn.slice,
         run_as: privileges.run_as(),
         capabilities: usable_capabilities(),
@@ -90,6 +91,7 @@ pub(super) fn start(
 struct Preparation {
     namespace: RawFd,
     cpus: Option<CpuSet>,
+    own_session: bool,
     slice: Option<Nanos>,
     run_as: Option<(Uid, Gid)>,
     capabilities: CapsHashSet,
@@ -101,9 +103,13 @@ struct Preparation {
 impl Preparation {
     fn run(&self) -> io::Result<()> {
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
-        // A process group of its own, in the agent's session: the kernel's autogroup (sched(7)) then shares
-        // CPUs between labs, and not between their processes.
-        setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+        // A process group of its own. Where roles share CPUs, all are in the agent's session: the kernel's
+        // autogroup (sched(7)) then shares CPUs between labs, and not between their processes.
+        if self.own_session {
+            setsid()?;
+        } else {
+            setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+        }
         // SAFETY: the parent keeps the descriptor open during this call, so the child has it as well.
         setns(unsafe { BorrowedFd::borrow_raw(self.namespace) }, CloneFlags::CLONE_NEWNET)?;
         for fd in &self.inherited {

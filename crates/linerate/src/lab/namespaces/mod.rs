@@ -95,6 +95,7 @@ impl Namespaces {
             folder: launch.folder.clone(),
             files: launch.files.clone(),
             cpus: launch.cpus.clone(),
+            own_session: launch.own_session,
             slice: launch.slice,
             tuns: launch.tuns,
         };

@@ -205,9 +205,16 @@ impl<'a> Setting<'a> {
             stop: variant.stop,
             port: PORT,
             cpus: self.pins.get(&role).cloned().unwrap_or_default(),
+            own_session: self.has_own_cpus(role),
             slice: self.slice,
             tuns: role == Role::Server && self.cell.topology.has_two_tuns(),
         })
+    }
+
+    fn has_own_cpus(&self, role: Role) -> bool {
+        let cpus = self.pins.get(&role).map_or(&[][..], Vec::as_slice);
+        let mut others = self.pins.iter().filter(|(other, _)| **other != role).flat_map(|(_, cpus)| cpus);
+        !cpus.is_empty() && !others.any(|cpu| cpus.contains(cpu))
     }
 
     fn build_of(&self, role: Role) -> &str {
