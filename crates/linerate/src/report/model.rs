@@ -143,7 +143,7 @@ pub struct CellReport {
     pub vs_baseline: Option<Comparison>,
     /// Ratio to the limit row as a share of it (1 is the limit), direction-adjusted.
     pub vs_limit: Option<f64>,
-    /// `server`, `client`, `relay`, `path` or `nothing`.
+    /// `server`, `client`, `relay`, `path`, `waiting` (no CPU was busy for the whole window) or `unknown`.
     pub bound_by: Option<String>,
     /// Keys: the roles, and `machine` (busy time of all the lab's CPUs).
     pub cpu: BTreeMap<String, CpuCost>,
@@ -206,7 +206,7 @@ pub struct Comparison {
     /// Units of duets; of a ratio from solo trials: rounds in which both succeeded.
     pub n: u32,
     pub verdict: Verdict,
-    /// Set where the ratio comes from duets.
+    /// Set where the two were measured in duet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duet: Option<DuetReport>,
 }
@@ -214,6 +214,9 @@ pub struct Comparison {
 /// What duets add to a ratio.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DuetReport {
+    /// True if the ratio is that of the duets; false if it is that of the solo trials, because the two need CPU
+    /// time so differently, or because the duets contradict the solo trials.
+    pub has_rate: bool,
     /// CPU time per operation (or byte) of all roles, this cell over `with`: above 1 is more expensive.
     pub cpu_ratio: Option<f64>,
     /// Absent with fewer than 6 units.

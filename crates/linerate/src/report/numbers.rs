@@ -44,10 +44,10 @@ fn cannot_tell(smallest: Option<f64>) -> String {
     format!(": cannot tell{}", found.unwrap_or_default())
 }
 
-/// ` units in duet; CPU 1.02x (1.01 to 1.03)`.
+/// ` units in duet; CPU 1.02x (1.01 to 1.03)`, or ` rounds; ...` where the duets give the CPU cost alone.
 fn duet_text(duet: &DuetReport) -> String {
     let cpu = duet.cpu_ratio.zip(duet.cpu_ci95).map(|(ratio, ci95)| format!("; CPU {}", times(ratio, ci95)));
-    format!(" units in duet{}", cpu.unwrap_or_default())
+    format!("{}{}", if duet.has_rate { " units in duet" } else { " rounds" }, cpu.unwrap_or_default())
 }
 
 /// The value and its interval as `2.10 to 2.19` with the same decimals; `None` for an interval of width 0.
@@ -172,7 +172,8 @@ mod tests {
         comparison.verdict = Verdict::CannotTell;
         let found = ": cannot tell (a difference of 3.12 % is found in 80 % of runs)";
         assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
-        comparison.duet = Some(DuetReport { cpu_ratio: Some(1.0212), cpu_ci95: Some([1.0114, 1.0309]) });
+        comparison.duet =
+            Some(DuetReport { has_rate: true, cpu_ratio: Some(1.0212), cpu_ci95: Some([1.0114, 1.0309]) });
         assert!(
             sentence("a", &comparison).contains("n=10 units in duet; CPU 1.021x (1.011 to 1.031)"),
             "{}",

@@ -336,9 +336,11 @@ fn a_ratio_comes_from_duets_unless_they_contradict_the_solo_trials() {
     let alone = compared(&[]);
     assert_eq!(alone.duet, None);
     let agreeing = compared(&duets(IPTABLES, alone.ratio));
-    assert_eq!((agreeing.n, agreeing.duet.is_some()), (8, true));
+    assert_eq!((agreeing.n, agreeing.duet.as_ref().map(|duet| duet.has_rate)), (8, Some(true)));
     assert!(agreeing.ci95[1] - agreeing.ci95[0] < alone.ci95[1] - alone.ci95[0], "{agreeing:?} {alone:?}");
-    assert_eq!(compared(&duets(IPTABLES, alone.ratio * 3.0)), alone);
+    let contradicting = compared(&duets(IPTABLES, alone.ratio * 3.0));
+    assert_eq!((contradicting.ratio, contradicting.ci95), (alone.ratio, alone.ci95));
+    assert!(contradicting.duet.is_some_and(|duet| !duet.has_rate && duet.cpu_ratio.is_some()));
 }
 
 #[test]

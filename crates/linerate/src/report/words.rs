@@ -157,7 +157,8 @@ pub(super) fn bound(bound: Bottleneck) -> String {
     match bound {
         Bottleneck::Role(role) => role.to_string(),
         Bottleneck::Path => "path".to_owned(),
-        Bottleneck::Nothing => "nothing".to_owned(),
+        Bottleneck::Waiting => "waiting".to_owned(),
+        Bottleneck::Unknown => "unknown".to_owned(),
     }
 }
 

@@ -7,7 +7,13 @@ use linerate_contract::Role;
 /// the rate.
 #[must_use]
 pub fn is_of_windows(metric: Metric) -> bool {
-    rate(metric).is_some() || cost(metric).is_some()
+    is_rate(metric) || cost(metric).is_some()
+}
+
+/// True for work over time, and not for CPU time over work.
+#[must_use]
+pub fn is_rate(metric: Metric) -> bool {
+    rate(metric).is_some()
 }
 
 fn rate(metric: Metric) -> Option<fn(&SideWindow) -> f64> {

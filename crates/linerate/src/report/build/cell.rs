@@ -62,7 +62,8 @@ impl<'a> Cell<'a> {
         let good = || self.good.iter().map(|(_, measurement)| *measurement);
         let values = self.metric.values(self.good.iter().copied());
         let estimate = Estimate::of(self.values(self.metric).into_values());
-        let bound = bound(good(), self.planned.parameters.threads.unwrap_or(1));
+        let threads = self.planned.parameters.threads.unwrap_or(1);
+        let bound = bound(good(), threads, self.planned.topology.has_router());
         let tried = || self.measured.iter().filter_map(|(_, trial)| trial.measurement.as_ref());
         let mut errors = Errors::default();
         tried().for_each(|measurement| merge(&mut errors, &measurement.errors));

@@ -71,12 +71,12 @@ fn judge(entries: &mut [TableCell], metric: Metric, primary: Metric, aa: Option<
     let withdrawn = aa.is_some_and(control_fails);
     for (comparison, q) in compared.iter_mut().zip(q) {
         comparison.q = Some(q);
-        if withdrawn && comparison.duet.is_some() {
+        if withdrawn && comparison.duet.as_ref().is_some_and(|duet| duet.has_rate) {
             comparison.verdict = Verdict::CannotTell;
         }
         // The CPU cost stands once in a table.
         if let Some(duet) = comparison.duet.as_mut().filter(|_| metric != primary) {
-            *duet = DuetReport::default();
+            *duet = DuetReport { has_rate: duet.has_rate, ..DuetReport::default() };
         }
     }
 }
