@@ -214,8 +214,8 @@ pub struct Comparison {
 /// What duets add to a ratio.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DuetReport {
-    /// True if the ratio is that of the duets; false if it is that of the solo trials, because the two need CPU
-    /// time so differently, or because the duets contradict the solo trials.
+    /// True if the ratio is that of the duets. False if it is that of the solo trials, because the two need
+    /// CPU time so differently, or because the duets contradict the solo trials.
     pub has_rate: bool,
     /// CPU time per operation (or byte) of all roles, this cell over `with`: above 1 is more expensive.
     pub cpu_ratio: Option<f64>,
