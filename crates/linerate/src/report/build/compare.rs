@@ -9,7 +9,7 @@ use crate::stats::compare::log_ratios;
 use crate::stats::duet::{is_rate, log_cpu_ratio, log_ratio};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::ratio::RatioEstimate;
-use crate::stats::verdict::{MARGIN, Verdict, verdict};
+use crate::stats::verdict::{MARGIN, verdict};
 
 /// Differences of an A/A control up to this are tolerated: a third of the margin of 3 % that users care
 /// about.
@@ -106,5 +106,6 @@ impl Ratio {
 
 /// True if a baseline in duet with itself differs from itself, so that its duets decide nothing.
 pub(in crate::report) fn control_fails(aa: &Comparison) -> bool {
-    matches!(aa.verdict, Verdict::Faster | Verdict::Slower) && (aa.ratio - 1.0).abs() > CONTROL_TOLERANCE
+    let [low, high] = aa.ci95;
+    aa.n >= FEWEST_ROUNDS && (low > 1.0 + CONTROL_TOLERANCE || high < 1.0 - CONTROL_TOLERANCE)
 }
