@@ -74,7 +74,7 @@ fn judge(entries: &mut [TableCell], metric: Metric, primary: Metric, aa: Option<
         if withdrawn && comparison.duet.as_ref().is_some_and(|duet| duet.has_rate) {
             comparison.verdict = Verdict::CannotTell;
         }
-        // The CPU cost stands once in a table.
+        // The CPU cost is the same by every metric, and is shown once.
         if let Some(duet) = comparison.duet.as_mut().filter(|_| metric != primary) {
             *duet = DuetReport { has_rate: duet.has_rate, ..DuetReport::default() };
         }
