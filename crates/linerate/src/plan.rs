@@ -3,7 +3,7 @@
 mod pairs;
 
 use crate::error::Error;
-use crate::measurement::{PlannedPair, PlannedSuite, Run};
+use crate::measurement::{PlannedCell, PlannedPair, PlannedSuite, Run};
 use crate::suite::Suite;
 use crate::system::Registry;
 use globset::{Glob, GlobMatcher};
@@ -11,6 +11,10 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
+
+/// Units of each pair in a round. The interval of a ratio narrows faster with fresh units than with longer
+/// ones; the value of a cell needs no such precision.
+pub const UNITS_PER_ROUND: u32 = 2;
 
 /// One trial to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +27,7 @@ pub struct Step {
     pub against: Option<usize>,
     /// The id under which it is journaled (a duet: both ids).
     pub id: String,
-    /// 1-based, warm-up rounds counted on their own.
+    /// 1-based, warm-up rounds counted on their own; of a duet the unit.
     pub round: u32,
     pub warmup: bool,
 }
@@ -133,7 +137,7 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
     let mut random = Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64));
     let rounds = (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=suite.rounds).map(|r| (r, false)));
     let mut steps = Vec::new();
-    let mut last: Option<Vec<(usize, Option<usize>, String)>> = None;
+    let mut last: Option<Vec<Slot>> = None;
     for (round, warmup) in rounds {
         let cells = match last.take() {
             Some(mut cells) => {
@@ -149,27 +153,39 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
             }
         };
         // A warm-up round needs no duets.
-        let cells = cells.into_iter().filter(|(_, against, _)| !warmup || against.is_none());
-        steps.extend(cells.into_iter().map(|(cell, against, id)| Step {
-            suite: index,
-            cell,
-            against,
-            id,
-            round,
-            warmup,
+        let slots = cells.into_iter().filter(|slot| !warmup || slot.against.is_none());
+        steps.extend(slots.map(|Slot { cell, against, id, repeat }| {
+            let round = if against.is_none() { round } else { (round - 1) * UNITS_PER_ROUND + repeat };
+            Step { suite: index, cell, against, id, round, warmup }
         }));
     }
     steps
 }
 
-/// Cells that can be tried.
-fn runnable(suite: &PlannedSuite) -> Vec<(usize, Option<usize>, String)> {
-    let present = suite.cells.iter().enumerate().filter(|(_, cell)| cell.absent.is_none());
-    present.map(|(index, cell)| (index, None, cell.id.clone())).collect()
+/// A trial or duet of each round.
+#[derive(Clone)]
+struct Slot {
+    cell: usize,
+    against: Option<usize>,
+    id: String,
+    /// Counts the units of a pair in the round, from 1.
+    repeat: u32,
 }
 
-/// Pairs that can be measured in duet, by index of their cells.
-fn duets(suite: &PlannedSuite) -> Vec<(usize, Option<usize>, String)> {
+/// Cells that can be tried.
+fn runnable(suite: &PlannedSuite) -> Vec<Slot> {
+    let present = suite.cells.iter().enumerate().filter(|(_, cell)| cell.absent.is_none());
+    let slot = |(cell, planned): (usize, &PlannedCell)| Slot {
+        cell,
+        against: None,
+        id: planned.id.clone(),
+        repeat: 1,
+    };
+    present.map(slot).collect()
+}
+
+/// Pairs that can be measured in duet, each with all units of a round.
+fn duets(suite: &PlannedSuite) -> Vec<Slot> {
     let index_of = |id: &String| {
         suite
             .cells
@@ -178,9 +194,9 @@ fn duets(suite: &PlannedSuite) -> Vec<(usize, Option<usize>, String)> {
             .filter(|index| suite.cells[*index].absent.is_none())
     };
     let pairs = suite.pairs.iter().filter(|pair| pair.no_duet.is_none());
-    let duet = |pair: &PlannedPair| {
+    let duet = |pair: &PlannedPair, repeat: u32| {
         let [cell, other] = [index_of(&pair.cells[0])?, index_of(&pair.cells[1])?];
-        Some((cell, Some(other), pair.cells.join(" | ")))
+        Some(Slot { cell, against: Some(other), id: pair.cells.join(" | "), repeat })
     };
-    pairs.filter_map(duet).collect()
+    pairs.flat_map(|pair| (1..=UNITS_PER_ROUND).filter_map(move |repeat| duet(pair, repeat))).collect()
 }

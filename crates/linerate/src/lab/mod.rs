@@ -17,7 +17,7 @@ pub mod scripted;
 use crate::measurement::{Host, Usage};
 use crate::system::manifest::{Ready, StopSignal};
 use linerate_contract::{Bytes, Nanos, Role};
-use protocol::{CpuTimes, ExitStatus, File, HostName, NetworkPath};
+use protocol::{CpuTimes, ExitStatus, File, HostName, NetworkPath, Turns};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ pub trait Lab: Send {
     /// Resource usage of the servers' processes, after a short time for closing connections; `None` if it
     /// cannot be read.
     fn usage(&mut self) -> Result<Option<Usage>, LabError>;
+    /// From the next [`Lab::run`] to its end, the processes of this lab run only in their turns.
+    fn take_turns(&mut self, turns: Turns);
     /// Ends all processes and removes the topology.
     fn stop(&mut self) -> Result<(), LabError>;
 }
@@ -115,6 +117,8 @@ pub struct ClientRun {
     /// CPU times of the machine at the ends of the window.
     pub before: CpuTimes,
     pub after: CpuTimes,
+    /// The share of the window in which the processes ran: 1, or less for a lab that takes turns.
+    pub running: f64,
     /// The client's peak memory; `None` if the lab cannot measure it.
     pub peak_memory: Option<Bytes>,
     pub flags: Vec<String>,

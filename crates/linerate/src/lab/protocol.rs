@@ -37,7 +37,10 @@ pub enum Request {
         port: u16,
     },
     /// Starts to record CPU times, for the client that is started next.
-    Record,
+    Record {
+        /// Until [`Request::Window`], the processes run only in these turns.
+        turns: Option<Turns>,
+    },
     /// Ends the recording; the CPU times at these times of `CLOCK_MONOTONIC`.
     Window {
         start: Nanos,
@@ -51,6 +54,20 @@ pub enum Request {
     },
     /// Kills every process; removes namespaces and files.
     Drop,
+}
+
+/// Turns of two labs on the same CPUs: all processes of one are stopped while those of the other run. Both
+/// labs get the same but for the side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Turns {
+    /// Of the first turn, on `CLOCK_MONOTONIC`.
+    pub start: Nanos,
+    /// Of a turn.
+    pub length: Nanos,
+    /// Of the order, which is drawn for each two turns.
+    pub seed: u64,
+    /// True for the second of the two labs.
+    pub second: bool,
 }
 
 /// The path between client and server.
@@ -124,6 +141,8 @@ pub enum Message {
     Window {
         before: CpuTimes,
         after: CpuTimes,
+        /// The share of the time between in which the processes were not stopped by [`Turns`].
+        running: f64,
     },
     /// Processes whose usage cannot be read from `/proc` are left out.
     Usage {

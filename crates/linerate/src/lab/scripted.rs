@@ -3,7 +3,7 @@
 //! All of linerate above the lab runs on it as on the real one, so the whole tool can be tested with golden
 //! output and without a network. A report of such a run is recognisable: its host is the script's.
 
-use super::protocol::{CpuTime, CpuTimes, ExitStatus, File, NetworkPath};
+use super::protocol::{CpuTime, CpuTimes, ExitStatus, File, NetworkPath, Turns};
 use super::{ClientRun, Lab, LabError, Label, Launch, Purpose};
 use crate::error::Error;
 use crate::measurement::{Host, Stage, Usage};
@@ -162,6 +162,7 @@ impl Scripted {
                 ..CpuTimes::default()
             },
             after: CpuTimes { cpus: cpus.collect(), ..CpuTimes::default() },
+            running: 1.0,
             peak_memory: None,
             flags: Vec::new(),
         })
@@ -257,6 +258,8 @@ impl Lab for Scripted {
         let (answer, _) = self.answer()?;
         Ok(answer.usage.map(|[before, after]| if self.measured { after } else { before }))
     }
+
+    fn take_turns(&mut self, _turns: Turns) {}
 
     fn stop(&mut self) -> Result<(), LabError> {
         self.clock += STAGE;

@@ -2,6 +2,7 @@
 
 use super::{Outcome, Stage, Trial};
 use linerate_contract::{Bytes, Errors, Nanos, Role};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,17 +24,14 @@ pub struct Duet {
     pub cells: [String; 2],
     /// 1-based, by pair of cells.
     pub unit: u32,
+    pub sharing: Sharing,
     /// Since the start of the run, when this duet began.
     pub at: Nanos,
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// Empty unless the outcome is `ok`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub windows: Vec<DuetWindow>,
-    /// Such as `sides-not-grouped`: the rates of this unit are biased by the number of processes and not
-    /// used.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub flags: Vec<String>,
+    /// In the order of `cells`. `None` unless the outcome is `ok`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sides: Option<[SideWindow; 2]>,
     /// Wall time by stage; only `measure` is measuring.
     pub stages: BTreeMap<Stage, Nanos>,
 }
@@ -46,16 +44,20 @@ impl Duet {
     }
 }
 
-/// The time in which both clients of a duet were at work, in the order of [`Duet::cells`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DuetWindow {
-    pub sides: [SideWindow; 2],
+/// How the sides of a duet share the CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Sharing {
+    /// Both run all the time, and the scheduler gives either side half of each CPU.
+    Together,
+    /// They run by turns of some milliseconds: either has all CPUs, or none.
+    Turns,
 }
 
-/// One side of a duet in one window.
+/// One side of a duet in the window of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideWindow {
-    /// First operation begun to last operation ended.
+    /// First operation begun to last operation ended; without the other side's turns.
     pub elapsed: Nanos,
     /// Operations that succeeded.
     pub operations: u64,
@@ -66,6 +68,3 @@ pub struct SideWindow {
     /// CPU time (user and system) of each role's processes.
     pub cpu: BTreeMap<Role, Nanos>,
 }
-
-/// The flag of a duet whose sides share CPUs by process and not by side: its rates are not used.
-pub const SIDES_NOT_GROUPED: &str = "sides-not-grouped";

@@ -3,7 +3,7 @@
 //! Every number is measured, or computed from measured ones by `stats/`; a number without trials is absent.
 
 use crate::axes::Axes;
-use crate::measurement::{Host, PlannedSystem};
+use crate::measurement::{Host, PlannedSystem, Sharing};
 use crate::stats::latency::Latency;
 use crate::stats::metric::Better;
 use crate::stats::verdict::Verdict;
@@ -214,9 +214,11 @@ pub struct Comparison {
 /// What duets add to a ratio.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DuetReport {
-    /// True if the ratio is that of the duets. False if it is that of the solo trials, because the two need
-    /// CPU time so differently, or because the duets contradict the solo trials.
+    /// True if the ratio is that of the duets. False if it is that of the solo trials, because the duets
+    /// contradict them.
     pub has_rate: bool,
+    /// How the two shared the CPUs.
+    pub sharing: Option<Sharing>,
     /// CPU time per operation (or byte) of all roles, this cell over `with`: above 1 is more expensive.
     pub cpu_ratio: Option<f64>,
     /// Absent with fewer than 6 units.

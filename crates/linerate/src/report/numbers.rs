@@ -1,6 +1,7 @@
 //! Numbers as text, with the digits that their interval justifies.
 
 use super::model::{Comparison, DuetReport};
+use crate::measurement::Sharing;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::verdict::Verdict;
 
@@ -47,7 +48,12 @@ fn cannot_tell(smallest: Option<f64>) -> String {
 /// ` units in duet; CPU 1.02x (1.01 to 1.03)`, or ` rounds; ...` where the duets give the CPU cost alone.
 fn duet_text(duet: &DuetReport) -> String {
     let cpu = duet.cpu_ratio.zip(duet.cpu_ci95).map(|(ratio, ci95)| format!("; CPU {}", times(ratio, ci95)));
-    format!("{}{}", if duet.has_rate { " units in duet" } else { " rounds" }, cpu.unwrap_or_default())
+    let units = match duet.sharing {
+        _ if !duet.has_rate => " rounds",
+        Some(Sharing::Turns) => " units in turns",
+        _ => " units in duet",
+    };
+    format!("{units}{}", cpu.unwrap_or_default())
 }
 
 /// The value and its interval as `2.10 to 2.19` with the same decimals; `None` for an interval of width 0.
@@ -172,8 +178,12 @@ mod tests {
         comparison.verdict = Verdict::CannotTell;
         let found = ": cannot tell (a difference of 3.12 % is found in 80 % of runs)";
         assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
-        comparison.duet =
-            Some(DuetReport { has_rate: true, cpu_ratio: Some(1.0212), cpu_ci95: Some([1.0114, 1.0309]) });
+        comparison.duet = Some(DuetReport {
+            has_rate: true,
+            sharing: None,
+            cpu_ratio: Some(1.0212),
+            cpu_ci95: Some([1.0114, 1.0309]),
+        });
         assert!(
             sentence("a", &comparison).contains("n=10 units in duet; CPU 1.021x (1.011 to 1.031)"),
             "{}",

@@ -311,9 +311,9 @@ fn duets(cells: [&str; 2], ratio: f64) -> Vec<Duet> {
     let unit = |unit: u32| {
         // Units differ by some per mille.
         let rate = 100_000.0 * ratio + f64::from(unit) * 100.0 - 450.0;
-        let windows = [serde_json::json!({"sides": [side(rate), side(100_000.0)]})];
         serde_json::from_value(serde_json::json!({"suite": "proxy", "cells": cells, "unit": unit,
-            "at": 0, "outcome": "ok", "windows": windows, "stages": {}}))
+            "sharing": "together", "at": 0, "outcome": "ok", "sides": [side(rate), side(100_000.0)],
+            "stages": {}}))
         .unwrap()
     };
     (1..=8).map(unit).collect()

@@ -3,8 +3,9 @@
 use super::{Session, budget};
 use crate::error::Error;
 use crate::lab::LabError;
-use crate::measurement::{Duet, Entry, Outcome, Run, Trial, is_given_up};
+use crate::measurement::{Duet, Entry, Outcome, Run, Sharing, Trial, is_given_up};
 use crate::plan::{self, Step};
+use crate::stats::sharing::sharing;
 use crate::timings::Timings;
 use crate::trial::{self, Context};
 use std::collections::BTreeSet;
@@ -39,13 +40,14 @@ impl Session {
             self.progress.next(step, &self.run.suites[suite], left);
             let context = Context { registry: &self.registry, programs: &self.programs, cpus: &cpus };
             let planned = &self.run.suites[suite];
+            let sharing = self.sharing_of(step);
             let entry = match (step.against, &mut self.second) {
                 (None, _) | (_, None) => {
                     trial::run(self.lab.as_mut(), context, planned, step).map(Entry::Trial)
                 }
                 (Some(_), Some(second)) => {
                     let labs = [self.lab.as_mut(), second.as_mut()];
-                    trial::duet::run(labs, context, planned, step, self.run.seed).map(Entry::Duet)
+                    trial::duet::run(labs, context, planned, step, sharing, self.run.seed).map(Entry::Duet)
                 }
             };
             let entry = match entry {
@@ -72,6 +74,24 @@ impl Session {
         let pair = [step.cell, against].map(|cell| &suite.cells[cell].id);
         let units = self.duets.iter().filter(|d| d.suite == suite.name && d.cells.each_ref() == pair);
         is_lost(step.cell) || is_lost(against) || is_given_up(units.map(|duet| &duet.outcome))
+    }
+
+    /// The same for all units of a pair: as the first one was measured.
+    fn sharing_of(&self, step: &Step) -> Sharing {
+        let suite = &self.run.suites[step.suite];
+        let ids = [Some(step.cell), step.against].map(|cell| cell.map(|cell| &suite.cells[cell].id));
+        let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.cells.each_ref().map(Some) == ids;
+        let earlier = self.duets.iter().find(of_pair).map(|duet| duet.sharing);
+        let measurement = |id: Option<&String>| {
+            let of_cell = |trial: &&Trial| trial.suite == suite.name && Some(&trial.cell) == id;
+            self.trials.iter().filter(of_cell).find_map(|trial| trial.measurement.as_ref())
+        };
+        let by_rule = || match ids.map(measurement) {
+            _ if ids[0] == ids[1] => Sharing::Together,
+            [Some(one), Some(two)] if self.lab.is_grouped() => sharing([one, two]),
+            _ => Sharing::Turns,
+        };
+        earlier.unwrap_or_else(by_rule)
     }
 
     fn take(&mut self, entry: Entry, id: &str) {

@@ -13,6 +13,7 @@
 //! | [`metric`] | the value of a trial |
 //! | [`estimate`] | the median and its interval |
 //! | [`compare`], [`duet`] | log ratios of two cells: by round, by unit of duets |
+//! | [`sharing`] | whether a pair's sides run side by side or in turns |
 //! | [`ratio`] | Hodges-Lehmann estimate and signed-rank interval |
 //! | [`verdict`], [`multiplicity`] | faster, slower, within the margin, cannot tell; q values over a table |
 //! | [`outliers`] | outlying trials, CPU steal, drift |
@@ -35,6 +36,7 @@ pub mod metric;
 pub mod multiplicity;
 pub mod outliers;
 pub mod ratio;
+pub mod sharing;
 pub mod transport;
 pub mod usage;
 pub mod verdict;

@@ -1,38 +1,35 @@
 //! A duet: two cells at the same time on the same CPUs, each in a lab of its own.
 //!
 //! Noise on a virtual machine is common to all processes that run at the same time (docs/method.md). A unit
-//! is a fresh pair of processes with a few windows; the order in which the sides start is random in each
-//! window.
+//! is a fresh pair of processes with one window; the order in which the sides start is random.
 
 use super::launch::Launches;
 use super::{Context, Stages, Stopped, failed, measure, prepare};
+use crate::lab::protocol::Turns;
 use crate::lab::{Lab, LabError, Label};
-use crate::measurement::{
-    Duet, DuetWindow, Measurement, Outcome, PlannedCell, PlannedSuite, SIDES_NOT_GROUPED, SideWindow, Stage,
-};
+use crate::measurement::{Duet, Measurement, Outcome, PlannedCell, PlannedSuite, Sharing, SideWindow, Stage};
 use crate::plan::Step;
-use linerate_contract::{Nanos, Role};
+use linerate_contract::{Nanos, Role, clock};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-/// Windows of a unit: within a unit they vary as much as units do, so more of them add little. Shorter ones
-/// would leave the starts of clients a visible part; noise is common up to a second or two.
-const WINDOWS: Windows = Windows { count: 3, length: Nanos(400_000_000) };
+/// The window of a unit. A shorter one would leave the starts of clients a visible part; in the time of a
+/// longer one, a further unit adds more.
+const WINDOW: Nanos = Nanos(600_000_000);
 /// For clients that count whole seconds.
-const WHOLE_SECONDS: Windows = Windows { count: 2, length: Nanos(1_000_000_000) };
+const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
 /// Duration of a unit with the start of its systems, for the time left.
-pub const SECONDS: f64 = 1.5;
+pub const SECONDS: f64 = 1.0;
+/// A turn is short against noise, which is common to what happens within a fraction of a second, and long
+/// against the refill of caches after it.
+const TURN: Nanos = Nanos(10_000_000);
+/// From the schedule of turns to the first of them: both clients have been started by then.
+const FIRST_TURN: Nanos = Nanos(5_000_000);
 /// The side that starts second waits this long, so that the order is the drawn one.
 const HEAD_START: Duration = Duration::from_micros(200);
-
-#[derive(Clone, Copy)]
-struct Windows {
-    count: usize,
-    length: Nanos,
-}
 
 /// Measures one unit of a pair.
 ///
@@ -43,18 +40,17 @@ pub fn run(
     context: Context<'_>,
     suite: &PlannedSuite,
     step: &Step,
+    sharing: Sharing,
     seed: u64,
 ) -> Result<Duet, LabError> {
     let cells = [&suite.cells[step.cell], &suite.cells[step.against.unwrap_or(step.cell)]];
     let at = labs[0].now();
-    let flags = if labs[0].is_grouped() { Vec::new() } else { vec![SIDES_NOT_GROUPED.to_owned()] };
     let in_seconds = cells.iter().any(|cell| counts_whole_seconds(context, cell));
-    let windows_of_unit = if in_seconds { WHOLE_SECONDS } else { WINDOWS };
-    let length = windows_of_unit.length;
+    let length = if in_seconds { WHOLE_SECOND } else { WINDOW };
+    let length = if sharing == Sharing::Turns { Nanos(2 * length.0) } else { length };
     let mut random = Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.round) ^ (step.cell as u64) << 32);
     let mut stages = BTreeMap::new();
     let [a, b] = labs;
-    let mut windows = Vec::new();
     let result = (|| {
         let launches = [launches(context, cells[0], length)?, launches(context, cells[1], length)?];
         let label = |cell: &PlannedCell| Label {
@@ -73,16 +69,17 @@ pub fn run(
                 *longest = (*longest).max(time);
             }
         }
-        let begin = a.now();
-        for _ in 0..windows_of_unit.count {
-            let measured = on_both([&mut *a, &mut *b], random.random(), |lab, side| {
-                measure(lab, &launches[side], false).map_err(|error| Stopped::of(Stage::Measure, error))
-            });
-            let [one, two] = measured;
-            windows.push(DuetWindow { sides: [side(one?), side(two?)] });
+        if sharing == Sharing::Turns {
+            let (start, seed) = (clock::now() + FIRST_TURN, random.random());
+            a.take_turns(Turns { start, length: TURN, seed, second: false });
+            b.take_turns(Turns { start, length: TURN, seed, second: true });
         }
+        let begin = a.now();
+        let [one, two] = on_both([&mut *a, &mut *b], random.random(), |lab, side| {
+            measure(lab, &launches[side], false).map_err(|error| Stopped::of(Stage::Measure, error))
+        });
         stages.insert(Stage::Measure, a.now().since(begin));
-        Ok(())
+        Ok([side(one?), side(two?)])
     })();
     let begin = a.now();
     let ended = on_both([&mut *a, &mut *b], false, |lab, _| {
@@ -90,17 +87,14 @@ pub fn run(
     });
     stages.insert(Stage::Stop, a.now().since(begin));
     let [one, two] = ended;
-    let outcome = match result.and(one).and(two) {
-        Ok(()) => Outcome::Ok,
-        Err(Stopped::Outcome(outcome)) => outcome,
+    let (outcome, sides) = match one.and(two).and(result) {
+        Ok(sides) => (Outcome::Ok, Some(sides)),
+        Err(Stopped::Outcome(outcome)) => (outcome, None),
         Err(Stopped::Interrupted) => return Err(LabError::Interrupted),
         Err(Stopped::Lost(why)) => return Err(LabError::Lost(why)),
     };
-    if outcome != Outcome::Ok {
-        windows.clear();
-    }
     let ids = cells.map(|cell| cell.id.clone());
-    Ok(Duet { suite: suite.name.clone(), cells: ids, unit: step.round, at, outcome, windows, flags, stages })
+    Ok(Duet { suite: suite.name.clone(), cells: ids, unit: step.round, sharing, at, outcome, sides, stages })
 }
 
 /// Does the same on both sides at once; `second_first` starts the second side before the first.

@@ -176,6 +176,7 @@ mod tests {
             cpu: vec![(Role::Client, Nanos(7)), (Role::Server, Nanos(9))],
             before: CpuTimes::default(),
             after: CpuTimes::default(),
+            running: 1.0,
             peak_memory: None,
             flags: Vec::new(),
         }

@@ -5,6 +5,8 @@
 //! its processes when it ends. Only its descriptors and its children refer to the network namespaces, so
 //! links and rules are removed as well. Cleaning up needs no code that a SIGKILL could prevent.
 
+#![allow(unsafe_code, reason = "sigaction(2) has no safe wrapper")]
+
 mod cpu;
 mod files;
 mod namespaces;
@@ -15,12 +17,14 @@ mod session;
 mod slice;
 mod topology;
 mod tun;
+mod turns;
 
 use super::protocol::{AgentFacts, File, Message, NetworkPath, ProcessId, Request, Spawn, Stream};
-use linerate_contract::Nanos;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use linerate_contract::{Nanos, clock};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::{TimeSpec, TimeValLike};
 use process::Process;
 use recording::Recording;
 use std::collections::BTreeMap;
@@ -28,6 +32,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use topology::Network;
+use turns::TurnTaking;
 
 /// Bytes of a process's stderr that are kept; the rest is read and dropped, so that it never blocks.
 const STDERR_LIMIT: usize = 256 << 10;
@@ -59,6 +64,8 @@ struct Agent {
     processes: BTreeMap<ProcessId, Process>,
     /// While a client runs.
     recording: Option<Recording>,
+    /// While a client runs whose lab takes turns with another.
+    turns: Option<TurnTaking>,
 }
 
 impl Agent {
@@ -67,6 +74,10 @@ impl Agent {
         mask.add(Signal::SIGCHLD);
         let failed = |e: nix::Error| format!("the lab agent cannot receive signals of its children: {e}");
         nix::sys::signal::sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None).map_err(failed)?;
+        // Turns stop and continue children many times a second, which is no event.
+        let ends_only = SigAction::new(SigHandler::SigDfl, SaFlags::SA_NOCLDSTOP, SigSet::empty());
+        // SAFETY: the default handler runs no code of ours.
+        unsafe { nix::sys::signal::sigaction(Signal::SIGCHLD, &ends_only) }.map_err(failed)?;
         let children =
             SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(failed)?;
         let files = files::Files::new(&privileges);
@@ -78,6 +89,7 @@ impl Agent {
             files,
             processes: BTreeMap::new(),
             recording: None,
+            turns: None,
         })
     }
 
@@ -111,12 +123,17 @@ impl Agent {
         for (id, stream) in &streams {
             fds.push(PollFd::new(self.processes[id].stream(*stream), PollFlags::POLLIN));
         }
-        let timeout = self.recording.as_ref().map_or(PollTimeout::NONE, |recording| recording.next());
-        if poll(&mut fds, timeout).is_err() {
+        let next = [self.recording.as_ref().map(Recording::next), self.turns.as_ref().map(TurnTaking::next)];
+        let next = next.into_iter().flatten().min();
+        let timeout = next.map(|next| TimeSpec::nanoseconds(next.since(clock::now()).0 as i64));
+        if ppoll(&mut fds, timeout, None).is_err() {
             return false; // EINTR: poll again
         }
         let happened: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
         drop(fds);
+        if let Some(turns) = &mut self.turns {
+            turns.follow();
+        }
         for (index, (id, stream)) in streams.into_iter().enumerate() {
             if happened[index + 2] {
                 self.forward(id, stream);
@@ -165,16 +182,20 @@ impl Agent {
             Ok(Request::Listening { host, port }) => {
                 self.network().and_then(|n| n.listening(host, port)).map(|yes| Message::Listening { yes })
             }
-            Ok(Request::Record) => {
+            Ok(Request::Record { turns }) => {
                 let mut recording = Recording::default();
                 recording.sample(&mut self.processes);
                 self.recording = Some(recording);
+                self.turns = turns.as_ref().map(TurnTaking::new);
                 Ok(Message::Done)
             }
             Ok(Request::Window { start, end }) => {
                 let mut recording = self.recording.take().unwrap_or_default();
                 recording.sample(&mut self.processes);
-                Ok(Message::Window { before: recording.at(start), after: recording.at(end) })
+                let window = recording.clamp([start, end]);
+                let running = self.turns.take().map_or(1.0, |turns| turns.share(window));
+                let [before, after] = window.map(|time| recording.at(time));
+                Ok(Message::Window { before, after, running })
             }
             Ok(Request::Usage) => Ok(Message::Usage {
                 processes: self
@@ -222,6 +243,9 @@ impl Agent {
         if let Some(recording) = &mut self.recording {
             recording.note(spawn.process, Nanos::ZERO);
         }
+        if let Some(turns) = &self.turns {
+            turns.has_started_one();
+        }
         Ok(Message::Done)
     }
 
@@ -233,6 +257,7 @@ impl Agent {
         process::kill_all();
         self.processes.clear();
         self.recording = None;
+        self.turns = None;
         while let Ok(Some(_)) = self.children.read_signal() {}
         self.network = None;
         self.files.clear();

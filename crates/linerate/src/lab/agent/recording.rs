@@ -5,10 +5,7 @@
 
 use super::process::Process;
 use crate::lab::protocol::{CpuTime, CpuTimes, ProcessId};
-use linerate_contract::Nanos;
-use nix::poll::PollTimeout;
-use nix::sys::time::{TimeSpec, TimeValLike};
-use nix::time::{ClockId, clock_gettime};
+use linerate_contract::{Nanos, clock};
 use std::collections::BTreeMap;
 
 /// A sample takes some ten microseconds, so this costs less than a hundredth of a CPU. `/proc/stat` counts in
@@ -26,7 +23,7 @@ pub(super) struct Recording {
 impl Recording {
     /// Reads every clock.
     pub(super) fn sample(&mut self, processes: &mut BTreeMap<ProcessId, Process>) {
-        let now = monotonic();
+        let now = clock::now();
         self.last = now;
         for (id, process) in processes {
             if let Some(time) = process.cpu() {
@@ -37,18 +34,23 @@ impl Recording {
     }
 
     pub(super) fn is_due(&self) -> bool {
-        monotonic().since(self.last) >= INTERVAL
+        clock::now() >= self.next()
     }
 
-    /// How long to wait for other events until the next sample.
-    pub(super) fn next(&self) -> PollTimeout {
-        let left = INTERVAL.0.saturating_sub(monotonic().since(self.last).0);
-        PollTimeout::from(left.div_ceil(1_000_000) as u16)
+    /// When the next sample is due.
+    pub(super) fn next(&self) -> Nanos {
+        self.last + INTERVAL
+    }
+
+    /// The part of a window that the samples cover.
+    pub(super) fn clamp(&self, window: [Nanos; 2]) -> [Nanos; 2] {
+        let first = self.cpus.first().map_or(self.last, |(time, _)| *time);
+        window.map(|time| time.clamp(first, self.last))
     }
 
     /// A process that has just started (no time) or ended (all of its time).
     pub(super) fn note(&mut self, id: ProcessId, time: Nanos) {
-        self.add(id, monotonic(), time);
+        self.add(id, clock::now(), time);
     }
 
     fn add(&mut self, id: ProcessId, now: Nanos, time: Nanos) {
@@ -67,11 +69,6 @@ impl Recording {
         });
         CpuTimes { processes: self.processes.iter().filter_map(of_process).collect(), cpus }
     }
-}
-
-fn monotonic() -> Nanos {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or_else(|_| TimeSpec::new(0, 0));
-    Nanos(now.num_nanoseconds() as u64)
 }
 
 /// The values before and after a time, and the share of the way between them.

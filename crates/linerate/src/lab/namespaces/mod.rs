@@ -6,7 +6,7 @@ mod channel;
 mod process;
 
 use super::protocol::{
-    AgentFacts, CpuTimes, ExitStatus, File, Message, NetworkPath, ProcessId, Request, Spawn,
+    AgentFacts, CpuTimes, ExitStatus, File, Message, NetworkPath, ProcessId, Request, Spawn, Turns,
 };
 use super::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
 use crate::host;
@@ -44,6 +44,15 @@ pub struct Namespaces {
     next_process: u32,
     facts: AgentFacts,
     started: Instant,
+    /// For the next client.
+    turns: Option<Turns>,
+}
+
+/// What the agent recorded in a client's window.
+struct Window {
+    before: CpuTimes,
+    after: CpuTimes,
+    running: f64,
 }
 
 impl Namespaces {
@@ -70,6 +79,7 @@ impl Namespaces {
             next_process: 0,
             facts: AgentFacts { privileges: String::new(), perf: false },
             started: Instant::now(),
+            turns: None,
         };
         match lab.channel.reply()? {
             Message::Up(facts) => lab.facts = facts,
@@ -203,11 +213,10 @@ impl Namespaces {
         }
     }
 
-    /// CPU times at the ends of the client's window.
-    fn cpu_in_window(&mut self, client: ProcessId) -> Result<[CpuTimes; 2], LabError> {
+    fn cpu_in_window(&mut self, client: ProcessId) -> Result<Window, LabError> {
         let [start, end] = self.running(client).window();
         match self.channel.request(&Request::Window { start, end })? {
-            Message::Window { before, after } => Ok([before, after]),
+            Message::Window { before, after, running } => Ok(Window { before, after, running }),
             other => Err(LabError::Lost(format!("unexpected reply to a request for CPU times: {other:?}"))),
         }
     }
@@ -218,7 +227,8 @@ impl Namespaces {
         self.processes.iter().find(|(_, running)| ended(running)).map(|(id, _)| *id)
     }
 
-    fn client_run(&mut self, client: ProcessId, [before, after]: [CpuTimes; 2]) -> ClientRun {
+    fn client_run(&mut self, client: ProcessId, window: Window) -> ClientRun {
+        let Window { before, after, running: share } = window;
         let mut cpu: BTreeMap<Role, Nanos> = BTreeMap::new();
         for (process, then) in &before.processes {
             let now = after.processes.iter().find(|(id, _)| id == process);
@@ -239,6 +249,7 @@ impl Namespaces {
             cpu: cpu.into_iter().collect(),
             before,
             after,
+            running: share,
             peak_memory: running.peak,
             flags,
         }
@@ -280,7 +291,7 @@ impl Lab for Namespaces {
     fn run(&mut self, launch: &Launch, _purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {
         let command = launch.process.as_ref().ok_or_else(|| LabError::system("a client needs a program"))?;
         self.drop_server_output();
-        self.channel.request(&Request::Record)?;
+        self.channel.request(&Request::Record { turns: self.turns.take() })?;
         let client = self.spawn(Kind::Client, launch, command)?;
         let end = Instant::now() + deadline;
         while self.running(client).ended.is_none() {
@@ -319,6 +330,10 @@ impl Lab for Namespaces {
                 memory: Bytes(sum.memory.0 + usage.memory.0),
             })
         }))
+    }
+
+    fn take_turns(&mut self, turns: Turns) {
+        self.turns = Some(turns);
     }
 
     fn stop(&mut self) -> Result<(), LabError> {

@@ -6,7 +6,7 @@ use super::journal::SortedJournal;
 use crate::measurement::Metric;
 use crate::report::model::{Comparison, DuetReport};
 use crate::stats::compare::log_ratios;
-use crate::stats::duet::{is_rate, log_cpu_ratio, log_ratio};
+use crate::stats::duet::{log_cpu_ratio, log_ratio};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::verdict::{MARGIN, verdict};
@@ -14,11 +14,6 @@ use crate::stats::verdict::{MARGIN, verdict};
 /// Differences of an A/A control up to this are tolerated: a third of the margin of 3 % that users care
 /// about.
 const CONTROL_TOLERANCE: f64 = 0.01;
-
-/// The largest ratio of CPU times per operation at which the rates of a duet are used. In duets of ways to
-/// forward HTTP with nginx alone, whose CPU times differ by factors of 2 and more, the ratio of rates was
-/// up to 1.7 times that of the solo trials; up to a factor of 1.2 the two agreed.
-const MOST_UNLIKE: f64 = 1.5;
 
 /// The comparisons of a suite.
 pub(super) struct Comparisons<'a> {
@@ -29,18 +24,15 @@ pub(super) struct Comparisons<'a> {
 impl Comparisons<'_> {
     /// `cell` against `other`; `None` without a common round or unit.
     ///
-    /// A duet whose sides need CPU time very differently does not measure the rates that they have alone, nor
-    /// does one that contradicts the solo trials (docs/method.md). The ratio is then that of the solo trials,
-    /// and the duets give the CPU cost.
+    /// Where the duets contradict the solo trials (docs/method.md), the ratio is that of the solo trials, and
+    /// the duets give the CPU cost.
     pub(super) fn of(&self, cell: &Cell<'_>, other: &Cell<'_>, metric: Metric) -> Option<Comparison> {
         let with = &other.planned.id;
         let logs = log_ratios(&cell.values(metric), &other.values(metric), metric.better()).collect();
         let alone = Ratio::of(logs).filter(|_| !metric.is_growth());
         let together = self.by_duet(&cell.planned.id, with, metric);
         match (together, alone) {
-            (Some(together), Some(alone))
-                if is_rate(metric) && together.is_unlike() || together.contradicts(&alone) =>
-            {
+            (Some(together), Some(alone)) if together.contradicts(&alone) => {
                 let duet = together.duet.map(|duet| DuetReport { has_rate: false, ..duet });
                 Some(Ratio { duet, ..alone }.report(with))
             }
@@ -59,6 +51,7 @@ impl Comparisons<'_> {
         let cpu = RatioEstimate::of(units().filter_map(|duet| log_cpu_ratio(duet, metric, None)));
         let duet = DuetReport {
             has_rate: true,
+            sharing: units().next().map(|duet| duet.sharing),
             cpu_ratio: cpu.map(|cpu| cpu.ratio),
             cpu_ci95: cpu.and_then(|cpu| cpu.ci95),
         };
@@ -74,12 +67,6 @@ struct Ratio {
 impl Ratio {
     fn of(logs: Vec<f64>) -> Option<Self> {
         Some(Self { estimate: RatioEstimate::of(logs)?, duet: None })
-    }
-
-    /// One side needs much more CPU time per operation than the other.
-    fn is_unlike(&self) -> bool {
-        let cpu = self.duet.as_ref().and_then(|duet| duet.cpu_ratio);
-        cpu.is_some_and(|cpu| cpu.max(1.0 / cpu) > MOST_UNLIKE)
     }
 
     fn contradicts(&self, alone: &Self) -> bool {

@@ -1,7 +1,7 @@
 //! Facts of the run as a whole: progress, and time by stage.
 
 use super::journal::{CellTrials, SortedJournal};
-use crate::measurement::{Duet, PlannedSuite, Run, SideWindow, Stage, is_given_up};
+use crate::measurement::{Duet, PlannedSuite, Run, Sharing, Stage, is_given_up};
 use crate::report::model::RunFacts;
 use linerate_contract::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,13 +93,15 @@ impl Time {
         time
     }
 
-    /// The part of a duet's windows in which both sides work is measuring.
+    /// The part of a duet's window in which both sides work, together or by turns, is measuring.
     fn add(&mut self, duet: &Duet) {
-        let common = |sides: &[SideWindow; 2]| sides[0].elapsed.min(sides[1].elapsed);
-        let windows = duet.windows.iter().map(|window| common(&window.sides));
-        let windows = windows.fold(Nanos::ZERO, |sum, time| sum + time);
+        let times = duet.sides.as_ref().map(|sides| sides.each_ref().map(|side| side.elapsed));
+        let common = times.map_or(Nanos::ZERO, |[a, b]| match duet.sharing {
+            Sharing::Together => a.min(b),
+            Sharing::Turns => a + b,
+        });
         for (stage, spent) in &duet.stages {
-            let window = if *stage == Stage::Measure { windows.min(*spent) } else { Nanos::ZERO };
+            let window = if *stage == Stage::Measure { common.min(*spent) } else { Nanos::ZERO };
             self.measuring += window;
             *self.stages.entry(stage.to_string()).or_default() += *spent - window;
         }
