@@ -27,8 +27,10 @@ pub struct Step {
     pub against: Option<usize>,
     /// The id under which it is journaled (a duet: both ids).
     pub id: String,
-    /// 1-based, warm-up rounds counted on their own; of a duet the unit.
+    /// 1-based, warm-up rounds counted on their own.
     pub round: u32,
+    /// The number under which it is journaled: of a trial the round, of a duet the unit of its pair.
+    pub unit: u32,
     pub warmup: bool,
 }
 
@@ -155,8 +157,8 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
         // A warm-up round needs no duets.
         let slots = cells.into_iter().filter(|slot| !warmup || slot.against.is_none());
         steps.extend(slots.map(|Slot { cell, against, id, repeat }| {
-            let round = if against.is_none() { round } else { (round - 1) * UNITS_PER_ROUND + repeat };
-            Step { suite: index, cell, against, id, round, warmup }
+            let unit = if against.is_none() { round } else { (round - 1) * UNITS_PER_ROUND + repeat };
+            Step { suite: index, cell, against, id, round, unit, warmup }
         }));
     }
     steps

@@ -29,7 +29,7 @@ impl Session {
         );
         let name = self.run.suites[suite].name.clone();
         let mut open = plan::order_of(&self.run, suite);
-        open.retain(|step| !done.contains(&(name.clone(), step.id.clone(), step.round, step.warmup)));
+        open.retain(|step| !done.contains(&(name.clone(), step.id.clone(), step.unit, step.warmup)));
         let cpus = self.lab.cpus();
         for (index, step) in open.iter().enumerate() {
             if self.is_given_up(step) || budget::is_spent(&self.run, &self.trials, &self.duets, step) {

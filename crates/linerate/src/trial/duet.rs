@@ -48,7 +48,7 @@ pub fn run(
     let in_seconds = cells.iter().any(|cell| counts_whole_seconds(context, cell));
     let length = if in_seconds { WHOLE_SECOND } else { WINDOW };
     let length = if sharing == Sharing::Turns { Nanos(2 * length.0) } else { length };
-    let mut random = Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.round) ^ (step.cell as u64) << 32);
+    let mut random = Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.unit) ^ (step.cell as u64) << 32);
     let mut stages = BTreeMap::new();
     let [a, b] = labs;
     let result = (|| {
@@ -56,7 +56,7 @@ pub fn run(
         let label = |cell: &PlannedCell| Label {
             suite: suite.name.clone(),
             cell: cell.id.clone(),
-            round: step.round,
+            round: step.unit,
             warmup: step.warmup,
         };
         let ready = on_both([&mut *a, &mut *b], false, |lab, side| {
@@ -94,7 +94,7 @@ pub fn run(
         Err(Stopped::Lost(why)) => return Err(LabError::Lost(why)),
     };
     let ids = cells.map(|cell| cell.id.clone());
-    Ok(Duet { suite: suite.name.clone(), cells: ids, unit: step.round, sharing, at, outcome, sides, stages })
+    Ok(Duet { suite: suite.name.clone(), cells: ids, unit: step.unit, sharing, at, outcome, sides, stages })
 }
 
 /// Does the same on both sides at once; `second_first` starts the second side before the first.
