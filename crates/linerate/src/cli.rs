@@ -74,6 +74,7 @@ pub enum Command {
     Serve(ServeArgs),
     Selftest(SelftestArgs),
     Report(ReportArgs),
+    Calibrate(CalibrateArgs),
     /// Check what this machine can measure, and print the remedy for each problem
     ///
     /// Tries CPUs, namespaces, links, TUN devices and CPU clocks in namespaces that are removed afterwards.

@@ -154,10 +154,12 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
                 cells
             }
         };
-        // A warm-up round needs no duets.
-        let slots = cells.into_iter().filter(|slot| !warmup || slot.against.is_none());
+        // A warm-up round has one unit of each pair, and none of the controls.
+        let is_warm = |slot: &Slot| slot.repeat == 1 && slot.against != Some(slot.cell);
+        let slots = cells.into_iter().filter(|slot| !warmup || is_warm(slot));
         steps.extend(slots.map(|Slot { cell, against, id, repeat }| {
-            let unit = if against.is_none() { round } else { (round - 1) * UNITS_PER_ROUND + repeat };
+            let is_duet = against.is_some() && !warmup;
+            let unit = if is_duet { (round - 1) * UNITS_PER_ROUND + repeat } else { round };
             Step { suite: index, cell, against, id, round, unit, warmup }
         }));
     }

@@ -125,3 +125,18 @@ pub struct ReportArgs {
     )]
     pub format: String,
 }
+
+/// Print how often stored runs found a difference where there is none, and where one was planted
+///
+/// Consecutive units of a pair are grouped into comparisons of 6 to 120 units. Cells in duet with themselves
+/// give the false alarms; the planted costs of the suite `calibration` give the power.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate run calibration --out results/calibration
+  linerate calibrate results/calibration
+  linerate calibrate results/*              the false alarms of all runs")]
+pub struct CalibrateArgs {
+    /// Folders of runs
+    #[arg(value_name = "DIR", required = true)]
+    pub folders: Vec<PathBuf>,
+}

@@ -1,5 +1,6 @@
 //! The subcommands: from arguments to an exit status, by the pipeline of `lib.rs`.
 
+mod calibrate;
 mod doctor;
 mod list;
 mod load;
@@ -12,6 +13,7 @@ mod selftest;
 mod serve;
 mod systems;
 
+pub use calibrate::calibrate;
 pub use doctor::doctor;
 pub use list::list;
 pub use load::load;

@@ -6,12 +6,12 @@ use crate::error::Error;
 use crate::home;
 use crate::programs::Machine;
 use crate::progress::note;
-use crate::report::Style;
+use crate::report::{Style, plain_table};
 use crate::system::build::Permission;
 use crate::system::build::prune::{Pruned, prune};
 use crate::system::probe::Presence;
 use crate::system::{Registry, SystemVariant, install};
-use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, Cell, Color};
 use linerate_contract::Bytes;
 use linerate_contract::nearest::suggestion;
 use std::process::ExitCode;
@@ -59,12 +59,7 @@ fn pruned_text(pruned: &Pruned) -> String {
 }
 
 fn table(rows: &[(SystemVariant<'_>, Presence)], style: Style) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    match style.width {
-        Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
-        None => table.set_content_arrangement(ContentArrangement::Disabled),
-    };
+    let mut table = plain_table(style);
     table.set_header(["variant", "roles", "state", "version", "description, or install command"]);
     for (chosen, presence) in rows {
         let roles: Vec<String> = chosen.variant.roles.iter().map(ToString::to_string).collect();
@@ -90,11 +85,6 @@ fn table(rows: &[(SystemVariant<'_>, Presence)], style: Style) -> String {
             Cell::new(version),
             Cell::new(text),
         ]);
-    }
-    if style.colour {
-        table.enforce_styling();
-    } else {
-        table.force_no_tty();
     }
     table.trim_fmt() + "\n"
 }

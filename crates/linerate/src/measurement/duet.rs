@@ -22,8 +22,11 @@ pub struct Duet {
     pub suite: String,
     /// Ids of the cells: the subject and its baseline. Equal for an A/A control.
     pub cells: [String; 2],
-    /// 1-based, by pair of cells.
+    /// 1-based, by pair of cells; warm-up units count from 1 on their own.
     pub unit: u32,
+    /// A warm-up unit is not in the numbers; its CPU times decide about [`Sharing`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warmup: bool,
     pub sharing: Sharing,
     /// Since the start of the run, when this duet began.
     pub at: Nanos,

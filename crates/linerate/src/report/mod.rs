@@ -46,4 +46,5 @@ pub use build::build;
 pub use files::write_files;
 pub use formats::{FORMATS, Format, TERMINAL, format, format_names};
 pub use style::Style;
+pub(crate) use terminal::plain_table;
 pub use words::outcome_text;

@@ -84,6 +84,11 @@ fn details_table(details: &Details, style: Style) -> String {
 
 const LINE_UNDER_HEADERS: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─'));
 
+/// An empty table without lines, as wide as the terminal.
+pub(crate) fn plain_table(style: Style) -> Table {
+    empty(style, presets::NOTHING)
+}
+
 fn empty(style: Style, lines: TableStyle) -> Table {
     let mut table = Table::new();
     table.load_style(lines);

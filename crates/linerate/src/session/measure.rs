@@ -25,7 +25,9 @@ impl Session {
     pub(super) fn measure_suite(&mut self, suite: usize) -> Result<End, Error> {
         let mut done: BTreeSet<(String, String, u32, bool)> = self.trials.iter().map(key_of).collect();
         done.extend(
-            self.duets.iter().map(|duet| (duet.suite.clone(), duet.cells.join(" | "), duet.unit, false)),
+            self.duets
+                .iter()
+                .map(|duet| (duet.suite.clone(), duet.cells.join(" | "), duet.unit, duet.warmup)),
         );
         let name = self.run.suites[suite].name.clone();
         let mut open = plan::order_of(&self.run, suite);
@@ -76,20 +78,21 @@ impl Session {
         is_lost(step.cell) || is_lost(against) || is_given_up(units.map(|duet| &duet.outcome))
     }
 
-    /// The same for all units of a pair: as the first one was measured.
+    /// The same for all units of a pair: by its warm-up unit, which runs side by side. A pair without one takes
+    /// turns, which is right for all.
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];
         let ids = [Some(step.cell), step.against].map(|cell| cell.map(|cell| &suite.cells[cell].id));
         let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.cells.each_ref().map(Some) == ids;
-        let earlier = self.duets.iter().find(of_pair).map(|duet| duet.sharing);
-        let measurement = |id: Option<&String>| {
-            let of_cell = |trial: &&Trial| trial.suite == suite.name && Some(&trial.cell) == id;
-            self.trials.iter().filter(of_cell).find_map(|trial| trial.measurement.as_ref())
-        };
-        let by_rule = || match ids.map(measurement) {
-            _ if ids[0] == ids[1] => Sharing::Together,
-            [Some(one), Some(two)] if self.lab.is_grouped() => sharing([one, two]),
-            _ => Sharing::Turns,
+        let earlier = self.duets.iter().find(|duet| !duet.warmup && of_pair(duet)).map(|duet| duet.sharing);
+        let by_rule = || {
+            let warm = self.duets.iter().filter(of_pair).find_map(|duet| duet.sides.as_ref());
+            match warm {
+                _ if !self.lab.is_grouped() => Sharing::Turns,
+                _ if step.warmup || ids[0] == ids[1] => Sharing::Together,
+                Some(sides) => sharing(sides),
+                None => Sharing::Turns,
+            }
         };
         earlier.unwrap_or_else(by_rule)
     }

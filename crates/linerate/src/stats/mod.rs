@@ -16,6 +16,7 @@
 //! | [`sharing`] | whether a pair's sides run side by side or in turns |
 //! | [`ratio`] | Hodges-Lehmann estimate and signed-rank interval |
 //! | [`verdict`], [`multiplicity`] | faster, slower, within the margin, cannot tell; q values over a table |
+//! | [`calibration`] | how often the comparison finds a difference |
 //! | [`outliers`] | outlying trials, CPU steal, drift |
 //! | [`bound`] | the bottleneck |
 //! | [`check`] | Little's law: consistency of throughput, latency and connections |
@@ -26,6 +27,7 @@
 
 pub mod bound;
 pub mod by_round;
+pub mod calibration;
 pub mod check;
 pub mod compare;
 pub mod cost;

@@ -15,6 +15,9 @@ pub struct SuiteFile {
     /// Runs before suites that need as many builds.
     #[serde(default)]
     pub first: bool,
+    /// Runs only where it is named: a question about linerate itself.
+    #[serde(default)]
+    pub apart: bool,
     /// Measured rounds of a full run.
     pub rounds: u32,
     /// Rounds that are journaled and left out of the numbers.

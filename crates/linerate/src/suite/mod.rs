@@ -58,7 +58,8 @@ pub fn choose(all: Vec<Suite>, names: &[String]) -> Result<Vec<Suite>, Error> {
             return Err(Error::Input(format!("there is no suite `{name}`; {}", suggestion(name, known))));
         }
     }
-    Ok(all.into_iter().filter(|suite| names.is_empty() || names.contains(&suite.name)).collect())
+    let is_meant = |suite: &Suite| names.contains(&suite.name) || names.is_empty() && !suite.file.apart;
+    Ok(all.into_iter().filter(is_meant).collect())
 }
 
 impl Suite {

@@ -94,7 +94,17 @@ pub fn run(
         Err(Stopped::Lost(why)) => return Err(LabError::Lost(why)),
     };
     let ids = cells.map(|cell| cell.id.clone());
-    Ok(Duet { suite: suite.name.clone(), cells: ids, unit: step.unit, sharing, at, outcome, sides, stages })
+    Ok(Duet {
+        suite: suite.name.clone(),
+        cells: ids,
+        unit: step.unit,
+        warmup: step.warmup,
+        sharing,
+        at,
+        outcome,
+        sides,
+        stages,
+    })
 }
 
 /// Does the same on both sides at once; `second_first` starts the second side before the first.

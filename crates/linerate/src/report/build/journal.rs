@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub(super) struct SortedJournal<'a> {
     suites: BTreeMap<&'a str, BTreeMap<&'a str, CellTrials<'a>>>,
     pairs: BTreeMap<&'a str, BTreeMap<[&'a str; 2], BTreeMap<u32, &'a Duet>>>,
+    /// Warm-up units, for the time that they took.
+    warm_duets: Vec<&'a Duet>,
     /// Lines of cells, pairs or suites that are not in the plan.
     pub(super) unknown_cells: usize,
     /// Lines that a later line for the same cell or pair and round replaced.
@@ -23,8 +25,13 @@ pub(super) struct CellTrials<'a> {
 
 impl<'a> SortedJournal<'a> {
     pub(super) fn of(run: &'a Run, trials: &'a [Trial], duets: &'a [Duet]) -> Self {
-        let mut journal =
-            Self { suites: BTreeMap::new(), pairs: BTreeMap::new(), unknown_cells: 0, replaced: 0 };
+        let mut journal = Self {
+            suites: BTreeMap::new(),
+            pairs: BTreeMap::new(),
+            warm_duets: Vec::new(),
+            unknown_cells: 0,
+            replaced: 0,
+        };
         for suite in &run.suites {
             let cells = suite.cells.iter().map(|cell| (cell.id.as_str(), CellTrials::default()));
             journal.suites.insert(&suite.name, cells.collect());
@@ -51,6 +58,10 @@ impl<'a> SortedJournal<'a> {
 
     fn sort_duets(&mut self, duets: &'a [Duet]) {
         for duet in duets {
+            if duet.warmup {
+                self.warm_duets.push(duet);
+                continue;
+            }
             let pairs = self.pairs.get_mut(duet.suite.as_str());
             let cells = duet.cells.each_ref().map(String::as_str);
             let Some(units) = pairs.and_then(|pairs| pairs.get_mut(&cells)) else {
@@ -72,7 +83,8 @@ impl<'a> SortedJournal<'a> {
     }
 
     pub(super) fn all_duets(&self) -> impl Iterator<Item = &'a Duet> {
-        self.pairs.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values).copied()
+        let measured = self.pairs.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values).copied();
+        measured.chain(self.warm_duets.iter().copied())
     }
 
     pub(super) fn trials(&self) -> impl Iterator<Item = &'a Trial> {
