@@ -1,9 +1,12 @@
 /* crr: on each slot connect, send, receive as many bytes as the first response had, wait for the server's end, close,
- * repeat. The end that closes first keeps the port in TIME_WAIT and pays for it; with load generators that is the server. */
+ * repeat. The end that closes first keeps the port in TIME_WAIT and pays for it; with load generators that is the server.
+ * A socket that is closed at both ends is reset and connected again (docs/decisions/0012-socket-reuse.md). */
 #define _GNU_SOURCE
 #include "bare.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -11,7 +14,7 @@
 enum { EVENTS = 128, BUFFER = 65536 };
 
 struct slot {
-    int fd;
+    int fd; /* -1: none; else a socket that may be connected */
     size_t received;
 };
 
@@ -19,18 +22,38 @@ struct slot {
 static int begin(const struct work *work, struct slot *slot, uint32_t index, int epoll, uint64_t *begun) {
     while (*begun < work->operations) {
         struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.u32 = index};
+        int is_new = slot->fd < 0;
         slot->received = 0;
-        slot->fd = connected(work, (*begun)++);
+        if (is_new) slot->fd = connected(work, *begun);
+        else if (connect(slot->fd, (const struct sockaddr *)&work->to, work->address_length) != 0) {
+            failed(work, CONNECTING, errno == EINPROGRESS ? ETIMEDOUT : errno);
+            close(slot->fd);
+            slot->fd = -1;
+        }
+        ++*begun;
         if (slot->fd < 0 && clock_ns() < work->end_ns) continue;
         if (slot->fd < 0) return 0;
         if (send(slot->fd, work->request, work->request_length, MSG_NOSIGNAL) == (ssize_t)work->request_length) {
-            epoll_ctl(epoll, EPOLL_CTL_ADD, slot->fd, &event);
+            if (is_new) epoll_ctl(epoll, EPOLL_CTL_ADD, slot->fd, &event);
             return 1;
         }
         failed(work, WAITING, errno);
         close(slot->fd);
+        slot->fd = -1;
     }
     return 0;
+}
+
+/* Ends a connection that the peer has closed; keeps the socket if nothing of the connection is left. */
+static void end(struct slot *slot) {
+    const struct sockaddr none = {.sa_family = AF_UNSPEC};
+    unsigned char state = 0; /* the first field of tcp_info */
+    socklen_t length = sizeof state;
+    if (shutdown(slot->fd, SHUT_WR) == 0 && getsockopt(slot->fd, IPPROTO_TCP, TCP_INFO, &state, &length) == 0 &&
+        state == TCP_CLOSE && connect(slot->fd, &none, sizeof none) == 0)
+        return;
+    close(slot->fd);
+    slot->fd = -1;
 }
 
 uint64_t run_crr(const struct work *work, uint64_t start_ns) {
@@ -41,6 +64,7 @@ uint64_t run_crr(const struct work *work, uint64_t start_ns) {
     uint32_t waiting = 0;
     int timeout_ms = (int)(work->timeout_ns / 1000000u) + 1, epoll = epoll_create1(EPOLL_CLOEXEC);
     if (slots == NULL || epoll < 0) abort();
+    for (uint32_t i = 0; i < work->connections; ++i) slots[i].fd = -1;
     for (uint32_t i = 0; i < work->connections; ++i) waiting += (uint32_t)begin(work, &slots[i], i, epoll, &begun);
     while (waiting > 0 && now < work->end_ns) {
         int ready = epoll_wait(epoll, events, EVENTS, timeout_ms);
@@ -56,8 +80,10 @@ uint64_t run_crr(const struct work *work, uint64_t start_ns) {
             if (is_short || (is_complete && !(events[e].events & EPOLLRDHUP))) continue;
             if (is_complete) ++done;
             else failed(work, slot->received > 0 ? RECEIVING : WAITING, n < 0 ? errno : n == 0 ? 0 : -1);
-            close(slot->fd);
-            if (now >= work->end_ns || !begin(work, slot, events[e].data.u32, epoll, &begun)) --waiting;
+            end(slot);
+            if (now < work->end_ns && begin(work, slot, events[e].data.u32, epoll, &begun)) continue;
+            if (slot->fd >= 0) close(slot->fd);
+            --waiting;
         }
     }
     close(epoll);
