@@ -8,14 +8,11 @@ use std::fs;
 use std::path::Path;
 
 /// Files with one fact each; files that this kernel lacks are left out.
-const FACTS: [(&str, &str); 12] = [
+const FACTS: [(&str, &str); 9] = [
     ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     ("governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
     ("turbo off", "/sys/devices/system/cpu/intel_pstate/no_turbo"),
     ("smt", "/sys/devices/system/cpu/smt/control"),
-    ("congestion control", "/proc/sys/net/ipv4/tcp_congestion_control"),
-    ("tcp_rmem", "/proc/sys/net/ipv4/tcp_rmem"),
-    ("tcp_wmem", "/proc/sys/net/ipv4/tcp_wmem"),
     ("rmem_max", "/proc/sys/net/core/rmem_max"),
     ("wmem_max", "/proc/sys/net/core/wmem_max"),
     ("default_qdisc", "/proc/sys/net/core/default_qdisc"),

@@ -49,6 +49,8 @@ parameters! {
     operations
     /// Payload bytes of one direction of one connection, for each transfer.
     bytes
+    /// Transfers of a stream on one connection, one after the other.
+    transfers
     /// Length of the window, where neither operations nor bytes end it.
     seconds
     /// Connections open at the same time.

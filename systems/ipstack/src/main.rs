@@ -8,6 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 const SYSTEM: System = System { name: "ipstack", version: env!("STACK_VERSION"), options: &[] };
 /// Headers of IPv4 and TCP, without options.
 const HEADERS: u16 = 40;
+/// Bytes in flight: as in the example; the crate's default is 16 KiB.
+const MAX_UNACKED: u32 = 256 << 10;
 /// The largest datagram.
 const LARGEST_DATAGRAM: usize = 65_535;
 
@@ -19,6 +21,7 @@ async fn serve(task: Task) -> io::Result<()> {
     let mut tcp = TcpConfig::default();
     // Without it peers must assume 536 bytes (RFC 9293, 3.7.1).
     tcp.options = Some(vec![TcpOptions::MaximumSegmentSize(task.mtu - HEADERS)]);
+    tcp.max_unacked_bytes = MAX_UNACKED;
     let mut configuration = IpStackConfig::default();
     configuration.mtu(task.mtu).map_err(io::Error::other)?.with_tcp_config(tcp);
     let mut stack = IpStack::new(configuration, device::open(&task)?);

@@ -7,6 +7,7 @@ use crate::lab::{Lab, LabError, Label};
 use crate::system::manifest::Topology;
 use crate::system::probe;
 use crate::{host, interrupt};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -96,8 +97,17 @@ fn in_lab(lab: &mut Namespaces) -> Vec<Finding> {
             fix: Some("allow perf counters: `sysctl kernel.perf_event_paranoid=2` as root"),
         }
     };
+    let congestion = congestion_control(&facts.sysctls);
     let _ = lab.stop();
-    vec![namespaces, links, tun, clock]
+    vec![namespaces, links, tun, clock, congestion]
+}
+
+/// A namespace may use cubic only if the host allows it to all of its users.
+fn congestion_control(sysctls: &BTreeMap<String, String>) -> Finding {
+    let found = sysctls.get("net.ipv4.tcp_congestion_control").cloned().unwrap_or_default();
+    let fix =
+        "add cubic to net.ipv4.tcp_allowed_congestion_control as root, for results like those of other hosts";
+    Finding { what: "congestion control", fix: (found != "cubic").then_some(fix), found }
 }
 
 fn virtual_machine(virtualised: bool) -> Finding {

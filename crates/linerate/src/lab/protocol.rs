@@ -5,6 +5,7 @@ use crate::measurement::Usage;
 use crate::system::manifest::{StopSignal, Topology};
 use linerate_contract::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
@@ -164,11 +165,13 @@ pub enum Message {
 }
 
 /// Facts about the agent, for the report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentFacts {
     pub privileges: String,
     /// True if the CPU time of processes comes from perf counters, false if from `/proc`.
     pub perf: bool,
+    /// Settings of the lab's namespaces, by name, as the kernel reports them.
+    pub sysctls: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -27,7 +27,7 @@ pub(super) enum Work {
 impl Work {
     pub(super) fn of(parameters: &Parameters, options: &BTreeMap<String, String>) -> Self {
         let directions = if options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
-        let transfers = options.get("transfers").and_then(|n| n.parse().ok()).unwrap_or(1);
+        let transfers = parameters.transfers.unwrap_or(1);
         match (parameters.bytes, parameters.operations) {
             (Some(bytes), _) => Self::Bytes(bytes * directions * transfers),
             (None, Some(operations)) => Self::Operations(operations),
@@ -143,6 +143,8 @@ mod tests {
         assert_eq!(one_way.check(&moved(1_000), TOLERATED_ERRORS), Ok(()));
         let short = Err("999 bytes arrived of 1000".into());
         assert_eq!(one_way.check(&moved(999), TOLERATED_ERRORS), short);
+        let three = work(&[("bytes", 1_000), ("transfers", 3)], "client-reads");
+        assert_eq!(three.check(&moved(3_000), TOLERATED_ERRORS), Ok(()));
         assert_eq!(work(&[("bytes", 1_000)], "both").check(&moved(2_000), TOLERATED_ERRORS), Ok(()));
     }
 

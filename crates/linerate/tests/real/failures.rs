@@ -1,9 +1,9 @@
 //! Faulty servers: each is a row with a reason.
 
 use crate::common::{self, Folder, Output, skip};
-use crate::host::{assert_all_gone, lab_processes};
+use crate::host::{assert_all_gone, host_state, lab_processes};
 use crate::{command, machine};
-use linerate::measurement::Trial;
+use linerate::measurement::{Outcome, Run, Trial};
 use std::fs;
 use std::path::Path;
 
@@ -37,9 +37,12 @@ fn home_with_server(script: &str) -> Folder {
 fn run_odd(script: &str) -> (i32, Vec<Trial>, String) {
     let home = home_with_server(script);
     let folder = Folder::new("odd");
-    let mut command = command(&["run", "one", "--out", folder.str()]);
-    let out = Output::of(command.env("LINERATE_HOME", home.path()));
+    let out = run_in(&home, &folder);
     (out.status, folder.journal(), out.stdout + &out.stderr)
+}
+
+fn run_in(home: &Folder, folder: &Folder) -> Output {
+    Output::of(command(&["run", "one", "--out", folder.str()]).env("LINERATE_HOME", home.path()))
 }
 
 /// A run without a trial must print the reason.
@@ -60,6 +63,34 @@ fn a_server_that_does_not_start_is_a_row_with_its_own_message() {
     for part in ["at start", "ended before it was ready", "unknown directive", "server.conf:"] {
         assert!(output.contains(part), "{part} is missing in {output}");
     }
+}
+
+/// The server prints the settings of its namespace and ends. It is on another host than the agent.
+#[test]
+fn a_topology_has_the_settings_that_the_report_names_and_none_of_the_hosts() {
+    let Some(_machine) = machine() else { return };
+    let state = host_state();
+    let names =
+        ["tcp_congestion_control", "tcp_rmem", "tcp_wmem", "conf/all/rp_filter", "ip_local_port_range"];
+    let print = "cd /proc/sys/net/ipv4; for f in NAMES; do echo $f: $(cat $f) >&2; done; exit 1";
+    let (home, folder) =
+        (home_with_server(&print.replace("NAMES", &names.join(" "))), Folder::new("settings"));
+    let out = run_in(&home, &folder);
+    let trials = folder.journal();
+    if is_without_nginx(&trials, &(out.stdout + &out.stderr)) {
+        return skip("nginx is not installed");
+    }
+    let Outcome::Failed { log, .. } = &trials[0].outcome else { panic!("{:?}", trials[0].outcome) };
+    let run: Run = serde_json::from_str(&folder.read("run.json")).unwrap();
+    let reported: Vec<&str> = run.host.facts["set by the lab"].split("; ").collect();
+    for name in names {
+        let value = log.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).expect(log);
+        let line = format!("net.ipv4.{} = {value}", name.replace('/', "."));
+        assert!(reported.contains(&line.as_str()), "{line} is missing in {reported:?}");
+    }
+    assert!(log.contains("tcp_rmem: 4096 131072 6291456"), "{log}");
+    assert!(log.contains("control: cubic") || log.contains("control: reno"), "{log}");
+    assert_eq!(host_state(), state, "the host has changed");
 }
 
 #[test]

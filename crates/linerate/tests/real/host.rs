@@ -25,7 +25,9 @@ pub(crate) fn host_state() -> String {
             state += &format!("{program}\n{}\n", steady.collect::<Vec<_>>().join("\n"));
         }
     }
-    for name in ["ip_forward", "ip_local_port_range", "tcp_tw_reuse", "ip_unprivileged_port_start"] {
+    let names = ["ip_forward", "ip_local_port_range", "tcp_tw_reuse", "ip_unprivileged_port_start"];
+    for name in names.iter().chain(&["tcp_congestion_control", "tcp_rmem", "tcp_wmem", "conf/all/rp_filter"])
+    {
         state += &fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
     }
     state

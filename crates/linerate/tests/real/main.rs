@@ -97,7 +97,11 @@ fn an_unprivileged_user_can_measure() {
         return skip(&result.stderr);
     }
     assert_eq!(result.status, 0, "{}", result.stderr);
-    assert!(folder.read("out/run.json").contains("user namespace"));
+    let run = folder.read("out/run.json");
+    assert!(
+        run.contains("user namespace") && run.contains("net.ipv4.tcp_rmem = 4096 131072 6291456"),
+        "{run}"
+    );
     let journal = folder.read("out/journal.jsonl");
     let (entries, _) = linerate::journal::parse_journal("journal", journal.as_bytes());
     let is_ok = |entry: &Entry| match entry {

@@ -15,6 +15,7 @@ mod process;
 mod recording;
 mod session;
 mod slice;
+mod sysctls;
 mod topology;
 mod tun;
 mod turns;
@@ -94,7 +95,15 @@ impl Agent {
     }
 
     fn run(mut self) {
-        let facts = AgentFacts { privileges: self.privileges.to_string(), perf: cpu::perf_works() };
+        // The agent's own namespace accepts the same values as those of topologies.
+        if let Err(reason) = sysctls::set_all() {
+            return self.send(&Message::Refused { reason });
+        }
+        let facts = AgentFacts {
+            privileges: self.privileges.to_string(),
+            perf: cpu::perf_works(),
+            sysctls: sysctls::current(),
+        };
         self.send(&Message::Up(facts));
         let Ok(reading_end) = self.socket.try_clone() else { return };
         let mut requests = BufReader::new(reading_end);

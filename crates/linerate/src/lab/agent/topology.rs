@@ -1,7 +1,7 @@
 //! Topologies: namespaces and the links between them, made anew for each trial.
 
 use super::netlink::Netlink;
-use super::tun;
+use super::{sysctls, tun};
 use crate::lab::protocol::address::{
     ROUTER_CLIENT_SIDE, ROUTER_SERVER_SIDE, SERVER, SERVER_ON_LINK, TUN, client_sources,
 };
@@ -10,28 +10,12 @@ use crate::system::manifest::Topology;
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The index of `lo`, which the kernel makes first in every namespace.
 const LOOPBACK_INDEX: u32 = 1;
-
-/// Kernel settings of every namespace of the lab; all are per namespace, so the host's do not change.
-const SYSCTLS: [(&str, &str); 7] = [
-    // 64,511 ports for each pair of addresses in place of 28,232: enough for ten thousand connections.
-    ("net/ipv4/ip_local_port_range", "1024 65535"),
-    // A port in TIME_WAIT may be reused after a second (RFC 6191).
-    ("net/ipv4/tcp_tw_reuse", "1"),
-    // Systems are not root and listen on port 80.
-    ("net/ipv4/ip_unprivileged_port_start", "0"),
-    // The system's listen backlog applies, not the kernel's limit.
-    ("net/core/somaxconn", "4096"),
-    // No duplicate address detection and router solicitation during the measurement.
-    ("net/ipv6/conf/all/disable_ipv6", "1"),
-    ("net/ipv6/conf/default/disable_ipv6", "1"),
-    ("net/ipv4/ip_forward", "0"),
-];
 
 /// The namespaces of a trial; they exist as long as these descriptors.
 pub(super) struct Network {
@@ -66,7 +50,7 @@ impl Network {
             network.join((Client, "eth0"), (Router, "eth0"), &client_sources(), ROUTER_CLIENT_SIDE)?;
             network.route(Client, ROUTER_CLIENT_SIDE)?;
             network.enter(Router)?;
-            set_sysctl("net/ipv4/ip_forward", "1")?;
+            sysctls::forward()?;
         }
         match path.topology {
             Topology::Loopback => {
@@ -167,9 +151,7 @@ impl Namespace {
     /// Makes a network namespace; the agent is inside it afterwards.
     fn make() -> Result<Self, String> {
         unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("a new network namespace: {e}"))?;
-        for (name, value) in SYSCTLS {
-            set_sysctl(name, value)?;
-        }
+        sysctls::set_all()?;
         let netlink = Netlink::open()?;
         netlink.set_up(LOOPBACK_INDEX)?;
         let open = |path: &str| File::open(path).map_err(|e| format!("{path}: {e}"));
@@ -197,14 +179,6 @@ fn set_addresses(link: &str, addresses: &[Ipv4Addr]) -> Result<(), String> {
         netlink.add_address(index, *address, 24)?;
     }
     netlink.set_up(index)
-}
-
-/// Settings that this kernel lacks (IPv6 may be compiled out) are skipped; a refused value is an error.
-fn set_sysctl(name: &str, value: &str) -> Result<(), String> {
-    match fs::write(format!("/proc/sys/{name}"), value) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(format!("sysctl {name} = {value}: {e}")),
-        _ => Ok(()),
-    }
 }
 
 /// A line of `/proc/net/tcp` (proc_pid_net(5)): `sl local_address rem_address st ...`, state 0A is LISTEN.

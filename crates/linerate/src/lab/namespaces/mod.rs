@@ -77,7 +77,7 @@ impl Namespaces {
             channel: Channel::new(socket, interrupted),
             processes: BTreeMap::new(),
             next_process: 0,
-            facts: AgentFacts { privileges: String::new(), perf: false },
+            facts: AgentFacts::default(),
             started: Instant::now(),
             turns: None,
         };
@@ -258,7 +258,10 @@ impl Namespaces {
 
 impl Lab for Namespaces {
     fn host(&self) -> Host {
-        host::facts(&self.facts.privileges)
+        let mut host = host::facts(&self.facts.privileges);
+        let set = self.facts.sysctls.iter().map(|(name, value)| format!("{name} = {value}"));
+        host.facts.insert("set by the lab".into(), set.collect::<Vec<_>>().join("; "));
+        host
     }
 
     fn is_grouped(&self) -> bool {

@@ -84,6 +84,9 @@ impl<'a> Setting<'a> {
             spec.options.insert("tun".into(), address::TUN.into());
             spec.options.insert("mtu".into(), self.path().mtu.to_string());
         }
+        if let Some(transfers) = parameters.transfers {
+            spec.set_option("transfers", transfers);
+        }
         if let Some(timeout) = parameters.timeout_ms {
             spec.timeout_ns = Nanos(timeout * 1_000_000);
         }
@@ -125,7 +128,7 @@ impl<'a> Setting<'a> {
         let options = &self.cell.options;
         let is_plain = self.cell.layer == "tcp"
             && options.get("direction").is_some_and(|direction| direction != "both")
-            && options.get("transfers").is_none_or(|transfers| transfers == "1");
+            && self.cell.parameters.transfers.is_none_or(|transfers| transfers == 1);
         let is_reliable = ["tcp", "tls", "websocket", "wss"].contains(&self.cell.layer.as_str());
         match self.cell.workload.as_str() {
             "stream" if is_reliable && !is_plain => {

@@ -1,0 +1,94 @@
+// Clients of HTTP that do nothing but send and count bytes (NOTES.md). This file is the contract: the spec, the first
+// response, the result. The loops are rr.c and crr.c.
+#define LINERATE_IMPLEMENTATION
+#include "bare.h"
+#include "linerate.hpp"
+
+#include <memory>
+#include <netdb.h>
+
+using namespace linerate;
+
+namespace {
+
+sockaddr_storage numeric(const std::string& ip, std::uint16_t port, socklen_t& length) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_flags = AI_NUMERICHOST, hints.ai_socktype = SOCK_STREAM;
+    if (getaddrinfo(ip.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) throw BadSpec("not an address: " + ip);
+    sockaddr_storage address{};
+    std::memcpy(&address, found->ai_addr, found->ai_addrlen);
+    length = found->ai_addrlen;
+    freeaddrinfo(found);
+    return address;
+}
+
+// Makes one request before the window and compares its whole answer; the length of each further one.
+std::size_t first_response(const work& work, std::size_t size) {
+    int fd = connected(&work, 0);
+    if (fd < 0) throw std::runtime_error("the first connection failed");
+    timeval timeout{time_t(work.timeout_ns / 1'000'000'000), 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    auto sent = send(fd, work.request, work.request_length, MSG_NOSIGNAL);
+    if (sent < 0) throw std::runtime_error("the first request was not sent");
+    std::string answer, chunk(65'536, '\0');
+    auto end = answer.npos;
+    while (end == answer.npos || answer.size() < end + 4 + size) {
+        auto n = recv(fd, chunk.data(), chunk.size(), 0);
+        if (n <= 0) throw std::runtime_error("the first response is not complete");
+        answer.append(chunk, 0, std::size_t(n));
+        end = answer.find("\r\n\r\n");
+    }
+    close(fd);
+    if (answer.rfind("HTTP/1.1 200 ", 0) != 0 || answer.substr(end + 4) != page(size))
+        throw std::runtime_error("the first response has another status or content");
+    return answer.size();
+}
+
+// One connection more than the window has: the first response's is closed before.
+void drive(const Spec& spec, bool persistent) {
+    need_limit(spec);
+    need(spec.timeout_ns > 0, "\"timeout_ns\" must be above 0");
+    if (spec.threads != 1) throw Unsupported("more than one thread");
+    Result result;
+    work work{};
+    work.to = numeric(spec.connect.ip, spec.connect.port, work.address_length);
+    std::vector<sockaddr_storage> sources;
+    for (const auto& source : spec.sources) sources.push_back(numeric(source, 0, work.address_length));
+    auto ending = persistent ? "\r\n\r\n" : "\r\nConnection: close\r\n\r\n";
+    auto request = "GET / HTTP/1.1\r\nHost: " + spec.connect.ip + ending;
+    work.sources = sources.data(), work.source_count = sources.size();
+    work.request = request.data(), work.request_length = request.size();
+    work.connections = spec.connections, work.operations = spec.operations, work.timeout_ns = spec.timeout_ns;
+    work.result = &result;
+    work.response_length = first_response(work, spec.size);
+    std::vector<int> sockets;
+    for (std::uint32_t i = 0; persistent && i < spec.connections; ++i)
+        if (int fd = connected(&work, i); fd >= 0) sockets.push_back(fd);
+    auto cpu = cpu_ns(), start = now_ns();
+    work.end_ns = spec.duration_ns > UINT64_MAX - start ? UINT64_MAX : start + spec.duration_ns;
+    auto count = std::uint32_t(sockets.size());
+    result.operations = persistent ? run_rr(&work, start, sockets.data(), count) : run_crr(&work, start);
+    result.end_ns = now_ns();
+    result.bytes = result.operations * spec.size;
+    emit_done(result, start, cpu_ns() - cpu, "");
+}
+
+void drive_rr(const Spec& spec) { drive(spec, true); }
+void drive_crr(const Spec& spec) { drive(spec, false); }
+
+} // namespace
+
+void failed(const work* work, phase phase, int error) {
+    auto kind = phase == CONNECTING ? connect_kind(error)
+        : error == ETIMEDOUT ? Kind::timeout
+        : error < 0 ? Kind::wrong_length
+                    : transfer_kind(error, error == 0, phase == RECEIVING);
+    static_cast<Result*>(work->result)->fail(kind, now_ns());
+}
+
+int main(int argc, char** argv) {
+    return start(argc, argv, {"bare-client", "1", {
+        {"client", "http", "rr", drive_rr},
+        {"client", "http", "crr", drive_crr},
+    }});
+}
