@@ -29,8 +29,8 @@ fn a_run_makes_the_tables_and_the_files() {
     assert_golden("report.json", &folder.read("report.json"));
     assert_golden("report.csv", &folder.read("report.csv"));
     assert!(folder.read("report.html").contains("fast/pipe"));
-    // 4 cells x (1 + 6 rounds) and 3 pairs x 12 units
-    assert_eq!(folder.read("journal.jsonl").lines().count(), 64);
+    // 4 cells x (1 + 6 rounds) and 3 pairs x 12 units, and 2 warm-up units
+    assert_eq!(folder.read("journal.jsonl").lines().count(), 66);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn ctrl_c_reports_what_there_is_and_resume_makes_the_rest() {
     assert_eq!(out.status, 130, "{}", out.stderr);
     assert!(out.stdout.contains("fast/none"), "{}", out.stdout);
     assert!(out.stderr.contains("--resume"), "{}", out.stderr);
-    assert_eq!(cut.journal().len(), 7);
+    assert_eq!(cut.journal().len(), 6);
     let out = linerate("good", &["run", "--resume", cut.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     let ids =
@@ -122,7 +122,7 @@ fn a_lost_lab_ends_the_run_with_status_3_and_loses_nothing() {
     let out = linerate("lost", &["run", "mini", "--seed", "7", "--out", folder.str()]);
     assert_eq!(out.status, 3, "{}", out.stderr);
     assert!(out.stderr.contains("the lab has ended"), "{}", out.stderr);
-    assert_eq!(folder.journal().len(), 7);
+    assert_eq!(folder.journal().len(), 6);
     assert!(folder.read("report.json").contains("fast/none"));
     assert_eq!(linerate("good", &["run", "--resume", folder.str()]).status, 0);
 }
@@ -203,7 +203,7 @@ fn a_damaged_journal_names_the_line_and_resume_mends_it() {
     fs::write(&path, &cut[..cut.len() - 40]).unwrap();
     let out = linerate("good", &["report", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
-    for place in ["journal.jsonl:5:", "journal.jsonl:64: cut off"] {
+    for place in ["journal.jsonl:5:", "journal.jsonl:66: cut off"] {
         assert!(out.stderr.contains(place), "{place} is missing in {}", out.stderr);
     }
     let out = linerate("good", &["run", "--resume", folder.str()]);

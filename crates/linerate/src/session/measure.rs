@@ -78,8 +78,8 @@ impl Session {
         is_lost(step.cell) || is_lost(against) || is_given_up(units.map(|duet| &duet.outcome))
     }
 
-    /// The same for all units of a pair: by its warm-up unit, which runs side by side. A pair without one takes
-    /// turns, which is right for all.
+    /// The same for all units of a pair: by its warm-up unit, which runs side by side. A pair without one
+    /// takes turns, which is right for all.
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];
         let ids = [Some(step.cell), step.against].map(|cell| cell.map(|cell| &suite.cells[cell].id));

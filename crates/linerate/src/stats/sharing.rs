@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn one_unlike_role_is_enough() {
-        assert_eq!(sharing(&[side(100, 500, 480), side(100, 480, 500)]), Sharing::Turns);
+        assert_eq!(sharing(&[side(100, 300, 480), side(100, 480, 300)]), Sharing::Turns);
         assert_eq!(sharing(&[side(100, 10, 480), side(100, 20, 480)]), Sharing::Together, "a minor role");
     }
 
