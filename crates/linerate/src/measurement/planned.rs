@@ -95,7 +95,11 @@ pub struct PlannedTable {
     pub cells: Vec<String>,
     /// Compare each cell with the one that differs from it by these axes alone.
     pub baseline: Axes,
+    /// The cell whose work is a strict subset of that of every row.
     pub limit: Option<Axes>,
+    /// The cell of another honest mark, which rows may exceed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<Axes>,
     /// The cells that scaling factors are of, such as those with one thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Axes>,
@@ -143,6 +147,9 @@ pub struct PlannedCell {
     /// The client is the system's own, and what bounds it bounds the system: it is no load generator.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_client: bool,
+    /// Its work is a part of that of other rows: no competitor.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_limit: bool,
     pub systems: Vec<PlannedSystem>,
     /// Set where the cell cannot run: nothing is tried, and this is its outcome.
     pub absent: Option<Outcome>,

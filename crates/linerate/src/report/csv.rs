@@ -57,7 +57,8 @@ fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<CsvColumn> {
             cell.vs_baseline.as_ref().map_or(String::new(), |c| verdict_name(c.verdict).to_owned())
         }),
     );
-    add("vs_limit", Box::new(|_, cell| number(cell.vs_limit)));
+    add("vs_limit", Box::new(|_, cell| number(cell.vs_limit.as_ref().map(|share| share.ratio))));
+    add("vs_reference", Box::new(|_, cell| number(cell.vs_reference.as_ref().map(|share| share.ratio))));
     add("bound_by", Box::new(|_, cell| cell.bound_by.clone().unwrap_or_default()));
     for role in in_order(rows.iter().flat_map(|(_, cell)| cell.cpu.keys())) {
         let name = format!("cpu.{role}.us_per_");

@@ -15,6 +15,11 @@ pub(super) enum Flag {
     /// Too few for an interval or a verdict.
     FewRounds(u32),
     BoundByGenerator,
+    /// Better than a part of its own work.
+    AboveLimit {
+        ratio: f64,
+        limit: String,
+    },
     LittlesLaw {
         in_flight: f64,
         connections: u64,
@@ -44,6 +49,7 @@ impl Flag {
                 format!("few-rounds ({n})")
             }
             Self::BoundByGenerator => "bound-by-generator".to_owned(),
+            Self::AboveLimit { ratio, limit } => format!("above-limit ({ratio:.2}x {limit})"),
             Self::LittlesLaw { in_flight, connections } => {
                 format!("littles-law ({in_flight:.1} of {connections} connections in flight)")
             }

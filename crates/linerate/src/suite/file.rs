@@ -64,8 +64,10 @@ pub struct Table {
     pub roles: BTreeMap<linerate_contract::Role, String>,
     /// Axis values that differ in the cell to compare with, such as `path = "direct"`.
     pub baseline: BTreeMap<String, String>,
-    /// Axis values that differ in the limit's cell.
+    /// Axis values that differ in the limit's cell: its work is a strict subset of that of every row.
     pub limit: Option<BTreeMap<String, String>>,
+    /// Axis values that differ in the cell of another honest mark, which rows may exceed.
+    pub reference: Option<BTreeMap<String, String>>,
     /// Axis values that differ in the cell that scaling factors are of, such as `threads = "1"`.
     pub scaling: Option<BTreeMap<String, String>>,
     /// One system against the best of its competitors in each row.

@@ -82,6 +82,7 @@ impl<'a> Cell<'a> {
             values: values.into_values().collect(),
             vs_baseline: None,
             vs_limit: None,
+            vs_reference: None,
             bound_by: bound.map(words::bound),
             cpu: self.costs(),
             latency_us: latency(good().filter_map(|m| sound(&m.latency))),

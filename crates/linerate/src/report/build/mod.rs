@@ -4,6 +4,7 @@ mod cell;
 mod compare;
 mod facts;
 mod journal;
+mod marks;
 mod suite;
 mod table;
 mod transport;

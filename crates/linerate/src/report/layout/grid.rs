@@ -225,8 +225,15 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
         Better::Higher => "higher is better",
         Better::Lower => "lower is better",
     };
-    let share = baseline(suite, table)
-        .map_or(String::new(), |axes| format!("; percent of the performance of {axes}"));
+    let named = |what: &str, with: fn(&TableCell) -> Option<&String>| {
+        common_axes(suite, table, with).map_or(String::new(), |axes| format!("; {what} {axes}"))
+    };
+    let share = [
+        named("percent of the performance of", |cell| Some(&cell.vs_baseline.as_ref()?.with)),
+        named("limit:", |cell| Some(&cell.vs_limit.as_ref()?.with)),
+        named("reference:", |cell| Some(&cell.vs_reference.as_ref()?.with)),
+    ]
+    .concat();
     match usual {
         Some(n) if n < FEWEST_ROUNDS => {
             format!("median and range in {}, {better}{share}; n={n}, too few for a verdict", table.unit)
@@ -236,14 +243,15 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
     }
 }
 
-/// The axis values that all baselines share and no compared cell has: `path direct`.
-fn baseline(suite: &SuiteReport, table: &TableReport) -> Option<String> {
+/// The axis values that all cells compared with share and no compared cell has: `path direct`.
+fn common_axes(
+    suite: &SuiteReport,
+    table: &TableReport,
+    with: fn(&TableCell) -> Option<&String>,
+) -> Option<String> {
     let cell = |id: &String| suite.cells.iter().find(|cell| cell.id == *id);
-    let pairs: Vec<(&CellReport, &CellReport)> = table
-        .cells
-        .iter()
-        .filter_map(|entry| Some((cell(&entry.id)?, cell(&entry.vs_baseline.as_ref()?.with)?)))
-        .collect();
+    let pairs: Vec<(&CellReport, &CellReport)> =
+        table.cells.iter().filter_map(|entry| Some((cell(&entry.id)?, cell(with(entry)?)?))).collect();
     let (_, first) = pairs.first()?;
     let differs = |axis: &String, value: &String| {
         pairs
@@ -252,5 +260,5 @@ fn baseline(suite: &SuiteReport, table: &TableReport) -> Option<String> {
     };
     let common = first.axes.0.iter().filter(|(axis, value)| differs(axis, value));
     let named: Vec<String> = common.map(|(axis, value)| format!("{axis} {value}")).collect();
-    if named.is_empty() { Some("the baseline".to_owned()) } else { Some(named.join(", ")) }
+    if named.is_empty() { Some("another row".to_owned()) } else { Some(named.join(", ")) }
 }
