@@ -95,6 +95,9 @@ pub struct PlannedTable {
     pub cells: Vec<String>,
     /// Compare each cell with the one that differs from it by these axes alone.
     pub baseline: Axes,
+    /// The known true values, in place of a baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truth: Option<Truth>,
     /// The cell whose work is a strict subset of that of every row.
     pub limit: Option<Axes>,
     /// The cell of another honest mark, which rows may exceed.
@@ -108,6 +111,14 @@ pub struct PlannedTable {
     pub best_of: Option<BestOf>,
     /// Sentences under the table.
     pub notes: Vec<String>,
+}
+
+/// What right values are, by metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Truth {
+    /// The share of the truth by which a right value may differ from it.
+    pub tolerance: f64,
+    pub values: BTreeMap<Metric, Nanos>,
 }
 
 /// The subject, a value of the axis, is compared with the best of the competitors by each metric.

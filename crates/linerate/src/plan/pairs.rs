@@ -1,7 +1,7 @@
 //! Which cells are compared, and which of these pairs are measured in duet.
 
 use crate::axes::Axes;
-use crate::measurement::{PlannedCell, PlannedPair, PlannedSuite};
+use crate::measurement::{PlannedCell, PlannedPair, PlannedSuite, PlannedTable};
 use crate::stats::duet::is_of_windows;
 use crate::system::Registry;
 use linerate_contract::Role;
@@ -10,7 +10,8 @@ use linerate_contract::Role;
 /// for each table.
 pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> {
     let mut pairs: Vec<PlannedPair> = Vec::new();
-    for table in suite.tables.iter().filter(|table| is_of_windows(table.metric)) {
+    let compares = |table: &&PlannedTable| is_of_windows(table.metric) && table.truth.is_none();
+    for table in suite.tables.iter().filter(compares) {
         let cells: Vec<&PlannedCell> =
             suite.cells.iter().filter(|cell| table.cells.contains(&cell.id)).collect();
         let baseline = |cell: &PlannedCell| {

@@ -4,6 +4,7 @@
 
 use crate::axes::Axes;
 use crate::measurement::{Host, PlannedSystem};
+use crate::stats::accuracy::Accuracy;
 use crate::stats::latency::Latency;
 use crate::stats::metric::Better;
 use crate::stats::verdict::Verdict;
@@ -76,6 +77,10 @@ pub struct TableReport {
     pub column_values: Vec<String>,
     /// The relative difference that matters: smaller ones can be `within the margin`.
     pub margin: f64,
+    /// Set where the true values are known: the relative difference from the truth that a right value may
+    /// have. The cells of such a table have no baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truth_tolerance: Option<f64>,
     /// The baseline in duet with itself. Where it differs, the verdicts of the table's duets are withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aa: Option<Comparison>,
@@ -112,6 +117,8 @@ pub struct TableCell {
     pub vs_limit: Option<ShareOf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vs_reference: Option<ShareOf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vs_truth: Option<AgainstTruth>,
     /// Against the same system's cell that is the base of scaling, such as that with one thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Comparison>,
@@ -150,6 +157,9 @@ pub struct CellReport {
     /// Against another honest mark, which rows may exceed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vs_reference: Option<ShareOf>,
+    /// Against the known true value, by the metric of the first table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vs_truth: Option<AgainstTruth>,
     /// `server`, `client`, `relay`, `path`, `waiting` (no CPU was busy for the whole window) or `unknown`.
     pub bound_by: Option<String>,
     /// Keys: the roles, and `machine` (busy time of all the lab's CPUs).
@@ -228,6 +238,19 @@ pub struct ShareOf {
     /// From the signed-rank distribution; with fewer than six rounds their range.
     pub ci95: [f64; 2],
     pub n: u32,
+}
+
+/// A reported value against the known true one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgainstTruth {
+    /// In the unit of the cell.
+    pub truth: f64,
+    /// Reported over true: Hodges-Lehmann estimate of the rounds' log ratios. The error is `ratio - 1`.
+    pub ratio: f64,
+    /// From the signed-rank distribution; with fewer than six rounds their range.
+    pub ci95: [f64; 2],
+    pub n: u32,
+    pub accuracy: Accuracy,
 }
 
 /// What duets add to a ratio.

@@ -3,6 +3,7 @@
 
 use super::model::OutcomeWord;
 use crate::measurement::{Metric, Outcome};
+use crate::stats::accuracy::Accuracy;
 use crate::stats::bound::Bottleneck;
 use crate::stats::verdict::Verdict;
 use std::fmt::Write;
@@ -156,6 +157,14 @@ pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::Slower => "slower",
         Verdict::WithinMargin => "within the margin",
         Verdict::CannotTell => "cannot tell",
+    }
+}
+
+pub(super) fn accuracy_name(accuracy: Accuracy) -> &'static str {
+    match accuracy {
+        Accuracy::Right => "right",
+        Accuracy::Wrong => "wrong",
+        Accuracy::CannotTell => "cannot tell",
     }
 }
 

@@ -15,6 +15,7 @@
 //! | [`compare`], [`duet`] | log ratios of two cells: by round, by unit of duets |
 //! | [`ratio`] | Hodges-Lehmann estimate and signed-rank interval |
 //! | [`verdict`], [`multiplicity`] | faster, slower, within the margin, cannot tell; q values over a table |
+//! | [`accuracy`] | right, wrong, cannot tell: values whose truth is known |
 //! | [`outliers`] | outlying trials, CPU steal, drift |
 //! | [`bound`] | the bottleneck |
 //! | [`check`] | Little's law: consistency of throughput, latency and connections |
@@ -23,6 +24,7 @@
 //! | [`latency`] | percentiles of all trials together |
 //! | [`transport`] | datagrams, TCP, throughput over time |
 
+pub mod accuracy;
 pub mod bound;
 pub mod by_round;
 pub mod check;

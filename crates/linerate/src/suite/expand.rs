@@ -1,7 +1,7 @@
 //! A table of a suite file, cell by cell.
 
 use super::file::{Amount, Quick, Table};
-use super::names;
+use super::{names, truth};
 use crate::axes::Axes;
 use crate::measurement::{self, DEFAULT_BUILD, PlannedCell, PlannedSystem, PlannedTable};
 use crate::parameters::Parameters;
@@ -81,6 +81,7 @@ pub(super) fn table(
         column_values: values_of(&table.columns),
         cells: cells.iter().map(|cell| cell.id.clone()).collect(),
         baseline: partner("baseline", &axes, &table.baseline)?,
+        truth: truth::truth(table)?,
         limit: partner_of("limit", &table.limit)?,
         reference: partner_of("reference", &table.reference)?,
         scaling: partner_of("scaling", &table.scaling)?,

@@ -83,6 +83,7 @@ impl<'a> Cell<'a> {
             vs_baseline: None,
             vs_limit: None,
             vs_reference: None,
+            vs_truth: None,
             bound_by: bound.map(words::bound),
             cpu: self.costs(),
             latency_us: latency(good().filter_map(|m| sound(&m.latency))),

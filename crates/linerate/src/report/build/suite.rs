@@ -41,6 +41,7 @@ fn with_comparisons(mut cell: CellReport, tables: &[TableReport]) -> CellReport 
     cell.vs_baseline = entries().next().and_then(|entry| entry.vs_baseline.clone());
     cell.vs_limit = entries().find_map(|entry| entry.vs_limit.clone());
     cell.vs_reference = entries().find_map(|entry| entry.vs_reference.clone());
+    cell.vs_truth = entries().next().and_then(|entry| entry.vs_truth.clone());
     let above = entries().filter_map(|entry| entry.vs_limit.as_ref()).find(|limit| is_above(limit));
     let flag = above.map(|limit| Flag::AboveLimit { ratio: limit.ratio, limit: limit.with.clone() }.text());
     cell.flags.extend(flag);

@@ -2,7 +2,7 @@
 
 use super::cell::Cell;
 use super::compare::{Comparisons, control_fails};
-use super::marks::share;
+use super::marks::{against_truth, share};
 use crate::axes::Axes;
 use crate::measurement::{BestOf, Metric, PlannedTable};
 use crate::report::model::{BestOfResult, Comparison, DuetReport, TableCell, TableReport};
@@ -42,6 +42,7 @@ pub(super) fn table(
             // What bounds the table's own metric need not bound its tail percentiles.
             vs_limit: mark(&planned.limit).filter(|_| metric == planned.metric),
             vs_reference: mark(&planned.reference),
+            vs_truth: planned.truth.as_ref().and_then(|truth| against_truth(cell, metric, truth)),
             scaling: planned.scaling.as_ref().and_then(with),
         }
     };
@@ -60,6 +61,7 @@ pub(super) fn table(
         row_values: planned.row_values.clone(),
         column_values: planned.column_values.clone(),
         margin: MARGIN,
+        truth_tolerance: planned.truth.as_ref().map(|truth| truth.tolerance),
         cells: planned.metrics().flat_map(of_metric).collect(),
         aa: aa.clone(),
         best_of: planned.best_of.as_ref().map(|c| best_of(c, &here, comparisons)).unwrap_or_default(),
