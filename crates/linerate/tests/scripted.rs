@@ -154,16 +154,42 @@ fn only_keeps_the_baselines_of_the_selected_cells() {
 }
 
 #[test]
-fn a_budget_buys_whole_rounds() {
+fn a_budget_is_spent_on_open_verdicts_after_six_rounds_of_all() {
     let folder = Folder::new("budget");
     let out = linerate("good", &["run", "mini", "--seed", "7", "--budget", "60s", "--out", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
-    let journal = folder.journal();
-    let time: u64 = journal.iter().flat_map(|t| t.stages.values()).map(|t| t.0).sum();
+    let trials = folder.journal();
+    let time: u64 = trials.iter().flat_map(|t| t.stages.values()).map(|t| t.0).sum();
     assert!(time <= 60_000_000_000, "{time} ns");
-    let rounds = journal.iter().map(|t| t.round).max().unwrap();
-    assert!(rounds >= 6, "{rounds} rounds");
-    assert_eq!(journal.len() as u32, 4 * (rounds + 1));
+    let rounds = |cell: &str| trials.iter().filter(|t| t.cell == cell && !t.warmup).count();
+    // A difference of a factor of two is certain after ten rounds, one of two percent later.
+    assert_eq!((rounds("fast/none"), rounds("fast/pipe")), (10, 10));
+    assert!(
+        rounds("slow/pipe") > 10 && rounds("slow/none") == rounds("slow/pipe"),
+        "{}",
+        rounds("slow/pipe")
+    );
+    // The ratios are those of solo trials, so further units of duets would be of no use.
+    let journal = folder.read("journal.jsonl");
+    let units = |cells: &str| journal.lines().filter(|line| line.contains(cells)).count();
+    assert_eq!(units(r#"["fast/pipe","fast/none"]"#), 6);
+    assert!(
+        out.stdout.contains("slow/pipe is 0.97") && !out.stdout.contains("cannot tell"),
+        "{}",
+        out.stdout
+    );
+    assert!(out.stdout.contains("10 of 10 rounds complete"), "{}", out.stdout);
+}
+
+#[test]
+fn a_budget_without_time_for_a_round_of_all_ends_before_it() {
+    let folder = Folder::new("short-budget");
+    let out = linerate("good", &["run", "mini", "--seed", "7", "--budget", "12s", "--out", folder.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    let trials = folder.journal();
+    let rounds = trials.iter().map(|t| t.round).max().unwrap();
+    assert!((1..6).contains(&rounds), "{rounds} rounds");
+    assert_eq!(trials.len() as u32, 4 * (rounds + 1));
 }
 
 #[test]

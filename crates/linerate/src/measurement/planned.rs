@@ -23,8 +23,8 @@ pub struct Run {
     /// The largest number of measured rounds of a suite; the journal contains the rounds that were made.
     pub rounds: u32,
     pub quick: bool,
-    /// Rounds are added until this time is used or every interval is narrow enough; `None`: a fixed
-    /// number of rounds.
+    /// Rounds are added where a verdict is open, until this time is used; `None`: a fixed number of
+    /// rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Nanos>,
     /// RFC 3339, UTC.

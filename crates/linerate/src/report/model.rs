@@ -32,7 +32,7 @@ pub struct RunFacts {
     pub seed: u64,
     /// Measured rounds that are complete.
     pub rounds: u32,
-    /// Measured rounds in the plan; in a run with a budget, those that were begun.
+    /// Measured rounds in the plan; in a run with a budget, those of every cell.
     pub planned_rounds: u32,
     /// True if every planned trial is in the journal.
     pub complete: bool,

@@ -11,7 +11,7 @@ mod transport;
 
 use super::model::{REPORT_SCHEMA, Report};
 use crate::measurement::{Duet, Run, Trial};
-pub(super) use compare::control_fails;
+pub(crate) use compare::control_fails;
 use journal::SortedJournal;
 
 /// The report of a run. Warm-ups count only as time. Of two lines for the same cell and round the last one
