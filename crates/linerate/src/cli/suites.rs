@@ -36,13 +36,13 @@ pub struct Selection {
   linerate run proxy --quick             a first table, under three minutes
   linerate run proxy                     the full table
   linerate run proxy --only '*/haproxy*' these cells and their baselines
-  linerate run proxy --budget 10m        as many rounds as fit into ten minutes
+  linerate run proxy --budget 10m        ten minutes, spent on open verdicts
   linerate run --resume results/x        continue an interrupted run")]
 pub struct RunArgs {
     #[command(flatten)]
     pub selection: Selection,
 
-    /// Add rounds until this time is used or every interval is within 1 % of its median, such as 5m
+    /// Add rounds where a verdict is open, until this time is used, such as 5m
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "rounds")]
     pub budget: Option<std::time::Duration>,
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The metric of a table, computed of a [`Measurement`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// Seconds for the operations of the trial; lower is better.

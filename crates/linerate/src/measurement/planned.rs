@@ -23,8 +23,8 @@ pub struct Run {
     /// The largest number of measured rounds of a suite; the journal contains the rounds that were made.
     pub rounds: u32,
     pub quick: bool,
-    /// Rounds are added until this time is used or every interval is narrow enough; `None`: a fixed
-    /// number of rounds.
+    /// Rounds are added where a verdict is open, until this time is used; `None`: a fixed number of
+    /// rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Nanos>,
     /// RFC 3339, UTC.
@@ -95,7 +95,14 @@ pub struct PlannedTable {
     pub cells: Vec<String>,
     /// Compare each cell with the one that differs from it by these axes alone.
     pub baseline: Axes,
+    /// The known true values, in place of a baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truth: Option<Truth>,
+    /// The cell whose work is a strict subset of that of every row.
     pub limit: Option<Axes>,
+    /// The cell of another honest mark, which rows may exceed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<Axes>,
     /// The cells that scaling factors are of, such as those with one thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Axes>,
@@ -104,6 +111,14 @@ pub struct PlannedTable {
     pub best_of: Option<BestOf>,
     /// Sentences under the table.
     pub notes: Vec<String>,
+}
+
+/// What right values are, by metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Truth {
+    /// The share of the truth by which a right value may differ from it.
+    pub tolerance: f64,
+    pub values: BTreeMap<Metric, Nanos>,
 }
 
 /// The subject, a value of the axis, is compared with the best of the competitors by each metric.
@@ -143,6 +158,9 @@ pub struct PlannedCell {
     /// The client is the system's own, and what bounds it bounds the system: it is no load generator.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_client: bool,
+    /// Its work is a part of that of other rows: no competitor.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_limit: bool,
     pub systems: Vec<PlannedSystem>,
     /// Set where the cell cannot run: nothing is tried, and this is its outcome.
     pub absent: Option<Outcome>,

@@ -1,7 +1,7 @@
 //! Which cells are compared, and which of these pairs are measured in duet.
 
 use crate::axes::Axes;
-use crate::measurement::{PlannedCell, PlannedPair, PlannedSuite};
+use crate::measurement::{PlannedCell, PlannedPair, PlannedSuite, PlannedTable};
 use crate::stats::duet::is_of_windows;
 use crate::system::Registry;
 use linerate_contract::Role;
@@ -10,7 +10,8 @@ use linerate_contract::Role;
 /// for each table.
 pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> {
     let mut pairs: Vec<PlannedPair> = Vec::new();
-    for table in suite.tables.iter().filter(|table| is_of_windows(table.metric)) {
+    let compares = |table: &&PlannedTable| is_of_windows(table.metric) && table.truth.is_none();
+    for table in suite.tables.iter().filter(compares) {
         let cells: Vec<&PlannedCell> =
             suite.cells.iter().filter(|cell| table.cells.contains(&cell.id)).collect();
         let baseline = |cell: &PlannedCell| {
@@ -18,7 +19,8 @@ pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> 
             cells.iter().find(|other| other.axes == axes).copied()
         };
         let control = cells.iter().find(|cell| baseline(cell).is_some_and(|base| base.id == cell.id));
-        let compared = cells.iter().filter_map(|cell| Some((*cell, baseline(cell)?)));
+        let competitors = cells.iter().filter(|cell| !cell.is_limit);
+        let compared = competitors.filter_map(|cell| Some((*cell, baseline(cell)?)));
         for (cell, other) in
             control.map(|cell| (*cell, *cell)).into_iter().chain(compared.filter(|(a, b)| a.id != b.id))
         {
@@ -41,8 +43,6 @@ fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
     let is_timed = registry.variant(&client.name, Role::Client).is_ok_and(|client| client.is_timed());
     if parameters.rate.is_some() || cell.options.contains_key("search") {
         Some("open loop: its latencies are those of a load that it has alone")
-    } else if cell.options.contains_key("limit") {
-        Some("a limit row works for a count, not for a time")
     } else if cell.workload == "timers" {
         Some("timers: the result is a delay, not a rate")
     } else {
@@ -76,12 +76,15 @@ mod tests {
     }
 
     #[test]
-    fn open_loops_take_no_part_and_streams_do() {
+    fn open_loops_and_limits_take_no_part_and_streams_do() {
         assert_eq!(no_duet(&pairs("proxy", false), ["nginx/direct/ab", "nginx/direct"]), None);
         let stalling = pairs("generators", false);
         let stalling = stalling.iter().filter(|pair| pair.cells[0].starts_with("stalling-server"));
         assert!(stalling.clone().count() == 0, "{stalling:?}");
+        for suite in ["runtime", "transport", "websocket"] {
+            assert!(pairs(suite, false).iter().all(|pair| !pair.cells.concat().contains("limit")), "{suite}");
+        }
         let websocket = pairs("websocket", false);
-        assert!(websocket.iter().all(|pair| pair.no_duet.is_none() || pair.cells[0].contains("limit")));
+        assert!(websocket.iter().all(|pair| pair.no_duet.is_none()));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::model::{CellReport, Report, SuiteReport};
 use super::style::Style;
-use super::words::{outcome_name, verdict_name};
+use super::words::{accuracy_name, outcome_name, verdict_name};
 use std::collections::BTreeSet;
 
 #[must_use]
@@ -57,7 +57,16 @@ fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<CsvColumn> {
             cell.vs_baseline.as_ref().map_or(String::new(), |c| verdict_name(c.verdict).to_owned())
         }),
     );
-    add("vs_limit", Box::new(|_, cell| number(cell.vs_limit)));
+    add("vs_limit", Box::new(|_, cell| number(cell.vs_limit.as_ref().map(|share| share.ratio))));
+    add("vs_reference", Box::new(|_, cell| number(cell.vs_reference.as_ref().map(|share| share.ratio))));
+    add("truth", Box::new(|_, cell| number(cell.vs_truth.as_ref().map(|found| found.truth))));
+    add("reported_over_true", Box::new(|_, cell| number(cell.vs_truth.as_ref().map(|found| found.ratio))));
+    add(
+        "accuracy",
+        Box::new(|_, cell| {
+            cell.vs_truth.as_ref().map_or(String::new(), |found| accuracy_name(found.accuracy).to_owned())
+        }),
+    );
     add("bound_by", Box::new(|_, cell| cell.bound_by.clone().unwrap_or_default()));
     for role in in_order(rows.iter().flat_map(|(_, cell)| cell.cpu.keys())) {
         let name = format!("cpu.{role}.us_per_");

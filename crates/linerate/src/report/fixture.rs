@@ -69,7 +69,8 @@ fn proxy() -> Value {
                 "name": "latency", "title": "Mean latency of the same requests", "metric": "mean-latency",
                 "rows": "path", "columns": "server",
                 "row_values": paths, "column_values": ["nginx", "apache"],
-                "cells": of_nginx, "baseline": {"path": "direct"}, "limit": null, "notes": [],
+                "cells": of_nginx, "baseline": {"path": "direct"}, "limit": null,
+                "reference": {"path": "iptables"}, "notes": [],
             },
         ],
     })
@@ -96,6 +97,7 @@ fn proxy_cell(server: &str, path: &str) -> Value {
         systems.push(json!({"role": "relay", "name": path, "version": "2.6.12"}));
     }
     json!({
+        "is_limit": path == "limit",
         "id": format!("{server}/{path}"), "axes": {"server": server, "path": path},
         "layer": "http", "workload": "crr",
         "topology": "router", "parameters": {"operations": 2000, "connections": 5, "size": 4096},

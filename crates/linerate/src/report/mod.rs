@@ -43,6 +43,7 @@ mod fixture;
 mod tests;
 
 pub use build::build;
+pub(crate) use build::control_fails;
 pub use files::write_files;
 pub use formats::{FORMATS, Format, TERMINAL, format, format_names};
 pub use style::Style;

@@ -4,6 +4,7 @@
 
 use crate::axes::Axes;
 use crate::measurement::{Host, PlannedSystem, Sharing};
+use crate::stats::accuracy::Accuracy;
 use crate::stats::latency::Latency;
 use crate::stats::metric::Better;
 use crate::stats::verdict::Verdict;
@@ -31,7 +32,7 @@ pub struct RunFacts {
     pub seed: u64,
     /// Measured rounds that are complete.
     pub rounds: u32,
-    /// Measured rounds in the plan; in a run with a budget, those that were begun.
+    /// Measured rounds in the plan; in a run with a budget, those of every cell.
     pub planned_rounds: u32,
     /// True if every planned trial is in the journal.
     pub complete: bool,
@@ -76,6 +77,10 @@ pub struct TableReport {
     pub column_values: Vec<String>,
     /// The relative difference that matters: smaller ones can be `within the margin`.
     pub margin: f64,
+    /// Set where the true values are known: the relative difference from the truth that a right value may
+    /// have. The cells of such a table have no baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truth_tolerance: Option<f64>,
     /// The baseline in duet with itself. Where it differs, the verdicts of the table's duets are withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aa: Option<Comparison>,
@@ -106,8 +111,14 @@ pub struct TableCell {
     pub n: u32,
     pub median: Option<f64>,
     pub ci95: Option<[f64; 2]>,
+    /// Absent for the baseline itself, and for limits, which are no competitors.
     pub vs_baseline: Option<Comparison>,
-    pub vs_limit: Option<f64>,
+    /// By the table's first metric.
+    pub vs_limit: Option<ShareOf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vs_reference: Option<ShareOf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vs_truth: Option<AgainstTruth>,
     /// Against the same system's cell that is the base of scaling, such as that with one thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Comparison>,
@@ -141,8 +152,14 @@ pub struct CellReport {
     /// Every measured value, by round.
     pub values: Vec<f64>,
     pub vs_baseline: Option<Comparison>,
-    /// Ratio to the limit row as a share of it (1 is the limit), direction-adjusted.
-    pub vs_limit: Option<f64>,
+    /// Against the row whose work is a strict subset of this one's: nothing should exceed 1.
+    pub vs_limit: Option<ShareOf>,
+    /// Against another honest mark, which rows may exceed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vs_reference: Option<ShareOf>,
+    /// Against the known true value, by the metric of the first table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vs_truth: Option<AgainstTruth>,
     /// `server`, `client`, `relay`, `path`, `waiting` (no CPU was busy for the whole window) or `unknown`.
     pub bound_by: Option<String>,
     /// Keys: the roles, and `machine` (busy time of all the lab's CPUs).
@@ -170,8 +187,8 @@ pub struct CellReport {
     pub operations: u64,
     /// Operations that failed in all measured trials, by kind.
     pub errors: BTreeMap<String, u64>,
-    /// Each begins with its kind: `few-rounds`, `bound-by-generator`, `littles-law`, `outlier`, `steal`,
-    /// `disturbed`, `drift`, `leak`, `not-measured`, or a flag of the lab.
+    /// Each begins with its kind: `few-rounds`, `bound-by-generator`, `above-limit`, `littles-law`,
+    /// `outlier`, `steal`, `disturbed`, `drift`, `leak`, `not-measured`, or a flag of the lab.
     pub flags: Vec<String>,
 }
 
@@ -209,6 +226,31 @@ pub struct Comparison {
     /// Set where the two were measured in duet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duet: Option<DuetReport>,
+}
+
+/// Performance as a share of a limit's or a reference's: 1 is equal to it, above 1 is better than it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ShareOf {
+    /// Id of the limit or the reference.
+    pub with: String,
+    /// From solo trials, paired by round.
+    pub ratio: f64,
+    /// From the signed-rank distribution; with fewer than six rounds their range.
+    pub ci95: [f64; 2],
+    pub n: u32,
+}
+
+/// A reported value against the known true one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgainstTruth {
+    /// In the unit of the cell.
+    pub truth: f64,
+    /// Reported over true: Hodges-Lehmann estimate of the rounds' log ratios. The error is `ratio - 1`.
+    pub ratio: f64,
+    /// From the signed-rank distribution; with fewer than six rounds their range.
+    pub ci95: [f64; 2],
+    pub n: u32,
+    pub accuracy: Accuracy,
 }
 
 /// What duets add to a ratio.

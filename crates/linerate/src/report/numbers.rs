@@ -1,7 +1,9 @@
 //! Numbers as text, with the digits that their interval justifies.
 
-use super::model::{Comparison, DuetReport};
+use super::model::{AgainstTruth, Comparison, DuetReport};
+use super::words::accuracy_name;
 use crate::measurement::Sharing;
+use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::verdict::Verdict;
 
@@ -36,6 +38,19 @@ pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
     };
     let duet = duet.as_ref().map_or_else(String::new, duet_text);
     format!("{id} is {ratio}x {with} ({range}n={n}{duet}){verdict}")
+}
+
+/// `error -95.6 % (-96.1 to -95.0) of 90,000: wrong, 22.5 times too low`.
+pub(super) fn error(found: &AgainstTruth) -> String {
+    let (error, range) = value_and_range((found.ratio - 1.0) * 100.0, found.ci95.map(|b| (b - 1.0) * 100.0));
+    let range = range.map_or_else(String::new, |range| format!(" ({range})"));
+    let factor = if found.ratio < 1.0 {
+        format!(", {} times too low", plain(1.0 / found.ratio))
+    } else {
+        format!(", {} times the truth", plain(found.ratio))
+    };
+    let factor = Some(factor).filter(|_| found.accuracy == Accuracy::Wrong).unwrap_or_default();
+    format!("error {error} %{range} of {}: {}{factor}", plain(found.truth), accuracy_name(found.accuracy))
 }
 
 /// With the difference that this number of units would probably have found.

@@ -3,6 +3,7 @@
 use super::layout::{self, Depth, Details, Grid, GridCell};
 use super::model::{Report, SuiteReport};
 use super::style::Style;
+use crate::stats::accuracy::Accuracy;
 use crate::stats::verdict::Verdict;
 use comfy_table::{
     Attribute, Cell, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, presets,
@@ -59,6 +60,7 @@ fn cell_text(cell: &GridCell, style: Style) -> Cell {
     let text = Cell::new(cell.lines().cloned().collect::<Vec<_>>().join("\n"));
     let colour = match cell.verdict {
         _ if !cell.is_ok => Some(Color::Yellow),
+        _ if cell.accuracy == Some(Accuracy::Wrong) => Some(Color::Red),
         Some(Verdict::Faster) => Some(Color::Green),
         Some(Verdict::Slower) => Some(Color::Red),
         Some(Verdict::WithinMargin | Verdict::CannotTell) | None => None,

@@ -101,6 +101,24 @@ fn a_cell_with_more_than_one_failed_trial_in_ten_has_no_number() {
 }
 
 #[test]
+fn a_row_above_its_limit_is_flagged_and_a_row_above_its_reference_is_not() {
+    let flags = |id: &str, nanos: u64| {
+        let mut trials = trials();
+        measurements(&mut trials, "nginx/direct").for_each(|m| m.elapsed = Nanos(nanos));
+        cell(&build(&run(), &trials), id).flags.join("; ")
+    };
+    // The limit takes 0.12 s.
+    assert!(flags("nginx/direct", 60_000_000).contains("above-limit (2.0"));
+    assert!(!flags("nginx/direct", 120_000_000).contains("above-limit"), "it is within the noise");
+    let report = report();
+    let exceeded = cell(&report, "nginx/direct").vs_reference.clone().unwrap();
+    assert!(exceeded.with == "nginx/iptables" && exceeded.ci95[0] > 1.0, "{exceeded:?}");
+    assert!(!cell(&report, "nginx/direct").flags.join("; ").contains("above"));
+    let limit = cell(&report, "nginx/limit");
+    assert_eq!((&limit.vs_baseline, &limit.vs_limit, &limit.vs_reference), (&None, &None, &None));
+}
+
+#[test]
 fn an_empty_measurement_is_a_failure() {
     let mut trials = trials();
     measurements(&mut trials, "nginx/iptables").for_each(|m| m.operations = 0);

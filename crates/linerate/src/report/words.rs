@@ -3,6 +3,7 @@
 
 use super::model::OutcomeWord;
 use crate::measurement::{Metric, Outcome};
+use crate::stats::accuracy::Accuracy;
 use crate::stats::bound::Bottleneck;
 use crate::stats::verdict::Verdict;
 use std::fmt::Write;
@@ -15,6 +16,11 @@ pub(super) enum Flag {
     /// Too few for an interval or a verdict.
     FewRounds(u32),
     BoundByGenerator,
+    /// Better than a part of its own work.
+    AboveLimit {
+        ratio: f64,
+        limit: String,
+    },
     LittlesLaw {
         in_flight: f64,
         connections: u64,
@@ -44,6 +50,7 @@ impl Flag {
                 format!("few-rounds ({n})")
             }
             Self::BoundByGenerator => "bound-by-generator".to_owned(),
+            Self::AboveLimit { ratio, limit } => format!("above-limit ({ratio:.2}x {limit})"),
             Self::LittlesLaw { in_flight, connections } => {
                 format!("littles-law ({in_flight:.1} of {connections} connections in flight)")
             }
@@ -150,6 +157,14 @@ pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::Slower => "slower",
         Verdict::WithinMargin => "within the margin",
         Verdict::CannotTell => "cannot tell",
+    }
+}
+
+pub(super) fn accuracy_name(accuracy: Accuracy) -> &'static str {
+    match accuracy {
+        Accuracy::Right => "right",
+        Accuracy::Wrong => "wrong",
+        Accuracy::CannotTell => "cannot tell",
     }
 }
 

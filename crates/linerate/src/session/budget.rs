@@ -1,56 +1,142 @@
-//! `--budget`: rounds are added until the time is used or every interval is narrow enough.
+//! `--budget`: after the first rounds, rounds are spent where a verdict is open, until the time is used.
 
-use crate::measurement::{Duet, Outcome, PlannedSuite, Run, Trial};
-use crate::plan::Step;
-use crate::stats::estimate::Estimate;
-use linerate_contract::Nanos;
-use std::collections::BTreeMap;
+use crate::measurement::{Duet, Run, Trial};
+use crate::plan::{Step, UNITS_PER_ROUND};
+use crate::report::model::{Comparison, TableReport};
+use crate::report::{build, control_fails};
+use crate::stats::accuracy::Accuracy;
+use crate::stats::estimate::FEWEST_ROUNDS;
+use crate::stats::verdict::Verdict;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most rounds that a budget can buy; an interval shrinks with the root of their number, so more would
 /// buy little.
 pub const MOST_ROUNDS: u32 = 1_000;
-/// Narrow enough: the interval's half is 1 % of the median. Most machines do not repeat themselves better
-/// than that.
-pub const TARGET: f64 = 0.01;
 
-/// True if this step would start a round that the suite has no time for, or no need of.
-///
-/// Every suite of the run gets an equal share of the budget, and what the ones before it left.
-#[must_use]
-pub fn is_spent(run: &Run, trials: &[Trial], duets: &[Duet], step: &Step) -> bool {
-    let Some(budget) = run.budget else { return false };
-    let suite = &run.suites[step.suite];
-    let of_suite: Vec<&Trial> = trials.iter().filter(|t| t.suite == suite.name).collect();
-    let started = |round: u32| of_suite.iter().any(|t| t.round == round && t.warmup == step.warmup);
-    if step.warmup || started(step.round) || !started(1) {
-        return false; // a round that has begun is finished, and one there must be
-    }
-    let sum =
-        |times: &mut dyn Iterator<Item = Nanos>| times.fold(Nanos::ZERO, |sum, t| sum + t).as_secs_f64();
-    let used = sum(&mut trials.iter().map(Trial::time).chain(duets.iter().map(Duet::time)));
-    let of_pairs = duets.iter().filter(|duet| duet.suite == suite.name).map(Duet::time);
-    let share = budget.as_secs_f64() * (step.suite + 1) as f64 / run.suites.len() as f64;
-    let rounds_done = f64::from(step.round - 1);
-    let of_cells = of_suite.iter().filter(|t| !t.warmup).map(|t| t.time());
-    let a_round = sum(&mut of_cells.chain(of_pairs)) / rounds_done;
-    used + a_round > share || is_narrow(suite, &of_suite)
+/// A difference is certain enough to stop for up to this p value. Verdicts are looked at after each round,
+/// and a stop at the first p <= 0.05 would find differences between equal cells (docs/method.md).
+const SURE: f64 = 0.002;
+
+/// What the rounds of a suite are spent on.
+#[derive(Debug, Default)]
+pub struct Budget {
+    round: u32,
+    /// Ids of the steps of this round that are worth their time; `None`: all.
+    wanted: Option<BTreeSet<String>>,
+    /// No further round has time or purpose.
+    is_over: bool,
 }
 
-/// True if every cell that succeeds at all has a narrow interval.
-fn is_narrow(suite: &PlannedSuite, trials: &[&Trial]) -> bool {
-    let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for table in &suite.tables {
-        for trial in
-            trials.iter().filter(|t| !t.warmup && t.outcome == Outcome::Ok && table.cells.contains(&t.cell))
-        {
-            if let Some(value) = trial.measurement.as_ref().and_then(|m| table.metric.value(m)) {
-                values.entry(&trial.cell).or_default().push(value);
+impl Budget {
+    /// True if the suite has no time for this step, or no need of it.
+    ///
+    /// Every suite of the run gets an equal share of the budget, and what the ones before it left. A round
+    /// that has begun is finished.
+    pub fn skips(&mut self, run: &Run, trials: &[Trial], duets: &[Duet], step: &Step) -> bool {
+        if run.budget.is_none() || step.warmup {
+            return false;
+        }
+        if step.round > self.round && !self.is_over {
+            self.round = step.round;
+            self.wanted = (step.round > FEWEST_ROUNDS).then(|| open(run, trials, duets, step.suite));
+            let suite = &run.suites[step.suite].name;
+            let has_begun = trials.iter().any(|t| t.suite == *suite && t.round == step.round && !t.warmup);
+            let is_free = has_begun || step.round == 1;
+            self.is_over = self.wanted.as_ref().is_some_and(BTreeSet::is_empty)
+                || !is_free && !self.has_time(run, trials, duets, step.suite);
+        }
+        self.is_over || self.wanted.as_ref().is_some_and(|wanted| !wanted.contains(&step.id))
+    }
+
+    /// Whether the suite's share has room for the wanted steps, by their mean times so far.
+    fn has_time(&self, run: &Run, trials: &[Trial], duets: &[Duet], suite: usize) -> bool {
+        let budget = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
+        let share = budget * (suite + 1) as f64 / run.suites.len() as f64;
+        let name = &run.suites[suite].name;
+        // The share of a round that an entry makes.
+        let unit = 1.0 / f64::from(UNITS_PER_ROUND);
+        let of_trials = trials.iter().map(|t| (&t.suite, t.cell.clone(), t.warmup, t.time(), 1.0));
+        let of_duets = duets.iter().map(|d| (&d.suite, d.cells.join(" | "), d.warmup, d.time(), unit));
+        let (mut used, mut by_step) = (0.0, BTreeMap::<String, (f64, f64)>::new());
+        for (of, id, is_warmup, time, part) in of_trials.chain(of_duets) {
+            used += time.as_secs_f64();
+            let is_wanted = self.wanted.as_ref().is_none_or(|wanted| wanted.contains(&id));
+            if of == name && !is_warmup && is_wanted {
+                let (sum, count) = by_step.entry(id).or_default();
+                (*sum, *count) = (*sum + time.as_secs_f64(), *count + part);
             }
         }
+        used + by_step.values().map(|(sum, count)| sum / count).sum::<f64>() <= share
     }
-    let narrow = |values: Vec<f64>| {
-        let found = Estimate::of(values);
-        found.is_some_and(|e| e.is_sure() && (e.interval[1] - e.interval[0]) / 2.0 <= TARGET * e.median)
-    };
-    values.into_values().all(narrow)
+}
+
+/// Steps that an open verdict needs, each once, in how many tables it may be: duets where the ratio is that
+/// of duets, else the solo trials of both cells. By the first metric of each table.
+fn open(run: &Run, trials: &[Trial], duets: &[Duet], suite: usize) -> BTreeSet<String> {
+    let report = build(&Run { suites: vec![run.suites[suite].clone()], ..run.clone() }, trials, duets);
+    report.suites.iter().flat_map(|suite| &suite.tables).flat_map(open_in).collect()
+}
+
+fn open_in(table: &TableReport) -> Vec<String> {
+    // More units do not make a control pass.
+    let is_void = table.aa.as_ref().is_some_and(control_fails);
+    let mut wanted = Vec::new();
+    for cell in table.main_cells() {
+        let is_worth_it = |compared: &&Comparison| is_open(compared.verdict, compared.p);
+        if let Some(compared) = cell.vs_baseline.as_ref().filter(is_worth_it) {
+            match compared.duet.as_ref().is_some_and(|duet| duet.has_rate) {
+                true if is_void => {}
+                true => wanted.push(format!("{} | {}", cell.id, compared.with)),
+                false => wanted.extend([cell.id.clone(), compared.with.clone()]),
+            }
+        }
+        if cell.vs_truth.as_ref().is_some_and(|found| found.accuracy == Accuracy::CannotTell) {
+            wanted.push(cell.id.clone());
+        }
+    }
+    let control = table.aa.as_ref().filter(|aa| !is_void && aa.verdict == Verdict::CannotTell);
+    wanted.extend(control.map(|aa| format!("{0} | {0}", aa.with)));
+    wanted
+}
+
+fn is_open(verdict: Verdict, p: f64) -> bool {
+    match verdict {
+        Verdict::CannotTell => true,
+        Verdict::WithinMargin => false,
+        Verdict::Faster | Verdict::Slower => p > SURE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::ratio::RatioEstimate;
+    use crate::stats::verdict::{MARGIN, verdict};
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    /// The share of runs in which equal cells get a difference, if rounds end at `is_open`.
+    fn false_findings(is_open: impl Fn(Verdict, f64) -> bool) -> f64 {
+        let (runs, most) = (200, 30);
+        let mut rng = Pcg64::seed_from_u64(11);
+        let found = (0..runs).filter(|_| {
+            let noise = |rng: &mut Pcg64| (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+            let logs: Vec<f64> = (0..most).map(|_| 0.1 * noise(&mut rng)).collect();
+            let look = |n: usize| {
+                let estimate = RatioEstimate::of(logs[..n].iter().copied()).expect("there are units");
+                (verdict(&estimate, MARGIN), estimate.p)
+            };
+            let mut looks = (FEWEST_ROUNDS as usize..=most).map(look);
+            let end = looks.find(|(verdict, p)| !is_open(*verdict, *p)).unwrap_or_else(|| look(most));
+            matches!(end.0, Verdict::Faster | Verdict::Slower)
+        });
+        found.count() as f64 / f64::from(runs)
+    }
+
+    #[test]
+    fn equal_cells_rarely_get_a_difference_although_verdicts_are_looked_at_after_each_round() {
+        let ours = false_findings(is_open);
+        let naive = false_findings(|verdict, _| verdict == Verdict::CannotTell);
+        assert!(ours <= 0.085 && naive > 0.12, "{ours} and {naive}");
+    }
 }

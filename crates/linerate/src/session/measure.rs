@@ -1,6 +1,7 @@
 //! The trials of a suite, one after the other, each into the journal before the next.
 
-use super::{Session, budget};
+use super::Session;
+use super::budget::Budget;
 use crate::error::Error;
 use crate::lab::LabError;
 use crate::measurement::{Duet, Entry, Outcome, Run, Sharing, Trial, is_given_up};
@@ -33,8 +34,9 @@ impl Session {
         let mut open = plan::order_of(&self.run, suite);
         open.retain(|step| !done.contains(&(name.clone(), step.id.clone(), step.unit, step.warmup)));
         let cpus = self.lab.cpus();
+        let mut budget = Budget::default();
         for (index, step) in open.iter().enumerate() {
-            if self.is_given_up(step) || budget::is_spent(&self.run, &self.trials, &self.duets, step) {
+            if self.is_given_up(step) || budget.skips(&self.run, &self.trials, &self.duets, step) {
                 self.progress.done();
                 continue;
             }

@@ -38,6 +38,21 @@ impl Metric {
         matches!(self, Self::MibPerSecond | Self::GbitPerSecond | Self::SentGbitPerSecond | Self::CpuPerKib)
     }
 
+    /// A time of single operations, in microseconds.
+    #[must_use]
+    pub fn is_latency(self) -> bool {
+        matches!(
+            self,
+            Self::MeanLatency
+                | Self::P50Latency
+                | Self::P90Latency
+                | Self::P99Latency
+                | Self::P999Latency
+                | Self::MinLatency
+                | Self::MaxLatency
+        )
+    }
+
     /// A difference, which may be 0 or negative and so has no ratios.
     #[must_use]
     pub fn is_growth(self) -> bool {

@@ -16,6 +16,7 @@
 //! | [`sharing`] | whether a pair's sides run side by side or in turns |
 //! | [`ratio`] | Hodges-Lehmann estimate and signed-rank interval |
 //! | [`verdict`], [`multiplicity`] | faster, slower, within the margin, cannot tell; q values over a table |
+//! | [`accuracy`] | right, wrong, cannot tell: values whose truth is known |
 //! | [`calibration`] | how often the comparison finds a difference |
 //! | [`outliers`] | outlying trials, CPU steal, drift |
 //! | [`bound`] | the bottleneck |
@@ -25,6 +26,7 @@
 //! | [`latency`] | percentiles of all trials together |
 //! | [`transport`] | datagrams, TCP, throughput over time |
 
+pub mod accuracy;
 pub mod bound;
 pub mod by_round;
 pub mod calibration;

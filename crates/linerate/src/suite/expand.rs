@@ -1,7 +1,7 @@
 //! A table of a suite file, cell by cell.
 
 use super::file::{Amount, Quick, Table};
-use super::names;
+use super::{names, truth};
 use crate::axes::Axes;
 use crate::measurement::{self, DEFAULT_BUILD, PlannedCell, PlannedSystem, PlannedTable};
 use crate::parameters::Parameters;
@@ -67,6 +67,9 @@ pub(super) fn table(
     }
     let values_of =
         |axis: &str| axes.iter().find(|(name, _)| name == axis).map(|(_, v)| v.clone()).unwrap_or_default();
+    let partner_of = |key: &str, wanted: &Option<BTreeMap<String, String>>| {
+        wanted.as_ref().map(|wanted| partner(key, &axes, wanted)).transpose()
+    };
     let planned = PlannedTable {
         name: table.name.clone(),
         title: template::render("title", &table.title, &title_values(&parameters, &axes))?,
@@ -77,9 +80,11 @@ pub(super) fn table(
         row_values: values_of(&table.rows),
         column_values: values_of(&table.columns),
         cells: cells.iter().map(|cell| cell.id.clone()).collect(),
-        baseline: reference("baseline", &axes, &table.baseline)?,
-        limit: table.limit.as_ref().map(|limit| reference("limit", &axes, limit)).transpose()?,
-        scaling: table.scaling.as_ref().map(|scaling| reference("scaling", &axes, scaling)).transpose()?,
+        baseline: partner("baseline", &axes, &table.baseline)?,
+        truth: truth::truth(table)?,
+        limit: partner_of("limit", &table.limit)?,
+        reference: partner_of("reference", &table.reference)?,
+        scaling: partner_of("scaling", &table.scaling)?,
         best_of: table.best_of.as_ref().map(|_| best_of(table, &axes, lists)).transpose()?,
         notes: table.notes.clone(),
     };
@@ -90,7 +95,7 @@ pub(super) fn table(
 fn best_of(table: &Table, axes: &AxisValues, lists: &toml::Table) -> Result<measurement::BestOf, String> {
     let best_of = table.best_of.as_ref().expect("the caller has looked");
     let subject = BTreeMap::from([(best_of.axis.clone(), best_of.subject.clone())]);
-    reference("best_of", axes, &subject)?;
+    partner("best_of", axes, &subject)?;
     let mut competitors = values("best_of.competitors", &best_of.competitors, lists)?;
     competitors.retain(|competitor| *competitor != best_of.subject);
     let metrics = if best_of.metrics.is_empty() { vec![table.metric] } else { best_of.metrics.clone() };
@@ -133,12 +138,13 @@ fn cell(
         }
     }
     let mut systems = Vec::new();
-    let (mut topology, mut routed) = (table.topology, false);
+    let (mut topology, mut routed, mut is_limit) = (table.topology, false, false);
     for (role, name) in &table.roles {
         let name = template::render(&format!("roles.{role}"), name, &values)?;
         let chosen = registry.variant(&name, *role).map_err(|e| format!("roles.{role}: {e}"))?;
         topology = chosen.variant.topology.unwrap_or(topology);
         routed |= chosen.variant.router;
+        is_limit |= chosen.variant.limit;
         systems.push(PlannedSystem { role: *role, name, build: DEFAULT_BUILD.to_owned(), version: None });
     }
     let server = table.roles.get(&Role::Server);
@@ -159,6 +165,7 @@ fn cell(
         // In a table of points the pair of systems is the subject, mixed or not.
         own_client: !table.points.is_empty()
             || server.is_none_or(|server| table.roles.get(&Role::Client) == Some(server)),
+        is_limit,
         systems,
         absent: None,
     })
@@ -258,8 +265,8 @@ fn product(axes: &[(String, Vec<String>)]) -> Vec<Axes> {
     })
 }
 
-/// Checks that a baseline or limit names axes and values of the table.
-fn reference(
+/// Checks that a baseline or another partner names axes and values of the table.
+fn partner(
     key: &str,
     axes: &[(String, Vec<String>)],
     wanted: &BTreeMap<String, String>,
@@ -306,7 +313,7 @@ mod tests {
         let axes = [("path".to_owned(), vec!["direct".to_owned()])];
         let wanted = BTreeMap::from([("path".to_owned(), "dirct".to_owned())]);
         assert_eq!(
-            reference("baseline", &axes, &wanted).unwrap_err(),
+            partner("baseline", &axes, &wanted).unwrap_err(),
             "baseline.path: `dirct` is not one of its values; nearest: \"direct\""
         );
     }

@@ -65,10 +65,15 @@ pub struct Table {
     pub id: String,
     /// System variant for each role; templates over the axes. Absent roles have no process.
     pub roles: BTreeMap<linerate_contract::Role, String>,
-    /// Axis values that differ in the cell to compare with, such as `path = "direct"`.
+    /// Axis values that differ in the cell to compare with, such as `path = "direct"`; empty beside `truth`.
+    #[serde(default)]
     pub baseline: BTreeMap<String, String>,
-    /// Axis values that differ in the limit's cell.
+    /// Known true values, in place of a baseline: a wrong report is neither fast nor slow.
+    pub truth: Option<TruthEntry>,
+    /// Axis values that differ in the limit's cell: its work is a strict subset of that of every row.
     pub limit: Option<BTreeMap<String, String>>,
+    /// Axis values that differ in the cell of another honest mark, which rows may exceed.
+    pub reference: Option<BTreeMap<String, String>>,
     /// Axis values that differ in the cell that scaling factors are of, such as `threads = "1"`.
     pub scaling: Option<BTreeMap<String, String>>,
     /// One system against the best of its competitors in each row.
@@ -97,6 +102,16 @@ pub struct Table {
     /// Sentences for the report, under the table.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// `truth = { tolerance = 0.1, values = { p99-latency = "90ms" } }`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TruthEntry {
+    /// The share of the truth by which a right value may differ from it.
+    pub tolerance: f64,
+    /// Latencies, as times with a unit.
+    pub values: BTreeMap<Metric, String>,
 }
 
 /// `best_of = { axis = "system", subject = "native", competitors = "libraries" }`.

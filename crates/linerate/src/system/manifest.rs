@@ -110,6 +110,9 @@ pub struct Variant {
     /// True if its rules apply to forwarded packets: a router is then added to any topology.
     #[serde(default)]
     pub router: bool,
+    /// True if its work is a part of that of the other rows: no competitor.
+    #[serde(default)]
+    pub limit: bool,
     /// Options in the spec, for programs that implement the contract.
     #[serde(default)]
     pub options: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Limit rows: the same work without the part under test, so that no system can beat them.
+//! Limit rows: parts of the work alone, so that no system can beat them; and `blocking`, a reference.
 //!
 //! | `options.limit` | workload | remaining work |
 //! |---|---|---|
@@ -9,8 +9,6 @@
 //! | `aead` | `stream` | sealing and opening the records of TLS, in one process |
 //! | `mask` | `stream` | masking and unmasking the frames of WebSocket, in one process |
 //! | `calls` | `stream` | an empty system call for each write and each read: no bytes |
-//!
-//! The limit of layer `http` is the engine's own server.
 
 mod blocking;
 mod calls;

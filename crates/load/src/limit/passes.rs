@@ -1,10 +1,9 @@
-//! `stream` without sockets, in one process on one CPU: what is left is what has to be done to the bytes, and
-//! the reader's comparison.
+//! `stream` without sockets, in one process on one CPU: what is left is what has to be done to the bytes.
 //!
 //! | limit | is left of | what |
 //! |---|---|---|
 //! | `copies` | `tcp` | the copy from the writer to the kernel, and the one from the kernel to the reader |
-//! | `aead` | `tls` | AES-128-GCM: records of 16 KiB are sealed and opened where they lie, by ring |
+//! | `aead` | `tls` | AES-128-GCM: records of 16 KiB, sealed and opened where they lie, by ring; comparison |
 //! | `mask` | `websocket` | the writer's masking pass; the reader unmasks while it compares |
 //!
 //! The buffer in between is as large as a write: a kernel that needs more is slower, not faster.
@@ -36,19 +35,21 @@ pub(super) fn serve(spec: &Spec) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The copies.
+/// The copies. Nothing is compared, since some systems do not: iperf.
 ///
 /// # Errors
 /// A spec that lacks something.
 pub(super) fn copies(spec: &Spec) -> Result<Done, Refusal> {
     let size = spec.size.min(LARGEST_WRITE) as usize;
     let (mut kernel, mut reader) = (vec![0; size], vec![0; size]);
-    measure(spec, |piece| {
+    let done = measure(spec, |piece| {
         // black_box: the compiler must not see through the copy in the middle.
         black_box(&mut kernel)[..piece.len()].copy_from_slice(piece);
         black_box(&mut reader)[..piece.len()].copy_from_slice(&black_box(&kernel)[..piece.len()]);
-        black_box(&reader)[..piece.len()] == *piece
-    })
+        black_box(&reader);
+        true
+    })?;
+    Ok(Done { verified: 0, ..done })
 }
 
 /// Sealing and opening.

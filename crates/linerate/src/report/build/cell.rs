@@ -82,6 +82,8 @@ impl<'a> Cell<'a> {
             values: values.into_values().collect(),
             vs_baseline: None,
             vs_limit: None,
+            vs_reference: None,
+            vs_truth: None,
             bound_by: bound.map(words::bound),
             cpu: self.costs(),
             latency_us: latency(good().filter_map(|m| sound(&m.latency))),

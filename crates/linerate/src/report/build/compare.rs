@@ -92,7 +92,7 @@ impl Ratio {
 }
 
 /// True if a baseline in duet with itself differs from itself, so that its duets decide nothing.
-pub(in crate::report) fn control_fails(aa: &Comparison) -> bool {
+pub(crate) fn control_fails(aa: &Comparison) -> bool {
     let [low, high] = aa.ci95;
     aa.n >= FEWEST_ROUNDS && (low > 1.0 + CONTROL_TOLERANCE || high < 1.0 - CONTROL_TOLERANCE)
 }

@@ -3,6 +3,7 @@
 use super::journal::{CellTrials, SortedJournal};
 use crate::measurement::{Duet, PlannedSuite, Run, Sharing, Stage, is_given_up};
 use crate::report::model::RunFacts;
+use crate::stats::estimate::FEWEST_ROUNDS;
 use linerate_contract::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,7 @@ pub(super) fn facts(run: &Run, journal: &SortedJournal<'_>) -> RunFacts {
 
 /// Progress of a suite.
 struct SuiteProgress {
-    /// Measured rounds requested; in a run with a budget, those that were begun.
+    /// Measured rounds requested; in a run with a budget, those of every cell.
     planned: u32,
     /// Measured rounds that have a trial of every cell.
     done: BTreeSet<u32>,
@@ -42,8 +43,7 @@ impl SuiteProgress {
         let present = suite.cells.iter().filter(|cell| cell.absent.is_none());
         let cells: Vec<&CellTrials<'_>> =
             present.filter_map(|cell| journal.cell(&suite.name, &cell.id)).filter(is_still_tried).collect();
-        let begun = || cells.iter().flat_map(|cell| cell.measured.keys().copied());
-        let planned = if run.budget.is_some() { begun().max().unwrap_or(1) } else { suite.rounds };
+        let planned = if run.budget.is_some() { rounds_of_all(&cells) } else { suite.rounds };
         let everywhere = |round: &u32| cells.iter().all(|cell| cell.measured.contains_key(round));
         let done =
             cells.first()?.measured.keys().copied().filter(|r| *r <= planned).filter(everywhere).collect();
@@ -54,6 +54,14 @@ impl SuiteProgress {
     fn is_complete(&self) -> bool {
         self.has_warmups && self.done.len() >= self.planned as usize
     }
+}
+
+/// In a run with a budget, rounds that are due for every cell: the first ones as far as they were begun, and
+/// later ones that every cell has. Other later rounds are for open verdicts alone.
+fn rounds_of_all(cells: &[&CellTrials<'_>]) -> u32 {
+    let last = |cell: &&CellTrials<'_>| cell.measured.keys().copied().max().unwrap_or(0);
+    let begun = cells.iter().map(last).max().unwrap_or(1).min(FEWEST_ROUNDS);
+    cells.iter().map(last).min().unwrap_or(0).max(begun)
 }
 
 /// Rounds that are complete in every suite that planned them.

@@ -4,13 +4,14 @@ mod cell;
 mod compare;
 mod facts;
 mod journal;
+mod marks;
 mod suite;
 mod table;
 mod transport;
 
 use super::model::{REPORT_SCHEMA, Report};
 use crate::measurement::{Duet, Run, Trial};
-pub(super) use compare::control_fails;
+pub(crate) use compare::control_fails;
 use journal::SortedJournal;
 
 /// The report of a run. Warm-ups count only as time. Of two lines for the same cell and round the last one

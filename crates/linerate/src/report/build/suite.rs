@@ -3,9 +3,11 @@
 use super::cell::Cell;
 use super::compare::Comparisons;
 use super::journal::SortedJournal;
+use super::marks::is_above;
 use super::table::table;
 use crate::measurement::{Metric, PlannedSuite};
 use crate::report::model::{CellReport, SuiteReport, TableReport};
+use crate::report::words::Flag;
 
 pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>) -> SuiteReport {
     let cells: Vec<Cell<'_>> = planned
@@ -35,10 +37,13 @@ fn first_metric(planned: &PlannedSuite, id: &String) -> Metric {
 }
 
 fn with_comparisons(mut cell: CellReport, tables: &[TableReport]) -> CellReport {
-    if let Some(entry) = tables.iter().find_map(|table| table.cells.iter().find(|entry| entry.id == cell.id))
-    {
-        cell.vs_baseline.clone_from(&entry.vs_baseline);
-        cell.vs_limit = entry.vs_limit;
-    }
+    let entries = || tables.iter().filter_map(|table| table.cells.iter().find(|entry| entry.id == cell.id));
+    cell.vs_baseline = entries().next().and_then(|entry| entry.vs_baseline.clone());
+    cell.vs_limit = entries().find_map(|entry| entry.vs_limit.clone());
+    cell.vs_reference = entries().find_map(|entry| entry.vs_reference.clone());
+    cell.vs_truth = entries().next().and_then(|entry| entry.vs_truth.clone());
+    let above = entries().filter_map(|entry| entry.vs_limit.as_ref()).find(|limit| is_above(limit));
+    let flag = above.map(|limit| Flag::AboveLimit { ratio: limit.ratio, limit: limit.with.clone() }.text());
+    cell.flags.extend(flag);
     cell
 }

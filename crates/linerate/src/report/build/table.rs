@@ -2,6 +2,7 @@
 
 use super::cell::Cell;
 use super::compare::{Comparisons, control_fails};
+use super::marks::{against_truth, share};
 use crate::axes::Axes;
 use crate::measurement::{BestOf, Metric, PlannedTable};
 use crate::report::model::{BestOfResult, Comparison, DuetReport, TableCell, TableReport};
@@ -28,6 +29,8 @@ pub(super) fn table(
     let aa = control.and_then(|cell| comparisons.control(&cell.planned.id, planned.metric));
     let entry = |cell: &Cell<'_>, metric: Metric| {
         let with = |axes: &Axes| comparisons.of(cell, partner(cell, axes, &partners)?, metric);
+        let is_competitor = !cell.planned.is_limit;
+        let mark = |axes: &Option<Axes>| axes.as_ref().filter(|_| is_competitor).and_then(with).map(share);
         let estimate = Estimate::of(cell.values(metric).into_values());
         TableCell {
             id: cell.planned.id.clone(),
@@ -35,8 +38,11 @@ pub(super) fn table(
             n: estimate.map_or(0, |e| e.n),
             median: estimate.map(|e| e.median),
             ci95: estimate.map(|e| e.interval),
-            vs_baseline: with(&planned.baseline),
-            vs_limit: planned.limit.as_ref().and_then(with).map(|limit| limit.ratio),
+            vs_baseline: with(&planned.baseline).filter(|_| is_competitor),
+            // What bounds the table's own metric need not bound its tail percentiles.
+            vs_limit: mark(&planned.limit).filter(|_| metric == planned.metric),
+            vs_reference: mark(&planned.reference),
+            vs_truth: planned.truth.as_ref().and_then(|truth| against_truth(cell, metric, truth)),
             scaling: planned.scaling.as_ref().and_then(with),
         }
     };
@@ -55,6 +61,7 @@ pub(super) fn table(
         row_values: planned.row_values.clone(),
         column_values: planned.column_values.clone(),
         margin: MARGIN,
+        truth_tolerance: planned.truth.as_ref().map(|truth| truth.tolerance),
         cells: planned.metrics().flat_map(of_metric).collect(),
         aa: aa.clone(),
         best_of: planned.best_of.as_ref().map(|c| best_of(c, &here, comparisons)).unwrap_or_default(),

@@ -5,7 +5,7 @@ mod plot;
 use super::layout::{self, Depth, GridCell};
 use super::model::{Report, SuiteReport, TableReport};
 use super::style::Style;
-use super::words::verdict_name;
+use super::words::{accuracy_name, verdict_name};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 #[must_use]
@@ -73,10 +73,11 @@ fn table_section(suite: &SuiteReport, table: &TableReport) -> Markup {
 
 fn cell_text(cell: Option<&GridCell>) -> Markup {
     let Some(cell) = cell else { return html! { td {} } };
-    let class = match cell.verdict {
+    let class = match (cell.verdict, cell.accuracy) {
         _ if !cell.is_ok => "none",
-        Some(verdict) => verdict_name(verdict),
-        None => "baseline",
+        (Some(verdict), _) => verdict_name(verdict),
+        (None, Some(accuracy)) => accuracy_name(accuracy),
+        (None, None) => "baseline",
     };
     html! {
         td class=(class) {

@@ -3,8 +3,10 @@
 use super::columns::{Column, Depth, Details};
 use super::lookup::cells_of;
 use super::transport;
-use crate::report::model::{CellReport, CpuCost, OutcomeWord, SuiteReport, TableReport, UsageReport};
-use crate::report::numbers::{count, plain, with_interval};
+use crate::report::model::{
+    CellReport, CpuCost, OutcomeWord, ShareOf, SuiteReport, TableReport, UsageReport,
+};
+use crate::report::numbers::{count, percent, plain, with_interval};
 use crate::stats::latency::Latency;
 use std::collections::BTreeSet;
 
@@ -30,9 +32,8 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     let mut columns = vec![
         Column::new("cell", |cell| cell.id.clone()),
         Column::new("n", |cell| cell.n.to_string()),
-        Column::new("of limit", |cell| {
-            cell.vs_limit.map_or(String::new(), |share| format!("{} %", plain(share * 100.0)))
-        }),
+        share("of limit", depth, |cell| cell.vs_limit.as_ref()),
+        share("of\nreference", depth, |cell| cell.vs_reference.as_ref()),
     ];
     let unit = if cells.iter().flat_map(|c| c.cpu.values()).any(|cost| cost.us_per_mb.is_some()) {
         "µs/MB"
@@ -80,6 +81,14 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
         Column::new("flags", |cell| cell.flags.join("; ")),
     ]);
     columns
+}
+
+fn share<'a>(header: &str, depth: Depth, of: fn(&CellReport) -> Option<&ShareOf>) -> Column<'a> {
+    let text = move |share: &ShareOf| match depth {
+        Depth::Brief => format!("{} %", plain(share.ratio * 100.0)),
+        Depth::Full => percent(share.ratio, share.ci95),
+    };
+    Column::new(header, move |cell| of(cell).map_or(String::new(), text))
 }
 
 fn usage<'a>(what: &str, text: fn(&UsageReport) -> String) -> Column<'a> {

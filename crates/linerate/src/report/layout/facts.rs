@@ -98,6 +98,11 @@ pub(crate) const HOW_TO_READ: &[&str] = &[
      tell.",
     "A/A: the baseline in duet with itself. Where it differs, the verdicts of the table's duets are \
      withdrawn.",
+    "Of limit: the limit's work is a part of that of every row. above-limit: the 95 % interval is wholly \
+     above the limit, so the row did less than its work, or the limit was disturbed; find the cause before \
+     the number is used. Of reference: another honest mark, which rows may exceed. Both are paired by round.",
+    "Error: the reported value against the known truth, with its 95 % interval. right: the interval is \
+     inside the table's tolerance; wrong: outside. A wrong report is neither fast nor slow.",
     "Bound by: the role that used its CPU for the whole window. client is the load generator: the number \
      is a lower bound for the system. waiting: no CPU was busy for the whole window. unknown: other \
      processes had it.",

@@ -3,8 +3,9 @@
 
 use super::lookup::{cells_of, has_flag, is_not_measured, value};
 use crate::report::model::{CellReport, Comparison, OutcomeWord, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{count, percent, plain, times, with_interval};
+use crate::report::numbers::{count, error, percent, plain, times, with_interval};
 use crate::report::words::{NOT_MEASURED, UNIT_OF_ROW, outcome_name};
+use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::metric::Better;
 use crate::stats::verdict::{FALSE_DISCOVERY, Verdict};
@@ -41,6 +42,9 @@ pub(crate) struct GridCell {
     /// Such as `1.59x (1.57 to 1.61) of threads 1`.
     pub(crate) scaling: Option<String>,
     pub(crate) verdict: Option<Verdict>,
+    /// The error of a value whose truth is known: `error -95.6 % (-96.1 to -95.0) of 90,000: wrong`.
+    pub(crate) error: Option<String>,
+    pub(crate) accuracy: Option<Accuracy>,
     /// Failed operations, the generator as the bottleneck, a different number of rounds.
     pub(crate) notes_of_cell: Vec<String>,
     pub(crate) is_ok: bool,
@@ -53,6 +57,7 @@ impl GridCell {
             .chain(&self.share)
             .chain(&self.cpu)
             .chain(&self.scaling)
+            .chain(&self.error)
             .chain(&self.notes_of_cell)
     }
 }
@@ -195,6 +200,8 @@ fn grid_cell(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: O
             Some(format!("CPU {}", percent(duet.cpu_ratio?, duet.cpu_ci95?)))
         }),
         verdict: entry.vs_baseline.as_ref().map(|c| c.verdict),
+        error: entry.vs_truth.as_ref().map(error),
+        accuracy: entry.vs_truth.as_ref().map(|found| found.accuracy),
         scaling: entry.scaling.as_ref().map(|c| {
             let of = suite.cells.iter().find(|other| other.id == c.with).map(|of| differing(cell, of));
             format!("{} of {}", times(c.ratio, c.ci95), of.unwrap_or_default())
@@ -221,12 +228,22 @@ fn differing(cell: &CellReport, other: &CellReport) -> String {
 
 fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> String {
     let better = match table.better {
+        _ if table.truth_tolerance.is_some() => "true values are best",
         _ if table.unit == UNIT_OF_ROW => "of latencies lower, of rates higher is better",
         Better::Higher => "higher is better",
         Better::Lower => "lower is better",
     };
-    let share = baseline(suite, table)
-        .map_or(String::new(), |axes| format!("; percent of the performance of {axes}"));
+    let named = |what: &str, with: fn(&TableCell) -> Option<&String>| {
+        common_axes(suite, table, with).map_or(String::new(), |axes| format!("; {what} {axes}"))
+    };
+    let share = [
+        named("percent of the performance of", |cell| Some(&cell.vs_baseline.as_ref()?.with)),
+        named("limit:", |cell| Some(&cell.vs_limit.as_ref()?.with)),
+        named("reference:", |cell| Some(&cell.vs_reference.as_ref()?.with)),
+    ]
+    .concat();
+    let tolerance = table.truth_tolerance.map(|share| format!("; right within {} %", plain(share * 100.0)));
+    let share = share + tolerance.as_deref().unwrap_or_default();
     match usual {
         Some(n) if n < FEWEST_ROUNDS => {
             format!("median and range in {}, {better}{share}; n={n}, too few for a verdict", table.unit)
@@ -236,14 +253,15 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
     }
 }
 
-/// The axis values that all baselines share and no compared cell has: `path direct`.
-fn baseline(suite: &SuiteReport, table: &TableReport) -> Option<String> {
+/// The axis values that all cells compared with share and no compared cell has: `path direct`.
+fn common_axes(
+    suite: &SuiteReport,
+    table: &TableReport,
+    with: fn(&TableCell) -> Option<&String>,
+) -> Option<String> {
     let cell = |id: &String| suite.cells.iter().find(|cell| cell.id == *id);
-    let pairs: Vec<(&CellReport, &CellReport)> = table
-        .cells
-        .iter()
-        .filter_map(|entry| Some((cell(&entry.id)?, cell(&entry.vs_baseline.as_ref()?.with)?)))
-        .collect();
+    let pairs: Vec<(&CellReport, &CellReport)> =
+        table.cells.iter().filter_map(|entry| Some((cell(&entry.id)?, cell(with(entry)?)?))).collect();
     let (_, first) = pairs.first()?;
     let differs = |axis: &String, value: &String| {
         pairs
@@ -252,5 +270,5 @@ fn baseline(suite: &SuiteReport, table: &TableReport) -> Option<String> {
     };
     let common = first.axes.0.iter().filter(|(axis, value)| differs(axis, value));
     let named: Vec<String> = common.map(|(axis, value)| format!("{axis} {value}")).collect();
-    if named.is_empty() { Some("the baseline".to_owned()) } else { Some(named.join(", ")) }
+    if named.is_empty() { Some("another row".to_owned()) } else { Some(named.join(", ")) }
 }

@@ -9,11 +9,8 @@ const FEW: usize = 6;
 
 /// The comparisons of a table as sentences; in a large table the best and the worst of each column.
 pub(in crate::report) fn sentences(suite: &SuiteReport, table: &TableReport) -> Vec<String> {
-    // The limit itself is no competitor.
-    let has_limit = table.cells.iter().any(|cell| cell.vs_limit.is_some());
-    let competitors = table.main_cells().filter(|cell| !has_limit || cell.vs_limit.is_some());
     let compared: Vec<(&str, &Comparison)> =
-        competitors.filter_map(|cell| Some((cell.id.as_str(), cell.vs_baseline.as_ref()?))).collect();
+        table.main_cells().filter_map(|cell| Some((cell.id.as_str(), cell.vs_baseline.as_ref()?))).collect();
     let chosen: Vec<&(&str, &Comparison)> = if compared.len() <= FEW {
         compared.iter().collect()
     } else {
