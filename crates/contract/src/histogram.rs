@@ -94,11 +94,14 @@ impl Counts {
         }
         self.min = if self.pairs.is_empty() { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
-        let mut sum = std::collections::BTreeMap::new();
-        for (value, count) in self.pairs.iter().chain(&other.pairs) {
-            *sum.entry(*value).or_insert(0) += count;
-        }
-        self.pairs = sum.into_iter().collect();
+        // Two sorted runs are merged in one walk. Counts of other programs need not be sorted.
+        self.pairs.extend(&other.pairs);
+        self.pairs.sort_by_key(|(value, _)| *value);
+        self.pairs.dedup_by(|later, kept| {
+            let is_same = later.0 == kept.0;
+            kept.1 += if is_same { later.1 } else { 0 };
+            is_same
+        });
     }
 }
 

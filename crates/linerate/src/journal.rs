@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::measurement::{Duet, Entry, RUN_SCHEMA, Run, Trial};
 use flate2::read::MultiGzDecoder;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,9 @@ const RUN_FILE: &str = "run.json";
 const JOURNAL_FILE: &str = "journal.jsonl";
 /// The same, packed by gzip(1): it can be reported, and resumed once it is unpacked.
 const PACKED_FILE: &str = "journal.jsonl.gz";
+
+/// Larger than nearly all lines.
+const BUFFER: usize = 256 << 10;
 
 /// The journal of a run under way. A trial is a line, flushed before the next one starts.
 #[derive(Debug)]
@@ -144,30 +147,36 @@ pub fn read(folder: &Path) -> Result<Stored, Error> {
         _ => Error::file(&path)(e),
     })?;
     let run = parse_run(&path, &text)?;
-    let (path, bytes) = read_journal(folder)?;
-    let (entries, warnings) = parse_journal(&path.display().to_string(), &bytes);
-    let (mut trials, mut duets) = (Vec::new(), Vec::new());
-    for entry in entries {
-        match entry {
-            Entry::Trial(trial) => trials.push(trial),
-            Entry::Duet(duet) => duets.push(duet),
+    let (path, mut journal) = open_journal(folder)?;
+    let mut stored = Stored { run, trials: Vec::new(), duets: Vec::new(), warnings: Vec::new() };
+    let (place, mut line, mut number) = (path.display().to_string(), Vec::new(), 0);
+    // Line by line: the text of a journal is larger than its entries.
+    while journal.read_until(b'\n', &mut line).map_err(Error::file(&path))? > 0 {
+        number += 1;
+        match parse_line(&place, number, line.trim_ascii_end()) {
+            None => {}
+            Some(Ok(Entry::Trial(trial))) => stored.trials.push(trial),
+            Some(Ok(Entry::Duet(duet))) => stored.duets.push(duet),
+            Some(Err(warning)) => stored.warnings.push(warning),
         }
+        line.clear();
     }
-    Ok(Stored { run, trials, duets, warnings })
+    Ok(stored)
 }
 
-/// The journal's bytes, packed or not; empty for a run without a trial.
-fn read_journal(folder: &Path) -> Result<(PathBuf, Vec<u8>), Error> {
+/// The journal, packed or not; empty for a run without a trial.
+fn open_journal(folder: &Path) -> Result<(PathBuf, Box<dyn BufRead>), Error> {
     let (path, packed) = (folder.join(JOURNAL_FILE), folder.join(PACKED_FILE));
-    match fs::read(&path) {
+    match File::open(&path) {
         Err(e) if e.kind() == ErrorKind::NotFound && packed.exists() => {
-            let mut bytes = Vec::new();
             let file = File::open(&packed).map_err(Error::file(&packed))?;
-            MultiGzDecoder::new(file).read_to_end(&mut bytes).map_err(Error::file(&packed))?;
-            Ok((packed, bytes))
+            Ok((packed, Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file)))))
         }
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok((path, Vec::new())),
-        other => other.map_err(Error::file(&path)).map(|bytes| (path, bytes)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok((path, Box::new(std::io::empty()))),
+        other => {
+            let file = other.map_err(Error::file(&path))?;
+            Ok((path, Box::new(BufReader::with_capacity(BUFFER, file))))
+        }
     }
 }
 
@@ -192,19 +201,23 @@ fn parse_run(path: &Path, text: &str) -> Result<Run, Error> {
 #[must_use]
 pub fn parse_journal(place: &str, bytes: &[u8]) -> (Vec<Entry>, Vec<String>) {
     let (mut entries, mut warnings) = (Vec::new(), Vec::new());
-    for (index, line) in bytes.split(|b| *b == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
-        match serde_json::from_slice(line) {
-            Ok(entry) => entries.push(entry),
-            Err(e) => {
-                let what = if e.is_eof() { "cut off".to_owned() } else { format!("not an entry: {e}") };
-                warnings.push(format!(
-                    "{place}:{}: {what}; the line is left out, `linerate run --resume` measures it again",
-                    index + 1
-                ));
-            }
+    for (index, line) in bytes.split(|b| *b == b'\n').enumerate() {
+        match parse_line(place, index + 1, line) {
+            None => {}
+            Some(Ok(entry)) => entries.push(entry),
+            Some(Err(warning)) => warnings.push(warning),
         }
     }
     (entries, warnings)
+}
+
+/// `None` for an empty line; a warning for one that is no entry.
+fn parse_line(place: &str, number: usize, line: &[u8]) -> Option<Result<Entry, String>> {
+    let warning = |e: serde_json::Error| {
+        let what = if e.is_eof() { "cut off".to_owned() } else { format!("not an entry: {e}") };
+        format!("{place}:{number}: {what}; the line is left out, `linerate run --resume` measures it again")
+    };
+    (!line.is_empty()).then(|| serde_json::from_slice(line).map_err(warning))
 }
 
 /// Writes a file that can be made again, such as a report.

@@ -4,6 +4,7 @@
 //! [`Trial`] or a [`Duet`]. Reports are made from these files alone.
 
 mod duet;
+mod entry;
 mod metric;
 mod planned;
 mod trial;

@@ -104,11 +104,13 @@ fn even_medians(sorted: &[f64]) -> Vec<(f64, f64)> {
     // The middles lie within a few sqrt(n)/2 of the middle; ten of them leave out less than 1e-20.
     let margin = 5 * n.isqrt() + 5;
     let (from, to) = (half.saturating_sub(margin).max(1), (half + margin).min(n));
+    let reach_from_end: Vec<f64> = (from..=to).map(|j| reach(n - j + 1)).collect();
     let mut medians = Vec::new();
     for i in from..=to {
         let mut apart = 0.0;
+        let own = ways + reach(i);
         for j in i + 1..=to {
-            let probability = (ways + reach(i) + reach(n - j + 1)).exp();
+            let probability = (own + reach_from_end[j - from]).exp();
             apart += probability;
             medians.push((f64::midpoint(sorted[i - 1], sorted[j - 1]), probability));
         }

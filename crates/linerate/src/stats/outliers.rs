@@ -67,8 +67,11 @@ pub fn drift(values: &ByRound) -> Option<f64> {
     let deviation = (count * (count - 1.0) * (2.0 * count + 5.0) / 18.0).sqrt();
     // One less, because the score moves in steps of two (continuity).
     let z = (f64::from(rises.abs()) - 1.0) / deviation;
+    if z <= DRIFT_Z {
+        return None;
+    }
     let slope = median(pairs().map(|(a, b)| (values[b] - values[a]) / f64::from(rounds[b] - rounds[a])))?;
-    (z > DRIFT_Z).then_some(slope * f64::from(rounds[n - 1] - rounds[0]) / middle)
+    Some(slope * f64::from(rounds[n - 1] - rounds[0]) / middle)
 }
 
 #[cfg(test)]

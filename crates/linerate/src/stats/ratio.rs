@@ -38,20 +38,20 @@ impl RatioEstimate {
     #[must_use]
     pub fn of(logs: impl IntoIterator<Item = f64>) -> Option<Self> {
         let logs: Vec<f64> = logs.into_iter().filter(|log| log.is_finite()).collect();
-        let averages = walsh_averages(&logs);
+        let averages = WalshAverages::of(logs.clone());
         let last = averages.len().checked_sub(1)?;
         let ranks = SignedRanks::of(logs.len());
         let interval = |level: f64| {
             let cut = ranks.critical((1.0 - level) / 2.0)?;
-            Some([averages[cut].exp(), averages[last - cut].exp()])
+            Some([averages.at(cut).exp(), averages.at(last - cut).exp()])
         };
-        let positive = averages.iter().filter(|average| **average > 0.0).count();
-        let negative = averages.iter().filter(|average| **average < 0.0).count();
+        let negative = averages.at_most((-0.0_f64).next_down());
+        let positive = averages.len() - averages.at_most(0.0);
         // The rank sum's distribution is symmetric: P(W >= positive) = P(W <= all - positive).
         let tail = ranks.at_most(averages.len() - positive.max(negative));
         Some(Self {
-            ratio: ((averages[last / 2] + averages[averages.len() / 2]) / 2.0).exp(),
-            range: [averages[0].exp(), averages[last].exp()],
+            ratio: ((averages.at(last / 2) + averages.at(averages.len() / 2)) / 2.0).exp(),
+            range: [averages.at(0).exp(), averages.at(last).exp()],
             ci95: interval(0.95),
             ci90: interval(0.9),
             p: (2.0 * tail).min(1.0),
@@ -61,12 +61,63 @@ impl RatioEstimate {
     }
 }
 
-/// The mean of each pair of values, each value with itself included, in order.
-fn walsh_averages(values: &[f64]) -> Vec<f64> {
-    let pairs = (0..values.len()).flat_map(|i| (0..=i).map(move |j| (i, j)));
-    let mut averages: Vec<f64> = pairs.map(|(i, j)| f64::midpoint(values[i], values[j])).collect();
-    averages.sort_by(f64::total_cmp);
-    averages
+/// The mean of each pair of values, each value with itself included. There are n (n + 1) / 2 of them, so they
+/// are counted and never listed: a run of a thousand rounds would have half a million for each ratio.
+struct WalshAverages {
+    sorted: Vec<f64>,
+}
+
+impl WalshAverages {
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        Self { sorted: values }
+    }
+
+    fn len(&self) -> usize {
+        self.sorted.len() * (self.sorted.len() + 1) / 2
+    }
+
+    /// The number of averages up to this value: one walk, since the partners of a larger value are fewer.
+    fn at_most(&self, value: f64) -> usize {
+        let (mut count, mut partners) = (0, self.sorted.len());
+        for (i, own) in self.sorted.iter().enumerate() {
+            while partners > 0 && f64::midpoint(*own, self.sorted[partners - 1]) > value {
+                partners -= 1;
+            }
+            // Each pair once: partners from the value itself on.
+            if partners <= i {
+                break;
+            }
+            count += partners - i;
+        }
+        count
+    }
+
+    /// The average with this place in their order: the smallest number with more averages up to it. Found by
+    /// halving the numbers between the extremes, of which there are less than 2^64.
+    fn at(&self, place: usize) -> f64 {
+        let (mut low, mut high) = (rank(self.sorted[0]), rank(self.sorted[self.sorted.len() - 1]));
+        while low < high {
+            // Rounded down, for numbers below 0 too.
+            let middle = (low & high) + ((low ^ high) >> 1);
+            if self.at_most(of_rank(middle)) > place {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        of_rank(low)
+    }
+}
+
+/// The place of a number among all numbers: integers in the order of `f64::total_cmp`.
+fn rank(value: f64) -> i64 {
+    let bits = value.to_bits().cast_signed();
+    bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
+}
+
+fn of_rank(rank: i64) -> f64 {
+    f64::from_bits((rank ^ ((rank >> 63).cast_unsigned() >> 1).cast_signed()).cast_unsigned())
 }
 
 /// The distribution of the signed-rank sum of n values with a median of 0.
@@ -180,6 +231,29 @@ mod tests {
         assert_eq!((e.ci95, e.ci90, e.detectable, e.n), (None, None, None, 4));
         assert_eq!(RatioEstimate::of([]), None);
         assert_eq!(RatioEstimate::of([f64::NAN, f64::INFINITY]), None);
+    }
+
+    #[test]
+    fn counted_averages_are_those_of_a_sorted_list() {
+        let mut rng = Pcg64::seed_from_u64(12);
+        for n in [1, 2, 3, 7, 20] {
+            for digits in [1.0, 1e9] {
+                let values: Vec<f64> = (0..n).map(|_| (digits * normal(&mut rng)).round() / digits).collect();
+                let pairs = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j)));
+                let mut listed: Vec<f64> = pairs.map(|(i, j)| f64::midpoint(values[i], values[j])).collect();
+                listed.sort_by(f64::total_cmp);
+                let counted = WalshAverages::of(values);
+                let each = (0..counted.len()).map(|place| counted.at(place));
+                assert!(each.eq(listed.iter().copied()), "{listed:?}");
+            }
+        }
+    }
+
+    /// A list of all pairs would take 40 GB.
+    #[test]
+    fn a_hundred_thousand_units_have_a_ratio() {
+        let e = RatioEstimate::of((0..100_000).map(|i| f64::from(i % 1_000) / 1_000.0)).unwrap();
+        assert!((e.ratio.ln() - 0.4995).abs() < 1e-9 && e.n == 100_000, "{e:?}");
     }
 
     #[test]
