@@ -35,7 +35,7 @@ pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> 
 /// Why a cell cannot be measured in duet. The windows of a duet are common by time, so a client that works
 /// for a count cannot take part; the other reasons are kinds of cells in which duets are not proven yet
 /// (docs/method.md).
-fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
+pub(super) fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
     let parameters = &cell.parameters;
     let client = cell.systems.iter().find(|system| system.role == Role::Client)?;
     let is_timed = registry.variant(&client.name, Role::Client).is_ok_and(|client| client.is_timed());

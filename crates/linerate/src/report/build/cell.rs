@@ -83,6 +83,7 @@ impl<'a> Cell<'a> {
             vs_baseline: None,
             vs_limit: None,
             bound_by: bound.map(words::bound),
+            sensitivity: BTreeMap::new(),
             cpu: self.costs(),
             latency_us: latency(good().filter_map(|m| sound(&m.latency))),
             connect_us: latency(good().filter_map(|m| sound(&m.connect))),
