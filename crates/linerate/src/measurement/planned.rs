@@ -184,6 +184,9 @@ pub struct PlannedSystem {
     pub build: String,
     /// Probed from the program; `None` where there is no program (an empty path) or it is missing.
     pub version: Option<String>,
+    /// Its CPU is busy whatever it has to do, by its manifest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spins: bool,
 }
 
 /// The build of a variant that no comparison names.

@@ -143,7 +143,8 @@ pub struct CellReport {
     pub vs_baseline: Option<Comparison>,
     /// Ratio to the limit row as a share of it (1 is the limit), direction-adjusted.
     pub vs_limit: Option<f64>,
-    /// `server`, `client`, `relay`, `path`, `waiting` (no CPU was busy for the whole window) or `unknown`.
+    /// `server`, `client`, `relay`, `path`, `waiting` (no CPU was busy for the whole window), `spinning` (none but
+    /// those of roles that are always busy) or `unknown`.
     pub bound_by: Option<String>,
     /// By role, of a run with `--probe`: d ln(rate) / d ln(CPU time of the role).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -99,8 +99,9 @@ pub(crate) const HOW_TO_READ: &[&str] = &[
     "A/A: the baseline in duet with itself. Where it differs, the verdicts of the table's duets are \
      withdrawn.",
     "Bound by: the role that used its CPU for the whole window. client is the load generator: the number \
-     is a lower bound for the system. waiting: no CPU was busy for the whole window. unknown: other \
-     processes had it.",
+     is a lower bound for the system. waiting: no CPU was busy for the whole window. spinning: only those \
+     of roles that are always busy. unknown: other processes had it.",
+    "Sensitivity (`--probe`): by how much the rate falls with a role's CPU time: 1 by as much, 0 not at all.",
     "CPU: process time of each role; machine is the busy time of all CPUs of the lab, interrupts included.",
     "Failed operations are counted beside the number; a trial in which more than 1 % failed has no number.",
     "Outliers are flagged, never dropped. steal: the hypervisor gave CPU time to other guests; disturbed: \
