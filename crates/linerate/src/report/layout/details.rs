@@ -108,7 +108,7 @@ fn sensitivities(cell: &CellReport) -> String {
         Some([low, high]) => format!("{role} {:.2} ({low:.2} to {high:.2})", found.value),
         None => format!("{role} {:.2}, n={}", found.value, found.n),
     };
-    roles.iter().map(text).collect::<Vec<_>>().join("\n")
+    roles.iter().map(text).collect::<Vec<_>>().join(",\n")
 }
 
 fn cost(cost: &CpuCost, depth: Depth) -> String {
