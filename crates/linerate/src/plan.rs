@@ -1,12 +1,14 @@
 //! The trials of a run and their order. No other module decides about the order.
 
 mod pairs;
+mod probes;
 
 use crate::error::Error;
-use crate::measurement::{PlannedCell, PlannedPair, PlannedSuite, Run};
+use crate::measurement::{PlannedCell, PlannedPair, PlannedProbe, PlannedSuite, Run, probe_id};
 use crate::suite::Suite;
 use crate::system::Registry;
 use globset::{Glob, GlobMatcher};
+use linerate_contract::Role;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -25,6 +27,8 @@ pub struct Step {
     pub cell: usize,
     /// The cell that is measured at the same time; `None`: a solo trial.
     pub against: Option<usize>,
+    /// The role from which CPU time is taken on one side of a cell in duet with itself.
+    pub probe: Option<Role>,
     /// The id under which it is journaled (a duet: both ids).
     pub id: String,
     /// 1-based, warm-up rounds counted on their own.
@@ -40,6 +44,7 @@ pub struct Choice {
     pub quick: bool,
     pub rounds: Option<u32>,
     pub only: Vec<String>,
+    pub probe: bool,
 }
 
 /// The chosen cells of the suites, in order; versions are unknown until [`crate::programs::resolve`].
@@ -56,6 +61,9 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
         }
         keep_only(&mut expanded, &globs);
         expanded.pairs = pairs::of(&expanded, registry);
+        if choice.probe {
+            expanded.probes = probes::of(&expanded, registry);
+        }
         if !expanded.cells.is_empty() {
             planned.push(expanded);
         }
@@ -149,18 +157,19 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
             None => {
                 let mut cells = runnable(suite);
                 cells.extend(duets(suite));
+                cells.extend(probes(suite));
                 cells.shuffle(&mut random);
                 last = Some(cells.clone());
                 cells
             }
         };
-        // A warm-up round has one unit of each pair, and none of the controls.
+        // A warm-up round has one unit of each pair, and none of the controls and probes.
         let is_warm = |slot: &Slot| slot.repeat == 1 && slot.against != Some(slot.cell);
         let slots = cells.into_iter().filter(|slot| !warmup || is_warm(slot));
-        steps.extend(slots.map(|Slot { cell, against, id, repeat }| {
+        steps.extend(slots.map(|Slot { cell, against, probe, id, repeat }| {
             let is_duet = against.is_some() && !warmup;
             let unit = if is_duet { (round - 1) * UNITS_PER_ROUND + repeat } else { round };
-            Step { suite: index, cell, against, id, round, unit, warmup }
+            Step { suite: index, cell, against, probe, id, round, unit, warmup }
         }));
     }
     steps
@@ -171,8 +180,9 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
 struct Slot {
     cell: usize,
     against: Option<usize>,
+    probe: Option<Role>,
     id: String,
-    /// Counts the units of a pair in the round, from 1.
+    /// Counts the units of a pair or probe in the round, from 1.
     repeat: u32,
 }
 
@@ -182,6 +192,7 @@ fn runnable(suite: &PlannedSuite) -> Vec<Slot> {
     let slot = |(cell, planned): (usize, &PlannedCell)| Slot {
         cell,
         against: None,
+        probe: None,
         id: planned.id.clone(),
         repeat: 1,
     };
@@ -190,17 +201,27 @@ fn runnable(suite: &PlannedSuite) -> Vec<Slot> {
 
 /// Pairs that can be measured in duet, each with all units of a round.
 fn duets(suite: &PlannedSuite) -> Vec<Slot> {
-    let index_of = |id: &String| {
-        suite
-            .cells
-            .iter()
-            .position(|cell| cell.id == *id)
-            .filter(|index| suite.cells[*index].absent.is_none())
-    };
     let pairs = suite.pairs.iter().filter(|pair| pair.no_duet.is_none());
     let duet = |pair: &PlannedPair, repeat: u32| {
-        let [cell, other] = [index_of(&pair.cells[0])?, index_of(&pair.cells[1])?];
-        Some(Slot { cell, against: Some(other), id: pair.cells.join(" | "), repeat })
+        let [cell, other] = [index_of(suite, &pair.cells[0])?, index_of(suite, &pair.cells[1])?];
+        Some(Slot { cell, against: Some(other), probe: None, id: pair.cells.join(" | "), repeat })
     };
     pairs.flat_map(|pair| (1..=UNITS_PER_ROUND).filter_map(move |repeat| duet(pair, repeat))).collect()
+}
+
+/// Probes, each with all units of a round.
+fn probes(suite: &PlannedSuite) -> Vec<Slot> {
+    let possible = suite.probes.iter().filter(|probe| probe.no_probe.is_none());
+    let unit = |probe: &PlannedProbe, repeat: u32| {
+        let cell = index_of(suite, &probe.cell)?;
+        let id = probe_id(&probe.cell, probe.role);
+        Some(Slot { cell, against: Some(cell), probe: Some(probe.role), id, repeat })
+    };
+    possible.flat_map(|probe| (1..=UNITS_PER_ROUND).filter_map(move |repeat| unit(probe, repeat))).collect()
+}
+
+/// Of a cell that can be tried.
+fn index_of(suite: &PlannedSuite, id: &str) -> Option<usize> {
+    let index = suite.cells.iter().position(|cell| cell.id == id)?;
+    suite.cells[index].absent.is_none().then_some(index)
 }

@@ -80,7 +80,7 @@ pub fn resolve(
     }
     for cell in &mut suite.cells {
         cell.absent = None;
-        for PlannedSystem { role, name, build, version } in &mut cell.systems {
+        for PlannedSystem { role, name, build, version, .. } in &mut cell.systems {
             let Ok(chosen) = registry.variant(name, *role) else { continue };
             match machine.presence(chosen) {
                 Presence::Ready { program, version: found } => {

@@ -34,6 +34,30 @@ fn a_run_makes_the_tables_and_the_files() {
 }
 
 #[test]
+fn a_probe_finds_how_much_of_the_rate_each_role_decides() {
+    let folder = Folder::new("probe");
+    let args = ["run", "mini", "--seed", "7", "--only", "fast/pipe", "--probe", "--out", folder.str()];
+    let out = linerate("good", &args);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert_golden("probe.txt", &out.stdout);
+    let report: linerate::report::model::Report = serde_json::from_str(&folder.read("report.json")).unwrap();
+    let cell = report.suites[0].cells.iter().find(|cell| cell.id == "fast/pipe").unwrap();
+    for (role, truth) in [("client", 0.06), ("relay", 0.9), ("server", 0.0)] {
+        let found = &cell.sensitivity[role];
+        assert!(found.n == 12 && (found.value - truth).abs() < 0.03, "{role}: {found:?}");
+    }
+    // 3 roles and 2, each with 12 units
+    let probes = |journal: &str| journal.lines().filter(|line| line.contains("\"probe\":{")).count();
+    assert_eq!(probes(&folder.read("journal.jsonl")), 60);
+    // A run that was cut off goes on with its probes.
+    let cut: Vec<String> = folder.read("journal.jsonl").lines().take(40).map(str::to_owned).collect();
+    fs::write(folder.path().join("journal.jsonl"), cut.join("\n") + "\n").unwrap();
+    assert_eq!(linerate("good", &["run", "--resume", folder.str()]).status, 0);
+    assert_eq!(probes(&folder.read("journal.jsonl")), 60);
+    assert!(folder.read("run.json").contains("--probe"));
+}
+
+#[test]
 fn loops_are_measured_by_themselves_in_bytes_and_on_threads() {
     let folder = Folder::new("loops");
     let out = linerate("loops", &["run", "loops", "--seed", "7", "--out", folder.str()]);

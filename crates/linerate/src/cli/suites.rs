@@ -22,6 +22,11 @@ pub struct Selection {
     #[arg(long, value_name = "GLOB")]
     pub only: Vec<String>,
 
+    /// Measure what bounds each cell: how much its rate falls when a role gets a tenth less CPU time. Takes
+    /// 12 seconds more per cell of three roles and round; --only selects cells
+    #[arg(long)]
+    pub probe: bool,
+
     /// Seed of the order of trials [default: random, recorded in run.json]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -36,6 +41,8 @@ pub struct Selection {
   linerate run proxy --quick             a first table, under three minutes
   linerate run proxy                     the full table
   linerate run proxy --only '*/haproxy*' these cells and their baselines
+  linerate run proxy --only nginx/haproxy-tcp --probe
+                                         and how much each role decides
   linerate run proxy --budget 10m        ten minutes, spent on open verdicts
   linerate run --resume results/x        continue an interrupted run")]
 pub struct RunArgs {

@@ -61,7 +61,9 @@ impl Pair {
         let metric = metric(suite, &cells[0])?;
         let mut units: Vec<&Duet> = duets
             .iter()
-            .filter(|duet| duet.suite == suite.name && duet.cells == *cells && !duet.warmup)
+            .filter(|duet| {
+                duet.suite == suite.name && duet.cells == *cells && !duet.warmup && duet.probe.is_none()
+            })
             .collect();
         units.sort_by_key(|duet| duet.unit);
         let logs: Vec<f64> = units.iter().filter_map(|duet| log_ratio(duet, metric)).collect();

@@ -52,8 +52,18 @@ pub trait Lab: Send {
     fn usage(&mut self) -> Result<Option<Usage>, LabError>;
     /// From the next [`Lab::run`] to its end, the processes of this lab run only in their turns.
     fn take_turns(&mut self, turns: Turns);
+    /// From the next [`Lab::run`] to its end, CPU time is taken from a role.
+    fn brake(&mut self, force: BrakeForce);
     /// Ends all processes and removes the topology.
     fn stop(&mut self) -> Result<(), LabError>;
+}
+
+/// How much CPU time is taken from a role.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BrakeForce {
+    pub role: Role,
+    /// Of the CPU time that the role would need.
+    pub share: f64,
 }
 
 /// Identifies a trial; the scripted lab selects its responses by it.
@@ -119,6 +129,8 @@ pub struct ClientRun {
     pub after: CpuTimes,
     /// The share of the window in which the processes ran: 1, or less for a lab that takes turns.
     pub running: f64,
+    /// The role that had a brake, and the brake's CPU time in the window.
+    pub brake: Option<(Role, Nanos)>,
     /// The client's peak memory; `None` if the lab cannot measure it.
     pub peak_memory: Option<Bytes>,
     pub flags: Vec<String>,

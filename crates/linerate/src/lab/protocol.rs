@@ -41,6 +41,9 @@ pub enum Request {
     Record {
         /// Until [`Request::Window`], the processes run only in these turns.
         turns: Option<Turns>,
+        /// Until then, it takes CPU time from one of them.
+        #[serde(default)]
+        brake: Option<Brake>,
     },
     /// Ends the recording; the CPU times at these times of `CLOCK_MONOTONIC`.
     Window {
@@ -69,6 +72,16 @@ pub struct Turns {
     pub seed: u64,
     /// True for the second of the two labs.
     pub second: bool,
+}
+
+/// A process that takes CPU time from a role's process and its children.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Brake {
+    pub process: ProcessId,
+    /// The role's process. It may be one that is started later.
+    pub of: ProcessId,
+    /// Of the CPU time that both use together.
+    pub share: f64,
 }
 
 /// The path between client and server.

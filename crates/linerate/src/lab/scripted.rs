@@ -4,7 +4,7 @@
 //! output and without a network. A report of such a run is recognisable: its host is the script's.
 
 use super::protocol::{CpuTime, CpuTimes, ExitStatus, File, NetworkPath, Turns};
-use super::{ClientRun, Lab, LabError, Label, Launch, Purpose};
+use super::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose};
 use crate::error::Error;
 use crate::measurement::{Host, Stage, Usage};
 use crate::system::SystemVariant;
@@ -54,6 +54,9 @@ struct Answer {
     /// CPU seconds of each role.
     #[serde(default)]
     cpu: BTreeMap<Role, f64>,
+    /// The sensitivity of the rate to the CPU time of each role; 0 for others.
+    #[serde(default)]
+    sensitivity: BTreeMap<Role, f64>,
     /// The server's resource usage before and after the measurement.
     usage: Option<[Usage; 2]>,
     /// The output of a foreign client; `@seconds@` and `@operations@` are replaced.
@@ -82,6 +85,8 @@ pub struct Scripted {
     label: Option<Label>,
     /// True after the trial's measurement.
     measured: bool,
+    /// Of the next measurement.
+    brake: Option<BrakeForce>,
     trials: u64,
     clock: Nanos,
 }
@@ -102,7 +107,7 @@ impl Scripted {
         let script: Script = toml::from_str(&text).map_err(|e| invalid(&e))?;
         let globs = script.answers.iter().map(|a| Ok(Glob::new(&a.cell)?.compile_matcher()));
         let globs = globs.collect::<Result<_, globset::Error>>().map_err(|e| invalid(&e))?;
-        Ok(Self { script, globs, label: None, measured: false, trials: 0, clock: Nanos::ZERO })
+        Ok(Self { script, globs, label: None, measured: false, brake: None, trials: 0, clock: Nanos::ZERO })
     }
 
     /// The presence of a variant according to the script.
@@ -163,6 +168,7 @@ impl Scripted {
             },
             after: CpuTimes { cpus: cpus.collect(), ..CpuTimes::default() },
             running: 1.0,
+            brake: None,
             peak_memory: None,
             flags: Vec::new(),
         })
@@ -224,6 +230,8 @@ impl Lab for Scripted {
         let (answer, label) = self.answer()?;
         let round = label.round.saturating_sub(1) as usize;
         let seconds = answer.seconds.get(round % answer.seconds.len().max(1)).copied().unwrap_or(1.0);
+        let seconds = seconds * self.brake.map_or(1.0, |brake| slower(brake, answer));
+        let brake = self.brake.map(|brake| (brake.role, brake_time(brake, answer)));
         let mut elapsed = Nanos((seconds * 1e9) as u64);
         let spec = spec.map(|spec| match spec.duration_ns {
             Some(window) => {
@@ -251,7 +259,8 @@ impl Lab for Scripted {
         };
         self.clock += elapsed;
         self.measured = true;
-        self.client_run(seconds, stdout)
+        self.brake = None;
+        Ok(ClientRun { brake, ..self.client_run(seconds, stdout)? })
     }
 
     fn usage(&mut self) -> Result<Option<Usage>, LabError> {
@@ -261,11 +270,27 @@ impl Lab for Scripted {
 
     fn take_turns(&mut self, _turns: Turns) {}
 
+    fn brake(&mut self, force: BrakeForce) {
+        self.brake = Some(force);
+    }
+
     fn stop(&mut self) -> Result<(), LabError> {
         self.clock += STAGE;
         self.label = None;
         Ok(())
     }
+}
+
+/// The factor by which operations take longer with a brake.
+fn slower(brake: BrakeForce, answer: &Answer) -> f64 {
+    let sensitivity = answer.sensitivity.get(&brake.role).copied().unwrap_or(0.0);
+    (1.0 - brake.share).powf(-sensitivity)
+}
+
+/// CPU time of a brake that takes exactly its share.
+fn brake_time(brake: BrakeForce, answer: &Answer) -> Nanos {
+    let role = answer.cpu.get(&brake.role).copied().unwrap_or(0.0);
+    Nanos((role * brake.share / (1.0 - brake.share) * 1e9) as u64)
 }
 
 /// In a window, the work of `share` of a script's seconds; of a thousand operations where the spec has no

@@ -28,6 +28,9 @@ pub struct Duet {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warmup: bool,
     pub sharing: Sharing,
+    /// Set in a duet of a cell with itself in which CPU time was taken from a role of one side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
     /// Since the start of the run, when this duet began.
     pub at: Nanos,
     #[serde(flatten)]
@@ -40,11 +43,36 @@ pub struct Duet {
 }
 
 impl Duet {
+    /// The id of its step in the plan.
+    #[must_use]
+    pub fn id(&self) -> String {
+        match &self.probe {
+            None => self.cells.join(" | "),
+            Some(probe) => probe_id(&self.cells[0], probe.role),
+        }
+    }
+
     /// Wall time of all stages.
     #[must_use]
     pub fn time(&self) -> Nanos {
         self.stages.values().fold(Nanos::ZERO, |sum, time| sum + *time)
     }
+}
+
+/// The id of the probe of a cell's role.
+#[must_use]
+pub fn probe_id(cell: &str, role: Role) -> String {
+    format!("{cell} probe {role}")
+}
+
+/// CPU time taken from a role of one side; what was really taken is in [`SideWindow::brake`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    pub role: Role,
+    /// The index of the side from which time was taken; drawn at random.
+    pub side: usize,
+    /// The planned share of the CPU time that the role would need.
+    pub share: f64,
 }
 
 /// How the sides of a duet share the CPUs.
@@ -70,4 +98,7 @@ pub struct SideWindow {
     pub errors: Errors,
     /// CPU time (user and system) of each role's processes.
     pub cpu: BTreeMap<Role, Nanos>,
+    /// CPU time that the brake used in place of the probed role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brake: Option<Nanos>,
 }

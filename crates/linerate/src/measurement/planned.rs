@@ -64,6 +64,19 @@ pub struct PlannedSuite {
     /// Pairs of cells whose ratios the tables show; empty where the run has no duets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PlannedPair>,
+    /// With `--probe`: the roles from which CPU time is taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<PlannedProbe>,
+}
+
+/// A role of a cell whose share in the result is probed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedProbe {
+    pub cell: String,
+    pub role: Role,
+    /// Why it cannot be probed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_probe: Option<String>,
 }
 
 /// Two cells that a table compares.
@@ -189,6 +202,9 @@ pub struct PlannedSystem {
     pub build: String,
     /// Probed from the program; `None` where there is no program (an empty path) or it is missing.
     pub version: Option<String>,
+    /// Its CPU is busy whatever it has to do, by its manifest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spins: bool,
 }
 
 /// The build of a variant that no comparison names.

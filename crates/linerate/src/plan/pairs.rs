@@ -38,11 +38,19 @@ pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> 
 /// for a count cannot take part; the other reasons are kinds of cells in which duets are not proven yet
 /// (docs/method.md).
 fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
-    let parameters = &cell.parameters;
+    if cell.parameters.rate.is_some() || cell.options.contains_key("search") {
+        Some("open loop: its latencies are those of a load that it has alone")
+    } else {
+        no_window(cell, registry)
+    }
+}
+
+/// Why a cell has no rate in a window of given length.
+pub(super) fn no_window(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
     let client = cell.systems.iter().find(|system| system.role == Role::Client)?;
     let is_timed = registry.variant(&client.name, Role::Client).is_ok_and(|client| client.is_timed());
-    if parameters.rate.is_some() || cell.options.contains_key("search") {
-        Some("open loop: its latencies are those of a load that it has alone")
+    if cell.options.contains_key("limit") {
+        Some("a limit row works for a count, not for a time")
     } else if cell.workload == "timers" {
         Some("timers: the result is a delay, not a rate")
     } else {

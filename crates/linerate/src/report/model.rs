@@ -160,8 +160,12 @@ pub struct CellReport {
     /// Against the known true value, by the metric of the first table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vs_truth: Option<AgainstTruth>,
-    /// `server`, `client`, `relay`, `path`, `waiting` (no CPU was busy for the whole window) or `unknown`.
+    /// `server`, `client`, `relay`, `path`, `waiting` (no CPU was busy for the whole window), `spinning` (none but
+    /// those of roles that are always busy) or `unknown`.
     pub bound_by: Option<String>,
+    /// By role, of a run with `--probe`: d ln(rate) / d ln(CPU time of the role).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sensitivity: BTreeMap<String, SensitivityReport>,
     /// Keys: the roles, and `machine` (busy time of all the lab's CPUs).
     pub cpu: BTreeMap<String, CpuCost>,
     /// Of all measured trials together.
@@ -265,6 +269,17 @@ pub struct DuetReport {
     pub cpu_ratio: Option<f64>,
     /// Absent with fewer than 6 units.
     pub cpu_ci95: Option<[f64; 2]>,
+}
+
+/// 1: the rate falls by as much as the role's CPU time; 0: it does not fall.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SensitivityReport {
+    pub value: f64,
+    /// From the signed-rank distribution; absent with fewer than six units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci95: Option<[f64; 2]>,
+    /// Units.
+    pub n: u32,
 }
 
 /// Median over the trials. Exactly one of the two is set.

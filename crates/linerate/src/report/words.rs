@@ -173,6 +173,7 @@ pub(super) fn bound(bound: Bottleneck) -> String {
         Bottleneck::Role(role) => role.to_string(),
         Bottleneck::Path => "path".to_owned(),
         Bottleneck::Waiting => "waiting".to_owned(),
+        Bottleneck::Spinning => "spinning".to_owned(),
         Bottleneck::Unknown => "unknown".to_owned(),
     }
 }

@@ -25,11 +25,7 @@ impl Session {
     /// The journal cannot be written, or the lab is lost.
     pub(super) fn measure_suite(&mut self, suite: usize) -> Result<End, Error> {
         let mut done: BTreeSet<(String, String, u32, bool)> = self.trials.iter().map(key_of).collect();
-        done.extend(
-            self.duets
-                .iter()
-                .map(|duet| (duet.suite.clone(), duet.cells.join(" | "), duet.unit, duet.warmup)),
-        );
+        done.extend(self.duets.iter().map(|duet| (duet.suite.clone(), duet.id(), duet.unit, duet.warmup)));
         let name = self.run.suites[suite].name.clone();
         let mut open = plan::order_of(&self.run, suite);
         open.retain(|step| !done.contains(&(name.clone(), step.id.clone(), step.unit, step.warmup)));
@@ -75,8 +71,7 @@ impl Session {
             is_given_up(of_cell.map(|trial| &trial.outcome))
         };
         let Some(against) = step.against else { return is_lost(step.cell) };
-        let pair = [step.cell, against].map(|cell| &suite.cells[cell].id);
-        let units = self.duets.iter().filter(|d| d.suite == suite.name && d.cells.each_ref() == pair);
+        let units = self.duets.iter().filter(|duet| duet.suite == suite.name && duet.id() == step.id);
         is_lost(step.cell) || is_lost(against) || is_given_up(units.map(|duet| &duet.outcome))
     }
 
@@ -84,14 +79,14 @@ impl Session {
     /// takes turns, which is right for all.
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];
-        let ids = [Some(step.cell), step.against].map(|cell| cell.map(|cell| &suite.cells[cell].id));
-        let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.cells.each_ref().map(Some) == ids;
+        let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.id() == step.id;
         let earlier = self.duets.iter().find(|duet| !duet.warmup && of_pair(duet)).map(|duet| duet.sharing);
         let by_rule = || {
             let warm = self.duets.iter().filter(of_pair).find_map(|duet| duet.sides.as_ref());
             match warm {
-                _ if !self.lab.is_grouped() => Sharing::Turns,
-                _ if step.warmup || ids[0] == ids[1] => Sharing::Together,
+                // Side by side, the other side of a probe would get what is taken.
+                _ if !self.lab.is_grouped() || step.probe.is_some() => Sharing::Turns,
+                _ if step.warmup || step.against == Some(step.cell) => Sharing::Together,
                 Some(sides) => sharing(sides),
                 None => Sharing::Turns,
             }

@@ -161,7 +161,12 @@ impl Session {
 
 impl From<&Selection> for Choice {
     fn from(selection: &Selection) -> Self {
-        Self { quick: selection.quick, rounds: selection.rounds, only: selection.only.clone() }
+        Self {
+            quick: selection.quick,
+            rounds: selection.rounds,
+            only: selection.only.clone(),
+            probe: selection.probe,
+        }
     }
 }
 
@@ -187,7 +192,8 @@ fn new_run(args: &RunArgs, mut suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run 
 }
 
 fn has_duets(suite: &PlannedSuite) -> bool {
-    suite.pairs.iter().any(|pair| pair.no_duet.is_none())
+    let is_probed = || suite.probes.iter().any(|probe| probe.no_probe.is_none());
+    suite.pairs.iter().any(|pair| pair.no_duet.is_none()) || is_probed()
 }
 
 fn lab_is_lost(error: LabError) -> Error {
@@ -215,6 +221,7 @@ fn command_line(args: &RunArgs, seed: u64) -> String {
         format!("--budget {}", humantime::format_duration(budget).to_string().replace(' ', ""))
     }));
     words.extend(args.selection.only.iter().map(|glob| format!("--only '{glob}'")));
+    words.extend(args.selection.probe.then(|| "--probe".into()));
     words.push(format!("--seed {seed}"));
     words.join(" ")
 }

@@ -13,6 +13,7 @@ pub(super) fn selection(run: &Run) -> Selection {
         quick: run.quick,
         rounds: None,
         only: Vec::new(),
+        probe: run.suites.iter().any(|suite| !suite.probes.is_empty()),
         seed: Some(run.seed),
     }
 }

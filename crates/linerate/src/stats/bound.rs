@@ -3,8 +3,9 @@
 //! Public leaderboards have been found to rank the limit of their load generator, so each number has its
 //! bottleneck: a CPU that is busy for the whole window, and the role with most of the time on it. On a path
 //! with a router where interrupts have most of the time and no relay has a process, the answer is the path.
-//! Where most of the time went to processes outside the trial, it is unknown; [`disturbance`] returns their
-//! share. Where no CPU is busy for the whole window, all roles wait for each other.
+//! Where a fifth of the time went to processes outside the trial, it is unknown; [`disturbance`] returns their
+//! share. Where no CPU is busy for the whole window, all roles wait for each other. A role that spins is busy
+//! whatever bounds the result, so it is named only as spinning, and only where no other role is busy.
 //!
 //! Times are summed over the trials first: `/proc/stat` counts ticks of 10 ms, and a quick trial has only a
 //! dozen.
@@ -25,6 +26,10 @@ const FEWEST_TICKS: f64 = 50.0;
 /// The kernel's tick, in nanoseconds.
 const TICK: f64 = 1e7;
 
+/// A CPU of whose busy time the trials had less was shared with others: whether a role waited for it, or for
+/// another role, is not known.
+const OWN: f64 = 0.8;
+
 /// The lab's own agent, kernel threads and the rounding of ticks stay below this share of the CPUs' time.
 const DISTURBED: f64 = 0.1;
 
@@ -36,18 +41,30 @@ pub enum Bottleneck {
     Path,
     /// No role used its CPU for the whole window: the result is a latency.
     Waiting,
+    /// Only roles that are always busy used their CPU for the whole window.
+    Spinning,
     /// Other processes had a CPU, or the clock is too coarse.
     Unknown,
 }
 
-/// Of all measurements of a cell; `threads` as set by its workload, and whether its path has a router. `None`
-/// without CPU times.
+/// Facts of a cell that its CPU times are read with.
+#[derive(Debug, Clone, Copy)]
+pub struct Placement<'a> {
+    /// As set by its workload.
+    pub threads: u64,
+    /// Whether its path has a router.
+    pub has_router: bool,
+    /// Roles that are always busy.
+    pub spinning: &'a [Role],
+}
+
+/// Of all measurements of a cell. `None` without CPU times.
 #[must_use]
 pub fn bound<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,
-    threads: u64,
-    has_router: bool,
+    placement: Placement<'_>,
 ) -> Option<Bottleneck> {
+    let Placement { threads, has_router, spinning } = placement;
     let load = Load::of(measurements);
     if load.cpus.is_empty() && load.roles.is_empty() {
         return None;
@@ -55,13 +72,20 @@ pub fn bound<'a>(
     let mut saturated: Vec<(f64, Bottleneck)> =
         load.saturated_cpus(has_router).chain(load.saturated_roles(threads)).collect();
     let is_clear = !load.is_coarse() && saturated.is_empty();
-    saturated.retain(|(_, bound)| *bound != Bottleneck::Unknown);
+    let spins = |bound: &Bottleneck| spinning.iter().any(|role| *bound == Bottleneck::Role(*role));
+    let is_spinning = saturated.iter().any(|(_, bound)| spins(bound));
+    saturated.retain(|(_, bound)| *bound != Bottleneck::Unknown && !spins(bound));
     let highest = saturated.iter().map(|s| s.0).fold(0.0, f64::max);
     let client = |(share, bound): &&(f64, Bottleneck)| {
         *bound == Bottleneck::Role(Role::Client) && share + TIE >= highest
     };
     let first = saturated.iter().find(client).or_else(|| saturated.iter().find(|s| s.0 >= highest));
-    Some(first.map_or(if is_clear { Bottleneck::Waiting } else { Bottleneck::Unknown }, |s| s.1))
+    Some(match first {
+        Some((_, bound)) => *bound,
+        None if is_spinning => Bottleneck::Spinning,
+        None if is_clear => Bottleneck::Waiting,
+        None => Bottleneck::Unknown,
+    })
 }
 
 /// The share of the lab's CPU time that went to processes outside of the trials, if it is more than 10 %. A
@@ -130,12 +154,11 @@ impl Load {
 
     /// The role with most of this CPU's time.
     fn busiest_on(&self, cpu: &Cpu, has_router: bool) -> Bottleneck {
-        let most = cpu.busy / 2.0;
         let relay_has_process = self.roles.get(&Role::Relay).is_some_and(|time| *time > 0.0);
-        if self.is_whole && self.own(cpu) < most {
+        if self.is_whole && self.own(cpu) < OWN * cpu.busy {
             return Bottleneck::Unknown;
         }
-        if has_router && cpu.interrupts > most && !relay_has_process {
+        if has_router && cpu.interrupts > cpu.busy / 2.0 && !relay_has_process {
             return Bottleneck::Path;
         }
         let busiest = cpu.roles.iter().max_by(|a, b| self.time_on_one(**a).total_cmp(&self.time_on_one(**b)));
@@ -195,13 +218,17 @@ mod tests {
         Measurement { elapsed: Nanos(1_000_000_000), cpu, cpus, ..Measurement::default() }
     }
 
+    fn of(m: &Measurement, threads: u64, has_router: bool) -> Option<Bottleneck> {
+        bound([m], Placement { threads, has_router, spinning: &[] })
+    }
+
     #[test]
     fn the_role_on_the_saturated_cpu_is_named() {
         let m = second(
             &[(Client, 40), (Relay, 80), (Server, 30)],
             vec![cpu(0, &[Client], 60, 15), cpu(1, &[Relay], 97, 15), cpu(2, &[Server], 50, 10)],
         );
-        assert_eq!(bound([&m], 1, true), Some(Bottleneck::Role(Relay)));
+        assert_eq!(of(&m, 1, true), Some(Bottleneck::Role(Relay)));
     }
 
     #[test]
@@ -210,43 +237,55 @@ mod tests {
             &[(Client, 40), (Relay, 30), (Server, 50)],
             vec![cpu(0, &[Client], 60, 15), cpu(1, &[Relay, Server], 99, 19)],
         );
-        assert_eq!(bound([&m], 1, true), Some(Bottleneck::Role(Server)));
+        assert_eq!(of(&m, 1, true), Some(Bottleneck::Role(Server)));
     }
 
     #[test]
     fn interrupts_without_a_relay_process_are_the_path() {
         let cpus = || vec![cpu(0, &[Client], 95, 60), cpu(1, &[Server], 50, 20)];
         let forwarded = second(&[(Client, 35), (Server, 30)], cpus());
-        assert_eq!(bound([&forwarded], 1, true), Some(Bottleneck::Path));
-        assert_eq!(bound([&forwarded], 1, false), Some(Bottleneck::Role(Client)), "there is no router");
+        assert_eq!(of(&forwarded, 1, true), Some(Bottleneck::Path));
+        assert_eq!(of(&forwarded, 1, false), Some(Bottleneck::Role(Client)), "there is no router");
         let proxied = second(&[(Client, 35), (Relay, 20), (Server, 30)], cpus());
-        assert_eq!(bound([&proxied], 1, true), Some(Bottleneck::Role(Client)));
+        assert_eq!(of(&proxied, 1, true), Some(Bottleneck::Role(Client)));
     }
 
     #[test]
     fn process_times_show_a_busy_role_where_ticks_miss_it() {
         let m =
             second(&[(Client, 40), (Server, 96)], vec![cpu(0, &[Client], 60, 5), cpu(1, &[Server], 80, 5)]);
-        assert_eq!(bound([&m], 1, false), Some(Bottleneck::Role(Server)));
+        assert_eq!(of(&m, 1, false), Some(Bottleneck::Role(Server)));
     }
 
     #[test]
     fn a_few_ticks_of_a_clock_that_counts_ticks_are_unknown() {
         let mut m = second(&[(Client, 10)], vec![cpu(0, &[Client], 12, 1)]);
         m.flags = vec![CPU_FROM_PROC.to_owned()];
-        assert_eq!(bound([&m], 1, false), Some(Bottleneck::Waiting));
+        assert_eq!(of(&m, 1, false), Some(Bottleneck::Waiting));
         m.elapsed = Nanos(100_000_000);
-        assert_eq!(bound([&m], 1, false), Some(Bottleneck::Unknown));
+        assert_eq!(of(&m, 1, false), Some(Bottleneck::Unknown));
     }
 
     #[test]
     fn a_tie_names_the_client() {
         let m =
             second(&[(Client, 90), (Server, 93)], vec![cpu(0, &[Client], 94, 4), cpu(1, &[Server], 97, 4)]);
-        assert_eq!(bound([&m], 1, true), Some(Bottleneck::Role(Client)));
+        assert_eq!(of(&m, 1, true), Some(Bottleneck::Role(Client)));
         let clear =
             second(&[(Client, 88), (Server, 99)], vec![cpu(0, &[Client], 91, 3), cpu(1, &[Server], 100, 1)]);
-        assert_eq!(bound([&clear], 1, true), Some(Bottleneck::Role(Server)));
+        assert_eq!(of(&clear, 1, true), Some(Bottleneck::Role(Server)));
+    }
+
+    #[test]
+    fn a_role_that_spins_is_named_as_such_and_only_where_no_other_is_busy() {
+        let spinning = Placement { threads: 1, has_router: false, spinning: &[Client] };
+        let busy = |server| {
+            let cpus = vec![cpu(0, &[Client], 99, 1), cpu(1, &[Server], server, 1)];
+            second(&[(Client, 99), (Server, server)], cpus)
+        };
+        assert_eq!(bound([&busy(40)], spinning), Some(Bottleneck::Spinning));
+        assert_eq!(bound([&busy(95)], spinning), Some(Bottleneck::Role(Server)));
+        assert_eq!(of(&busy(40), 1, false), Some(Bottleneck::Role(Client)));
     }
 
     #[test]
@@ -255,40 +294,40 @@ mod tests {
             let four = (0..4).map(|i| cpu(i, &[Server], 25, 1)).collect();
             second(&[(Client, 10), (Server, percent)], four)
         };
-        assert_eq!(bound([&migrating(96)], 1, true), Some(Bottleneck::Role(Server)));
-        assert_eq!(bound([&migrating(96)], 4, true), Some(Bottleneck::Waiting));
+        assert_eq!(of(&migrating(96), 1, true), Some(Bottleneck::Role(Server)));
+        assert_eq!(of(&migrating(96), 4, true), Some(Bottleneck::Waiting));
     }
 
     #[test]
     fn steal_is_not_available_time() {
         let mut half = cpu(0, &[Server], 48, 1);
         half.steal = Nanos(500_000_000);
-        assert_eq!(bound([&second(&[(Server, 47)], vec![half])], 1, true), Some(Bottleneck::Role(Server)));
+        assert_eq!(of(&second(&[(Server, 47)], vec![half]), 1, true), Some(Bottleneck::Role(Server)));
     }
 
     #[test]
     fn idle_cpus_are_nothing_and_missing_times_are_none() {
         let idle = second(&[(Client, 10)], vec![cpu(0, &[Client], 12, 1)]);
-        assert_eq!(bound([&idle], 1, true), Some(Bottleneck::Waiting));
-        assert_eq!(bound([&Measurement::default()], 1, true), None);
+        assert_eq!(of(&idle, 1, true), Some(Bottleneck::Waiting));
+        assert_eq!(of(&Measurement::default(), 1, true), None);
         let busy_elsewhere = second(&[(Client, 10)], vec![cpu(0, &[Client], 12, 1), cpu(1, &[], 99, 1)]);
-        assert_eq!(bound([&busy_elsewhere], 1, true), Some(Bottleneck::Waiting));
+        assert_eq!(of(&busy_elsewhere, 1, true), Some(Bottleneck::Waiting));
     }
 
     #[test]
     fn no_role_is_named_for_cpu_time_of_other_processes() {
         let crowded = || vec![cpu(0, &[Client], 100, 8), cpu(1, &[Relay, Server], 99, 7)];
         let mut m = second(&[(Client, 11), (Relay, 42), (Server, 6)], crowded());
-        assert_eq!(bound([&m], 1, true), Some(Bottleneck::Role(Relay)), "it had most of its own CPU");
+        assert_eq!(of(&m, 1, true), Some(Bottleneck::Unknown), "others had half of the relay's CPU");
         assert!(
             disturbance([&m]).is_some_and(|share| (share - 0.625).abs() < 1e-9),
             "{:?}",
             disturbance([&m])
         );
-        m.cpu = BTreeMap::from([(Client, Nanos(110_000_000)), (Relay, Nanos(200_000_000))]);
-        assert_eq!(bound([&m], 1, true), Some(Bottleneck::Unknown));
+        m.cpu = BTreeMap::from([(Client, Nanos(110_000_000)), (Relay, Nanos(750_000_000))]);
+        assert_eq!(of(&m, 1, true), Some(Bottleneck::Role(Relay)), "it had nearly all of its CPU");
         m.flags = vec![CPU_FROM_PROC.to_owned()];
-        assert_eq!(bound([&m], 1, true), Some(Bottleneck::Role(Client)), "the client's share is unknown");
+        assert_eq!(of(&m, 1, true), Some(Bottleneck::Role(Client)), "the client's share is unknown");
         assert_eq!(disturbance([&m]), None);
     }
 
@@ -303,7 +342,7 @@ mod tests {
     #[test]
     fn process_times_alone_are_sufficient() {
         assert_eq!(
-            bound([&second(&[(Client, 95), (Server, 30)], vec![])], 1, true),
+            of(&second(&[(Client, 95), (Server, 30)], vec![]), 1, true),
             Some(Bottleneck::Role(Client))
         );
     }

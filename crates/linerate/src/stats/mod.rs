@@ -14,6 +14,7 @@
 //! | [`estimate`] | the median and its interval |
 //! | [`compare`], [`duet`] | log ratios of two cells: by round, by unit of duets |
 //! | [`sharing`] | whether a pair's sides run side by side or in turns |
+//! | [`sensitivity`] | how much of a cell's rate each role decides |
 //! | [`ratio`] | Hodges-Lehmann estimate and signed-rank interval |
 //! | [`verdict`], [`multiplicity`] | faster, slower, within the margin, cannot tell; q values over a table |
 //! | [`accuracy`] | right, wrong, cannot tell: values whose truth is known |
@@ -40,6 +41,7 @@ pub mod metric;
 pub mod multiplicity;
 pub mod outliers;
 pub mod ratio;
+pub mod sensitivity;
 pub mod sharing;
 pub mod transport;
 pub mod usage;

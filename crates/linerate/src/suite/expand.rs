@@ -145,7 +145,8 @@ fn cell(
         topology = chosen.variant.topology.unwrap_or(topology);
         routed |= chosen.variant.router;
         is_limit |= chosen.variant.limit;
-        systems.push(PlannedSystem { role: *role, name, build: DEFAULT_BUILD.to_owned(), version: None });
+        let build = DEFAULT_BUILD.to_owned();
+        systems.push(PlannedSystem { role: *role, name, build, version: None, spins: chosen.variant.spins });
     }
     let server = table.roles.get(&Role::Server);
     let mut options = BTreeMap::new();

@@ -79,6 +79,7 @@ impl Suite {
             tables: Vec::new(),
             cells: Vec::new(),
             pairs: Vec::new(),
+            probes: Vec::new(),
         };
         for table in self.file.tables.iter().filter(|table| !(quick && table.quick.leave_out)) {
             let in_table = |what: String| {

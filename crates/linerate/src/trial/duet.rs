@@ -6,8 +6,10 @@
 use super::launch::Launches;
 use super::{Context, Stages, Stopped, failed, measure, prepare};
 use crate::lab::protocol::Turns;
-use crate::lab::{Lab, LabError, Label};
-use crate::measurement::{Duet, Measurement, Outcome, PlannedCell, PlannedSuite, Sharing, SideWindow, Stage};
+use crate::lab::{BrakeForce, Lab, LabError, Label};
+use crate::measurement::{
+    Duet, Measurement, Outcome, PlannedCell, PlannedSuite, Probe, Sharing, SideWindow, Stage,
+};
 use crate::plan::Step;
 use linerate_contract::{Nanos, Role, clock};
 use rand::{RngExt, SeedableRng};
@@ -28,6 +30,9 @@ pub const SECONDS: f64 = 1.0;
 const TURN: Nanos = Nanos(10_000_000);
 /// From the schedule of turns to the first of them: both clients have been started by then.
 const FIRST_TURN: Nanos = Nanos(5_000_000);
+/// The share of a role's CPU time that a probe takes. A smaller one is lost in the noise of the units; a larger
+/// one makes a role the bottleneck that was none.
+pub const PROBE_SHARE: f64 = 0.2;
 /// The side that starts second waits this long, so that the order is the drawn one.
 const HEAD_START: Duration = Duration::from_micros(200);
 
@@ -48,7 +53,10 @@ pub fn run(
     let in_seconds = cells.iter().any(|cell| counts_whole_seconds(context, cell));
     let length = if in_seconds { WHOLE_SECOND } else { WINDOW };
     let length = if sharing == Sharing::Turns { Nanos(2 * length.0) } else { length };
-    let mut random = Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.unit) ^ (step.cell as u64) << 32);
+    let of_role = step.probe.map_or(0, |role| role as u64 + 1) << 16;
+    let mut random =
+        Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.unit) ^ of_role ^ (step.cell as u64) << 32);
+    let probe = step.probe.map(|role| Probe { role, side: random.random_range(0..2), share: PROBE_SHARE });
     let mut stages = BTreeMap::new();
     let [a, b] = labs;
     let result = (|| {
@@ -73,6 +81,10 @@ pub fn run(
             let (start, seed) = (clock::now() + FIRST_TURN, random.random());
             a.take_turns(Turns { start, length: TURN, seed, second: false });
             b.take_turns(Turns { start, length: TURN, seed, second: true });
+        }
+        if let Some(Probe { role, side, share }) = probe {
+            let braked = if side == 0 { &mut *a } else { &mut *b };
+            braked.brake(BrakeForce { role, share });
         }
         let begin = a.now();
         let [one, two] = on_both([&mut *a, &mut *b], random.random(), |lab, side| {
@@ -100,6 +112,7 @@ pub fn run(
         unit: step.unit,
         warmup: step.warmup,
         sharing,
+        probe,
         at,
         outcome,
         sides,
@@ -142,12 +155,13 @@ fn counts_whole_seconds(context: Context<'_>, cell: &PlannedCell) -> bool {
     })
 }
 
-fn side(measurement: Measurement) -> SideWindow {
+fn side((measurement, brake): (Measurement, Option<Nanos>)) -> SideWindow {
     SideWindow {
         elapsed: measurement.elapsed,
         operations: measurement.operations,
         bytes: measurement.bytes,
         errors: measurement.errors,
         cpu: measurement.cpu,
+        brake,
     }
 }

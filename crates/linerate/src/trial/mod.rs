@@ -92,7 +92,8 @@ fn up_to_measurement(
     let launches =
         Launches::new(context, cell, None).map_err(|reason| failed(Stage::Start, reason, String::new()))?;
     prepare(lab, &launches, label, stages)?;
-    stages.time(lab, Stage::Measure, |lab| measure(lab, &launches, usage))
+    let (measurement, _) = stages.time(lab, Stage::Measure, |lab| measure(lab, &launches, usage))?;
+    Ok(measurement)
 }
 
 /// The topology, its systems, and the check that they do the work; also warms them up.
@@ -112,8 +113,12 @@ fn prepare(
     })
 }
 
-/// One window.
-fn measure(lab: &mut dyn Lab, launches: &Launches, usage: bool) -> Result<Measurement, LabError> {
+/// One window; also returns the CPU time of the brake, if there is one.
+fn measure(
+    lab: &mut dyn Lab,
+    launches: &Launches,
+    usage: bool,
+) -> Result<(Measurement, Option<Nanos>), LabError> {
     let before = if usage { lab.usage()? } else { None };
     let run = lab.run(launches.client(), Purpose::Measure, launches.work().timeout())?;
     let after = if usage { lab.usage()? } else { None };
@@ -132,7 +137,8 @@ fn measure(lab: &mut dyn Lab, launches: &Launches, usage: bool) -> Result<Measur
     measurement.usage = before.zip(after).map(|(before, after)| UsagePair { before, after });
     measurement.flags = run.flags;
     measurement.flags.extend(launches.flags());
-    Ok(measurement)
+    let brake = run.brake.map(|(role, time)| without_steal(role, time, &measurement.cpus));
+    Ok((measurement, brake))
 }
 
 /// A perf clock runs on while the hypervisor runs another guest in the task's place; `/proc/stat` has that

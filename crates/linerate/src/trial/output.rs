@@ -177,6 +177,7 @@ mod tests {
             before: CpuTimes::default(),
             after: CpuTimes::default(),
             running: 1.0,
+            brake: None,
             peak_memory: None,
             flags: Vec::new(),
         }

@@ -30,6 +30,19 @@ impl ProcessClock {
         receive(receiver).map_or(Self::Proc(pid), Self::Perf)
     }
 
+    /// A new clock of a running process: 0 is the caller.
+    pub(super) fn of(counted: Counter, pid: Pid) -> io::Result<Self> {
+        counter(counted, pid).map(|counter| Self::Perf(File::from(counter)))
+    }
+
+    /// The same clock once more; `None` without perf.
+    pub(super) fn copy(&self) -> Option<Self> {
+        match self {
+            Self::Perf(counter) => counter.try_clone().ok().map(Self::Perf),
+            Self::Proc(_) => None,
+        }
+    }
+
     pub(super) fn read(&mut self) -> Option<Nanos> {
         match self {
             Self::Perf(counter) => {
@@ -58,7 +71,7 @@ impl ClockMaker {
 
     /// Called between fork and exec. It is no error if perf is not allowed.
     pub(super) fn run(&self) -> io::Result<()> {
-        let Ok(counter) = counter() else { return Ok(()) };
+        let Ok(counter) = counter(Counter::FromExec, Pid::from_raw(0)) else { return Ok(()) };
         let fds = [counter.as_raw_fd()];
         let rights = [ControlMessage::ScmRights(&fds)];
         sendmsg::<UnixAddr>(
@@ -86,18 +99,25 @@ fn receive(receiver: &UnixDatagram) -> Option<File> {
     Some(File::from(unsafe { OwnedFd::from_raw_fd(fds) }))
 }
 
-/// Counts the calling process from its next exec on.
-fn counter() -> io::Result<OwnedFd> {
+/// When a counter starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counter {
+    /// At the process's next exec.
+    FromExec,
+    Now,
+}
+
+fn counter(start: Counter, pid: Pid) -> io::Result<OwnedFd> {
     // A software clock counts all of a task's time, whatever is excluded; with the kernel excluded it is
     // available at perf_event_paranoid 2.
     let counter = Builder::new(Software::TASK_CLOCK)
-        .observe_pid(0)
+        .observe_pid(pid.as_raw())
         .any_cpu()
         .inherit(true)
         .exclude_kernel(true)
         .exclude_hv(true)
-        .enabled(false)
-        .enable_on_exec(true)
+        .enabled(start == Counter::Now)
+        .enable_on_exec(start == Counter::FromExec)
         .read_format(ReadFormat::empty())
         .build()?;
     // SAFETY: `into_raw_fd` gives up the only owner of the descriptor.
@@ -105,7 +125,7 @@ fn counter() -> io::Result<OwnedFd> {
 }
 
 pub(super) fn perf_works() -> bool {
-    counter().is_ok()
+    counter(Counter::FromExec, Pid::from_raw(0)).is_ok()
 }
 
 /// User and system time of all processes of `leader`'s session and of the children that they waited for.

@@ -7,6 +7,7 @@
 
 #![allow(unsafe_code, reason = "sigaction(2) has no safe wrapper")]
 
+mod brake;
 mod cpu;
 mod files;
 mod namespaces;
@@ -20,7 +21,8 @@ mod topology;
 mod tun;
 mod turns;
 
-use super::protocol::{AgentFacts, File, Message, NetworkPath, ProcessId, Request, Spawn, Stream};
+use super::protocol::{AgentFacts, Brake, File, Message, NetworkPath, ProcessId, Request, Spawn, Stream};
+use brake::RunningBrake;
 use linerate_contract::{Nanos, clock};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal};
@@ -67,6 +69,9 @@ struct Agent {
     recording: Option<Recording>,
     /// While a client runs whose lab takes turns with another.
     turns: Option<TurnTaking>,
+    /// A brake whose role has not been started yet, and one at work.
+    planned_brake: Option<Brake>,
+    brake: Option<RunningBrake>,
 }
 
 impl Agent {
@@ -91,6 +96,8 @@ impl Agent {
             processes: BTreeMap::new(),
             recording: None,
             turns: None,
+            planned_brake: None,
+            brake: None,
         })
     }
 
@@ -191,16 +198,18 @@ impl Agent {
             Ok(Request::Listening { host, port }) => {
                 self.network().and_then(|n| n.listening(host, port)).map(|yes| Message::Listening { yes })
             }
-            Ok(Request::Record { turns }) => {
+            Ok(Request::Record { turns, brake }) => {
                 let mut recording = Recording::default();
                 recording.sample(&mut self.processes);
                 self.recording = Some(recording);
                 self.turns = turns.as_ref().map(TurnTaking::new);
-                Ok(Message::Done)
+                self.planned_brake = brake;
+                Ok(self.start_brake())
             }
             Ok(Request::Window { start, end }) => {
                 let mut recording = self.recording.take().unwrap_or_default();
                 recording.sample(&mut self.processes);
+                self.brake = None;
                 let window = recording.clamp([start, end]);
                 let running = self.turns.take().map_or(1.0, |turns| turns.share(window));
                 let [before, after] = window.map(|time| recording.at(time));
@@ -255,7 +264,25 @@ impl Agent {
         if let Some(turns) = &self.turns {
             turns.has_started_one();
         }
-        Ok(Message::Done)
+        Ok(self.start_brake())
+    }
+
+    /// Starts the brake as soon as its role runs.
+    fn start_brake(&mut self) -> Message {
+        let role = self.planned_brake.and_then(|brake| Some((brake, self.processes.get(&brake.of)?)));
+        let Some((brake, role)) = role else { return Message::Done };
+        self.planned_brake = None;
+        match RunningBrake::start(&brake, role) {
+            Ok((running, process)) => {
+                self.brake = Some(running);
+                self.processes.insert(brake.process, process);
+                if let Some(recording) = &mut self.recording {
+                    recording.note(brake.process, Nanos::ZERO);
+                }
+                Message::Done
+            }
+            Err(reason) => Message::Lacking { reason },
+        }
     }
 
     fn network(&self) -> Result<&Network, String> {
@@ -263,6 +290,7 @@ impl Agent {
     }
 
     fn drop_all(&mut self) {
+        (self.planned_brake, self.brake) = (None, None);
         process::kill_all();
         self.processes.clear();
         self.recording = None;

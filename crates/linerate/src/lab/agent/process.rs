@@ -153,6 +153,16 @@ fn cpu_set(cpus: &[u32]) -> Result<Option<CpuSet>, String> {
 }
 
 impl Process {
+    /// A process without output.
+    pub(super) fn silent(pid: Pid, clock: ProcessClock) -> Self {
+        Self { pid, clock, stdout: None, stderr: None, partial: Default::default(), stderr_bytes: 0 }
+    }
+
+    /// Its clock for another process; `None` without perf.
+    pub(super) fn perf_clock(&self) -> Option<ProcessClock> {
+        self.clock.copy()
+    }
+
     pub(super) fn open_streams(&self) -> impl Iterator<Item = Stream> + '_ {
         let stdout = self.stdout.as_ref().map(|_| Stream::Stdout);
         let stderr = self.stderr.as_ref().map(|_| Stream::Stderr);

@@ -6,9 +6,9 @@ mod channel;
 mod process;
 
 use super::protocol::{
-    AgentFacts, CpuTimes, ExitStatus, File, Message, NetworkPath, ProcessId, Request, Spawn, Turns,
+    AgentFacts, Brake, CpuTimes, ExitStatus, File, Message, NetworkPath, ProcessId, Request, Spawn, Turns,
 };
-use super::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
+use super::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
 use crate::host;
 use crate::measurement::{CPU_FROM_PROC, Host, Usage};
 use crate::system::manifest::Ready;
@@ -46,6 +46,9 @@ pub struct Namespaces {
     started: Instant,
     /// For the next client.
     turns: Option<Turns>,
+    force: Option<BrakeForce>,
+    /// Of the client that runs.
+    brake: Option<(Role, Brake)>,
 }
 
 /// What the agent recorded in a client's window.
@@ -80,6 +83,8 @@ impl Namespaces {
             facts: AgentFacts::default(),
             started: Instant::now(),
             turns: None,
+            force: None,
+            brake: None,
         };
         match lab.channel.reply()? {
             Message::Up(facts) => lab.facts = facts,
@@ -221,6 +226,19 @@ impl Namespaces {
         }
     }
 
+    /// The client of a trial is the next process; `None` for a role without a process.
+    fn brake_of(&mut self, force: BrakeForce) -> Option<Brake> {
+        let BrakeForce { role, share } = force;
+        let process = ProcessId(self.next_process);
+        let is_role = |running: &Running| running.kind == Kind::System && running.role == role;
+        let of = match role {
+            Role::Client => Some(ProcessId(process.0 + 1)),
+            _ => self.processes.iter().find(|(_, running)| is_role(running)).map(|(id, _)| *id),
+        }?;
+        self.next_process += 1;
+        Some(Brake { process, of, share })
+    }
+
     /// A server or relay that exited before the client.
     fn exited_system(&self) -> Option<ProcessId> {
         let ended = |running: &Running| running.kind == Kind::System && running.ended.is_some();
@@ -229,6 +247,12 @@ impl Namespaces {
 
     fn client_run(&mut self, client: ProcessId, window: Window) -> ClientRun {
         let Window { before, after, running: share } = window;
+        let time_of = |times: &CpuTimes, process: ProcessId| {
+            times.processes.iter().find(|(id, _)| *id == process).map(|(_, time)| *time)
+        };
+        let brake = self.brake.take().and_then(|(role, brake)| {
+            Some((role, time_of(&after, brake.process)?.since(time_of(&before, brake.process)?)))
+        });
         let mut cpu: BTreeMap<Role, Nanos> = BTreeMap::new();
         for (process, then) in &before.processes {
             let now = after.processes.iter().find(|(id, _)| id == process);
@@ -250,6 +274,7 @@ impl Namespaces {
             before,
             after,
             running: share,
+            brake,
             peak_memory: running.peak,
             flags,
         }
@@ -294,7 +319,9 @@ impl Lab for Namespaces {
     fn run(&mut self, launch: &Launch, _purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {
         let command = launch.process.as_ref().ok_or_else(|| LabError::system("a client needs a program"))?;
         self.drop_server_output();
-        self.channel.request(&Request::Record { turns: self.turns.take() })?;
+        self.brake = self.force.take().and_then(|force| Some((force.role, self.brake_of(force)?)));
+        let brake = self.brake.map(|(_, brake)| brake);
+        self.channel.request(&Request::Record { turns: self.turns.take(), brake })?;
         let client = self.spawn(Kind::Client, launch, command)?;
         let end = Instant::now() + deadline;
         while self.running(client).ended.is_none() {
@@ -337,6 +364,10 @@ impl Lab for Namespaces {
 
     fn take_turns(&mut self, turns: Turns) {
         self.turns = Some(turns);
+    }
+
+    fn brake(&mut self, force: BrakeForce) {
+        self.force = Some(force);
     }
 
     fn stop(&mut self) -> Result<(), LabError> {

@@ -5,7 +5,7 @@ use super::transport;
 use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
 use crate::report::model::{CellReport, CpuCost, OutcomeWord, UsageReport};
 use crate::report::words::{self, FailedTrial, Flag};
-use crate::stats::bound::{Bottleneck, bound, disturbance};
+use crate::stats::bound::{Bottleneck, Placement, bound, disturbance};
 use crate::stats::by_round::ByRound;
 use crate::stats::check::littles_law;
 use crate::stats::cost::{Consumer, Per, cost};
@@ -63,7 +63,10 @@ impl<'a> Cell<'a> {
         let values = self.metric.values(self.good.iter().copied());
         let estimate = Estimate::of(self.values(self.metric).into_values());
         let threads = self.planned.parameters.threads.unwrap_or(1);
-        let bound = bound(good(), threads, self.planned.topology.has_router());
+        let spinning: Vec<Role> =
+            self.planned.systems.iter().filter(|system| system.spins).map(|system| system.role).collect();
+        let has_router = self.planned.topology.has_router();
+        let bound = bound(good(), Placement { threads, has_router, spinning: &spinning });
         let tried = || self.measured.iter().filter_map(|(_, trial)| trial.measurement.as_ref());
         let mut errors = Errors::default();
         tried().for_each(|measurement| merge(&mut errors, &measurement.errors));
@@ -85,6 +88,7 @@ impl<'a> Cell<'a> {
             vs_reference: None,
             vs_truth: None,
             bound_by: bound.map(words::bound),
+            sensitivity: BTreeMap::new(),
             cpu: self.costs(),
             latency_us: latency(good().filter_map(|m| sound(&m.latency))),
             connect_us: latency(good().filter_map(|m| sound(&m.connect))),

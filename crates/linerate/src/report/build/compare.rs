@@ -4,12 +4,14 @@
 use super::cell::Cell;
 use super::journal::SortedJournal;
 use crate::measurement::Metric;
-use crate::report::model::{Comparison, DuetReport};
+use crate::report::model::{CellReport, Comparison, DuetReport, SensitivityReport};
 use crate::stats::compare::log_ratios;
 use crate::stats::duet::{log_cpu_ratio, log_ratio};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::ratio::RatioEstimate;
+use crate::stats::sensitivity::Sensitivity;
 use crate::stats::verdict::{MARGIN, verdict};
+use linerate_contract::Role;
 
 /// Differences of an A/A control up to this are tolerated: a third of the margin of 3 % that users care
 /// about.
@@ -43,6 +45,17 @@ impl Comparisons<'_> {
     /// The cell in duet with itself; `None` without a unit.
     pub(super) fn control(&self, id: &str, metric: Metric) -> Option<Comparison> {
         Some(self.by_duet(id, id, metric)?.report(id))
+    }
+
+    /// Adds what the probes of the cell's roles found.
+    pub(super) fn probed(&self, cell: &Cell<'_>, report: CellReport) -> CellReport {
+        let of_role = |role: Role| {
+            let units = self.journal.probe(self.suite, &cell.planned.id, role);
+            let Sensitivity { value, ci95, n } = Sensitivity::of(units, cell.metric)?;
+            Some((role.to_string(), SensitivityReport { value, ci95, n }))
+        };
+        let roles = cell.planned.systems.iter().map(|system| system.role);
+        CellReport { sensitivity: roles.filter_map(of_role).collect(), ..report }
     }
 
     fn by_duet(&self, id: &str, other: &str, metric: Metric) -> Option<Ratio> {

@@ -1,13 +1,16 @@
 //! The journal, sorted by cell and round.
 
-use crate::measurement::{Duet, Run, Trial};
+use crate::measurement::{Duet, Run, Trial, probe_id};
+use linerate_contract::Role;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Values;
+use std::iter::Copied;
 
-/// The trials of planned cells and the duets of planned pairs, by suite.
+/// The trials of planned cells and the duets of planned pairs and probes, by suite.
 #[derive(Debug)]
 pub(super) struct SortedJournal<'a> {
     suites: BTreeMap<&'a str, BTreeMap<&'a str, CellTrials<'a>>>,
-    pairs: BTreeMap<&'a str, BTreeMap<[&'a str; 2], BTreeMap<u32, &'a Duet>>>,
+    duets: BTreeMap<&'a str, BTreeMap<String, BTreeMap<u32, &'a Duet>>>,
     /// Warm-up units, for the time that they took.
     warm_duets: Vec<&'a Duet>,
     /// Lines of cells, pairs or suites that are not in the plan.
@@ -15,6 +18,9 @@ pub(super) struct SortedJournal<'a> {
     /// Lines that a later line for the same cell or pair and round replaced.
     pub(super) replaced: usize,
 }
+
+/// The units of a pair or of a probe, in order.
+pub(super) type Units<'s, 'a> = Copied<Values<'s, u32, &'a Duet>>;
 
 /// The trials of one cell, by round.
 #[derive(Debug, Default)]
@@ -27,7 +33,7 @@ impl<'a> SortedJournal<'a> {
     pub(super) fn of(run: &'a Run, trials: &'a [Trial], duets: &'a [Duet]) -> Self {
         let mut journal = Self {
             suites: BTreeMap::new(),
-            pairs: BTreeMap::new(),
+            duets: BTreeMap::new(),
             warm_duets: Vec::new(),
             unknown_cells: 0,
             replaced: 0,
@@ -35,9 +41,10 @@ impl<'a> SortedJournal<'a> {
         for suite in &run.suites {
             let cells = suite.cells.iter().map(|cell| (cell.id.as_str(), CellTrials::default()));
             journal.suites.insert(&suite.name, cells.collect());
-            let pairs =
-                suite.pairs.iter().map(|pair| (pair.cells.each_ref().map(String::as_str), BTreeMap::new()));
-            journal.pairs.insert(&suite.name, pairs.collect());
+            let pairs = suite.pairs.iter().map(|pair| pair.cells.join(" | "));
+            let probes = suite.probes.iter().map(|probe| probe_id(&probe.cell, probe.role));
+            let ids = pairs.chain(probes).map(|id| (id, BTreeMap::new()));
+            journal.duets.insert(&suite.name, ids.collect());
         }
         journal.sort_trials(trials);
         journal.sort_duets(duets);
@@ -62,9 +69,8 @@ impl<'a> SortedJournal<'a> {
                 self.warm_duets.push(duet);
                 continue;
             }
-            let pairs = self.pairs.get_mut(duet.suite.as_str());
-            let cells = duet.cells.each_ref().map(String::as_str);
-            let Some(units) = pairs.and_then(|pairs| pairs.get_mut(&cells)) else {
+            let of_suite = self.duets.get_mut(duet.suite.as_str());
+            let Some(units) = of_suite.and_then(|ids| ids.get_mut(&duet.id())) else {
                 self.unknown_cells += 1;
                 continue;
             };
@@ -77,13 +83,22 @@ impl<'a> SortedJournal<'a> {
     }
 
     /// The units of a pair, in order.
-    pub(super) fn duets<'s>(&'s self, suite: &'s str, cells: [&'s str; 2]) -> impl Iterator<Item = &'s Duet> {
-        let units = self.pairs.get(suite).and_then(|pairs| pairs.get(&cells));
-        units.into_iter().flat_map(BTreeMap::values).copied()
+    pub(super) fn duets(&self, suite: &str, cells: [&str; 2]) -> Units<'_, 'a> {
+        self.units(suite, &cells.join(" | "))
+    }
+
+    /// The units of a probe, in order.
+    pub(super) fn probe(&self, suite: &str, cell: &str, role: Role) -> Units<'_, 'a> {
+        self.units(suite, &probe_id(cell, role))
+    }
+
+    fn units(&self, suite: &str, id: &str) -> Units<'_, 'a> {
+        let units = self.duets.get(suite).and_then(|ids| ids.get(id));
+        units.map(BTreeMap::values).unwrap_or_default().copied()
     }
 
     pub(super) fn all_duets(&self) -> impl Iterator<Item = &'a Duet> {
-        let measured = self.pairs.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values).copied();
+        let measured = self.duets.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values).copied();
         measured.chain(self.warm_duets.iter().copied())
     }
 

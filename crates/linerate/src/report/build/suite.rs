@@ -26,7 +26,10 @@ pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>) -> Suit
         unit: tables.first().map(|t| t.unit.clone()).unwrap_or_default(),
         better: metric.better(),
         baseline: first_baseline().unwrap_or_default(),
-        cells: cells.iter().map(|cell| with_comparisons(cell.report(), &tables)).collect(),
+        cells: cells
+            .iter()
+            .map(|cell| comparisons.probed(cell, with_comparisons(cell.report(), &tables)))
+            .collect(),
         tables,
     }
 }

@@ -4,7 +4,7 @@ use super::columns::{Column, Depth, Details};
 use super::lookup::cells_of;
 use super::transport;
 use crate::report::model::{
-    CellReport, CpuCost, OutcomeWord, ShareOf, SuiteReport, TableReport, UsageReport,
+    CellReport, CpuCost, OutcomeWord, SensitivityReport, ShareOf, SuiteReport, TableReport, UsageReport,
 };
 use crate::report::numbers::{count, percent, plain, with_interval};
 use crate::stats::latency::Latency;
@@ -53,12 +53,13 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
         usage("memory MiB", |h| format!("{} to {}", plain(h.memory_mib_before), plain(h.memory_mib_after))),
     ]);
     let bound = Column::new("bound by", |cell| cell.bound_by.clone().unwrap_or_default());
+    let probed = Column::new("sensitivity", sensitivities);
     if depth == Depth::Brief {
         let notes = |cell: &CellReport| {
             let errors = Some(errors(cell)).filter(|errors| !errors.is_empty());
             errors.into_iter().chain(cell.flags.iter().cloned()).collect::<Vec<_>>().join("; ")
         };
-        columns.extend([bound, Column::new("failed operations, flags", notes)]);
+        columns.extend([bound, probed, Column::new("failed operations, flags", notes)]);
         return columns;
     }
     type Percentile = fn(&Latency) -> f64;
@@ -76,6 +77,7 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     }
     columns.extend([
         bound,
+        probed,
         Column::new("TLS of the client", |cell| cell.tls.clone().unwrap_or_default()),
         Column::new("failed operations", errors),
         Column::new("flags", |cell| cell.flags.join("; ")),
@@ -103,6 +105,17 @@ fn roles(cells: &[&CellReport]) -> Vec<String> {
     roles.sort_by_key(|name| (along_the_path(name), name.clone()));
     roles.dedup();
     roles
+}
+
+/// The largest first, each with its interval; a line for each role.
+fn sensitivities(cell: &CellReport) -> String {
+    let mut roles: Vec<(&String, &SensitivityReport)> = cell.sensitivity.iter().collect();
+    roles.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
+    let text = |(role, found): &(&String, &SensitivityReport)| match found.ci95 {
+        Some([low, high]) => format!("{role} {:.2} ({low:.2} to {high:.2})", found.value),
+        None => format!("{role} {:.2}, n={}", found.value, found.n),
+    };
+    roles.iter().map(text).collect::<Vec<_>>().join(",\n")
 }
 
 fn cost(cost: &CpuCost, depth: Depth) -> String {

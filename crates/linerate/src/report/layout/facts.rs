@@ -104,8 +104,9 @@ pub(crate) const HOW_TO_READ: &[&str] = &[
     "Error: the reported value against the known truth, with its 95 % interval. right: the interval is \
      inside the table's tolerance; wrong: outside. A wrong report is neither fast nor slow.",
     "Bound by: the role that used its CPU for the whole window. client is the load generator: the number \
-     is a lower bound for the system. waiting: no CPU was busy for the whole window. unknown: other \
-     processes had it.",
+     is a lower bound for the system. waiting: no CPU was busy for the whole window. spinning: only those \
+     of roles that are always busy. unknown: other processes had it.",
+    "Sensitivity (`--probe`): by how much the rate falls with a role's CPU time: 1 by as much, 0 not at all.",
     "CPU: process time of each role; machine is the busy time of all CPUs of the lab, interrupts included.",
     "Failed operations are counted beside the number; a trial in which more than 1 % failed has no number.",
     "Outliers are flagged, never dropped. steal: the hypervisor gave CPU time to other guests; disturbed: \

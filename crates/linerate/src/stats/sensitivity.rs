@@ -1,0 +1,118 @@
+//! How much of a cell's rate each role decides, from probes.
+//!
+//! A probe is a duet of a cell with itself in which CPU time is taken from a role of one side. The sensitivity
+//! is d ln(rate) / d ln(CPU time): 1 where the rate falls by as much as the role's CPU time, 0 where it does
+//! not fall. Time per operation is the sum of what roles use, one after the other, and of what they wait, so
+//! the sensitivities of all roles add up to 1 where nothing but CPU time is waited for (Euler's theorem on
+//! homogeneous functions).
+
+use super::ratio::RatioEstimate;
+use crate::measurement::{Duet, Metric, SideWindow};
+
+/// A sensitivity with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sensitivity {
+    pub value: f64,
+    /// `None` with fewer than 6 units.
+    pub ci95: Option<[f64; 2]>,
+    pub n: u32,
+}
+
+impl Sensitivity {
+    /// From the units of one role's probe; `None` without a unit. The estimate and the interval are those of
+    /// ratios: Hodges and Lehmann's, and the signed-rank test's.
+    #[must_use]
+    pub fn of<'a>(units: impl IntoIterator<Item = &'a Duet>, metric: Metric) -> Option<Self> {
+        let values = units.into_iter().filter_map(|duet| sensitivity(duet, metric));
+        let estimate = RatioEstimate::of(values)?;
+        let ci95 = estimate.ci95.map(|interval| interval.map(f64::ln));
+        Some(Self { value: estimate.ratio.ln(), ci95, n: estimate.n })
+    }
+}
+
+/// Of one unit: the log ratio of rates over that of the CPU time left to the role.
+fn sensitivity(duet: &Duet, metric: Metric) -> Option<f64> {
+    let probe = duet.probe?;
+    let [one, two] = duet.sides.as_ref()?;
+    let rate = |side: &SideWindow| {
+        let work = if metric.is_bulk() { side.bytes.0 } else { side.operations };
+        work as f64 / side.elapsed.0 as f64
+    };
+    let (braked, free) = if probe.side == 0 { (one, two) } else { (two, one) };
+    let role = braked.cpu.get(&probe.role)?.0 as f64;
+    let left = role / (role + braked.brake?.0 as f64);
+    let value = (rate(braked) / rate(free)).ln() / left.ln();
+    value.is_finite().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::{Outcome, Probe, Sharing};
+    use linerate_contract::{Bytes, Nanos, Role};
+    use std::collections::BTreeMap;
+
+    /// Side 1 has the brake.
+    fn unit(operations: [u64; 2], brake: Option<u64>) -> Duet {
+        let side = |index: usize| SideWindow {
+            elapsed: Nanos(1_000),
+            operations: operations[index],
+            bytes: Bytes(operations[index] * 7),
+            cpu: [(Role::Relay, Nanos(900)), (Role::Client, Nanos(5))].into(),
+            brake: brake.filter(|_| index == 1).map(Nanos),
+            ..SideWindow::default()
+        };
+        Duet {
+            suite: "s".into(),
+            cells: ["a".into(), "a".into()],
+            unit: 1,
+            warmup: false,
+            sharing: Sharing::Turns,
+            probe: Some(Probe { role: Role::Relay, side: 1, share: 0.1 }),
+            at: Nanos::ZERO,
+            outcome: Outcome::Ok,
+            sides: Some([side(0), side(1)]),
+            stages: BTreeMap::new(),
+        }
+    }
+
+    fn swapped(duet: &Duet) -> Duet {
+        let [one, two] = duet.sides.clone().unwrap();
+        let probe = duet.probe.map(|probe| Probe { side: 1 - probe.side, ..probe });
+        Duet { sides: Some([two, one]), probe, ..duet.clone() }
+    }
+
+    #[test]
+    fn a_rate_that_falls_with_the_cpu_time_has_a_sensitivity_of_one_whichever_side_is_probed() {
+        let unit = unit([1_000, 900], Some(100));
+        for duet in [swapped(&unit), unit] {
+            let values = [Metric::Seconds, Metric::GbitPerSecond].map(|metric| sensitivity(&duet, metric));
+            assert!(values.iter().all(|value| (value.unwrap() - 1.0).abs() < 1e-12), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_stays_has_none() {
+        assert_eq!(sensitivity(&unit([1_000, 1_000], Some(100)), Metric::Seconds), Some(0.0));
+    }
+
+    #[test]
+    fn the_time_that_was_really_taken_counts_and_a_unit_without_it_is_left_out() {
+        let twice = sensitivity(&unit([1_000, 810], Some(211)), Metric::Seconds).unwrap();
+        assert!((twice - 1.0).abs() < 0.01, "{twice}");
+        assert_eq!(sensitivity(&unit([1_000, 800], Some(0)), Metric::Seconds), None);
+        assert_eq!(sensitivity(&unit([1_000, 800], None), Metric::Seconds), None);
+        let plain = Duet { probe: None, ..unit([1_000, 900], Some(100)) };
+        assert_eq!(sensitivity(&plain, Metric::Seconds), None);
+    }
+
+    #[test]
+    fn six_units_have_an_interval_that_contains_the_value() {
+        let units: Vec<Duet> = (0..6).map(|n| unit([1_000, 897 + n], Some(100))).collect();
+        let of_six = Sensitivity::of(&units, Metric::Seconds).unwrap();
+        let [low, high] = of_six.ci95.unwrap();
+        assert!(low < of_six.value && of_six.value < high && high < 1.05, "{of_six:?}");
+        assert_eq!(Sensitivity::of(&units[..5], Metric::Seconds).unwrap().ci95, None);
+        assert_eq!(Sensitivity::of([], Metric::Seconds), None);
+    }
+}

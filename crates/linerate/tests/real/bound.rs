@@ -1,0 +1,103 @@
+//! What bound a cell: cells whose bottleneck is known, because they were made so.
+
+use crate::common::{self, Folder, Output, skip};
+use crate::{command, machine};
+use linerate::measurement::{Duet, Entry, Sharing};
+use linerate::report::model::{CellReport, Report};
+use linerate_contract::Role;
+use std::path::Path;
+
+/// The suite and its systems; other systems are the project's.
+fn bound_home() -> Folder {
+    let home = Folder::new("bound-home");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    common::copy(&here.join("tests/real/bound"), home.path());
+    for name in ["direct", "native"] {
+        let system = here.join("../../systems").join(name);
+        std::os::unix::fs::symlink(system, home.path().join("systems").join(name)).unwrap();
+    }
+    home
+}
+
+fn run(folder: &Folder, args: &[&str]) -> Report {
+    let home = bound_home();
+    let mut command = command(&["run", "bound", "--out", folder.str()]);
+    let out = Output::of(command.args(args).env("LINERATE_HOME", home.path()));
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    serde_json::from_str(&folder.read("report.json")).unwrap()
+}
+
+fn is_disturbed(cell: &CellReport) -> bool {
+    cell.flags.iter().any(|flag| flag.starts_with("disturbed"))
+}
+
+#[test]
+fn eight_constructed_cells_have_the_bottleneck_that_they_were_made_with() {
+    let Some(_machine) = machine() else { return };
+    let report = run(&Folder::new("bound"), &["--quick"]);
+    for (id, truth) in [
+        ("client", &["client"][..]),
+        ("server", &["server"]),
+        ("relay", &["relay"]),
+        ("packet-filter", &["path"]),
+        ("waiting", &["waiting"]),
+        ("spinning", &["spinning"]),
+        ("rate", &["waiting"]),
+        // Equal ends on one CPU: a tie.
+        ("one-cpu", &["client", "server"]),
+    ] {
+        let cell = report.suites[0].cells.iter().find(|cell| cell.id == id).unwrap();
+        let Some(bound) = cell.bound_by.as_deref() else {
+            skip(&format!("{id}: {:?}", cell.detail));
+            continue;
+        };
+        if is_disturbed(cell) && !truth.contains(&bound) {
+            skip(&format!("{id}: {bound} instead of {truth:?}: {:?}", cell.flags));
+            continue;
+        }
+        assert!(
+            truth.contains(&bound),
+            "{id}: {bound} instead of {truth:?}: {:?} {:?}",
+            cell.cpu,
+            cell.flags
+        );
+    }
+}
+
+/// The role spins, so its CPU time per time is 1 without a brake.
+#[test]
+fn a_brake_takes_the_cpu_time_that_it_says() {
+    let Some(_machine) = machine() else { return };
+    let folder = Folder::new("brake");
+    let report = run(&folder, &["--rounds", "1", "--only", "spinning", "--probe"]);
+    let (entries, _) = linerate::journal::parse_journal("journal", folder.read("journal.jsonl").as_bytes());
+    let is_probe = |entry: Entry| match entry {
+        Entry::Duet(duet) => duet.probe.filter(|probe| probe.role == Role::Client).map(|_| duet),
+        Entry::Trial(_) => None,
+    };
+    let units: Vec<Duet> = entries.into_iter().filter_map(is_probe).collect();
+    assert_eq!(units.len(), 2);
+    for unit in units {
+        assert_eq!(unit.sharing, Sharing::Turns);
+        let (probe, sides) = (unit.probe.unwrap(), unit.sides.expect("the unit succeeded"));
+        let (braked, free) = (&sides[probe.side], &sides[1 - probe.side]);
+        let time = |side: &linerate::measurement::SideWindow| side.cpu[&Role::Client].0 as f64;
+        assert_eq!(free.brake, None);
+        let taken = braked.brake.expect("it has a brake").0 as f64;
+        let share = taken / (taken + time(braked));
+        assert!((share - probe.share).abs() < 0.01, "{share} of {}", probe.share);
+        let per_time = |side| time(side) / side.elapsed.0 as f64;
+        let left = per_time(braked) / per_time(free);
+        if per_time(free) < 0.95 {
+            skip(&format!(
+                "the client had {:.2} of its CPU, the braked one {left:.3} of that",
+                per_time(free)
+            ));
+        } else {
+            assert!((left - (1.0 - probe.share)).abs() < 0.05, "{left}");
+        }
+    }
+    let cell = report.suites[0].cells.iter().find(|cell| cell.id == "spinning").unwrap();
+    assert_eq!(cell.sensitivity.keys().collect::<Vec<_>>(), ["client", "server"]);
+    assert!(is_disturbed(cell) || cell.sensitivity["client"].value < 0.5, "{:?}", cell.sensitivity);
+}
