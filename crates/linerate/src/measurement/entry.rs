@@ -11,7 +11,7 @@ use std::fmt;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum EntryKind {
     Trial,
     Duet,
 }
@@ -36,8 +36,8 @@ impl<'de> Visitor<'de> for EntryVisitor {
             return Err(A::Error::custom("the first key is not `kind`"));
         }
         Ok(match line.next_value()? {
-            Kind::Trial => Entry::Trial(Trial::deserialize(MapAccessDeserializer::new(line))?),
-            Kind::Duet => Entry::Duet(Duet::deserialize(MapAccessDeserializer::new(line))?),
+            EntryKind::Trial => Entry::Trial(Trial::deserialize(MapAccessDeserializer::new(line))?),
+            EntryKind::Duet => Entry::Duet(Duet::deserialize(MapAccessDeserializer::new(line))?),
         })
     }
 }
@@ -48,7 +48,8 @@ mod tests {
 
     #[test]
     fn a_line_is_read_as_it_was_written_and_needs_its_kind_first() {
-        let duet = r#""suite":"s","cells":["a","b"],"unit":1,"at":0,"outcome":"ok","stages":{}"#;
+        let duet =
+            r#""suite":"s","cells":["a","b"],"unit":1,"sharing":"turns","at":0,"outcome":"ok","stages":{}"#;
         let line = format!(r#"{{"kind":"duet",{duet}}}"#);
         let entry: Entry = serde_json::from_str(&line).unwrap();
         assert!(matches!(entry, Entry::Duet(_)));

@@ -160,8 +160,8 @@ pub struct CellReport {
     /// Against the known true value, by the metric of the first table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vs_truth: Option<AgainstTruth>,
-    /// `server`, `client`, `relay`, `path`, `waiting` (no CPU was busy for the whole window), `spinning` (none but
-    /// those of roles that are always busy) or `unknown`.
+    /// `server`, `client`, `relay`, `path`, `waiting` (no CPU was busy for the whole window), `spinning`
+    /// (none but those of roles that are always busy) or `unknown`.
     pub bound_by: Option<String>,
     /// By role, of a run with `--probe`: d ln(rate) / d ln(CPU time of the role).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

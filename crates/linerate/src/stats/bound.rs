@@ -3,9 +3,10 @@
 //! Public leaderboards have been found to rank the limit of their load generator, so each number has its
 //! bottleneck: a CPU that is busy for the whole window, and the role with most of the time on it. On a path
 //! with a router where interrupts have most of the time and no relay has a process, the answer is the path.
-//! Where a fifth of the time went to processes outside the trial, it is unknown; [`disturbance`] returns their
-//! share. Where no CPU is busy for the whole window, all roles wait for each other. A role that spins is busy
-//! whatever bounds the result, so it is named only as spinning, and only where no other role is busy.
+//! Where a fifth of the time went to processes outside the trial, it is unknown; [`disturbance`] returns
+//! their share. Where no CPU is busy for the whole window, all roles wait for each other. A role that spins
+//! is busy whatever bounds the result, so it is named only as spinning, and only where no other role is
+//! busy.
 //!
 //! Times are summed over the trials first: `/proc/stat` counts ticks of 10 ms, and a quick trial has only a
 //! dozen.

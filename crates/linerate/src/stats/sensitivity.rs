@@ -1,10 +1,10 @@
 //! How much of a cell's rate each role decides, from probes.
 //!
-//! A probe is a duet of a cell with itself in which CPU time is taken from a role of one side. The sensitivity
-//! is d ln(rate) / d ln(CPU time): 1 where the rate falls by as much as the role's CPU time, 0 where it does
-//! not fall. Time per operation is the sum of what roles use, one after the other, and of what they wait, so
-//! the sensitivities of all roles add up to 1 where nothing but CPU time is waited for (Euler's theorem on
-//! homogeneous functions).
+//! A probe is a duet of a cell with itself in which CPU time is taken from a role of one side. The
+//! sensitivity is d ln(rate) / d ln(CPU time): 1 where the rate falls by as much as the role's CPU time, 0
+//! where it does not fall. Time per operation is the sum of what roles use, one after the other, and of
+//! what they wait, so the sensitivities of all roles add up to 1 where nothing but CPU time is waited for
+//! (Euler's theorem on homogeneous functions).
 
 use super::ratio::RatioEstimate;
 use crate::measurement::{Duet, Metric, SideWindow};

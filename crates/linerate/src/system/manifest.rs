@@ -116,8 +116,8 @@ pub struct Variant {
     /// Options in the spec, for programs that implement the contract.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// True if its CPU is busy whatever it has to do, such as a thread that polls and never sleeps. Its CPU time
-    /// then says nothing about the bottleneck.
+    /// True if its CPU is busy whatever it has to do, such as a thread that polls and never sleeps. Its CPU
+    /// time then says nothing about the bottleneck.
     #[serde(default)]
     pub spins: bool,
     /// The share of failed operations above which a trial fails, instead of the usual one percent (decision

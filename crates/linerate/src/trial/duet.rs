@@ -30,8 +30,8 @@ pub const SECONDS: f64 = 1.0;
 const TURN: Nanos = Nanos(10_000_000);
 /// From the schedule of turns to the first of them: both clients have been started by then.
 const FIRST_TURN: Nanos = Nanos(5_000_000);
-/// The share of a role's CPU time that a probe takes. A smaller one is lost in the noise of the units; a larger
-/// one makes a role the bottleneck that was none.
+/// The share of a role's CPU time that a probe takes. A smaller one is lost in the noise of the units; a
+/// larger one makes a role the bottleneck that was none.
 pub const PROBE_SHARE: f64 = 0.2;
 /// The side that starts second waits this long, so that the order is the drawn one.
 const HEAD_START: Duration = Duration::from_micros(200);
