@@ -49,9 +49,7 @@ fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
 pub(super) fn no_window(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
     let client = cell.systems.iter().find(|system| system.role == Role::Client)?;
     let is_timed = registry.variant(&client.name, Role::Client).is_ok_and(|client| client.is_timed());
-    if cell.options.contains_key("limit") {
-        Some("a limit row works for a count, not for a time")
-    } else if cell.workload == "timers" {
+    if cell.workload == "timers" {
         Some("timers: the result is a delay, not a rate")
     } else {
         (!is_timed).then_some("the client works for a count, not for a time")
