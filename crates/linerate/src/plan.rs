@@ -14,9 +14,15 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
 
-/// Units of each pair in a round. The interval of a ratio narrows faster with fresh units than with longer
-/// ones; the value of a cell needs no such precision.
+/// The most units of each pair in a round. The interval of a ratio narrows faster with fresh units than with
+/// longer ones; the value of a cell needs no such precision.
 pub const UNITS_PER_ROUND: u32 = 2;
+
+/// Units of each pair in a round. The quick form has nine in its six rounds, so that all suites are done in
+/// half an hour.
+fn units_in(round: u32, quick: bool) -> u32 {
+    if quick && round.is_multiple_of(2) { 1 } else { UNITS_PER_ROUND }
+}
 
 /// One trial to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,12 +169,15 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
                 cells
             }
         };
+        let units = units_in(round, run.quick);
+        let before: u32 = (1..round).map(|earlier| units_in(earlier, run.quick)).sum();
         // A warm-up round has one unit of each pair, and none of the controls and probes.
         let is_warm = |slot: &Slot| slot.repeat == 1 && slot.against != Some(slot.cell);
-        let slots = cells.into_iter().filter(|slot| !warmup || is_warm(slot));
+        let is_due = |slot: &Slot| if warmup { is_warm(slot) } else { slot.repeat <= units };
+        let slots = cells.into_iter().filter(is_due);
         steps.extend(slots.map(|Slot { cell, against, probe, id, repeat }| {
             let is_duet = against.is_some() && !warmup;
-            let unit = if is_duet { (round - 1) * UNITS_PER_ROUND + repeat } else { round };
+            let unit = if is_duet { before + repeat } else { round };
             Step { suite: index, cell, against, probe, id, round, unit, warmup }
         }));
     }

@@ -20,7 +20,9 @@ use std::time::Duration;
 
 /// The window of a unit. A shorter one would leave the starts of clients a visible part; in the time of a
 /// longer one, a further unit adds more.
-const WINDOW: Nanos = Nanos(600_000_000);
+const WINDOW: Nanos = Nanos(500_000_000);
+/// The window of two sides that take turns.
+const WINDOW_OF_TURNS: Nanos = Nanos(800_000_000);
 /// For clients that count whole seconds.
 const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
 /// Duration of a unit with the start of its systems, for the time left.
@@ -51,8 +53,12 @@ pub fn run(
     let cells = [&suite.cells[step.cell], &suite.cells[step.against.unwrap_or(step.cell)]];
     let at = labs[0].now();
     let in_seconds = cells.iter().any(|cell| counts_whole_seconds(context, cell));
-    let length = if in_seconds { WHOLE_SECOND } else { WINDOW };
-    let length = if sharing == Sharing::Turns { Nanos(2 * length.0) } else { length };
+    let length = match sharing {
+        Sharing::Together if in_seconds => WHOLE_SECOND,
+        Sharing::Together => WINDOW,
+        Sharing::Turns if in_seconds => Nanos(2 * WHOLE_SECOND.0),
+        Sharing::Turns => WINDOW_OF_TURNS,
+    };
     let of_role = step.probe.map_or(0, |role| role as u64 + 1) << 16;
     let mut random =
         Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.unit) ^ of_role ^ (step.cell as u64) << 32);
