@@ -5,11 +5,13 @@
 
 mod duet;
 mod entry;
+mod histogram;
 mod metric;
 mod planned;
 mod trial;
 
 pub use duet::*;
+pub use histogram::*;
 pub use metric::*;
 pub use planned::*;
 pub use trial::*;

@@ -1,6 +1,7 @@
 //! A line of `journal.jsonl`: one cell measured once, by itself.
 
-use linerate_contract::{Bytes, Counts, Datagrams, Errors, Nanos, Role, Sample, TcpEnds};
+use super::Histogram;
+use linerate_contract::{Bytes, Datagrams, Errors, Nanos, Role, Sample, TcpEnds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -104,9 +105,9 @@ pub struct Measurement {
     #[serde(default)]
     pub errors: Errors,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<Counts>,
+    pub latency: Option<Histogram>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub connect: Option<Counts>,
+    pub connect: Option<Histogram>,
     /// Latencies as printed by a foreign client without a histogram, by name: `mean`, `p50`, `p99`, ...
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reported_latency: BTreeMap<String, Nanos>,

@@ -278,7 +278,7 @@ proptest! {
                 (Nanos(number()), number(), Bytes(number()), number());
             m.errors.0.insert(ErrorKind::Reset, number());
             let pairs = vec![(number(), number()), (number(), number())];
-            m.latency = Some(Counts { pairs, min: number(), max: number() });
+            m.latency = Some(Counts { pairs, min: number(), max: number() }.into());
             m.connect.clone_from(&m.latency);
             m.cpu.values_mut().for_each(|time| *time = Nanos(number()));
             for cpu in &mut m.cpus {

@@ -23,7 +23,7 @@ pub fn littles_law<'a>(
     for measurement in measurements {
         in_operations += match (sound(&measurement.latency), measurement.reported_latency.get(MEAN)) {
             (Some(latency), _) => {
-                latency.pairs.iter().map(|(nanos, count)| *nanos as f64 * *count as f64).sum::<f64>()
+                latency.pairs().map(|(nanos, count)| nanos as f64 * count as f64).sum::<f64>()
             }
             (None, Some(mean)) => mean.0 as f64 * measurement.operations as f64,
             (None, None) => continue,
@@ -44,7 +44,7 @@ mod tests {
         let latency = Counts { pairs: vec![(1_000_000, 1_000)], min: 1_000_000, max: 1_000_000 };
         Measurement {
             elapsed: Nanos(elapsed_ms * 1_000_000),
-            latency: Some(latency),
+            latency: Some(latency.into()),
             ..Measurement::default()
         }
     }

@@ -1,5 +1,6 @@
 //! Percentiles of all trials together: histograms are added up, percentiles never averaged.
 
+use crate::measurement::Histogram;
 use linerate_contract::Counts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,17 +24,16 @@ const MOST: u64 = 1_000_000_000_000;
 
 /// The histogram, if its counts are plausible.
 #[must_use]
-pub fn sound(counts: &Option<Counts>) -> Option<&Counts> {
-    let total = |counts: &Counts| counts.pairs.iter().try_fold(0_u64, |sum, pair| sum.checked_add(pair.1));
-    counts.as_ref().filter(|c| total(c).is_some_and(|total| total <= MOST))
+pub fn sound(histogram: &Option<Histogram>) -> Option<&Histogram> {
+    histogram.as_ref().filter(|histogram| histogram.total().is_some_and(|total| total <= MOST))
 }
 
 /// In microseconds; `None` if nothing was recorded.
 #[must_use]
-pub fn latency<'a>(histograms: impl IntoIterator<Item = &'a Counts>) -> Option<Latency> {
+pub fn latency<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Option<Latency> {
     let mut all = Counts::default();
-    for counts in histograms {
-        all.merge(counts);
+    for histogram in histograms {
+        all.merge(&histogram.counts());
     }
     let micros = |nanos: u64| nanos as f64 / 1e3;
     let percentile = |percent| all.percentile(percent).map(micros);
@@ -57,22 +57,22 @@ mod tests {
     fn a_slow_trial_is_in_the_tail_of_the_merged_histogram() {
         let fast = Counts { pairs: vec![(1_000, 98)], min: 1_000, max: 1_000 };
         let slow = Counts { pairs: vec![(9_000, 2)], min: 9_000, max: 9_000 };
-        let both = latency([&fast, &slow]).unwrap();
+        let both = latency([&fast.into(), &slow.into()]).unwrap();
         assert_eq!((both.p50, both.p90, both.p99, both.max), (1.0, 1.0, 9.0, 9.0));
         assert_eq!((both.min, both.mean, both.count), (1.0, 1.16, 100));
     }
 
     #[test]
     fn implausible_counts_are_ignored() {
-        let implausible = Some(Counts { pairs: vec![(1, u64::MAX), (2, u64::MAX)], min: 1, max: 2 });
+        let implausible = Some(Counts { pairs: vec![(1, u64::MAX), (2, u64::MAX)], min: 1, max: 2 }.into());
         assert_eq!(sound(&implausible), None);
-        let empty = Some(Counts::default());
+        let empty = Some(Counts::default().into());
         assert_eq!(sound(&empty), empty.as_ref());
     }
 
     #[test]
     fn an_empty_histogram_has_no_percentiles() {
         assert_eq!(latency([]), None);
-        assert_eq!(latency([&Counts::default()]), None);
+        assert_eq!(latency([&Counts::default().into()]), None);
     }
 }

@@ -139,7 +139,7 @@ mod tests {
             elapsed: Nanos(2_000_000_000),
             operations: 1_000,
             bytes: Bytes(1 << 30),
-            latency: Some(Counts { pairs: vec![(1_000, 1), (3_000, 1)], min: 1_000, max: 3_000 }),
+            latency: Some(Counts { pairs: vec![(1_000, 1), (3_000, 1)], min: 1_000, max: 3_000 }.into()),
             cpu: [(Role::Client, Nanos(7_000_000))].into(),
             ..Measurement::default()
         };

@@ -1,7 +1,7 @@
 //! A client's output as a [`Measurement`]: contract events, or the text of a foreign program.
 
 use crate::lab::ClientRun;
-use crate::measurement::Measurement;
+use crate::measurement::{Histogram, Measurement};
 use crate::system::manifest::{DatagramPatterns, OutputPatterns};
 use linerate_contract::{Bytes, Datagrams, Errors, Event, Nanos, Role, Sample, TcpEnds, TcpInfo};
 use regex::Regex;
@@ -19,8 +19,8 @@ pub(super) fn read_contract(run: &ClientRun) -> Result<Measurement, String> {
         operations: done.operations,
         bytes: done.bytes,
         errors: done.errors,
-        latency: done.latency,
-        connect: done.connect,
+        latency: done.latency.map(Histogram::from),
+        connect: done.connect.map(Histogram::from),
         verified: done.verified,
         tls: done.tls,
         datagrams: done.datagrams,
