@@ -1,5 +1,6 @@
 //! The coordinates of a cell: axis name to value, in the suite's order.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -54,6 +55,7 @@ impl<'de> Deserialize<'de> for Axes {
     }
 }
 
+#[cfg(test)]
 impl JsonSchema for Axes {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Axes".into()

@@ -1,8 +1,8 @@
 //! The latencies of a trial in memory: [`Counts`] in a fifth of their size.
 //!
 //! A run has a histogram for each trial, most of a journal, and a report holds all of them. Neighbouring
-//! values are near each other and most counts are small, so differences and counts have few bytes each (LEB128
-//! of the DWARF standard).
+//! values are near each other and most counts are small, so differences and counts have few bytes each
+//! (LEB128 of the DWARF standard).
 
 use linerate_contract::Counts;
 use serde::{Deserialize, Serialize};

@@ -5,6 +5,7 @@ use crate::axes::Axes;
 use crate::parameters::Parameters;
 use crate::system::manifest::Topology;
 use linerate_contract::{Nanos, Role};
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,7 +39,8 @@ pub struct Run {
 pub const RUN_SCHEMA: &str = "linerate.run/2";
 
 /// The machine, as far as it bears on the numbers. Open-ended: a fact is a name and a value.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Host {
     pub kernel: String,
     pub cpu_model: String,
@@ -191,9 +193,10 @@ pub fn default_warmup() -> Parameters {
     Parameters { operations: Some(200), ..Parameters::default() }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct PlannedSystem {
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub role: Role,
     /// The variant's name, such as `haproxy-http`.
     pub name: String,

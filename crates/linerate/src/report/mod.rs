@@ -31,6 +31,7 @@ mod markdown;
 pub mod model;
 mod numbers;
 #[cfg(test)]
+#[cfg(test)]
 mod schema;
 pub mod selftest;
 mod style;

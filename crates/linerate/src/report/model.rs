@@ -8,12 +8,14 @@ use crate::stats::accuracy::Accuracy;
 use crate::stats::latency::Latency;
 use crate::stats::metric::Better;
 use crate::stats::verdict::Verdict;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The whole report of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Report {
     /// `linerate.report/2`.
     pub schema: String,
@@ -24,7 +26,8 @@ pub struct Report {
 
 pub const REPORT_SCHEMA: &str = "linerate.report/2";
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct RunFacts {
     pub id: String,
     /// The exact command that repeats this run.
@@ -51,7 +54,8 @@ pub struct RunFacts {
     pub flags: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct SuiteReport {
     pub name: String,
     pub question: String,
@@ -65,7 +69,8 @@ pub struct SuiteReport {
 }
 
 /// How a table is laid out; its numbers are in the cells.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct TableReport {
     pub name: String,
     pub title: String,
@@ -92,7 +97,8 @@ pub struct TableReport {
 }
 
 /// A cell and the competitor that has the best median.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct BestOfResult {
     pub id: String,
     /// By what: the metric and its unit.
@@ -102,7 +108,8 @@ pub struct BestOfResult {
 
 /// A cell in a table: its number by the table's metric, and its comparisons. [`CellReport`] has the numbers
 /// of the first table that contains the cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct TableCell {
     pub id: String,
     /// Which of several metrics this is; absent where the table has but one.
@@ -132,7 +139,8 @@ impl TableReport {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct CellReport {
     pub id: String,
     pub axes: Axes,
@@ -196,7 +204,8 @@ pub struct CellReport {
     pub flags: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OutcomeWord {
     Ok,
@@ -206,7 +215,8 @@ pub enum OutcomeWord {
 }
 
 /// The ratio of two cells: Hodges-Lehmann estimate of the units' log ratios.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Comparison {
     /// Id of the cell compared with.
     pub with: String,
@@ -233,7 +243,8 @@ pub struct Comparison {
 }
 
 /// Performance as a share of a limit's or a reference's: 1 is equal to it, above 1 is better than it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct ShareOf {
     /// Id of the limit or the reference.
     pub with: String,
@@ -245,7 +256,8 @@ pub struct ShareOf {
 }
 
 /// A reported value against the known true one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct AgainstTruth {
     /// In the unit of the cell.
     pub truth: f64,
@@ -258,7 +270,8 @@ pub struct AgainstTruth {
 }
 
 /// What duets add to a ratio.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct DuetReport {
     /// True if the ratio is that of the duets. False if it is that of the solo trials, because the duets
     /// contradict them.
@@ -272,7 +285,8 @@ pub struct DuetReport {
 }
 
 /// 1: the rate falls by as much as the role's CPU time; 0: it does not fall.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct SensitivityReport {
     pub value: f64,
     /// From the signed-rank distribution; absent with fewer than six units.
@@ -283,7 +297,8 @@ pub struct SensitivityReport {
 }
 
 /// Median over the trials. Exactly one of the two is set.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct CpuCost {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub us_per_op: Option<f64>,
@@ -292,7 +307,8 @@ pub struct CpuCost {
     pub ci95: Option<[f64; 2]>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct DatagramReport {
     pub sent: u64,
     /// Good ones, each once.
@@ -304,7 +320,8 @@ pub struct DatagramReport {
     pub duplicates: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct TcpReport {
     pub retransmits: f64,
     pub rtt_us: f64,
@@ -317,7 +334,8 @@ pub struct TcpReport {
     pub buffer_delay_percent: Option<f64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct SeriesReport {
     /// Length of a step.
     pub step_ms: f64,
@@ -329,7 +347,8 @@ pub struct SeriesReport {
 }
 
 /// Before the client started, and shortly after it ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct UsageReport {
     pub descriptors_before: f64,
     pub descriptors_after: f64,

@@ -1,20 +1,15 @@
 //! The JSON schema of `report.json`, derived from the model and published as `docs/report.schema.json`.
+//! Only this test derives it, so that the program builds without it.
 
-use super::model::Report;
-
-/// Pretty, with a line break at its end.
-#[must_use]
-pub(super) fn schema() -> String {
-    let schema = schemars::schema_for!(Report);
-    let json = serde_json::to_string_pretty(&schema)
-        .expect("a schema has string keys only, so it always serialises");
-    json + "\n"
-}
-
-#[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::report::model::Report;
     use std::path::Path;
+
+    /// Pretty, with a line break at its end.
+    fn schema() -> String {
+        let schema = schemars::schema_for!(Report);
+        serde_json::to_string_pretty(&schema).expect("a schema has string keys only") + "\n"
+    }
 
     /// If set, the test writes the file.
     const UPDATE: &str = "UPDATE_SCHEMA";

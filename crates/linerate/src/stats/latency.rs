@@ -2,11 +2,13 @@
 
 use crate::measurement::Histogram;
 use linerate_contract::Counts;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Percentiles of a histogram in microseconds, and the number of operations in it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Latency {
     pub mean: f64,
     pub p50: f64,

@@ -4,6 +4,7 @@ use super::by_round::ByRound;
 use super::latency::sound;
 use crate::measurement::{Measurement, Metric};
 use linerate_contract::{Nanos, Role};
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,8 @@ const NANOS_PER_MICRO: f64 = 1e3;
 const BYTES_PER_KIB: f64 = 1024.0;
 
 /// Which way a number is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
     Higher,

@@ -1,6 +1,7 @@
 //! The verdict on a comparison: four words.
 
 use super::ratio::RatioEstimate;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,8 @@ pub const MARGIN: f64 = 0.03;
 pub const FALSE_DISCOVERY: f64 = 0.05;
 
 /// The outcome of a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub enum Verdict {
     #[serde(rename = "faster")]
     Faster,
