@@ -152,7 +152,7 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
     let suite = &run.suites[index];
     let mut random = Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64));
     let rounds = (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=suite.rounds).map(|r| (r, false)));
-    let mut steps = Vec::new();
+    let mut steps = if suite.warmup_rounds == 0 { warm_units(suite, index) } else { Vec::new() };
     let mut last: Option<Vec<Slot>> = None;
     for (round, warmup) in rounds {
         let cells = match last.take() {
@@ -171,9 +171,7 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
         };
         let units = units_in(round, run.quick);
         let before: u32 = (1..round).map(|earlier| units_in(earlier, run.quick)).sum();
-        // A warm-up round has one unit of each pair, and none of the controls and probes.
-        let is_warm = |slot: &Slot| slot.repeat == 1 && slot.against != Some(slot.cell);
-        let is_due = |slot: &Slot| if warmup { is_warm(slot) } else { slot.repeat <= units };
+        let is_due = |slot: &Slot| if warmup { slot.is_warm() } else { slot.repeat <= units };
         let slots = cells.into_iter().filter(is_due);
         steps.extend(slots.map(|Slot { cell, against, probe, id, repeat }| {
             let is_duet = against.is_some() && !warmup;
@@ -182,6 +180,22 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
         }));
     }
     steps
+}
+
+/// A unit of each pair, in a suite without warm-up rounds: it decides how the pair shares the CPUs.
+fn warm_units(suite: &PlannedSuite, index: usize) -> Vec<Step> {
+    let slots = duets(suite).into_iter().filter(Slot::is_warm);
+    let step = |Slot { cell, against, probe, id, .. }| Step {
+        suite: index,
+        cell,
+        against,
+        probe,
+        id,
+        round: 1,
+        unit: 1,
+        warmup: true,
+    };
+    slots.map(step).collect()
 }
 
 /// A trial or duet of each round.
@@ -193,6 +207,13 @@ struct Slot {
     id: String,
     /// Counts the units of a pair or probe in the round, from 1.
     repeat: u32,
+}
+
+impl Slot {
+    /// A warm-up round has one unit of each pair, and none of the controls and probes.
+    fn is_warm(&self) -> bool {
+        self.repeat == 1 && self.against != Some(self.cell)
+    }
 }
 
 /// Cells that can be tried.
