@@ -1,10 +1,10 @@
 //! The road that data takes, noun by noun:
 //!
 //! ```text
-//! argv -> Command -> Plan (cells x rounds, seeded order)      `linerate plan` stops here and prints it
+//! argv -> Command -> Plan (trials, duets x rounds, seeded order)   `linerate plan` stops here and prints it
 //!      -> Lab (raised once, gone when the process is gone)
 //!      -> for each trial: raise, start, verify, measure, stop -> Measurement -> journal (one line, flushed)
-//! journal -> Summary per cell -> Comparison (paired by round) -> Verdict -> Report
+//! journal -> Summary per cell -> Comparison (paired by duet) -> Verdict -> Report
 //!         -> terminal | md | html | json | csv
 //! ```
 //!
