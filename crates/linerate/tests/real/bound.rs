@@ -27,15 +27,19 @@ fn run(folder: &Folder, args: &[&str]) -> Report {
     serde_json::from_str(&folder.read("report.json")).unwrap()
 }
 
+/// Other work, or another guest, had a part of the CPUs, so that a role had less than its own.
 fn is_disturbed(cell: &CellReport) -> bool {
-    cell.flags.iter().any(|flag| flag.starts_with("disturbed"))
+    cell.flags.iter().any(|flag| flag.starts_with("disturbed") || flag.starts_with("steal"))
 }
+
+/// A cell is measured again if its answer is wrong, since a machine may be busy for seconds: a wrong rule is
+/// wrong each time.
+const ATTEMPTS: usize = 3;
 
 #[test]
 fn eight_constructed_cells_have_the_bottleneck_that_they_were_made_with() {
     let Some(_machine) = machine() else { return };
-    let report = run(&Folder::new("bound"), &["--quick"]);
-    for (id, truth) in [
+    let mut open = vec![
         ("client", &["client"][..]),
         ("server", &["server"]),
         ("relay", &["relay"]),
@@ -45,22 +49,32 @@ fn eight_constructed_cells_have_the_bottleneck_that_they_were_made_with() {
         ("rate", &["waiting"]),
         // Equal ends on one CPU: a tie.
         ("one-cpu", &["client", "server"]),
-    ] {
-        let cell = report.suites[0].cells.iter().find(|cell| cell.id == id).unwrap();
-        let Some(bound) = cell.bound_by.as_deref() else {
-            skip(&format!("{id}: {:?}", cell.detail));
-            continue;
-        };
-        if is_disturbed(cell) && !truth.contains(&bound) {
-            skip(&format!("{id}: {bound} instead of {truth:?}: {:?}", cell.flags));
-            continue;
+    ];
+    let mut wrong = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let only: Vec<&str> = open.iter().flat_map(|(id, _)| ["--only", id]).collect();
+        let report = run(&Folder::new("bound"), &[&["--quick"], &only[..]].concat());
+        wrong.clear();
+        open.retain(|(id, truth)| {
+            let cell = report.suites[0].cells.iter().find(|cell| cell.id == *id).unwrap();
+            let Some(bound) = cell.bound_by.as_deref() else {
+                skip(&format!("{id}: {:?}", cell.detail));
+                return false;
+            };
+            if truth.contains(&bound) {
+                return false;
+            }
+            let text = format!("{id}: {bound} instead of {truth:?}: {:?} {:?}", cell.cpu, cell.flags);
+            wrong.push((is_disturbed(cell), text));
+            true
+        });
+        if open.is_empty() {
+            return;
         }
-        assert!(
-            truth.contains(&bound),
-            "{id}: {bound} instead of {truth:?}: {:?} {:?}",
-            cell.cpu,
-            cell.flags
-        );
+    }
+    for (disturbed, text) in wrong {
+        assert!(disturbed, "{text}");
+        skip(&text);
     }
 }
 
