@@ -173,10 +173,10 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
         let before: u32 = (1..round).map(|earlier| units_in(earlier, run.quick)).sum();
         let is_due = |slot: &Slot| if warmup { slot.is_warm() } else { slot.repeat <= units };
         let slots = cells.into_iter().filter(is_due);
-        steps.extend(slots.map(|Slot { cell, against, probe, id, repeat }| {
-            let is_duet = against.is_some() && !warmup;
-            let unit = if is_duet { before + repeat } else { round };
-            Step { suite: index, cell, against, probe, id, round, unit, warmup }
+        steps.extend(slots.map(|slot| {
+            let is_duet = slot.against.is_some() && !warmup;
+            let unit = if is_duet { before + slot.repeat } else { round };
+            slot.step(index, round, unit, warmup)
         }));
     }
     steps
@@ -185,17 +185,7 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
 /// A unit of each pair, in a suite without warm-up rounds: it decides how the pair shares the CPUs.
 fn warm_units(suite: &PlannedSuite, index: usize) -> Vec<Step> {
     let slots = duets(suite).into_iter().filter(Slot::is_warm);
-    let step = |Slot { cell, against, probe, id, .. }| Step {
-        suite: index,
-        cell,
-        against,
-        probe,
-        id,
-        round: 1,
-        unit: 1,
-        warmup: true,
-    };
-    slots.map(step).collect()
+    slots.map(|slot| slot.step(index, 1, 1, true)).collect()
 }
 
 /// A trial or duet of each round.
@@ -213,6 +203,11 @@ impl Slot {
     /// A warm-up round has one unit of each pair, and none of the controls and probes.
     fn is_warm(&self) -> bool {
         self.repeat == 1 && self.against != Some(self.cell)
+    }
+
+    fn step(self, suite: usize, round: u32, unit: u32, warmup: bool) -> Step {
+        let Self { cell, against, probe, id, .. } = self;
+        Step { suite, cell, against, probe, id, round, unit, warmup }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The latencies of a trial in memory: [`Counts`] in a fifth of their size.
 //!
-//! A run has a histogram for each trial, most of a journal, and a report holds all of them. Neighbouring
+//! A run has a histogram for each trial, most of a journal, and a report keeps all of them. Neighbouring
 //! values are near each other and most counts are small, so differences and counts have few bytes each
 //! (LEB128 of the DWARF standard).
 

@@ -1,6 +1,6 @@
 //! Turns of two labs on the same CPUs: all processes of one are stopped while those of the other run.
 //!
-//! Both agents follow the same schedule on `CLOCK_MONOTONIC`, without a word between them.
+//! Both agents follow the same schedule on `CLOCK_MONOTONIC` and exchange no messages.
 
 use crate::lab::protocol::Turns;
 use linerate_contract::{Nanos, clock};
