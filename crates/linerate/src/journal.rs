@@ -1,10 +1,13 @@
 //! `run.json` and `journal.jsonl`: the files of a run, written so that no measured trial is lost.
 
+mod read;
+
+pub use read::{Stored, parse_journal, read};
+
 use crate::error::Error;
-use crate::measurement::{Duet, Entry, RUN_SCHEMA, Run, Trial};
-use flate2::read::MultiGzDecoder;
+use crate::measurement::{Entry, Run};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -14,24 +17,11 @@ const JOURNAL_FILE: &str = "journal.jsonl";
 /// The same, packed by gzip(1): it can be reported, and resumed once it is unpacked.
 const PACKED_FILE: &str = "journal.jsonl.gz";
 
-/// Larger than nearly all lines.
-const BUFFER: usize = 256 << 10;
-
 /// The journal of a run under way. A trial is a line, flushed before the next one starts.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: File,
-}
-
-/// A run on disk.
-#[derive(Debug)]
-pub struct Stored {
-    pub run: Run,
-    pub trials: Vec<Trial>,
-    pub duets: Vec<Duet>,
-    /// Lines that cannot be read, each with file and line; their trials can be made again.
-    pub warnings: Vec<String>,
 }
 
 /// Makes the folder of a new run. The plan is written in one piece or not at all.
@@ -131,93 +121,6 @@ impl Journal {
         }
         Ok(())
     }
-}
-
-/// Reads a stored run; damaged lines become warnings.
-///
-/// # Errors
-/// There is no run, or its plan cannot be read.
-pub fn read(folder: &Path) -> Result<Stored, Error> {
-    let path = folder.join(RUN_FILE);
-    let text = fs::read_to_string(&path).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => Error::Input(format!(
-            "{}: there is no run in it (no {RUN_FILE}); start one with `linerate run SUITE --out {0}`",
-            folder.display()
-        )),
-        _ => Error::file(&path)(e),
-    })?;
-    let run = parse_run(&path, &text)?;
-    let (path, mut journal) = open_journal(folder)?;
-    let mut stored = Stored { run, trials: Vec::new(), duets: Vec::new(), warnings: Vec::new() };
-    let (place, mut line, mut number) = (path.display().to_string(), Vec::new(), 0);
-    // Line by line: the text of a journal is larger than its entries.
-    while journal.read_until(b'\n', &mut line).map_err(Error::file(&path))? > 0 {
-        number += 1;
-        match parse_line(&place, number, line.trim_ascii_end()) {
-            None => {}
-            Some(Ok(Entry::Trial(trial))) => stored.trials.push(trial),
-            Some(Ok(Entry::Duet(duet))) => stored.duets.push(duet),
-            Some(Err(warning)) => stored.warnings.push(warning),
-        }
-        line.clear();
-    }
-    Ok(stored)
-}
-
-/// The journal, packed or not; empty for a run without a trial.
-fn open_journal(folder: &Path) -> Result<(PathBuf, Box<dyn BufRead>), Error> {
-    let (path, packed) = (folder.join(JOURNAL_FILE), folder.join(PACKED_FILE));
-    match File::open(&path) {
-        Err(e) if e.kind() == ErrorKind::NotFound && packed.exists() => {
-            let file = File::open(&packed).map_err(Error::file(&packed))?;
-            Ok((packed, Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file)))))
-        }
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok((path, Box::new(std::io::empty()))),
-        other => {
-            let file = other.map_err(Error::file(&path))?;
-            Ok((path, Box::new(BufReader::with_capacity(BUFFER, file))))
-        }
-    }
-}
-
-fn parse_run(path: &Path, text: &str) -> Result<Run, Error> {
-    let place = path.display();
-    let run: Run = serde_json::from_str(text).map_err(|e| {
-        Error::Input(format!(
-            "{place}:{}: not a run that this linerate can read: {e}; its journal is untouched",
-            e.line()
-        ))
-    })?;
-    if run.schema != RUN_SCHEMA {
-        return Err(Error::Input(format!(
-            "{place}: its schema is `{}`, this linerate reads `{RUN_SCHEMA}`",
-            run.schema
-        )));
-    }
-    Ok(run)
-}
-
-/// The entries of a journal, and a warning for each other line.
-#[must_use]
-pub fn parse_journal(place: &str, bytes: &[u8]) -> (Vec<Entry>, Vec<String>) {
-    let (mut entries, mut warnings) = (Vec::new(), Vec::new());
-    for (index, line) in bytes.split(|b| *b == b'\n').enumerate() {
-        match parse_line(place, index + 1, line) {
-            None => {}
-            Some(Ok(entry)) => entries.push(entry),
-            Some(Err(warning)) => warnings.push(warning),
-        }
-    }
-    (entries, warnings)
-}
-
-/// `None` for an empty line; a warning for one that is no entry.
-fn parse_line(place: &str, number: usize, line: &[u8]) -> Option<Result<Entry, String>> {
-    let warning = |e: serde_json::Error| {
-        let what = if e.is_eof() { "cut off".to_owned() } else { format!("not an entry: {e}") };
-        format!("{place}:{number}: {what}; the line is left out, `linerate run --resume` measures it again")
-    };
-    (!line.is_empty()).then(|| serde_json::from_slice(line).map_err(warning))
 }
 
 /// Writes a file that can be made again, such as a report.

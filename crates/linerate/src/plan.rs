@@ -1,7 +1,10 @@
 //! The trials of a run and their order. No other module decides about the order.
 
+mod further;
 mod pairs;
 mod probes;
+
+pub use further::further;
 
 use crate::error::Error;
 use crate::measurement::{PlannedCell, PlannedPair, PlannedProbe, PlannedSuite, Run, probe_id};
@@ -64,6 +67,7 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
         let mut expanded = suite.expand(registry, choice.quick)?;
         if let Some(rounds) = choice.rounds {
             expanded.rounds = rounds;
+            expanded.precision = None;
         }
         keep_only(&mut expanded, &globs);
         expanded.pairs = pairs::of(&expanded, registry);
@@ -172,8 +176,12 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
         let units = units_in(round, run.quick);
         let before: u32 = (1..round).map(|earlier| units_in(earlier, run.quick)).sum();
         let is_due = |slot: &Slot| if warmup { slot.is_warm() } else { slot.repeat <= units };
-        let slots = cells.into_iter().filter(is_due);
-        steps.extend(slots.map(|slot| {
+        let mut slots: Vec<Slot> = cells.into_iter().filter(is_due).collect();
+        if steps.iter().all(|step| step.warmup && step.against.is_some()) {
+            // Each cell has been alone before its pairs are measured: that decides how these share the CPUs.
+            slots.sort_by_key(|slot| slot.against.is_some());
+        }
+        steps.extend(slots.into_iter().map(|slot| {
             let is_duet = slot.against.is_some() && !warmup;
             let unit = if is_duet { before + slot.repeat } else { round };
             slot.step(index, round, unit, warmup)

@@ -34,18 +34,26 @@ impl Progress {
         Self { bar, terminal: terminal || quiet, last_round: None }
     }
 
-    /// The next trial, and the seconds that the rest takes if that is known.
+    /// More trials than planned.
+    pub fn add(&self, trials: u64) {
+        self.bar.inc_length(trials);
+    }
+
+    /// The next trial, and the seconds that the rest takes if that is known, or the most that it may take.
     pub fn next(&mut self, step: &Step, suite: &PlannedSuite, left: Option<f64>) {
         let left = left.map_or_else(String::new, |seconds| {
             let seconds = Duration::from_secs(seconds.ceil() as u64);
             format!(", {} left", humantime::format_duration(seconds))
         });
-        let kind = if step.warmup { "warm-up round" } else { "round" };
-        let of = if step.warmup { String::new() } else { format!(" of {}", suite.rounds) };
-        self.bar.set_message(format!("{}: {kind} {}{of}{left}: {}", suite.name, step.round, step.id));
+        let part = match (step.warmup, suite.rounds) {
+            (true, _) => format!("warm-up round {}", step.round),
+            (false, rounds) if step.round > rounds => "more units of pairs with wide intervals".to_owned(),
+            (false, rounds) => format!("round {} of {rounds}", step.round),
+        };
+        self.bar.set_message(format!("{}: {part}{left}: {}", suite.name, step.id));
         let round = Some((step.suite, step.round, step.warmup));
         if !self.terminal && self.last_round != round {
-            self.print(&format!("{}: {kind} {}{of}{left}", suite.name, step.round));
+            self.print(&format!("{}: {part}{left}", suite.name));
         }
         self.last_round = round;
     }

@@ -209,6 +209,26 @@ fn a_budget_without_time_for_a_round_of_all_ends_before_it() {
 }
 
 #[test]
+fn pairs_with_wide_intervals_get_more_units_until_the_time_of_the_suite_is_used() {
+    let home = Folder::new("precision-home");
+    common::copy(&common::tests().join("lab"), home.path());
+    let units = |half_width: &str| {
+        let suite = fs::read_to_string(common::tests().join("lab/suites/mini.toml")).unwrap();
+        let precision = format!("precision = {{ half-width = {half_width}, time = \"80s\" }}");
+        let suite = suite.replace("rounds = 6\n", &format!("rounds = 6\n{precision}\n"));
+        fs::write(home.path().join("suites/mini.toml"), suite).unwrap();
+        let run = Folder::new("precision");
+        let out = common::linerate_at(home.path(), "good", &["run", "mini", "--out", run.str()]);
+        assert_eq!(out.status, 0, "{}", out.stderr);
+        run.read("journal.jsonl").lines().filter(|line| line.contains(r#""kind":"duet""#)).count()
+    };
+    // 3 pairs x 12 units, and 2 warm-up units.
+    assert_eq!(units("0.5"), 38);
+    let narrow = units("0.000001");
+    assert!((45..150).contains(&narrow), "{narrow}");
+}
+
+#[test]
 fn bad_usage_is_refused_with_the_nearest_name() {
     for (args, parts) in [
         (&["run", "prxy"][..], &["prxy", "mini"][..]),

@@ -1,43 +1,45 @@
-//! The latencies of a trial in memory: [`Counts`] in a fifth of their size.
-//!
-//! A run has a histogram for each trial, most of a journal, and a report keeps all of them. Neighbouring
-//! values are near each other and most counts are small, so differences and counts have few bytes each
-//! (LEB128 of the DWARF standard).
+//! The latencies of a trial, packed: in the journal, of which they are most, and in memory.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use linerate_contract::Counts;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
 
 /// Counts by value. Nothing is lost: they come out as they went in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Counts", into = "Counts")]
 pub struct Histogram {
-    /// For each pair the difference from the value before it, and the count.
+    pairs: Pairs,
+    pub min: u64,
+    pub max: u64,
+}
+
+/// For each value the difference from the one before it, and its count. Neighbouring values are near each
+/// other and most counts are small, so most numbers have one byte or two (LEB128 of the DWARF standard). As
+/// JSON: base64 (RFC 4648, section 4) without padding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pairs {
     packed: Box<[u8]>,
     /// Of all counts; `None` if it exceeds a number, as in a damaged journal.
     total: Option<u64>,
-    pub min: u64,
-    pub max: u64,
 }
 
 impl Histogram {
     #[must_use]
     pub fn total(&self) -> Option<u64> {
-        self.total
+        self.pairs.total
     }
 
-    /// Values and counts, in the order of the journal.
+    /// Values and counts, in increasing order of values.
     pub fn pairs(&self) -> impl Iterator<Item = (u64, u64)> {
-        let (mut rest, mut value) = (&*self.packed, 0_u64);
-        std::iter::from_fn(move || {
-            value = value.wrapping_add(take(&mut rest)?);
-            Some((value, take(&mut rest)?))
-        })
+        self.pairs.iter()
     }
 
     /// As [`Counts::percentile`].
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<u64> {
-        let rank = ((percent / 100.0 * self.total? as f64).ceil() as u64).max(1);
+        let rank = ((percent / 100.0 * self.total()? as f64).ceil() as u64).max(1);
         let mut seen = 0;
         let is_reached = |(_, count): &(u64, u64)| {
             seen += count;
@@ -49,7 +51,7 @@ impl Histogram {
     /// As [`Counts::mean`].
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
-        let total = self.total.filter(|total| *total > 0)?;
+        let total = self.total().filter(|total| *total > 0)?;
         Some(self.pairs().map(|(value, count)| value as f64 * count as f64).sum::<f64>() / total as f64)
     }
 
@@ -67,14 +69,50 @@ impl From<Counts> for Histogram {
             put(&mut packed, *count);
             before = *value;
         }
-        let total = counts.pairs.iter().try_fold(0_u64, |sum, (_, count)| sum.checked_add(*count));
-        Self { packed: packed.into(), total, min: counts.min, max: counts.max }
+        Self { pairs: Pairs::of(packed), min: counts.min, max: counts.max }
     }
 }
 
-impl From<Histogram> for Counts {
-    fn from(histogram: Histogram) -> Self {
-        histogram.counts()
+impl Pairs {
+    fn of(packed: Vec<u8>) -> Self {
+        let mut pairs = Self { packed: packed.into(), total: None };
+        let total = pairs.iter().try_fold(0_u64, |sum, (_, count)| sum.checked_add(count));
+        pairs.total = total;
+        pairs
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        let (mut rest, mut value) = (&*self.packed, 0_u64);
+        std::iter::from_fn(move || {
+            value = value.wrapping_add(take(&mut rest)?);
+            Some((value, take(&mut rest)?))
+        })
+    }
+}
+
+impl Serialize for Pairs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD_NO_PAD.encode(&self.packed))
+    }
+}
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(PairsVisitor)
+    }
+}
+
+struct PairsVisitor;
+
+impl Visitor<'_> for PairsVisitor {
+    type Value = Pairs;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("values and counts in base64")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Pairs, E> {
+        STANDARD_NO_PAD.decode(text).map(Pairs::of).map_err(E::custom)
     }
 }
 
@@ -93,7 +131,8 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
         let (byte, rest) = bytes.split_first()?;
         *bytes = rest;
         number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
+        // Ten bytes are the longest number; a damaged journal may have more.
+        if byte & 0x80 == 0 || shift == 63 {
             return Some(number);
         }
         shift += 7;
@@ -116,6 +155,8 @@ mod tests {
             let histogram = Histogram::from(counts.clone());
             prop_assert_eq!(histogram.percentile(percent), counts.percentile(percent));
             prop_assert_eq!(histogram.mean(), counts.mean());
+            let json = serde_json::to_string(&histogram).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Histogram>(&json).unwrap(), &histogram);
             prop_assert_eq!(histogram.counts(), counts);
         }
     }
@@ -128,6 +169,18 @@ mod tests {
         assert_eq!(histogram.counts(), counts);
     }
 
+    #[test]
+    fn a_damaged_histogram_is_an_error_or_has_fewer_pairs() {
+        let read = |pairs: &str| {
+            serde_json::from_str::<Histogram>(&format!(r#"{{"pairs":"{pairs}","min":0,"max":0}}"#))
+        };
+        assert!(read("not base64!").is_err());
+        // Twelve bytes that all announce another, and a value without a count.
+        for damaged in ["//////////////8", "AQ"] {
+            assert!(read(damaged).unwrap().pairs().count() < 2, "{damaged}");
+        }
+    }
+
     /// Five times, so that a report of a hundred thousand trials fits into memory.
     #[test]
     fn a_recorded_histogram_has_a_fifth_of_the_size_of_its_counts() {
@@ -135,6 +188,6 @@ mod tests {
         (0..5_000_u64).for_each(|i| recorder.record(100_000 + i * i * 31 % 900_000));
         let counts = recorder.counts();
         let plain = counts.pairs.len() * size_of::<(u64, u64)>();
-        assert!(Histogram::from(counts).packed.len() * 5 <= plain, "{plain} bytes");
+        assert!(Histogram::from(counts).pairs.packed.len() * 5 <= plain, "{plain} bytes");
     }
 }

@@ -61,6 +61,9 @@ pub struct PlannedSuite {
     /// Measured rounds.
     pub rounds: u32,
     pub warmup_rounds: u32,
+    /// After the rounds, units are added to pairs whose intervals are wider; `None`: the rounds alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<Precision>,
     pub tables: Vec<PlannedTable>,
     pub cells: Vec<PlannedCell>,
     /// Pairs of cells whose ratios the tables show; empty where the run has no duets.
@@ -69,6 +72,15 @@ pub struct PlannedSuite {
     /// With `--probe`: the roles from which CPU time is taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<PlannedProbe>,
+}
+
+/// The width of the intervals that a suite asks for, and the most time that it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Precision {
+    /// Of a ratio's 95 % interval, as a share of the ratio.
+    pub half_width: f64,
+    /// Of all trials and units of the suite together.
+    pub time: Nanos,
 }
 
 /// A role of a cell whose share in the result is probed.

@@ -1,7 +1,8 @@
 //! A run for the tests. Its cells cover each case: success, dropped requests, some or all trials failed,
 //! missing, not reached, too few rounds, an outlier, steal, an A/A control, a limit.
 
-use crate::measurement::{Measurement, Run, Trial};
+use crate::measurement::{Histogram, Measurement, Run, Trial};
+use linerate_contract::Counts;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde_json::{Value, json};
@@ -200,10 +201,15 @@ fn web(seconds: f64, [client, relay, server]: [f64; 3], is_robbed: bool) -> Valu
             "steal": nanos(steal),
         })
     };
-    let pairs = json!([[mean * 7 / 10, 900], [mean, 900], [mean * 2, 180], [mean * 7 / 2, 20]]);
+    let [min, max] = [mean * 7 / 10, mean * 7 / 2];
+    let latency = Histogram::from(Counts {
+        pairs: vec![(min, 900), (mean, 900), (mean * 2, 180), (max, 20)],
+        min,
+        max,
+    });
     json!({"outcome": "ok", "measurement": {
         "elapsed": nanos(1.0), "operations": 2000, "bytes": 2000 * 4096, "verified": 2000,
-        "latency": {"pairs": pairs, "min": mean * 7 / 10, "max": mean * 7 / 2}, "cpu": cpu,
+        "latency": latency, "cpu": cpu,
         "cpus": [
             window(0, json!(["client"]), client + 0.09, if is_robbed { 0.12 } else { 0.0 }),
             window(1, json!(["relay", "server"]), relay + server + 0.09, 0.0),

@@ -9,21 +9,15 @@ use crate::plan::{self, Step};
 use crate::stats::sharing::sharing;
 use crate::timings::Timings;
 use crate::trial::{self, Context};
+use linerate_contract::Nanos;
 use std::collections::BTreeSet;
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    Complete,
-    Interrupted,
-}
 
 impl Session {
     /// Makes every trial of the suite that the journal lacks.
     ///
     /// # Errors
-    /// The journal cannot be written, or the lab is lost.
-    pub(super) fn measure_suite(&mut self, suite: usize) -> Result<End, Error> {
+    /// The user stopped the run, the journal cannot be written, or the lab is lost.
+    pub(super) fn measure_suite(&mut self, suite: usize) -> Result<(), Error> {
         let mut done: BTreeSet<(String, String, u32, bool)> = self.trials.iter().map(key_of).collect();
         done.extend(self.duets.iter().map(|duet| (duet.suite.clone(), duet.id(), duet.unit, duet.warmup)));
         let name = self.run.suites[suite].name.clone();
@@ -38,28 +32,60 @@ impl Session {
             }
             let left = seconds(&self.run, &self.timings, &self.duets, &open[index..]);
             self.progress.next(step, &self.run.suites[suite], left);
-            let context = Context { registry: &self.registry, programs: &self.programs, cpus: &cpus };
-            let planned = &self.run.suites[suite];
-            let sharing = self.sharing_of(step);
-            let entry = match (step.against, &mut self.second) {
-                (None, _) | (_, None) => {
-                    trial::run(self.lab.as_mut(), context, planned, step).map(Entry::Trial)
-                }
-                (Some(_), Some(second)) => {
-                    let labs = [self.lab.as_mut(), second.as_mut()];
-                    trial::duet::run(labs, context, planned, step, sharing, self.run.seed).map(Entry::Duet)
-                }
-            };
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(LabError::Interrupted) => return Ok(End::Interrupted),
-                Err(lost) => return Err(Error::NothingMeasured(lost.to_string())),
-            };
-            self.journal.append(&entry)?;
-            self.take(entry, &step.id);
-            self.progress.done();
+            self.make(step, &cpus)?;
         }
-        Ok(End::Complete)
+        self.narrow(suite, &cpus)
+    }
+
+    /// Adds units to pairs whose intervals are wider than the suite asks for, until its time is used.
+    fn narrow(&mut self, suite: usize, cpus: &[u32]) -> Result<(), Error> {
+        let most = self.run.suites[suite].precision.map_or(0.0, |precision| precision.time.as_secs_f64());
+        loop {
+            let wide = plan::further(&self.run, suite, &self.duets);
+            let open: Vec<Step> = wide.into_iter().filter(|step| !self.is_given_up(step)).collect();
+            self.progress.add(open.len() as u64);
+            for step in &open {
+                let left = most - self.spent(suite);
+                if left <= 0.0 {
+                    return Ok(());
+                }
+                self.progress.next(step, &self.run.suites[suite], Some(left));
+                self.make(step, cpus)?;
+            }
+            if open.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Seconds of all trials and units of the suite.
+    fn spent(&self, suite: usize) -> f64 {
+        let name = &self.run.suites[suite].name;
+        let trials = self.trials.iter().filter(|trial| trial.suite == *name).map(Trial::time);
+        let duets = self.duets.iter().filter(|duet| duet.suite == *name).map(Duet::time);
+        trials.chain(duets).map(Nanos::as_secs_f64).sum()
+    }
+
+    /// Makes one trial or unit and appends it to the journal.
+    fn make(&mut self, step: &Step, cpus: &[u32]) -> Result<(), Error> {
+        let context = Context { registry: &self.registry, programs: &self.programs, cpus };
+        let planned = &self.run.suites[step.suite];
+        let sharing = self.sharing_of(step);
+        let entry = match (step.against, &mut self.second) {
+            (None, _) | (_, None) => trial::run(self.lab.as_mut(), context, planned, step).map(Entry::Trial),
+            (Some(_), Some(second)) => {
+                let labs = [self.lab.as_mut(), second.as_mut()];
+                trial::duet::run(labs, context, planned, step, sharing, self.run.seed).map(Entry::Duet)
+            }
+        };
+        let entry = entry.map_err(|error| match error {
+            LabError::Interrupted => Error::Interrupted,
+            lost => Error::NothingMeasured(lost.to_string()),
+        })?;
+        self.journal.append(&entry)?;
+        self.take(entry, &step.id);
+        self.progress.done();
+        Ok(())
     }
 
     /// A pair is given up with either of its cells.
@@ -75,19 +101,25 @@ impl Session {
         is_lost(step.cell) || is_lost(against) || is_given_up(units.map(|duet| &duet.outcome))
     }
 
-    /// The same for all units of a pair: by its warm-up unit, which runs side by side. A pair without one
-    /// takes turns, which is right for all.
+    /// The same for all units of a pair: by its warm-up unit, which runs side by side, and the first trial of
+    /// each cell. A pair without them takes turns, which is right for all.
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];
         let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.id() == step.id;
         let earlier = self.duets.iter().find(|duet| !duet.warmup && of_pair(duet)).map(|duet| duet.sharing);
         let by_rule = || {
             let warm = self.duets.iter().filter(of_pair).find_map(|duet| duet.sides.as_ref());
-            match warm {
+            let alone = |cell: usize| {
+                let id = &suite.cells[cell].id;
+                let mut of_cell = self.trials.iter().filter(|t| t.suite == suite.name && t.cell == *id);
+                of_cell.find_map(|trial| trial.measurement.as_ref())
+            };
+            let alone = alone(step.cell).zip(step.against.and_then(alone));
+            match warm.zip(alone) {
                 // Side by side, the other side of a probe would get what is taken.
                 _ if !self.lab.is_grouped() || step.probe.is_some() => Sharing::Turns,
                 _ if step.warmup || step.against == Some(step.cell) => Sharing::Together,
-                Some(sides) => sharing(sides),
+                Some((sides, (cell, other))) => sharing(sides, [cell, other]),
                 None => Sharing::Turns,
             }
         };

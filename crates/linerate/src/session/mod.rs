@@ -9,7 +9,7 @@ mod measure;
 mod prepare;
 mod stored;
 
-pub use measure::{End, seconds};
+pub use measure::seconds;
 
 use crate::cli::{RunArgs, Selection};
 use crate::error::Error;
@@ -30,6 +30,13 @@ use crate::system::Registry;
 use crate::timings::Timings;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Complete,
+    Interrupted,
+}
 
 /// A run that is going on.
 #[allow(missing_debug_implementations, reason = "a lab has none")]
@@ -114,10 +121,11 @@ impl Session {
     pub fn measure(&mut self, on_suite: &mut dyn FnMut(&Report)) -> Result<End, Error> {
         let mut end = Ok(End::Complete);
         for suite in 0..self.run.suites.len() {
-            end = self.prepare(suite).and_then(|()| self.measure_suite(suite));
-            if matches!(end, Err(Error::Interrupted)) {
-                end = Ok(End::Interrupted);
-            }
+            end = match self.prepare(suite).and_then(|()| self.measure_suite(suite)) {
+                Ok(()) => Ok(End::Complete),
+                Err(Error::Interrupted) => Ok(End::Interrupted),
+                Err(error) => Err(error),
+            };
             if self.has_trials(suite) || matches!(end, Ok(End::Complete)) {
                 on_suite(&self.report_of(suite));
             }
@@ -173,7 +181,9 @@ impl From<&Selection> for Choice {
 fn new_run(args: &RunArgs, mut suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run {
     let seed = args.selection.seed.unwrap_or_else(fresh_seed);
     if args.budget.is_some() {
-        suites.iter_mut().for_each(|suite| suite.rounds = budget::MOST_ROUNDS);
+        for suite in &mut suites {
+            (suite.rounds, suite.precision) = (budget::MOST_ROUNDS, None);
+        }
     }
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     Run {

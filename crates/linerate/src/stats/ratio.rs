@@ -61,6 +61,14 @@ impl RatioEstimate {
     }
 }
 
+impl RatioEstimate {
+    /// Of the 95 % interval, as a share of the ratio; `None` with fewer than 6 units.
+    #[must_use]
+    pub fn half_width(&self) -> Option<f64> {
+        self.ci95.map(|[low, high]| (high - low) / 2.0 / self.ratio)
+    }
+}
+
 /// The mean of each pair of values, each value with itself included. There are n (n + 1) / 2 of them, so they
 /// are counted and never listed: a run of a thousand rounds would have half a million for each ratio.
 struct WalshAverages {

@@ -23,6 +23,8 @@ pub struct SuiteFile {
     /// Rounds that are journaled and left out of the numbers.
     #[serde(default)]
     pub warmup_rounds: u32,
+    /// Narrower intervals where the rounds leave them wide.
+    pub precision: Option<PrecisionEntry>,
     /// Changes of `--quick`.
     pub quick: Quick,
     /// Values of an axis that several tables have in common, by name: `axes.system = "loops"`.
@@ -37,9 +39,20 @@ pub struct Quick {
     pub rounds: u32,
     #[serde(default)]
     pub warmup_rounds: u32,
+    pub precision: Option<PrecisionEntry>,
     /// Workload parameters in place of the tables' own.
     #[serde(default)]
     pub parameters: BTreeMap<String, u64>,
+}
+
+/// `precision = { half-width = 0.02, time = "220s" }`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PrecisionEntry {
+    /// Of the 95 % interval of a ratio, as a share of the ratio.
+    pub half_width: f64,
+    /// The most time of the whole suite, builds left out.
+    pub time: String,
 }
 
 /// One table of the report: every combination of the axes' values is a cell.

@@ -3,6 +3,7 @@
 mod expand;
 pub mod file;
 mod names;
+mod precision;
 mod truth;
 
 use crate::error::Error;
@@ -71,11 +72,14 @@ impl Suite {
     pub fn expand(&self, registry: &Registry, quick: bool) -> Result<PlannedSuite, Error> {
         let rounds = if quick { self.file.quick.rounds } else { self.file.rounds };
         let warmup_rounds = if quick { self.file.quick.warmup_rounds } else { self.file.warmup_rounds };
+        let entry = if quick { &self.file.quick.precision } else { &self.file.precision };
+        let in_suite = |what: String| Error::Input(format!("{}: {what}", self.path.display()));
         let mut suite = PlannedSuite {
             name: self.name.clone(),
             question: self.file.question.clone(),
             rounds,
             warmup_rounds,
+            precision: entry.as_ref().map(precision::precision).transpose().map_err(in_suite)?,
             tables: Vec::new(),
             cells: Vec::new(),
             pairs: Vec::new(),

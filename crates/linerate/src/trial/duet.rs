@@ -28,8 +28,9 @@ const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
 /// Duration of a unit with the start of its systems, for the time left.
 pub const SECONDS: f64 = 1.0;
 /// A turn is short against noise, which is common to what happens within a fraction of a second, and long
-/// against the refill of caches after it.
-const TURN: Nanos = Nanos(10_000_000);
+/// against the refill of caches after it: in turns of 1 ms a relay of several processes lost a quarter of
+/// its rate (docs/decisions/0018-turns.md).
+const TURN: Nanos = Nanos(30_000_000);
 /// From the schedule of turns to the first of them: both clients have been started by then.
 const FIRST_TURN: Nanos = Nanos(5_000_000);
 /// The share of a role's CPU time that a probe takes. A smaller one is lost in the noise of the units; a

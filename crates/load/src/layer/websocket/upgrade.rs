@@ -1,5 +1,7 @@
 //! The HTTP/1.1 handshake (RFC 6455, section 4), both ends, by httparse. No subprotocol, no extension.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use ring::digest;
 
 /// A head that is longer is no head of a handshake.
@@ -26,7 +28,7 @@ pub fn request(host: &str, path: &str, nonce: [u8; 16]) -> Vec<u8> {
     format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Key: {}\r\nSec-WebSocket-Version: 13\r\n\r\n",
-        base64(&nonce)
+        STANDARD.encode(nonce)
     )
     .into_bytes()
 }
@@ -83,7 +85,7 @@ pub fn is_accepted(head: &[u8], nonce: [u8; 16]) -> bool {
         && response.code == Some(101)
         && has_token(headers, "upgrade", "websocket")
         && has_token(headers, "connection", "upgrade")
-        && only(headers, "sec-websocket-accept").is_some_and(|value| value == accept(&base64(&nonce)))
+        && only(headers, "sec-websocket-accept").is_some_and(|value| value == accept(&STANDARD.encode(nonce)))
         // What was not asked for may not be given (section 4.1).
         && only(headers, "sec-websocket-extensions").is_none()
         && only(headers, "sec-websocket-protocol").is_none()
@@ -91,7 +93,7 @@ pub fn is_accepted(head: &[u8], nonce: [u8; 16]) -> bool {
 
 fn accept(key: &str) -> String {
     let digest = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, [key, MAGIC].concat().as_bytes());
-    base64(digest.as_ref())
+    STANDARD.encode(digest)
 }
 
 /// The value of the first such header.
@@ -107,39 +109,13 @@ fn has_token(headers: &[httparse::Header<'_>], name: &str, token: &str) -> bool 
     values.any(|value| value.split(',').any(|one| one.trim().eq_ignore_ascii_case(token)))
 }
 
-/// RFC 4648 with padding. Only encoding, of 16 or 20 bytes.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let bits =
-            chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for digit in 0..4 {
-            let value = (bits >> (18 - 6 * digit)) & 63;
-            text.push(if digit <= chunk.len() { char::from(DIGITS[value as usize]) } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     #[test]
-    fn base64_is_that_of_the_standard() {
-        for (bytes, text) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("foobar", "Zm9vYmFy"),
-        ] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-        // RFC 6455, section 1.3.
+    fn the_answer_to_a_key_is_that_of_rfc_6455_section_1_3() {
         assert_eq!(accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 
