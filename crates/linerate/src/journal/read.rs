@@ -166,7 +166,10 @@ fn warning(place: &str, number: usize, error: &serde_json::Error) -> String {
 mod tests {
     use super::*;
 
-    const DUET: &str = r#"{"kind":"duet","suite":"s","cells":["a","b"],"unit":1,"sharing":"turns","at":0,"outcome":"ok","stages":{}}"#;
+    const DUET: &str = concat!(
+        r#"{"kind":"duet","suite":"s","cells":["a","b"],"unit":1,"#,
+        r#""sharing":"turns","at":0,"outcome":"ok","stages":{}}"#
+    );
 
     #[test]
     fn lines_of_many_chunks_keep_their_order_and_their_numbers() {
