@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 
-/// Bytes that a thread takes at once, and the rest of their last line. Larger than nearly all lines, and small
-/// beside the entries of a run.
+/// Bytes that a thread takes at once, and the rest of their last line. Larger than nearly all lines, and
+/// small beside the entries of a run.
 const CHUNK: u64 = 1 << 20;
 
 /// A run on disk.
