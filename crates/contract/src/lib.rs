@@ -10,7 +10,7 @@
 //! | [`spec`] | the task of one process |
 //! | [`options`] | the spec's options: known names, typed values |
 //! | [`event`] | output lines: `ready`, `sample`, `done`, `describe` |
-//! | [`histogram`] | latency counts: recorder and serialised form |
+//! | [`histogram`], [`packed`] | latency counts: recorder, serialised form, packed form |
 //! | [`units`] | nanoseconds and bytes as types |
 //! | [`datagram`] | datagrams of a UDP `stream`, and the receiver's counts |
 //! | [`content`] | the bytes that every server sends and every client checks |
@@ -29,6 +29,7 @@ pub mod event;
 pub mod histogram;
 pub mod nearest;
 pub mod options;
+pub mod packed;
 pub mod program;
 pub mod refusal;
 pub mod spec;

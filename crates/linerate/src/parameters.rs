@@ -51,7 +51,8 @@ parameters! {
     bytes
     /// Transfers of a stream on one connection, one after the other.
     transfers
-    /// Length of the window, where neither operations nor bytes end it.
+    /// Length of the window, where no number of operations ends it. With `bytes`, transfers of that length
+    /// are made until it is over.
     seconds
     /// Connections open at the same time.
     connections

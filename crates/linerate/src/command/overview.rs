@@ -47,17 +47,18 @@ fn line(suite: &PlannedSuite, registry: &Registry, to_build: &BTreeSet<String>, 
         parts.push(format!("{unbuilt} systems are built first"));
     }
     parts.push(match quick_time(suite, timings) {
-        Some(time) => format!("--quick takes {}", humantime::format_duration(time)),
+        Some(time) => format!("--quick takes up to {}", humantime::format_duration(time)),
         None => "time not known before the first run".to_owned(),
     });
     parts.join("; ")
 }
 
-/// By earlier trials of every cell on this machine.
+/// By earlier trials of every cell on this machine, and the time for narrower intervals.
 fn quick_time(suite: &PlannedSuite, timings: &Timings) -> Option<Duration> {
     let run = Run { schema: RUN_SCHEMA.into(), suites: vec![suite.clone()], quick: true, ..Run::default() };
     let seconds = seconds(&run, timings, &[], &plan::order(&run))?;
-    Some(Duration::from_secs(seconds.ceil() as u64))
+    let most = suite.precision.map_or(seconds, |precision| seconds.max(precision.time.as_secs_f64()));
+    Some(Duration::from_secs(most.ceil() as u64))
 }
 
 const START: &str = "

@@ -7,7 +7,7 @@ use crate::interrupt;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError};
-use crate::measurement::{Host, PlannedSuite, PlannedSystem, RUN_SCHEMA, Run};
+use crate::measurement::{Host, PlannedSuite, PlannedSystem, Precision, RUN_SCHEMA, Run};
 use crate::plan::{self, Choice, Step};
 use crate::programs::{self, Machine, Programs};
 use crate::progress::{Progress, note};
@@ -154,6 +154,14 @@ fn describe(run: &Run, timings: &Timings) -> String {
             "  {cells} cells, {rounds} rounds and {warmup} to warm up: {} trials, {duets} duets",
             of_suite.len() - duets
         );
+        if let Some(Precision { half_width, time }) = suite.precision {
+            let percent = half_width * 100.0;
+            let time = humantime::format_duration(time.into());
+            let _ = writeln!(
+                text,
+                "  then more units of pairs whose interval is wider than +-{percent} %, up to {time} in all"
+            );
+        }
         for cell in suite.cells.iter().filter(|cell| cell.absent.is_some()) {
             let _ = writeln!(text, "  left out: {}: {}", cell.id, outcome_text(cell.absent.as_ref()));
         }

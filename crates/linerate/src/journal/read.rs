@@ -40,15 +40,9 @@ pub fn read(folder: &Path) -> Result<Stored, Error> {
     })?;
     let run = parse_run(&path, &text)?;
     let (path, journal) = open_journal(folder)?;
-    let (entries, warnings) = read_lines(&path.display().to_string(), journal).map_err(Error::file(&path))?;
-    let mut stored = Stored { run, trials: Vec::new(), duets: Vec::new(), warnings };
-    for entry in entries {
-        match entry {
-            Entry::Trial(trial) => stored.trials.push(trial),
-            Entry::Duet(duet) => stored.duets.push(duet),
-        }
-    }
-    Ok(stored)
+    let Lines { trials, duets, warnings } =
+        read_lines(&path.display().to_string(), journal).map_err(Error::file(&path))?;
+    Ok(Stored { run, trials, duets, warnings })
 }
 
 /// The journal, packed or not; empty for a run without a trial.
@@ -84,13 +78,21 @@ fn parse_run(path: &Path, text: &str) -> Result<Run, Error> {
     Ok(run)
 }
 
-/// The entries of a journal, and a warning for each other line.
+/// The entries of a journal in its order, and a warning for each other line.
+#[derive(Debug, Default)]
+pub struct Lines {
+    pub trials: Vec<Trial>,
+    pub duets: Vec<Duet>,
+    pub warnings: Vec<String>,
+}
+
+/// The lines of a journal in memory; `place` is its name in warnings.
 #[must_use]
-pub fn parse_journal(place: &str, bytes: &[u8]) -> (Vec<Entry>, Vec<String>) {
+pub fn parse_journal(place: &str, bytes: &[u8]) -> Lines {
     read_lines(place, bytes).expect("memory can be read")
 }
 
-fn read_lines(place: &str, journal: impl BufRead + Send) -> io::Result<(Vec<Entry>, Vec<String>)> {
+fn read_lines(place: &str, journal: impl BufRead + Send) -> io::Result<Lines> {
     let (unread, parsed) = (Mutex::new(Unread { journal, chunks: 0, lines: 0 }), Mutex::default());
     let work = || -> io::Result<()> {
         loop {
@@ -104,12 +106,15 @@ fn read_lines(place: &str, journal: impl BufRead + Send) -> io::Result<(Vec<Entr
         let threads: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect(NO_PANIC))
     })?;
-    let parsed: BTreeMap<usize, (Vec<Entry>, Vec<String>)> = parsed.into_inner().expect(NO_PANIC);
-    let mut all = (Vec::with_capacity(parsed.values().map(|lines| lines.0.len()).sum()), Vec::new());
+    let parsed: BTreeMap<usize, Lines> = parsed.into_inner().expect(NO_PANIC);
+    let mut all = Lines::default();
+    all.trials.reserve_exact(parsed.values().map(|lines| lines.trials.len()).sum());
+    all.duets.reserve_exact(parsed.values().map(|lines| lines.duets.len()).sum());
     // Chunk by chunk, each freed when it was moved: entries are large.
-    for (entries, warnings) in parsed.into_values() {
-        all.0.extend(entries);
-        all.1.extend(warnings);
+    for lines in parsed.into_values() {
+        all.trials.extend(lines.trials);
+        all.duets.extend(lines.duets);
+        all.warnings.extend(lines.warnings);
     }
     Ok(all)
 }
@@ -144,17 +149,18 @@ impl<J: BufRead> Unread<J> {
     }
 }
 
-fn parse_lines(place: &str, chunk: &Chunk) -> (Vec<Entry>, Vec<String>) {
-    let (mut entries, mut warnings) = (Vec::new(), Vec::new());
+fn parse_lines(place: &str, chunk: &Chunk) -> Lines {
+    let mut lines = Lines::default();
     for (number, line) in (chunk.lines_before + 1..).zip(chunk.text.split(|byte| *byte == b'\n')) {
         let line = line.trim_ascii_end();
         match serde_json::from_slice(line) {
             _ if line.is_empty() => {}
-            Ok(entry) => entries.push(entry),
-            Err(error) => warnings.push(warning(place, number, &error)),
+            Ok(Entry::Trial(trial)) => lines.trials.push(trial),
+            Ok(Entry::Duet(duet)) => lines.duets.push(duet),
+            Err(error) => lines.warnings.push(warning(place, number, &error)),
         }
     }
-    (entries, warnings)
+    lines
 }
 
 fn warning(place: &str, number: usize, error: &serde_json::Error) -> String {
@@ -177,12 +183,8 @@ mod tests {
         let count = 3 * CHUNK as usize / DUET.len();
         let mut journal: String = (0..count).map(line).collect();
         journal.push_str("{\n\n[1]");
-        let (entries, warnings) = parse_journal("j", journal.as_bytes());
-        let units = entries.iter().map(|entry| match entry {
-            Entry::Duet(duet) => duet.unit as usize,
-            Entry::Trial(_) => panic!("a trial"),
-        });
-        assert!(units.eq(0..count));
+        let Lines { trials, duets, warnings } = parse_journal("j", journal.as_bytes());
+        assert!(trials.is_empty() && duets.iter().map(|duet| duet.unit as usize).eq(0..count));
         assert_eq!(warnings.len(), 2);
         assert!(warnings[0].starts_with(&format!("j:{}: cut off", count + 1)), "{warnings:?}");
         assert!(warnings[1].starts_with(&format!("j:{}: not an entry", count + 3)), "{warnings:?}");

@@ -22,9 +22,7 @@ pub fn littles_law<'a>(
     let (mut in_operations, mut elapsed) = (0.0, 0.0);
     for measurement in measurements {
         in_operations += match (sound(&measurement.latency), measurement.reported_latency.get(MEAN)) {
-            (Some(latency), _) => {
-                latency.pairs().map(|(nanos, count)| nanos as f64 * count as f64).sum::<f64>()
-            }
+            (Some(latency), _) => latency.sum(),
             (None, Some(mean)) => mean.0 as f64 * measurement.operations as f64,
             (None, None) => continue,
         };

@@ -249,7 +249,7 @@ mod tests {
                 let systems: Vec<&str> = cell.systems.iter().map(|system| &*system.name).collect();
                 assert_eq!((cell.layer.as_str(), systems.join(", ")), (layer, without_tls));
                 assert_eq!(cell.parameters.bytes, Some(104_857_600));
-                assert_eq!(cell.parameters.transfers, Some(5));
+                assert_eq!((cell.parameters.transfers, cell.parameters.seconds), (None, Some(1)));
             }
         }
     }

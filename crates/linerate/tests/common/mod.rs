@@ -4,7 +4,7 @@
 
 pub(crate) mod program;
 
-use linerate::measurement::{Entry, Trial};
+use linerate::measurement::Trial;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,12 +35,7 @@ impl Folder {
 
     /// Every readable line of the journal.
     pub(crate) fn journal(&self) -> Vec<Trial> {
-        let entries = linerate::journal::parse_journal("journal", self.read("journal.jsonl").as_bytes()).0;
-        let trial = |entry| match entry {
-            Entry::Trial(trial) => Some(trial),
-            Entry::Duet(_) => None,
-        };
-        entries.into_iter().filter_map(trial).collect()
+        linerate::journal::parse_journal("journal", self.read("journal.jsonl").as_bytes()).trials
     }
 }
 

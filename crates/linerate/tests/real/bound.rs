@@ -2,7 +2,7 @@
 
 use crate::common::{self, Folder, Output, skip};
 use crate::{command, machine};
-use linerate::measurement::{Duet, Entry, Sharing};
+use linerate::measurement::{Duet, Sharing};
 use linerate::report::model::{CellReport, Report};
 use linerate_contract::Role;
 use std::path::Path;
@@ -84,12 +84,9 @@ fn a_brake_takes_the_cpu_time_that_it_says() {
     let Some(_machine) = machine() else { return };
     let folder = Folder::new("brake");
     let report = run(&folder, &["--rounds", "1", "--only", "spinning", "--probe"]);
-    let (entries, _) = linerate::journal::parse_journal("journal", folder.read("journal.jsonl").as_bytes());
-    let is_probe = |entry: Entry| match entry {
-        Entry::Duet(duet) => duet.probe.filter(|probe| probe.role == Role::Client).map(|_| duet),
-        Entry::Trial(_) => None,
-    };
-    let units: Vec<Duet> = entries.into_iter().filter_map(is_probe).collect();
+    let journal = linerate::journal::parse_journal("journal", folder.read("journal.jsonl").as_bytes());
+    let is_probe = |duet: &Duet| duet.probe.is_some_and(|probe| probe.role == Role::Client);
+    let units: Vec<Duet> = journal.duets.into_iter().filter(is_probe).collect();
     assert_eq!(units.len(), 2);
     for unit in units {
         assert_eq!(unit.sharing, Sharing::Turns);

@@ -13,7 +13,7 @@ mod tun;
 
 use common::{Folder, Output, skip};
 use host::{assert_all_gone, host_state, lab_processes};
-use linerate::measurement::{Entry, Outcome, Trial};
+use linerate::measurement::{Duet, Outcome, Trial};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -104,13 +104,11 @@ fn an_unprivileged_user_can_measure() {
         "{run}"
     );
     let journal = folder.read("out/journal.jsonl");
-    let (entries, _) = linerate::journal::parse_journal("journal", journal.as_bytes());
-    let is_ok = |entry: &Entry| match entry {
-        Entry::Trial(trial) => is_ok(trial),
-        Entry::Duet(duet) => duet.outcome == Outcome::Ok,
-    };
-    let failed: Vec<&Entry> = entries.iter().filter(|entry| !is_ok(entry)).collect();
-    assert!(!entries.is_empty() && failed.is_empty(), "{failed:?}");
+    let journal = linerate::journal::parse_journal("journal", journal.as_bytes());
+    let failed: Vec<&Trial> = journal.trials.iter().filter(|trial| !is_ok(trial)).collect();
+    assert!(!journal.trials.is_empty() && failed.is_empty(), "{failed:?}");
+    let failed: Vec<&Duet> = journal.duets.iter().filter(|duet| duet.outcome != Outcome::Ok).collect();
+    assert!(!journal.duets.is_empty() && failed.is_empty(), "{failed:?}");
 }
 
 /// linerate with the project's own suites and systems.

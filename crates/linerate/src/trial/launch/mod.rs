@@ -45,6 +45,13 @@ pub(super) struct Launches {
     pins: Pins,
 }
 
+/// The time of a cell whose transfers are repeated, since one is too short.
+fn transfers_for_a_time(parameters: &Parameters) -> Option<Nanos> {
+    let seconds =
+        parameters.seconds.filter(|_| parameters.bytes.is_some() && parameters.operations.is_none());
+    seconds.map(|seconds| Nanos(seconds * 1_000_000_000))
+}
+
 impl Launches {
     /// With `window`, the client works for that time in place of the cell's operations, bytes or seconds.
     pub(super) fn new(
@@ -60,8 +67,9 @@ impl Launches {
             chosen.iter().filter(|(_, c)| c.variant.start.is_some()).map(|(role, _)| *role).collect();
         let threads = cell.parameters.threads.and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
         let pins = pins::assign(few(context.cpus, cell), &running, threads);
-        let setting =
-            Setting::new(context, cell, &pins, chosen.get(&Role::Relay), window.map(|_| DUET_SLICE))?;
+        let slice = window.map(|_| DUET_SLICE);
+        let setting = Setting::new(context, cell, &pins, chosen.get(&Role::Relay), slice)?;
+        let window = window.or_else(|| transfers_for_a_time(&cell.parameters));
         let client = *chosen.get(&Role::Client).ok_or("the cell has no client")?;
         let verifier = verifier(context, client)?;
         let measured = window.map_or(cell.parameters, |window| Parameters {

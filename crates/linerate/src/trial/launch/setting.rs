@@ -131,6 +131,8 @@ impl<'a> Setting<'a> {
             && self.cell.parameters.transfers.is_none_or(|transfers| transfers == 1);
         let is_reliable = ["tcp", "tls", "websocket", "wss"].contains(&self.cell.layer.as_str());
         match self.cell.workload.as_str() {
+            // Alone, nothing ends beside the last transfer.
+            "stream" if is_reliable && self.slice.is_none() => spec.bytes = self.cell.parameters.bytes,
             "stream" if is_reliable && !is_plain => {
                 spec.bytes = self.cell.parameters.bytes.map(|bytes| bytes.min(LONGEST_TRANSFER));
             }
