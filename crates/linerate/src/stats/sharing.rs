@@ -20,13 +20,13 @@ const ENOUGH: f64 = 0.8;
 const MINOR: f64 = 0.1;
 
 /// Alone, the busiest roles of two cells may differ by this factor in their share of a CPU. One that waits
-/// more has, side by side, more of its CPU in use than alone: iperf, busy for 85 %, beside Asio, busy for 99 %,
-/// had 1.13 of its rate, and 0.78 alone.
+/// more has, side by side, more of its CPU in use than alone: iperf, busy for 85 %, beside Asio, busy for
+/// 99 %, had 1.13 of its rate, and 0.78 alone.
 const ALIKE_BUSY: f64 = 1.1;
 
 /// The busiest roles of two sides side by side may differ by this factor in CPU time. Either side should get
-/// the same of what is scarce: Asio's client, which waited for its socket now and then, got a tenth less of its
-/// CPU than iperf's beside it, and so a tenth less of the rate.
+/// the same of what is scarce: Asio's client, which waited for its socket now and then, got a tenth less of
+/// its CPU than iperf's beside it, and so a tenth less of the rate.
 const EVEN: f64 = 1.05;
 
 /// From the sides of a unit that ran side by side, and a trial of each cell alone.

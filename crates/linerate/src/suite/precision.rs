@@ -1,4 +1,4 @@
-//! How narrow the intervals of a suite's ratios should be: `precision = { half-width = 0.02, time = "220s" }`.
+//! The width of the intervals that a suite asks for: `precision = { half-width = 0.02, time = "220s" }`.
 
 use super::file::PrecisionEntry;
 use crate::measurement::Precision;
