@@ -11,19 +11,25 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 
-/// The next unit of each such pair, in random order; none once all intervals are narrow, or where the suite
-/// asks for no precision.
+/// The next unit of those pairs that need the fewest, half of all such pairs, in random order: so more pairs
+/// become narrow within the time. None once all are, or where the suite asks for no precision.
 #[must_use]
 pub fn further(run: &Run, index: usize, duets: &[Duet]) -> Vec<Step> {
     let suite = &run.suites[index];
     let Some(precision) = suite.precision else { return Vec::new() };
     let pairs = suite.pairs.iter().filter(|pair| pair.no_duet.is_none());
-    let step = |pair: &PlannedPair| next_unit(suite, index, pair, precision, duets);
-    let mut steps: Vec<Step> = pairs.filter_map(step).collect();
+    let mut wide: Vec<(f64, Step)> =
+        pairs.filter_map(|pair| next_unit(suite, index, pair, precision, duets)).collect();
+    wide.sort_by(|a, b| a.0.total_cmp(&b.0));
+    wide.truncate(wide.len().div_ceil(2));
+    let mut steps: Vec<Step> = wide.into_iter().map(|(_, step)| step).collect();
     let made = duets.len() as u64;
     steps.shuffle(&mut Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64) ^ made << 32));
     steps
 }
+
+/// The next unit of a pair, and the number of units that it lacks: a half-width is inverse to the root of
+/// their number.
 
 fn next_unit(
     suite: &PlannedSuite,
@@ -31,21 +37,23 @@ fn next_unit(
     pair: &PlannedPair,
     precision: Precision,
     duets: &[Duet],
-) -> Option<Step> {
+) -> Option<(f64, Step)> {
     let id = pair.cells.join(" | ");
     let of_pair = |duet: &&Duet| duet.suite == suite.name && !duet.warmup && duet.id() == id;
     let units: Vec<&Duet> = duets.iter().filter(of_pair).collect();
     let mut tables = suite.tables.iter().filter(|table| is_of_windows(table.metric));
     let metric = tables.find(|table| pair.cells.iter().all(|cell| table.cells.contains(cell)))?.metric;
     let logs: Vec<f64> = units.iter().filter_map(|duet| log_ratio(duet, metric)).collect();
+    let estimate = RatioEstimate::of(logs)?;
+    let excess = estimate.half_width()? / precision.half_width;
     // Half of the units failed: more time buys little.
-    if logs.len() * 2 < units.len() || RatioEstimate::of(logs)?.half_width()? <= precision.half_width {
+    if excess <= 1.0 || estimate.n * 2 < units.len() as u32 {
         return None;
     }
     let [cell, other] = [index_of(suite, &pair.cells[0])?, index_of(suite, &pair.cells[1])?];
     let slot = Slot { cell, against: Some(other), probe: None, id, repeat: 1 };
     let unit = units.iter().map(|duet| duet.unit).max().unwrap_or(0) + 1;
-    Some(slot.step(index, suite.rounds + 1, unit, false))
+    Some((f64::from(estimate.n) * (excess * excess - 1.0), slot.step(index, suite.rounds + 1, unit, false)))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Noise on a virtual machine is common to all processes that run at the same time (docs/method.md). A unit
 //! is a fresh pair of processes with one window; the order in which the sides start is random.
 
-use super::launch::Launches;
+use super::launch::{Launches, TimedWindow};
 use super::{Context, Stages, Stopped, failed, measure, prepare};
 use crate::lab::protocol::Turns;
 use crate::lab::{BrakeForce, Lab, LabError, Label};
@@ -67,7 +67,8 @@ pub fn run(
     let mut stages = BTreeMap::new();
     let [a, b] = labs;
     let result = (|| {
-        let launches = [launches(context, cells[0], length)?, launches(context, cells[1], length)?];
+        let window = TimedWindow { length, sharing: Some(sharing) };
+        let launches = [launches(context, cells[0], window)?, launches(context, cells[1], window)?];
         let label = |cell: &PlannedCell| Label {
             suite: suite.name.clone(),
             cell: cell.id.clone(),
@@ -151,7 +152,7 @@ fn on_both<T: Send>(
     })
 }
 
-fn launches(context: Context<'_>, cell: &PlannedCell, window: Nanos) -> Result<Launches, Stopped> {
+fn launches(context: Context<'_>, cell: &PlannedCell, window: TimedWindow) -> Result<Launches, Stopped> {
     Launches::new(context, cell, Some(window)).map_err(|reason| failed(Stage::Start, reason, String::new()))
 }
 

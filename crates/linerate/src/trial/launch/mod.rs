@@ -7,7 +7,7 @@ use super::work::{TOLERATED_ERRORS, Work};
 use super::{Context, output};
 use crate::lab::protocol::{File, NetworkPath};
 use crate::lab::{ClientRun, DOCROOT, Launch};
-use crate::measurement::{Measurement, PlannedCell};
+use crate::measurement::{Measurement, PlannedCell, Sharing};
 use crate::parameters::Parameters;
 use crate::pins::{self, Pins};
 use crate::system::manifest::{OutputPatterns, Verifier};
@@ -45,11 +45,19 @@ pub(super) struct Launches {
     pins: Pins,
 }
 
-/// The time of a cell whose transfers are repeated, since one is too short.
-fn transfers_for_a_time(parameters: &Parameters) -> Option<Nanos> {
+/// The time for which a client works.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TimedWindow {
+    pub(super) length: Nanos,
+    /// `None`: the cell is alone.
+    pub(super) sharing: Option<Sharing>,
+}
+
+/// The window of a cell alone whose transfers are repeated, since one is too short.
+fn transfers_for_a_time(parameters: &Parameters) -> Option<TimedWindow> {
     let seconds =
         parameters.seconds.filter(|_| parameters.bytes.is_some() && parameters.operations.is_none());
-    seconds.map(|seconds| Nanos(seconds * 1_000_000_000))
+    seconds.map(|seconds| TimedWindow { length: Nanos(seconds * 1_000_000_000), sharing: None })
 }
 
 impl Launches {
@@ -57,7 +65,7 @@ impl Launches {
     pub(super) fn new(
         context: Context<'_>,
         cell: &PlannedCell,
-        window: Option<Nanos>,
+        window: Option<TimedWindow>,
     ) -> Result<Self, String> {
         let mut chosen = BTreeMap::new();
         for system in &cell.systems {
@@ -76,7 +84,7 @@ impl Launches {
             operations: None,
             bytes: None,
             // Programs that do not implement the contract count in whole seconds.
-            seconds: Some(window.0.div_ceil(1_000_000_000)),
+            seconds: Some(window.length.0.div_ceil(1_000_000_000)),
             ..cell.parameters
         });
         let mut systems = Vec::new();

@@ -1,10 +1,11 @@
 //! One role of a trial: its spec, its rendered configs, its command line.
 
+use super::TimedWindow;
 use super::address::{Addresses, PORT};
 use crate::authority::Authority;
 use crate::lab::protocol::{File, HostName, NetworkPath, address};
 use crate::lab::{DOCROOT, Launch, SCRATCH};
-use crate::measurement::{DEFAULT_BUILD, PlannedCell};
+use crate::measurement::{DEFAULT_BUILD, PlannedCell, Sharing};
 use crate::parameters::Parameters;
 use crate::pins::Pins;
 use crate::system::manifest::{Ready, Topology};
@@ -22,9 +23,13 @@ const WORKERS: u32 = 1;
 /// Interval of samples: short enough to show a stall, long enough to cost at most a thousandth of a CPU.
 const SAMPLES: Nanos = Nanos(100_000_000);
 
-/// The longest transfer of a duet's window: the last one ends after the window, when the other side may have
-/// ended. At 1 GiB/s the round trip at its end is below 5 % of it, and both sides have it.
+/// The longest transfer of a duet side by side: the last one ends after the window, when the other side may
+/// have ended. At 1 GiB/s the round trip at its end is below 5 % of it, and both sides have it.
 const LONGEST_TRANSFER: u64 = 2 << 20;
+/// The same in turns, where a side has the CPUs for itself, and no more of them when the other has ended. At
+/// the end of a transfer the client waits until the server has processed what is queued: in transfers of
+/// 2 MiB, WebSocket++ had four fifths of its rate.
+const LONGEST_IN_TURNS: u64 = 32 << 20;
 
 /// Parts that all roles of a trial share.
 pub(super) struct Setting<'a> {
@@ -123,18 +128,22 @@ impl<'a> Setting<'a> {
         spec
     }
 
-    /// Counted work is repeated until the window is over. A stream over TCP in one direction needs no count.
-    fn repeat(&self, spec: &mut Spec) {
+    /// Counted work is repeated until the window is over. In a duet, a stream over TCP in one direction needs
+    /// no count.
+    fn repeat(&self, spec: &mut Spec, sharing: Option<Sharing>) {
         let options = &self.cell.options;
         let is_plain = self.cell.layer == "tcp"
             && options.get("direction").is_some_and(|direction| direction != "both")
             && self.cell.parameters.transfers.is_none_or(|transfers| transfers == 1);
         let is_reliable = ["tcp", "tls", "websocket", "wss"].contains(&self.cell.layer.as_str());
+        let longest = match sharing {
+            None => u64::MAX,
+            Some(Sharing::Together) => LONGEST_TRANSFER,
+            Some(Sharing::Turns) => LONGEST_IN_TURNS,
+        };
         match self.cell.workload.as_str() {
-            // Alone, nothing ends beside the last transfer.
-            "stream" if is_reliable && self.slice.is_none() => spec.bytes = self.cell.parameters.bytes,
-            "stream" if is_reliable && !is_plain => {
-                spec.bytes = self.cell.parameters.bytes.map(|bytes| bytes.min(LONGEST_TRANSFER));
+            "stream" if is_reliable && !(is_plain && sharing.is_some()) => {
+                spec.bytes = self.cell.parameters.bytes.map(|bytes| bytes.min(longest));
             }
             "dispatch" => spec.operations = self.cell.parameters.operations,
             _ => {}
@@ -153,13 +162,13 @@ impl<'a> Setting<'a> {
         role: Role,
         parameters: &Parameters,
         check_every: u64,
-        window: Option<Nanos>,
+        window: Option<TimedWindow>,
     ) -> Result<Launch, String> {
         let folder = PathBuf::from(role.to_string());
         let mut spec = self.spec(chosen, role, parameters, check_every);
         if let Some(window) = window.filter(|_| role == Role::Client) {
-            spec.duration_ns = Some(window);
-            self.repeat(&mut spec);
+            spec.duration_ns = Some(window.length);
+            self.repeat(&mut spec, window.sharing);
         }
         let values = self.values(role, &folder, parameters, &spec);
         let variant = chosen.variant;
