@@ -30,7 +30,6 @@ pub fn further(run: &Run, index: usize, duets: &[Duet]) -> Vec<Step> {
 
 /// The next unit of a pair, and the number of units that it lacks: a half-width is inverse to the root of
 /// their number.
-
 fn next_unit(
     suite: &PlannedSuite,
     index: usize,
