@@ -1,8 +1,8 @@
 //! The report in Markdown: the answer, the tables; the rest is folded. In each table cell is a number, and
 //! below it the percentage of the baseline.
 
-use super::layout::{self, Answer, Depth, Phrase};
-use super::model::{Report, SuiteReport, TableReport};
+use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase};
+use super::model::{Report, SuiteReport, TableCell, TableReport};
 use super::style::Style;
 use std::fmt::Write;
 
@@ -44,7 +44,7 @@ fn fold(text: &mut String, title: &str, content: impl FnOnce(&mut String)) {
 }
 
 /// One group of a table in a line.
-fn answer_text(answer: &Answer) -> String {
+fn answer_text(answer: &GroupAnswer) -> String {
     let phrase = |phrase: &Phrase| match phrase {
         Phrase::Plain(text) => escape_inside(text),
         Phrase::Name(name) => format!("**{}**", escape(name)),
@@ -68,23 +68,19 @@ fn suite_text(text: &mut String, suite: &SuiteReport) {
 }
 
 fn table_text(text: &mut String, suite: &SuiteReport, table: &TableReport) {
-    let grid = layout::grid(suite, table);
+    let first = by_first_metric(table);
+    let grid = layout::grid(suite, &first);
     let _ = writeln!(text, "## {}\n", escape(grid.title));
     for answer in layout::answers(suite, table) {
         let _ = writeln!(text, "{}\n", answer_text(&answer));
     }
-    let _ = writeln!(text, "{}\n", escape(&grid.caption));
-    let headers: Vec<&str> = std::iter::once(&grid.corner).chain(&grid.columns).map(String::as_str).collect();
-    let cell = |cell: &Option<layout::GridCell>| {
-        cell.as_ref().map_or(String::new(), |s| s.lines().cloned().collect::<Vec<_>>().join("\n"))
-    };
-    let rows = grid
-        .rows
-        .iter()
-        .map(|row| std::iter::once(row.label.clone()).chain(row.cells.iter().map(cell)).collect());
-    write_table(text, &headers, rows);
-    text.push('\n');
-    fold(text, "Comparisons, notes, cell by cell", |text| {
+    grid_text(text, &grid);
+    let further = !layout::further_metrics(table).is_empty();
+    let title = if further { "All metrics, comparisons" } else { "Comparisons" };
+    fold(text, &format!("{title}, notes, cell by cell"), |text| {
+        if further {
+            grid_text(text, &layout::grid(suite, table));
+        }
         for line in grid.notes.iter().chain(&layout::sentences(suite, table)) {
             let _ = writeln!(text, "- {}", escape(line));
         }
@@ -95,6 +91,26 @@ fn table_text(text: &mut String, suite: &SuiteReport, table: &TableReport) {
             write_table(text, &headers, details.rows.into_iter());
         }
     });
+}
+
+/// The table as if it had one metric.
+fn by_first_metric(table: &TableReport) -> TableReport {
+    let cells = table.main_cells().map(|cell| TableCell { metric: None, ..cell.clone() }).collect();
+    TableReport { cells, unit: layout::unit(table).to_owned(), ..table.clone() }
+}
+
+fn grid_text(text: &mut String, grid: &Grid<'_>) {
+    let _ = writeln!(text, "{}\n", escape(&grid.caption));
+    let headers: Vec<&str> = std::iter::once(&grid.corner).chain(&grid.columns).map(String::as_str).collect();
+    let cell = |cell: &Option<GridCell>| {
+        cell.as_ref().map_or(String::new(), |s| s.lines().cloned().collect::<Vec<_>>().join("\n"))
+    };
+    let rows = grid
+        .rows
+        .iter()
+        .map(|row| std::iter::once(row.label.clone()).chain(row.cells.iter().map(cell)).collect());
+    write_table(text, &headers, rows);
+    text.push('\n');
 }
 
 fn facts(text: &mut String, what: &str, facts: &[(String, String)]) {

@@ -26,7 +26,7 @@ impl Chromium {
     pub(crate) fn start(name: &str) -> Option<Self> {
         let program = NAMES.iter().find(|name| Command::new(name).arg("--version").output().is_ok())?;
         let profile = Folder::new(&format!("chromium-{name}"));
-        // The pipe is descriptors 3 and 4. Root has no sandbox of Chromium's; the pages are the project's own.
+        // The pipe is descriptors 3 and 4. Root has no sandbox of Chromium's; the pages are our own.
         let mut process = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", program])
             .args(["--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu"])

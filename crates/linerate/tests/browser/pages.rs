@@ -32,10 +32,28 @@ const SCRIPTS: [(&str, &str); 5] =
 /// Tests run at the same time and make the same pages.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// The pages of scripted runs and of all published runs.
+/// The pages of scripted runs, of all published runs, and of their site.
 pub(crate) fn pages() -> Vec<Page> {
     let scripted = SCRIPTS.iter().map(|(script, suite)| scripted(script, suite));
-    scripted.chain(published_runs().iter().map(|run| of_published(run))).collect()
+    let published: Vec<Page> = published_runs().iter().map(|run| of_published(run)).collect();
+    scripted.chain(published).chain(site()).collect()
+}
+
+fn site() -> Vec<Page> {
+    let _alone = MAKING.lock().unwrap_or_else(|broken| broken.into_inner());
+    let folder = output().join("site");
+    if !is_newer(&folder.join("index.html")) {
+        let results = results();
+        let args = ["site", results.to_str().unwrap(), "--out", folder.to_str().unwrap()];
+        let out = linerate("good", &args);
+        assert_eq!(out.status, 0, "{}", out.stderr);
+    }
+    let page = |name: &str| Page { name: format!("site-{name}"), path: folder.join(format!("{name}.html")) };
+    ["index", "history", "method"].map(page).into()
+}
+
+fn results() -> PathBuf {
+    common::tests().join("../../../results")
 }
 
 fn scripted(script: &str, suite: &str) -> Page {
@@ -59,8 +77,7 @@ pub(crate) fn published() -> Page {
 
 /// Folders of published runs, in the order of their dates.
 fn published_runs() -> Vec<PathBuf> {
-    let results = common::tests().join("../../../results");
-    let entries = fs::read_dir(results).unwrap().flatten().map(|entry| entry.path());
+    let entries = fs::read_dir(results()).unwrap().flatten().map(|entry| entry.path());
     let mut runs: Vec<PathBuf> = entries.filter(|path| path.join("run.json").exists()).collect();
     runs.sort();
     runs

@@ -2,6 +2,6 @@
 
 /// Of a suite, a table or a cell: `proxy`, `proxy.forwarding`, `proxy.forwarding.nginx/direct`. An address
 /// has no spaces.
-pub(super) fn anchor(parts: &[&str]) -> String {
+pub(in crate::report) fn anchor(parts: &[&str]) -> String {
     parts.join(".").replace(char::is_whitespace, "_")
 }

@@ -3,7 +3,7 @@
 use super::anchor::anchor;
 use super::forest::Forest;
 use super::{bars, sentence};
-use crate::report::layout::{self, Group, Member, Part};
+use crate::report::layout::{self, Alternative, Group, Part};
 use crate::report::model::{CellReport, SensitivityReport, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{error, percent, with_interval};
 use crate::report::words::{accuracy_name, outcome_name, verdict_name};
@@ -34,7 +34,9 @@ pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
     html! {
         @if let Some(forest) = &columns.forest {
             svg.defs aria-hidden="true" width="0" height="0" {
-                @for (i, group) in groups.iter().enumerate() { (forest.background(&columns.background(i), group)) }
+                @for (i, group) in groups.iter().enumerate() {
+                    (forest.background(&columns.background(i), group))
+                }
             }
         }
         div.scroll tabindex="0" role="region" aria-label=(table.title) {
@@ -45,7 +47,7 @@ pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
                     th scope="col" { (columns.unit) }
                     @if let Some(forest) = &columns.forest {
                         th.ratio scope="col" {
-                            @if table.truth_tolerance.is_some() { "reported, of the truth" } @else { "of baseline" }
+                            (ratio_name(table))
                             (forest.scale())
                         }
                     }
@@ -111,8 +113,8 @@ fn body(columns: &Columns<'_>, number: usize, group: &Group<'_>, is_one_of_many:
     }
 }
 
-fn row(columns: &Columns<'_>, group: usize, member: &Member<'_>) -> Markup {
-    let Member { cell, entry, part, .. } = member;
+fn row(columns: &Columns<'_>, group: usize, member: &Alternative<'_>) -> Markup {
+    let Alternative { cell, entry, part, .. } = member;
     let id = format!("{}.{}", columns.anchor, anchor(&[&cell.id]));
     html! {
         tr id=(id) {
@@ -121,10 +123,14 @@ fn row(columns: &Columns<'_>, group: usize, member: &Member<'_>) -> Markup {
                 @if *part != Part::Competitor { " " span.part { (part.name()) } }
             }
             @if columns.has_tiers {
-                td data-l="tier" data-v=[member.tier] { @if let Some(tier) = member.tier { span.tier { (tier) } } }
+                td data-l="tier" data-v=[member.tier] {
+                    @if let Some(tier) = member.tier { span.tier { (tier) } }
+                }
             }
             (value(columns, member))
-            @if let Some(forest) = &columns.forest { (ratio(columns.table, forest, &columns.background(group), member)) }
+            @if let Some(forest) = &columns.forest {
+                (ratio(columns.table, forest, &columns.background(group), member))
+            }
             @if let Some(most) = columns.most_cpu { (cpu(cell, entry, most)) }
             @if columns.has_bounds { td.c-bound data-l="bound by" { (bound(member)) } }
             @for metric in &columns.further { (further(columns.table, cell, metric)) }
@@ -138,22 +144,28 @@ fn row(columns: &Columns<'_>, group: usize, member: &Member<'_>) -> Markup {
     }
 }
 
-fn value(columns: &Columns<'_>, member: &Member<'_>) -> Markup {
-    let Member { cell, entry, part, .. } = member;
+fn value(columns: &Columns<'_>, member: &Alternative<'_>) -> Markup {
+    let Alternative { cell, entry, part, .. } = member;
     let (Some(median), Some(ci95)) = (entry.median, entry.ci95) else {
         let word = outcome_name(cell.outcome);
         return html! { td.none data-l=(columns.unit) { (word) } };
     };
     html! {
         td data-l=(columns.unit) data-v=(short(median)) {
-            span.v tabindex="0" { (with_interval(median, ci95)) }
-            @if let Some(most) = columns.most.filter(|_| *part != Part::Limit) { (bars::value(median, ci95, most)) }
+            span.v { (with_interval(median, ci95)) }
+            @if let Some(most) = columns.most.filter(|_| *part != Part::Limit) {
+                (bars::value(median, ci95, most))
+            }
         }
     }
 }
 
+fn ratio_name(table: &TableReport) -> &'static str {
+    if table.truth_tolerance.is_some() { "reported, of the truth" } else { "of baseline" }
+}
+
 /// The baseline; against itself where it was measured so.
-fn baseline(table: &TableReport, forest: &Forest, background: &str, member: &Member<'_>) -> Markup {
+fn baseline(table: &TableReport, forest: &Forest, background: &str, member: &Alternative<'_>) -> Markup {
     let aa = table.aa.as_ref().filter(|aa| aa.with == member.cell.id);
     html! {
         td.ratio data-l="of baseline" data-v="1" {
@@ -166,11 +178,12 @@ fn baseline(table: &TableReport, forest: &Forest, background: &str, member: &Mem
     }
 }
 
-fn ratio(table: &TableReport, forest: &Forest, background: &str, member: &Member<'_>) -> Markup {
+fn ratio(table: &TableReport, forest: &Forest, background: &str, member: &Alternative<'_>) -> Markup {
     let entry = member.entry;
     if let Some(truth) = &entry.vs_truth {
         return html! {
-            td class={ "ratio " (accuracy_name(truth.accuracy)) } data-l="against the truth" data-v=(short(truth.ratio)) {
+            td class={ "ratio " (accuracy_name(truth.accuracy)) } data-l="against the truth"
+                data-v=(short(truth.ratio)) {
                 span.v { (error(truth)) } (forest.row(background, entry))
             }
         };
@@ -184,7 +197,7 @@ fn ratio(table: &TableReport, forest: &Forest, background: &str, member: &Member
     let word = if comparison.n < FEWEST_ROUNDS { "too few rounds" } else { verdict_name(comparison.verdict) };
     html! {
         td class={ "ratio " (word) } data-l="of baseline" data-v=(short(comparison.ratio)) {
-            span.v tabindex="0" {
+            span.v {
                 (percent(comparison.ratio, comparison.ci95)) " "
                 span.sign aria-hidden="true" { (layout::mark(comparison)) }
                 span.sr { (word) }
@@ -211,7 +224,7 @@ fn cpu(cell: &CellReport, entry: &TableCell, most: f64) -> Markup {
 }
 
 /// What bound the cell as a badge; where roles were probed, how much each of them decides.
-fn bound(member: &Member<'_>) -> Markup {
+fn bound(member: &Alternative<'_>) -> Markup {
     let Some(bound_by) = &member.cell.bound_by else { return html! {} };
     let generator = member.is_bound_by_generator();
     let mut probed: Vec<(&String, &SensitivityReport)> = member.cell.sensitivity.iter().collect();
@@ -232,8 +245,9 @@ fn further(table: &TableReport, cell: &CellReport, metric: &str) -> Markup {
     let comparison = entry.and_then(|entry| entry.vs_baseline.as_ref());
     let truth = entry.and_then(|entry| entry.vs_truth.as_ref());
     let word = comparison.filter(|c| c.n >= FEWEST_ROUNDS).map(|c| verdict_name(c.verdict));
+    let word = word.or(truth.map(|truth| accuracy_name(truth.accuracy))).unwrap_or_default();
     html! {
-        td class={ "c-more " (word.or(truth.map(|t| accuracy_name(t.accuracy))).unwrap_or_default()) } data-l=(metric) data-v=(short(median)) {
+        td class={ "c-more " (word) } data-l=(metric) data-v=(short(median)) {
             span.v { (with_interval(median, ci95)) }
             @if let Some(c) = comparison {
                 span.sub { (percent(c.ratio, c.ci95)) " " span aria-hidden="true" { (layout::mark(c)) } }

@@ -20,6 +20,7 @@ mod run;
 mod suite;
 mod top;
 
+pub(super) use anchor::anchor;
 pub(super) use plot::{Axis, px};
 
 use super::layout::{Phrase, Sentence};

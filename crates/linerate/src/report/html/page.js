@@ -97,6 +97,10 @@
   const tip = make('div', { id: 'tip', hidden: true });
   tip.setAttribute('role', 'tooltip');
   document.body.append(tip);
+  for (const row of all('table.list tbody tr')) {
+    const number = row.querySelector('td .v');
+    if (number && row.querySelector('details.all')) number.tabIndex = 0;
+  }
   let owner = null;
   const show = event => {
     const number = event.target.closest?.('table.list td .v');

@@ -18,7 +18,9 @@ pub(super) fn section(suite: &SuiteReport) -> Markup {
                 h3 { "Failed, missing or incomplete cells" }
                 div.scroll tabindex="0" role="region" aria-label={ "cells without a number, " (suite.name) } {
                     table {
-                        thead { tr { th scope="col" { "cell" } th scope="col" { "outcome" } th scope="col" { "reason" } } }
+                        thead { tr {
+                            @for name in ["cell", "outcome", "reason"] { th scope="col" { (name) } }
+                        } }
                         tbody { @for exception in &exceptions {
                             tr {
                                 th scope="row" { (lines(exception.ids.iter().copied())) }
@@ -62,10 +64,14 @@ fn matrix(grid: &layout::Grid<'_>) -> Markup {
         div.scroll tabindex="0" role="region" aria-label={ (grid.title) ", as a grid" } {
             table {
                 thead { tr {
-                    th scope="col" { (grid.corner) } @for column in &grid.columns { th scope="col" { (column) } }
+                    th scope="col" { (grid.corner) }
+                    @for column in &grid.columns { th scope="col" { (column) } }
                 } }
                 tbody { @for row in &grid.rows {
-                    tr { th scope="row" { (row.label) } @for cell in &row.cells { (grid_cell(cell.as_ref())) } }
+                    tr {
+                        th scope="row" { (row.label) }
+                        @for cell in &row.cells { (grid_cell(cell.as_ref())) }
+                    }
                 } }
             }
         }

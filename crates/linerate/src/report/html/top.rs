@@ -4,7 +4,7 @@ use super::anchor::anchor;
 use super::download;
 use super::sentence;
 use crate::report::build::control_fails;
-use crate::report::layout::{self, Answer};
+use crate::report::layout::{self, GroupAnswer};
 use crate::report::model::{Report, SuiteReport, TableReport};
 use crate::report::numbers::seconds;
 use maud::{Markup, html};
@@ -29,7 +29,7 @@ pub(super) fn top(report: &Report) -> Markup {
 
 fn answer(suite: &SuiteReport, is_one: bool) -> Markup {
     let most = if is_one { GROUPS_OF_ONE_SUITE } else { GROUPS_OF_EACH_SUITE };
-    let answers: Vec<(&TableReport, Answer)> = suite
+    let answers: Vec<(&TableReport, GroupAnswer)> = suite
         .tables
         .iter()
         .flat_map(|table| layout::answers(suite, table).into_iter().map(move |answer| (table, answer)))
@@ -63,7 +63,7 @@ fn more_answers(number: usize) -> String {
     format!("{number} more {}", if number == 1 { "answer" } else { "answers" })
 }
 
-fn place(table: &TableReport, answer: &Answer, has_tables: bool) -> String {
+fn place(table: &TableReport, answer: &GroupAnswer, has_tables: bool) -> String {
     let table = Some(table.name.as_str()).filter(|_| has_tables);
     let label = Some(answer.label.as_str()).filter(|label| !label.is_empty());
     table.into_iter().chain(label).collect::<Vec<_>>().join(", ") + ":"
@@ -83,14 +83,17 @@ fn strip(report: &Report) -> Markup {
     html! {
         dl.strip {
             div { dt { "host" } dd {
-                (host.cpus) " x " (host.cpu_model) @if virtualised { ", virtual machine" } ", Linux " (host.kernel)
+                (host.cpus) " x " (host.cpu_model) @if virtualised { ", virtual machine" }
+                ", Linux " (host.kernel)
             } }
             div { dt { "date" } dd { time datetime=(run.started) { (day) } } }
             div { dt { "rounds" } dd { (rounds) (quick) } }
             div { dt { "seed" } dd { (run.seed) } }
             div { dt { "A/A check" } dd { (aa(report)) } }
             div { dt { "noise" } dd { (noise(report)) } }
-            div { dt { "time measuring" } dd { (format!("{share:.0} %")) " of " (seconds(run.wall_seconds)) } }
+            div { dt { "time measuring" } dd {
+                (format!("{share:.0} %")) " of " (seconds(run.wall_seconds))
+            } }
             div { dt { "versions" } dd { "linerate " (run.linerate) ", " a href="#versions" { "systems" } } }
         }
         div.replay {
@@ -100,8 +103,8 @@ fn strip(report: &Report) -> Markup {
             (download::link(report))
         }
         p.key {
-            "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≈ within 3 %; ? cannot tell. "
-            "Numbers are medians with 95 % intervals. " a href="#reading" { "How to read it" }
+            "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≈ within 3 %; "
+            "? cannot tell. Numbers are medians with 95 % intervals. " a href="#reading" { "How to read it" }
         }
     }
 }
@@ -113,7 +116,9 @@ fn aa(report: &Report) -> Markup {
     let failed: Vec<_> = checked.iter().filter(|(_, _, aa)| control_fails(aa)).collect();
     html! {
         @if checked.is_empty() { "not run" }
-        @else if failed.is_empty() { "passed in " (checked.len()) @if checked.len() == 1 { " table" } @else { " tables" } }
+        @else if failed.is_empty() {
+            "passed in " (checked.len()) (if checked.len() == 1 { " table" } else { " tables" })
+        }
         @else {
             strong.bad { "failed" } " in "
             @for (i, (suite, table, _)) in failed.iter().enumerate() {

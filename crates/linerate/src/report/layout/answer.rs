@@ -1,6 +1,6 @@
 //! The answer of a table in sentences, made from its verdicts.
 
-use super::groups::{Group, Member, Part, groups};
+use super::groups::{Alternative, Group, Part, groups};
 use crate::report::build::{control_fails, is_above};
 use crate::report::model::{Comparison, OutcomeWord, SuiteReport, TableReport};
 use crate::report::numbers::{percent, percent_range, plain, with_interval};
@@ -20,7 +20,7 @@ pub(crate) enum Phrase {
 
 /// The answer for one group of a table.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct GroupAnswer {
     /// Such as `server nginx`; empty if the table has one group.
     pub(crate) label: String,
     /// Who is ahead.
@@ -33,7 +33,7 @@ pub(crate) struct Answer {
 const NAMES: usize = 4;
 
 /// The answers of a table, a group each.
-pub(crate) fn answers(suite: &SuiteReport, table: &TableReport) -> Vec<Answer> {
+pub(crate) fn answers(suite: &SuiteReport, table: &TableReport) -> Vec<GroupAnswer> {
     groups(suite, table).iter().map(|group| answer(table, group)).collect()
 }
 
@@ -54,12 +54,12 @@ pub(crate) fn unit(table: &TableReport) -> &str {
     first.filter(|_| table.unit == UNIT_OF_ROW).unwrap_or(&table.unit)
 }
 
-pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> Answer {
-    let of = |lead: Sentence, rest: Vec<Sentence>| Answer { label: group.label.clone(), lead, rest };
+pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
+    let of = |lead: Sentence, rest: Vec<Sentence>| GroupAnswer { label: group.label.clone(), lead, rest };
     if table.truth_tolerance.is_some() {
         return of(accuracy(group, Accuracy::Right, "right"), accuracies(group));
     }
-    let measured: Vec<&Member<'_>> = group.members.iter().filter(|m| m.entry.median.is_some()).collect();
+    let measured: Vec<&Alternative<'_>> = group.members.iter().filter(|m| m.entry.median.is_some()).collect();
     let ranked = group.ranked();
     let Some(best) = ranked.first() else { return of(unranked(table, &measured), absent(group)) };
     if ranked.len() == 1 {
@@ -89,8 +89,12 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> Answer {
 }
 
 /// Who is ahead; who is next and last.
-fn by_tiers(table: &TableReport, group: &Group<'_>, ranked: &[&Member<'_>]) -> (Sentence, Vec<Sentence>) {
-    let mut tiers: Vec<Vec<&Member<'_>>> = Vec::new();
+fn by_tiers(
+    table: &TableReport,
+    group: &Group<'_>,
+    ranked: &[&Alternative<'_>],
+) -> (Sentence, Vec<Sentence>) {
+    let mut tiers: Vec<Vec<&Alternative<'_>>> = Vec::new();
     for member in ranked {
         match tiers.last_mut().filter(|tier| tier[0].tier == member.tier) {
             Some(tier) => tier.push(member),
@@ -119,7 +123,7 @@ fn by_tiers(table: &TableReport, group: &Group<'_>, ranked: &[&Member<'_>]) -> (
 }
 
 /// `Next: iptables and nftables, 82 to 84 % of direct.`
-fn listed(word: &str, members: &[&Member<'_>], baseline: &str) -> Sentence {
+fn listed(word: &str, members: &[&Alternative<'_>], baseline: &str) -> Sentence {
     let mut sentence = vec![plain_text(word.to_owned())];
     sentence.extend(names(members));
     sentence.push(plain_text(format!(", {}.", spread(members, baseline))));
@@ -127,7 +131,7 @@ fn listed(word: &str, members: &[&Member<'_>], baseline: &str) -> Sentence {
 }
 
 /// The ratios of some members: `82 % (79 to 86) of direct`, or `82 to 84 % of direct`.
-fn spread(members: &[&Member<'_>], baseline: &str) -> String {
+fn spread(members: &[&Alternative<'_>], baseline: &str) -> String {
     match members {
         [only] if only.part == Part::Baseline => "the baseline".to_owned(),
         [only] => {
@@ -148,8 +152,8 @@ fn share(comparison: &Comparison) -> String {
 /// What has no order against the baseline.
 fn unknown(group: &Group<'_>) -> Vec<Sentence> {
     let Some(baseline) = group.baseline() else { return Vec::new() };
-    let with = |verdict: Verdict| -> Vec<&Member<'_>> {
-        let has = |m: &&Member<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.verdict == verdict);
+    let with = |verdict: Verdict| -> Vec<&Alternative<'_>> {
+        let has = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.verdict == verdict);
         group
             .members
             .iter()
@@ -203,7 +207,7 @@ fn marks(group: &Group<'_>) -> Vec<Sentence> {
         sentence.push(plain_text(format!(", {} of it.", percent(limit.ratio, limit.ci95))));
         sentence
     });
-    let doubtful: Vec<&Member<'_>> = above.into_iter().map(|(member, _)| member).collect();
+    let doubtful: Vec<&Alternative<'_>> = above.into_iter().map(|(member, _)| member).collect();
     let doubt = (!doubtful.is_empty()).then(|| {
         let mut sentence = vec![plain_text("Above the limit, find the cause first: ".to_owned())];
         sentence.extend(names(&doubtful));
@@ -215,7 +219,7 @@ fn marks(group: &Group<'_>) -> Vec<Sentence> {
 
 /// Cells without a number.
 fn absent(group: &Group<'_>) -> Vec<Sentence> {
-    let without: Vec<&Member<'_>> =
+    let without: Vec<&Alternative<'_>> =
         group.members.iter().filter(|m| m.cell.outcome != OutcomeWord::Ok).collect();
     if without.is_empty() {
         return Vec::new();
@@ -226,7 +230,7 @@ fn absent(group: &Group<'_>) -> Vec<Sentence> {
     vec![sentence]
 }
 
-fn unranked(table: &TableReport, measured: &[&Member<'_>]) -> Sentence {
+fn unranked(table: &TableReport, measured: &[&Alternative<'_>]) -> Sentence {
     let Some(first) = measured.first() else {
         return vec![plain_text("Nothing was measured.".to_owned())];
     };
@@ -244,13 +248,13 @@ fn accuracies(group: &Group<'_>) -> Vec<Sentence> {
         .collect()
 }
 
-fn is_so(member: &Member<'_>, accuracy: Accuracy) -> bool {
+fn is_so(member: &Alternative<'_>, accuracy: Accuracy) -> bool {
     member.entry.vs_truth.as_ref().is_some_and(|truth| truth.accuracy == accuracy)
 }
 
 /// `Reports that are right: native.`
 fn accuracy(group: &Group<'_>, found: Accuracy, word: &str) -> Sentence {
-    let those: Vec<&Member<'_>> = group.members.iter().filter(|m| is_so(m, found)).collect();
+    let those: Vec<&Alternative<'_>> = group.members.iter().filter(|m| is_so(m, found)).collect();
     let mut sentence = vec![plain_text(format!("Reports that are {word}: "))];
     if those.is_empty() {
         sentence.push(plain_text("none".to_owned()));
@@ -260,14 +264,14 @@ fn accuracy(group: &Group<'_>, found: Accuracy, word: &str) -> Sentence {
     sentence
 }
 
-fn value(table: &TableReport, member: &Member<'_>) -> String {
+fn value(table: &TableReport, member: &Alternative<'_>) -> String {
     let (Some(median), Some(interval)) = (member.entry.median, member.entry.ci95) else {
         return String::new();
     };
     format!("{} {}", with_interval(median, interval), unit(table))
 }
 
-fn names(members: &[&Member<'_>]) -> Sentence {
+fn names(members: &[&Alternative<'_>]) -> Sentence {
     let listed = if members.len() > NAMES { &members[..NAMES - 1] } else { members };
     let more = members.len() - listed.len();
     let mut phrases = Vec::new();

@@ -12,12 +12,12 @@ pub(crate) struct Group<'a> {
     /// What distinguishes it from other groups, such as `server nginx`; empty if it is the only one.
     pub(crate) label: String,
     /// In the order of the table.
-    pub(crate) members: Vec<Member<'a>>,
+    pub(crate) members: Vec<Alternative<'a>>,
 }
 
 /// A cell among its alternatives.
 #[derive(Debug)]
-pub(crate) struct Member<'a> {
+pub(crate) struct Alternative<'a> {
     /// Within the group: `haproxy-http`.
     pub(crate) label: String,
     pub(crate) cell: &'a CellReport,
@@ -50,21 +50,21 @@ impl Part {
 }
 
 impl<'a> Group<'a> {
-    pub(crate) fn baseline(&self) -> Option<&Member<'a>> {
+    pub(crate) fn baseline(&self) -> Option<&Alternative<'a>> {
         self.members.iter().find(|member| member.part == Part::Baseline)
     }
 
     /// Measured cells that a reader chooses from, the best ratio first.
-    pub(crate) fn ranked(&self) -> Vec<&Member<'a>> {
-        let is_choice = |member: &&Member<'_>| matches!(member.part, Part::Competitor | Part::Baseline);
-        let mut ranked: Vec<&Member<'_>> =
+    pub(crate) fn ranked(&self) -> Vec<&Alternative<'a>> {
+        let is_choice = |member: &&Alternative<'_>| matches!(member.part, Part::Competitor | Part::Baseline);
+        let mut ranked: Vec<&Alternative<'_>> =
             self.members.iter().filter(is_choice).filter(|member| member.ratio().is_some()).collect();
         ranked.sort_by(|a, b| b.ratio().unwrap_or(0.0).total_cmp(&a.ratio().unwrap_or(0.0)));
         ranked
     }
 }
 
-impl Member<'_> {
+impl Alternative<'_> {
     /// Performance in relation to the baseline, which has 1; `None` where it is not known.
     pub(crate) fn ratio(&self) -> Option<f64> {
         self.entry.median?;
@@ -105,14 +105,14 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
         .into_iter()
         .map(|(key, cells)| {
             let labels = labels(table, &compared, &cells);
-            let member = |((cell, entry), label): ((&'a CellReport, &'a TableCell), String)| Member {
+            let member = |((cell, entry), label): ((&'a CellReport, &'a TableCell), String)| Alternative {
                 label,
                 cell,
                 entry,
                 part: ids.part(&cell.id),
                 tier: None,
             };
-            let mut members: Vec<Member<'_>> = cells.into_iter().zip(labels).map(member).collect();
+            let mut members: Vec<Alternative<'_>> = cells.into_iter().zip(labels).map(member).collect();
             tiers(table, &mut members);
             Group { label: label(&key), members }
         })

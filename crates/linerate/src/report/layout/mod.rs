@@ -11,12 +11,12 @@ mod sentences;
 mod tiers;
 mod transport;
 
-pub(super) use answer::{Answer, Phrase, Sentence, answer, answers, further_metrics, unit};
+pub(super) use answer::{GroupAnswer, Phrase, Sentence, answer, answers, further_metrics, unit};
 pub(super) use columns::{Depth, Details};
 pub(super) use details::{details, facts_of, roles};
 pub(super) use facts::{HOW_TO_READ, exceptions, host, progress, time, versions};
 pub(super) use grid::{Grid, GridCell, grid, mark, notes, usual_rounds};
-pub(super) use groups::{Group, Member, Part, groups};
+pub(super) use groups::{Alternative, Group, Part, groups};
 pub(super) use sentences::sentences;
 
 #[cfg(test)]

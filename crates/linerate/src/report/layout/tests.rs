@@ -1,6 +1,6 @@
 //! Groups, tiers and answers of the fixture's run.
 
-use super::{Answer, Part, Phrase, Sentence, answers, facts_of, groups};
+use super::{GroupAnswer, Part, Phrase, Sentence, answers, facts_of, groups};
 use crate::report::build;
 use crate::report::fixture::{run, trials};
 use crate::report::model::{Comparison, Report};
@@ -20,7 +20,7 @@ fn text(sentence: &Sentence) -> String {
 /// All sentences of the answer for a group of a table.
 fn all(report: &Report, suite: usize, table: usize, group: usize) -> Vec<String> {
     let suite = &report.suites[suite];
-    let Answer { lead, rest, .. } = answers(suite, &suite.tables[table]).swap_remove(group);
+    let GroupAnswer { lead, rest, .. } = answers(suite, &suite.tables[table]).swap_remove(group);
     std::iter::once(&lead).chain(&rest).map(text).collect()
 }
 

@@ -1,19 +1,19 @@
 //! Tiers in place of ranks: cells whose intervals overlap have no order that the run shows.
 
-use super::groups::{Member, Part};
+use super::groups::{Alternative, Part};
 use crate::report::build::control_fails;
 use crate::report::model::{Comparison, TableReport};
 use crate::stats::estimate::FEWEST_ROUNDS;
 
 /// Sets the tier of each member that has one. A tier is a best cell and all whose intervals overlap with its
-/// interval; the best of the others begins the next. Limits and references are no choice. Intervals need six units, and
-/// duets a baseline that equals itself.
-pub(super) fn tiers(table: &TableReport, members: &mut [Member<'_>]) {
+/// interval; the best of the others begins the next. Limits and references are no choice. Intervals need six
+/// units, and duets a baseline that equals itself.
+pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
     let withdrawn = table.aa.as_ref().is_some_and(control_fails);
     let is_sound = |c: &&Comparison| {
         c.n >= FEWEST_ROUNDS && !(withdrawn && c.duet.as_ref().is_some_and(|duet| duet.has_rate))
     };
-    let interval = |member: &Member<'_>| {
+    let interval = |member: &Alternative<'_>| {
         member.entry.median?;
         match member.part {
             Part::Limit | Part::Reference => None,

@@ -2,7 +2,7 @@
 //! to day, and two cells that run at the same time share it.
 
 use super::SiteRun;
-use crate::report::html::{Axis, px};
+use crate::report::html::{Axis, anchor, px};
 use crate::report::layout;
 use crate::report::model::{CellReport, Comparison};
 use crate::report::numbers::percent;
@@ -32,9 +32,9 @@ pub(super) fn body(runs: &[SiteRun]) -> Markup {
     let histories = histories(runs);
     html! {
         h1 { "History of ratios" }
-        p { "Each cell in percent of its baseline's performance, run after run on the same kind of machine. A \
-             version that changed is a vertical line and in the text beside it. A new version and a new machine \
-             state look alike here; compare builds side by side before a difference is acted on." }
+        p { "Each cell in percent of its baseline's performance, run after run on the same kind of machine. \
+             A version that changed is a vertical line and in the text beside it. A new version and a new \
+             machine state look alike here; compare builds side by side before a difference is acted on." }
         @for (suite, rows) in &histories {
             h2 id={ "history." (suite) } { (suite) }
             div.scroll tabindex="0" role="region" aria-label={ "history of " (suite) } {
@@ -77,10 +77,11 @@ fn row(suite: &str, host: &str, cell: &str, history: &History<'_>) -> Markup {
     let Some(newest) = history.points.last() else { return html! {} };
     html! {
         tr {
-            th scope="row" { a href={ (newest.run.file()) "#" (suite) } { (cell) } }
+            th scope="row" { a href={ (newest.run.file()) "#" (place(newest.run, suite, cell)) } { (cell) } }
             td data-l="host" { (host) }
             td data-l="newest" data-v=(newest.comparison.ratio) {
-                (percent(newest.comparison.ratio, newest.comparison.ci95)) " " (layout::mark(newest.comparison))
+                (percent(newest.comparison.ratio, newest.comparison.ci95)) " "
+                (layout::mark(newest.comparison))
             }
             td.ratio data-l="oldest to newest" { (drawing(history)) }
             td data-l="runs" {
@@ -94,6 +95,14 @@ fn row(suite: &str, host: &str, cell: &str, history: &History<'_>) -> Markup {
             }
         }
     }
+}
+
+/// The address of the cell's row in the first table that has it.
+fn place(run: &SiteRun, suite: &str, cell: &str) -> String {
+    let suites = run.report.suites.iter().filter(|found| found.name == suite);
+    let tables = suites.flat_map(|suite| &suite.tables);
+    let table = tables.into_iter().find(|table| table.main_cells().any(|entry| entry.id == cell));
+    table.map_or_else(|| anchor(&[suite]), |table| anchor(&[suite, &table.name, cell]))
 }
 
 /// Versions that differ from those of the run before: `nginx 1.22.1 to 1.24.0`.
@@ -118,14 +127,16 @@ fn drawing(history: &History<'_>) -> Markup {
     let y = Axis::log(low, high, HEIGHT - 3.0, 3.0);
     let step = WIDTH / history.points.len() as f64;
     html! {
-        svg.forest.history viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" aria-hidden="true" {
+        svg.forest.history viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none"
+            aria-hidden="true" {
             path.base d={ "M0 " (px(y.x(1.0))) "H" (WIDTH) } {}
             @for (i, point) in history.points.iter().enumerate() {
                 @let x = px(step * (i as f64 + 0.5));
                 @if !changes(history, i).is_empty() {
                     path.change d={ "M" (px(step * i as f64)) " 0V" (HEIGHT) } {}
                 }
-                path.ci d={ "M" (x) " " (px(y.x(point.comparison.ci95[0]))) "V" (px(y.x(point.comparison.ci95[1]))) } {}
+                @let [from, to] = point.comparison.ci95.map(|bound| px(y.x(bound)));
+                path.ci d={ "M" (x) " " (from) "V" (to) } {}
                 path.dots d={ "M" (x) " " (px(y.x(point.comparison.ratio))) "h0" } {}
             }
         }

@@ -13,16 +13,20 @@ pub(super) fn body(runs: &[SiteRun]) -> Markup {
     let newest = newest(runs);
     html! {
         h1 { "Network stacks, measured side by side" }
-        p { "Each answer is made from the verdicts of a run: medians with 95 % intervals, ratios of cells that ran at \
-             the same time, CPU cost, and what bound them. " a href="method.html" { "The method" }
+        p { "Each answer is made from the verdicts of a run: medians with 95 % intervals, ratios of cells \
+             that ran at the same time, CPU cost, and what bound them. " a href="method.html" { "The method" }
             " explains each number and its limits." }
         h2 { "Newest answers" }
         div.answers {
             @for (run, suite) in &newest {
                 article {
                     h3 { a href={ (run.file()) "#" (suite.name) } { (suite.name) } ": " (suite.question) }
-                    @for (place, answer) in answers(suite).iter().take(ANSWERS) {
-                        p { @if !place.is_empty() { span.where { (place) ": " } } (sentence(&answer.lead)) }
+                    @for (i, (place, answer)) in answers(suite).iter().take(ANSWERS).enumerate() {
+                        p {
+                            @if !place.is_empty() { span.where { (place) ": " } }
+                            (sentence(&answer.lead))
+                            @if i == 0 { @for more in &answer.rest { " " (sentence(more)) } }
+                        }
                     }
                     p.caption { (run.day()) ", " (run.host()) @if run.report.run.quick { ", quick form" } }
                 }
@@ -47,7 +51,7 @@ fn newest(runs: &[SiteRun]) -> Vec<(&SiteRun, &SuiteReport)> {
 }
 
 /// With table and group, where there are several.
-fn answers(suite: &SuiteReport) -> Vec<(String, layout::Answer)> {
+fn answers(suite: &SuiteReport) -> Vec<(String, layout::GroupAnswer)> {
     let has_tables = suite.tables.len() > 1;
     let of = |table: &crate::report::model::TableReport| {
         let name = table.name.clone();

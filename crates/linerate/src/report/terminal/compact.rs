@@ -2,7 +2,7 @@
 //! metrics where they differ.
 
 use super::{answer_text, width, wrapped};
-use crate::report::layout::{self, Group, Member, Part};
+use crate::report::layout::{self, Alternative, Group, Part};
 use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{brief_error, percent, with_interval};
 use crate::report::style::Style;
@@ -22,7 +22,7 @@ const COLUMNS: usize = 8;
 const LESS: [usize; 4] = [1, 3, 5, 6];
 
 /// Text and colour of each column.
-type Row = [(String, Option<Colour>); COLUMNS];
+type CompactRow = [(String, Option<Colour>); COLUMNS];
 
 #[derive(Clone, Copy)]
 enum Colour {
@@ -37,8 +37,9 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
     let members = || groups.iter().flat_map(|group| &group.members);
     let shown = members().filter(|member| member.part != Part::Limit);
     let most = shown.filter_map(|m| m.entry.median).filter(|v| v.is_finite()).fold(0.0, f64::max);
-    let row = |member: &Member<'_>| row(table, member, most, usual);
-    let rows: Vec<Vec<Row>> = groups.iter().map(|group| group.members.iter().map(row).collect()).collect();
+    let row = |member: &Alternative<'_>| row(table, member, most, usual);
+    let rows: Vec<Vec<CompactRow>> =
+        groups.iter().map(|group| group.members.iter().map(row).collect()).collect();
     let head = ["", "tier", "median (interval)", "", ratio_name(table), "CPU", "bound by", ""];
     let head = head.map(|text| (text.to_owned(), None));
     let widths = widths(std::iter::once(&head).chain(rows.iter().flatten()), width(style));
@@ -69,8 +70,8 @@ fn ratio_name(table: &TableReport) -> &'static str {
     if table.truth_tolerance.is_some() { "error" } else { "of baseline" }
 }
 
-fn row(table: &TableReport, member: &Member<'_>, most: f64, usual: Option<u32>) -> Row {
-    let Member { cell, entry, part, .. } = member;
+fn row(table: &TableReport, member: &Alternative<'_>, most: f64, usual: Option<u32>) -> CompactRow {
+    let Alternative { cell, entry, part, .. } = member;
     let absent = entry.median.is_none().then_some(Colour::Absent);
     let value = match (entry.median, entry.ci95) {
         (Some(median), Some(ci95)) => with_interval(median, ci95),
@@ -96,7 +97,7 @@ fn row(table: &TableReport, member: &Member<'_>, most: f64, usual: Option<u32>) 
     ]
 }
 
-fn ratio(table: &TableReport, member: &Member<'_>) -> (String, Option<Colour>) {
+fn ratio(table: &TableReport, member: &Alternative<'_>) -> (String, Option<Colour>) {
     let entry = member.entry;
     if let Some(truth) = &entry.vs_truth {
         let colour = match truth.accuracy {
@@ -141,7 +142,7 @@ fn bar(share: f64) -> String {
 }
 
 /// The width of each column, and 0 for those that are left out.
-fn widths<'a>(rows: impl Iterator<Item = &'a Row>, width: usize) -> [usize; COLUMNS] {
+fn widths<'a>(rows: impl Iterator<Item = &'a CompactRow>, width: usize) -> [usize; COLUMNS] {
     let mut widths = [0; COLUMNS];
     let mut has_text = [false; COLUMNS];
     for (number, row) in rows.enumerate() {
@@ -161,7 +162,7 @@ fn widths<'a>(rows: impl Iterator<Item = &'a Row>, width: usize) -> [usize; COLU
     widths
 }
 
-fn line(row: &Row, widths: &[usize; COLUMNS], style: Style) -> String {
+fn line(row: &CompactRow, widths: &[usize; COLUMNS], style: Style) -> String {
     let mut line = String::new();
     for ((text, colour), width) in row.iter().zip(widths).filter(|(_, width)| **width > 0) {
         let fill = " ".repeat(width.saturating_sub(console::measure_text_width(text)));
@@ -184,7 +185,7 @@ fn line(row: &Row, widths: &[usize; COLUMNS], style: Style) -> String {
 fn others(table: &TableReport, group: &Group<'_>, style: Style) -> String {
     let mut text = String::new();
     for metric in layout::further_metrics(table) {
-        let of = |member: &Member<'_>| -> Option<&TableCell> {
+        let of = |member: &Alternative<'_>| -> Option<&TableCell> {
             let is_it = |e: &&TableCell| e.id == member.cell.id && e.metric.as_deref() == Some(metric);
             table.cells.iter().find(is_it)
         };
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_loses_tiers_first() {
-        let row: Row = std::array::from_fn(|_| ("0123456789".to_owned(), None));
+        let row: CompactRow = std::array::from_fn(|_| ("0123456789".to_owned(), None));
         let kept = |width| widths([&row, &row].into_iter(), width).map(|width| width > 0);
         assert_eq!(kept(100), [true; COLUMNS]);
         assert_eq!(kept(90), [true, false, true, true, true, true, true, true]);

@@ -3,7 +3,7 @@
 
 mod compact;
 
-use super::layout::{self, Answer, Depth, Details, Grid, GridCell, Phrase};
+use super::layout::{self, Depth, Details, Grid, GridCell, GroupAnswer, Phrase};
 use super::model::{Report, SuiteReport, TableReport};
 use super::style::Style;
 use crate::stats::accuracy::Accuracy;
@@ -72,7 +72,7 @@ fn long(text: &mut String, suite: &SuiteReport, table: &TableReport, style: Styl
 }
 
 /// An answer in lines.
-fn answer_text(answer: &Answer, style: Style) -> String {
+fn answer_text(answer: &GroupAnswer, style: Style) -> String {
     let phrase = |phrase: &Phrase| match phrase {
         Phrase::Plain(text) => text.clone(),
         Phrase::Name(name) => bold(name, style),

@@ -3,13 +3,13 @@
 
 use super::axis::Axis;
 use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP, short};
-use crate::report::layout::{self, Group, Member};
+use crate::report::layout::{self, Alternative, Group};
 use crate::report::model::{CellReport, TableReport};
 use crate::stats::metric::Better;
 use std::collections::BTreeSet;
 
 /// What is drawn of a cell: the value and its interval.
-type Value = fn(&Member<'_>) -> Option<(f64, [f64; 2])>;
+type Value = fn(&Alternative<'_>) -> Option<(f64, [f64; 2])>;
 
 /// The name of the axis of offered load.
 const LOAD: &str = "rate";
@@ -45,7 +45,7 @@ struct Point<'a> {
     /// Its line, and the figure that has the line.
     line: String,
     panel: String,
-    member: &'a Member<'a>,
+    member: &'a Alternative<'a>,
 }
 
 /// A cell's line has the values of all other axes in which its neighbours differ.

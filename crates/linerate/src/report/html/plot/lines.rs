@@ -43,7 +43,8 @@ impl LinePlot {
         let (title, text) = (format!("{id}~t"), format!("{id}~d"));
         html! {
             figure.plot id=(id) {
-                svg role="img" aria-labelledby=(title) aria-describedby=(text) viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } {
+                svg role="img" aria-labelledby=(title) aria-describedby=(text)
+                    viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } {
                     title id=(title) { (self.title) }
                     desc id=(text) { (self.text()) }
                     (self.frame())
@@ -76,7 +77,8 @@ impl LinePlot {
                     text x=(px(self.x.x(*tick))) y=(BOTTOM + 15.0) text-anchor="middle" { (text) }
                 }
                 text x=(px((LEFT + RIGHT) / 2.0)) y=(HEIGHT - 6.0) text-anchor="middle" { (self.x_label) }
-                text transform={ "translate(12 " (px((TOP + BOTTOM) / 2.0)) ") rotate(-90)" } text-anchor="middle" {
+                text transform={ "translate(12 " (px((TOP + BOTTOM) / 2.0)) ") rotate(-90)" }
+                    text-anchor="middle" {
                     (self.y_label)
                 }
             }
@@ -131,7 +133,11 @@ fn style(i: usize) -> String {
 }
 
 fn sample(class: &str, line: &str) -> Markup {
-    html! { svg.sample viewBox="0 0 28 8" aria-hidden="true" { g class=(class) { path class=(line) d="M0 4H28" {} } } }
+    html! {
+        svg.sample viewBox="0 0 28 8" aria-hidden="true" {
+            g class=(class) { path class=(line) d="M0 4H28" {} }
+        }
+    }
 }
 
 /// `20k`, `1.5M`: as short as an axis needs.

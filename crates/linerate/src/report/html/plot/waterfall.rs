@@ -38,7 +38,7 @@ impl Waterfall {
         let time = |value: f64| if is_rate { 1.0 / value } else { value };
         let base_time = base.entry.median.map(time).filter(|time| time.is_normal() && *time > 0.0)?;
         // By the ratio, which is better known than the values.
-        let step = |member: &layout::Member<'_>| {
+        let step = |member: &layout::Alternative<'_>| {
             let ratio = member.ratio().filter(|ratio| ratio.is_normal() && *ratio > 0.0)?;
             Some((member.label.clone(), base_time / ratio))
         };
@@ -63,7 +63,9 @@ impl Waterfall {
                 svg role="img" aria-labelledby=(title) aria-describedby=(text)
                     viewBox={ "0 0 " (WIDTH) " " (height + FOOT) } {
                     title id=(title) { (self.title) }
-                    desc id=(text) { @for (name, time) in &self.steps { (name) ": " (self.added(*time)) ". " } }
+                    desc id=(text) {
+                        @for (name, time) in &self.steps { (name) ": " (self.added(*time)) ". " }
+                    }
                     g.grid {
                         @for tick in axis.ticks(4) {
                             path d={ "M" (px(axis.x(tick))) " 0V" (height) } {}
@@ -75,10 +77,10 @@ impl Waterfall {
                     }
                     @for (i, (name, time)) in self.steps.iter().enumerate() {
                         @let y = ROW * i as f64 + 5.0;
-                        @let [from, to] = [self.base.min(*time), self.base.max(*time)].map(|time| axis.x(time));
+                        @let (from, to) = (axis.x(self.base.min(*time)), axis.x(self.base.max(*time)));
                         g.fall {
                             text x=(LABELS - 8.0) y=(px(y + 12.0)) text-anchor="end" { (name) }
-                            rect.own x=(LABELS) y=(px(y)) width=(px(axis.x(self.base.min(*time)) - LABELS)) height="16" {}
+                            rect.own x=(LABELS) y=(px(y)) width=(px(from - LABELS)) height="16" {}
                             rect class={ @if *time < self.base { "less" } @else { "more" } }
                                 x=(px(from)) y=(px(y)) width=(px(to - from)) height="16" {}
                             text x=(px(to + 5.0)) y=(px(y + 12.0)) { (self.added(*time)) }
