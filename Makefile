@@ -12,7 +12,7 @@ SUITE := all
 # No test starts oha, and its build takes minutes.
 TESTED = $(filter-out oha README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
 
-.PHONY: run test check bench build setup
+.PHONY: run test check bench build setup site
 
 # Every suite in its quick form, or one: make run SUITE=proxy. Each suite prints its tables when it is done; its systems are
 # installed and built just before it.
@@ -27,12 +27,17 @@ bench: build
 	$(TARGET)/release/linerate systems --install $(GO_ON)
 	$(TARGET)/release/linerate run generators
 
+# The published runs as a static site: site/index.html.
+site: build
+	$(TARGET)/release/linerate site results --out site
+
 build: setup
 	$(CARGO) build --release
 
 # The programs come first: they install what the tests need, and tests start them. Not with `cargo build`: it selects
 # other features for some libraries and compiles them twice.
 test: setup
+	@scripts/browser
 	$(CARGO) test --workspace --no-run
 	$(TARGET)/debug/linerate systems --install $(TESTED) $(GO_ON)
 	$(CARGO) test --workspace --no-fail-fast
@@ -40,7 +45,7 @@ test: setup
 check: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/setup scripts/cargo scripts/common.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/setup scripts/browser scripts/cargo scripts/common.sh .ci/run; \
 	else echo 'linerate: skipped: shellcheck (not installed)' >&2; fi
 
 setup:

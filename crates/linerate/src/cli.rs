@@ -74,6 +74,7 @@ pub enum Command {
     Serve(ServeArgs),
     Selftest(SelftestArgs),
     Report(ReportArgs),
+    Site(SiteArgs),
     Calibrate(CalibrateArgs),
     /// Check what this machine can measure, and print the remedy for each problem
     ///

@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => command::serve(&args),
         Command::Selftest(args) => command::selftest(&args, terminal),
         Command::Report(args) => command::report(&args, terminal),
+        Command::Site(args) => command::site(&args),
         Command::Calibrate(args) => command::calibrate(&args, terminal),
         Command::Doctor => command::doctor(),
         Command::New(args) => command::new(&args),

@@ -25,6 +25,7 @@ fn a_run_makes_the_tables_and_the_files() {
     let out = linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_golden("run.txt", &out.stdout);
+    assert_golden("long.txt", &linerate("good", &["report", folder.str(), "--long"]).stdout);
     assert_golden("report.md", &folder.read("report.md"));
     assert_golden("report.json", &folder.read("report.json"));
     assert_golden("report.csv", &folder.read("report.csv"));
@@ -92,7 +93,7 @@ fn a_wrong_report_is_an_error_and_neither_fast_nor_slow() {
     assert!(json.contains("\"accuracy\": \"wrong\"") && json.contains("\"truth_tolerance\": 0.1"));
     assert!(!json.contains("\"faster\"") && !json.contains("\"q\"") && !json.contains("\"verdict\""));
     assert!(folder.read("report.md").contains("times the truth"));
-    assert!(folder.read("report.html").contains("<td class=\"wrong\">"));
+    assert!(folder.read("report.html").contains("<td class=\"ratio wrong\""));
 }
 
 #[test]
@@ -144,7 +145,7 @@ fn ctrl_c_reports_what_there_is_and_resume_makes_the_rest() {
     linerate("good", &["run", "mini", "--seed", "7", "--out", whole.str()]);
     let out = linerate("interrupted", &["run", "mini", "--seed", "7", "--out", cut.str()]);
     assert_eq!(out.status, 130, "{}", out.stderr);
-    assert!(out.stdout.contains("fast/none"), "{}", out.stdout);
+    assert!(out.stdout.contains(" none  0.1000"), "{}", out.stdout);
     assert!(out.stderr.contains("--resume"), "{}", out.stderr);
     assert_eq!(cut.journal().len(), 6);
     let out = linerate("good", &["run", "--resume", cut.str()]);

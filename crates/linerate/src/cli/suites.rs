@@ -68,6 +68,10 @@ pub struct RunArgs {
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
+
+    /// Print every metric, interval and flag, not only compact tables
+    #[arg(long)]
+    pub long: bool,
 }
 
 /// Show the trials of a run, their order and duration
@@ -117,6 +121,7 @@ pub enum Listed {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate report results/x                 the tables
+  linerate report results/x --long          every number
   linerate report results/x --format md > table.md")]
 pub struct ReportArgs {
     /// The folder of a run
@@ -131,6 +136,27 @@ pub struct ReportArgs {
         default_value = "terminal"
     )]
     pub format: String,
+
+    /// Print every metric, interval and flag, not only compact tables
+    #[arg(long)]
+    pub long: bool,
+}
+
+/// Make a static site of runs
+///
+/// An index with the newest answer of each suite, a page for each run, the history of ratios, the method.
+/// Plain files: open index.html, or copy the folder to any web server.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  linerate site results --out site")]
+pub struct SiteArgs {
+    /// A folder with folders of runs
+    #[arg(value_name = "DIR", default_value = "results")]
+    pub folder: PathBuf,
+
+    /// Folder for the pages
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
 }
 
 /// Print how often stored runs found a difference where there is none, and where one was planted

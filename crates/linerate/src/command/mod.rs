@@ -11,6 +11,7 @@ mod report;
 mod run;
 mod selftest;
 mod serve;
+mod site;
 mod systems;
 
 pub use calibrate::calibrate;
@@ -23,6 +24,7 @@ pub use report::report;
 pub use run::run;
 pub use selftest::selftest;
 pub use serve::serve;
+pub use site::site;
 pub use systems::systems;
 
 use crate::cli::{CompletionsArgs, When};
@@ -51,7 +53,12 @@ impl Terminal {
             When::Auto => is_terminal && !no_color,
         };
         let width = is_terminal.then(|| console::Term::stdout().size().1);
-        Self { style: Style { colour, width } }
+        Self { style: Style { colour, width, long: false } }
+    }
+
+    /// With every number, or in brief.
+    fn style(self, long: bool) -> Style {
+        Style { long, ..self.style }
     }
 }
 

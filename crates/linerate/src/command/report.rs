@@ -21,5 +21,5 @@ pub fn report(args: &ReportArgs, terminal: Terminal) -> Result<ExitCode, Error> 
         // A published run may be read-only; the report is printed all the same.
         note(&format!("warning: {error}"));
     }
-    print(&format.render(&report, terminal.style))
+    print(&format.render(&report, terminal.style(args.long)))
 }

@@ -21,7 +21,7 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
     let mut session = Session::open(args, script)?;
     let mut printed = Ok(ExitCode::SUCCESS);
     let end = session.measure(&mut |suite| {
-        printed = print(&report::TERMINAL.render(suite, terminal.style));
+        printed = print(&report::TERMINAL.render(suite, terminal.style(args.long)));
     });
     let folder = session.publish()?.to_owned();
     note(&format!("report: {}/report.md (also .html, .json, .csv)", folder.display()));

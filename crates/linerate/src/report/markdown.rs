@@ -1,7 +1,8 @@
-//! The report in Markdown: in each table cell a number, and below it the percentage of the baseline.
+//! The report in Markdown: the answer, the tables; the rest is folded. In each table cell is a number, and
+//! below it the percentage of the baseline.
 
-use super::layout::{self, Depth};
-use super::model::{Report, SuiteReport};
+use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase};
+use super::model::{Report, SuiteReport, TableCell, TableReport};
 use super::style::Style;
 use std::fmt::Write;
 
@@ -23,42 +24,40 @@ pub(super) fn render(report: &Report, _: Style) -> String {
     );
     let _ = writeln!(text, "- {}", layout::time(report));
     let _ = writeln!(text, "\nTo repeat it:\n\n```\n{}\n```\n", report.run.command.replace("```", "'''"));
-    facts(&mut text, "Versions", "system", &layout::versions(report));
-    facts(&mut text, "Host", "fact", &layout::host(&report.host));
-    let _ = writeln!(text, "## How to read it\n");
-    for line in layout::HOW_TO_READ {
-        let _ = writeln!(text, "- {line}");
-    }
-    text
+    fold(&mut text, "Versions", |text| facts(text, "system", &layout::versions(report)));
+    fold(&mut text, "Host", |text| facts(text, "fact", &layout::host(&report.host)));
+    fold(&mut text, "How to read it", |text| {
+        for line in layout::HOW_TO_READ {
+            let _ = writeln!(text, "- {line}");
+        }
+    });
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+/// Closed until a reader opens it.
+fn fold(text: &mut String, title: &str, content: impl FnOnce(&mut String)) {
+    let _ = writeln!(text, "<details><summary>{title}</summary>\n");
+    content(text);
+    text.truncate(text.trim_end().len());
+    text.push_str("\n\n</details>\n\n");
+}
+
+/// One group of a table in a line.
+fn answer_text(answer: &GroupAnswer) -> String {
+    let phrase = |phrase: &Phrase| match phrase {
+        Phrase::Plain(text) => escape_inside(text),
+        Phrase::Name(name) => format!("**{}**", escape(name)),
+    };
+    let sentences = std::iter::once(&answer.lead).chain(&answer.rest);
+    let text: Vec<String> = sentences.map(|sentence| sentence.iter().map(phrase).collect()).collect();
+    let label = Some(&answer.label).filter(|label| !label.is_empty());
+    label.map(|label| format!("{}: ", escape(label))).unwrap_or_default() + &text.join(" ")
 }
 
 fn suite_text(text: &mut String, suite: &SuiteReport) {
     let _ = writeln!(text, "# {}: {}\n", escape(&suite.name), escape(&suite.question));
-    for table in &suite.tables {
-        let grid = layout::grid(suite, table);
-        let _ = writeln!(text, "## {}\n\n{}\n", escape(grid.title), escape(&grid.caption));
-        let headers: Vec<&str> =
-            std::iter::once(&grid.corner).chain(&grid.columns).map(String::as_str).collect();
-        let cell = |cell: &Option<layout::GridCell>| {
-            cell.as_ref().map_or(String::new(), |s| s.lines().cloned().collect::<Vec<_>>().join("\n"))
-        };
-        let rows = grid
-            .rows
-            .iter()
-            .map(|row| std::iter::once(row.label.clone()).chain(row.cells.iter().map(cell)).collect());
-        write_table(text, &headers, rows);
-        text.push('\n');
-        for line in grid.notes.iter().chain(&layout::sentences(suite, table)) {
-            let _ = writeln!(text, "- {}", escape(line));
-        }
-        let details = layout::details(suite, table, Depth::Full);
-        if !details.rows.is_empty() {
-            let _ = writeln!(text, "\n### Cell by cell\n");
-            let headers: Vec<&str> = details.headers.iter().map(String::as_str).collect();
-            write_table(text, &headers, details.rows.into_iter());
-        }
-        text.push('\n');
-    }
+    suite.tables.iter().for_each(|table| table_text(text, suite, table));
     let exceptions = layout::exceptions(suite);
     if !exceptions.is_empty() {
         let _ = writeln!(text, "## Failed, missing or incomplete cells\n");
@@ -68,10 +67,54 @@ fn suite_text(text: &mut String, suite: &SuiteReport) {
     }
 }
 
-fn facts(text: &mut String, title: &str, what: &str, facts: &[(String, String)]) {
-    let _ = writeln!(text, "## {title}\n");
-    write_table(text, &[what, ""], facts.iter().map(|(name, value)| vec![name.clone(), value.clone()]));
+fn table_text(text: &mut String, suite: &SuiteReport, table: &TableReport) {
+    let first = by_first_metric(table);
+    let grid = layout::grid(suite, &first);
+    let _ = writeln!(text, "## {}\n", escape(grid.title));
+    for answer in layout::answers(suite, table) {
+        let _ = writeln!(text, "{}\n", answer_text(&answer));
+    }
+    grid_text(text, &grid);
+    let further = !layout::further_metrics(table).is_empty();
+    let title = if further { "All metrics, comparisons" } else { "Comparisons" };
+    fold(text, &format!("{title}, notes, cell by cell"), |text| {
+        if further {
+            grid_text(text, &layout::grid(suite, table));
+        }
+        for line in grid.notes.iter().chain(&layout::sentences(suite, table)) {
+            let _ = writeln!(text, "- {}", escape(line));
+        }
+        let details = layout::details(suite, table, Depth::Full);
+        if !details.rows.is_empty() {
+            text.push('\n');
+            let headers: Vec<&str> = details.headers.iter().map(String::as_str).collect();
+            write_table(text, &headers, details.rows.into_iter());
+        }
+    });
+}
+
+/// The table as if it had one metric.
+fn by_first_metric(table: &TableReport) -> TableReport {
+    let cells = table.main_cells().map(|cell| TableCell { metric: None, ..cell.clone() }).collect();
+    TableReport { cells, unit: layout::unit(table).to_owned(), ..table.clone() }
+}
+
+fn grid_text(text: &mut String, grid: &Grid<'_>) {
+    let _ = writeln!(text, "{}\n", escape(&grid.caption));
+    let headers: Vec<&str> = std::iter::once(&grid.corner).chain(&grid.columns).map(String::as_str).collect();
+    let cell = |cell: &Option<GridCell>| {
+        cell.as_ref().map_or(String::new(), |s| s.lines().cloned().collect::<Vec<_>>().join("\n"))
+    };
+    let rows = grid
+        .rows
+        .iter()
+        .map(|row| std::iter::once(row.label.clone()).chain(row.cells.iter().map(cell)).collect());
+    write_table(text, &headers, rows);
     text.push('\n');
+}
+
+fn facts(text: &mut String, what: &str, facts: &[(String, String)]) {
+    write_table(text, &[what, ""], facts.iter().map(|(name, value)| vec![name.clone(), value.clone()]));
 }
 
 fn write_table(text: &mut String, headers: &[&str], rows: impl Iterator<Item = Vec<String>>) {
@@ -86,8 +129,13 @@ fn write_table(text: &mut String, headers: &[&str], rows: impl Iterator<Item = V
 
 /// External text must not become a column, a tag or a row.
 fn escape(text: &str) -> String {
+    escape_inside(text.trim_end())
+}
+
+/// With the spaces at both ends, for a part of a sentence.
+fn escape_inside(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for character in text.trim_end().chars() {
+    for character in text.chars() {
         match character {
             '|' | '\\' | '`' | '*' | '[' => escaped.extend(['\\', character]),
             '<' => escaped.push_str("&lt;"),

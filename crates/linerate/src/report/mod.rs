@@ -14,6 +14,7 @@
 //! | `layout` | shared by the three readable formats: grids, rows of details, facts, reading guide |
 //! | `formats` | the table of formats |
 //! | [`terminal`], `markdown`, [`html`], [`json`], [`csv`] | one format each |
+//! | `site` | a static site of runs |
 //! | [`load`], [`load_streams`], [`load_datagrams`], [`selftest`] | output of `load` and `selftest` |
 //! | `schema` | the JSON schema of `report.json` |
 
@@ -34,6 +35,7 @@ mod numbers;
 #[cfg(test)]
 mod schema;
 pub mod selftest;
+mod site;
 mod style;
 mod terminal;
 mod words;
@@ -47,6 +49,7 @@ pub use build::build;
 pub(crate) use build::control_fails;
 pub use files::write_files;
 pub use formats::{FORMATS, Format, TERMINAL, format, format_names};
+pub use site::{SiteRun, site};
 pub use style::Style;
 pub(crate) use terminal::plain_table;
 pub use words::outcome_text;

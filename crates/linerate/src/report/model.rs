@@ -5,7 +5,7 @@
 use crate::axes::Axes;
 use crate::measurement::{Host, PlannedSystem, Sharing};
 use crate::stats::accuracy::Accuracy;
-use crate::stats::latency::Latency;
+use crate::stats::latency::{Latency, LatencyCurve};
 use crate::stats::metric::Better;
 use crate::stats::verdict::Verdict;
 #[cfg(test)]
@@ -178,6 +178,8 @@ pub struct CellReport {
     pub cpu: BTreeMap<String, CpuCost>,
     /// Of all measured trials together.
     pub latency_us: Option<Latency>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_curve: Option<LatencyCurve>,
     /// Connection set-up alone, where each operation has one.
     pub connect_us: Option<Latency>,
     /// Version, cipher suite and library of the client's TLS, as negotiated.
@@ -236,6 +238,9 @@ pub struct Comparison {
     pub smallest_detectable: Option<f64>,
     /// Units of duets; of a ratio from solo trials: rounds in which both succeeded.
     pub n: u32,
+    /// The ratio of each unit or round, in the order of their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<f64>,
     pub verdict: Verdict,
     /// Set where the two were measured in duet.
     #[serde(default, skip_serializing_if = "Option::is_none")]

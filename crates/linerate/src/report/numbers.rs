@@ -19,6 +19,13 @@ pub(super) fn percent(ratio: f64, interval: [f64; 2]) -> String {
     range.map_or_else(|| format!("{value} %"), |range| format!("{value} % ({range})"))
 }
 
+/// `82 to 84 %`, and `82 %` where the two are equal at this precision.
+pub(super) fn percent_range(low: f64, high: f64) -> String {
+    let digits = usize::from(low < 0.1);
+    let [low, high] = [low, high].map(|ratio| fixed(ratio * 100.0, digits));
+    if low == high { format!("{low} %") } else { format!("{low} to {high} %") }
+}
+
 /// `1.59x (1.57 to 1.61)`.
 pub(super) fn times(ratio: f64, interval: [f64; 2]) -> String {
     let (value, range) = value_and_range(ratio, interval);
@@ -42,8 +49,7 @@ pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
 
 /// `error -95.6 % (-96.1 to -95.0) of 90,000: wrong, 22.5 times too low`.
 pub(super) fn error(found: &AgainstTruth) -> String {
-    let (error, range) = value_and_range((found.ratio - 1.0) * 100.0, found.ci95.map(|b| (b - 1.0) * 100.0));
-    let range = range.map_or_else(String::new, |range| format!(" ({range})"));
+    let (error, range) = error_and_range(found);
     let factor = if found.ratio < 1.0 {
         format!(", {} times too low", plain(1.0 / found.ratio))
     } else {
@@ -51,6 +57,18 @@ pub(super) fn error(found: &AgainstTruth) -> String {
     };
     let factor = Some(factor).filter(|_| found.accuracy == Accuracy::Wrong).unwrap_or_default();
     format!("error {error} %{range} of {}: {}{factor}", plain(found.truth), accuracy_name(found.accuracy))
+}
+
+/// In percent; the range in parentheses, with a space before it.
+fn error_and_range(found: &AgainstTruth) -> (String, String) {
+    let (error, range) = value_and_range((found.ratio - 1.0) * 100.0, found.ci95.map(|b| (b - 1.0) * 100.0));
+    (error, range.map_or_else(String::new, |range| format!(" ({range})")))
+}
+
+/// `-95.6 % (-96.1 to -95.0): wrong`.
+pub(super) fn brief_error(found: &AgainstTruth) -> String {
+    let (error, range) = error_and_range(found);
+    format!("{error} %{range}: {}", accuracy_name(found.accuracy))
 }
 
 /// With the difference that this number of units would probably have found.
@@ -148,6 +166,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_range_of_percentages_has_the_digits_of_its_lower_end() {
+        assert_eq!(percent_range(0.8192, 0.84), "82 to 84 %");
+        assert_eq!(percent_range(0.0421, 0.31), "4.2 to 31.0 %");
+        assert_eq!(percent_range(0.8192, 0.8199), "82 %");
+    }
+
+    #[test]
     fn digits_follow_the_width_of_the_interval() {
         assert_eq!(with_interval(2.1312, [2.1044, 2.1891]), "2.13 (2.10 to 2.19)");
         assert_eq!(with_interval(2.1312, [2.1301, 2.1316]), "2.1312 (2.1301 to 2.1316)");
@@ -183,6 +208,7 @@ mod tests {
             q: None,
             smallest_detectable: Some(0.0312),
             n: 10,
+            units: Vec::new(),
             verdict: Verdict::Slower,
             duet: None,
         };

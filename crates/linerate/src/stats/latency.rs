@@ -20,6 +20,63 @@ pub struct Latency {
     pub count: u64,
 }
 
+/// Latency by percentile, for plots.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct LatencyCurve {
+    /// 0, 50, 80, 90, 95, 98, 99, 99.5, ...: as far as there are slower operations.
+    pub percent: Vec<f64>,
+    /// Of all trials together, in microseconds.
+    pub us: Vec<f64>,
+    /// The smallest and the largest among the trials, as far as the operations of each trial reach.
+    pub trials_us: Vec<[f64; 2]>,
+}
+
+/// The curve ends where fewer operations are slower: the next percentile would be that of single events.
+const FEWEST_SLOWER: f64 = 5.0;
+
+/// The share of slower operations at each point: 1, 1/2, 1/5, 1/10, ..., down to one in ten million.
+fn shares() -> impl Iterator<Item = f64> {
+    (0..8_i32).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| 1.0 / (digit * 10_f64.powi(power))))
+}
+
+/// `None` if nothing was recorded.
+#[must_use]
+pub fn curve<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Option<LatencyCurve> {
+    let (mut all, mut trials) = (Counts::default(), Vec::new());
+    for histogram in histograms {
+        let counts = histogram.counts();
+        trials.push(points(&counts));
+        all.merge(&counts);
+    }
+    let us = points(&all);
+    let shortest = trials.iter().map(Vec::len).min()?;
+    let at = |point: usize| {
+        let values = trials.iter().map(|trial| trial[point]);
+        [values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max)]
+    };
+    // Four decimals are those of one in a million.
+    let percent = shares().take(us.len()).map(|share| ((1.0 - share) * 1e6).round() / 1e4).collect();
+    (!us.is_empty()).then(|| LatencyCurve { percent, us, trials_us: (0..shortest).map(at).collect() })
+}
+
+/// The latency at each share, in one pass.
+fn points(counts: &Counts) -> Vec<f64> {
+    let total = counts.total() as f64;
+    let (mut seen, mut pairs) = (0.0, counts.pairs.iter());
+    let mut value = None;
+    let due = shares().take_while(|share| total * share >= FEWEST_SLOWER);
+    due.map_while(|share| {
+        let rank = (total * (1.0 - share)).ceil().max(1.0);
+        while seen < rank {
+            let (nanos, count) = pairs.next()?;
+            (value, seen) = (Some(*nanos), seen + *count as f64);
+        }
+        value.map(|nanos| nanos as f64 / 1e3)
+    })
+    .collect()
+}
+
 /// No trial has more operations: this is a million per second for eleven days. Larger counts are from a
 /// damaged journal and would overflow a sum.
 const MOST: u64 = 1_000_000_000_000;
@@ -62,6 +119,22 @@ mod tests {
         let both = latency([&fast.into(), &slow.into()]).unwrap();
         assert_eq!((both.p50, both.p90, both.p99, both.max), (1.0, 1.0, 9.0, 9.0));
         assert_eq!((both.min, both.mean, both.count), (1.0, 1.16, 100));
+    }
+
+    #[test]
+    fn a_curve_ends_with_its_samples_and_its_band_with_those_of_a_trial() {
+        let trial = |offset: u64| -> Histogram {
+            let pairs = (1..=100).map(|i| (1_000 * (i + offset), 1)).collect();
+            Counts { pairs, min: 1_000, max: 200_000 }.into()
+        };
+        let curve = curve([&trial(0), &trial(50)]).unwrap();
+        // Two hundred operations: five of them are slower than p97.5, and five of a hundred than p95.
+        assert_eq!(curve.percent, [0.0, 50.0, 80.0, 90.0, 95.0]);
+        assert_eq!(curve.trials_us[1], [50.0, 100.0]);
+        assert_eq!(curve.trials_us.len(), 5);
+        assert_eq!((curve.us[0], curve.us[1]), (1.0, 75.0));
+        assert_eq!(super::curve([]), None);
+        assert_eq!(super::curve([&Counts::default().into()]), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::stats::by_round::ByRound;
 use crate::stats::check::littles_law;
 use crate::stats::cost::{Consumer, Per, cost};
 use crate::stats::estimate::{Estimate, FEWEST_ROUNDS};
-use crate::stats::latency::{latency, sound};
+use crate::stats::latency::{curve, latency, sound};
 use crate::stats::outliers::{drift, outliers, stolen};
 use crate::stats::usage::{Typical, leak, usage};
 use linerate_contract::{Errors, Role};
@@ -91,6 +91,7 @@ impl<'a> Cell<'a> {
             sensitivity: BTreeMap::new(),
             cpu: self.costs(),
             latency_us: latency(good().filter_map(|m| sound(&m.latency))),
+            latency_curve: curve(good().filter_map(|m| sound(&m.latency))),
             connect_us: latency(good().filter_map(|m| sound(&m.connect))),
             tls: distinct(good().filter_map(|m| m.tls.as_ref())),
             datagrams: transport::datagrams(good()),

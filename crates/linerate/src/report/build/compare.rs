@@ -74,12 +74,16 @@ impl Comparisons<'_> {
 
 struct Ratio {
     estimate: RatioEstimate,
+    units: Vec<f64>,
     duet: Option<DuetReport>,
 }
 
 impl Ratio {
     fn of(logs: Vec<f64>) -> Option<Self> {
-        Some(Self { estimate: RatioEstimate::of(logs)?, duet: None })
+        // Shorter than all digits of a binary number, and finer than any plot.
+        let unit = |log: &f64| (log.exp() * 1e5).round() / 1e5;
+        let units = logs.iter().filter(|log| log.is_finite()).map(unit).filter(|unit| unit.is_finite());
+        Some(Self { units: units.collect(), estimate: RatioEstimate::of(logs)?, duet: None })
     }
 
     fn contradicts(&self, alone: &Self) -> bool {
@@ -98,6 +102,7 @@ impl Ratio {
             q: None,
             smallest_detectable: detectable,
             n,
+            units: self.units,
             verdict: verdict(&self.estimate, MARGIN),
             duet: self.duet,
         }

@@ -12,7 +12,7 @@ pub(super) fn share(comparison: Comparison) -> ShareOf {
 }
 
 /// True if a row exceeds its limit beyond noise: the 95 % interval of the ratio is wholly above 1.
-pub(super) fn is_above(limit: &ShareOf) -> bool {
+pub(crate) fn is_above(limit: &ShareOf) -> bool {
     limit.n >= FEWEST_ROUNDS && limit.ci95[0] > 1.0
 }
 

@@ -13,6 +13,7 @@ use super::model::{REPORT_SCHEMA, Report};
 use crate::measurement::{Duet, Run, Trial};
 pub(crate) use compare::control_fails;
 use journal::SortedJournal;
+pub(crate) use marks::is_above;
 
 /// The report of a run. Warm-ups count only as time. Of two lines for the same cell and round the last one
 /// counts; lines of cells that are not in the plan are ignored and flagged.

@@ -1,121 +1,81 @@
-//! The report as one HTML file: no scripts, no external resources. maud escapes all text.
+//! The report as one HTML file: the answer first, evidence below. It refers to no other file, and its script
+//! is a help: all is there without it. maud escapes all text.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `top` | questions, answers, the run in a strip |
+//! | `suite` | the sections of a suite: a table each, and what has no number |
+//! | `list` | a table as rows with plots: value, ratio, CPU |
+//! | `forest`, `bars` | the small plots inside rows |
+//! | `plot` | figures: percentiles, lines over time and by parameter, layers |
+//! | `run` | the run in full: versions, host, reading guide |
 
+mod anchor;
+mod bars;
+mod download;
+mod forest;
+mod list;
 mod plot;
+mod run;
+mod suite;
+mod top;
 
-use super::layout::{self, Depth, GridCell};
-use super::model::{Report, SuiteReport, TableReport};
+pub(super) use anchor::anchor;
+pub(super) use plot::{Axis, px};
+
+use super::layout::{Phrase, Sentence};
+use super::model::Report;
 use super::style::Style;
-use super::words::{accuracy_name, verdict_name};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 #[must_use]
 pub(super) fn render(report: &Report, _: Style) -> String {
+    render_below(report, &html! {})
+}
+
+/// The page of a run with something above it.
+pub(super) fn render_below(report: &Report, above: &Markup) -> String {
     let names: Vec<&str> = report.suites.iter().map(|suite| suite.name.as_str()).collect();
+    let body = html! {
+        (above)
+        (top::top(report))
+        @for suite in &report.suites { (suite::section(suite)) }
+        (run::section(report))
+    };
+    page(&format!("linerate: {}", names.join(", ")), &body)
+}
+
+/// A whole page around a body.
+pub(super) fn page(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "linerate: " (names.join(", ")) }
+                meta name="color-scheme" content="light dark";
+                // A page without an icon would request one.
+                link rel="icon" href="data:,";
+                title { (title) }
                 style { (PreEscaped(include_str!("style.css"))) }
             }
             body {
-                @for suite in &report.suites { (suite_section(suite)) }
-                (run_section(report))
+                main { (body) }
+                script { (PreEscaped(include_str!("page.js"))) }
             }
         }
     };
     page.into_string() + "\n"
 }
 
-fn suite_section(suite: &SuiteReport) -> Markup {
-    let exceptions = layout::exceptions(suite);
+pub(super) fn sentence(sentence: &Sentence) -> Markup {
     html! {
-        h1 { (suite.name) ": " (suite.question) }
-        @for table in &suite.tables { (table_section(suite, table)) }
-        @if !exceptions.is_empty() {
-            h2 { "Failed, missing or incomplete cells" }
-            table {
-                tr { th { "cell" } th { "outcome" } th { "reason" } }
-                @for exception in &exceptions {
-                    tr {
-                        th { (lines(exception.ids.iter().copied())) }
-                        td { (exception.word) }
-                        td { pre { (exception.detail) } }
-                    }
-                }
+        @for phrase in sentence {
+            @match phrase {
+                // A number stays with its sign.
+                Phrase::Plain(text) => (text.replace(" %", "\u{a0}%")),
+                Phrase::Name(name) => strong { (name) }
             }
         }
     }
-}
-
-fn table_section(suite: &SuiteReport, table: &TableReport) -> Markup {
-    let grid = layout::grid(suite, table);
-    let details = layout::details(suite, table, Depth::Full);
-    html! {
-        h2 { (grid.title) }
-        p { (grid.caption) }
-        table {
-            tr { th { (grid.corner) } @for column in &grid.columns { th { (column) } } }
-            @for row in &grid.rows {
-                tr { th { (row.label) } @for cell in &row.cells { (cell_text(cell.as_ref())) } }
-            }
-        }
-        (plot::plot(suite, table))
-        ul { @for line in grid.notes.iter().chain(&layout::sentences(suite, table)) { li { (line) } } }
-        @if !details.rows.is_empty() {
-            h3 { "Cell by cell" }
-            (text_table(&details.headers, &details.rows))
-        }
-    }
-}
-
-fn cell_text(cell: Option<&GridCell>) -> Markup {
-    let Some(cell) = cell else { return html! { td {} } };
-    let class = match (cell.verdict, cell.accuracy) {
-        _ if !cell.is_ok => "none",
-        (Some(verdict), _) => verdict_name(verdict),
-        (None, Some(accuracy)) => accuracy_name(accuracy),
-        (None, None) => "baseline",
-    };
-    html! {
-        td class=(class) {
-            strong { (cell.number) }
-            @for line in cell.lines().skip(1) { br; (line) }
-        }
-    }
-}
-
-fn run_section(report: &Report) -> Markup {
-    let pairs = |pairs: Vec<(String, String)>| {
-        html! { table { @for (name, value) in &pairs { tr { th { (name) } td { (value) } } } } }
-    };
-    html! {
-        h2 { "The run" }
-        ul {
-            @for line in layout::progress(report) { li { (line) } }
-            li { "started " (report.run.started) ", with linerate " (report.run.linerate) }
-            li { (layout::time(report)) }
-        }
-        p { "To repeat it:" }
-        pre { (report.run.command) }
-        h2 { "Versions" } (pairs(layout::versions(report)))
-        h2 { "Host" } (pairs(layout::host(&report.host)))
-        h2 { "How to read it" }
-        ul { @for line in layout::HOW_TO_READ { li { (line) } } }
-    }
-}
-
-fn text_table(headers: &[String], rows: &[Vec<String>]) -> Markup {
-    html! {
-        table {
-            tr { @for header in headers { th { (header) } } }
-            @for row in rows { tr { @for text in row { td { (text) } } } }
-        }
-    }
-}
-
-fn lines<'a>(texts: impl Iterator<Item = &'a str>) -> Markup {
-    html! { @for (i, text) in texts.enumerate() { @if i > 0 { br; } (text) } }
 }

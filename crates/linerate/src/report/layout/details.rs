@@ -28,6 +28,13 @@ pub(crate) fn details(suite: &SuiteReport, table: &TableReport, depth: Depth) ->
     }
 }
 
+/// All details of one cell, by name.
+pub(crate) fn facts_of(cell: &CellReport) -> Vec<(String, String)> {
+    let named =
+        |column: Column<'_>| (column.header.replace('\n', " ").replace("- ", ""), (column.text)(cell));
+    columns(&[cell], Depth::Full).into_iter().map(named).filter(|(_, text)| !text.is_empty()).collect()
+}
+
 fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     let mut columns = vec![
         Column::new("cell", |cell| cell.id.clone()),
@@ -98,7 +105,7 @@ fn usage<'a>(what: &str, text: fn(&UsageReport) -> String) -> Column<'a> {
 }
 
 /// Each role of any cell, in path order, then the machine.
-fn roles(cells: &[&CellReport]) -> Vec<String> {
+pub(crate) fn roles(cells: &[&CellReport]) -> Vec<String> {
     let along_the_path =
         |name: &str| ["client", "relay", "server"].iter().position(|role| *role == name).unwrap_or(9);
     let mut roles: Vec<String> = cells.iter().flat_map(|cell| cell.cpu.keys().cloned()).collect();

@@ -62,7 +62,8 @@ impl GridCell {
     }
 }
 
-fn mark(comparison: &Comparison) -> &'static str {
+/// The sign of a verdict.
+pub(crate) fn mark(comparison: &Comparison) -> &'static str {
     let is_light = comparison.q.is_some_and(|q| q > FALSE_DISCOVERY);
     match comparison.verdict {
         _ if comparison.n < FEWEST_ROUNDS => "?",
@@ -176,7 +177,7 @@ fn in_order(ordered: &[String], occurring: impl Iterator<Item = String>) -> Vec<
 }
 
 /// The most common number of rounds; `None` if no cell has a number.
-fn usual_rounds(table: &TableReport) -> Option<u32> {
+pub(crate) fn usual_rounds(table: &TableReport) -> Option<u32> {
     let measured = || table.cells.iter().filter(|cell| cell.median.is_some()).map(|cell| cell.n);
     measured().max_by_key(|n| (measured().filter(|other| other == n).count(), *n))
 }
@@ -188,10 +189,6 @@ fn grid_cell(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: O
         _ if is_not_measured(cell) => NOT_MEASURED.to_owned(),
         _ => outcome_name(cell.outcome).to_owned(),
     };
-    let failed: u64 = cell.errors.values().fold(0, |sum, count| sum.saturating_add(*count));
-    let lost = cell.datagrams.as_ref().map_or(0.0, |datagrams| datagrams.lost_percent);
-    let is_measured = entry.median.is_some();
-    let note = |is_so: bool, text: String| (is_measured && is_so).then_some(text);
     GridCell {
         number,
         share: entry.vs_baseline.as_ref().map(|c| format!("{} {}", percent(c.ratio, c.ci95), mark(c))),
@@ -206,17 +203,27 @@ fn grid_cell(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: O
             let of = suite.cells.iter().find(|other| other.id == c.with).map(|of| differing(cell, of));
             format!("{} of {}", times(c.ratio, c.ci95), of.unwrap_or_default())
         }),
-        notes_of_cell: [
-            note(failed > 0, format!("{} failed operations", count(failed))),
-            note(lost > 0.0, format!("{} % lost", plain(lost))),
-            note(has_flag(cell, "bound-by-generator"), "bound by generator".to_owned()),
-            note(Some(entry.n) != usual, format!("n={}", entry.n)),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
-        is_ok: is_measured,
+        notes_of_cell: notes(cell, entry, usual),
+        is_ok: entry.median.is_some(),
     }
+}
+
+/// What a reader must see beside a number: failed operations, loss, the generator as the bottleneck, another
+/// number of rounds.
+pub(crate) fn notes(cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Vec<String> {
+    let failed: u64 = cell.errors.values().fold(0, |sum, count| sum.saturating_add(*count));
+    let lost = cell.datagrams.as_ref().map_or(0.0, |datagrams| datagrams.lost_percent);
+    let is_measured = entry.median.is_some();
+    let note = |is_so: bool, text: String| (is_measured && is_so).then_some(text);
+    [
+        note(failed > 0, format!("{} failed operations", count(failed))),
+        note(lost > 0.0, format!("{} % lost", plain(lost))),
+        note(has_flag(cell, "bound-by-generator"), "bound by generator".to_owned()),
+        note(Some(entry.n) != usual, format!("n={}", entry.n)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The values of `other` where they are not those of `cell`: `threads 1`.

@@ -1,7 +1,10 @@
-//! The report for a terminal, with colours where the style has them.
+//! The report for a terminal, with colours where the style has them: the answer first, then compact tables,
+//! or, in the long form, every number.
 
-use super::layout::{self, Depth, Details, Grid, GridCell};
-use super::model::{Report, SuiteReport};
+mod compact;
+
+use super::layout::{self, Depth, Details, Grid, GridCell, GroupAnswer, Phrase};
+use super::model::{Report, SuiteReport, TableReport};
 use super::style::Style;
 use crate::stats::accuracy::Accuracy;
 use crate::stats::verdict::Verdict;
@@ -20,21 +23,27 @@ pub(super) fn render(report: &Report, style: Style) -> String {
         let _ = writeln!(text, "{line}");
     }
     let _ = writeln!(text, "{}", layout::time(report));
+    if !style.long {
+        let _ = writeln!(text, "every metric, interval and flag: linerate report DIR --long, or report.html");
+    }
     text
+}
+
+/// Lines of text and tables are this wide where the terminal has no width, or a larger one.
+const WIDTH: usize = 100;
+
+fn width(style: Style) -> usize {
+    style.width.map_or(WIDTH, |width| usize::from(width).min(WIDTH))
 }
 
 fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
     let _ = writeln!(text, "{}: {}\n", bold(&suite.name, style), suite.question);
     for table in &suite.tables {
-        let grid = layout::grid(suite, table);
-        let _ = writeln!(text, "{}\n{}", bold(grid.title, style), grid.caption);
-        let _ = writeln!(text, "{}", grid_table(&grid, style));
-        for line in layout::sentences(suite, table).iter().chain(grid.notes) {
-            let _ = writeln!(text, "{line}");
-        }
-        let details = layout::details(suite, table, Depth::Brief);
-        if !details.rows.is_empty() {
-            let _ = writeln!(text, "\n{}", details_table(&details, style));
+        let _ = writeln!(text, "{}", bold(&table.title, style));
+        if style.long {
+            long(text, suite, table, style);
+        } else {
+            text.push_str(&compact::table(suite, table, style));
         }
         text.push('\n');
     }
@@ -43,6 +52,54 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         let _ = writeln!(text, "{} {}: {detail}", exception.ids.join(", "), bold(exception.word, style));
     }
     text.push('\n');
+}
+
+/// Every metric, interval and flag of a table.
+fn long(text: &mut String, suite: &SuiteReport, table: &TableReport, style: Style) {
+    let grid = layout::grid(suite, table);
+    let _ = writeln!(text, "{}", grid.caption);
+    for answer in layout::answers(suite, table) {
+        text.push_str(&answer_text(&answer, style));
+    }
+    let _ = writeln!(text, "{}", grid_table(&grid, style));
+    for line in layout::sentences(suite, table).iter().chain(grid.notes) {
+        let _ = writeln!(text, "{line}");
+    }
+    let details = layout::details(suite, table, Depth::Brief);
+    if !details.rows.is_empty() {
+        let _ = writeln!(text, "\n{}", details_table(&details, style));
+    }
+}
+
+/// An answer in lines.
+fn answer_text(answer: &GroupAnswer, style: Style) -> String {
+    let phrase = |phrase: &Phrase| match phrase {
+        Phrase::Plain(text) => text.clone(),
+        Phrase::Name(name) => bold(name, style),
+    };
+    let label = Some(&answer.label).filter(|label| !label.is_empty());
+    let sentences = std::iter::once(&answer.lead).chain(&answer.rest);
+    let sentences = sentences.map(|sentence| sentence.iter().map(phrase).collect::<String>());
+    let words = label.map(|label| format!("{label}:")).into_iter().chain(sentences).collect::<Vec<_>>();
+    wrapped(&words.join(" "), width(style))
+}
+
+/// Lines of at most `width` columns, broken between words.
+fn wrapped(text: &str, width: usize) -> String {
+    let (mut lines, mut used) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let columns = console::measure_text_width(word);
+        if used > 0 && used + 1 + columns > width {
+            lines.push('\n');
+            used = 0;
+        } else if used > 0 {
+            lines.push(' ');
+            used += 1;
+        }
+        lines.push_str(word);
+        used += columns;
+    }
+    lines + "\n"
 }
 
 fn grid_table(grid: &Grid<'_>, style: Style) -> String {

@@ -1,0 +1,275 @@
+//! A table as rows: tier, value, ratio, CPU, what bound it, further metrics, and all details of the cell.
+
+use super::anchor::anchor;
+use super::forest::Forest;
+use super::{bars, sentence};
+use crate::report::layout::{self, Alternative, Group, Part};
+use crate::report::model::{CellReport, SensitivityReport, SuiteReport, TableCell, TableReport};
+use crate::report::numbers::{error, percent, with_interval};
+use crate::report::words::{accuracy_name, outcome_name, verdict_name};
+use crate::stats::estimate::FEWEST_ROUNDS;
+use maud::{Markup, html};
+
+/// What the rows of a table have in common.
+struct Columns<'a> {
+    table: &'a TableReport,
+    /// Of suite and table.
+    anchor: String,
+    unit: &'a str,
+    forest: Option<Forest>,
+    has_tiers: bool,
+    has_bounds: bool,
+    /// The largest value, and the largest CPU cost; `None` if no cell has one.
+    most: Option<f64>,
+    most_cpu: Option<f64>,
+    /// Metrics after the first.
+    further: Vec<&'a str>,
+}
+
+pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
+    let groups = layout::groups(suite, table);
+    let columns = Columns::of(suite, table, &groups);
+    let costly = groups.iter().flat_map(|group| &group.members).find(|member| !member.cell.cpu.is_empty());
+    let cpu_unit = costly.map_or("", |member| bars::unit(member.cell));
+    html! {
+        @if let Some(forest) = &columns.forest {
+            svg.defs aria-hidden="true" width="0" height="0" {
+                @for (i, group) in groups.iter().enumerate() {
+                    (forest.background(&columns.background(i), group))
+                }
+            }
+        }
+        div.scroll tabindex="0" role="region" aria-label=(table.title) {
+            table.list data-table=(columns.anchor) {
+                thead { tr {
+                    th scope="col" { "cell" }
+                    @if columns.has_tiers { th scope="col" { "tier" } }
+                    th scope="col" { (columns.unit) }
+                    @if let Some(forest) = &columns.forest {
+                        th.ratio scope="col" {
+                            (ratio_name(table))
+                            (forest.scale())
+                        }
+                    }
+                    @if columns.most_cpu.is_some() {
+                        th.c-cpu scope="col" { "CPU " (cpu_unit) (legend(&groups)) }
+                    }
+                    @if columns.has_bounds { th.c-bound scope="col" { "bound by" } }
+                    @for metric in &columns.further { th.c-more scope="col" { (metric) } }
+                    th scope="col" { "details" }
+                } }
+                @for (i, group) in groups.iter().enumerate() { (body(&columns, i, group, groups.len() > 1)) }
+            }
+        }
+    }
+}
+
+impl<'a> Columns<'a> {
+    fn of(suite: &SuiteReport, table: &'a TableReport, groups: &[Group<'_>]) -> Self {
+        let members = || groups.iter().flat_map(|group| &group.members);
+        let most = |values: &mut dyn Iterator<Item = f64>| {
+            values.filter(|value| value.is_finite() && *value > 0.0).reduce(f64::max)
+        };
+        let sum = |cell: &CellReport| bars::parts(cell).iter().map(|(_, cost)| cost).sum::<f64>();
+        Self {
+            table,
+            anchor: anchor(&[&suite.name, &table.name]),
+            unit: layout::unit(table),
+            forest: Forest::of(table, groups),
+            has_tiers: members().any(|member| member.tier.is_some()),
+            has_bounds: members().any(|member| member.cell.bound_by.is_some()),
+            // The bar of a limit may be longer than the scale.
+            most: most(
+                &mut members().filter(|m| m.part != Part::Limit).filter_map(|m| Some(m.entry.ci95?[1])),
+            ),
+            most_cpu: most(&mut members().map(|m| sum(m.cell))),
+            further: layout::further_metrics(table),
+        }
+    }
+
+    /// The address of a group's background.
+    fn background(&self, group: usize) -> String {
+        format!("{}~{group}", self.anchor)
+    }
+
+    fn number(&self) -> usize {
+        let optional = [self.has_tiers, self.forest.is_some(), self.most_cpu.is_some(), self.has_bounds];
+        3 + optional.iter().filter(|is_there| **is_there).count() + self.further.len()
+    }
+}
+
+fn body(columns: &Columns<'_>, number: usize, group: &Group<'_>, is_one_of_many: bool) -> Markup {
+    let answer = layout::answer(columns.table, group);
+    html! {
+        tbody {
+            @if is_one_of_many {
+                tr.group { th scope="rowgroup" colspan=(columns.number()) {
+                    @if !group.label.is_empty() { span.where { (group.label) ": " } }
+                    span.why { (sentence(&answer.lead)) @for more in &answer.rest { " " (sentence(more)) } }
+                } }
+            }
+            @for member in &group.members { (row(columns, number, member)) }
+        }
+    }
+}
+
+fn row(columns: &Columns<'_>, group: usize, member: &Alternative<'_>) -> Markup {
+    let Alternative { cell, entry, part, .. } = member;
+    let id = format!("{}.{}", columns.anchor, anchor(&[&cell.id]));
+    html! {
+        tr id=(id) {
+            th scope="row" {
+                a href={ "#" (id) } { (member.label) }
+                @if *part != Part::Competitor { " " span.part { (part.name()) } }
+            }
+            @if columns.has_tiers {
+                td data-l="tier" data-v=[member.tier] {
+                    @if let Some(tier) = member.tier { span.tier { (tier) } }
+                }
+            }
+            (value(columns, member))
+            @if let Some(forest) = &columns.forest {
+                (ratio(columns.table, forest, &columns.background(group), member))
+            }
+            @if let Some(most) = columns.most_cpu { (cpu(cell, entry, most)) }
+            @if columns.has_bounds { td.c-bound data-l="bound by" { (bound(member)) } }
+            @for metric in &columns.further { (further(columns.table, cell, metric)) }
+            td {
+                details.all {
+                    summary { "all" span.sr { " numbers of " (member.label) } }
+                    dl { @for (name, text) in layout::facts_of(cell) { div { dt { (name) } dd { (text) } } } }
+                }
+            }
+        }
+    }
+}
+
+fn value(columns: &Columns<'_>, member: &Alternative<'_>) -> Markup {
+    let Alternative { cell, entry, part, .. } = member;
+    let (Some(median), Some(ci95)) = (entry.median, entry.ci95) else {
+        let word = outcome_name(cell.outcome);
+        return html! { td.none data-l=(columns.unit) { (word) } };
+    };
+    html! {
+        td data-l=(columns.unit) data-v=(short(median)) {
+            span.v { (with_interval(median, ci95)) }
+            @if let Some(most) = columns.most.filter(|_| *part != Part::Limit) {
+                (bars::value(median, ci95, most))
+            }
+        }
+    }
+}
+
+fn ratio_name(table: &TableReport) -> &'static str {
+    if table.truth_tolerance.is_some() { "reported, of the truth" } else { "of baseline" }
+}
+
+/// The baseline; against itself where it was measured so.
+fn baseline(table: &TableReport, forest: &Forest, background: &str, member: &Alternative<'_>) -> Markup {
+    let aa = table.aa.as_ref().filter(|aa| aa.with == member.cell.id);
+    html! {
+        td.ratio data-l="of baseline" data-v="1" {
+            span.v { "100 %" }
+            @if let Some(aa) = aa {
+                span.sub { "A/A: " (percent(aa.ratio, aa.ci95)) }
+                (forest.control(background, aa))
+            }
+        }
+    }
+}
+
+fn ratio(table: &TableReport, forest: &Forest, background: &str, member: &Alternative<'_>) -> Markup {
+    let entry = member.entry;
+    if let Some(truth) = &entry.vs_truth {
+        return html! {
+            td class={ "ratio " (accuracy_name(truth.accuracy)) } data-l="against the truth"
+                data-v=(short(truth.ratio)) {
+                span.v { (error(truth)) } (forest.row(background, entry))
+            }
+        };
+    }
+    let Some(comparison) = &entry.vs_baseline else {
+        return html! {
+            @if member.part == Part::Baseline { (baseline(table, forest, background, member)) }
+            @else { td.ratio data-l="of baseline" {} }
+        };
+    };
+    let word = if comparison.n < FEWEST_ROUNDS { "too few rounds" } else { verdict_name(comparison.verdict) };
+    html! {
+        td class={ "ratio " (word) } data-l="of baseline" data-v=(short(comparison.ratio)) {
+            span.v {
+                (percent(comparison.ratio, comparison.ci95)) " "
+                span.sign aria-hidden="true" { (layout::mark(comparison)) }
+                span.sr { (word) }
+            }
+            (forest.row(background, entry))
+        }
+    }
+}
+
+fn cpu(cell: &CellReport, entry: &TableCell, most: f64) -> Markup {
+    let parts = bars::parts(cell);
+    if parts.is_empty() || entry.median.is_none() {
+        return html! { td.c-cpu data-l="CPU" {} };
+    }
+    let sum: f64 = parts.iter().map(|(_, cost)| cost).sum();
+    let duet = entry.vs_baseline.as_ref().and_then(|c| c.duet.as_ref());
+    let share = duet.and_then(|duet| Some(percent(duet.cpu_ratio?, duet.cpu_ci95?)));
+    html! {
+        td.c-cpu data-l={ "CPU " (bars::unit(cell)) } data-v=(short(sum)) {
+            (bars::cpu(cell, most))
+            @if let Some(share) = share { span.sub { (share) " of baseline" } }
+        }
+    }
+}
+
+/// What bound the cell as a badge; where roles were probed, how much each of them decides.
+fn bound(member: &Alternative<'_>) -> Markup {
+    let Some(bound_by) = &member.cell.bound_by else { return html! {} };
+    let generator = member.is_bound_by_generator();
+    let mut probed: Vec<(&String, &SensitivityReport)> = member.cell.sensitivity.iter().collect();
+    probed.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
+    html! {
+        span class={ "badge b-" (bound_by) } { (bound_by) @if generator { " (generator)" } }
+        @for (role, found) in probed {
+            span.sub { (role) " " (format!("{:.2}", found.value)) }
+        }
+    }
+}
+
+fn further(table: &TableReport, cell: &CellReport, metric: &str) -> Markup {
+    let is_it = |entry: &&TableCell| entry.id == cell.id && entry.metric.as_deref() == Some(metric);
+    let entry = table.cells.iter().find(is_it);
+    let number = entry.and_then(|entry| Some((entry.median?, entry.ci95?)));
+    let Some((median, ci95)) = number else { return html! { td.c-more data-l=(metric) {} } };
+    let comparison = entry.and_then(|entry| entry.vs_baseline.as_ref());
+    let truth = entry.and_then(|entry| entry.vs_truth.as_ref());
+    let word = comparison.filter(|c| c.n >= FEWEST_ROUNDS).map(|c| verdict_name(c.verdict));
+    let word = word.or(truth.map(|truth| accuracy_name(truth.accuracy))).unwrap_or_default();
+    html! {
+        td class={ "c-more " (word) } data-l=(metric) data-v=(short(median)) {
+            span.v { (with_interval(median, ci95)) }
+            @if let Some(c) = comparison {
+                span.sub { (percent(c.ratio, c.ci95)) " " span aria-hidden="true" { (layout::mark(c)) } }
+            }
+            @if let Some(truth) = truth { span.sub { (error(truth)) } }
+        }
+    }
+}
+
+/// With the digits that an order needs.
+fn short(value: f64) -> String {
+    format!("{value:.5e}")
+}
+
+fn legend(groups: &[Group<'_>]) -> Markup {
+    let mut roles: Vec<String> = Vec::new();
+    for (role, _) in groups.iter().flat_map(|g| &g.members).flat_map(|member| bars::parts(member.cell)) {
+        if !roles.contains(&role) {
+            roles.push(role);
+        }
+    }
+    let along_the_path = ["client", "relay", "server", "rest"];
+    roles.sort_by_key(|role| along_the_path.iter().position(|known| known == role));
+    html! { span.legend { @for role in &roles { span { i class=(role) {} (role) } " " } } }
+}

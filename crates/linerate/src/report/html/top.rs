@@ -1,0 +1,147 @@
+//! The first screen: the question of each suite, its answer, and the run in a strip.
+
+use super::anchor::anchor;
+use super::download;
+use super::sentence;
+use crate::report::build::control_fails;
+use crate::report::layout::{self, GroupAnswer};
+use crate::report::model::{Report, SuiteReport, TableReport};
+use crate::report::numbers::seconds;
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+
+/// Groups whose answers are on the first screen; the others are a link away.
+const GROUPS_OF_ONE_SUITE: usize = 8;
+const GROUPS_OF_EACH_SUITE: usize = 2;
+
+pub(super) fn top(report: &Report) -> Markup {
+    let is_one = report.suites.len() == 1;
+    html! {
+        header {
+            @if !is_one { h1 { "linerate: " (report.suites.len()) " suites" } }
+            div.answers.one[is_one] {
+                @for suite in &report.suites { (answer(suite, is_one)) }
+            }
+            (strip(report))
+        }
+    }
+}
+
+fn answer(suite: &SuiteReport, is_one: bool) -> Markup {
+    let most = if is_one { GROUPS_OF_ONE_SUITE } else { GROUPS_OF_EACH_SUITE };
+    let answers: Vec<(&TableReport, GroupAnswer)> = suite
+        .tables
+        .iter()
+        .flat_map(|table| layout::answers(suite, table).into_iter().map(move |answer| (table, answer)))
+        .collect();
+    let shown = &answers[..answers.len().min(most)];
+    html! {
+        article {
+            @if is_one { h1 { (suite.question) } } @else {
+                h2 { a href={ "#" (anchor(&[&suite.name])) } { (suite.name) } ": " (suite.question) }
+            }
+            @for (i, (table, answer)) in shown.iter().enumerate() {
+                p {
+                    @if suite.tables.len() > 1 || !answer.label.is_empty() {
+                        a.where href={ "#" (anchor(&[&suite.name, &table.name])) } {
+                            (place(table, answer, suite.tables.len() > 1))
+                        } " "
+                    }
+                    (sentence(&answer.lead))
+                    // The first answer in full: it is the suite's main table.
+                    @if i == 0 || is_one { @for more in &answer.rest { " " (sentence(more)) } }
+                }
+            }
+            @if answers.len() > shown.len() {
+                p { a href={ "#" (anchor(&[&suite.name])) } { (more_answers(answers.len() - shown.len())) } }
+            }
+        }
+    }
+}
+
+fn more_answers(number: usize) -> String {
+    format!("{number} more {}", if number == 1 { "answer" } else { "answers" })
+}
+
+fn place(table: &TableReport, answer: &GroupAnswer, has_tables: bool) -> String {
+    let table = Some(table.name.as_str()).filter(|_| has_tables);
+    let label = Some(answer.label.as_str()).filter(|label| !label.is_empty());
+    table.into_iter().chain(label).collect::<Vec<_>>().join(", ") + ":"
+}
+
+fn strip(report: &Report) -> Markup {
+    let (run, host) = (&report.run, &report.host);
+    let day = run.started.split('T').next().unwrap_or_default();
+    let share = if run.wall_seconds > 0.0 { run.measuring_seconds / run.wall_seconds * 100.0 } else { 0.0 };
+    let virtualised = host.facts.get("virtualised").is_some_and(|value| value == "yes");
+    let rounds = if run.complete {
+        format!("{} of each cell", run.rounds)
+    } else {
+        format!("{} of {}, incomplete", run.rounds, run.planned_rounds)
+    };
+    let quick = if run.quick { ", quick form: a first look" } else { "" };
+    html! {
+        dl.strip {
+            div { dt { "host" } dd {
+                (host.cpus) " x " (host.cpu_model) @if virtualised { ", virtual machine" }
+                ", Linux " (host.kernel)
+            } }
+            div { dt { "date" } dd { time datetime=(run.started) { (day) } } }
+            div { dt { "rounds" } dd { (rounds) (quick) } }
+            div { dt { "seed" } dd { (run.seed) } }
+            div { dt { "A/A check" } dd { (aa(report)) } }
+            div { dt { "noise" } dd { (noise(report)) } }
+            div { dt { "time measuring" } dd {
+                (format!("{share:.0} %")) " of " (seconds(run.wall_seconds))
+            } }
+            div { dt { "versions" } dd { "linerate " (run.linerate) ", " a href="#versions" { "systems" } } }
+        }
+        div.replay {
+            span { "Repeat it:" }
+            pre tabindex="0" { code #replay { (run.command) } }
+            button hidden data-copy="replay" { "Copy" }
+            (download::link(report))
+        }
+        p.key {
+            "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≈ within 3 %; "
+            "? cannot tell. Numbers are medians with 95 % intervals. " a href="#reading" { "How to read it" }
+        }
+    }
+}
+
+/// Baselines against themselves, over all tables.
+fn aa(report: &Report) -> Markup {
+    let tables = || report.suites.iter().flat_map(|suite| suite.tables.iter().map(move |t| (suite, t)));
+    let checked: Vec<_> = tables().filter_map(|(s, t)| Some((s, t, t.aa.as_ref()?))).collect();
+    let failed: Vec<_> = checked.iter().filter(|(_, _, aa)| control_fails(aa)).collect();
+    html! {
+        @if checked.is_empty() { "not run" }
+        @else if failed.is_empty() {
+            "passed in " (checked.len()) (if checked.len() == 1 { " table" } else { " tables" })
+        }
+        @else {
+            strong.bad { "failed" } " in "
+            @for (i, (suite, table, _)) in failed.iter().enumerate() {
+                @if i > 0 { ", " }
+                a href={ "#" (anchor(&[&suite.name, &table.name])) } { (suite.name) " " (table.name) }
+            }
+            ": no verdicts there"
+        }
+    }
+}
+
+/// What other work did to the trials: the number of cells with each flag.
+fn noise(report: &Report) -> String {
+    let cells = || report.suites.iter().flat_map(|suite| &suite.cells).filter(|cell| cell.n > 0);
+    let kinds = [("steal", "lost CPU time to other guests"), ("disturbed", "ran beside other processes")];
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (kind, _) in kinds {
+        let has = |flag: &String| flag.split(' ').next() == Some(kind);
+        counts.insert(kind, cells().filter(|cell| cell.flags.iter().any(has)).count());
+    }
+    let all = cells().count();
+    let texts = kinds.iter().filter(|(kind, _)| counts[kind] > 0);
+    let texts: Vec<String> =
+        texts.map(|(kind, what)| format!("{} of {all} cells {what}", counts[kind])).collect();
+    if texts.is_empty() { "none found".to_owned() } else { texts.join(", ") }
+}

@@ -1,0 +1,293 @@
+//! The answer of a table in sentences, made from its verdicts.
+
+use super::groups::{Alternative, Group, Part, groups};
+use crate::report::build::{control_fails, is_above};
+use crate::report::model::{Comparison, OutcomeWord, SuiteReport, TableReport};
+use crate::report::numbers::{percent, percent_range, plain, with_interval};
+use crate::report::words::UNIT_OF_ROW;
+use crate::stats::accuracy::Accuracy;
+use crate::stats::estimate::FEWEST_ROUNDS;
+use crate::stats::verdict::Verdict;
+
+/// A sentence in parts, so that formats can mark the names of cells.
+pub(crate) type Sentence = Vec<Phrase>;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Phrase {
+    Plain(String),
+    Name(String),
+}
+
+/// The answer for one group of a table.
+#[derive(Debug)]
+pub(crate) struct GroupAnswer {
+    /// Such as `server nginx`; empty if the table has one group.
+    pub(crate) label: String,
+    /// Who is ahead.
+    pub(crate) lead: Sentence,
+    /// Who follows, who is last, what is not known.
+    pub(crate) rest: Vec<Sentence>,
+}
+
+/// More names than these become a number.
+const NAMES: usize = 4;
+
+/// The answers of a table, a group each.
+pub(crate) fn answers(suite: &SuiteReport, table: &TableReport) -> Vec<GroupAnswer> {
+    groups(suite, table).iter().map(|group| answer(table, group)).collect()
+}
+
+/// Metrics of a table after the first.
+pub(crate) fn further_metrics(table: &TableReport) -> Vec<&str> {
+    let mut metrics: Vec<&str> = Vec::new();
+    for metric in table.cells.iter().filter_map(|cell| cell.metric.as_deref()) {
+        if metric != unit(table) && !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    metrics
+}
+
+/// The unit of the table's first metric.
+pub(crate) fn unit(table: &TableReport) -> &str {
+    let first = table.cells.first().and_then(|cell| cell.metric.as_deref());
+    first.filter(|_| table.unit == UNIT_OF_ROW).unwrap_or(&table.unit)
+}
+
+pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
+    let of = |lead: Sentence, rest: Vec<Sentence>| GroupAnswer { label: group.label.clone(), lead, rest };
+    if table.truth_tolerance.is_some() {
+        return of(accuracy(group, Accuracy::Right, "right"), accuracies(group));
+    }
+    let measured: Vec<&Alternative<'_>> = group.members.iter().filter(|m| m.entry.median.is_some()).collect();
+    let ranked = group.ranked();
+    let Some(best) = ranked.first() else { return of(unranked(table, &measured), absent(group)) };
+    if ranked.len() == 1 {
+        let mut lead = names(&[best]);
+        lead.push(plain_text(format!(
+            " has {}; nothing to compare it with was measured.",
+            value(table, best)
+        )));
+        return of(lead, marks(group).into_iter().chain(absent(group)).collect());
+    }
+    let has_tiers = ranked.iter().any(|member| member.tier.is_some());
+    if !has_tiers {
+        let why = match &table.aa {
+            Some(aa) if control_fails(aa) => {
+                "The A/A check failed, so this table has no verdicts. ".to_owned()
+            }
+            _ => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
+        };
+        let mut lead = vec![plain_text(why + "The best median is that of ")];
+        lead.extend(names(&[best]));
+        lead.push(plain_text(format!(", {}.", value(table, best))));
+        return of(lead, absent(group));
+    }
+    let (lead, rest) = by_tiers(table, group, &ranked);
+    let more = unknown(group).into_iter().chain(marks(group)).chain(absent(group));
+    of(lead, rest.into_iter().chain(more).collect())
+}
+
+/// Who is ahead; who is next and last.
+fn by_tiers(
+    table: &TableReport,
+    group: &Group<'_>,
+    ranked: &[&Alternative<'_>],
+) -> (Sentence, Vec<Sentence>) {
+    let mut tiers: Vec<Vec<&Alternative<'_>>> = Vec::new();
+    for member in ranked {
+        match tiers.last_mut().filter(|tier| tier[0].tier == member.tier) {
+            Some(tier) => tier.push(member),
+            None => tiers.push(vec![member]),
+        }
+    }
+    let baseline = group.baseline().map_or("the baseline", |member| member.label.as_str());
+    let mut lead = names(&tiers[0]);
+    if let [only] = tiers[0][..] {
+        let ratio = only.entry.vs_baseline.as_ref().map(|c| format!(", {} of {baseline}", share(c)));
+        let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
+        lead.push(plain_text(format!(" is ahead: {}{ratio}.", value(table, only))));
+    } else {
+        let which = if tiers.len() == 1 { "do not differ beyond their intervals" } else { "are ahead" };
+        lead.push(plain_text(format!(" {which}: {}.", spread(&tiers[0], baseline))));
+    }
+    let mut rest = Vec::new();
+    if let Some(next) = tiers.get(1) {
+        let word = if tiers.len() == 2 { "Behind: " } else { "Next: " };
+        rest.push(listed(word, next, baseline));
+    }
+    if let Some(last) = tiers.get(2..).and_then(<[_]>::last) {
+        rest.push(listed("Last: ", last, baseline));
+    }
+    (lead, rest)
+}
+
+/// `Next: iptables and nftables, 82 to 84 % of direct.`
+fn listed(word: &str, members: &[&Alternative<'_>], baseline: &str) -> Sentence {
+    let mut sentence = vec![plain_text(word.to_owned())];
+    sentence.extend(names(members));
+    sentence.push(plain_text(format!(", {}.", spread(members, baseline))));
+    sentence
+}
+
+/// The ratios of some members: `82 % (79 to 86) of direct`, or `82 to 84 % of direct`.
+fn spread(members: &[&Alternative<'_>], baseline: &str) -> String {
+    match members {
+        [only] if only.part == Part::Baseline => "the baseline".to_owned(),
+        [only] => {
+            only.entry.vs_baseline.as_ref().map_or(String::new(), |c| format!("{} of {baseline}", share(c)))
+        }
+        _ => {
+            let ratios = members.iter().filter_map(|member| member.ratio());
+            let (low, high) = (ratios.clone().fold(f64::INFINITY, f64::min), ratios.fold(0.0, f64::max));
+            format!("{} of {baseline}", percent_range(low, high))
+        }
+    }
+}
+
+fn share(comparison: &Comparison) -> String {
+    percent(comparison.ratio, comparison.ci95)
+}
+
+/// What has no order against the baseline.
+fn unknown(group: &Group<'_>) -> Vec<Sentence> {
+    let Some(baseline) = group.baseline() else { return Vec::new() };
+    let with = |verdict: Verdict| -> Vec<&Alternative<'_>> {
+        let has = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.verdict == verdict);
+        group
+            .members
+            .iter()
+            .filter(|m| m.entry.median.is_some() && m.part != Part::Baseline)
+            .filter(has)
+            .collect()
+    };
+    let mut sentences = Vec::new();
+    let equal = with(Verdict::WithinMargin);
+    if !equal.is_empty() {
+        let mut sentence = vec![plain_text("Within 3 % of ".to_owned())];
+        sentence.extend(names(&[baseline]));
+        sentence.push(plain_text(": ".to_owned()));
+        sentence.extend(names(&equal));
+        sentence.push(plain_text(".".to_owned()));
+        sentences.push(sentence);
+    }
+    let open = with(Verdict::CannotTell);
+    if !open.is_empty() {
+        let smallest = open.iter().filter_map(|m| m.entry.vs_baseline.as_ref()?.smallest_detectable);
+        let smallest =
+            smallest.fold(None, |most: Option<f64>, each| Some(most.map_or(each, |m| m.max(each))));
+        let mut sentence = vec![plain_text("This run cannot tell ".to_owned())];
+        sentence.extend(names(&open));
+        sentence.push(plain_text(" from ".to_owned()));
+        sentence.extend(names(&[baseline]));
+        let found =
+            smallest.map(|s| format!("; a difference of {} % would probably be found", plain(s * 100.0)));
+        sentence.push(plain_text(found.unwrap_or_default() + "."));
+        sentences.push(sentence);
+    }
+    sentences
+}
+
+/// References and limits, which are no choice.
+fn marks(group: &Group<'_>) -> Vec<Sentence> {
+    let of = |part: Part| group.members.iter().filter(move |m| m.part == part && m.entry.median.is_some());
+    let reference = of(Part::Reference).filter_map(|member| {
+        let share = share(member.entry.vs_baseline.as_ref()?);
+        let baseline = &group.baseline()?.label;
+        let mut sentence = vec![plain_text("For reference: ".to_owned())];
+        sentence.extend(names(&[member]));
+        sentence.push(plain_text(format!(", {share} of {baseline}.")));
+        Some(sentence)
+    });
+    let limited = || group.members.iter().filter_map(|m| Some((m, m.entry.vs_limit.as_ref()?)));
+    let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| is_above(limit));
+    let best = below.into_iter().max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).map(|(member, limit)| {
+        let mut sentence = vec![plain_text("Nearest to the limit: ".to_owned())];
+        sentence.extend(names(&[member]));
+        sentence.push(plain_text(format!(", {} of it.", percent(limit.ratio, limit.ci95))));
+        sentence
+    });
+    let doubtful: Vec<&Alternative<'_>> = above.into_iter().map(|(member, _)| member).collect();
+    let doubt = (!doubtful.is_empty()).then(|| {
+        let mut sentence = vec![plain_text("Above the limit, find the cause first: ".to_owned())];
+        sentence.extend(names(&doubtful));
+        sentence.push(plain_text(".".to_owned()));
+        sentence
+    });
+    reference.chain(best).chain(doubt).collect()
+}
+
+/// Cells without a number.
+fn absent(group: &Group<'_>) -> Vec<Sentence> {
+    let without: Vec<&Alternative<'_>> =
+        group.members.iter().filter(|m| m.cell.outcome != OutcomeWord::Ok).collect();
+    if without.is_empty() {
+        return Vec::new();
+    }
+    let mut sentence = vec![plain_text("Without a number: ".to_owned())];
+    sentence.extend(names(&without));
+    sentence.push(plain_text(" (the reason is below the tables).".to_owned()));
+    vec![sentence]
+}
+
+fn unranked(table: &TableReport, measured: &[&Alternative<'_>]) -> Sentence {
+    let Some(first) = measured.first() else {
+        return vec![plain_text("Nothing was measured.".to_owned())];
+    };
+    let mut sentence = vec![plain_text("No comparison was measured. ".to_owned())];
+    sentence.extend(names(&[first]));
+    sentence.push(plain_text(format!(" has {}.", value(table, first))));
+    sentence
+}
+
+fn accuracies(group: &Group<'_>) -> Vec<Sentence> {
+    [(Accuracy::Wrong, "wrong"), (Accuracy::CannotTell, "not decided")]
+        .into_iter()
+        .filter(|(accuracy, _)| group.members.iter().any(|m| is_so(m, *accuracy)))
+        .map(|(found, word)| accuracy(group, found, word))
+        .collect()
+}
+
+fn is_so(member: &Alternative<'_>, accuracy: Accuracy) -> bool {
+    member.entry.vs_truth.as_ref().is_some_and(|truth| truth.accuracy == accuracy)
+}
+
+/// `Reports that are right: native.`
+fn accuracy(group: &Group<'_>, found: Accuracy, word: &str) -> Sentence {
+    let those: Vec<&Alternative<'_>> = group.members.iter().filter(|m| is_so(m, found)).collect();
+    let mut sentence = vec![plain_text(format!("Reports that are {word}: "))];
+    if those.is_empty() {
+        sentence.push(plain_text("none".to_owned()));
+    }
+    sentence.extend(names(&those));
+    sentence.push(plain_text(".".to_owned()));
+    sentence
+}
+
+fn value(table: &TableReport, member: &Alternative<'_>) -> String {
+    let (Some(median), Some(interval)) = (member.entry.median, member.entry.ci95) else {
+        return String::new();
+    };
+    format!("{} {}", with_interval(median, interval), unit(table))
+}
+
+fn names(members: &[&Alternative<'_>]) -> Sentence {
+    let listed = if members.len() > NAMES { &members[..NAMES - 1] } else { members };
+    let more = members.len() - listed.len();
+    let mut phrases = Vec::new();
+    for (i, member) in listed.iter().enumerate() {
+        if i > 0 {
+            let is_last = i + 1 == listed.len() && more == 0;
+            phrases.push(plain_text(if is_last { " and " } else { ", " }.to_owned()));
+        }
+        phrases.push(Phrase::Name(member.label.clone()));
+    }
+    if more > 0 {
+        phrases.push(plain_text(format!(" and {more} more")));
+    }
+    phrases
+}
+
+fn plain_text(text: String) -> Phrase {
+    Phrase::Plain(text)
+}

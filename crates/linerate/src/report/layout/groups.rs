@@ -1,0 +1,193 @@
+//! The cells of a table in groups: a group has one baseline, and its cells are alternatives to each other.
+
+use super::lookup::has_flag;
+use super::tiers::tiers;
+use crate::axes::Axes;
+use crate::report::model::{CellReport, ShareOf, SuiteReport, TableCell, TableReport};
+use std::collections::BTreeSet;
+
+/// Cells that are compared with the same baseline.
+#[derive(Debug)]
+pub(crate) struct Group<'a> {
+    /// What distinguishes it from other groups, such as `server nginx`; empty if it is the only one.
+    pub(crate) label: String,
+    /// In the order of the table.
+    pub(crate) members: Vec<Alternative<'a>>,
+}
+
+/// A cell among its alternatives.
+#[derive(Debug)]
+pub(crate) struct Alternative<'a> {
+    /// Within the group: `haproxy-http`.
+    pub(crate) label: String,
+    pub(crate) cell: &'a CellReport,
+    /// By the table's first metric.
+    pub(crate) entry: &'a TableCell,
+    pub(crate) part: Part,
+    /// From 1, the best; cells whose intervals overlap with that of the best of them have the same. `None`
+    /// where the run does not show it.
+    pub(crate) tier: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Competitor,
+    Baseline,
+    Limit,
+    Reference,
+}
+
+impl Part {
+    /// As a mark beside a name; empty for competitors.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Competitor => "",
+            Self::Baseline => "baseline",
+            Self::Limit => "limit",
+            Self::Reference => "reference",
+        }
+    }
+}
+
+impl<'a> Group<'a> {
+    pub(crate) fn baseline(&self) -> Option<&Alternative<'a>> {
+        self.members.iter().find(|member| member.part == Part::Baseline)
+    }
+
+    /// Measured cells that a reader chooses from, the best ratio first.
+    pub(crate) fn ranked(&self) -> Vec<&Alternative<'a>> {
+        let is_choice = |member: &&Alternative<'_>| matches!(member.part, Part::Competitor | Part::Baseline);
+        let mut ranked: Vec<&Alternative<'_>> =
+            self.members.iter().filter(is_choice).filter(|member| member.ratio().is_some()).collect();
+        ranked.sort_by(|a, b| b.ratio().unwrap_or(0.0).total_cmp(&a.ratio().unwrap_or(0.0)));
+        ranked
+    }
+}
+
+impl Alternative<'_> {
+    /// Performance in relation to the baseline, which has 1; `None` where it is not known.
+    pub(crate) fn ratio(&self) -> Option<f64> {
+        self.entry.median?;
+        match self.part {
+            Part::Baseline => Some(1.0),
+            _ => self.entry.vs_baseline.as_ref().map(|comparison| comparison.ratio),
+        }
+    }
+
+    pub(crate) fn is_bound_by_generator(&self) -> bool {
+        has_flag(self.cell, "bound-by-generator")
+    }
+}
+
+/// The groups of a table, in its order.
+pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<Group<'a>> {
+    let compared = compared_axes(suite, table);
+    let key = |cell: &CellReport| {
+        Axes(cell.axes.0.iter().filter(|(axis, _)| !compared.contains(axis)).cloned().collect())
+    };
+    let mut groups: Vec<(Axes, Vec<(&CellReport, &TableCell)>)> = Vec::new();
+    for entry in table.main_cells() {
+        let Some(cell) = suite.cells.iter().find(|cell| cell.id == entry.id) else { continue };
+        let key = key(cell);
+        match groups.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, cells)) => cells.push((cell, entry)),
+            None => groups.push((key, vec![(cell, entry)])),
+        }
+    }
+    let keys: Vec<Axes> = groups.iter().map(|(key, _)| key.clone()).collect();
+    let label = |key: &Axes| {
+        let varies = |pair: &&(String, String)| keys.iter().any(|other| !other.0.contains(pair));
+        let named = key.0.iter().filter(varies).map(|(axis, value)| format!("{axis} {value}"));
+        named.collect::<Vec<_>>().join(", ")
+    };
+    let ids = Marks::of(table);
+    groups
+        .into_iter()
+        .map(|(key, cells)| {
+            let labels = labels(table, &compared, &cells);
+            let member = |((cell, entry), label): ((&'a CellReport, &'a TableCell), String)| Alternative {
+                label,
+                cell,
+                entry,
+                part: ids.part(&cell.id),
+                tier: None,
+            };
+            let mut members: Vec<Alternative<'_>> = cells.into_iter().zip(labels).map(member).collect();
+            tiers(table, &mut members);
+            Group { label: label(&key), members }
+        })
+        .collect()
+}
+
+/// The axes in which cells differ from their baselines; those of the rows where nothing was compared.
+fn compared_axes(suite: &SuiteReport, table: &TableReport) -> BTreeSet<String> {
+    let cell = |id: &String| suite.cells.iter().find(|cell| cell.id == *id);
+    let differing = |entry: &TableCell| {
+        let (cell, with) = (cell(&entry.id)?, cell(&entry.vs_baseline.as_ref()?.with)?);
+        let differs = |(axis, value): &&(String, String)| with.axes.get(axis).is_some_and(|v| v != value);
+        Some(cell.axes.0.iter().filter(differs).map(|(axis, _)| axis.clone()).collect::<Vec<_>>())
+    };
+    let axes: BTreeSet<String> = table.main_cells().filter_map(differing).flatten().collect();
+    if axes.is_empty() { BTreeSet::from([table.rows.clone()]) } else { axes }
+}
+
+/// Labels that are unique in the group: by an axis of the table, else by all that are compared.
+fn labels(
+    table: &TableReport,
+    compared: &BTreeSet<String>,
+    cells: &[(&CellReport, &TableCell)],
+) -> Vec<String> {
+    let named = |axis: &str, value: &str| {
+        let is_number = value.starts_with(|c: char| c.is_ascii_digit());
+        match value.split_once(", ") {
+            _ if is_number => format!("{axis} {value}"),
+            Some((client, server)) if client == server => client.to_owned(),
+            // A comma would separate two names in a sentence.
+            Some((client, server)) => format!("{client} + {server}"),
+            None => value.to_owned(),
+        }
+    };
+    for axis in [&table.rows, &table.columns].into_iter().filter(|axis| compared.contains(*axis)) {
+        let values: Vec<&str> = cells.iter().filter_map(|(cell, _)| cell.axes.get(axis)).collect();
+        if values.len() == cells.len() && values.iter().collect::<BTreeSet<_>>().len() == cells.len() {
+            return values.into_iter().map(|value| named(axis, value)).collect();
+        }
+    }
+    let all = |cell: &CellReport| {
+        let here = cell.axes.0.iter().filter(|(axis, _)| compared.contains(axis));
+        here.map(|(axis, value)| named(axis, value)).collect::<Vec<_>>().join(", ")
+    };
+    let labels: Vec<String> = cells.iter().map(|(cell, _)| all(cell)).collect();
+    if labels.iter().collect::<BTreeSet<_>>().len() == labels.len() && !labels.contains(&String::new()) {
+        return labels;
+    }
+    cells.iter().map(|(cell, _)| cell.id.clone()).collect()
+}
+
+/// The ids of cells that others are compared with.
+struct Marks<'a> {
+    baselines: BTreeSet<&'a str>,
+    limits: BTreeSet<&'a str>,
+    references: BTreeSet<&'a str>,
+}
+
+impl<'a> Marks<'a> {
+    fn of(table: &'a TableReport) -> Self {
+        let cells = || table.cells.iter();
+        let share = |share: &'a Option<ShareOf>| Some(share.as_ref()?.with.as_str());
+        Self {
+            baselines: cells().filter_map(|cell| Some(cell.vs_baseline.as_ref()?.with.as_str())).collect(),
+            limits: cells().filter_map(|cell| share(&cell.vs_limit)).collect(),
+            references: cells().filter_map(|cell| share(&cell.vs_reference)).collect(),
+        }
+    }
+
+    fn part(&self, id: &str) -> Part {
+        match id {
+            id if self.baselines.contains(id) => Part::Baseline,
+            id if self.limits.contains(id) => Part::Limit,
+            id if self.references.contains(id) => Part::Reference,
+            _ => Part::Competitor,
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A table in at most a hundred columns: a row for each cell, with a bar, by the table's first metric; other
+//! metrics where they differ.
+
+use super::{answer_text, width, wrapped};
+use crate::report::layout::{self, Alternative, Group, Part};
+use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
+use crate::report::numbers::{brief_error, percent, with_interval};
+use crate::report::style::Style;
+use crate::report::words::{outcome_name, verdict_name};
+use crate::stats::accuracy::Accuracy;
+use crate::stats::estimate::FEWEST_ROUNDS;
+use crate::stats::metric::Better;
+use crate::stats::verdict::Verdict;
+use std::fmt::Write;
+
+/// Of the longest bar, in columns.
+const BAR: usize = 8;
+/// Eighths of a column.
+const BLOCKS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+/// The columns of a row; where the terminal is narrow, those of [`LESS`] are left out, in this order.
+const COLUMNS: usize = 8;
+const LESS: [usize; 4] = [1, 3, 5, 6];
+
+/// Text and colour of each column.
+type CompactRow = [(String, Option<Colour>); COLUMNS];
+
+#[derive(Clone, Copy)]
+enum Colour {
+    Better,
+    Worse,
+    Absent,
+}
+
+pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> String {
+    let groups = layout::groups(suite, table);
+    let usual = layout::usual_rounds(table);
+    let members = || groups.iter().flat_map(|group| &group.members);
+    let shown = members().filter(|member| member.part != Part::Limit);
+    let most = shown.filter_map(|m| m.entry.median).filter(|v| v.is_finite()).fold(0.0, f64::max);
+    let row = |member: &Alternative<'_>| row(table, member, most, usual);
+    let rows: Vec<Vec<CompactRow>> =
+        groups.iter().map(|group| group.members.iter().map(row).collect()).collect();
+    let head = ["", "tier", "median (interval)", "", ratio_name(table), "CPU", "bound by", ""];
+    let head = head.map(|text| (text.to_owned(), None));
+    let widths = widths(std::iter::once(&head).chain(rows.iter().flatten()), width(style));
+    let mut text = wrapped(&caption(table, usual), width(style));
+    for (group, rows) in groups.iter().zip(&rows) {
+        text.push_str(&answer_text(&layout::answer(table, group), style));
+        text.push_str(&line(&head, &widths, Style { colour: false, ..style }));
+        rows.iter().for_each(|row| text.push_str(&line(row, &widths, style)));
+        text.push_str(&others(table, group, style));
+        text.push('\n');
+    }
+    text.pop();
+    text
+}
+
+/// Unit, direction and rounds.
+fn caption(table: &TableReport, usual: Option<u32>) -> String {
+    let better = match table.better {
+        _ if table.truth_tolerance.is_some() => "true values are best",
+        Better::Higher => "higher is better",
+        Better::Lower => "lower is better",
+    };
+    let rounds = usual.map_or(String::new(), |n| format!("; n={n}"));
+    format!("{}, {better}{rounds}", layout::unit(table))
+}
+
+fn ratio_name(table: &TableReport) -> &'static str {
+    if table.truth_tolerance.is_some() { "error" } else { "of baseline" }
+}
+
+fn row(table: &TableReport, member: &Alternative<'_>, most: f64, usual: Option<u32>) -> CompactRow {
+    let Alternative { cell, entry, part, .. } = member;
+    let absent = entry.median.is_none().then_some(Colour::Absent);
+    let value = match (entry.median, entry.ci95) {
+        (Some(median), Some(ci95)) => with_interval(median, ci95),
+        _ => outcome_name(cell.outcome).to_owned(),
+    };
+    let bar = entry.median.filter(|_| *part != Part::Limit).map(|median| bar(median / most));
+    let (ratio, colour) = ratio(table, member);
+    let duet = entry.vs_baseline.as_ref().and_then(|c| c.duet.as_ref());
+    let cpu = duet.and_then(|duet| duet.cpu_ratio).map(|ratio| format!("{:.0} %", ratio * 100.0));
+    let mark = Some(part.name().to_owned()).filter(|name| !name.is_empty() && *part != Part::Baseline);
+    // The column before says who bound it.
+    let notes = layout::notes(cell, entry, usual).into_iter().filter(|note| note != "bound by generator");
+    let notes = notes.map(|note| note.replace(" failed operations", " failed"));
+    [
+        (member.label.clone(), None),
+        (member.tier.map_or(String::new(), |tier| tier.to_string()), None),
+        (value, absent),
+        (bar.unwrap_or_default(), None),
+        (ratio, colour),
+        (cpu.unwrap_or_default(), None),
+        (cell.bound_by.clone().filter(|_| absent.is_none()).unwrap_or_default(), None),
+        (mark.into_iter().chain(notes).collect::<Vec<_>>().join("; "), None),
+    ]
+}
+
+fn ratio(table: &TableReport, member: &Alternative<'_>) -> (String, Option<Colour>) {
+    let entry = member.entry;
+    if let Some(truth) = &entry.vs_truth {
+        let colour = match truth.accuracy {
+            Accuracy::Right => Some(Colour::Better),
+            Accuracy::Wrong => Some(Colour::Worse),
+            Accuracy::CannotTell => None,
+        };
+        return (brief_error(truth), colour);
+    }
+    match &entry.vs_baseline {
+        Some(comparison) => (share(comparison), colour(comparison)),
+        None if member.part == Part::Baseline && entry.median.is_some() => {
+            let failed = table.aa.as_ref().is_some_and(crate::report::build::control_fails);
+            (if failed { "baseline, A/A failed" } else { "baseline" }.to_owned(), None)
+        }
+        None => (String::new(), None),
+    }
+}
+
+fn share(comparison: &Comparison) -> String {
+    format!("{} {}", percent(comparison.ratio, comparison.ci95), layout::mark(comparison))
+}
+
+fn colour(comparison: &Comparison) -> Option<Colour> {
+    match comparison.verdict {
+        _ if comparison.n < FEWEST_ROUNDS => None,
+        Verdict::Faster => Some(Colour::Better),
+        Verdict::Slower => Some(Colour::Worse),
+        Verdict::WithinMargin | Verdict::CannotTell => None,
+    }
+}
+
+/// From 0 to `share` 1.
+fn bar(share: f64) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
+    let full = "█".repeat(eighths / 8);
+    match eighths % 8 {
+        0 if eighths == 0 => BLOCKS[0].to_string(),
+        0 => full,
+        part => full + &BLOCKS[part - 1].to_string(),
+    }
+}
+
+/// The width of each column, and 0 for those that are left out.
+fn widths<'a>(rows: impl Iterator<Item = &'a CompactRow>, width: usize) -> [usize; COLUMNS] {
+    let mut widths = [0; COLUMNS];
+    let mut has_text = [false; COLUMNS];
+    for (number, row) in rows.enumerate() {
+        for (i, (text, _)) in row.iter().enumerate() {
+            widths[i] = widths[i].max(console::measure_text_width(text));
+            // The first row has names of columns.
+            has_text[i] |= number > 0 && !text.is_empty();
+        }
+    }
+    (0..COLUMNS).filter(|i| !has_text[*i]).for_each(|i| widths[i] = 0);
+    for less in LESS {
+        let used: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
+        if used > width + 1 {
+            widths[less] = 0;
+        }
+    }
+    widths
+}
+
+fn line(row: &CompactRow, widths: &[usize; COLUMNS], style: Style) -> String {
+    let mut line = String::new();
+    for ((text, colour), width) in row.iter().zip(widths).filter(|(_, width)| **width > 0) {
+        let fill = " ".repeat(width.saturating_sub(console::measure_text_width(text)));
+        let code = match colour.filter(|_| style.colour) {
+            Some(Colour::Better) => "32",
+            Some(Colour::Worse) => "31",
+            Some(Colour::Absent) => "33",
+            None => "",
+        };
+        let _ = if code.is_empty() {
+            write!(line, " {text}{fill} ")
+        } else {
+            write!(line, " \u{1b}[{code}m{text}\u{1b}[0m{fill} ")
+        };
+    }
+    line.trim_end().to_owned() + "\n"
+}
+
+/// Further metrics by which the verdict is another than by the first one: a line for each metric.
+fn others(table: &TableReport, group: &Group<'_>, style: Style) -> String {
+    let mut text = String::new();
+    for metric in layout::further_metrics(table) {
+        let of = |member: &Alternative<'_>| -> Option<&TableCell> {
+            let is_it = |e: &&TableCell| e.id == member.cell.id && e.metric.as_deref() == Some(metric);
+            table.cells.iter().find(is_it)
+        };
+        let differing = group.members.iter().filter_map(|member| {
+            let entry = of(member)?;
+            if let Some(truth) = &entry.vs_truth {
+                let first = member.entry.vs_truth.as_ref().map(|truth| truth.accuracy);
+                let is_news = first != Some(truth.accuracy);
+                return is_news.then(|| format!("{} {}", member.label, brief_error(truth)));
+            }
+            let comparison = entry.vs_baseline.as_ref().filter(|c| colour(c).is_some())?;
+            let first = member.entry.vs_baseline.as_ref().map(|c| verdict_name(c.verdict));
+            let is_news = first != Some(verdict_name(comparison.verdict));
+            is_news.then(|| format!("{} {}", member.label, share(comparison)))
+        });
+        let differing: Vec<String> = differing.collect();
+        if !differing.is_empty() {
+            let line = format!("{metric}, another verdict: {}", differing.join("; "));
+            text.push_str(&wrapped(&line, width(style)));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_have_eighths_of_a_column_and_never_nothing() {
+        assert_eq!([0.0, 0.0125, 0.5, 1.0, 7.0].map(bar), ["▏", "▏", "████", "████████", "████████"]);
+        assert_eq!(bar(f64::NAN), "▏");
+    }
+
+    #[test]
+    fn a_narrow_terminal_loses_tiers_first() {
+        let row: CompactRow = std::array::from_fn(|_| ("0123456789".to_owned(), None));
+        let kept = |width| widths([&row, &row].into_iter(), width).map(|width| width > 0);
+        assert_eq!(kept(100), [true; COLUMNS]);
+        assert_eq!(kept(90), [true, false, true, true, true, true, true, true]);
+        assert!(kept(20)[2] && kept(20)[4], "value and ratio remain");
+    }
+}

@@ -1,0 +1,142 @@
+//! The pages that the browser opens: of scripted runs, of published runs, and a large one.
+
+use crate::common::{self, linerate};
+use linerate::report::model::Report;
+use linerate::report::{Style, format};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+pub(crate) struct Page {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+impl Page {
+    pub(crate) fn url(&self) -> String {
+        format!("file://{}", self.path.display())
+    }
+}
+
+/// Screenshots and pages; kept after the test.
+pub(crate) fn output() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Scripts of the scripted lab, and the suite of each.
+const SCRIPTS: [(&str, &str); 5] =
+    [("good", "mini"), ("fails", "mini"), ("loops", "loops"), ("leaks", "leaks"), ("truth", "truth")];
+
+/// Tests run at the same time and make the same pages.
+static MAKING: Mutex<()> = Mutex::new(());
+
+/// The pages of scripted runs, of all published runs, and of their site.
+pub(crate) fn pages() -> Vec<Page> {
+    let scripted = SCRIPTS.iter().map(|(script, suite)| scripted(script, suite));
+    let published: Vec<Page> = published_runs().iter().map(|run| of_published(run)).collect();
+    scripted.chain(published).chain(site()).collect()
+}
+
+fn site() -> Vec<Page> {
+    let _alone = MAKING.lock().unwrap_or_else(|broken| broken.into_inner());
+    let folder = output().join("site");
+    if !is_newer(&folder.join("index.html")) {
+        let results = results();
+        let args = ["site", results.to_str().unwrap(), "--out", folder.to_str().unwrap()];
+        let out = linerate("good", &args);
+        assert_eq!(out.status, 0, "{}", out.stderr);
+    }
+    let page = |name: &str| Page { name: format!("site-{name}"), path: folder.join(format!("{name}.html")) };
+    ["index", "history", "method"].map(page).into()
+}
+
+fn results() -> PathBuf {
+    common::tests().join("../../../results")
+}
+
+fn scripted(script: &str, suite: &str) -> Page {
+    let _alone = MAKING.lock().unwrap_or_else(|broken| broken.into_inner());
+    let folder = output().join(format!("run-{script}"));
+    let path = folder.join("report.html");
+    if !is_newer(&path) {
+        let _ = fs::remove_dir_all(&folder);
+        let args = ["run", suite, "--seed", "7", "--out", folder.to_str().unwrap()];
+        let out = linerate(script, &args);
+        assert_eq!(out.status, 0, "{script}: {}", out.stderr);
+    }
+    Page { name: script.to_owned(), path }
+}
+
+/// The newest published run of all suites.
+pub(crate) fn published() -> Page {
+    let runs = published_runs();
+    of_published(runs.iter().rfind(|run| run.ends_with("2026-11-23-epyc-2cpu-quick")).unwrap())
+}
+
+/// Folders of published runs, in the order of their dates.
+fn published_runs() -> Vec<PathBuf> {
+    let entries = fs::read_dir(results()).unwrap().flatten().map(|entry| entry.path());
+    let mut runs: Vec<PathBuf> = entries.filter(|path| path.join("run.json").exists()).collect();
+    runs.sort();
+    runs
+}
+
+/// As today's code shows it.
+fn of_published(run: &Path) -> Page {
+    let _alone = MAKING.lock().unwrap_or_else(|broken| broken.into_inner());
+    let name = run.file_name().unwrap().to_str().unwrap().to_owned();
+    let folder = output().join(&name);
+    let path = folder.join("report.html");
+    if !is_newer(&path) {
+        common::copy(run, &folder);
+        assert_eq!(linerate("good", &["report", folder.to_str().unwrap()]).status, 0, "{name}");
+    }
+    Page { name, path }
+}
+
+/// A page of this number of cells: those of a published run, repeated as further tables, with the units of a
+/// full run.
+pub(crate) fn large_page(cells: usize) -> Page {
+    let small = published();
+    let json = fs::read_to_string(small.path.with_extension("json")).unwrap();
+    let mut report: Report = serde_json::from_str(&json).unwrap();
+    let suite = report.suites.iter().position(|suite| suite.name == "runtime").unwrap();
+    let mut suite = report.suites.swap_remove(suite);
+    let (tables, first) = (suite.tables.clone(), suite.cells.clone());
+    let mut copy = 0;
+    while suite.cells.len() < cells {
+        copy += 1;
+        let renamed = |id: &str| format!("{id}~{copy}");
+        suite.cells.extend(first.iter().cloned().map(|mut cell| {
+            cell.id = renamed(&cell.id);
+            cell.values = [cell.values.clone(), cell.values].concat();
+            cell
+        }));
+        suite.tables.extend(tables.iter().cloned().map(|mut table| {
+            table.name = renamed(&table.name);
+            for cell in &mut table.cells {
+                cell.id = renamed(&cell.id);
+                for comparison in cell.vs_baseline.iter_mut().chain(&mut cell.scaling) {
+                    comparison.with = renamed(&comparison.with);
+                    comparison.units = [comparison.units.clone(), comparison.units.clone()].concat();
+                }
+                for share in cell.vs_limit.iter_mut().chain(&mut cell.vs_reference) {
+                    share.with = renamed(&share.with);
+                }
+            }
+            table
+        }));
+    }
+    report.suites = vec![suite];
+    let path = output().join("large.html");
+    fs::write(&path, format("html").unwrap().render(&report, Style::default())).unwrap();
+    Page { name: "large".to_owned(), path }
+}
+
+/// True if a page is newer than the program that makes it.
+fn is_newer(page: &Path) -> bool {
+    let time = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+    time(page) > time(Path::new(env!("CARGO_BIN_EXE_linerate")))
+}

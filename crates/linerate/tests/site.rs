@@ -1,0 +1,82 @@
+//! `linerate site`: its pages, and that each link has a place.
+
+mod common;
+
+use common::{Folder, linerate};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Two runs of one suite, the second with another version of a system, and their site.
+fn site(name: &str) -> BTreeMap<String, String> {
+    let (runs, out) = (Folder::new(&format!("{name}-runs")), Folder::new(&format!("{name}-site")));
+    fs::create_dir_all(runs.path()).unwrap();
+    for (run, seed) in [("a", "7"), ("b", "8")] {
+        let folder = runs.path().join(run);
+        let made = linerate("good", &["run", "mini", "--seed", seed, "--out", folder.to_str().unwrap()]);
+        assert_eq!(made.status, 0, "{}", made.stderr);
+    }
+    let second = runs.path().join("b/run.json");
+    let json = fs::read_to_string(&second).unwrap();
+    let year = regex::Regex::new("\"started\": *\"\\d{4}").unwrap();
+    let json = year.replace(&json, "\"started\":\"2126").replace("\"4.0\"", "\"4.1\"");
+    fs::write(&second, json).unwrap();
+    let made = linerate("good", &["site", runs.str(), "--out", out.str()]);
+    assert_eq!(made.status, 0, "{}", made.stderr);
+    let read = |entry: fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (name, fs::read_to_string(entry.path()).unwrap())
+    };
+    fs::read_dir(out.path()).unwrap().flatten().map(read).collect()
+}
+
+#[test]
+fn a_site_has_an_index_a_history_the_method_and_a_page_for_each_run() {
+    let pages = site("pages");
+    let names: Vec<&str> = pages.keys().map(String::as_str).collect();
+    assert_eq!(names, ["history.html", "index.html", "method.html", "run-a.html", "run-b.html"]);
+    let index = &pages["index.html"];
+    let newest = index.split("All runs").next().unwrap();
+    assert!(newest.contains("run-b.html#mini") && !newest.contains("run-a.html"), "{newest}");
+    assert!(index.contains("run-a.html#mini"));
+    assert!(pages["method.html"].contains("From a trial to a verdict"));
+}
+
+#[test]
+fn the_history_marks_versions_that_changed() {
+    let history = &site("history")["history.html"];
+    let row = history.split("<tr>").find(|row| row.contains("fast/pipe")).unwrap();
+    assert_eq!(row.matches("<li>").count(), 2, "{row}");
+    assert!(row.contains("pipe 4.0 to 4.1</strong>"), "{row}");
+    assert!(row.contains("path class=\"change\""), "{row}");
+}
+
+#[test]
+fn every_link_of_a_site_has_its_place() {
+    let pages = site("links");
+    let link = regex::Regex::new("(?:href|src)=\"([^\"]*)\"").unwrap();
+    let mut checked = 0;
+    for (name, text) in &pages {
+        for found in link.captures_iter(text) {
+            let target = &found[1];
+            if target.starts_with("data:") || target.starts_with("https://") {
+                continue;
+            }
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() { name } else { file };
+            let page = pages.get(file).unwrap_or_else(|| panic!("{name}: {target}: no such page"));
+            let is_there = anchor.is_empty() || page.contains(&format!("id=\"{anchor}\""));
+            assert!(is_there, "{name}: {target}: no such place");
+            checked += 1;
+        }
+    }
+    assert!(checked > 30, "{checked} links");
+}
+
+#[test]
+fn a_folder_without_runs_is_refused_with_the_next_step() {
+    let (empty, out) = (Folder::new("no-runs"), Folder::new("no-site"));
+    fs::create_dir_all(empty.path()).unwrap();
+    let made = linerate("good", &["site", empty.str(), "--out", out.str()]);
+    assert_eq!(made.status, 2, "{}", made.stderr);
+    assert!(made.stderr.contains("no folder in it has a run.json"), "{}", made.stderr);
+}
