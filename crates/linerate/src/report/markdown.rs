@@ -1,5 +1,6 @@
 //! The report in Markdown: in each table cell a number, and below it the percentage of the baseline.
 
+use super::comparison;
 use super::layout::{self, Depth};
 use super::model::{Report, SuiteReport};
 use super::style::Style;
@@ -8,6 +9,9 @@ use std::fmt::Write;
 #[must_use]
 pub(super) fn render(report: &Report, _: Style) -> String {
     let mut text = String::new();
+    if let Some(compared) = &report.comparison {
+        text += &comparison::markdown(report, compared);
+    }
     for suite in &report.suites {
         suite_text(&mut text, suite);
     }
@@ -74,7 +78,7 @@ fn facts(text: &mut String, title: &str, what: &str, facts: &[(String, String)])
     text.push('\n');
 }
 
-fn write_table(text: &mut String, headers: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+pub(super) fn write_table(text: &mut String, headers: &[&str], rows: impl Iterator<Item = Vec<String>>) {
     let line =
         |cells: &mut dyn Iterator<Item = String>| format!("| {} |", cells.collect::<Vec<_>>().join(" | "));
     let _ = writeln!(text, "{}", line(&mut headers.iter().map(|header| escape(header))));
@@ -85,7 +89,7 @@ fn write_table(text: &mut String, headers: &[&str], rows: impl Iterator<Item = V
 }
 
 /// External text must not become a column, a tag or a row.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.trim_end().chars() {
         match character {

@@ -1,5 +1,6 @@
 //! The report for a terminal, with colours where the style has them.
 
+use super::comparison;
 use super::layout::{self, Depth, Details, Grid, GridCell};
 use super::model::{Report, SuiteReport};
 use super::style::Style;
@@ -12,6 +13,9 @@ use std::fmt::Write;
 
 #[must_use]
 pub(super) fn render(report: &Report, style: Style) -> String {
+    if let Some(comparison) = &report.comparison {
+        return comparison::render(report, comparison, style);
+    }
     let mut text = String::new();
     for suite in &report.suites {
         suite_text(&mut text, suite, style);

@@ -9,7 +9,8 @@ mod suite;
 mod table;
 mod transport;
 
-use super::model::{REPORT_SCHEMA, Report};
+use super::comparison;
+use super::model::{REPORT_SCHEMA, Report, SuiteReport};
 use crate::measurement::{Duet, Run, Trial};
 pub(crate) use compare::control_fails;
 use journal::SortedJournal;
@@ -19,10 +20,12 @@ use journal::SortedJournal;
 #[must_use]
 pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
     let journal = SortedJournal::of(run, trials, duets);
+    let suites: Vec<SuiteReport> = run.suites.iter().map(|planned| suite::suite(planned, &journal)).collect();
     Report {
         schema: REPORT_SCHEMA.to_owned(),
         run: facts::facts(run, &journal),
         host: run.host.clone(),
-        suites: run.suites.iter().map(|planned| suite::suite(planned, &journal)).collect(),
+        comparison: comparison::build(run, trials, duets, &suites),
+        suites,
     }
 }

@@ -2,6 +2,7 @@
 
 mod plot;
 
+use super::comparison;
 use super::layout::{self, Depth, GridCell};
 use super::model::{Report, SuiteReport, TableReport};
 use super::style::Style;
@@ -21,6 +22,7 @@ pub(super) fn render(report: &Report, _: Style) -> String {
                 style { (PreEscaped(include_str!("style.css"))) }
             }
             body {
+                @if let Some(compared) = &report.comparison { (comparison::section(compared)) }
                 @for suite in &report.suites { (suite_section(suite)) }
                 (run_section(report))
             }
