@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Two builds, and the cells in which they are compared.
 #[derive(Debug, Clone, Args)]
-pub struct Builds {
+pub struct BuildOptions {
     /// Only cells whose id matches, such as '*/haproxy*' (repeatable) [default: all]
     #[arg(long, value_name = "GLOB")]
     pub only: Vec<String>,
@@ -101,7 +101,7 @@ pub struct CompareArgs {
     pub what: Vec<String>,
 
     #[command(flatten)]
-    pub builds: Builds,
+    pub builds: BuildOptions,
 }
 
 /// Compare two builds and exit with the verdict, for CI and git bisect
@@ -125,7 +125,7 @@ pub struct GateArgs {
     pub suite: Option<String>,
 
     #[command(flatten)]
-    pub builds: Builds,
+    pub builds: BuildOptions,
 
     /// Exit with 0 in place of 1, 2 and 3
     #[arg(long, conflicts_with = "bisect")]
@@ -165,7 +165,7 @@ pub struct HistoryArgs {
     pub cell: String,
 }
 
-impl Builds {
+impl BuildOptions {
     /// The arguments of a run of these cells.
     #[must_use]
     pub fn run(&self, suite: Option<String>) -> RunArgs {

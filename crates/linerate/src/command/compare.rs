@@ -1,7 +1,7 @@
 //! `linerate compare`, and what it has in common with `linerate gate`.
 
 use super::{Terminal, print};
-use crate::cli::{Builds, CompareArgs};
+use crate::cli::{BuildOptions, CompareArgs};
 use crate::comparison::stored;
 use crate::error::Error;
 use crate::journal;
@@ -47,7 +47,7 @@ pub(super) struct Measured {
 /// # Errors
 /// Bad input, or the lab is lost.
 pub(super) fn measure(
-    builds: &Builds,
+    builds: &BuildOptions,
     suite: Option<String>,
     kind: ComparisonKind,
     script: Option<&Path>,

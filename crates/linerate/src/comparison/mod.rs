@@ -13,7 +13,7 @@ use crate::stats::duet::{log_cpu_ratio, log_ratio};
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential;
 pub use series::{Change, Confirmation, Reading};
-use series::{Looks, Series};
+use series::{Looks, PairSeries, Rules};
 
 /// The probability of a false difference anywhere in the run, before suspects are confirmed.
 pub const ALPHA: f64 = 0.05;
@@ -59,7 +59,7 @@ impl JudgedPair {
     pub fn is_decided(&self) -> bool {
         let readings = || [self.rate.as_ref(), self.cpu.as_ref()].into_iter().flatten();
         let is_slower = readings().any(|reading| reading.change == Change::Slower);
-        self.rate.is_some() && (is_slower || readings().all(Reading::is_decided))
+        self.rate.is_some() && (is_slower || readings().all(|reading| reading.is_decided))
     }
 
     /// A slowdown waits for its second series.
@@ -105,8 +105,8 @@ pub fn judge(run: &Run, trials: &[Trial], duets: &[Duet]) -> Option<Judgement> {
         let spins = suite.cells.iter().filter(|cell| pair.cells.contains(&cell.id));
         let spins = spins.flat_map(|cell| &cell.systems).any(|system| system.spins);
         let cpu = |duet: &Duet| log_cpu_ratio(duet, metric, None).filter(|_| !spins).map(|log| -log);
-        series.push(Series::of(&units, |duet| log_ratio(duet, metric)));
-        series.push(Series::of(&units, cpu));
+        series.push(PairSeries::of(&units, |duet| log_ratio(duet, metric)));
+        series.push(PairSeries::of(&units, cpu));
         pairs.push(JudgedPair {
             suite: suite.name.clone(),
             cells: pair.cells.clone(),
@@ -125,13 +125,11 @@ pub fn judge(run: &Run, trials: &[Trial], duets: &[Duet]) -> Option<Judgement> {
     let is_void = control
         .and_then(|control| control.ci95)
         .is_some_and(|[low, high]| low > 1.0 + CONTROL_TOLERANCE || high < 1.0 - CONTROL_TOLERANCE);
-    let spread = median(series.iter().step_by(2).filter_map(Series::spread).collect());
+    let spread = median(series.iter().step_by(2).filter_map(PairSeries::spread).collect());
     let found = series::holm(&series, &looks, tests);
-    let bounds = looks.bounds();
-    let needs_confirmation = plan.kind == ComparisonKind::Gate;
-    let mut readings = series.iter().zip(found).map(|(series, found)| {
-        series.reading(&looks, &bounds, found, plan.margin, needs_confirmation, is_void)
-    });
+    let is_gate = plan.kind == ComparisonKind::Gate;
+    let rules = Rules { bounds: looks.bounds(), margin: plan.margin, is_gate, is_void };
+    let mut readings = series.iter().zip(found).map(|(series, found)| series.reading(&looks, found, &rules));
     for pair in &mut pairs {
         (pair.rate, pair.cpu) = (readings.next().flatten(), readings.next().flatten());
     }

@@ -53,12 +53,8 @@ pub struct Reading {
     pub change: Change,
     /// Of a gate's suspect.
     pub confirmation: Option<Confirmation>,
-}
-
-impl Reading {
-    pub(super) fn is_decided(&self) -> bool {
-        self.change != Change::Open || self.confirmation == Some(Confirmation::Failed)
-    }
+    /// Further units would not change it.
+    pub(super) is_decided: bool,
 }
 
 /// The looks of a run: units of each pair, and the share of the budget that was used by then.
@@ -76,20 +72,19 @@ impl Looks {
         Self(looks(last).into_iter().map(|unit| (unit, ((before + used(unit)) / budget).min(1.0))).collect())
     }
 
-    /// Nominal p values of intervals of 95 % and of 90 %, by look.
-    pub(super) fn bounds(&self) -> [Vec<f64>; 2] {
-        [0.05, 0.1].map(|alpha| nominal(alpha, &self.0))
+    /// Nominal p values of the repeated interval of 95 %, by look.
+    pub(super) fn bounds(&self) -> Vec<f64> {
+        nominal(0.05, &self.0)
     }
 
     /// Looks up to a series' last unit, with their index.
-    fn until(&self, last: u32) -> impl DoubleEndedIterator<Item = (usize, u32)> {
-        let is_due = move |unit: &u32| *unit <= last;
-        self.0.iter().map(|(unit, _)| *unit).take_while(is_due).enumerate().collect::<Vec<_>>().into_iter()
+    fn until(&self, last: u32) -> impl Iterator<Item = (usize, u32)> {
+        self.0.iter().map(|(unit, _)| *unit).take_while(move |unit| *unit <= last).enumerate()
     }
 }
 
 /// Log ratios of performance, head over base, with the number of their unit.
-pub(super) struct Series {
+pub(super) struct PairSeries {
     logs: Vec<(u32, f64)>,
     last: u32,
 }
@@ -101,7 +96,7 @@ pub(super) struct Crossing {
     is_slower: bool,
 }
 
-impl Series {
+impl PairSeries {
     pub(super) fn of(units: &[&Duet], log: impl Fn(&Duet) -> Option<f64>) -> Self {
         let mut logs: Vec<(u32, f64)> =
             units.iter().filter_map(|duet| Some((duet.unit, log(duet)?))).collect();
@@ -148,42 +143,53 @@ impl Series {
     }
 
     /// `None` without a unit.
-    pub(super) fn reading(
-        &self,
-        looks: &Looks,
-        [of_95, of_90]: &[Vec<f64>; 2],
-        found: Option<Crossing>,
-        margin: f64,
-        needs_confirmation: bool,
-        is_void: bool,
-    ) -> Option<Reading> {
-        let all = self.between(0, u32::MAX);
-        let RatioEstimate { ratio, range, .. } = RatioEstimate::of(all.iter().copied())?;
-        let is_inside = |[low, high]: [f64; 2]| low >= 1.0 - margin && high <= 1.0 + margin;
-        let of_90 = || {
-            looks
-                .until(self.last)
-                .filter_map(|(index, unit)| interval(&self.between(0, unit), *of_90.get(index)?))
-        };
-        let now = looks.until(self.last).next_back();
-        let repeated = now.and_then(|(index, unit)| interval(&self.between(0, unit), of_95[index]));
-        let suspect = found.filter(|found| found.is_slower && needs_confirmation);
+    pub(super) fn reading(&self, looks: &Looks, found: Option<Crossing>, rules: &Rules) -> Option<Reading> {
+        let intervals: Vec<(u32, [f64; 2])> = looks
+            .until(self.last)
+            .filter_map(|(index, unit)| Some((unit, interval(&self.between(0, unit), rules.bounds[index])?)))
+            .collect();
+        // Once the budget is used there are no further intervals, and the estimate is that of the last one.
+        let until = intervals.last().map_or(u32::MAX, |(unit, _)| *unit);
+        let RatioEstimate { ratio, range, .. } = RatioEstimate::of(self.between(0, until))?;
+        let suspect = found.filter(|found| found.is_slower && rules.is_gate);
         let confirmation = suspect.map(|suspect| self.confirmation(suspect));
-        let is_within = of_90().any(is_inside);
+        let [least, most] = [1.0 - rules.margin, 1.0 + rules.margin];
+        let any = |is_meant: fn([f64; 2], [f64; 2]) -> bool| {
+            intervals.iter().any(|(_, interval)| is_meant(*interval, [least, most]))
+        };
+        let is_within = any(|[low, high], [least, most]| low >= least && high <= most);
+        let is_not_slower = rules.is_gate && any(|[low, _], [least, _]| low >= least);
         let change = match (found, confirmation) {
-            _ if is_void => Change::Open,
+            _ if rules.is_void => Change::Open,
             _ if is_within => Change::WithinMargin,
+            // The first series may have been chance: the margin can still decide.
+            (Some(_), Some(Confirmation::Failed)) if is_not_slower => Change::NotSlower,
             (Some(_), Some(Confirmation::Pending | Confirmation::Failed)) => Change::Open,
             (Some(found), _) if found.is_slower => Change::Slower,
             (Some(_), _) => Change::Faster,
-            (None, _) if needs_confirmation && of_90().any(|[low, _]| low >= 1.0 - margin) => {
-                Change::NotSlower
-            }
+            (None, _) if is_not_slower => Change::NotSlower,
             (None, _) => Change::Open,
         };
+        // A few units more show that it is faster, if it is.
+        let is_decided = match change {
+            Change::Open => false,
+            Change::NotSlower => ratio <= most,
+            _ => true,
+        };
         let confirmation = confirmation.filter(|_| !is_within);
-        Some(Reading { ratio, interval: repeated, range, change, confirmation })
+        let interval = intervals.last().map(|(_, interval)| *interval);
+        Some(Reading { ratio, interval, range, change, confirmation, is_decided })
     }
+}
+
+/// What decides about a reading besides its units.
+pub(super) struct Rules {
+    /// Nominal p values of repeated intervals, by look.
+    pub(super) bounds: Vec<f64>,
+    pub(super) margin: f64,
+    /// Suspects need a second series, and it is enough that nothing is slower.
+    pub(super) is_gate: bool,
+    pub(super) is_void: bool,
 }
 
 fn is_slower(logs: &[f64]) -> bool {
@@ -192,7 +198,7 @@ fn is_slower(logs: &[f64]) -> bool {
 
 /// Holm's procedure on the sequential p values of a family: each difference that is found leaves more of
 /// the error probability to the others. In the order of the series.
-pub(super) fn holm(series: &[Series], looks: &Looks, tests: usize) -> Vec<Option<Crossing>> {
+pub(super) fn holm(series: &[PairSeries], looks: &Looks, tests: usize) -> Vec<Option<Crossing>> {
     let mut found: Vec<Option<Crossing>> = series.iter().map(|_| None).collect();
     loop {
         let left = tests - found.iter().flatten().count();

@@ -74,7 +74,7 @@ pub fn compare(one: &Stored, two: &Stored) -> StoredComparison {
     let mut doubts = doubts(&one.run, &two.run);
     if !has_controls {
         doubts.push(format!(
-            "{} cells have the same systems in both, and {FEWEST_CONTROLS} are needed for the spread between runs",
+            "{} cells have the same systems in both, and the spread between runs needs {FEWEST_CONTROLS}",
             controls.len()
         ));
     }

@@ -172,8 +172,8 @@ fn with_arm(
 
 /// A parameter or an option of the cell, or a setting of the subject.
 fn set(cell: &mut PlannedCell, subject: SystemVariant<'_>, key: &str, value: &str) -> Result<(), String> {
-    let settings = &subject.system.manifest.settings;
-    if settings.contains_key(key) {
+    let settings = || subject.system.manifest.settings.keys().filter(|key| subject.reads(key));
+    if settings().any(|known| known == key) {
         return Ok(());
     }
     let id = cell.id.clone();
@@ -187,7 +187,7 @@ fn set(cell: &mut PlannedCell, subject: SystemVariant<'_>, key: &str, value: &st
         value.clone_into(option);
         return Ok(());
     }
-    let known = settings.keys().chain(cell.options.keys()).map(String::as_str).chain(set);
+    let known = settings().chain(cell.options.keys()).map(String::as_str).chain(set);
     let known: BTreeSet<&str> = known.collect();
     let also = Parameters::NAMES.contains(&key).then_some(" (a parameter that this cell does not have)");
     Err(format!(

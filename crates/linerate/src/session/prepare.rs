@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl Session {
     /// # Errors
-    /// The user stopped a build, `run.json` cannot be written, a system is not the one that the run began with,
-    /// or an arm of a comparison cannot be built.
+    /// The user stopped a build, `run.json` cannot be written, a system is not the one that the run began
+    /// with, or an arm of a comparison cannot be built.
     pub(super) fn prepare(&mut self, suite: usize) -> Result<(), Error> {
         let replacements = match &mut self.run.comparison {
             None => BTreeMap::new(),

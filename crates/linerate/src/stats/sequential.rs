@@ -1,10 +1,10 @@
 //! Looking at a comparison again and again without more false findings: group-sequential tests.
 //!
 //! Each look may spend a part of the error probability alpha (Lan and DeMets 1983). The part follows calendar
-//! time: the share of the budget that is used, which does not depend on what was found. The nominal p value of
-//! a look comes from the joint distribution of all looks so far (Armitage, McPherson and Rowe 1969), as
-//! sums of independent units have it. A repeated interval (Jennison and Turnbull 1989) has that nominal level,
-//! and contains the truth at all looks together with probability 1 - alpha.
+//! time: the share of the budget that is used, which does not depend on what was found. The nominal p value
+//! of a look comes from the joint distribution of all looks so far (Armitage, McPherson and Rowe 1969), as
+//! sums of independent units have it. A repeated interval (Jennison and Turnbull 1989) has that nominal
+//! level, and contains the truth at all looks together with probability 1 - alpha.
 
 use super::ratio;
 use statrs::distribution::{ContinuousCDF, Normal};

@@ -35,7 +35,10 @@ fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
     let out = gate(&script, &folder, &more);
     assert_eq!(out.status, 1, "{}\n{}", out.stdout, out.stderr);
     let sentence = out.stdout.lines().next().unwrap();
-    for part in ["pipe is 3.", "% slower with this change (", "in 1 of 2 cells, fast/pipe; 1 within 1 %"] {
+    for part in [
+        "pipe is 3.8 % slower with this change (3.4 to 4.2 %, 27 units, ",
+        "in 1 of 2 cells, fast/pipe; 1 within 1 %",
+    ] {
         assert!(sentence.contains(part), "{part}: {}", out.stdout);
     }
     let found = report(&folder).comparison.unwrap();
@@ -95,7 +98,7 @@ fn more_cpu_time_at_the_same_rate_is_a_slowdown() {
 
 #[test]
 fn what_noise_hides_is_status_2_and_125_for_git_bisect() {
-    let script = Script::new("noise").cell("fast/pipe@head", 0.203, 0.1);
+    let script = Script::new("noise").cell("fast/pipe@head", 0.201, 0.1);
     let folder = Folder::new("gate-noise");
     let out = gate(&script, &folder, &["--budget", "40s"]);
     assert_eq!(out.status, 2, "{}\n{}", out.stdout, out.stderr);
@@ -104,19 +107,24 @@ fn what_noise_hides_is_status_2_and_125_for_git_bisect() {
         "{}",
         out.stdout
     );
-    assert!(report(&folder).comparison.unwrap().seconds <= 42.0);
+    let seconds = report(&folder).comparison.unwrap().seconds;
+    assert!(seconds <= 42.0, "{seconds} {}", out.stdout);
     let skipped = gate(&script, &Folder::new("gate-skip"), &["--budget", "40s", "--bisect"]);
     assert_eq!(skipped.status, 125, "{}", skipped.stdout);
 }
 
 #[test]
 fn a_slowdown_that_a_second_series_does_not_confirm_is_open() {
-    let mut seconds = vec![0.22; 40];
+    let mut seconds = vec![0.22; 14];
     seconds.extend([0.2; 300]);
     let script = Script::new("unconfirmed").seconds("fast/pipe@head", &seconds, 0.2);
-    let out = gate(&script, &Folder::new("gate-unconfirmed"), &["--budget", "3m"]);
+    let out = gate(&script, &Folder::new("gate-unconfirmed"), &["--budget", "30s"]);
     assert_eq!(out.status, 2, "{}\n{}", out.stdout, out.stderr);
-    assert!(out.stdout.contains("a second series did not confirm the slowdown"), "{}", out.stdout);
+    assert!(out.stdout.contains("confirm the slowdown"), "{}", out.stdout);
+    // With more time the margin decides.
+    let out = gate(&script, &Folder::new("gate-resolved"), &["--budget", "3m"]);
+    assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
+    assert!(out.stdout.starts_with("no slowdown of pipe with this change: 2 within 1 %"), "{}", out.stdout);
 }
 
 #[test]
@@ -141,7 +149,7 @@ fn without_a_unit_the_status_is_3_and_125_for_git_bisect() {
 
 #[test]
 fn arms_that_are_the_same_build_are_refused() {
-    let script = Script::new("same");
+    let script = Script::new("same").with_one_build();
     let folder = Folder::new("gate-same");
     let out = script.run(&["gate", "mini", "--only", "fast/pipe", "--out", folder.str()]);
     assert_eq!(out.status, 2, "{}", out.stdout);
@@ -171,8 +179,10 @@ fn an_arm_that_does_not_fit_names_the_place_and_the_nearest_key() {
         let out = script.run(&args);
         assert_eq!(out.status, status, "{more:?}: {}{}", out.stdout, out.stderr);
         assert!(out.stderr.contains(part), "{more:?}: {}", out.stderr);
-        args.push("--bisect");
         // git bisect must not take a typing error for a bad commit.
+        let again = Folder::new("gate-misfit-again");
+        args[5] = again.str();
+        args.push("--bisect");
         assert_eq!(script.run(&args).status, if status == 2 { 128 } else { 125 }, "{more:?}");
     }
 }
@@ -232,7 +242,7 @@ fn two_stored_runs_are_compared_as_far_as_they_can_be() {
     }
     let out = common::linerate("good", &["compare", one.str(), two.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
-    for part in ["cells in common", "indicative only: ", "compare the builds at the same time"] {
+    for part in ["cells in common", "indicative only: ", "compare both builds at the same time"] {
         assert!(out.stdout.contains(part), "{part}: {}", out.stdout);
     }
 }

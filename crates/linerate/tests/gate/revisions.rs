@@ -36,11 +36,12 @@ impl Repository {
     }
 
     fn gate(&self, build: &str, more: &[&str]) -> Output {
-        let out = Folder::new("revisions-out");
+        let name = self.folder.path().file_name().unwrap().to_string_lossy().into_owned();
+        let out = Folder::new(&format!("out-{name}"));
         let mut args = vec!["gate", "mini", "--only", "fast/pipe", "--out", out.str(), "--seed", "7"];
         args.extend(["--checkout", self.folder.str(), "--build", build, "--program", "bin/pipe"]);
         args.extend(more);
-        Script::new("revisions").run(&args)
+        Script::new(&name).run(&args)
     }
 }
 

@@ -55,6 +55,12 @@ impl Script {
         self
     }
 
+    /// Base and head are one program.
+    pub(crate) fn with_one_build(mut self) -> Self {
+        self.systems += "pipe = '4.0'\n";
+        self.without("pipe@")
+    }
+
     pub(crate) fn interrupted_at(mut self, trial: u32) -> Self {
         self.head = format!("interrupt_at = {trial}\n");
         self
@@ -78,9 +84,11 @@ impl Script {
     }
 }
 
-/// Between -1.7 and 1.7, with a standard deviation of 1, and no pattern that units have in common.
+/// Between -1.7 and 1.7, with a standard deviation of 1; by SplitMix64.
 fn wave(unit: usize, shift: usize) -> f64 {
-    let mixed = (unit * 7_919 + shift * 104_729 + 12_345) as u64;
-    let mixed = (mixed ^ (mixed >> 7)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = ((unit + 1_000 * shift) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^= mixed >> 31;
     ((mixed >> 11) as f64 / (1u64 << 53) as f64 - 0.5) * 12.0_f64.sqrt()
 }

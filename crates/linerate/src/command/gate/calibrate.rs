@@ -2,7 +2,7 @@
 
 use super::{GateArgs, Terminal, measure, status};
 use crate::arm::Arm;
-use crate::cli::Builds;
+use crate::cli::BuildOptions;
 use crate::command::print;
 use crate::error::Error;
 use crate::measurement::ComparisonKind;
@@ -36,7 +36,7 @@ pub(super) fn calibrate(
     for (name, iterations) in [("equal", 0), ("planted", args.plant)] {
         let (mut statuses, mut seconds) = ([0; 4], 0.0);
         for gate in 1..=times {
-            let builds = Builds {
+            let builds = BuildOptions {
                 base: Some(with(0)),
                 head: Some(with(iterations)),
                 out: Some(folder.join(format!("{name}-{gate:03}"))),

@@ -20,12 +20,27 @@ use journal::SortedJournal;
 #[must_use]
 pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
     let journal = SortedJournal::of(run, trials, duets);
-    let suites: Vec<SuiteReport> = run.suites.iter().map(|planned| suite::suite(planned, &journal)).collect();
+    let mut suites: Vec<SuiteReport> =
+        run.suites.iter().map(|planned| suite::suite(planned, &journal)).collect();
+    let compared = comparison::build(run, trials, duets, &suites);
+    if compared.is_some() {
+        suites.iter_mut().for_each(without_verdicts);
+    }
     Report {
         schema: REPORT_SCHEMA.to_owned(),
         run: facts::facts(run, &journal),
         host: run.host.clone(),
-        comparison: comparison::build(run, trials, duets, &suites),
+        comparison: compared,
         suites,
+    }
+}
+
+/// A comparison of builds is looked at while it goes on, so the intervals of a fixed number of units would be
+/// too narrow; its tables show values alone.
+fn without_verdicts(suite: &mut SuiteReport) {
+    suite.cells.iter_mut().for_each(|cell| cell.vs_baseline = None);
+    for table in &mut suite.tables {
+        table.aa = None;
+        table.cells.iter_mut().for_each(|cell| cell.vs_baseline = None);
     }
 }

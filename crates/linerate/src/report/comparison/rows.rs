@@ -34,7 +34,7 @@ pub(super) fn unit(comparison: &ComparisonReport) -> Option<&str> {
 }
 
 pub(super) fn verdict(verdict: CellVerdict, margin: f64) -> String {
-    let margin = plain(margin * 100.0);
+    let margin = rough(margin);
     match verdict {
         CellVerdict::Slower => "slower".into(),
         CellVerdict::Faster => "faster".into(),
@@ -58,6 +58,14 @@ pub(super) fn signed(change: &ChangeReport) -> String {
         None => format!("{percent} % (too few units)"),
         Some([low, high]) => format!("{percent} % ({} to {})", text(low), text(high)),
     }
+}
+
+/// A share as a percentage with two significant digits, or fewer: `1`, `0.25`, `14`.
+pub(super) fn rough(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 4.0) as i32 } else { 0 };
+    let scale = 10_f64.powi(digits);
+    format!("{}", (percent * scale).round() / scale)
 }
 
 /// With the decimals that the interval justifies.
@@ -101,7 +109,7 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
     lines.extend(comparison.smallest_detectable.map(|smallest| {
         format!(
             "with the spread of these units, the budget finds a slowdown of {} % in 9 of 10 runs",
-            plain(smallest * 100.0)
+            rough(smallest)
         )
     }));
     if comparison.kind == ComparisonKind::Gate {

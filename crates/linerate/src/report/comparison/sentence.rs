@@ -1,9 +1,9 @@
 //! The verdict as a sentence, and what a budget can find.
 
 use super::model::{CellVerdict, ChangeReport, ComparedCell, ComparisonReport, Conclusion};
-use super::rows::{plain_percent, signed};
+use super::rows::{plain_percent, rough, signed};
 use crate::comparison::{detectable, fewest};
-use crate::report::numbers::{plain, seconds};
+use crate::report::numbers::seconds;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ fn open(comparison: &ComparisonReport, names: &str) -> String {
     });
     let smallest = comparison.smallest_detectable.map(|smallest| {
         let budget = seconds(comparison.budget_seconds);
-        format!("; {budget} find a slowdown of {} %", plain(smallest * 100.0))
+        format!("; {budget} find a slowdown of {} %", rough(smallest))
     });
     format!(
         "cannot tell whether {names} is slower with this change: {} of {} cells without a verdict{}{}",
@@ -114,7 +114,7 @@ fn rest(comparison: &ComparisonReport, except: Option<CellVerdict>) -> String {
         CellVerdict::Failed,
         CellVerdict::Missing,
     ];
-    let margin = plain(comparison.margin * 100.0);
+    let margin = rough(comparison.margin);
     let count = |verdict: CellVerdict| {
         let n = comparison.cells.iter().filter(|cell| cell.verdict == verdict).count();
         let word = match verdict {
@@ -157,14 +157,14 @@ pub fn prospect(prospect: &Prospect) -> String {
     let cells = if *pairs == 1 { "1 cell".to_owned() } else { format!("each of {pairs} cells") };
     let by = match spread {
         None => "if a unit's spread is 1 %, as usual".to_owned(),
-        Some(spread) => format!("with a spread of {} % a unit so far", plain(spread * 100.0)),
+        Some(spread) => format!("with a spread of {} % a unit so far", rough(*spread)),
     };
     let found = detectable(spread.unwrap_or(USUAL_SPREAD), *units, tests);
     match found {
         Some(found) => format!(
             "{} are {units:.0} units of {cells}: {by}, they find a slowdown of {} % in 9 of 10 runs",
             time(*budget),
-            plain(found * 100.0)
+            rough(found)
         ),
         None => {
             let fewest = fewest(tests);

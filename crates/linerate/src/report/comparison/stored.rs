@@ -35,7 +35,7 @@ pub fn of_stored(compared: &StoredComparison, style: Style) -> String {
     if cells.iter().any(|cell| cell.is_changed && cell.ratio.ln().abs() < INTERLEAVE) {
         let _ = writeln!(
             text,
-            "below {:.0} %, compare the builds at the same time: `linerate compare SUITE --base ARM --head ARM`",
+            "below {:.0} %, compare both builds at the same time: linerate compare SUITE --head ARM",
             INTERLEAVE * 100.0
         );
     }

@@ -42,12 +42,16 @@ impl std::fmt::Debug for Permission<'_> {
     }
 }
 
+/// Of the environment of a build, in place of linerate's own.
+type Variables = Vec<(String, String)>;
+
 /// Finds builds and makes missing ones; each system is tried once in each environment, whatever its number of
 /// variants.
 #[derive(Debug)]
 pub struct Builds<'a> {
     permission: Permission<'a>,
-    known: BTreeMap<(String, Vec<(String, String)>), Result<PathBuf, String>>,
+    /// By system and environment.
+    known: BTreeMap<(String, Variables), Result<PathBuf, String>>,
     pending: BTreeSet<String>,
     interrupted: bool,
 }
