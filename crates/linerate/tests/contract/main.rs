@@ -11,7 +11,7 @@ use common::program::{Program, any_port, describe, spec_of};
 use common::{is_offline, skip};
 use linerate::system::build::{Builds, Permission};
 use linerate::system::manifest::Start;
-use linerate::system::probe::{Presence, locate, presence};
+use linerate::system::probe::{Presence, Replacement, locate, presence};
 use linerate::system::{Registry, SystemVariant};
 use linerate_contract::{Describe, Direction, Done, Nanos, Role, Spec};
 use std::fs;
