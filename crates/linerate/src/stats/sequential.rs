@@ -9,9 +9,8 @@
 use super::ratio;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// The spent part is alpha * t^2 (Kim and DeMets 1987). With a power of 3, which is close to O'Brien and
-/// Fleming's rule, large differences would wait for small nominal p values; with 1, small differences would
-/// need a quarter more units.
+/// The spent part is alpha * t^2 (Kim and DeMets 1987). With O'Brien and Fleming's rule, large differences
+/// would wait for tiny nominal p values; with a power of 1, too little would be left for the last looks.
 const POWER: i32 = 2;
 /// The first look: fewer units have no interval of 95 %.
 const FIRST: u32 = 6;

@@ -86,10 +86,11 @@ pub(super) fn plain_percent(value: f64, interval: Option<[f64; 2]>) -> String {
 pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
     let ComparisonReport { base, head, .. } = comparison;
     let unit = unit(comparison).map_or_else(String::new, |unit| format!(" in {unit}"));
+    let units: u32 = comparison.cells.iter().map(|cell| cell.units).sum();
     let mut lines = vec![
         format!("base: {}; head: {}", arm(base), arm(head)),
         format!(
-            "change: both builds in duet, fresh processes in each unit; {} of {}",
+            "change: both builds in duet, fresh processes in each of {units} units; {} of {}",
             seconds(comparison.seconds),
             seconds(comparison.budget_seconds)
         ),
