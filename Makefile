@@ -12,7 +12,7 @@ SUITE := all
 # No test starts oha, and its build takes minutes.
 TESTED = $(filter-out oha README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
 
-.PHONY: run test check bench build setup site
+.PHONY: run test check bench build setup site dist
 
 # Every suite in its quick form, or one: make run SUITE=proxy. Each suite prints its tables when it is done; its systems are
 # installed and built just before it.
@@ -47,6 +47,17 @@ check: setup
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/setup scripts/browser scripts/cargo scripts/common.sh .ci/run; \
 	else echo 'linerate: skipped: shellcheck (not installed)' >&2; fi
+
+# dist/linerate.tar.gz: static programs and all data, for machines without Rust. Unpack it and run bin/linerate.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+STATIC = $(TARGET)/static/$(HOST)/release
+dist: setup
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --target $(HOST) --target-dir $(TARGET)/static
+	rm -rf dist && mkdir -p dist/linerate/bin
+	cp $(STATIC)/linerate $(STATIC)/linerate-load dist/linerate/bin
+	git archive HEAD suites systems sdk crates/contract docs Cargo.toml Cargo.lock README.md CHANGELOG.md LICENSE \
+	    | tar -x -C dist/linerate
+	tar -czf dist/linerate.tar.gz -C dist linerate
 
 setup:
 	@scripts/setup

@@ -1,11 +1,13 @@
 //! The command line: subcommands, options and their help.
 
+mod compare;
 mod datagrams;
 mod http;
 mod streams;
 mod suites;
 mod tls;
 
+pub use compare::*;
 pub use datagrams::*;
 pub use http::*;
 pub use streams::*;
@@ -67,6 +69,9 @@ pub enum When {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(RunArgs),
+    Compare(CompareArgs),
+    Gate(GateArgs),
+    History(HistoryArgs),
     Plan(PlanArgs),
     List(ListArgs),
     Systems(SystemsArgs),

@@ -22,10 +22,12 @@
 //! | [`stats`] | what is made of them; pure |
 //! | [`report`] | the only place where numbers become text |
 
+pub mod arm;
 mod authority;
 pub mod axes;
 pub mod cli;
 pub mod command;
+pub mod comparison;
 pub mod engine;
 pub mod error;
 pub mod home;

@@ -7,7 +7,10 @@ use linerate::error::Error;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(refusal) => return command::refused(&refusal),
+    };
     let terminal = Terminal::new(cli.color);
     let done = match cli.command {
         Command::LabAgent => return command::lab_agent(),
@@ -20,6 +23,9 @@ fn main() -> ExitCode {
         Command::Selftest(args) => command::selftest(&args, terminal),
         Command::Report(args) => command::report(&args, terminal),
         Command::Site(args) => command::site(&args),
+        Command::Compare(args) => command::compare(&args, cli.lab_script.as_deref(), terminal),
+        Command::Gate(args) => return command::gate(&args, cli.lab_script.as_deref(), terminal),
+        Command::History(args) => command::history(&args, terminal),
         Command::Calibrate(args) => command::calibrate(&args, terminal),
         Command::Doctor => command::doctor(),
         Command::New(args) => command::new(&args),

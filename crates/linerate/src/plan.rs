@@ -1,13 +1,17 @@
 //! The trials of a run and their order. No other module decides about the order.
 
+mod builds;
 mod further;
 mod pairs;
 mod probes;
 
+pub(crate) use builds::origin;
 pub use further::further;
 
 use crate::error::Error;
-use crate::measurement::{PlannedCell, PlannedPair, PlannedProbe, PlannedSuite, Run, probe_id};
+use crate::measurement::{
+    PlannedCell, PlannedComparison, PlannedPair, PlannedProbe, PlannedSuite, Run, probe_id,
+};
 use crate::suite::Suite;
 use crate::system::Registry;
 use globset::{Glob, GlobMatcher};
@@ -23,8 +27,25 @@ pub const UNITS_PER_ROUND: u32 = 2;
 
 /// Units of each pair in a round. The quick form has nine in its six rounds, so that all suites are done in
 /// half an hour.
-fn units_in(round: u32, quick: bool) -> u32 {
-    if quick && round.is_multiple_of(2) { 1 } else { UNITS_PER_ROUND }
+///
+/// A comparison of builds has one in each round: after each, the pair may be decided.
+fn units_in(round: u32, run: &Run) -> u32 {
+    let is_short = run.comparison.is_some() || run.quick && round.is_multiple_of(2);
+    if is_short { 1 } else { UNITS_PER_ROUND }
+}
+
+/// Solo trials of each cell in a comparison of builds: for values and bottlenecks, not for the ratio.
+const SOLO_ROUNDS: u32 = 3;
+/// A comparison of builds has a unit of its control in every fourth round.
+const CONTROL_ROUNDS: u32 = 4;
+
+/// Whether a comparison of builds has this trial or unit in a round.
+fn is_due_in(round: u32, slot: &Slot) -> bool {
+    match slot.against {
+        None => round <= SOLO_ROUNDS,
+        Some(other) if other == slot.cell => round % CONTROL_ROUNDS == 1,
+        Some(_) => true,
+    }
 }
 
 /// One trial to be.
@@ -54,6 +75,8 @@ pub struct Choice {
     pub rounds: Option<u32>,
     pub only: Vec<String>,
     pub probe: bool,
+    /// Two builds in each chosen cell.
+    pub comparison: Option<PlannedComparison>,
 }
 
 /// The chosen cells of the suites, in order; versions are unknown until [`crate::programs::resolve`].
@@ -69,12 +92,21 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
             expanded.rounds = rounds;
             expanded.precision = None;
         }
-        keep_only(&mut expanded, &globs);
+        let is_chosen = |id: &str| globs.is_empty() || matches(&globs, &suite.name, id);
+        let has_chosen = expanded.cells.iter().any(|cell| is_chosen(&cell.id));
+        match &choice.comparison {
+            None => keep_only(&mut expanded, &globs),
+            Some(comparison) => {
+                // Its units end by its own rule.
+                expanded.precision = None;
+                builds::split(&mut expanded, registry, comparison, is_chosen)?;
+            }
+        }
         expanded.pairs = pairs::of(&expanded, registry);
         if choice.probe {
             expanded.probes = probes::of(&expanded, registry);
         }
-        if !expanded.cells.is_empty() {
+        if has_chosen {
             planned.push(expanded);
         }
     }
@@ -83,6 +115,9 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
             "--only {}: no cell has such an id; `linerate list cells` shows them",
             choice.only.join(" --only ")
         )));
+    }
+    if let Some(comparison) = &choice.comparison {
+        builds::check(&planned, registry, comparison)?;
     }
     // The first table is ready early: suites with the fewest systems to build come first.
     let is_first = |name: &str| suites.iter().any(|suite| suite.name == name && suite.file.first);
@@ -106,15 +141,18 @@ fn globs(patterns: &[String]) -> Result<Vec<GlobMatcher>, Error> {
     patterns.iter().map(compile).collect()
 }
 
+/// A glob matches `id`, or `suite:id`.
+fn matches(globs: &[GlobMatcher], suite: &str, id: &str) -> bool {
+    globs.iter().any(|glob| glob.is_match(id) || glob.is_match(format!("{suite}:{id}")))
+}
+
 /// Drops the cells that no glob matches, but for those that the rest is compared with.
 fn keep_only(suite: &mut PlannedSuite, globs: &[GlobMatcher]) {
     if globs.is_empty() {
         return;
     }
-    let matches = |id: &str| {
-        globs.iter().any(|glob| glob.is_match(id) || glob.is_match(format!("{}:{id}", suite.name)))
-    };
-    let chosen: Vec<String> = suite.cells.iter().map(|c| &c.id).filter(|id| matches(id)).cloned().collect();
+    let is_chosen = |id: &&String| matches(globs, &suite.name, id);
+    let chosen: Vec<String> = suite.cells.iter().map(|c| &c.id).filter(is_chosen).cloned().collect();
     let mut kept: Vec<String> = Vec::new();
     for table in &suite.tables {
         for cell in
@@ -173,9 +211,13 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
                 cells
             }
         };
-        let units = units_in(round, run.quick);
-        let before: u32 = (1..round).map(|earlier| units_in(earlier, run.quick)).sum();
-        let is_due = |slot: &Slot| if warmup { slot.is_warm() } else { slot.repeat <= units };
+        let units = units_in(round, run);
+        let before: u32 = (1..round).map(|earlier| units_in(earlier, run)).sum();
+        let has_builds = run.comparison.is_some();
+        let is_due = |slot: &Slot| match warmup {
+            true => slot.is_warm(),
+            false => slot.repeat <= units && (!has_builds || is_due_in(round, slot)),
+        };
         let mut slots: Vec<Slot> = cells.into_iter().filter(is_due).collect();
         if steps.iter().all(|step| step.warmup && step.against.is_some()) {
             // Each cell has been alone before its pairs are measured: that decides how these share the CPUs.

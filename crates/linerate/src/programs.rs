@@ -1,27 +1,31 @@
 //! Which systems this machine has: the program of each variant and build, and versions of the plan's cells.
 
 use crate::error::Error;
+use crate::lab::CommandLine;
 use crate::lab::scripted::Scripted;
 use crate::measurement::{DEFAULT_BUILD, Outcome, PlannedSuite, PlannedSystem};
-use crate::system::build::{Builds, Permission};
-use crate::system::probe::{Presence, presence};
-use crate::system::{Registry, SystemVariant, VERIFIER};
+use crate::system::build::{Builds, Permission, revision};
+use crate::system::probe::{Presence, Replacement, presence};
+use crate::system::{Registry, SystemVariant, VERIFIER, install};
 use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// The program of each variant that is here, by variant and build.
+/// The program of each variant that is here, by variant and build; with the arguments of one that starts it.
 #[derive(Debug, Clone, Default)]
-pub struct Programs(BTreeMap<(String, String), PathBuf>);
+pub struct Programs(BTreeMap<(String, String), CommandLine>);
+
+/// The system whose `launch` starts a program with a planted slowdown.
+const PLANTED: &str = "planted";
 
 impl Programs {
     /// The program of a variant; `None` where it starts none.
     #[must_use]
-    pub fn of(&self, variant: &str, build: &str) -> Option<&PathBuf> {
+    pub fn of(&self, variant: &str, build: &str) -> Option<&CommandLine> {
         self.0.get(&(variant.to_owned(), build.to_owned()))
     }
 
-    fn insert(&mut self, variant: &str, build: &str, program: PathBuf) {
+    fn insert(&mut self, variant: &str, build: &str, program: CommandLine) {
         self.0.insert((variant.to_owned(), build.to_owned()), program);
     }
 }
@@ -29,27 +33,68 @@ impl Programs {
 /// Probes variants, each once; with a script, the variants are those of the script.
 #[derive(Debug)]
 pub struct Machine<'a> {
-    known: BTreeMap<String, Presence>,
+    known: BTreeMap<(String, String), Presence>,
     builds: Builds<'a>,
     script: Option<&'a Scripted>,
+    /// What the arms of a comparison replace, by build.
+    replacements: BTreeMap<String, Replacement>,
 }
 
 impl<'a> Machine<'a> {
     #[must_use]
     pub fn new(permission: Permission<'a>, script: Option<&'a Scripted>) -> Self {
-        Self { known: BTreeMap::new(), builds: Builds::new(permission), script }
+        let (known, replacements) = (BTreeMap::new(), BTreeMap::new());
+        Self { known, builds: Builds::new(permission), script, replacements }
+    }
+
+    /// With these replacements for builds other than the default.
+    #[must_use]
+    pub fn with(self, replacements: BTreeMap<String, Replacement>) -> Self {
+        Self { replacements, ..self }
     }
 
     pub fn presence(&mut self, chosen: SystemVariant<'_>) -> Presence {
+        self.presence_of(chosen, DEFAULT_BUILD)
+    }
+
+    fn presence_of(&mut self, chosen: SystemVariant<'_>, build: &str) -> Presence {
         if let Some(script) = self.script {
-            return script.presence(chosen);
+            return script.presence(chosen, build);
         }
-        if let Some(known) = self.known.get(chosen.name) {
+        let key = (chosen.name.to_owned(), build.to_owned());
+        if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let presence = presence(chosen, &mut self.builds);
-        self.known.insert(chosen.name.to_owned(), presence.clone());
+        let usual = Replacement::default();
+        let replacement = self.replacements.get(build).unwrap_or(&usual);
+        let presence = presence(chosen, replacement, &mut self.builds);
+        self.known.insert(key, presence.clone());
         presence
+    }
+
+    /// How the program of a build is started: under a name as long as that of the other arm's, and with
+    /// its planted slowdown.
+    fn command_line(
+        &mut self,
+        chosen: SystemVariant<'_>,
+        build: &str,
+        program: PathBuf,
+        registry: &Registry,
+    ) -> Result<CommandLine, String> {
+        if build == DEFAULT_BUILD || self.script.is_some() {
+            return Ok((program, Vec::new()));
+        }
+        let usual = Path::new(chosen.program().unwrap_or(chosen.name)).file_name().unwrap_or_default();
+        let link = revision::link(&program, &usual.to_string_lossy())?;
+        match self.replacements.get(build).and_then(|replacement| replacement.plant) {
+            None => Ok((link, Vec::new())),
+            Some(iterations) => {
+                let planted = registry.systems.get(PLANTED).ok_or("there is no system `planted`")?;
+                let launch = self.builds.of(planted, &[])?.join("launch");
+                // The same number of digits in both arms.
+                Ok((launch, vec![format!("{iterations:08}"), link.display().to_string()]))
+            }
+        }
     }
 
     /// Systems that are not built yet, and that a run would build.
@@ -76,17 +121,23 @@ pub fn resolve(
     if let Ok(verifier) = registry.variant(VERIFIER, Role::Client)
         && let Presence::Ready { program: Some(program), .. } = machine.presence(verifier)
     {
-        programs.insert(verifier.name, DEFAULT_BUILD, program);
+        programs.insert(verifier.name, DEFAULT_BUILD, (program, Vec::new()));
     }
     for cell in &mut suite.cells {
         cell.absent = None;
         for PlannedSystem { role, name, build, version, .. } in &mut cell.systems {
             let Ok(chosen) = registry.variant(name, *role) else { continue };
-            match machine.presence(chosen) {
+            match machine.presence_of(chosen, build) {
                 Presence::Ready { program, version: found } => {
                     *version = found;
-                    if let Some(program) = program {
-                        programs.insert(name, build, program);
+                    let started = program.map(|path| machine.command_line(chosen, build, path, registry));
+                    match started.transpose() {
+                        Ok(Some(started)) => programs.insert(name, build, started),
+                        Ok(None) => {}
+                        Err(reason) => {
+                            let install = install::advice(chosen);
+                            cell.absent = Some(Outcome::Missing { reason, install });
+                        }
                     }
                 }
                 Presence::Missing { reason, install } => {

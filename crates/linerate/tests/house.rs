@@ -17,10 +17,13 @@ const LONGEST_MARKDOWN_LINE: usize = 120;
 /// rustfmt's `max_width`; it leaves comments and strings alone.
 const LONGEST_RUST_LINE: usize = 110;
 
+/// A verdict's name, which is not personification.
+const VERDICT: &str = "cannot tell";
+
 /// Words that are mostly personification or padding here, and the number of lines that may contain them: a
 /// tenth of the lines of 2026-11-22.
 const WORDS: &[(&[&str], usize)] = &[
-    (&["tell", "tells", "told"], 39),
+    (&["tell", "tells", "told"], 5),
     (&["stand", "stands", "stood"], 10),
     (&["nobody"], 9),
     (&["so many"], 5),
@@ -84,7 +87,8 @@ fn words_of_the_old_dialect_are_rare() {
     let files: Vec<_> = text_files().into_iter().filter(|file| !file.path.contains("tests/house")).collect();
     let mut faults = Vec::new();
     for (words, limit) in WORDS {
-        let lines_of = |file: &TextFile| file.lines().filter(|line| contains_any(line, words)).count();
+        let has_word = |line: &&str| contains_any(&line.replace(VERDICT, ""), words);
+        let lines_of = |file: &TextFile| file.lines().filter(has_word).count();
         let mut found: Vec<_> = files.iter().map(|file| (lines_of(file), &file.path)).collect();
         found.retain(|(lines, _)| *lines > 0);
         found.sort_unstable_by(|a, b| b.cmp(a));

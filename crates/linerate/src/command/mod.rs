@@ -1,7 +1,10 @@
 //! The subcommands: from arguments to an exit status, by the pipeline of `lib.rs`.
 
 mod calibrate;
+mod compare;
 mod doctor;
+mod gate;
+mod history;
 mod list;
 mod load;
 mod new;
@@ -15,7 +18,10 @@ mod site;
 mod systems;
 
 pub use calibrate::calibrate;
+pub use compare::compare;
 pub use doctor::doctor;
+pub use gate::{gate, refused};
+pub use history::history;
 pub use list::list;
 pub use load::load;
 pub use new::new;

@@ -83,6 +83,7 @@ fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
         rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
         quick: args.selection.quick,
         budget: None,
+        comparison: None,
         started: String::new(),
         linerate: env!("CARGO_PKG_VERSION").into(),
         host: Host::default(),

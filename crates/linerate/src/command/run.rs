@@ -18,7 +18,7 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
     if args.selection.suites.is_empty() && args.resume.is_none() {
         return print(&overview::text(script)?);
     }
-    let mut session = Session::open(args, script)?;
+    let mut session = Session::open(args, None, script)?;
     let mut printed = Ok(ExitCode::SUCCESS);
     let end = session.measure(&mut |suite| {
         printed = print(&report::TERMINAL.render(suite, terminal.style(args.long)));

@@ -21,7 +21,8 @@ use std::time::Duration;
 #[serde(deny_unknown_fields)]
 struct Script {
     host: ScriptedHost,
-    /// Version by variant; other variants are missing. An empty version: nothing to start.
+    /// Version by variant, or by `variant@build`; other variants are missing. An empty version: nothing to
+    /// start.
     systems: BTreeMap<String, String>,
     /// The number of the trial that is interrupted, counted from 1.
     interrupt_at: Option<u64>,
@@ -112,15 +113,18 @@ impl Scripted {
 
     /// The presence of a variant according to the script.
     #[must_use]
-    pub fn presence(&self, chosen: SystemVariant<'_>) -> Presence {
-        match self.script.systems.get(chosen.name) {
+    pub fn presence(&self, chosen: SystemVariant<'_>, build: &str) -> Presence {
+        let of_build = format!("{}@{build}", chosen.name);
+        let own = self.script.systems.get(&of_build);
+        let name = if own.is_some() { of_build.as_str() } else { chosen.name };
+        match own.or_else(|| self.script.systems.get(chosen.name)) {
             None => Presence::Missing {
                 reason: format!("{} is not in the script", chosen.name),
                 install: crate::system::install::advice(chosen),
             },
             Some(version) if version.is_empty() => Presence::Ready { program: None, version: None },
             Some(version) => {
-                let program = Some(PathBuf::from("/scripted").join(chosen.name));
+                let program = Some(PathBuf::from("/scripted").join(name));
                 Presence::Ready { program, version: Some(version.clone()) }
             }
         }

@@ -3,6 +3,7 @@
 //! `run.json` contains a [`Run`]: the plan and the machine. Each line of `journal.jsonl` is an [`Entry`]: a
 //! [`Trial`] or a [`Duet`]. Reports are made from these files alone.
 
+mod comparison;
 mod duet;
 mod entry;
 mod histogram;
@@ -10,6 +11,7 @@ mod metric;
 mod planned;
 mod trial;
 
+pub use comparison::*;
 pub use duet::*;
 pub use histogram::*;
 pub use metric::*;

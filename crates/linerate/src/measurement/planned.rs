@@ -1,6 +1,6 @@
 //! `run.json`: the plan of a run and the machine it ran on.
 
-use super::{Metric, Outcome};
+use super::{Metric, Outcome, PlannedComparison};
 use crate::axes::Axes;
 use crate::parameters::Parameters;
 use crate::system::manifest::Topology;
@@ -28,6 +28,9 @@ pub struct Run {
     /// rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Nanos>,
+    /// Set where the run compares two builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<PlannedComparison>,
     /// RFC 3339, UTC.
     pub started: String,
     /// The version of linerate that planned it.
@@ -217,6 +220,9 @@ pub struct PlannedSystem {
     pub build: String,
     /// Probed from the program; `None` where there is no program (an empty path) or it is missing.
     pub version: Option<String>,
+    /// Values in place of those that its manifest has for templates, of an arm with `set:`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
     /// Its CPU is busy whatever it has to do, by its manifest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spins: bool,

@@ -37,7 +37,7 @@ pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> 
 /// Why a cell cannot be measured in duet. The windows of a duet are common by time, so a client that works
 /// for a count cannot take part; the other reasons are kinds of cells in which duets are not proven yet
 /// (docs/method.md).
-fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
+pub(super) fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
     if cell.parameters.rate.is_some() || cell.options.contains_key("search") {
         Some("open loop: its latencies are those of a load that it has alone")
     } else {

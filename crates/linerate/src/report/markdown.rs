@@ -1,6 +1,7 @@
 //! The report in Markdown: the answer, the tables; the rest is folded. In each table cell is a number, and
 //! below it the percentage of the baseline.
 
+use super::comparison;
 use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase};
 use super::model::{Report, SuiteReport, TableCell, TableReport};
 use super::style::Style;
@@ -9,6 +10,9 @@ use std::fmt::Write;
 #[must_use]
 pub(super) fn render(report: &Report, _: Style) -> String {
     let mut text = String::new();
+    if let Some(compared) = &report.comparison {
+        text += &comparison::markdown(report, compared);
+    }
     for suite in &report.suites {
         suite_text(&mut text, suite);
     }
@@ -117,7 +121,7 @@ fn facts(text: &mut String, what: &str, facts: &[(String, String)]) {
     write_table(text, &[what, ""], facts.iter().map(|(name, value)| vec![name.clone(), value.clone()]));
 }
 
-fn write_table(text: &mut String, headers: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+pub(super) fn write_table(text: &mut String, headers: &[&str], rows: impl Iterator<Item = Vec<String>>) {
     let line =
         |cells: &mut dyn Iterator<Item = String>| format!("| {} |", cells.collect::<Vec<_>>().join(" | "));
     let _ = writeln!(text, "{}", line(&mut headers.iter().map(|header| escape(header))));
@@ -128,7 +132,7 @@ fn write_table(text: &mut String, headers: &[&str], rows: impl Iterator<Item = V
 }
 
 /// External text must not become a column, a tag or a row.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     escape_inside(text.trim_end())
 }
 

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`model`] | the report as other programs read it |
 //! | `build` | journal to report: which trials count, which failed, what is compared |
+//! | [`comparison`] | two builds: verdict, table, comment, history |
 //! | `words` | flags, outcomes and units as text |
 //! | `numbers` | numbers as text |
 //! | `layout` | shared by the three readable formats: grids, rows of details, facts, reading guide |
@@ -19,6 +20,7 @@
 //! | `schema` | the JSON schema of `report.json` |
 
 mod build;
+pub mod comparison;
 mod csv;
 mod files;
 mod formats;

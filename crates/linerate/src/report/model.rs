@@ -2,6 +2,7 @@
 //!
 //! Every number is measured, or computed from measured ones by `stats/`; a number without trials is absent.
 
+use super::comparison::ComparisonReport;
 use crate::axes::Axes;
 use crate::measurement::{Host, PlannedSystem, Sharing};
 use crate::stats::accuracy::Accuracy;
@@ -21,6 +22,9 @@ pub struct Report {
     pub schema: String,
     pub run: RunFacts,
     pub host: Host,
+    /// Set where the run compares two builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<ComparisonReport>,
     pub suites: Vec<SuiteReport>,
 }
 

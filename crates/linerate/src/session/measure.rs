@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::budget::Budget;
+use super::sequence::Sequence;
 use crate::error::Error;
 use crate::lab::LabError;
 use crate::measurement::{Duet, Entry, Outcome, Run, Sharing, Trial, is_given_up};
@@ -24,9 +25,14 @@ impl Session {
         let mut open = plan::order_of(&self.run, suite);
         open.retain(|step| !done.contains(&(name.clone(), step.id.clone(), step.unit, step.warmup)));
         let cpus = self.lab.cpus();
-        let mut budget = Budget::default();
+        let (mut budget, mut sequence) = (Budget::default(), Sequence::default());
         for (index, step) in open.iter().enumerate() {
-            if self.is_given_up(step) || budget.skips(&self.run, &self.trials, &self.duets, step) {
+            let (run, trials, duets) = (&self.run, &self.trials, &self.duets);
+            let is_not_worth_it = match run.comparison {
+                None => budget.skips(run, trials, duets, step),
+                Some(_) => sequence.skips(run, trials, duets, step),
+            };
+            if self.is_given_up(step) || is_not_worth_it {
                 self.progress.done();
                 continue;
             }

@@ -4,9 +4,12 @@
 //! by suite: it prepares the systems, makes every trial, and appends each to the journal before the next.
 //! [`Session::publish`] writes the report files. `--resume` opens a stored session and goes on.
 
+mod arms;
 pub mod budget;
+mod command;
 mod measure;
 mod prepare;
+mod sequence;
 mod stored;
 
 pub use measure::seconds;
@@ -19,7 +22,7 @@ use crate::journal::{self, Journal};
 use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError};
-use crate::measurement::{Duet, PlannedSuite, RUN_SCHEMA, Run, Trial};
+use crate::measurement::{Duet, PlannedComparison, PlannedSuite, RUN_SCHEMA, Run, Trial};
 use crate::plan::{self, Choice};
 use crate::programs::Programs;
 use crate::progress::Progress;
@@ -28,6 +31,7 @@ use crate::report::model::Report;
 use crate::suite;
 use crate::system::Registry;
 use crate::timings::Timings;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -56,14 +60,20 @@ pub struct Session {
     progress: Progress,
     folder: PathBuf,
     install: bool,
+    /// A build is compared with itself, to calibrate.
+    allows_equal_arms: bool,
 }
 
 impl Session {
-    /// Plans a new run, or opens a stored one, and raises the lab.
+    /// Plans a new run, which may be a comparison of builds, or opens a stored one, and raises the lab.
     ///
     /// # Errors
     /// Bad input, a folder that cannot be used, or a kernel that refuses the lab.
-    pub fn open(args: &RunArgs, script: Option<&Path>) -> Result<Self, Error> {
+    pub fn open(
+        args: &RunArgs,
+        comparison: Option<PlannedComparison>,
+        script: Option<&Path>,
+    ) -> Result<Self, Error> {
         let resumed =
             args.resume.as_ref().filter(|folder| journal::is_run(folder) || args.selection.suites.is_empty());
         let stored = resumed.map(|folder| journal::read(folder)).transpose()?;
@@ -75,7 +85,9 @@ impl Session {
         let home = home::find()?;
         let registry = Registry::load(&home)?;
         let chosen = suite::choose(suite::load_all(&home)?, &selection.suites)?;
-        let suites = plan::suites(&chosen, &registry, &Choice::from(&selection))?;
+        let comparison = stored.as_ref().map_or(comparison, |stored| stored.run.comparison.clone());
+        let choice = Choice { comparison: comparison.clone(), ..Choice::from(&selection) };
+        let suites = plan::suites(&chosen, &registry, &choice)?;
         let load = || script.map(Scripted::load).transpose();
         let interrupted = interrupt::watch();
         let raise = || -> Result<Box<dyn Lab>, Error> {
@@ -89,13 +101,15 @@ impl Session {
         let (run, trials, duets, journal) = match stored {
             Some(stored) => stored::open(&folder, stored, suites)?,
             None => {
-                let run = new_run(args, suites, lab.as_ref());
+                let run = new_run(args, comparison, suites, lab.as_ref());
                 let journal = journal::create(&folder, &run)?;
                 (run, Vec::new(), Vec::new(), journal)
             }
         };
         let done = trials.len() + duets.len();
-        let progress = Progress::new(plan::order(&run).len() as u64, done as u64, args.quiet);
+        // A comparison has one unit of each pair in a round: too little for a line in a log.
+        let is_quiet = args.quiet || run.comparison.is_some() && !std::io::stderr().is_terminal();
+        let progress = Progress::new(plan::order(&run).len() as u64, done as u64, is_quiet);
         Ok(Self {
             registry,
             script: load()?,
@@ -110,7 +124,14 @@ impl Session {
             progress,
             folder,
             install: args.install,
+            allows_equal_arms: false,
         })
+    }
+
+    /// Lets both arms of a comparison be the same build.
+    #[must_use]
+    pub fn with_equal_arms(self) -> Self {
+        Self { allows_equal_arms: true, ..self }
     }
 
     /// Prepares and measures each suite. `on_suite` gets the report of a suite when its trials are made, or
@@ -143,8 +164,14 @@ impl Session {
     /// # Errors
     /// A file cannot be written.
     pub fn publish(&self) -> Result<&Path, Error> {
-        report::write_files(&self.folder, &report::build(&self.run, &self.trials, &self.duets))?;
+        report::write_files(&self.folder, &self.report())?;
         Ok(&self.folder)
+    }
+
+    /// The report of the run so far.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        report::build(&self.run, &self.trials, &self.duets)
     }
 
     /// Every trial of the run so far.
@@ -174,11 +201,17 @@ impl From<&Selection> for Choice {
             rounds: selection.rounds,
             only: selection.only.clone(),
             probe: selection.probe,
+            comparison: None,
         }
     }
 }
 
-fn new_run(args: &RunArgs, mut suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run {
+fn new_run(
+    args: &RunArgs,
+    comparison: Option<PlannedComparison>,
+    mut suites: Vec<PlannedSuite>,
+    lab: &dyn Lab,
+) -> Run {
     let seed = args.selection.seed.unwrap_or_else(fresh_seed);
     if args.budget.is_some() {
         for suite in &mut suites {
@@ -189,11 +222,12 @@ fn new_run(args: &RunArgs, mut suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run 
     Run {
         schema: RUN_SCHEMA.into(),
         id: format!("{}-{:04x}", started.replace([':', '-'], ""), seed & 0xffff),
-        command: command_line(args, seed),
+        command: command::line(args, comparison.as_ref(), seed),
         seed,
         rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
         quick: args.selection.quick,
         budget: args.budget.map(Into::into),
+        comparison,
         started,
         linerate: env!("CARGO_PKG_VERSION").into(),
         host: lab.host(),
@@ -218,20 +252,4 @@ fn default_folder() -> PathBuf {
 fn fresh_seed() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     now.as_nanos() as u64 & u64::from(u32::MAX)
-}
-
-/// The command that makes the run again, with the seed that this one drew.
-fn command_line(args: &RunArgs, seed: u64) -> String {
-    let mut words = vec!["linerate run".to_owned()];
-    let all = args.selection.suites.is_empty().then(|| suite::ALL.to_owned());
-    words.extend(all.into_iter().chain(args.selection.suites.iter().cloned()));
-    words.extend(args.selection.quick.then(|| "--quick".into()));
-    words.extend(args.selection.rounds.map(|rounds| format!("--rounds {rounds}")));
-    words.extend(args.budget.map(|budget| {
-        format!("--budget {}", humantime::format_duration(budget).to_string().replace(' ', ""))
-    }));
-    words.extend(args.selection.only.iter().map(|glob| format!("--only '{glob}'")));
-    words.extend(args.selection.probe.then(|| "--probe".into()));
-    words.push(format!("--seed {seed}"));
-    words.join(" ")
 }

@@ -1,19 +1,23 @@
 //! The systems of a suite, just before its first trial: installed on request, built, and their versions read.
 
-use super::{Session, stored};
+use super::{Session, arms, stored};
 use crate::error::Error;
 use crate::journal;
 use crate::programs::{self, Machine};
 use crate::progress::note;
 use crate::system::build::Permission;
 use crate::system::install;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Session {
     /// # Errors
-    /// The user stopped a build, `run.json` cannot be written, or a system is not the one that the run began
-    /// with.
+    /// The user stopped a build, `run.json` cannot be written, a system is not the one that the run began
+    /// with, or an arm of a comparison cannot be built.
     pub(super) fn prepare(&mut self, suite: usize) -> Result<(), Error> {
+        let replacements = match &mut self.run.comparison {
+            None => BTreeMap::new(),
+            Some(comparison) => arms::replacements(comparison, note)?,
+        };
         let planned = &self.run.suites[suite];
         if self.install && self.script.is_none() {
             let variants: BTreeSet<String> = planned
@@ -29,9 +33,12 @@ impl Session {
             }
         }
         let mut now = planned.clone();
-        let mut machine = Machine::new(Permission::Build(&note), self.script.as_ref());
+        let mut machine = Machine::new(Permission::Build(&note), self.script.as_ref()).with(replacements);
         programs::resolve(&mut now, &self.registry, &mut self.programs, &mut machine);
         machine.check()?;
+        if !self.allows_equal_arms {
+            arms::check_different(&now, &self.programs)?;
+        }
         if self.has_trials(suite) {
             stored::check_same(&self.folder, &self.run.suites[suite], Some(&now))?;
         }

@@ -4,6 +4,7 @@ use crate::cli::Selection;
 use crate::error::Error;
 use crate::journal::{self, Journal, Stored};
 use crate::measurement::{Duet, PlannedSuite, Run, Trial};
+use crate::plan;
 use std::path::Path;
 
 /// The selection that gives at least the cells of a stored run.
@@ -12,10 +13,16 @@ pub(super) fn selection(run: &Run) -> Selection {
         suites: run.suites.iter().map(|suite| suite.name.clone()).collect(),
         quick: run.quick,
         rounds: None,
-        only: Vec::new(),
+        only: if run.comparison.is_some() { origins(run) } else { Vec::new() },
         probe: run.suites.iter().any(|suite| !suite.probes.is_empty()),
         seed: Some(run.seed),
     }
+}
+
+/// The suite's own cells of a comparison of builds: its arms need not fit others.
+fn origins(run: &Run) -> Vec<String> {
+    let cells = run.suites.iter().flat_map(|suite| suite.cells.iter().map(move |cell| (suite, cell)));
+    cells.map(|(suite, cell)| globset::escape(&format!("{}:{}", suite.name, plan::origin(cell)))).collect()
 }
 
 /// Opens the journal, after checking that the suites still have the stored cells.

@@ -16,6 +16,7 @@
 //! | [`sharing`] | whether a pair's sides run side by side or in turns |
 //! | [`sensitivity`] | how much of a cell's rate each role decides |
 //! | [`ratio`] | Hodges-Lehmann estimate and signed-rank interval |
+//! | [`sequential`] | looks at a comparison while it goes on, without more false findings |
 //! | [`verdict`], [`multiplicity`] | faster, slower, within the margin, cannot tell; q values over a table |
 //! | [`accuracy`] | right, wrong, cannot tell: values whose truth is known |
 //! | [`calibration`] | how often the comparison finds a difference |
@@ -42,6 +43,7 @@ pub mod multiplicity;
 pub mod outliers;
 pub mod ratio;
 pub mod sensitivity;
+pub mod sequential;
 pub mod sharing;
 pub mod transport;
 pub mod usage;

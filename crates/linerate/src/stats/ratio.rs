@@ -13,7 +13,7 @@ const MOST_EXACT: usize = 60;
 /// Power of [`detectable`].
 const POWER: f64 = 0.8;
 /// Efficiency of the signed-rank test for normal noise, relative to the t test: 3 / pi.
-const EFFICIENCY: f64 = 3.0 / std::f64::consts::PI;
+pub(super) const EFFICIENCY: f64 = 3.0 / std::f64::consts::PI;
 
 /// A ratio with its intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,20 +41,13 @@ impl RatioEstimate {
         let averages = WalshAverages::of(logs.clone());
         let last = averages.len().checked_sub(1)?;
         let ranks = SignedRanks::of(logs.len());
-        let interval = |level: f64| {
-            let cut = ranks.critical((1.0 - level) / 2.0)?;
-            Some([averages.at(cut).exp(), averages.at(last - cut).exp()])
-        };
-        let negative = averages.at_most((-0.0_f64).next_down());
-        let positive = averages.len() - averages.at_most(0.0);
-        // The rank sum's distribution is symmetric: P(W >= positive) = P(W <= all - positive).
-        let tail = ranks.at_most(averages.len() - positive.max(negative));
+        let interval = |level: f64| averages.interval(&ranks, 1.0 - level);
         Some(Self {
             ratio: ((averages.at(last / 2) + averages.at(averages.len() / 2)) / 2.0).exp(),
             range: [averages.at(0).exp(), averages.at(last).exp()],
             ci95: interval(0.95),
             ci90: interval(0.9),
-            p: (2.0 * tail).min(1.0),
+            p: averages.p_value(&ranks),
             n: u32::try_from(logs.len()).unwrap_or(u32::MAX),
             detectable: interval(0.95).and_then(|_| detectable(&logs)),
         })
@@ -67,6 +60,19 @@ impl RatioEstimate {
     pub fn half_width(&self) -> Option<f64> {
         self.ci95.map(|[low, high]| (high - low) / 2.0 / self.ratio)
     }
+}
+
+/// The two-sided p value of log ratios with a median of 0; 1 without any.
+#[must_use]
+pub fn p_value(logs: &[f64]) -> f64 {
+    WalshAverages::of(logs.to_vec()).p_value(&SignedRanks::of(logs.len()))
+}
+
+/// The interval of the ratio that excludes 1 exactly where the p value is at most `alpha`; `None` for fewer
+/// units than that needs.
+#[must_use]
+pub fn interval(logs: &[f64], alpha: f64) -> Option<[f64; 2]> {
+    WalshAverages::of(logs.to_vec()).interval(&SignedRanks::of(logs.len()), alpha)
 }
 
 /// The mean of each pair of values, each value with itself included. There are n (n + 1) / 2 of them, so they
@@ -83,6 +89,19 @@ impl WalshAverages {
 
     fn len(&self) -> usize {
         self.sorted.len() * (self.sorted.len() + 1) / 2
+    }
+
+    fn interval(&self, ranks: &SignedRanks, alpha: f64) -> Option<[f64; 2]> {
+        let last = self.len().checked_sub(1)?;
+        let cut = ranks.critical(alpha / 2.0)?;
+        Some([self.at(cut).exp(), self.at(last - cut).exp()])
+    }
+
+    fn p_value(&self, ranks: &SignedRanks) -> f64 {
+        let negative = self.at_most((-0.0_f64).next_down());
+        let positive = self.len() - self.at_most(0.0);
+        // The rank sum's distribution is symmetric: P(W >= positive) = P(W <= all - positive).
+        (2.0 * ranks.at_most(self.len() - positive.max(negative))).min(1.0)
     }
 
     /// The number of averages up to this value: one walk, since the partners of a larger value are fewer.

@@ -146,7 +146,14 @@ fn cell(
         routed |= chosen.variant.router;
         is_limit |= chosen.variant.limit;
         let build = DEFAULT_BUILD.to_owned();
-        systems.push(PlannedSystem { role: *role, name, build, version: None, spins: chosen.variant.spins });
+        systems.push(PlannedSystem {
+            role: *role,
+            name,
+            build,
+            version: None,
+            settings: BTreeMap::new(),
+            spins: chosen.variant.spins,
+        });
     }
     let server = table.roles.get(&Role::Server);
     let mut options = BTreeMap::new();

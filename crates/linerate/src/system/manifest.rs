@@ -28,6 +28,9 @@ pub struct Manifest {
     pub version: Option<VersionProbe>,
     /// The build of systems without a package.
     pub build: Option<Build>,
+    /// Values of templates that an arm of a comparison can replace (`set:`).
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
     /// By name, as used in suites, cell ids and on the command line.
     pub variants: BTreeMap<String, Variant>,
 }

@@ -136,6 +136,17 @@ impl SystemVariant<'_> {
         arguments.is_some_and(|all| all.iter().any(|one| one.contains(name)))
     }
 
+    /// Whether a config template or an argument reads this name.
+    #[must_use]
+    pub fn reads(&self, name: &str) -> bool {
+        let configs = self.variant.configs.iter();
+        let configs = configs.filter_map(|config| fs::read_to_string(self.system.folder.join(config)).ok());
+        let arguments = self.variant.roles.iter().filter_map(|role| self.variant.start.as_ref()?.of(*role));
+        let words = arguments.flatten().chain(self.variant.setup.iter().flatten()).cloned();
+        let mut texts = configs.chain(words);
+        texts.any(|text| template::variables(&text).is_ok_and(|names| names.contains(name)))
+    }
+
     /// The program to start: a name, or a template with the build's folder `out`.
     #[must_use]
     pub fn program(&self) -> Option<&str> {
@@ -231,6 +242,16 @@ mod tests {
         let manifest = parse(path, &format!("{text}server = [\"-s\"]\n")).unwrap();
         let start = manifest.variants["a"].start.as_ref().unwrap();
         assert_eq!(start.of(Role::Server), Some(&["-s".to_owned()][..]));
+    }
+
+    #[test]
+    fn every_setting_of_the_tree_is_read_by_a_variant() {
+        let registry = Registry::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap();
+        for system in registry.systems.values() {
+            for key in system.manifest.settings.keys() {
+                assert!(system.variants().any(|variant| variant.reads(key)), "{}: {key}", system.name);
+            }
+        }
     }
 
     #[test]

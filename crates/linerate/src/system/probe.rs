@@ -31,9 +31,19 @@ const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 /// Time limit for printing a version.
 const VERSION_DEADLINE: Duration = Duration::from_secs(5);
 
+/// What an arm of a comparison has in place of a system's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Replacement {
+    pub program: Option<PathBuf>,
+    /// The environment of its build.
+    pub env: Vec<(String, String)>,
+    /// Iterations of a loop after each receive.
+    pub plant: Option<u32>,
+}
+
 /// Finds the variant's programs, builds them if permitted, and gets the version.
 #[must_use]
-pub fn presence(chosen: SystemVariant<'_>, builds: &mut Builds<'_>) -> Presence {
+pub fn presence(chosen: SystemVariant<'_>, with: &Replacement, builds: &mut Builds<'_>) -> Presence {
     let missing = |reason: String| Presence::Missing { reason, install: install::advice(chosen) };
     let manifest = &chosen.system.manifest;
     for need in manifest.needs.iter().chain(&chosen.variant.needs) {
@@ -42,7 +52,8 @@ pub fn presence(chosen: SystemVariant<'_>, builds: &mut Builds<'_>) -> Presence 
         }
     }
     let Some(name) = chosen.program() else { return Presence::Ready { program: None, version: None } };
-    let name = match built_program(chosen, name, builds) {
+    let replaced = with.program.as_ref().map(|path| Ok(path.display().to_string()));
+    let name = match replaced.unwrap_or_else(|| built_program(chosen, name, with, builds)) {
         Ok(name) => name,
         Err(_) if builds.pending().contains(&chosen.system.name) => {
             return Presence::Ready { program: None, version: None };
@@ -65,11 +76,16 @@ pub fn presence(chosen: SystemVariant<'_>, builds: &mut Builds<'_>) -> Presence 
 }
 
 /// The path of a built program; the name itself if the system has no build.
-fn built_program(chosen: SystemVariant<'_>, name: &str, builds: &mut Builds<'_>) -> Result<String, String> {
+fn built_program(
+    chosen: SystemVariant<'_>,
+    name: &str,
+    with: &Replacement,
+    builds: &mut Builds<'_>,
+) -> Result<String, String> {
     if chosen.system.manifest.build.is_none() {
         return Ok(name.to_owned());
     }
-    let out = builds.of(chosen.system)?;
+    let out = builds.of(chosen.system, &with.env)?;
     let place = format!("systems/{}/system.toml: program", chosen.system.name);
     template::render(&place, name, &minijinja::context! { out => out.display().to_string() })
 }

@@ -65,7 +65,9 @@ pub fn run(
         Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.unit) ^ of_role ^ (step.cell as u64) << 32);
     let probe = step.probe.map(|role| Probe { role, side: random.random_range(0..2), share: PROBE_SHARE });
     let mut stages = BTreeMap::new();
-    let [a, b] = labs;
+    // Neither side has a place of its own: what differs between the labs is noise, not bias.
+    let [one, two] = labs;
+    let [a, b] = if random.random() { [two, one] } else { [one, two] };
     let result = (|| {
         let window = TimedWindow { length, sharing: Some(sharing) };
         let launches = [launches(context, cells[0], window)?, launches(context, cells[1], window)?];

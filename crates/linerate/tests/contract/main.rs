@@ -11,7 +11,7 @@ use common::program::{Program, any_port, describe, spec_of};
 use common::{is_offline, skip};
 use linerate::system::build::{Builds, Permission};
 use linerate::system::manifest::Start;
-use linerate::system::probe::{Presence, locate, presence};
+use linerate::system::probe::{Presence, Replacement, locate, presence};
 use linerate::system::{Registry, SystemVariant};
 use linerate_contract::{Describe, Direction, Done, Nanos, Role, Spec};
 use std::fs;
@@ -61,7 +61,7 @@ fn skeletons_build_and_keep_the_contract() {
     let silent = |_: &str| {};
     let mut builds = Builds::new(Permission::Build(&silent));
     for system in registry.systems.values() {
-        match builds.of(system) {
+        match builds.of(system, &[]) {
             Err(reason) if is_offline(&reason) => skip(&format!("{}: {reason}", system.name)),
             Err(reason) => panic!("{}: {reason}", system.name),
             Ok(_) => {}
@@ -76,7 +76,7 @@ fn broken_promises(registry: &Registry, builds: &mut Builds<'_>) -> Vec<String> 
     let mut broken = Vec::new();
     for chosen in registry.variants().filter(speaks_the_contract) {
         let own = chosen.program() == Some("linerate-load");
-        let program = match presence(chosen, builds) {
+        let program = match presence(chosen, &Replacement::default(), builds) {
             // It is beside linerate; test binaries are in another folder.
             _ if own => common::program::native(),
             Presence::Ready { program: Some(program), .. } => program,

@@ -9,7 +9,8 @@ mod suite;
 mod table;
 mod transport;
 
-use super::model::{REPORT_SCHEMA, Report};
+use super::comparison;
+use super::model::{REPORT_SCHEMA, Report, SuiteReport};
 use crate::measurement::{Duet, Run, Trial};
 pub(crate) use compare::control_fails;
 use journal::SortedJournal;
@@ -20,10 +21,27 @@ pub(crate) use marks::is_above;
 #[must_use]
 pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
     let journal = SortedJournal::of(run, trials, duets);
+    let mut suites: Vec<SuiteReport> =
+        run.suites.iter().map(|planned| suite::suite(planned, &journal)).collect();
+    let compared = comparison::build(run, trials, duets, &suites);
+    if compared.is_some() {
+        suites.iter_mut().for_each(without_verdicts);
+    }
     Report {
         schema: REPORT_SCHEMA.to_owned(),
         run: facts::facts(run, &journal),
         host: run.host.clone(),
-        suites: run.suites.iter().map(|planned| suite::suite(planned, &journal)).collect(),
+        comparison: compared,
+        suites,
+    }
+}
+
+/// A comparison of builds is looked at while it goes on, so the intervals of a fixed number of units would be
+/// too narrow; its tables show values alone.
+fn without_verdicts(suite: &mut SuiteReport) {
+    suite.cells.iter_mut().for_each(|cell| cell.vs_baseline = None);
+    for table in &mut suite.tables {
+        table.aa = None;
+        table.cells.iter_mut().for_each(|cell| cell.vs_baseline = None);
     }
 }

@@ -23,6 +23,7 @@ mod top;
 pub(super) use anchor::anchor;
 pub(super) use plot::{Axis, px};
 
+use super::comparison;
 use super::layout::{Phrase, Sentence};
 use super::model::Report;
 use super::style::Style;
@@ -38,6 +39,7 @@ pub(super) fn render_below(report: &Report, above: &Markup) -> String {
     let names: Vec<&str> = report.suites.iter().map(|suite| suite.name.as_str()).collect();
     let body = html! {
         (above)
+        @if let Some(compared) = &report.comparison { (comparison::section(compared)) }
         (top::top(report))
         @for suite in &report.suites { (suite::section(suite)) }
         (run::section(report))

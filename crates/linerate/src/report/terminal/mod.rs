@@ -3,6 +3,7 @@
 
 mod compact;
 
+use super::comparison;
 use super::layout::{self, Depth, Details, Grid, GridCell, GroupAnswer, Phrase};
 use super::model::{Report, SuiteReport, TableReport};
 use super::style::Style;
@@ -15,6 +16,9 @@ use std::fmt::Write;
 
 #[must_use]
 pub(super) fn render(report: &Report, style: Style) -> String {
+    if let Some(comparison) = &report.comparison {
+        return comparison::render(report, comparison, style);
+    }
     let mut text = String::new();
     for suite in &report.suites {
         suite_text(&mut text, suite, style);

@@ -27,16 +27,22 @@ const ENVIRONMENT: [&str; 9] = [
 ///
 /// # Errors
 /// An input that cannot be read, or a glob that finds none.
-pub(super) fn key(system: &System, build: &Build) -> Result<String, String> {
+pub(super) fn key(system: &System, build: &Build, env: &[(String, String)]) -> Result<String, String> {
     let mut hash = DefaultHasher::new();
     (&build.commands, &build.python, &build.program).hash(&mut hash);
-    for variable in ENVIRONMENT {
-        (variable, std::env::var_os(variable)).hash(&mut hash);
+    let variable = |name: &str| {
+        let of_arm = env.iter().find(|(known, _)| known == name).map(|(_, value)| value.into());
+        of_arm.or_else(|| std::env::var_os(name))
+    };
+    for name in ENVIRONMENT {
+        (name, variable(name)).hash(&mut hash);
     }
+    let others = env.iter().filter(|(name, _)| !ENVIRONMENT.contains(&name.as_str()));
+    others.for_each(|other| other.hash(&mut hash));
     versions(&build.debian).hash(&mut hash);
     let mut files = BTreeSet::new();
     for glob in &build.inputs {
-        let (folder, below) = root_of(&system.folder, glob, |name| std::env::var_os(name))?;
+        let (folder, below) = root_of(&system.folder, glob, variable)?;
         let found = find(&folder, below)
             .map_err(|e| format!("systems/{}/system.toml: build.inputs: {glob}: {e}", system.name))?;
         files.extend(found);

@@ -7,11 +7,13 @@
 mod inputs;
 mod process;
 pub mod prune;
+pub mod revision;
 
 use super::manifest::Build;
 use super::{System, template};
 use crate::home;
 use inputs::key;
+pub use process::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -40,11 +42,16 @@ impl std::fmt::Debug for Permission<'_> {
     }
 }
 
-/// Finds builds and makes missing ones; each system is tried once, whatever its number of variants.
+/// Of the environment of a build, in place of linerate's own.
+type Variables = Vec<(String, String)>;
+
+/// Finds builds and makes missing ones; each system is tried once in each environment, whatever its number of
+/// variants.
 #[derive(Debug)]
 pub struct Builds<'a> {
     permission: Permission<'a>,
-    known: BTreeMap<String, Result<PathBuf, String>>,
+    /// By system and environment.
+    known: BTreeMap<(String, Variables), Result<PathBuf, String>>,
     pending: BTreeSet<String>,
     interrupted: bool,
 }
@@ -55,16 +62,17 @@ impl<'a> Builds<'a> {
         Self { permission, known: BTreeMap::new(), pending: BTreeSet::new(), interrupted: false }
     }
 
-    /// The folder that the system is built in.
+    /// The folder that the system is built in, with these variables in place of linerate's own.
     ///
     /// # Errors
     /// Why there is none, with the last lines of the compiler's output.
-    pub fn of(&mut self, system: &System) -> Result<PathBuf, String> {
-        if let Some(known) = self.known.get(&system.name) {
+    pub fn of(&mut self, system: &System, env: &[(String, String)]) -> Result<PathBuf, String> {
+        let key = (system.name.clone(), env.to_vec());
+        if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let result = self.find_or_make(system);
-        self.known.insert(system.name.clone(), result.clone());
+        let result = self.find_or_make(system, env);
+        self.known.insert(key, result.clone());
         result
     }
 
@@ -80,9 +88,9 @@ impl<'a> Builds<'a> {
         self.interrupted
     }
 
-    fn find_or_make(&mut self, system: &System) -> Result<PathBuf, String> {
+    fn find_or_make(&mut self, system: &System, env: &[(String, String)]) -> Result<PathBuf, String> {
         let build = system.manifest.build.as_ref().ok_or("it has no [build]")?;
-        let site = place(system, build, &cache()?)?;
+        let site = place(system, build, env, &cache()?)?;
         if site.out.join(MARK).exists() {
             return Ok(site.out);
         }
@@ -97,16 +105,16 @@ impl<'a> Builds<'a> {
         }
         note(&format!("building {} (kept for later runs)", system.name));
         let start = Instant::now();
-        match site.make(build) {
+        match site.make(build, env) {
             Ok(()) => {
                 note(&format!("built {} in {} s", system.name, start.elapsed().as_secs()));
                 Ok(site.out)
             }
-            Err(process::Failure::Interrupted) => {
+            Err(Failure::Interrupted) => {
                 self.interrupted = true;
                 Err("interrupted while it was built".into())
             }
-            Err(process::Failure::Reason(reason)) => {
+            Err(Failure::Reason(reason)) => {
                 note(&format!("could not build {}", system.name));
                 Err(reason)
             }
@@ -121,10 +129,10 @@ fn cache() -> Result<PathBuf, String> {
 }
 
 /// The system's current build in this folder.
-fn place(system: &System, build: &Build, folder: &Path) -> Result<Site, String> {
+fn place(system: &System, build: &Build, env: &[(String, String)], folder: &Path) -> Result<Site, String> {
     Ok(Site {
         source: system.folder.canonicalize().map_err(|e| format!("{}: {e}", system.folder.display()))?,
-        out: folder.join(format!("{}-{}", system.name, key(system, build)?)),
+        out: folder.join(format!("{}-{}", system.name, key(system, build, env)?)),
         python: folder.join(format!("python-{}", inputs::hash_of(&build.python))),
     })
 }
@@ -137,7 +145,7 @@ struct Site {
 }
 
 impl Site {
-    fn make(&self, build: &Build) -> Result<(), process::Failure> {
+    fn make(&self, build: &Build, env: &process::Environment) -> Result<(), Failure> {
         let values = minijinja::context! {
             source => self.source.display().to_string(),
             out => self.out.display().to_string(),
@@ -157,7 +165,7 @@ impl Site {
         begin_anew(&self.out)?;
         let log = self.out.with_extension("log");
         for command in &commands {
-            process::run(command, &self.source, &log)?;
+            process::run(command, &self.source, env, &log)?;
         }
         let program = template::render("system.toml: build.program", &build.program, &values)?;
         if !Path::new(&program).exists() {
@@ -168,7 +176,7 @@ impl Site {
         Ok(())
     }
 
-    fn fetch_python(&self, packages: &[String]) -> Result<(), process::Failure> {
+    fn fetch_python(&self, packages: &[String]) -> Result<(), Failure> {
         if packages.is_empty() || self.python.join(MARK).exists() {
             return Ok(());
         }
@@ -177,14 +185,14 @@ impl Site {
         let mut command: Vec<String> = pip.split(' ').map(str::to_owned).collect();
         command.push(self.python.display().to_string());
         command.extend(packages.iter().cloned());
-        process::run(&command, &self.source, &self.python.with_extension("log"))?;
+        process::run(&command, &self.source, &[], &self.python.with_extension("log"))?;
         mark(&self.python)
     }
 }
 
 /// Locked during the build; a second linerate waits here.
-fn lock(path: &Path) -> Result<File, process::Failure> {
-    let failed = |e: std::io::Error| process::Failure::from(format!("{}: {e}", path.display()));
+fn lock(path: &Path) -> Result<File, Failure> {
+    let failed = |e: std::io::Error| Failure::from(format!("{}: {e}", path.display()));
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
@@ -193,15 +201,15 @@ fn lock(path: &Path) -> Result<File, process::Failure> {
     Ok(file)
 }
 
-fn begin_anew(folder: &Path) -> Result<(), process::Failure> {
-    let failed = |e: std::io::Error| process::Failure::from(format!("{}: {e}", folder.display()));
+fn begin_anew(folder: &Path) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::from(format!("{}: {e}", folder.display()));
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(failed)?;
     }
     fs::create_dir_all(folder).map_err(failed)
 }
 
-fn mark(folder: &Path) -> Result<(), process::Failure> {
+fn mark(folder: &Path) -> Result<(), Failure> {
     let path = folder.join(MARK);
     fs::write(&path, "").map_err(|e| format!("{}: {e}", path.display()).into())
 }

@@ -21,7 +21,7 @@ const LOG_LINES: usize = 12;
 
 /// Why a command failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub enum Failure {
     Reason(String),
     Interrupted,
 }
@@ -32,18 +32,27 @@ impl From<String> for Failure {
     }
 }
 
+/// Variables in place of those of linerate's own environment.
+pub(super) type Environment = [(String, String)];
+
 /// Runs a command to its end and appends its output to the file `log`.
-pub(super) fn run(words: &[String], folder: &Path, log: &Path) -> Result<(), Failure> {
-    run_until(words, folder, log, Instant::now() + DEADLINE)
+pub(super) fn run(words: &[String], folder: &Path, env: &Environment, log: &Path) -> Result<(), Failure> {
+    run_until(words, folder, env, log, Instant::now() + DEADLINE)
 }
 
-fn run_until(words: &[String], folder: &Path, log: &Path, deadline: Instant) -> Result<(), Failure> {
+fn run_until(
+    words: &[String],
+    folder: &Path,
+    env: &Environment,
+    log: &Path,
+    deadline: Instant,
+) -> Result<(), Failure> {
     let (name, arguments) = words.split_first().ok_or_else(|| "an empty build command".to_owned())?;
     let program = locate(name).ok_or_else(|| format!("{name}, which builds it, is not installed"))?;
     let failed = |e: std::io::Error| Failure::from(format!("cannot run {name}: {e}"));
     let output = OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.args(arguments).current_dir(folder).envs(env.iter().cloned()).stdin(Stdio::null());
     command.stdout(output.try_clone().map_err(failed)?).stderr(output).process_group(0);
     let start = fs::metadata(log).map_or(0, |log| log.len());
     let interrupted = interrupt::watch();
@@ -92,7 +101,7 @@ mod tests {
         let log =
             std::env::temp_dir().join(format!("linerate-build-{}-{}", std::process::id(), script.len()));
         let words = ["sh", "-c", script].map(str::to_owned);
-        let result = run_until(&words, Path::new("/"), &log, Instant::now() + timeout);
+        let result = run_until(&words, Path::new("/"), &[], &log, Instant::now() + timeout);
         let _ = fs::remove_file(&log);
         result.map_err(|failure| match failure {
             Failure::Reason(reason) => reason,
@@ -119,7 +128,7 @@ mod tests {
     #[test]
     fn a_tool_that_is_not_there_is_named() {
         let words = ["no-such-compiler".to_owned()];
-        let failure = run(&words, Path::new("/"), Path::new("/dev/null")).unwrap_err();
+        let failure = run(&words, Path::new("/"), &[], Path::new("/dev/null")).unwrap_err();
         assert!(matches!(failure, Failure::Reason(reason) if reason.contains("no-such-compiler")));
     }
 }

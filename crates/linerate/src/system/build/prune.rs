@@ -52,7 +52,7 @@ fn wanted(registry: &Registry, folder: &Path) -> Wanted {
     let mut wanted = Wanted { names: BTreeSet::new(), unclear: BTreeSet::new() };
     for system in registry.systems.values() {
         let Some(build) = &system.manifest.build else { continue };
-        match place(system, build, folder) {
+        match place(system, build, &[], folder) {
             Ok(site) => {
                 let names = [&site.out, &site.python].map(|path| path.file_name().unwrap_or_default());
                 wanted.names.extend(names.map(|name| name.to_string_lossy().into_owned()));

@@ -170,7 +170,7 @@ impl<'a> Setting<'a> {
             spec.duration_ns = Some(window.length);
             self.repeat(&mut spec, window.sharing);
         }
-        let values = self.values(role, &folder, parameters, &spec);
+        let values = self.values(chosen, role, &folder, parameters, &spec);
         let variant = chosen.variant;
         let place = |what: &str| format!("systems/{}/{what}", chosen.system.name);
         let manifest = place("system.toml");
@@ -201,10 +201,12 @@ impl<'a> Setting<'a> {
                     format!("{manifest}: variants.{}.start has nothing for a {role}", chosen.name)
                 })?;
                 let program = self.context.programs.of(chosen.name, self.build_of(role)).cloned();
-                let program = program.or_else(|| crate::system::probe::locate(chosen.program()?));
-                let program = program
+                let located = || Some((crate::system::probe::locate(chosen.program()?)?, Vec::new()));
+                let (program, mut words) = program
+                    .or_else(located)
                     .ok_or_else(|| format!("{manifest}: `{}` has no program to start", chosen.name))?;
-                Some((program, render_all("start", arguments)?))
+                words.extend(render_all("start", arguments)?);
+                Some((program, words))
             }
         };
         Ok(Launch {
@@ -247,10 +249,25 @@ impl<'a> Setting<'a> {
         }
     }
 
-    fn values(&self, role: Role, folder: &Path, parameters: &Parameters, spec: &Spec) -> minijinja::Value {
+    /// The manifest's settings, and in their place those of an arm.
+    fn settings<'s>(&'s self, chosen: SystemVariant<'s>, role: Role) -> BTreeMap<&'s str, minijinja::Value> {
+        let system = self.cell.systems.iter().find(|system| system.role == role);
+        let own = chosen.system.manifest.settings.iter();
+        let all = own.chain(system.iter().flat_map(|system| &system.settings));
+        all.map(|(name, value)| (name.as_str(), value.into())).collect()
+    }
+
+    fn values(
+        &self,
+        chosen: SystemVariant<'_>,
+        role: Role,
+        folder: &Path,
+        parameters: &Parameters,
+        spec: &Spec,
+    ) -> minijinja::Value {
         let scratch = Path::new(SCRATCH);
-        let mut values: BTreeMap<&str, minijinja::Value> =
-            parameters.iter().map(|(name, value)| (name, value.into())).collect();
+        let mut values = self.settings(chosen, role);
+        values.extend(parameters.iter().map(|(name, value)| (name, minijinja::Value::from(value))));
         values.insert("dir", scratch.join(folder).display().to_string().into());
         values.insert("docroot", scratch.join(DOCROOT).display().to_string().into());
         values.insert("workers", WORKERS.into());

@@ -1,0 +1,229 @@
+//! `linerate compare`, `gate` and `history`.
+
+use super::{RunArgs, Selection};
+use crate::arm::{AS_IT_IS, Arm};
+use crate::measurement::{ComparisonKind, PlannedArm, PlannedComparison, PlannedSource};
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Two builds, and the cells in which they are compared.
+#[derive(Debug, Clone, Args)]
+pub struct BuildOptions {
+    /// Only cells whose id matches, such as '*/haproxy*' (repeatable) [default: all]
+    #[arg(long, value_name = "GLOB")]
+    pub only: Vec<String>,
+
+    /// The first build [default: default; with --checkout git=merge-base]
+    #[arg(long, value_name = "ARM", value_parser = arm)]
+    pub base: Option<String>,
+
+    /// The second build [default: default; with --checkout git=working-tree]
+    #[arg(long, value_name = "ARM", value_parser = arm)]
+    pub head: Option<String>,
+
+    /// The system or variant with two builds [default: the relay of each cell, else the server]
+    #[arg(long, value_name = "NAME")]
+    pub system: Option<String>,
+
+    /// Repository of the revisions of git=
+    #[arg(long, value_name = "DIR", requires = "build")]
+    pub checkout: Option<PathBuf>,
+
+    /// Shell command that builds a revision, run in a clone of it
+    #[arg(long, value_name = "COMMAND", requires = "checkout")]
+    pub build: Option<String>,
+
+    /// The built program, relative to the checkout
+    #[arg(long, value_name = "PATH", requires = "checkout")]
+    pub program: Option<String>,
+
+    /// The relative difference that matters
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
+    pub margin: f64,
+
+    /// Measure until all is decided, but not longer than this
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = super::span)]
+    pub budget: Duration,
+
+    /// Fewer operations in the three trials of each cell that give its value
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Seed of the order of trials [default: random, recorded in run.json]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Folder for run.json, journal.jsonl and the reports [default: results/<time>]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub out: Option<PathBuf>,
+
+    /// Continue the comparison in this folder; its own plan applies
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+
+    /// Write the verdict and the table as a Markdown comment
+    #[arg(long, value_name = "FILE")]
+    pub comment: Option<PathBuf>,
+
+    /// Install missing Debian packages of the suite first; their services are not started
+    #[arg(long)]
+    pub install: bool,
+
+    /// Show no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+const ARMS: &str = "An arm is a build: settings joined by commas.
+  default              the system as it is
+  program=PATH         another program
+  git=REV              a revision of --checkout, built by --build; also git=merge-base, git=working-tree
+  env:NAME=VALUE       a variable of the system's [build]; {checkout} is the revision's clone
+  set:KEY=VALUE        a setting of its templates, an option, or a parameter such as connections
+  plant=N              N iterations of a loop after each receive: a slowdown to test with";
+
+/// Compare two builds of a system, at the same time on the same CPUs
+///
+/// Units of both builds, each a fresh pair of processes, are measured side by side until all cells are
+/// decided or the budget is used. Two folders of stored runs are compared as far as they can be.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{ARMS}
+
+Examples:
+  linerate compare proxy --only nginx/haproxy-tcp --head program=/opt/haproxy-3.2/haproxy
+  linerate compare proxy --only nginx/direct --base set:sendfile=on --head set:sendfile=off
+  linerate compare runtime --only 'http/*/asio-async' --head env:CXXFLAGS=-O3
+  linerate compare results/a results/b"))]
+pub struct CompareArgs {
+    /// A suite, or two folders of runs
+    #[arg(value_name = "SUITE", num_args = 0..=2)]
+    pub what: Vec<String>,
+
+    #[command(flatten)]
+    pub builds: BuildOptions,
+}
+
+/// Compare two builds and exit with the verdict, for CI and git bisect
+///
+/// Exit status: 0 no slowdown, 1 a slowdown, 2 open (or bad usage), 3 nothing could be measured, 130
+/// interrupted. A slowdown by rate or by CPU time per operation is confirmed by a second series of units
+/// before it is reported. A failed or missing cell is never a success.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{ARMS}
+
+Examples:
+  linerate gate proxy --only 'nginx/haproxy-*' --base program=old/haproxy --head program=new/haproxy
+  linerate gate proxy --only nginx/haproxy-tcp --checkout ~/haproxy --build 'make -j2 TARGET=linux-glibc' \\
+      --program haproxy --comment comment.md
+  git bisect run linerate gate proxy --only nginx/haproxy-tcp --base git=v3.0 --checkout . \\
+      --build 'make TARGET=linux-glibc' --program haproxy --bisect
+  linerate gate proxy --only nginx/direct --calibrate 20"))]
+pub struct GateArgs {
+    /// A suite
+    #[arg(value_name = "SUITE")]
+    pub suite: Option<String>,
+
+    #[command(flatten)]
+    pub builds: BuildOptions,
+
+    /// Exit with 0 in place of 1, 2 and 3
+    #[arg(long, conflicts_with = "bisect")]
+    pub advisory: bool,
+
+    /// For `git bisect run`: 125 in place of 2 and 3, 128 for bad usage
+    #[arg(long)]
+    pub bisect: bool,
+
+    /// Append a line with the result of each cell to this file
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+
+    /// Make N gates of --base against itself, and N against itself with a planted slowdown; print false
+    /// alarms and power
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub calibrate: Option<u32>,
+
+    /// The planted slowdown of --calibrate: iterations of a loop after each receive
+    #[arg(long, value_name = "ITERATIONS", default_value_t = 8_000, requires = "calibrate")]
+    pub plant: u32,
+}
+
+/// Print the history of a gate as a table and a plot
+///
+/// It decides nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  linerate history perf-history.jsonl")]
+pub struct HistoryArgs {
+    /// A file that `linerate gate --history` wrote
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Only cells whose id contains this text
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub cell: String,
+}
+
+impl BuildOptions {
+    /// The arguments of a run of these cells.
+    #[must_use]
+    pub fn run(&self, suite: Option<String>) -> RunArgs {
+        RunArgs {
+            selection: Selection {
+                suites: suite.into_iter().collect(),
+                quick: self.quick,
+                rounds: None,
+                only: self.only.clone(),
+                probe: false,
+                seed: self.seed,
+            },
+            budget: Some(self.budget),
+            out: self.out.clone(),
+            resume: self.resume.clone(),
+            install: self.install,
+            quiet: self.quiet,
+            long: false,
+        }
+    }
+
+    /// What is compared.
+    #[must_use]
+    pub fn comparison(&self, kind: ComparisonKind) -> PlannedComparison {
+        let planned = |arm: &Option<String>, usual: &str| PlannedArm {
+            arm: arm.clone().unwrap_or_else(|| usual.to_owned()),
+            resolved: None,
+        };
+        let [base, head] =
+            if self.checkout.is_some() { ["git=merge-base", "git=working-tree"] } else { [AS_IT_IS; 2] };
+        let source = self.checkout.as_ref().zip(self.build.as_ref()).map(|(checkout, build)| PlannedSource {
+            checkout: checkout.display().to_string(),
+            build: build.clone(),
+            program: self.program.clone(),
+        });
+        PlannedComparison {
+            kind,
+            base: planned(&self.base, base),
+            head: planned(&self.head, head),
+            subject: self.system.clone(),
+            margin: self.margin,
+            source,
+        }
+    }
+}
+
+fn arm(text: &str) -> Result<String, String> {
+    Arm::parse(text).map(|_| text.to_owned())
+}
+
+/// `1%`, `0.5 %` or `0.005`.
+fn percent(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(number) => (number.trim(), 100.0),
+        None => (text, 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number > 0.0 && number / unit < 0.5 => Ok(number / unit),
+        _ => Err("expected a difference above 0 and below 50%, such as 1%".into()),
+    }
+}

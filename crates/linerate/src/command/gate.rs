@@ -1,0 +1,80 @@
+//! `linerate gate`: a comparison with an exit status.
+
+mod calibrate;
+
+use super::compare::{Measured, measure};
+use super::{Terminal, history};
+use crate::cli::GateArgs;
+use crate::error::Error;
+use crate::measurement::ComparisonKind;
+use crate::progress::note;
+use crate::report::comparison::Conclusion;
+use crate::session::End;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// `git bisect run` skips a commit with this status, and ends at one above 127.
+const SKIP: u8 = 125;
+const ABORT: u8 = 128;
+const INTERRUPTED: u8 = 130;
+
+/// Compares two builds; the exit status is the verdict.
+#[must_use]
+pub fn gate(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> ExitCode {
+    let done = match args.calibrate {
+        Some(times) => calibrate::calibrate(args, times, script, terminal).map(|()| 0),
+        None => judged(args, script, terminal),
+    };
+    let status = done.unwrap_or_else(|error| {
+        note(&format!("linerate: {error}"));
+        match (&error, error.exit_status()) {
+            (Error::Input(_) | Error::File { .. }, _) if args.bisect => ABORT,
+            (Error::NothingMeasured(_), status) => translated(args, status),
+            (_, status) => status,
+        }
+    });
+    ExitCode::from(status)
+}
+
+/// The status of arguments that clap refused. `git bisect run` would read 2 as a bad commit.
+#[must_use]
+pub fn refused(refusal: &clap::Error) -> ExitCode {
+    let _ = refusal.print();
+    let is_bisect = || std::env::args().any(|word| word == "--bisect");
+    match refusal.use_stderr() {
+        false => ExitCode::SUCCESS,
+        true if is_bisect() => ExitCode::from(ABORT),
+        true => ExitCode::from(2),
+    }
+}
+
+fn judged(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> Result<u8, Error> {
+    let kind = ComparisonKind::Gate;
+    let Measured { end, report, comparison } =
+        measure(&args.builds, args.suite.clone(), kind, script, Some(terminal))?;
+    if end == End::Interrupted {
+        return Ok(INTERRUPTED);
+    }
+    if let Some(file) = &args.history {
+        history::append(file, &report, &comparison)?;
+    }
+    Ok(translated(args, status(comparison.conclusion)))
+}
+
+fn status(conclusion: Conclusion) -> u8 {
+    match conclusion {
+        Conclusion::NoSlowdown => 0,
+        Conclusion::Slowdown => 1,
+        Conclusion::Open => 2,
+        Conclusion::Nothing => 3,
+    }
+}
+
+/// The status of a verdict, by the options of the user.
+fn translated(args: &GateArgs, status: u8) -> u8 {
+    match status {
+        _ if args.advisory => 0,
+        2 | 3 if args.bisect => SKIP,
+        _ => status,
+    }
+}

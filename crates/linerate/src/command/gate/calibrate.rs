@@ -1,0 +1,59 @@
+//! `linerate gate --calibrate`: gates of a build against itself, and against itself with a planted slowdown.
+
+use super::{GateArgs, Terminal, measure, status};
+use crate::arm::Arm;
+use crate::cli::BuildOptions;
+use crate::command::print;
+use crate::error::Error;
+use crate::measurement::ComparisonKind;
+use crate::progress::note;
+use crate::report::comparison::{Calibration, calibration, conclusion_words};
+use std::path::Path;
+
+/// Prints how many gates found a slowdown where there is none, and where there is one.
+///
+/// # Errors
+/// Bad input, or a gate measured nothing.
+pub(super) fn calibrate(
+    args: &GateArgs,
+    times: u32,
+    script: Option<&Path>,
+    terminal: Terminal,
+) -> Result<(), Error> {
+    let arm = args.builds.base.clone().unwrap_or_else(|| "default".into());
+    let parsed = Arm::parse(&arm).map_err(Error::Input)?;
+    if args.builds.head.is_some() || parsed.plant.is_some() {
+        let remedy = "--calibrate compares --base with itself: leave out --head and plant=";
+        return Err(Error::Input(remedy.into()));
+    }
+    let folder = args.builds.out.clone();
+    let folder = folder.ok_or_else(|| Error::Input("--calibrate needs --out DIR for its runs".into()))?;
+    let with = |iterations: u32| {
+        let plant = format!("plant={iterations}");
+        if parsed.is_default() { plant } else { format!("{arm},{plant}") }
+    };
+    let mut found = Vec::new();
+    for (name, iterations) in [("equal", 0), ("planted", args.plant)] {
+        let (mut statuses, mut seconds) = ([0; 4], 0.0);
+        for gate in 1..=times {
+            let builds = BuildOptions {
+                base: Some(with(0)),
+                head: Some(with(iterations)),
+                out: Some(folder.join(format!("{name}-{gate:03}"))),
+                seed: args.builds.seed.map(|seed| seed + u64::from(gate)),
+                quiet: true,
+                ..args.builds.clone()
+            };
+            let done = measure(&builds, args.suite.clone(), ComparisonKind::Gate, script, None)?;
+            if done.end == crate::session::End::Interrupted {
+                return Err(Error::Interrupted);
+            }
+            let conclusion = done.comparison.conclusion;
+            statuses[usize::from(status(conclusion))] += 1;
+            seconds += done.comparison.seconds;
+            note(&format!("{name} {gate} of {times}: {}", conclusion_words(conclusion)));
+        }
+        found.push(Calibration { iterations, statuses, seconds: seconds / f64::from(times) });
+    }
+    print(&calibration(&found, terminal.style)).map(|_| ())
+}

@@ -1,0 +1,218 @@
+//! The units of one reading of a pair, in order, and what they show at each look.
+
+use super::ALPHA;
+use crate::measurement::{Duet, Run, Trial};
+use crate::stats::ratio::{RatioEstimate, interval, p_value};
+use crate::stats::sequential::{looks, nominal};
+
+/// Error probability of a suspect's second series, both directions together.
+const CONFIRMATION: f64 = 0.1;
+/// The second series has at most this many units for each one of the first. Chance favours a first series
+/// that ends early, so the difference is smaller than it looked.
+const CONFIRMING_UNITS: u32 = 2;
+
+/// What became of a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    Faster,
+    WithinMargin,
+    /// Any slowdown is below the margin; it may be faster.
+    NotSlower,
+    Open,
+    Slower,
+}
+
+impl Change {
+    /// That of the two which matters more to a user.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        match (self, other) {
+            // One reading may gain while the other stays.
+            (Self::Faster, Self::WithinMargin | Self::NotSlower) => Self::Faster,
+            (Self::WithinMargin | Self::NotSlower, Self::Faster) => self,
+            (one, other) => one.max(other),
+        }
+    }
+}
+
+/// The second series of a suspect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confirmation {
+    Pending,
+    Confirmed,
+    Failed,
+}
+
+/// One reading: performance of head over base, above 1 is better.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    pub ratio: f64,
+    /// 95 % at all looks together; `None`: too few units.
+    pub interval: Option<[f64; 2]>,
+    pub range: [f64; 2],
+    pub change: Change,
+    /// Of a gate's suspect.
+    pub confirmation: Option<Confirmation>,
+    /// Further units would not change it.
+    pub(super) is_decided: bool,
+}
+
+/// The looks of a run: units of each pair, and the share of the budget that was used by then.
+pub(super) struct Looks(Vec<(u32, f64)>);
+
+impl Looks {
+    pub(super) fn of(run: &Run, trials: &[Trial], duets: &[Duet]) -> Self {
+        let budget = run.budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64());
+        let before: f64 = trials.iter().map(|trial| trial.time().as_secs_f64()).sum();
+        let last = duets.iter().filter(|duet| !duet.warmup).map(|duet| duet.unit).max().unwrap_or(0);
+        let used = |unit: u32| {
+            let until = duets.iter().filter(|duet| duet.warmup || duet.unit <= unit);
+            until.map(|duet| duet.time().as_secs_f64()).sum::<f64>()
+        };
+        Self(looks(last).into_iter().map(|unit| (unit, ((before + used(unit)) / budget).min(1.0))).collect())
+    }
+
+    /// Nominal p values of the repeated interval of 95 %, by look.
+    pub(super) fn bounds(&self) -> Vec<f64> {
+        nominal(0.05, &self.0)
+    }
+
+    /// Looks up to a series' last unit, with their index.
+    fn until(&self, last: u32) -> impl Iterator<Item = (usize, u32)> {
+        self.0.iter().map(|(unit, _)| *unit).take_while(move |unit| *unit <= last).enumerate()
+    }
+}
+
+/// Log ratios of performance, head over base, with the number of their unit.
+pub(super) struct PairSeries {
+    logs: Vec<(u32, f64)>,
+    last: u32,
+}
+
+/// A difference: after which unit it was found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Crossing {
+    unit: u32,
+    is_slower: bool,
+}
+
+impl PairSeries {
+    pub(super) fn of(units: &[&Duet], log: impl Fn(&Duet) -> Option<f64>) -> Self {
+        let mut logs: Vec<(u32, f64)> =
+            units.iter().filter_map(|duet| Some((duet.unit, log(duet)?))).collect();
+        logs.sort_by_key(|(unit, _)| *unit);
+        Self { logs, last: units.iter().map(|duet| duet.unit).max().unwrap_or(0) }
+    }
+
+    pub(super) fn spread(&self) -> Option<f64> {
+        let n = self.logs.len() as f64;
+        let mean = self.logs.iter().map(|(_, log)| log).sum::<f64>() / n;
+        let squares: f64 = self.logs.iter().map(|(_, log)| (log - mean).powi(2)).sum();
+        (n >= 2.0).then(|| (squares / (n - 1.0)).sqrt())
+    }
+
+    fn between(&self, after: u32, until: u32) -> Vec<f64> {
+        let is_between = |unit: u32| unit > after && unit <= until;
+        self.logs.iter().filter(|(unit, _)| is_between(*unit)).map(|(_, log)| *log).collect()
+    }
+
+    /// The first look whose p value is at most the nominal one.
+    fn crossing(&self, looks: &Looks, bounds: &[f64]) -> Option<Crossing> {
+        looks.until(self.last).find_map(|(index, unit)| {
+            let logs = self.between(0, unit);
+            (p_value(&logs) <= bounds[index]).then(|| Crossing { unit, is_slower: is_slower(&logs) })
+        })
+    }
+
+    /// Whether units after the crossing show the same again.
+    fn confirmation(&self, first: Crossing) -> Confirmation {
+        let most = CONFIRMING_UNITS * first.unit;
+        let made = self.last.saturating_sub(first.unit).min(most);
+        let looks: Vec<(u32, f64)> =
+            looks(made).into_iter().map(|unit| (unit, f64::from(unit) / f64::from(most))).collect();
+        let bounds = nominal(CONFIRMATION, &looks);
+        let is_shown = looks.iter().zip(bounds).any(|((unit, _), bound)| {
+            let logs = self.between(first.unit, first.unit + unit);
+            p_value(&logs) <= bound && is_slower(&logs) == first.is_slower
+        });
+        match is_shown {
+            true => Confirmation::Confirmed,
+            false if made == most => Confirmation::Failed,
+            false => Confirmation::Pending,
+        }
+    }
+
+    /// `None` without a unit.
+    pub(super) fn reading(&self, looks: &Looks, found: Option<Crossing>, rules: &Rules) -> Option<Reading> {
+        let intervals: Vec<(u32, [f64; 2])> = looks
+            .until(self.last)
+            .filter_map(|(index, unit)| Some((unit, interval(&self.between(0, unit), rules.bounds[index])?)))
+            .collect();
+        // Once the budget is used there are no further intervals, and the estimate is that of the last one.
+        let until = intervals.last().map_or(u32::MAX, |(unit, _)| *unit);
+        let RatioEstimate { ratio, range, .. } = RatioEstimate::of(self.between(0, until))?;
+        let suspect = found.filter(|found| found.is_slower && rules.is_gate);
+        let confirmation = suspect.map(|suspect| self.confirmation(suspect));
+        let [least, most] = [1.0 - rules.margin, 1.0 + rules.margin];
+        let any = |is_meant: fn([f64; 2], [f64; 2]) -> bool| {
+            intervals.iter().any(|(_, interval)| is_meant(*interval, [least, most]))
+        };
+        let is_within = any(|[low, high], [least, most]| low >= least && high <= most);
+        let is_not_slower = rules.is_gate && any(|[low, _], [least, _]| low >= least);
+        let change = match (found, confirmation) {
+            _ if rules.is_void => Change::Open,
+            _ if is_within => Change::WithinMargin,
+            // The first series may have been chance: the margin can still decide.
+            (Some(_), Some(Confirmation::Failed)) if is_not_slower => Change::NotSlower,
+            (Some(_), Some(Confirmation::Pending | Confirmation::Failed)) => Change::Open,
+            (Some(found), _) if found.is_slower => Change::Slower,
+            (Some(_), _) => Change::Faster,
+            (None, _) if is_not_slower => Change::NotSlower,
+            (None, _) => Change::Open,
+        };
+        // A few units more show that it is faster, if it is.
+        let is_decided = match change {
+            Change::Open => false,
+            Change::NotSlower => ratio <= most,
+            _ => true,
+        };
+        let confirmation = confirmation.filter(|_| !is_within);
+        let interval = intervals.last().map(|(_, interval)| *interval);
+        Some(Reading { ratio, interval, range, change, confirmation, is_decided })
+    }
+}
+
+/// What decides about a reading besides its units.
+pub(super) struct Rules {
+    /// Nominal p values of repeated intervals, by look.
+    pub(super) bounds: Vec<f64>,
+    pub(super) margin: f64,
+    /// Suspects need a second series, and it is enough that nothing is slower.
+    pub(super) is_gate: bool,
+    pub(super) is_void: bool,
+}
+
+fn is_slower(logs: &[f64]) -> bool {
+    RatioEstimate::of(logs.iter().copied()).is_some_and(|estimate| estimate.ratio < 1.0)
+}
+
+/// Holm's procedure on the sequential p values of a family: each difference that is found leaves more of
+/// the error probability to the others. In the order of the series.
+pub(super) fn holm(series: &[PairSeries], looks: &Looks, tests: usize) -> Vec<Option<Crossing>> {
+    let mut found: Vec<Option<Crossing>> = series.iter().map(|_| None).collect();
+    loop {
+        let left = tests - found.iter().flatten().count();
+        if left == 0 {
+            return found;
+        }
+        let bounds = nominal(ALPHA / left as f64, &looks.0);
+        let mut has_more = false;
+        for (found, series) in found.iter_mut().zip(series).filter(|(found, _)| found.is_none()) {
+            *found = series.crossing(looks, &bounds);
+            has_more |= found.is_some();
+        }
+        if !has_more {
+            return found;
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The comparison of two builds, as part of the plan of a run.
+
+#[cfg(test)]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Two builds of one system in the same cells: `linerate compare` and `linerate gate`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedComparison {
+    pub kind: ComparisonKind,
+    pub base: PlannedArm,
+    pub head: PlannedArm,
+    /// The system or variant that has two builds; `None`: of each cell the relay, else the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The relative difference that matters.
+    pub margin: f64,
+    /// Where the revisions of arms with `git=` come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<PlannedSource>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ComparisonKind {
+    Compare,
+    /// With an exit status, and a second series for each suspect.
+    Gate,
+}
+
+/// One of the two arms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct PlannedArm {
+    /// As on the command line.
+    pub arm: String,
+    /// What it was at the time of the run: the commit of a revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<String>,
+}
+
+/// A repository that both arms are built from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedSource {
+    pub checkout: String,
+    /// A shell command, run in a worktree of the revision.
+    pub build: String,
+    /// The program's path in the worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+}

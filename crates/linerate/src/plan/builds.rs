@@ -1,0 +1,199 @@
+//! The cells of a comparison of builds: each chosen cell twice, with base and with head.
+
+use super::pairs::obstacle;
+use crate::arm::{Arm, BASE, HEAD};
+use crate::axes::Axes;
+use crate::error::Error;
+use crate::measurement::{Metric, PlannedCell, PlannedComparison, PlannedSuite, PlannedTable};
+use crate::parameters::Parameters;
+use crate::stats::duet::is_rate;
+use crate::system::{Registry, SystemVariant};
+use linerate_contract::Role;
+use linerate_contract::nearest::suggestion;
+use std::collections::BTreeSet;
+
+/// Replaces the suite's cells by two of each that `is_chosen`, and its tables by ones of base and head.
+///
+/// # Errors
+/// An arm that does not fit a cell.
+pub(super) fn split(
+    suite: &mut PlannedSuite,
+    registry: &Registry,
+    comparison: &PlannedComparison,
+    is_chosen: impl Fn(&str) -> bool,
+) -> Result<(), Error> {
+    let arms = arms(comparison)?;
+    let mut cells = Vec::new();
+    let tables = std::mem::take(&mut suite.tables);
+    for table in &tables {
+        let mut planned = PlannedTable {
+            metric: if is_rate(table.metric) { table.metric } else { Metric::OperationsPerSecond },
+            ..of_builds(table)
+        };
+        let is_new = |id: &str| is_chosen(id) && !cells.iter().any(|known: &PlannedCell| origin(known) == id);
+        let in_table = suite.cells.iter().filter(|cell| table.cells.contains(&cell.id) && is_new(&cell.id));
+        let mut split = Vec::new();
+        for cell in in_table.filter(|cell| !cell.is_limit) {
+            let Some(subject) = subject(cell, registry, comparison.subject.as_deref()) else { continue };
+            if let Some(reason) = obstacle(cell, registry) {
+                planned.notes.push(format!("{} is left out: {reason}", cell.id));
+                continue;
+            }
+            for (build, arm) in [BASE, HEAD].into_iter().zip(&arms) {
+                let of_arm = with_arm(cell, subject, registry, build, arm);
+                split.push(of_arm.map_err(|e| Error::Input(format!("--{build}: {e}")))?);
+            }
+            planned.row_values.push(cell.id.clone());
+        }
+        planned.cells = split.iter().map(|cell| cell.id.clone()).collect();
+        cells.extend(split);
+        if !planned.cells.is_empty() || !planned.notes.is_empty() {
+            suite.tables.push(planned);
+        }
+    }
+    suite.cells = cells;
+    // The first units decide how a pair shares the CPUs; they are the warm-up.
+    suite.warmup_rounds = 0;
+    Ok(())
+}
+
+/// Checks what cells together need: at least one, and one system where an arm replaces its program.
+///
+/// # Errors
+/// The remedy.
+pub(super) fn check(
+    suites: &[PlannedSuite],
+    registry: &Registry,
+    comparison: &PlannedComparison,
+) -> Result<(), Error> {
+    let cells = || suites.iter().flat_map(|suite| &suite.cells);
+    if cells().next().is_none() {
+        let notes = suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| &table.notes);
+        let notes: Vec<&str> = notes.map(String::as_str).collect();
+        return Err(Error::Input(match &comparison.subject {
+            _ if !notes.is_empty() => format!("no chosen cell can be compared: {}", notes.join("; ")),
+            Some(name) => format!("--system {name}: it has no process in the chosen cells"),
+            None => "no system of the chosen cells has a process that could be another build".into(),
+        }));
+    }
+    let arms = arms(comparison)?;
+    let subjects: BTreeSet<&str> = cells()
+        .flat_map(|cell| &cell.systems)
+        .filter(|system| system.build == HEAD)
+        .filter_map(|system| Some(registry.variant(&system.name, system.role).ok()?.system.name.as_str()))
+        .collect();
+    let replaces = |arm: &Arm| arm.program.is_some() || arm.git.is_some() || !arm.env.is_empty();
+    if subjects.len() > 1 && arms.iter().any(replaces) {
+        let names = Vec::from_iter(subjects);
+        return Err(Error::Input(format!(
+            "the chosen cells have several systems ({}), and an arm replaces the program of one: \
+             add `--system {}`",
+            names.join(", "),
+            names[0]
+        )));
+    }
+    Ok(())
+}
+
+/// The id of the suite's own cell.
+pub(crate) fn origin(cell: &PlannedCell) -> &str {
+    cell.id.rsplit_once('@').map_or(&cell.id, |(id, _)| id)
+}
+
+fn arms(comparison: &PlannedComparison) -> Result<[Arm; 2], Error> {
+    let parse =
+        |build: &str, arm: &str| Arm::parse(arm).map_err(|e| Error::Input(format!("--{build} {arm}: {e}")));
+    Ok([parse(BASE, &comparison.base.arm)?, parse(HEAD, &comparison.head.arm)?])
+}
+
+/// The table with rows by cell and columns by build.
+fn of_builds(table: &PlannedTable) -> PlannedTable {
+    PlannedTable {
+        name: table.name.clone(),
+        title: table.title.clone(),
+        metric: table.metric,
+        also: Vec::new(),
+        rows: "cell".into(),
+        columns: "build".into(),
+        row_values: Vec::new(),
+        column_values: vec![BASE.into(), HEAD.into()],
+        cells: Vec::new(),
+        baseline: Axes(vec![("build".into(), BASE.into())]),
+        truth: None,
+        limit: None,
+        reference: None,
+        scaling: None,
+        best_of: None,
+        notes: Vec::new(),
+    }
+}
+
+/// The system with two builds: the wanted one, else the relay, else the server, if it has a process.
+fn subject<'r>(
+    cell: &PlannedCell,
+    registry: &'r Registry,
+    wanted: Option<&str>,
+) -> Option<SystemVariant<'r>> {
+    let of_role = |role: Role| {
+        let system = cell.systems.iter().find(|system| system.role == role)?;
+        let chosen = registry.variant(&system.name, role).ok()?;
+        let is_wanted = wanted.is_none_or(|name| chosen.name == name || chosen.system.name == name);
+        (chosen.variant.start.is_some() && is_wanted).then_some(chosen)
+    };
+    [Role::Relay, Role::Server, Role::Client].into_iter().find_map(of_role)
+}
+
+fn with_arm(
+    cell: &PlannedCell,
+    subject: SystemVariant<'_>,
+    registry: &Registry,
+    build: &str,
+    arm: &Arm,
+) -> Result<PlannedCell, String> {
+    let mut cell = cell.clone();
+    let id = format!("{}@{build}", cell.id);
+    cell.axes.0.extend([("cell".to_owned(), cell.id.clone()), ("build".to_owned(), build.to_owned())]);
+    if !arm.env.is_empty() && subject.system.manifest.build.is_none() {
+        return Err(format!("env: is for systems with a [build], and {} has none", subject.system.name));
+    }
+    let is_subject = |name: &str, role: Role| {
+        registry.variant(name, role).is_ok_and(|chosen| chosen.system.name == subject.system.name)
+    };
+    for (key, value) in &arm.set {
+        set(&mut cell, subject, key, value)?;
+    }
+    let settings = arm.set.iter().filter(|(key, _)| subject.system.manifest.settings.contains_key(key));
+    for system in cell.systems.iter_mut().filter(|system| is_subject(&system.name, system.role)) {
+        build.clone_into(&mut system.build);
+        system.settings = settings.clone().cloned().collect();
+    }
+    Ok(PlannedCell { id, ..cell })
+}
+
+/// A parameter or an option of the cell, or a setting of the subject.
+fn set(cell: &mut PlannedCell, subject: SystemVariant<'_>, key: &str, value: &str) -> Result<(), String> {
+    let settings = || subject.system.manifest.settings.keys().filter(|key| subject.reads(key));
+    if settings().any(|known| known == key) {
+        return Ok(());
+    }
+    let id = cell.id.clone();
+    let set: Vec<&str> = cell.parameters.iter().map(|(name, _)| name).collect();
+    if let Some(parameter) = cell.parameters.by_name(key).filter(|_| set.contains(&key)) {
+        let number = value.parse().map_err(|_| format!("set:{key}={value}: expected a whole number"))?;
+        *parameter = Some(number);
+        return Ok(());
+    }
+    if let Some(option) = cell.options.get_mut(key) {
+        value.clone_into(option);
+        return Ok(());
+    }
+    let known = settings().chain(cell.options.keys()).map(String::as_str).chain(set);
+    let known: BTreeSet<&str> = known.collect();
+    let also = Parameters::NAMES.contains(&key).then_some(" (a parameter that this cell does not have)");
+    Err(format!(
+        "set:{key}={value}: {} has nothing that reads `{key}` in {id}{}; {}",
+        subject.system.name,
+        also.unwrap_or_default(),
+        suggestion(key, known)
+    ))
+}

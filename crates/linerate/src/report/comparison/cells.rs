@@ -1,0 +1,113 @@
+//! Cell by cell: values of both builds, what changed, and why a cell has no verdict.
+
+use super::model::{CellVerdict, ChangeReport, ComparedCell, Conclusion};
+use crate::arm::HEAD;
+use crate::comparison::{Change, Confirmation, JudgedPair, Judgement, Reading};
+use crate::measurement::Run;
+use crate::report::model::{CellReport, OutcomeWord, SuiteReport};
+
+pub(super) fn cells(run: &Run, judgement: &Judgement, suites: &[SuiteReport]) -> Vec<ComparedCell> {
+    judgement.pairs.iter().map(|pair| cell(run, pair, judgement, suites)).collect()
+}
+
+fn cell(run: &Run, pair: &JudgedPair, judgement: &Judgement, suites: &[SuiteReport]) -> ComparedCell {
+    let suite = suites.iter().find(|suite| suite.name == pair.suite);
+    let of = |id: &str| suite.and_then(|suite| suite.cells.iter().find(|cell| cell.id == id));
+    let [head, base] = [&pair.cells[0], &pair.cells[1]].map(|id| of(id));
+    let systems = head.iter().flat_map(|cell| &cell.systems);
+    let system = systems.into_iter().find(|system| system.build == HEAD);
+    let several = run.suites.len() > 1;
+    let id = head.and_then(|cell| cell.axes.get("cell")).unwrap_or(&pair.cells[0]);
+    let (verdict, detail) = verdict(pair, judgement, [head, base]);
+    ComparedCell {
+        id: if several { format!("{}:{id}", pair.suite) } else { id.to_owned() },
+        system: system.map_or_else(String::new, |system| system.name.clone()),
+        verdict,
+        base: base.and_then(|cell| cell.median),
+        head: head.and_then(|cell| cell.median),
+        unit: head.map_or_else(String::new, |cell| cell.unit.clone()),
+        units: pair.units,
+        seconds: pair.seconds,
+        rate: pair.rate.as_ref().map(|reading| change(reading, |ratio| ratio)),
+        cpu: pair.cpu.as_ref().map(|reading| change(reading, |ratio| 1.0 / ratio)),
+        bound_by: base.and_then(|cell| cell.bound_by.clone()),
+        detail,
+    }
+}
+
+/// The verdict and its reason, where it needs one.
+fn verdict(
+    pair: &JudgedPair,
+    judgement: &Judgement,
+    cells: [Option<&CellReport>; 2],
+) -> (CellVerdict, Option<String>) {
+    let lost = cells.into_iter().flatten().find(|cell| cell.outcome != OutcomeWord::Ok);
+    // More failed units than of any cell's trials: what fails is not left out of a comparison.
+    let fails = pair.tried > 0 && pair.units * 10 < pair.tried * 9;
+    if let Some(cell) = lost {
+        let word = match cell.outcome {
+            OutcomeWord::Missing | OutcomeWord::Unsupported => CellVerdict::Missing,
+            _ => CellVerdict::Failed,
+        };
+        let detail = cell.detail.clone().unwrap_or_else(|| "it failed".into());
+        return (word, Some(format!("{}: {detail}", cell.id)));
+    }
+    if fails {
+        let failed = pair.tried - pair.units;
+        return (CellVerdict::Failed, Some(format!("{failed} of {} units failed", pair.tried)));
+    }
+    if judgement.is_void {
+        return (CellVerdict::CannotTell, Some("the control differs from itself".into()));
+    }
+    let is = |wanted: Confirmation| {
+        [pair.rate, pair.cpu].into_iter().flatten().any(|reading| reading.confirmation == Some(wanted))
+    };
+    let detail = match pair.change() {
+        Change::Open if is(Confirmation::Failed) => Some("a second series did not confirm the slowdown"),
+        Change::Open if is(Confirmation::Pending) => Some("the time did not suffice to confirm the slowdown"),
+        _ => None,
+    };
+    (word(pair.change()), detail.map(str::to_owned))
+}
+
+fn word(change: Change) -> CellVerdict {
+    match change {
+        Change::Slower => CellVerdict::Slower,
+        Change::Faster => CellVerdict::Faster,
+        Change::WithinMargin => CellVerdict::WithinMargin,
+        Change::NotSlower => CellVerdict::NotSlower,
+        Change::Open => CellVerdict::CannotTell,
+    }
+}
+
+fn change(reading: &Reading, scale: impl Fn(f64) -> f64) -> ChangeReport {
+    let percent = |ratio: f64| (scale(ratio) - 1.0) * 100.0;
+    let ordered = |[a, b]: [f64; 2]| [a.min(b), a.max(b)];
+    ChangeReport {
+        percent: percent(reading.ratio),
+        ci95: reading.interval.map(|ends| ordered(ends.map(percent))),
+        verdict: word(reading.change),
+        second_series: reading.confirmation.map(|confirmation| {
+            let word = match confirmation {
+                Confirmation::Pending => "pending",
+                Confirmation::Confirmed => "confirmed",
+                Confirmation::Failed => "failed",
+            };
+            word.to_owned()
+        }),
+    }
+}
+
+/// A failed or missing cell is never a success.
+pub(super) fn conclusion(cells: &[ComparedCell]) -> Conclusion {
+    let any = |verdicts: &[CellVerdict]| cells.iter().any(|cell| verdicts.contains(&cell.verdict));
+    if cells.iter().all(|cell| cell.rate.is_none()) {
+        Conclusion::Nothing
+    } else if any(&[CellVerdict::Slower]) {
+        Conclusion::Slowdown
+    } else if any(&[CellVerdict::CannotTell, CellVerdict::Failed, CellVerdict::Missing]) {
+        Conclusion::Open
+    } else {
+        Conclusion::NoSlowdown
+    }
+}

@@ -1,0 +1,164 @@
+//! The history of a gate: a line for each run, and its table and plot in text. It never decides.
+
+use super::calibration::conclusion_words;
+use super::model::{CellVerdict, ChangeReport, ComparisonReport, Conclusion, ControlReport};
+use super::rows::{signed, verdict, versions};
+use crate::report::model::Report;
+use crate::report::style::Style;
+use crate::report::terminal::plain_table;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// A gate in one line of JSON, for programs that look for change points as well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistoryEntry {
+    /// RFC 3339, UTC.
+    pub started: String,
+    pub run: String,
+    pub linerate: String,
+    pub cpu_model: String,
+    pub kernel: String,
+    pub base: String,
+    pub head: String,
+    pub versions: Vec<String>,
+    pub margin: f64,
+    pub conclusion: Conclusion,
+    pub aa: Option<ControlReport>,
+    pub cells: Vec<HistoryCell>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistoryCell {
+    pub id: String,
+    pub verdict: CellVerdict,
+    pub units: u32,
+    pub rate: Option<ChangeReport>,
+    pub cpu: Option<ChangeReport>,
+}
+
+impl HistoryEntry {
+    #[must_use]
+    pub fn of(report: &Report, comparison: &ComparisonReport) -> Self {
+        let arm = |arm: &crate::measurement::PlannedArm| match &arm.resolved {
+            Some(commit) => commit.clone(),
+            None => arm.arm.clone(),
+        };
+        let cells = comparison.cells.iter().map(|cell| HistoryCell {
+            id: cell.id.clone(),
+            verdict: cell.verdict,
+            units: cell.units,
+            rate: cell.rate.clone(),
+            cpu: cell.cpu.clone(),
+        });
+        Self {
+            started: report.run.started.clone(),
+            run: report.run.id.clone(),
+            linerate: report.run.linerate.clone(),
+            cpu_model: report.host.cpu_model.clone(),
+            kernel: report.host.kernel.clone(),
+            base: arm(&comparison.base),
+            head: arm(&comparison.head),
+            versions: versions(report),
+            margin: comparison.margin,
+            conclusion: comparison.conclusion,
+            aa: comparison.aa.clone(),
+            cells: cells.collect(),
+        }
+    }
+}
+
+/// The entries of a file, and a warning for each other line.
+#[must_use]
+pub fn entries(place: &str, text: &str) -> (Vec<HistoryEntry>, Vec<String>) {
+    let (mut entries, mut warnings) = (Vec::new(), Vec::new());
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        match serde_json::from_str(line) {
+            Ok(entry) => entries.push(entry),
+            Err(e) => warnings.push(format!("{place}:{}: not a line of a gate: {e}", index + 1)),
+        }
+    }
+    (entries, warnings)
+}
+
+/// Columns of the plot on each side of zero.
+const HALF: usize = 20;
+
+/// A table of all gates, and a plot of the changes of each cell whose id contains `wanted`.
+#[must_use]
+pub fn history(entries: &[HistoryEntry], wanted: &str, style: Style) -> String {
+    let mut text = String::new();
+    let ids: BTreeSet<&str> =
+        entries.iter().flat_map(|entry| &entry.cells).map(|cell| cell.id.as_str()).collect();
+    for id in ids.into_iter().filter(|id| id.contains(wanted)) {
+        let points: Vec<(&HistoryEntry, &HistoryCell)> =
+            entries.iter().flat_map(|e| e.cells.iter().filter(|c| c.id == id).map(move |c| (e, c))).collect();
+        let widest = points.iter().filter_map(|(_, cell)| widest(cell)).fold(1.0, f64::max);
+        let _ = writeln!(text, "{id}: change of the rate, from -{widest:.1} % to +{widest:.1} %");
+        let mut table = plain_table(style);
+        table.set_header(["started", "head", "change (95 %)", "", "verdict", "gate"]);
+        for (entry, cell) in points {
+            let head: String = entry.head.chars().take(24).collect();
+            table.add_row([
+                entry.started.clone(),
+                head,
+                cell.rate.as_ref().map_or_else(String::new, signed),
+                cell.rate.as_ref().map_or_else(String::new, |change| bar(change, widest)),
+                verdict(cell.verdict, entry.margin),
+                conclusion_words(entry.conclusion).to_owned(),
+            ]);
+        }
+        let _ = writeln!(text, "{}\n", table.trim_fmt());
+    }
+    text
+}
+
+fn widest(cell: &HistoryCell) -> Option<f64> {
+    let change = cell.rate.as_ref()?;
+    Some(change.ci95.unwrap_or([change.percent; 2]).iter().fold(change.percent.abs(), |m, e| m.max(e.abs())))
+}
+
+/// The interval as a line, the estimate as a point, zero as a bar.
+fn bar(change: &ChangeReport, widest: f64) -> String {
+    let column = |percent: f64| {
+        let share = (percent / widest).clamp(-1.0, 1.0);
+        (HALF as f64 * (1.0 + share)).round() as usize
+    };
+    let mut bar = vec![' '; 2 * HALF + 1];
+    if let Some([low, high]) = change.ci95 {
+        bar[column(low)..=column(high)].fill('─');
+    }
+    bar[HALF] = '│';
+    bar[column(change.percent)] = '●';
+    bar.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_at_its_place_beside_zero() {
+        let change = |percent: f64, ci95| ChangeReport {
+            percent,
+            ci95,
+            verdict: CellVerdict::CannotTell,
+            second_series: None,
+        };
+        let bar = |percent, ci95| bar(&change(percent, ci95), 10.0);
+        assert_eq!(bar(-10.0, None), format!("●{}│{}", " ".repeat(19), " ".repeat(20)));
+        assert_eq!(
+            bar(5.0, Some([-5.0, 10.0])),
+            format!("{}{}│{}●{}", " ".repeat(10), "─".repeat(10), "─".repeat(9), "─".repeat(10))
+        );
+    }
+
+    #[test]
+    fn a_line_of_something_else_is_a_warning_with_its_number() {
+        let (entries, warnings) = entries("h.jsonl", "\n{\"a\": 1}\n");
+        assert!(
+            entries.is_empty() && warnings[0].starts_with("h.jsonl:2: not a line of a gate"),
+            "{warnings:?}"
+        );
+    }
+}

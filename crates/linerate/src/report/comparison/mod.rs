@@ -1,0 +1,71 @@
+//! Two builds of a system: the part of a report that says what changed. All its texts are here.
+
+mod calibration;
+mod cells;
+mod comment;
+mod history;
+mod model;
+mod page;
+mod rows;
+mod sentence;
+mod stored;
+mod terminal;
+
+pub use calibration::{Calibration, calibration, conclusion_words};
+pub use comment::comment;
+pub(super) use comment::markdown;
+pub use history::{HistoryEntry, entries, history};
+pub use model::*;
+pub(super) use page::section;
+pub use sentence::{Prospect, prospect};
+pub use stored::of_stored;
+pub(super) use terminal::{lines, render};
+
+use crate::comparison::{Judgement, detectable, judge};
+use crate::measurement::{Duet, Run, Trial};
+use crate::report::model::SuiteReport;
+
+/// The comparison of a run; `None` for a run that compares no builds.
+pub(super) fn build(
+    run: &Run,
+    trials: &[Trial],
+    duets: &[Duet],
+    suites: &[SuiteReport],
+) -> Option<ComparisonReport> {
+    let plan = run.comparison.as_ref()?;
+    let judgement = judge(run, trials, duets)?;
+    let cells = cells::cells(run, &judgement, suites);
+    let spent = trials.iter().map(Trial::time).chain(duets.iter().map(Duet::time));
+    let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
+    let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| &table.notes);
+    let mut comparison = ComparisonReport {
+        kind: plan.kind,
+        base: plan.base.clone(),
+        head: plan.head.clone(),
+        conclusion: cells::conclusion(&cells),
+        sentence: String::new(),
+        margin: plan.margin,
+        budget_seconds,
+        seconds: spent.map(|time| time.as_secs_f64()).sum(),
+        spread: judgement.spread,
+        smallest_detectable: smallest(&judgement, budget_seconds),
+        aa: judgement.control.map(|control| ControlReport {
+            ratio: control.ratio,
+            ci95: control.ci95,
+            n: control.n,
+            is_void: judgement.is_void,
+        }),
+        cells,
+        notes: notes.cloned().collect(),
+    };
+    comparison.sentence = sentence::sentence(&comparison);
+    Some(comparison)
+}
+
+/// If all pairs are measured until the budget is used.
+fn smallest(judgement: &Judgement, budget: f64) -> Option<f64> {
+    let seconds: f64 = judgement.pairs.iter().map(|pair| pair.seconds).sum();
+    let units: u32 = judgement.pairs.iter().map(|pair| pair.tried).sum();
+    let of_budget = budget / (seconds / f64::from(units) * judgement.pairs.len() as f64);
+    detectable(judgement.spread?, of_budget, judgement.tests)
+}

@@ -1,0 +1,116 @@
+//! The part of `report.json` that a comparison of builds adds.
+
+use crate::measurement::{ComparisonKind, PlannedArm};
+#[cfg(test)]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Two builds of a system, cell by cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ComparisonReport {
+    pub kind: ComparisonKind,
+    pub base: PlannedArm,
+    pub head: PlannedArm,
+    pub conclusion: Conclusion,
+    /// The verdict as one sentence.
+    pub sentence: String,
+    /// Relative difference that matters.
+    pub margin: f64,
+    pub budget_seconds: f64,
+    /// Time of all units and trials.
+    pub seconds: f64,
+    /// The standard deviation of one unit's log ratio of rates: the median over the cells.
+    pub spread: Option<f64>,
+    /// The slowdown that the budget finds in 90 % of runs, by this spread.
+    pub smallest_detectable: Option<f64>,
+    /// The base in duet with itself.
+    pub aa: Option<ControlReport>,
+    pub cells: Vec<ComparedCell>,
+    /// What was left out, and other remarks.
+    pub notes: Vec<String>,
+}
+
+/// The exit status of a gate in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Conclusion {
+    /// Status 0.
+    NoSlowdown,
+    /// Status 1.
+    Slowdown,
+    /// Status 2: neither could be shown.
+    Open,
+    /// Status 3.
+    Nothing,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ControlReport {
+    pub ratio: f64,
+    pub ci95: Option<[f64; 2]>,
+    pub n: u32,
+    /// It differs from itself, so that no cell has a verdict.
+    pub is_void: bool,
+}
+
+/// A cell with both builds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ComparedCell {
+    /// The id of the suite's cell.
+    pub id: String,
+    /// The system with two builds.
+    pub system: String,
+    pub verdict: CellVerdict,
+    /// Medians of solo trials, in `unit`.
+    pub base: Option<f64>,
+    pub head: Option<f64>,
+    pub unit: String,
+    /// Units of both builds, and their time.
+    pub units: u32,
+    pub seconds: f64,
+    pub rate: Option<ChangeReport>,
+    /// Of CPU time per operation of all roles.
+    pub cpu: Option<ChangeReport>,
+    pub bound_by: Option<String>,
+    /// Why there is no verdict, or what failed.
+    pub detail: Option<String>,
+}
+
+/// What became of a cell or of a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub enum CellVerdict {
+    #[serde(rename = "slower")]
+    Slower,
+    #[serde(rename = "faster")]
+    Faster,
+    #[serde(rename = "within the margin")]
+    WithinMargin,
+    /// Any slowdown is below the margin.
+    #[serde(rename = "not slower")]
+    NotSlower,
+    #[serde(rename = "cannot tell")]
+    CannotTell,
+    #[serde(rename = "failed")]
+    Failed,
+    #[serde(rename = "missing")]
+    Missing,
+}
+
+/// Head against base.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ChangeReport {
+    /// Of the rate, or of the CPU time per operation: -4.1 is 4.1 % less.
+    pub percent: f64,
+    /// 95 % at all looks together; absent with too few units.
+    pub ci95: Option<[f64; 2]>,
+    pub verdict: CellVerdict,
+    /// Of a gate's suspect: `pending`, `confirmed` or `failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_series: Option<String>,
+}

@@ -1,0 +1,157 @@
+//! The table of a comparison, and how it was made, as text for all formats.
+
+use super::model::{CellVerdict, ChangeReport, ComparedCell, ComparisonReport};
+use crate::measurement::{ComparisonKind, PlannedArm};
+use crate::report::model::Report;
+use crate::report::numbers::{plain, seconds};
+
+pub(super) const HEADERS: [&str; 7] =
+    ["cell", "base", "head", "change (95 %)", "CPU per operation (95 %)", "verdict", "bound by"];
+
+/// A row for each cell.
+pub(super) fn rows(comparison: &ComparisonReport) -> Vec<Vec<String>> {
+    comparison.cells.iter().map(|cell| row(cell, comparison.margin)).collect()
+}
+
+fn row(cell: &ComparedCell, margin: f64) -> Vec<String> {
+    let value = |value: Option<f64>| value.map_or_else(String::new, plain);
+    let change = |change: &Option<ChangeReport>| change.as_ref().map_or_else(String::new, signed);
+    vec![
+        cell.id.clone(),
+        value(cell.base),
+        value(cell.head),
+        change(&cell.rate),
+        change(&cell.cpu),
+        verdict(cell.verdict, margin),
+        cell.bound_by.clone().unwrap_or_default(),
+    ]
+}
+
+/// The unit of base and head, if it is the same everywhere.
+pub(super) fn unit(comparison: &ComparisonReport) -> Option<&str> {
+    let first = comparison.cells.first()?.unit.as_str();
+    comparison.cells.iter().all(|cell| cell.unit == first).then_some(first)
+}
+
+pub(super) fn verdict(verdict: CellVerdict, margin: f64) -> String {
+    let margin = rough(margin);
+    match verdict {
+        CellVerdict::Slower => "slower".into(),
+        CellVerdict::Faster => "faster".into(),
+        CellVerdict::WithinMargin => format!("within {margin} %"),
+        CellVerdict::NotSlower => format!("not slower by {margin} %"),
+        CellVerdict::CannotTell => "open".into(),
+        CellVerdict::Failed => "failed".into(),
+        CellVerdict::Missing => "missing".into(),
+    }
+}
+
+/// `-4.1 % (-5.0 to -3.2)`.
+pub(super) fn signed(change: &ChangeReport) -> String {
+    let text = |value: f64| {
+        let text = plain_percent(value, change.ci95);
+        // A rounded zero has no sign.
+        if value > 0.0 && text.parse() != Ok(0.0) { format!("+{text}") } else { text }
+    };
+    let percent = text(change.percent);
+    match change.ci95 {
+        None => format!("{percent} % (too few units)"),
+        Some([low, high]) => format!("{percent} % ({} to {})", text(low), text(high)),
+    }
+}
+
+/// A share as a percentage with two significant digits, or fewer: `1`, `0.25`, `14`.
+pub(super) fn rough(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 4.0) as i32 } else { 0 };
+    let scale = 10_f64.powi(digits);
+    format!("{}", (percent * scale).round() / scale)
+}
+
+/// With the decimals that the interval justifies.
+pub(super) fn plain_percent(value: f64, interval: Option<[f64; 2]>) -> String {
+    let width = interval.map_or(1.0, |[low, high]| high - low);
+    let decimals = if width >= 10.0 {
+        0
+    } else if width >= 0.3 {
+        1
+    } else {
+        2
+    };
+    let text = format!("{value:.decimals$}");
+    if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
+}
+
+/// How the numbers were made, as sentences.
+pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
+    let ComparisonReport { base, head, .. } = comparison;
+    let unit = unit(comparison).map_or_else(String::new, |unit| format!(" in {unit}"));
+    let units: u32 = comparison.cells.iter().map(|cell| cell.units).sum();
+    let mut lines = vec![
+        format!("base: {}; head: {}", arm(base), arm(head)),
+        format!(
+            "change: both builds in duet, fresh processes in each of {units} units; {} of {}",
+            seconds(comparison.seconds),
+            seconds(comparison.budget_seconds)
+        ),
+        format!("base and head: medians of three trials of each cell by itself{unit}"),
+    ];
+    lines.extend(comparison.aa.as_ref().map(|aa| {
+        let [low, high] = aa.ci95.unwrap_or([aa.ratio; 2]).map(|ratio| (ratio - 1.0) * 100.0);
+        let percent = ChangeReport {
+            percent: (aa.ratio - 1.0) * 100.0,
+            ci95: Some([low, high]).filter(|_| aa.ci95.is_some()),
+            verdict: CellVerdict::CannotTell,
+            second_series: None,
+        };
+        let void = if aa.is_void { ": it differs from itself, so no cell has a verdict" } else { "" };
+        format!("A/A control, base against itself: {}, n={}{void}", signed(&percent), aa.n)
+    }));
+    lines.extend(comparison.smallest_detectable.map(|smallest| {
+        format!(
+            "with the spread of these units, the budget finds a slowdown of {} % in 9 of 10 runs",
+            rough(smallest)
+        )
+    }));
+    if comparison.kind == ComparisonKind::Gate {
+        lines.push("a slowdown counts once a second series of fresh units confirms it".into());
+    }
+    lines.push("the builds are these two binaries: their layout in memory alone can be worth 1 %".into());
+    let details = comparison.cells.iter().filter_map(|cell| {
+        Some(format!("{}: {}", cell.id, cell.detail.as_deref()?.lines().collect::<Vec<_>>().join(" ")))
+    });
+    lines.extend(details);
+    lines.extend(comparison.notes.iter().cloned());
+    lines
+}
+
+fn arm(arm: &PlannedArm) -> String {
+    match &arm.resolved {
+        Some(commit) => format!("{} ({})", arm.arm, &commit[..commit.len().min(12)]),
+        None => arm.arm.clone(),
+    }
+}
+
+/// Host and versions in one line.
+pub(super) fn host(report: &Report) -> String {
+    let host = &report.host;
+    format!(
+        "{}, {} CPUs, kernel {}, linerate {}, {}",
+        host.cpu_model, host.cpus, host.kernel, report.run.linerate, report.run.started
+    )
+}
+
+/// `haproxy-tcp 3.0.11 (base), 3.2.5 (head)`.
+pub(super) fn versions(report: &Report) -> Vec<String> {
+    let systems = report.suites.iter().flat_map(|suite| &suite.cells).flat_map(|cell| &cell.systems);
+    let mut all: Vec<String> = systems
+        .filter_map(|system| {
+            let settings = system.settings.iter().map(|(key, value)| format!(" {key}={value}"));
+            let settings: String = settings.collect();
+            Some(format!("{} {} ({}){settings}", system.name, system.version.as_ref()?, system.build))
+        })
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}

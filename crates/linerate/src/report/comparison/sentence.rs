@@ -1,0 +1,179 @@
+//! The verdict as a sentence, and what a budget can find.
+
+use super::model::{CellVerdict, ChangeReport, ComparedCell, ComparisonReport, Conclusion};
+use super::rows::{plain_percent, rough, signed};
+use crate::comparison::{detectable, fewest};
+use crate::report::numbers::seconds;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Such as "haproxy-tcp is 4.1 % slower with this change (3.2 to 5.0 %, 22 units, 70 s), in 1 of 6 cells; 5
+/// within 1 %".
+pub(super) fn sentence(comparison: &ComparisonReport) -> String {
+    let cells = &comparison.cells;
+    let of = |verdict: CellVerdict| cells.iter().filter(|cell| cell.verdict == verdict).collect::<Vec<_>>();
+    let names: BTreeSet<&str> = cells.iter().map(|cell| cell.system.as_str()).collect();
+    let names = Vec::from_iter(names).join(" and ");
+    match comparison.conclusion {
+        Conclusion::Nothing => {
+            let reason = cells.iter().find_map(|cell| cell.detail.as_deref()).unwrap_or("no unit was made");
+            format!("nothing could be measured: {reason}")
+        }
+        Conclusion::Slowdown => {
+            changed(comparison, &names, &of(CellVerdict::Slower), ["slower", "more"], CellVerdict::Slower)
+        }
+        Conclusion::Open => open(comparison, &names),
+        Conclusion::NoSlowdown => match &of(CellVerdict::Faster)[..] {
+            [] => {
+                let units: u32 = cells.iter().map(|cell| cell.units).sum();
+                let time = seconds(comparison.seconds);
+                let rest = rest(comparison, None);
+                format!("no slowdown of {names} with this change: {rest} ({units} units, {time})")
+            }
+            faster => changed(comparison, &names, faster, ["faster", "less"], CellVerdict::Faster),
+        },
+    }
+}
+
+/// The cell that changed most, by rate if its rate changed, else by CPU time.
+fn changed(
+    comparison: &ComparisonReport,
+    names: &str,
+    changed: &[&ComparedCell],
+    [by_rate, by_cpu]: [&str; 2],
+    verdict: CellVerdict,
+) -> String {
+    let change = |cell: &ComparedCell| -> Option<(bool, ChangeReport)> {
+        let is_changed = |change: &&ChangeReport| change.verdict == verdict;
+        let rate = cell.rate.as_ref().filter(is_changed).map(|change| (true, change.clone()));
+        rate.or_else(|| Some((false, cell.cpu.as_ref().filter(is_changed)?.clone())))
+    };
+    let size = |cell: &&&ComparedCell| change(cell).map_or(0.0, |(_, change)| change.percent.abs());
+    let most = changed.iter().max_by(|a, b| size(a).total_cmp(&size(b)));
+    let Some((cell, (is_rate, change))) = most.and_then(|cell| Some((cell, change(cell)?))) else {
+        return format!("{names} is {by_rate} with this change");
+    };
+    let percent = plain_percent(change.percent.abs(), change.ci95);
+    let up_to = if changed.len() > 1 { "up to " } else { "" };
+    let what = if is_rate {
+        format!("is {up_to}{percent} % {by_rate}")
+    } else {
+        format!("needs {up_to}{percent} % {by_cpu} CPU time per operation")
+    };
+    let interval = change.ci95.map(|ends| {
+        let [low, high] = ends.map(f64::abs);
+        let (low, high) = (low.min(high), low.max(high));
+        format!("{} to {} %, ", plain_percent(low, change.ci95), plain_percent(high, change.ci95))
+    });
+    let all = comparison.cells.len();
+    let place = match (all, changed.len()) {
+        (1, _) => String::new(),
+        (_, 1) => format!(", in 1 of {all} cells, {}", cell.id),
+        (_, n) => format!(", in {n} of {all} cells, most in {}", cell.id),
+    };
+    let rest = rest(comparison, Some(verdict));
+    let rest = if rest.is_empty() { rest } else { format!("; {rest}") };
+    format!(
+        "{names} {what} with this change ({}{} units, {}){place}{rest}",
+        interval.unwrap_or_default(),
+        cell.units,
+        seconds(cell.seconds)
+    )
+}
+
+fn open(comparison: &ComparisonReport, names: &str) -> String {
+    let is_open = |cell: &&ComparedCell| {
+        matches!(cell.verdict, CellVerdict::CannotTell | CellVerdict::Failed | CellVerdict::Missing)
+    };
+    let open: Vec<&ComparedCell> = comparison.cells.iter().filter(is_open).collect();
+    let reason = open.iter().find_map(|cell| cell.detail.clone()).or_else(|| {
+        let change = open.first()?.rate.as_ref()?;
+        Some(format!("{} changed by {}", open[0].id, signed(change)))
+    });
+    let smallest = comparison.smallest_detectable.map(|smallest| {
+        let budget = seconds(comparison.budget_seconds);
+        format!("; {budget} find a slowdown of {} %", rough(smallest))
+    });
+    format!(
+        "cannot tell whether {names} is slower with this change: {} of {} cells without a verdict{}{}",
+        open.len(),
+        comparison.cells.len(),
+        reason.map_or_else(String::new, |reason| format!(" ({reason})")),
+        smallest.unwrap_or_default()
+    )
+}
+
+/// The other cells: `5 within 1 %, 1 failed`.
+fn rest(comparison: &ComparisonReport, except: Option<CellVerdict>) -> String {
+    let all = [
+        CellVerdict::Slower,
+        CellVerdict::Faster,
+        CellVerdict::WithinMargin,
+        CellVerdict::NotSlower,
+        CellVerdict::CannotTell,
+        CellVerdict::Failed,
+        CellVerdict::Missing,
+    ];
+    let margin = rough(comparison.margin);
+    let count = |verdict: CellVerdict| {
+        let n = comparison.cells.iter().filter(|cell| cell.verdict == verdict).count();
+        let word = match verdict {
+            CellVerdict::Slower => "slower".to_owned(),
+            CellVerdict::Faster => "faster".to_owned(),
+            CellVerdict::WithinMargin => format!("within {margin} %"),
+            CellVerdict::NotSlower => format!("not slower by {margin} %"),
+            CellVerdict::CannotTell => "open".to_owned(),
+            CellVerdict::Failed => "failed".to_owned(),
+            CellVerdict::Missing => "missing".to_owned(),
+        };
+        (n > 0).then(|| format!("{n} {word}"))
+    };
+    let others = all.into_iter().filter(|verdict| Some(*verdict) != except);
+    others.filter_map(count).collect::<Vec<_>>().join(", ")
+}
+
+/// What is known about a comparison before its units are made.
+#[derive(Debug)]
+pub struct Prospect {
+    /// Units of each cell in the budget.
+    pub units: f64,
+    pub pairs: usize,
+    /// Seconds, also of one unit.
+    pub budget: f64,
+    pub unit: f64,
+    /// `None`: not known yet.
+    pub spread: Option<f64>,
+}
+
+/// The spread of a unit's log ratio that is assumed before there are units (docs/method.md).
+const USUAL_SPREAD: f64 = 0.01;
+
+/// What difference the budget can find.
+#[must_use]
+pub fn prospect(prospect: &Prospect) -> String {
+    let Prospect { units, pairs, budget, unit, spread } = prospect;
+    let time = |seconds: f64| humantime::format_duration(Duration::from_secs(seconds.ceil() as u64));
+    let tests = 2 * pairs;
+    let cells = if *pairs == 1 { "1 cell".to_owned() } else { format!("each of {pairs} cells") };
+    let by = match spread {
+        None => "if a unit's spread is 1 %, as usual".to_owned(),
+        Some(spread) => format!("with a spread of {} % a unit so far", rough(*spread)),
+    };
+    let found = detectable(spread.unwrap_or(USUAL_SPREAD), *units, tests);
+    match found {
+        Some(found) => format!(
+            "{} are {units:.0} units of {cells}: {by}, they find a slowdown of {} % in 9 of 10 runs",
+            time(*budget),
+            rough(found)
+        ),
+        None => {
+            let fewest = fewest(tests);
+            let enough = time(1.5 * f64::from(fewest) * *pairs as f64 * unit);
+            format!(
+                "{} are only {units:.0} units of {cells}, and fewer than {fewest} show no difference: \
+                 a budget of {enough} is the least",
+                time(*budget)
+            )
+        }
+    }
+}

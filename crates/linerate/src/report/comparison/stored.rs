@@ -1,0 +1,66 @@
+//! Two stored runs as text.
+
+use super::model::{CellVerdict, ChangeReport};
+use super::rows::signed;
+use crate::comparison::stored::{INTERLEAVE, StoredCell, StoredComparison};
+use crate::report::numbers::plain;
+use crate::report::style::Style;
+use crate::report::terminal::plain_table;
+use std::fmt::Write;
+
+/// What can be said of two runs at different times.
+#[must_use]
+pub fn of_stored(compared: &StoredComparison, style: Style) -> String {
+    let StoredComparison { runs: [one, two], cells, doubts, controls, spread } = compared;
+    if cells.is_empty() {
+        return format!("{one} and {two} have no cell in common\n");
+    }
+    let mut text = format!("{two} against {one}: {} cells in common\n\n", cells.len());
+    let mut table = plain_table(style);
+    table.set_header(["cell", "systems", "change (95 %)", ""]);
+    for cell in cells {
+        let systems = if cell.is_changed { "changed" } else { "the same" };
+        let id = format!("{}:{}", cell.suite, cell.id);
+        table.add_row([id, systems.to_owned(), change(cell), word(cell, !doubts.is_empty())]);
+    }
+    let _ = writeln!(text, "{}\n", table.trim_fmt());
+    for doubt in doubts {
+        let _ = writeln!(text, "indicative only: {doubt}");
+    }
+    if let Some(spread) = spread {
+        let spread = plain(spread * 100.0);
+        let _ =
+            writeln!(text, "spread between the runs, by {controls} cells with the same systems: {spread} %");
+    }
+    if cells.iter().any(|cell| cell.is_changed && cell.ratio.ln().abs() < INTERLEAVE) {
+        let _ = writeln!(
+            text,
+            "below {:.0} %, compare both builds at the same time: linerate compare SUITE --head ARM",
+            INTERLEAVE * 100.0
+        );
+    }
+    text
+}
+
+fn change(cell: &StoredCell) -> String {
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    let change = ChangeReport {
+        percent: percent(cell.ratio),
+        ci95: cell.interval.map(|ends| ends.map(percent)),
+        verdict: CellVerdict::CannotTell,
+        second_series: None,
+    };
+    match cell.interval {
+        Some(_) => signed(&change),
+        None => format!("{:+.1} %", change.percent),
+    }
+}
+
+fn word(cell: &StoredCell, is_doubtful: bool) -> String {
+    let doubt = if is_doubtful { " (indicative)" } else { "" };
+    match cell.interval {
+        Some([low, _]) if low > 1.0 => format!("faster{doubt}"),
+        Some([_, high]) if high < 1.0 => format!("slower{doubt}"),
+        _ => "open".into(),
+    }
+}

@@ -1,0 +1,110 @@
+//! The arms of a comparison: revisions are built and programs are found before anything is measured.
+
+use crate::arm::{Arm, BASE, HEAD};
+use crate::error::Error;
+use crate::measurement::{PlannedArm, PlannedCell, PlannedComparison, PlannedSuite, PlannedSystem};
+use crate::programs::Programs;
+use crate::system::build::Failure;
+use crate::system::build::revision::Repository;
+use crate::system::probe::{Replacement, locate};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// In the value of `env:`, the worktree of the arm's revision.
+const CHECKOUT: &str = "{checkout}";
+
+/// What each arm replaces. The commits of revisions become part of the plan.
+///
+/// # Errors
+/// An arm cannot be built, or its program is not there.
+pub(super) fn replacements(
+    comparison: &mut PlannedComparison,
+    note: impl Fn(&str),
+) -> Result<BTreeMap<String, Replacement>, Error> {
+    let mut all = BTreeMap::new();
+    let source = comparison.source.clone();
+    let repository = source.as_ref().map(|source| Repository {
+        checkout: Path::new(&source.checkout),
+        build: &source.build,
+        program: source.program.as_deref(),
+    });
+    for (build, planned) in [(BASE, &mut comparison.base), (HEAD, &mut comparison.head)] {
+        let place = format!("--{build} {}", planned.arm);
+        let arm = Arm::parse(&planned.arm).map_err(|e| Error::Input(format!("{place}: {e}")))?;
+        let tree = match (&arm.git, &repository) {
+            (None, _) => None,
+            (Some(_), None) => {
+                return Err(Error::Input(format!("{place}: add --checkout DIR and --build COMMAND")));
+            }
+            (Some(revision), Some(repository)) => {
+                Some(worktree(planned, revision, repository, &note).map_err(|e| e.of(&place))?)
+            }
+        };
+        let built = tree.as_ref().and_then(|tree| Some(tree.join(repository.as_ref()?.program?)));
+        let found = arm.program.as_deref().map(|program| {
+            let found = locate(program).and_then(|path| std::path::absolute(path).ok());
+            found.ok_or_else(|| Error::NothingMeasured(format!("{place}: there is no program `{program}`")))
+        });
+        let uses_tree = arm.env.iter().any(|(_, value)| value.contains(CHECKOUT));
+        if tree.is_some() && built.is_none() && !uses_tree {
+            return Err(Error::Input(format!(
+                "{place}: nothing is taken from the revision: add --program PATH, or a variable such as \
+                 env:CMAKE_PREFIX_PATH={CHECKOUT}/install"
+            )));
+        }
+        let tree = tree.map_or_else(String::new, |tree| tree.display().to_string());
+        let env = arm.env.into_iter().map(|(name, value)| (name, value.replace(CHECKOUT, &tree)));
+        let program = found.transpose()?.or(built);
+        all.insert(build.to_owned(), Replacement { program, env: env.collect(), plant: arm.plant });
+    }
+    Ok(all)
+}
+
+fn worktree(
+    planned: &mut PlannedArm,
+    revision: &str,
+    repository: &Repository<'_>,
+    note: impl Fn(&str),
+) -> Result<PathBuf, Failure> {
+    let commit = planned.resolved.clone().map_or_else(|| repository.commit(revision), Ok)?;
+    planned.resolved = Some(commit.clone());
+    repository.worktree(&commit, note)
+}
+
+impl Failure {
+    fn of(self, place: &str) -> Error {
+        match self {
+            Self::Interrupted => Error::Interrupted,
+            Self::Reason(reason) => Error::NothingMeasured(format!("{place}: {reason}")),
+        }
+    }
+}
+
+/// Checks that the arms differ in every cell that both can run.
+///
+/// # Errors
+/// The first cell whose two builds are one.
+pub(super) fn check_different(suite: &PlannedSuite, programs: &Programs) -> Result<(), Error> {
+    let of_build = |build: &'static str| {
+        let has_build = move |system: &PlannedSystem| system.build == build;
+        suite.cells.iter().filter(move |cell| cell.systems.iter().any(has_build))
+    };
+    let identity = |cell: &PlannedCell| {
+        let real = |system: &PlannedSystem| {
+            let (program, words) = programs.of(&system.name, &system.build)?;
+            Some((program.canonicalize().unwrap_or_else(|_| program.clone()), words.clone()))
+        };
+        let roles = cell.systems.iter().map(|system| (real(system), system.settings.clone()));
+        (cell.parameters, cell.options.clone(), roles.collect::<Vec<_>>())
+    };
+    for (base, head) in of_build(BASE).zip(of_build(HEAD)) {
+        if base.absent.is_none() && head.absent.is_none() && identity(base) == identity(head) {
+            return Err(Error::Input(format!(
+                "{} and {}: both arms are the same build, so there is nothing to compare; \
+                 `linerate gate --calibrate` compares a build with a copy of itself",
+                base.id, head.id
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! A comparison of builds goes on until every pair is decided, or its budget is used.
+
+use crate::comparison::{FIRST_LOOK, JudgedPair, Judgement, judge};
+use crate::measurement::{ComparisonKind, Duet, Run, Trial};
+use crate::plan::Step;
+use crate::progress::note;
+use crate::report::comparison::{Prospect, prospect};
+use crate::stats::sequential::is_look;
+use std::collections::BTreeSet;
+
+/// The part of the budget that the second series of suspects may take beyond it.
+const FOR_CONFIRMATION: f64 = 0.5;
+
+/// What further rounds are for.
+#[derive(Debug, Default)]
+pub(super) struct Sequence {
+    round: u32,
+    pairs: usize,
+    /// Ids of the pairs that are done; their units are left out.
+    decided: BTreeSet<String>,
+    /// Those that wait for their second series.
+    suspects: BTreeSet<String>,
+    /// The budget is used, and only suspects go on.
+    is_late: bool,
+    is_over: bool,
+}
+
+impl Sequence {
+    /// True if this step is not worth its time any more. A round that has begun is finished.
+    pub(super) fn skips(&mut self, run: &Run, trials: &[Trial], duets: &[Duet], step: &Step) -> bool {
+        if step.warmup {
+            return false;
+        }
+        if step.round > self.round && !self.is_over {
+            self.begin(step.round, run, trials, duets);
+        }
+        let is_pair = step.against.is_some_and(|other| other != step.cell);
+        let is_done = is_pair && self.decided.contains(&step.id);
+        self.is_over || is_done || self.is_late && !self.suspects.contains(&step.id)
+    }
+
+    fn begin(&mut self, round: u32, run: &Run, trials: &[Trial], duets: &[Duet]) {
+        self.round = round;
+        let budget = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
+        if round == 1 || round == FIRST_LOOK + 1 {
+            self.announce(run, trials, duets, budget);
+        }
+        if is_look(round - 1)
+            && let Some(judgement) = judge(run, trials, duets)
+        {
+            self.decided = ids(&judgement, JudgedPair::is_decided);
+            self.suspects = ids(&judgement, JudgedPair::is_suspect);
+            self.pairs = judgement.pairs.len();
+            self.is_over = self.decided.len() == self.pairs;
+        }
+        let open = self.pairs.saturating_sub(self.decided.len());
+        let next = used(trials, duets) + mean(duets) * open as f64;
+        if round > 1 && next > budget {
+            let is_gate = run.comparison.as_ref().is_some_and(|plan| plan.kind == ComparisonKind::Gate);
+            let has_time = is_gate && next <= budget * (1.0 + FOR_CONFIRMATION);
+            self.is_late = true;
+            self.is_over |= self.suspects.is_empty() || !has_time;
+        }
+    }
+
+    /// What can be found in this time, before it is spent, and once more by the spread of the first units.
+    fn announce(&mut self, run: &Run, trials: &[Trial], duets: &[Duet], budget: f64) {
+        let Some(judgement) = judge(run, trials, duets).filter(|_| !duets.is_empty()) else { return };
+        self.pairs = judgement.pairs.len();
+        let unit = mean(duets);
+        let left = (budget - used(trials, duets)).max(0.0);
+        let units = f64::from(self.round - 1) + left / (unit * self.pairs.max(1) as f64);
+        let spread = judgement.spread.filter(|_| self.round > 1);
+        note(&prospect(&Prospect { units, pairs: self.pairs, budget, unit, spread }));
+    }
+}
+
+fn ids(judgement: &Judgement, is_chosen: fn(&JudgedPair) -> bool) -> BTreeSet<String> {
+    judgement.pairs.iter().filter(|pair| is_chosen(pair)).map(|pair| pair.cells.join(" | ")).collect()
+}
+
+/// Seconds of a unit.
+fn mean(duets: &[Duet]) -> f64 {
+    duets.iter().map(|duet| duet.time().as_secs_f64()).sum::<f64>() / duets.len().max(1) as f64
+}
+
+fn used(trials: &[Trial], duets: &[Duet]) -> f64 {
+    let of_trials = trials.iter().map(Trial::time);
+    of_trials.chain(duets.iter().map(Duet::time)).map(|time| time.as_secs_f64()).sum()
+}

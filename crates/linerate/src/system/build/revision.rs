@@ -1,0 +1,125 @@
+//! A revision of a repository, built in a worktree of its own: an arm with `git=`.
+//!
+//! The worktree is a clone in the cache folder that shares the checkout's objects, so the checkout itself is
+//! not touched. Names of worktrees have one length: the length of a path can change how fast a program is.
+
+use super::inputs::hash_of;
+use super::{Failure, MARK, begin_anew, lock, process};
+use crate::home;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// The files of the checkout as they are now, without untracked ones.
+pub const WORKING_TREE: &str = "working-tree";
+/// Where the checkout's branch left the default branch.
+pub const MERGE_BASE: &str = "merge-base";
+
+/// A repository, and how a revision of it is built.
+#[derive(Debug)]
+pub struct Repository<'a> {
+    pub checkout: &'a Path,
+    /// A shell command, run in the worktree.
+    pub build: &'a str,
+    /// The program's path in the worktree.
+    pub program: Option<&'a str>,
+}
+
+impl Repository<'_> {
+    /// The commit of a revision, of [`WORKING_TREE`] or of [`MERGE_BASE`].
+    ///
+    /// # Errors
+    /// git's own message.
+    pub fn commit(&self, revision: &str) -> Result<String, String> {
+        let git = |arguments: &[&str]| git(self.checkout, arguments);
+        match revision {
+            WORKING_TREE => match git(&["stash", "create"])? {
+                unchanged if unchanged.is_empty() => git(&["rev-parse", "HEAD"]),
+                changed => Ok(changed),
+            },
+            MERGE_BASE => git(&["merge-base", "HEAD", &self.default_branch()?]),
+            _ => git(&["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")])
+                .map_err(|_| format!("{}: there is no revision `{revision}`", self.checkout.display())),
+        }
+    }
+
+    fn default_branch(&self) -> Result<String, String> {
+        let candidates = ["origin/HEAD", "origin/main", "origin/master", "main", "master"];
+        let exists = |name: &&str| git(self.checkout, &["rev-parse", "--verify", "--quiet", name]).is_ok();
+        candidates.into_iter().find(exists).map(str::to_owned).ok_or_else(|| {
+            format!(
+                "{}: there is no branch main or master to find the merge base with; name the revision: \
+                 --base git=REV",
+                self.checkout.display()
+            )
+        })
+    }
+
+    /// Builds a commit, or finds it built; returns its worktree.
+    ///
+    /// # Errors
+    /// Why it cannot be built, with the last lines of the output.
+    pub fn worktree(&self, commit: &str, note: impl Fn(&str)) -> Result<PathBuf, Failure> {
+        let checkout = self.checkout.canonicalize();
+        let checkout = checkout.map_err(|e| format!("{}: {e}", self.checkout.display()))?;
+        let key = hash_of(&(&checkout, commit, self.build));
+        let site = arms()?.join(key);
+        let _lock = lock(&site.with_extension("lock"))?;
+        let tree = site.join("tree");
+        if !site.join(MARK).exists() {
+            let short = &commit[..commit.len().min(12)];
+            note(&format!("building {short} of {} (kept for later runs)", self.checkout.display()));
+            let start = Instant::now();
+            begin_anew(&site)?;
+            let log = site.join("log");
+            let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+            let (from, to) = (checkout.display().to_string(), tree.display().to_string());
+            let clone = ["git", "clone", "--quiet", "--shared", "--no-checkout", &from, &to];
+            process::run(&words(&clone), &site, &[], &log)?;
+            let detach = ["git", "checkout", "--quiet", "--detach", commit];
+            process::run(&words(&detach), &tree, &[], &log)?;
+            process::run(&words(&["sh", "-c", self.build]), &tree, &[], &log)?;
+            super::mark(&site)?;
+            note(&format!("built {short} in {} s", start.elapsed().as_secs()));
+        }
+        let missing = self.program.map(|program| tree.join(program)).filter(|program| !program.exists());
+        match missing {
+            Some(program) => {
+                Err(format!("its build ends well, but there is no {}", program.display()).into())
+            }
+            None => Ok(tree),
+        }
+    }
+}
+
+/// A name for a program, as long as that of every other program of an arm.
+///
+/// # Errors
+/// The link cannot be made.
+pub fn link(program: &Path, name: &str) -> Result<PathBuf, String> {
+    let folder = arms()?.join(hash_of(&program));
+    let link = folder.join(name);
+    let failed = |e: std::io::Error| format!("{}: {e}", link.display());
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    match std::os::unix::fs::symlink(program, &link) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(e)),
+        _ => Ok(link),
+    }
+}
+
+/// The folder of all arms.
+fn arms() -> Result<PathBuf, String> {
+    let cache = home::cache().ok_or("no folder to build in: neither XDG_CACHE_HOME nor HOME is set")?;
+    Ok(cache.join("arms"))
+}
+
+/// The output of git in a checkout.
+fn git(checkout: &Path, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new("git").arg("-C").arg(checkout).args(arguments).output();
+    let output = output.map_err(|e| format!("cannot run git: {e}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let message = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{}: git {}: {}", checkout.display(), arguments.join(" "), message.trim()))
+}

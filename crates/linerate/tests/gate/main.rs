@@ -1,0 +1,248 @@
+//! `linerate compare` and `gate` on the scripted lab: verdicts, exit statuses, files.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod revisions;
+mod script;
+
+use common::{Folder, Output};
+use linerate::report::comparison::{CellVerdict, Conclusion};
+use linerate::report::model::Report;
+use script::Script;
+use std::fs;
+
+const ARMS: [&str; 4] = ["--base", "set:buffer=16384", "--head", "set:buffer=4096"];
+
+/// A gate of both cells with a pipe.
+fn gate(script: &Script, folder: &Folder, more: &[&str]) -> Output {
+    let mut args = vec!["gate", "mini", "--only", "*/pipe", "--seed", "7", "--out", folder.str()];
+    args.extend(ARMS);
+    args.extend(more);
+    script.run(&args)
+}
+
+fn report(folder: &Folder) -> Report {
+    serde_json::from_str(&folder.read("report.json")).unwrap()
+}
+
+#[test]
+fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
+    let (folder, files) = (Folder::new("gate-slower"), Folder::new("gate-slower-files"));
+    fs::create_dir_all(files.path()).unwrap();
+    let [comment, history] = ["comment.md", "history.jsonl"].map(|name| files.path().join(name));
+    let script = Script::new("slower").cell("fast/pipe@head", 0.208, 0.003);
+    let more = ["--comment", comment.to_str().unwrap(), "--history", history.to_str().unwrap()];
+    let out = gate(&script, &folder, &more);
+    assert_eq!(out.status, 1, "{}\n{}", out.stdout, out.stderr);
+    let sentence = out.stdout.lines().next().unwrap();
+    for part in [
+        "pipe is 3.8 % slower with this change (3.4 to 4.2 %, 27 units, ",
+        "in 1 of 2 cells, fast/pipe; 1 within 1 %",
+    ] {
+        assert!(sentence.contains(part), "{part}: {}", out.stdout);
+    }
+    let found = report(&folder).comparison.unwrap();
+    assert_eq!(found.conclusion, Conclusion::Slowdown);
+    let rate = found.cells[0].rate.as_ref().unwrap();
+    let [low, high] = rate.ci95.unwrap();
+    // 0.200 / 0.208
+    assert!(low < -3.85 && -3.85 < high && high < 0.0, "{rate:?}");
+    assert_eq!(rate.second_series.as_deref(), Some("confirmed"));
+    assert_eq!(found.cells[1].verdict, CellVerdict::WithinMargin);
+    // Before it starts, and after the first units.
+    assert!(out.stderr.matches("find a slowdown of").count() == 2, "{}", out.stderr);
+
+    let comment = fs::read_to_string(&comment).unwrap();
+    assert!(comment.starts_with(&format!("**{sentence}")), "{comment}");
+    assert!(comment.lines().count() < 60 && comment.contains("<details>"), "{comment}");
+    assert!(comment.contains("linerate gate mini --budget 5m --only '*/pipe' --base 'set:buffer=16384'"));
+    assert!(folder.read("report.html").contains(sentence) && folder.read("report.md").contains(sentence));
+
+    // The journal has all of it.
+    let again = script.run(&["report", folder.str()]);
+    assert_eq!(again.stdout, out.stdout);
+    let table = script.run(&["history", more[3]]);
+    assert!(
+        table.status == 0 && table.stdout.contains("fast/pipe") && table.stdout.contains('●'),
+        "{}",
+        table.stdout
+    );
+    assert_eq!(gate(&script, &Folder::new("gate-advisory"), &["--advisory"]).status, 0);
+    assert_eq!(gate(&script, &Folder::new("gate-bad"), &["--bisect"]).status, 1);
+}
+
+#[test]
+fn equal_builds_are_status_0_long_before_the_budget_is_used() {
+    let folder = Folder::new("gate-equal");
+    let out = gate(&Script::new("equal"), &folder, &["--bisect"]);
+    assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
+    assert!(out.stdout.starts_with("no slowdown of pipe with this change: 2 within 1 %"), "{}", out.stdout);
+    assert!(report(&folder).comparison.unwrap().seconds < 60.0);
+}
+
+#[test]
+fn a_faster_build_is_status_0() {
+    let script = Script::new("faster").cell("fast/pipe@head", 0.19, 0.003);
+    let out = gate(&script, &Folder::new("gate-faster"), &[]);
+    assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
+    assert!(out.stdout.starts_with("pipe is 5.") && out.stdout.contains("% faster"), "{}", out.stdout);
+}
+
+#[test]
+fn more_cpu_time_at_the_same_rate_is_a_slowdown() {
+    let script = Script::new("cpu").cpu("fast/pipe@head", 0.2, 0.003, 0.21);
+    let out = gate(&script, &Folder::new("gate-cpu"), &[]);
+    assert_eq!(out.status, 1, "{}\n{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("% more CPU time per operation with this change"), "{}", out.stdout);
+}
+
+#[test]
+fn what_noise_hides_is_status_2_and_125_for_git_bisect() {
+    let script = Script::new("noise").cell("fast/pipe@head", 0.201, 0.1);
+    let folder = Folder::new("gate-noise");
+    let out = gate(&script, &folder, &["--budget", "40s"]);
+    assert_eq!(out.status, 2, "{}\n{}", out.stdout, out.stderr);
+    assert!(
+        out.stdout.starts_with("cannot tell whether pipe is slower with this change: 1 of 2"),
+        "{}",
+        out.stdout
+    );
+    let seconds = report(&folder).comparison.unwrap().seconds;
+    assert!(seconds <= 42.0, "{seconds} {}", out.stdout);
+    let skipped = gate(&script, &Folder::new("gate-skip"), &["--budget", "40s", "--bisect"]);
+    assert_eq!(skipped.status, 125, "{}", skipped.stdout);
+}
+
+#[test]
+fn a_slowdown_that_a_second_series_does_not_confirm_is_open() {
+    let mut seconds = vec![0.22; 14];
+    seconds.extend([0.2; 300]);
+    let script = Script::new("unconfirmed").seconds("fast/pipe@head", &seconds, 0.2);
+    let out = gate(&script, &Folder::new("gate-unconfirmed"), &["--budget", "30s"]);
+    assert_eq!(out.status, 2, "{}\n{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("confirm the slowdown"), "{}", out.stdout);
+    // With more time the margin decides.
+    let out = gate(&script, &Folder::new("gate-resolved"), &["--budget", "3m"]);
+    assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
+    assert!(out.stdout.starts_with("no slowdown of pipe with this change: 2 within 1 %"), "{}", out.stdout);
+}
+
+#[test]
+fn a_build_that_fails_in_one_cell_is_never_green() {
+    let script = Script::new("crash").fails("slow/pipe@head", "the pipe burst");
+    let out = gate(&script, &Folder::new("gate-crash"), &[]);
+    assert_eq!(out.status, 2, "{}\n{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("the pipe burst") && out.stdout.contains("failed"), "{}", out.stdout);
+}
+
+#[test]
+fn without_a_unit_the_status_is_3_and_125_for_git_bisect() {
+    let script = Script::new("nothing").fails("*/pipe@*", "no pipe at all");
+    let out = gate(&script, &Folder::new("gate-nothing"), &[]);
+    assert_eq!(out.status, 3, "{}\n{}", out.stdout, out.stderr);
+    assert!(out.stdout.starts_with("nothing could be measured: ") && out.stdout.contains("no pipe at all"));
+    assert_eq!(gate(&script, &Folder::new("gate-nothing-2"), &["--bisect"]).status, 125);
+    let absent = Script::new("absent").without("pipe@head");
+    let out = gate(&absent, &Folder::new("gate-absent"), &[]);
+    assert_eq!(out.status, 3, "{}\n{}", out.stdout, out.stderr);
+}
+
+#[test]
+fn arms_that_are_the_same_build_are_refused() {
+    let script = Script::new("same").with_one_build();
+    let folder = Folder::new("gate-same");
+    let out = script.run(&["gate", "mini", "--only", "fast/pipe", "--out", folder.str()]);
+    assert_eq!(out.status, 2, "{}", out.stdout);
+    assert!(out.stderr.contains("both arms are the same build"), "{}", out.stderr);
+    assert!(
+        !folder.path().join("report.json").exists() || !folder.read("report.json").contains("no-slowdown")
+    );
+}
+
+#[test]
+fn an_arm_that_does_not_fit_names_the_place_and_the_nearest_key() {
+    let script = Script::new("misfits");
+    for (more, status, part) in [
+        (&["--head", "set:bufer=1"][..], 2, "nearest: \"buffer\""),
+        (&["--head", "set:connections=many"], 2, "expected a whole number"),
+        (&["--head", "progam=/bin/x"], 2, "nearest: \"program=\""),
+        (&["--head", "env:CXX=clang"], 2, "pipe has none"),
+        (&["--head", "program=/nowhere/pipe"], 3, "there is no program `/nowhere/pipe`"),
+        (&["--head", "git=main"], 2, "--checkout"),
+        (&["--head", "set:buffer=1", "--system", "fast"], 2, "`buffer`"),
+        (&["--head", "set:buffer=1", "--system", "nobody"], 2, "it has no process in the chosen cells"),
+        (&["--head", "set:buffer=1", "--margin", "70%"], 2, "below 50%"),
+    ] {
+        let folder = Folder::new("gate-misfit");
+        let mut args = vec!["gate", "mini", "--only", "fast/pipe", "--out", folder.str()];
+        args.extend(more);
+        let out = script.run(&args);
+        assert_eq!(out.status, status, "{more:?}: {}{}", out.stdout, out.stderr);
+        assert!(out.stderr.contains(part), "{more:?}: {}", out.stderr);
+        // git bisect must not take a typing error for a bad commit.
+        let again = Folder::new("gate-misfit-again");
+        args[5] = again.str();
+        args.push("--bisect");
+        assert_eq!(script.run(&args).status, if status == 2 { 128 } else { 125 }, "{more:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_gate_has_no_verdict_and_goes_on() {
+    let (cut, whole) = (Folder::new("gate-cut"), Folder::new("gate-whole"));
+    let slower = || Script::new("cut").cell("fast/pipe@head", 0.208, 0.003);
+    let out = gate(&slower().interrupted_at(30), &cut, &[]);
+    assert_eq!(out.status, 130, "{}", out.stderr);
+    assert!(out.stderr.contains("linerate gate --resume"), "{}", out.stderr);
+    let out = slower().run(&["gate", "--resume", cut.str()]);
+    assert_eq!(out.status, 1, "{}\n{}", out.stdout, out.stderr);
+    assert_eq!(gate(&slower(), &whole, &[]).status, 1);
+    let [cut, whole] = [cut, whole].map(|folder| report(&folder).comparison.unwrap().cells[0].rate.clone());
+    assert_eq!(cut, whole);
+}
+
+#[test]
+fn a_budget_too_small_for_any_difference_is_announced_and_never_green() {
+    let out = gate(&Script::new("short"), &Folder::new("gate-short"), &["--budget", "6s"]);
+    assert_eq!(out.status, 2, "{}\n{}", out.stdout, out.stderr);
+    assert!(out.stderr.contains("show no difference: a budget of"), "{}", out.stderr);
+}
+
+#[test]
+fn compare_is_status_0_whatever_it_finds() {
+    let script = Script::new("compare").cell("fast/pipe@head", 0.208, 0.003);
+    let folder = Folder::new("compare");
+    let mut args = vec!["compare", "mini", "--only", "fast/pipe", "--seed", "7", "--out", folder.str()];
+    args.extend(ARMS);
+    let out = script.run(&args);
+    assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
+    assert!(out.stdout.starts_with("pipe is 3.") || out.stdout.starts_with("pipe is 4."), "{}", out.stdout);
+    let rate = report(&folder).comparison.unwrap().cells[0].rate.clone().unwrap();
+    assert_eq!((rate.verdict, rate.second_series), (CellVerdict::Slower, None));
+}
+
+#[test]
+fn a_gate_calibrates_itself() {
+    let folder = Folder::new("gate-calibrate");
+    let args =
+        ["gate", "mini", "--only", "fast/pipe", "--out", folder.str(), "--seed", "1", "--calibrate", "2"];
+    let out = Script::new("calibrate").run(&args);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    for part in ["nothing", "8000 iterations", "0.0 % (0.0 to 84.2)"] {
+        assert!(out.stdout.contains(part), "{}", out.stdout);
+    }
+    assert!(folder.path().join("equal-002/report.json").exists());
+}
+
+#[test]
+fn two_stored_runs_are_compared_as_far_as_they_can_be() {
+    let [one, two] = ["stored-1", "stored-2"].map(Folder::new);
+    for (folder, name) in [(&one, "good"), (&two, "newer")] {
+        common::linerate(name, &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    }
+    let out = common::linerate("good", &["compare", one.str(), two.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    for part in ["cells in common", "indicative only: ", "compare both builds at the same time"] {
+        assert!(out.stdout.contains(part), "{part}: {}", out.stdout);
+    }
+}
