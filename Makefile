@@ -9,8 +9,8 @@ GO_ON = || echo 'linerate: continuing without them' >&2
 # A suite, or all.
 SUITE := all
 
-# No test starts oha, and its build takes minutes.
-TESTED = $(filter-out oha README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
+# No test starts these: oha is built for minutes, the others are large downloads.
+TESTED = $(filter-out oha envoy caddy traefik README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
 
 .PHONY: run test check bench build setup site dist
 

@@ -4,12 +4,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
-	"net/url"
 	"runtime"
+	"strconv"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -91,16 +92,30 @@ func connector(spec *sdk.Spec) (connect, error) {
 	if isSecure(spec) && (spec.TLS.Name == "" || !config.RootCAs.AppendCertsFromPEM([]byte(spec.TLS.Authority))) {
 		return nil, sdk.BadSpec(`a client needs "tls.authority" and "tls.name"`)
 	}
+	buffer, err := bufferSize(spec)
 	return func(connection net.Conn) (channel, string, string) {
 		_ = connection.SetDeadline(time.Now().Add(spec.Timeout()))
-		made, described, failure := shake(connection, spec, config)
+		made, described, failure := shake(connection, spec, config, buffer)
 		_ = connection.SetDeadline(time.Time{})
 		return made, described, failure
-	}, nil
+	}, err
+}
+
+// bufferSize is that of gorilla's buffers in bytes; 0, the default: 4 KiB.
+func bufferSize(spec *sdk.Spec) (int, error) {
+	text, there := spec.Options["websocket-buffer"]
+	if !there {
+		return 0, nil
+	}
+	size, err := strconv.Atoi(text)
+	if err != nil || size < 1 || size > longestMessage {
+		return 0, sdk.BadSpec(fmt.Sprintf(`"options.websocket-buffer" must be 1 to %d, not %s`, longestMessage, text))
+	}
+	return size, nil
 }
 
 // shake makes the handshakes of TLS and WebSocket.
-func shake(connection net.Conn, spec *sdk.Spec, config *tls.Config) (made channel, described, failure string) {
+func shake(connection net.Conn, spec *sdk.Spec, config *tls.Config, buffer int) (made channel, described, failure string) {
 	host := spec.Connect
 	if isSecure(spec) {
 		secured := tls.Client(connection, config)
@@ -118,7 +133,13 @@ func shake(connection net.Conn, spec *sdk.Spec, config *tls.Config) (made channe
 	if !isWebSocket(spec) {
 		return byteChannel{sdk.NewByteChannel(connection, spec.Size)}, described, ""
 	}
-	socket, _, err := websocket.NewClient(connection, &url.URL{Scheme: "ws", Host: host, Path: "/"}, nil, 0, 0)
+	dialer := websocket.Dialer{
+		// The connection is there, with TLS if the layer has it.
+		NetDial:         func(string, string) (net.Conn, error) { return connection, nil },
+		ReadBufferSize:  buffer,
+		WriteBufferSize: buffer,
+	}
+	socket, _, err := dialer.Dial("ws://"+host+"/", nil)
 	if errors.Is(err, websocket.ErrBadHandshake) {
 		return nil, "", "wrong_status"
 	}
@@ -146,6 +167,10 @@ func newWebSocket(connection *websocket.Conn) channel {
 
 // serveWebSockets is net/http with gorilla's Upgrader, as in its examples: the handler's goroutine serves the connection.
 func serveWebSockets(spec *sdk.Spec, config *tls.Config, handle func(channel)) error {
+	buffer, err := bufferSize(spec)
+	if err != nil {
+		return err
+	}
 	terminated := sdk.Terminated()
 	listener, err := sdk.Listen(spec)
 	if err != nil {
@@ -154,7 +179,7 @@ func serveWebSockets(spec *sdk.Spec, config *tls.Config, handle func(channel)) e
 	if config != nil {
 		listener = tls.NewListener(listener, config)
 	}
-	upgrader := websocket.Upgrader{}
+	upgrader := websocket.Upgrader{ReadBufferSize: buffer, WriteBufferSize: buffer}
 	answer := func(w http.ResponseWriter, r *http.Request) {
 		// The Upgrader answers requests that are no upgrade.
 		if socket, err := upgrader.Upgrade(w, r, nil); err == nil {

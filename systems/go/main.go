@@ -19,7 +19,7 @@ func main() {
 		Roles:     []string{"client", "server"},
 		Layers:    []string{"http", "none", "tcp", "tls", "udp", "websocket", "wss"},
 		Workloads: []string{"crr", "dispatch", "fanout", "rr", "stream", "timers"},
-		Options:   []string{"server"},
+		Options:   []string{"server", "websocket-buffer"},
 		Run:       run,
 	})
 }

@@ -39,6 +39,8 @@ inline int bound_socket(const std::string& ip, std::uint16_t port) {
     auto address = sockaddr_of(ip, port);
     int fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) fail("socket");
+    for (int option : {SO_RCVBUF, SO_SNDBUF})
+        if (setsockopt(fd, SOL_SOCKET, option, &linerate::kcp::socket_buffer, sizeof(int)) != 0) fail("setsockopt");
     if (bind(fd, reinterpret_cast<sockaddr*>(&address), length_of(address)) != 0) fail("bind");
     return fd;
 }

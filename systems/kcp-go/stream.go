@@ -17,6 +17,8 @@ const (
 	buffer = 65_536
 	// KCP has no close: a session stays open for this time after its answer, until the client has acknowledged it.
 	linger = time.Second
+	// Bytes of both socket buffers: the default of kcptun, the same for every KCP program.
+	socketBuffer = 4 << 20
 )
 
 // serve accepts sessions until SIGTERM, a goroutine for each.
@@ -27,6 +29,9 @@ func (s *setting) serve(spec *sdk.Spec) (*sdk.Done, error) {
 	terminated := sdk.Terminated()
 	listener, err := kcp.ListenWithOptions(spec.Listen, nil, 0, 0)
 	if err != nil {
+		return nil, err
+	}
+	if err := widen(listener); err != nil {
 		return nil, err
 	}
 	sdk.Ready(listener.Addr().String())
@@ -42,6 +47,17 @@ func (s *setting) serve(spec *sdk.Spec) (*sdk.Done, error) {
 	}()
 	<-terminated
 	return nil, nil
+}
+
+// widen requests the socket's buffers.
+func widen(socket interface {
+	SetReadBuffer(int) error
+	SetWriteBuffer(int) error
+}) error {
+	if err := socket.SetReadBuffer(socketBuffer); err != nil {
+		return err
+	}
+	return socket.SetWriteBuffer(socketBuffer)
 }
 
 // receive compares frames up to the empty one, and answers.
@@ -81,6 +97,9 @@ func (s *setting) drive(spec *sdk.Spec) (*sdk.Done, error) {
 			continue
 		}
 		defer socket.Close()
+		if err := widen(socket); err != nil {
+			return nil, err
+		}
 		if sessions[i], err = kcp.NewConn3(conversation(), address, nil, 0, 0, socket); err != nil {
 			return nil, err
 		}

@@ -57,6 +57,7 @@ public:
     Session(Service& service, yasio::transport_handle_t transport, const Content& content, std::size_t longest)
         : service_(service), transport_(transport), reader_(content, longest) {
         machine_of(transport);
+        service.widen_buffers(static_cast<yasio::io_base*>(transport));
     }
 
     void packet(std::string_view bytes) {
@@ -82,6 +83,7 @@ public:
 
     void opened() override {
         kcp_ = machine_of(transport);
+        channels_.service.widen_buffers(static_cast<yasio::io_base*>(transport));
         channels_.established(*this);
     }
     void begin() override {

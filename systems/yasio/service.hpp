@@ -3,6 +3,7 @@
 #pragma once
 
 #include "linerate.hpp"
+#include "linerate/kcp.hpp"
 
 #include <functional>
 #include <memory>
@@ -37,6 +38,12 @@ public:
         int on = 1;
         io.set_option(yasio::YOPT_B_SOCKOPT, static_cast<yasio::io_base*>(transport), IPPROTO_TCP, TCP_NODELAY, &on,
                       int(sizeof on));
+    }
+    // The buffers of every KCP program.
+    void widen_buffers(yasio::io_base* socket) {
+        auto bytes = linerate::kcp::socket_buffer;
+        for (int option : {SO_RCVBUF, SO_SNDBUF})
+            io.set_option(yasio::YOPT_B_SOCKOPT, socket, SOL_SOCKET, option, &bytes, int(sizeof bytes));
     }
 };
 
@@ -83,6 +90,7 @@ private:
         auto port = socket.local_endpoint().port();
         // yasio's backlog is a constant of 19. The sockets of UDP's peers are bound to YOPT_C_REMOTE_PORT.
         if (spec_.layer == "tcp") socket.listen(linerate::backlog);
+        if (spec_.layer == "kcp") service_.widen_buffers(event.source());
         service_.io.set_option(yasio::YOPT_C_REMOTE_PORT, 0, int(port));
         linerate::emit_ready(spec_.listen.ip, port);
     }

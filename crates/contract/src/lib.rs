@@ -49,6 +49,13 @@ pub use units::{Bytes, Nanos};
 /// The version of the contract that this crate speaks; a spec carries it.
 pub const CONTRACT: u32 = 2;
 
+/// Pending connections of every listener: the default of nginx and Apache (systems/README.md).
+pub const BACKLOG: u16 = 511;
+
+/// Bytes of both socket buffers of a KCP program: the default of kcptun. The kernel grants less where
+/// `net.core.rmem_max` is smaller, to all programs the same.
+pub const KCP_SOCKET_BUFFER: usize = 4 << 20;
+
 /// Exit status of a role, layer, workload or mode that a program does not support: `unsupported` in the
 /// report.
 pub const EXIT_UNSUPPORTED: i32 = 127;

@@ -14,6 +14,8 @@ const LONGEST_SOURCE_FILE: usize = 400;
 const MEDIAN_SOURCE_FILE: usize = 130;
 const LONGEST_README: usize = 130;
 const LONGEST_MARKDOWN_LINE: usize = 120;
+/// The heading in systems/README.md; the table is the rest of the file.
+const TABLE_OF_SYSTEMS: &str = "## All systems";
 /// rustfmt's `max_width`; it leaves comments and strings alone.
 const LONGEST_RUST_LINE: usize = 110;
 
@@ -52,6 +54,20 @@ fn the_readme_has_at_most_130_lines() {
     let readme = files.iter().find(|file| file.path == "README.md").expect("there is a README.md");
     let lines = readme.lines().count();
     assert!(lines <= LONGEST_README, "README.md has {lines} lines");
+}
+
+#[test]
+fn each_system_has_a_row_in_the_table_of_systems() {
+    let files = text_files();
+    let of_folder =
+        |path: &str| Some(path.strip_prefix("systems/")?.strip_suffix("/system.toml")?.to_owned());
+    let systems: BTreeSet<_> = files.iter().filter_map(|file| of_folder(&file.path)).collect();
+    let readme = files.iter().find(|file| file.path == "systems/README.md").expect("there is a README.md");
+    let table = readme.lines().skip_while(|line| *line != TABLE_OF_SYSTEMS);
+    let of_row = |row: &str| Some(row.strip_prefix("| `")?.split_once('`')?.0.to_owned());
+    let rows: BTreeSet<_> = table.filter_map(of_row).collect();
+    let faults = systems.symmetric_difference(&rows).map(|system| format!("systems/{system}"));
+    none_of("systems have a folder or a row in systems/README.md, not both", faults);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use crate::refusal::{Doing, Refusal};
 use crate::{clock, tcp_info};
-use linerate_contract::{ErrorKind, Nanos, Spec};
+use linerate_contract::{BACKLOG, ErrorKind, Nanos, Spec};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
@@ -161,7 +161,7 @@ pub fn listener(address: SocketAddr, shared: bool) -> Result<(OwnedFd, SocketAdd
         // Accepted connections inherit it, at no cost.
         setsockopt(&fd, sockopt::TcpNoDelay, &true)?;
         bind(fd.as_raw_fd(), &storage)?;
-        listen(&fd, Backlog::MAXCONN)?;
+        listen(&fd, Backlog::new(BACKLOG)?)?;
         let bound = getsockname::<SockaddrStorage>(fd.as_raw_fd())?;
         Ok((fd, socket_address(&bound)))
     };

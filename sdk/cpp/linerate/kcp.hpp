@@ -6,6 +6,10 @@
 
 namespace linerate::kcp {
 
+// Bytes of both socket buffers: the default of kcptun. The kernel grants less where net.core.rmem_max is smaller, to all
+// programs the same.
+inline constexpr int socket_buffer = 4 << 20;
+
 struct Setting {
     int mtu, window, interval_ms, nodelay, resend, nc;
 

@@ -2,7 +2,7 @@
 
 use crate::missing;
 use linerate_contract::program::emit;
-use linerate_contract::{Event, Refusal, Runtime as Kind, Spec};
+use linerate_contract::{BACKLOG, Event, Refusal, Runtime as Kind, Spec};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,8 +13,6 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// An echo server reads up to this many bytes at once, the same in every system.
 const ECHO_BUFFER: usize = 64 << 10;
-/// The contract's, the same for all.
-const BACKLOG: u32 = 511;
 /// Wait after a failed accept, such as one without a free descriptor.
 pub const ACCEPT_RETRY: Duration = Duration::from_millis(10);
 
@@ -64,7 +62,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(BACKLOG)
+    socket.listen(BACKLOG.into())
 }
 
 /// Passes every accepted connection to `handle`, which spawns its task.

@@ -4,12 +4,14 @@
 use crate::client::gather;
 use linerate_contract::program::Refusal;
 use linerate_contract::tally::{Tally, stream_error};
-use linerate_contract::{Direction, Done, ErrorKind, Spec, clock};
+use linerate_contract::{Direction, Done, ErrorKind, KCP_SOCKET_BUFFER, Spec, clock};
 use linerate_sdk::client::{Target, watched};
 use linerate_sdk::content::Content;
 use linerate_sdk::server::{ACCEPT_RETRY, runtime, serve as serve_until_terminated};
 use linerate_sdk::stream::StopCondition;
+use socket2::SockRef;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -73,7 +75,8 @@ impl KcpOptions {
 pub fn serve(spec: &Spec) -> Result<(), Refusal> {
     let options = KcpOptions::new(spec)?;
     serve_until_terminated(spec, async |address| {
-        let listener = KcpListener::bind(options.config, address).await.map_err(io_error)?;
+        let listener =
+            KcpListener::from_socket(options.config, socket(address).await?).await.map_err(io_error)?;
         let address = listener.local_addr()?;
         tokio::spawn(accept(listener, options));
         Ok(address)
@@ -144,8 +147,18 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
 }
 
 async fn open(target: &Target, options: &KcpOptions) -> io::Result<KcpStream> {
-    let socket = UdpSocket::bind(target.source()).await?;
-    KcpStream::connect_with_socket(&options.config, socket, target.address).await.map_err(io_error)
+    KcpStream::connect_with_socket(&options.config, socket(target.source()).await?, target.address)
+        .await
+        .map_err(io_error)
+}
+
+/// A socket with the buffers of every KCP program.
+async fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address).await?;
+    let options = SockRef::from(&socket);
+    options.set_recv_buffer_size(KCP_SOCKET_BUFFER)?;
+    options.set_send_buffer_size(KCP_SOCKET_BUFFER)?;
+    Ok(socket)
 }
 
 /// Writes frames until the stop condition, and reads the server's count.

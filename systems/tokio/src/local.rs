@@ -4,7 +4,6 @@
 use linerate_contract::program::Refusal;
 use linerate_contract::{Done, ErrorKind, Nanos, Recorder, Shape, Spec, clock};
 use linerate_sdk::server::runtime;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -45,10 +44,10 @@ pub fn dispatch(spec: &Spec) -> Result<Done, Refusal> {
 /// `posters` tasks spawn `operations` tasks, at most `batch` before those have run. Returns the number of
 /// tasks that ran.
 async fn pass(operations: u64, posters: u64, batch: u64) -> u64 {
-    let (mut set, counter) = (JoinSet::new(), Arc::new(Counter::default()));
+    let (mut set, counter) = (JoinSet::new(), &COUNTER);
+    counter.count.store(0, Relaxed);
     for index in 0..posters {
         let share = operations / posters + u64::from(index < operations % posters);
-        let counter = counter.clone();
         // Posted inside the runtime, where each worker has its own queue.
         set.spawn(async move {
             let mut posted = 0;
@@ -57,7 +56,6 @@ async fn pass(operations: u64, posters: u64, batch: u64) -> u64 {
                 posted += count;
                 let expected = if batch == u64::MAX { operations } else { posted };
                 for _ in 0..count {
-                    let counter = counter.clone();
                     tokio::spawn(async move { counter.add(expected) });
                 }
                 if expected < operations {
@@ -73,7 +71,10 @@ async fn pass(operations: u64, posters: u64, batch: u64) -> u64 {
     counter.count.load(Relaxed)
 }
 
-#[derive(Default)]
+/// Of the current pass. Static, since a shared one would cost a reference count per handler, which the
+/// handlers of other systems do not have.
+static COUNTER: Counter = Counter { count: AtomicU64::new(0), reached: Notify::const_new() };
+
 struct Counter {
     count: AtomicU64,
     reached: Notify,

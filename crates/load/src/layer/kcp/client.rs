@@ -4,10 +4,10 @@
 //! One loop serves the conversations of a thread in turn: receive, feed the state machine, top up, flush,
 //! send.
 
-use super::KcpConfig;
 use super::frames::{FrameContent, prefix};
 use super::output::{KcpSendQueue, Output};
 use super::poller::Poller;
+use super::{KcpConfig, widen_buffers};
 use crate::clock;
 use crate::packets::{self, Inbox};
 use crate::process::Stop;
@@ -39,7 +39,10 @@ pub(crate) fn run(spec: &Spec) -> Result<Done, Refusal> {
     let mut sockets: Vec<Vec<OwnedFd>> = (0..threads).map(|_| Vec::new()).collect();
     for index in 0..spec.connections {
         match packets::connect(spec, config.mode)? {
-            Ok(socket) => sockets[(index % threads) as usize].push(socket),
+            Ok(socket) => {
+                widen_buffers(&socket, spec)?;
+                sockets[(index % threads) as usize].push(socket);
+            }
             Err(kind) => errors.add(kind, 1),
         }
     }

@@ -13,9 +13,9 @@ pub(crate) mod server;
 use crate::packets::{Inbox, Mode};
 use crate::refusal::{Doing, Refusal};
 use kcp::Kcp;
-use linerate_contract::{Direction, Nanos, Spec};
+use linerate_contract::{Direction, KCP_SOCKET_BUFFER, Nanos, Spec};
 use nix::errno::Errno;
-use nix::sys::socket::{getsockopt, sockopt};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use output::Output;
 use std::os::fd::OwnedFd;
 
@@ -79,7 +79,7 @@ impl KcpConfig {
 
     /// The largest number of segments in flight: the window, or the capacity of the socket's receive buffer
     /// if that is smaller. KCP's window ignores that buffer, and a burst that overflows it costs a timeout.
-    /// Both ends have the same buffer, the kernel's default.
+    /// Both ends have the same buffer.
     fn in_flight(&self, socket: &OwnedFd) -> Result<u16, Refusal> {
         let buffer = getsockopt(socket, sockopt::RcvBuf).doing("SO_RCVBUF")?;
         let each = (self.mtu + HEADERS).next_power_of_two() + SKB;
@@ -104,6 +104,15 @@ impl KcpConfig {
         kcp.update(0).map_err(|_| Errno::EIO).doing("starting a KCP conversation")?;
         Ok(kcp)
     }
+}
+
+/// Requests the buffers that all KCP programs have, unless the spec contains others, which are set already.
+fn widen_buffers(socket: &OwnedFd, spec: &Spec) -> Result<(), Refusal> {
+    if spec.options.contains_key("buffer") {
+        return Ok(());
+    }
+    setsockopt(socket, sockopt::RcvBuf, &KCP_SOCKET_BUFFER).doing("SO_RCVBUF")?;
+    setsockopt(socket, sockopt::SndBuf, &KCP_SOCKET_BUFFER).doing("SO_SNDBUF")
 }
 
 #[cfg(test)]

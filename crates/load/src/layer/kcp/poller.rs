@@ -11,6 +11,8 @@ use std::os::fd::OwnedFd;
 pub(super) struct Poller {
     epoll: Epoll,
     waiter: Waiter,
+    /// Spins before it blocks (docs/decisions, 0013), unless `options.busy` is `no`.
+    spins: bool,
 }
 
 impl Poller {
@@ -22,12 +24,18 @@ impl Poller {
         for socket in sockets {
             epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0)).doing("epoll_ctl")?;
         }
-        Ok(Self { epoll, waiter: Waiter::of(spec)? })
+        let spins = spec.options.get("busy").is_none_or(|busy| busy != "no");
+        Ok(Self { epoll, waiter: Waiter::of(spec)?, spins })
     }
 
     /// Waits for input on any socket, or until `deadline`. A signal ends it early: the caller checks again.
     pub(super) fn until(&mut self, now: Nanos, deadline: Nanos) {
-        self.waiter.spin_then_until(&self.epoll, &mut [EpollEvent::empty()], now, deadline);
+        let events = &mut [EpollEvent::empty()];
+        if self.spins {
+            self.waiter.spin_then_until(&self.epoll, events, now, deadline);
+        } else {
+            self.waiter.until(&self.epoll, events, now, deadline);
+        }
     }
 
     /// Removes the socket of a conversation that is over.

@@ -1,9 +1,9 @@
 //! The server: one socket, a session for each address and conversation, one thread.
 
-use super::KcpConfig;
 use super::frames::{FrameContent, FrameReader};
 use super::output::{KcpSendQueue, Output};
 use super::poller::Poller;
+use super::{KcpConfig, widen_buffers};
 use crate::clock;
 use crate::packets;
 use crate::process::{Signals, emit};
@@ -31,6 +31,7 @@ pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
     let config = KcpConfig::of(spec)?;
     let signals = Signals::claim()?;
     let (socket, address) = packets::bind(spec, config.mode)?;
+    widen_buffers(&socket, spec)?;
     let in_flight = config.in_flight(&socket)?;
     let sample = spec.sample_ns.filter(|every| *every > Nanos::ZERO);
     let poller = Poller::of(spec, [&socket])?;
