@@ -23,8 +23,11 @@ fn home_with_server(script: &str) -> Folder {
         parameters = { operations = 50000, connections = 5, size = 4096 }\n\
         [tables.axes]\nserver = ['odd']\npath = ['direct']\n";
     fs::write(home.path().join("suites/one.toml"), suite).unwrap();
+    // The values that its config has.
+    let nginx = fs::read_to_string(root.join("nginx/system.toml")).unwrap();
+    let settings = nginx.split("[settings]").nth(1).and_then(|rest| rest.split("\n[").next()).unwrap();
     let system = format!(
-        "about = 'odd'\nprogram = '/bin/sh'\nneeds = ['nginx']\n\
+        "about = 'odd'\nprogram = '/bin/sh'\nneeds = ['nginx']\n[settings]{settings}\n\
          [variants.odd]\nabout = 'odd'\nroles = ['server']\n\
          configs = ['server.conf']\nstart = ['-c', '''{script}''']\n"
     );
