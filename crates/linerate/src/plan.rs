@@ -250,9 +250,9 @@ struct Slot {
 }
 
 impl Slot {
-    /// A warm-up round has one unit of each pair, and none of the controls and probes.
+    /// A warm-up round has one unit of each pair, and none of the probes.
     fn is_warm(&self) -> bool {
-        self.repeat == 1 && self.against != Some(self.cell)
+        self.repeat == 1 && self.probe.is_none()
     }
 
     fn step(self, suite: usize, round: u32, unit: u32, warmup: bool) -> Step {

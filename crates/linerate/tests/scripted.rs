@@ -30,8 +30,8 @@ fn a_run_makes_the_tables_and_the_files() {
     assert_golden("report.json", &folder.read("report.json"));
     assert_golden("report.csv", &folder.read("report.csv"));
     assert!(folder.read("report.html").contains("fast/pipe"));
-    // 4 cells x (1 + 6 rounds) and 3 pairs x 12 units, and 2 warm-up units
-    assert_eq!(folder.read("journal.jsonl").lines().count(), 66);
+    // 4 cells x (1 + 6 rounds) and 3 pairs x 12 units, and 3 warm-up units
+    assert_eq!(folder.read("journal.jsonl").lines().count(), 67);
 }
 
 #[test]
@@ -223,8 +223,8 @@ fn pairs_with_wide_intervals_get_more_units_until_the_time_of_the_suite_is_used(
         assert_eq!(out.status, 0, "{}", out.stderr);
         run.read("journal.jsonl").lines().filter(|line| line.contains(r#""kind":"duet""#)).count()
     };
-    // 3 pairs x 12 units, and 2 warm-up units.
-    assert_eq!(units("0.5"), 38);
+    // 3 pairs x 12 units, and 3 warm-up units.
+    assert_eq!(units("0.5"), 39);
     let narrow = units("0.000001");
     assert!((45..150).contains(&narrow), "{narrow}");
 }
@@ -280,7 +280,7 @@ fn a_damaged_journal_names_the_line_and_resume_mends_it() {
     fs::write(&path, &cut[..cut.len() - 40]).unwrap();
     let out = linerate("good", &["report", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
-    for place in ["journal.jsonl:5:", "journal.jsonl:66: cut off"] {
+    for place in ["journal.jsonl:5:", "journal.jsonl:67: cut off"] {
         assert!(out.stderr.contains(place), "{place} is missing in {}", out.stderr);
     }
     let out = linerate("good", &["run", "--resume", folder.str()]);

@@ -124,7 +124,7 @@ impl Session {
             match warm.zip(alone) {
                 // Side by side, the other side of a probe would get what is taken.
                 _ if !self.lab.is_grouped() || step.probe.is_some() => Sharing::Turns,
-                _ if step.warmup || step.against == Some(step.cell) => Sharing::Together,
+                _ if step.warmup => Sharing::Together,
                 Some((sides, (cell, other))) => sharing(sides, [cell, other]),
                 None => Sharing::Turns,
             }
