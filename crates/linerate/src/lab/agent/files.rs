@@ -7,6 +7,7 @@ use nix::mount::{MsFlags, mount};
 use nix::unistd::{Gid, Uid, chown};
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 /// Folders whose programs every user may execute; other folders get a bind mount.
@@ -57,7 +58,8 @@ impl Files {
     pub(super) fn expose(&mut self, program: &Path) -> Result<PathBuf, String> {
         // A bare name is searched on the lab's own PATH.
         let is_bare = program.components().count() == 1;
-        if is_bare || PUBLIC.iter().any(|public| program.starts_with(public)) {
+        let is_public = |path: &Path| PUBLIC.iter().any(|public| path.starts_with(public));
+        if is_bare || is_public(program) {
             return Ok(program.to_owned());
         }
         let (Some(folder), Some(name)) = (program.parent(), program.file_name()) else {
@@ -66,12 +68,31 @@ impl Files {
         if let Some(inside) = self.exposed.get(folder) {
             return Ok(inside.join(name));
         }
-        let inside = PathBuf::from(format!("{}-programs/{}", SCRATCH, self.exposed.len()));
         let failed = |e: &dyn std::fmt::Display| format!("cannot mount {} in the lab: {e}", folder.display());
+        let real = program.canonicalize().map_err(|e| failed(&e))?;
+        let is_elsewhere = program.is_symlink() && !is_public(&real) && !real.starts_with(folder);
+        let target = if is_elsewhere { Some(self.expose(&real)?) } else { None };
+        let inside = PathBuf::from(format!("{}-programs/{}", SCRATCH, self.exposed.len()));
         fs::create_dir_all(&inside).map_err(|e| failed(&e))?;
-        mount(Some(folder), &inside, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(|e| failed(&e))?;
+        match target {
+            // The name of an arm of a comparison: what it refers to may be in a closed folder too.
+            Some(target) => symlink(target, inside.join(name)).map_err(|e| failed(&e))?,
+            None => mount(Some(folder), &inside, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+                .map_err(|e| failed(&e))?,
+        }
         self.exposed.insert(folder.to_owned(), inside.clone());
         Ok(inside.join(name))
+    }
+
+    /// As [`Self::expose`] for an argument that is the path of a program, such as that of a launcher.
+    pub(super) fn expose_argument(&mut self, argument: &str) -> Result<String, String> {
+        let path = Path::new(argument);
+        let is_program = || path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+        if path.is_absolute() && !path.starts_with(SCRATCH) && is_program() {
+            Ok(self.expose(path)?.display().to_string())
+        } else {
+            Ok(argument.to_owned())
+        }
     }
 
     /// Removes the files of the last trial.

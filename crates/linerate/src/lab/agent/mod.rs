@@ -252,6 +252,8 @@ impl Agent {
         self.files.make_folder(&spawn.folder)?;
         self.files.write_all(&spawn.files)?;
         let program = self.files.expose(&spawn.program)?;
+        let arguments = spawn.arguments.iter().map(|argument| self.files.expose_argument(argument));
+        let spawn = &Spawn { arguments: arguments.collect::<Result<_, _>>()?, ..spawn.clone() };
         let network = self.network()?;
         let namespace = network.namespace(spawn.host)?;
         let inherited = if spawn.tuns { network.tuns()? } else { Vec::new() };
