@@ -103,7 +103,8 @@ pub fn locate(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|file| is_program(file))
 }
 
-fn is_program(file: &Path) -> bool {
+/// True for a file that is executable.
+pub(crate) fn is_program(file: &Path) -> bool {
     file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 

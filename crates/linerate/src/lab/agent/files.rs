@@ -3,11 +3,12 @@
 use super::namespaces::Privileges;
 use crate::lab::SCRATCH;
 use crate::lab::protocol::File;
+use crate::system::probe::is_program;
 use nix::mount::{MsFlags, mount};
 use nix::unistd::{Gid, Uid, chown};
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
 /// Folders whose programs every user may execute; other folders get a bind mount.
@@ -87,8 +88,7 @@ impl Files {
     /// As [`Self::expose`] for an argument that is the path of a program, such as that of a launcher.
     pub(super) fn expose_argument(&mut self, argument: &str) -> Result<String, String> {
         let path = Path::new(argument);
-        let is_program = || path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
-        if path.is_absolute() && !path.starts_with(SCRATCH) && is_program() {
+        if path.is_absolute() && !path.starts_with(SCRATCH) && is_program(path) {
             Ok(self.expose(path)?.display().to_string())
         } else {
             Ok(argument.to_owned())
