@@ -1,7 +1,7 @@
 //! Any input at a UDP port parses as a datagram of a known kind or not at all; a parsed datagram is
 //! serialised to the same bytes. The counters of a flow never exceed the number of datagrams.
 //!
-//! `cargo +nightly fuzz run datagram`; every eight bytes are also used as a sequence number.
+//! `scripts/fuzz datagram`; every eight bytes are also used as a sequence number.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! The response parser never panics. Input in two pieces gives the same result as in one, also when the
 //! parser recognises the previous head.
 //!
-//! `cargo +nightly fuzz run http_response`; the first byte is the position of the cut.
+//! `scripts/fuzz http_response`; the first byte is the position of the cut.
 
 #![no_main]
 

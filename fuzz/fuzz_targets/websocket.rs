@@ -1,6 +1,6 @@
 //! The WebSocket decoder and the handshake never panic. Input in two pieces gives the same result as in one.
 //!
-//! `cargo +nightly fuzz run websocket`; the first byte is the position of the cut and the end that reads.
+//! `scripts/fuzz websocket`; the first byte is the position of the cut and the end that reads.
 
 #![no_main]
 

@@ -26,6 +26,7 @@
 //! | [`tun_bridge`] | two TUN devices joined, for the kernel's rows beside stacks in a process |
 //! | [`socket`] | non-blocking sockets and what their errors mean |
 //! | `tcp_info` | the kernel's statistics of a TCP connection |
+//! | `fuzz`, `fuzz_input` | what fuzz targets run, for tests and fuzzing only |
 //! | [`process`], [`clock`], [`random`], [`refusal`] | process, clock, random numbers, errors |
 //!
 //! Layers and workloads meet in [`registry`] alone: a combination is one line there, compiled as one unit.
@@ -33,6 +34,10 @@
 pub mod client;
 pub mod engine;
 pub mod eventloop;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
+#[cfg(any(test, fuzzing))]
+mod fuzz_input;
 pub mod layer;
 pub mod limit;
 pub mod meter;

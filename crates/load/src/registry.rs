@@ -3,17 +3,17 @@
 //! The only module that names both sides. Each combination is its own instance of the engine, so the hot loop
 //! has no indirect call. A new layer or workload is a file and its rows here.
 
-use crate::layer::http::{Bare, Http, HttpService, fault_injector};
+use crate::layer::http::{Http, HttpService, fault_injector};
 use crate::layer::kcp;
-use crate::layer::session::client::{
-    Connector, PlainConnector, RoundTrips, Sessions, Transfers, as_operations, as_writes,
-};
+use crate::layer::session::client::{RoundTrips, Sessions, Transfers, as_operations, as_writes};
 use crate::layer::session::framing::{Framing, Raw, WebSocket};
-use crate::layer::session::service::{Echoes, PlainAcceptor, SessionService, Streams};
+use crate::layer::session::service::{Echoes, SessionService, Streams};
 use crate::layer::tcp::{EchoService, Tcp, stream};
 use crate::layer::tls::TlsTransport;
 use crate::layer::transport::Plain;
 use crate::layer::udp;
+use crate::layer::wire::Wires;
+use crate::layer::wire::plain::PlainWires;
 use crate::layer::wire::tls::{TlsAcceptor, TlsConnector};
 use crate::workload::{crr::Crr, dispatch, fanout, paced::Paced, rr::Rr, timers};
 use crate::{Refusal, client, server};
@@ -123,16 +123,16 @@ pub const COMBINATIONS: &[Combination] = &[
     row(
         "websocket",
         "rr",
-        client::run::<Pings<PlainConnector, WebSocket>, Rr>,
-        Some(client::run::<Pings<PlainConnector, WebSocket>, Paced<true>>),
-        Some(server::run::<SessionService<PlainAcceptor, WebSocket, Echoes>>),
+        client::run::<Pings<PlainWires, WebSocket>, Rr>,
+        Some(client::run::<Pings<PlainWires, WebSocket>, Paced<true>>),
+        Some(server::run::<SessionService<PlainWires, WebSocket, Echoes>>),
     ),
     row(
         "websocket",
         "stream",
-        transfers::<PlainConnector, WebSocket>,
+        transfers::<PlainWires, WebSocket>,
         None,
-        Some(server::run::<SessionService<PlainAcceptor, WebSocket, Streams>>),
+        Some(server::run::<SessionService<PlainWires, WebSocket, Streams>>),
     ),
     row(
         "wss",
@@ -209,7 +209,7 @@ fn unsupported(spec: &Spec) -> Refusal {
 }
 
 /// A `stream` over sessions: the engine counts transfers, the result counts writes.
-fn transfers<C: Connector, F: Framing + 'static>(spec: &Spec) -> Result<Done, Refusal> {
+fn transfers<C: Wires, F: Framing + 'static>(spec: &Spec) -> Result<Done, Refusal> {
     let done = client::run::<Sessions<C, F, Transfers>, Rr>(&as_operations(spec)?)?;
     Ok(as_writes(spec, done))
 }
@@ -218,7 +218,7 @@ fn http_server(spec: &Spec) -> Result<(), Refusal> {
     if fault_injector::is_requested(spec) {
         fault_injector::run(spec)
     } else {
-        server::run::<HttpService<Bare>>(spec)
+        server::run::<HttpService<PlainWires>>(spec)
     }
 }
 

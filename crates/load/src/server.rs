@@ -9,21 +9,30 @@ mod workers;
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
 use crate::socket;
-
 use linerate_contract::{Event, Spec};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
 use workers::ServerWorker;
 
 /// Edges taken per wait.
 const BATCH: usize = 256;
 /// Connections accepted per wait, so that a flood of new ones does not starve the others.
 const ACCEPTS: usize = 64;
-/// The pause of a listener without a descriptor for a waiting connection.
-const REST_MILLIS: u16 = 10;
-/// The token of the wake-up descriptor in epoll, which no connection has.
+/// The interval of attempts to accept, while no descriptor is left and nothing else happens.
+const RETRY_MILLIS: u16 = 10;
+/// How often silent connections are looked for.
+const TICK: Duration = Duration::from_secs(10);
+/// A connection without an event for this many ticks is closed: its peer has vanished, or only uses a
+/// descriptor. Five minutes; nginx closes idle connections after 75 s.
+const SILENT: u32 = 30;
+/// The same while no descriptor is left for a new connection.
+const SILENT_IF_FULL: u32 = 2;
+/// Tokens in epoll that no connection has: the wake-up descriptor and the timer.
 const WAKE_UP: u64 = u64::MAX;
+const TIMER: u64 = u64::MAX - 1;
 
 /// Events of every connection.
 const INPUT: EpollFlags = EpollFlags::EPOLLIN.union(EpollFlags::EPOLLRDHUP);
@@ -91,12 +100,19 @@ struct ServerLoop<S: Service> {
     worker: ServerWorker,
     epoll: Epoll,
     connections: Vec<Option<Entry<S::Connection>>>,
+    timer: TimerFd,
+    /// Ticks of the timer so far.
+    tick: u32,
+    /// No descriptor is left: connections wait at the listener, which is not watched.
+    full: bool,
 }
 
 struct Entry<C> {
     socket: OwnedFd,
     state: C,
     interest: EpollFlags,
+    /// The tick of the last event.
+    active: u32,
 }
 
 impl<S: Service> ServerLoop<S> {
@@ -107,14 +123,22 @@ impl<S: Service> ServerLoop<S> {
             .add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, listener.as_raw_fd() as u64))
             .doing("epoll_ctl")?;
         epoll.add(worker.wake_up(), EpollEvent::new(EpollFlags::EPOLLIN, WAKE_UP)).doing("epoll_ctl")?;
-        Ok(Self { service, listener, worker, epoll, connections: Vec::new() })
+        // A timer and not a time limit of the waits: a busy loop does not read the clock.
+        let timer =
+            TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)
+                .doing("timerfd_create")?;
+        timer.set(Expiration::Interval(TICK.into()), TimerSetTimeFlags::empty()).doing("timerfd_settime")?;
+        epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER)).doing("epoll_ctl")?;
+        let connections = Vec::new();
+        Ok(Self { service, listener, worker, epoll, connections, timer, tick: 0, full: false })
     }
 
     fn run(mut self) {
         let listener = self.listener.as_raw_fd() as u64;
         let mut events = [EpollEvent::empty(); BATCH];
         loop {
-            let ready = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
+            let timeout = if self.full { RETRY_MILLIS.into() } else { EpollTimeout::NONE };
+            let ready = match self.epoll.wait(&mut events, timeout) {
                 Ok(ready) => ready,
                 Err(Errno::EINTR) => 0,
                 Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
@@ -125,9 +149,16 @@ impl<S: Service> ServerLoop<S> {
                     self.accept();
                 } else if place == WAKE_UP {
                     self.worker.queued().into_iter().for_each(|socket| self.begin(socket));
+                } else if place == TIMER {
+                    // Fails only if it is read before it has expired.
+                    let _ = self.timer.wait();
+                    self.tick();
                 } else if let Some(entry) = self.connections[place as usize].take() {
                     self.turn(entry, event.events().intersects(ENDED));
                 }
+            }
+            if self.full {
+                self.accept();
             }
         }
     }
@@ -139,20 +170,54 @@ impl<S: Service> ServerLoop<S> {
                 // The peer closed while it waited.
                 Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
                 Err(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::ENOBUFS) => {
-                    // The connection stays in the queue; without a pause the loop would spin.
-                    std::thread::sleep(std::time::Duration::from_millis(REST_MILLIS.into()));
-                    return;
+                    return self.watch_listener(false);
                 }
-                Err(_) => return,
+                Err(_) => break,
             };
             if let Some(socket) = self.worker.assign(socket) {
                 self.begin(socket);
             }
         }
+        self.watch_listener(true);
+    }
+
+    /// Stops watching the listener while no descriptor is left, and watches it again. A pending connection
+    /// that cannot be accepted would end every wait at once.
+    fn watch_listener(&mut self, watch: bool) {
+        if self.full != watch {
+            return;
+        }
+        self.full = !watch;
+        let interest = if watch { EpollFlags::EPOLLIN } else { EpollFlags::empty() };
+        let mut event = EpollEvent::new(interest, self.listener.as_raw_fd() as u64);
+        if let Err(errno) = self.epoll.modify(&self.listener, &mut event) {
+            unreachable!("a registered descriptor can be registered anew: {errno}");
+        }
+        if self.full {
+            self.close_silent(SILENT_IF_FULL);
+        }
+    }
+
+    /// The timer has expired.
+    fn tick(&mut self) {
+        self.tick = self.tick.wrapping_add(1);
+        self.close_silent(if self.full { SILENT_IF_FULL } else { SILENT });
+    }
+
+    /// Closes the connections without an event for `ticks` ticks.
+    #[cold]
+    fn close_silent(&mut self, ticks: u32) {
+        let now = self.tick;
+        for place in &mut self.connections {
+            if place.take_if(|entry| now.wrapping_sub(entry.active) >= ticks).is_some() {
+                self.worker.release();
+            }
+        }
     }
 
     fn begin(&mut self, socket: OwnedFd) {
-        self.turn(Entry { socket, state: S::Connection::default(), interest: EpollFlags::empty() }, false);
+        let (state, interest) = (S::Connection::default(), EpollFlags::empty());
+        self.turn(Entry { socket, state, interest, active: self.tick }, false);
     }
 
     /// Gives the connection a turn, and keeps it if it is not over.
@@ -166,6 +231,7 @@ impl<S: Service> ServerLoop<S> {
         if place >= self.connections.len() {
             self.connections.resize_with(place + 1, || None);
         }
+        entry.active = self.tick;
         self.connections[place] = Some(entry);
     }
 
@@ -190,5 +256,39 @@ impl<S: Service> ServerLoop<S> {
         };
         entry.interest = interest;
         outcome.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::tcp::EchoService;
+    use linerate_contract::Role;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    #[test]
+    fn silent_connections_are_closed_and_active_ones_are_not() {
+        let service = EchoService::new(&Spec::new(Role::Server, "tcp", "rr")).unwrap();
+        let (listener, address) = socket::listener("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let worker = ServerWorker::all(1).unwrap().remove(0);
+        let mut server = ServerLoop::new(service, listener, worker).unwrap();
+        let mut silent = TcpStream::connect(address).unwrap();
+        let mut active = TcpStream::connect(address).unwrap();
+        server.accept();
+        for _ in 0..SILENT {
+            server.tick();
+            active.write_all(b"x").unwrap();
+            let of_peer = |entry: &Entry<_>| {
+                let peer = nix::sys::socket::getpeername::<nix::sys::socket::SockaddrStorage>;
+                socket::socket_address(&peer(entry.socket.as_raw_fd()).unwrap())
+                    == active.local_addr().unwrap()
+            };
+            let entry = server.connections.iter_mut().find_map(|place| place.take_if(|entry| of_peer(entry)));
+            server.turn(entry.expect("it is open"), false);
+            active.read_exact(&mut [0]).unwrap();
+        }
+        assert_eq!(silent.read(&mut [0]).unwrap(), 0, "closed");
+        assert_eq!(server.connections.iter().flatten().count(), 1);
     }
 }

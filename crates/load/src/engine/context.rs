@@ -3,7 +3,7 @@
 use super::paced::Pacer;
 use super::slot::{Phase, Slot};
 use crate::clock;
-use crate::layer::{Answer, Flow, Layer};
+use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::meter::Meter;
 use crate::waiter::Waiter;
 use linerate_contract::{ErrorKind, Nanos};
@@ -106,17 +106,22 @@ impl<L: Layer> Context<L> {
         Ok(flow)
     }
 
-    /// Receives; registers the socket if it has to wait.
+    /// Receives; registers the socket if it has to wait, or if its turn is over.
     ///
     /// # Errors
     /// As [`Layer::receive`].
     #[inline]
     pub fn receive(&mut self, slot: &mut Slot<L::Connection>) -> Result<Option<Answer>, ErrorKind> {
-        let answer = self.layer.receive(slot.connection.as_mut().expect(OPENED))?;
-        if answer.is_none() {
-            self.wait(slot, EpollFlags::EPOLLIN)?;
+        match self.layer.receive(slot.connection.as_mut().expect(OPENED))? {
+            Reply::Complete(answer) => return Ok(Some(answer)),
+            Reply::Waiting => self.wait(slot, EpollFlags::EPOLLIN)?,
+            // A change of the registration makes the kernel report the state again. With room to send it
+            // always does: the layer may have the rest in its own buffer, and the socket nothing.
+            Reply::Unfinished => {
+                self.register(slot, slot.interest | EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?;
+            }
         }
-        Ok(answer)
+        Ok(None)
     }
 
     /// Begins further operations together with the first one on this connection, as many as the layer
@@ -178,6 +183,10 @@ impl<L: Layer> Context<L> {
         if slot.interest.contains(interest) {
             return Ok(());
         }
+        self.register(slot, interest)
+    }
+
+    fn register(&mut self, slot: &mut Slot<L::Connection>, interest: EpollFlags) -> Result<(), ErrorKind> {
         let fd = slot.connection.as_ref().expect(OPENED);
         let mut event = EpollEvent::new(interest | EpollFlags::EPOLLET, u64::from(slot.index));
         let outcome = if slot.interest.is_empty() {

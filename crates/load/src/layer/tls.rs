@@ -14,10 +14,15 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    CipherSuite, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+
+/// Bytes of records without data, such as tickets, that a peer may send at once: four of the longest records.
+const MOST_WITHOUT_DATA: usize = 64 << 10;
 
 /// A thread's end.
 #[derive(Debug, Clone)]
@@ -76,7 +81,7 @@ impl Transport for TlsTransport {
     fn establish(&mut self, secured: &mut TlsStream) -> Result<Flow, ErrorKind> {
         while secured.tls.is_handshaking() {
             let sent = secured.flush()?;
-            if secured.tls.is_handshaking() && !(sent && secured.fill()?) {
+            if secured.tls.is_handshaking() && !(sent && secured.fill()? > 0) {
                 return Ok(Flow::Blocked);
             }
         }
@@ -103,6 +108,7 @@ impl Transport for TlsTransport {
 
     #[inline]
     fn receive(&mut self, secured: &mut TlsStream, buffer: &mut [u8]) -> Result<Option<usize>, ErrorKind> {
+        let mut filled = 0;
         loop {
             match secured.tls.reader().read(buffer) {
                 Ok(n) => return Ok(Some(n)),
@@ -111,8 +117,12 @@ impl Transport for TlsTransport {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return Err(ErrorKind::TlsFailed),
             }
-            if !secured.fill()? {
-                return Ok(None);
+            match secured.fill()? {
+                0 => return Ok(None),
+                count => filled += count,
+            }
+            if filled > MOST_WITHOUT_DATA {
+                return Err(ErrorKind::TlsFailed);
             }
         }
     }
@@ -137,22 +147,23 @@ impl TlsStream {
         Ok(true)
     }
 
-    /// Receives and decrypts once; false if no bytes were available.
-    fn fill(&mut self) -> Result<bool, ErrorKind> {
+    /// Receives and decrypts once; returns the number of received bytes, 0 if none were available. The peer's
+    /// end counts as one.
+    fn fill(&mut self) -> Result<usize, ErrorKind> {
         let handshaking = self.tls.is_handshaking();
         let mut socket = Socket { stream: &mut self.stream, failed: None };
-        match self.tls.read_tls(&mut socket) {
+        let count = match self.tls.read_tls(&mut socket) {
             Ok(0) if handshaking => return Err(ErrorKind::TlsFailed),
-            Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Ok(count) => count.max(1),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(0),
             Err(_) => return Err(socket.failed.unwrap_or(ErrorKind::TlsFailed)),
-        }
+        };
         if self.tls.process_new_packets().is_err() {
             // Sends the alert. The handshake has failed even if this fails too.
             let _ = self.flush();
             return Err(ErrorKind::TlsFailed);
         }
-        Ok(true)
+        Ok(count)
     }
 }
 
@@ -202,7 +213,10 @@ fn host_name(host: &str) -> &str {
 }
 
 fn config(insecure: bool, authority: &str) -> Result<ClientConfig, Refusal> {
-    let provider = Arc::new(ring::default_provider());
+    let mut provider = ring::default_provider();
+    // AES-128-GCM first, as in browsers. A server that follows its client then has the suite of the others.
+    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let provider = Arc::new(provider);
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
@@ -289,6 +303,13 @@ impl ServerCertVerifier for Anyone {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_client_prefers_aes_128_and_offers_the_others_too() {
+        let suites = &config(true, "").unwrap().crypto_provider().cipher_suites.clone();
+        assert_eq!(suites[0].suite(), CipherSuite::TLS13_AES_128_GCM_SHA256);
+        assert_eq!(suites.len(), ring::default_provider().cipher_suites.len());
+    }
 
     #[test]
     fn a_certificate_is_for_a_name_without_a_port() {

@@ -6,8 +6,13 @@
 //! a truncated answer is not mistaken for a complete one.
 
 mod bpf;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
 mod sockmap;
 mod splice;
+
+#[cfg(any(test, fuzzing))]
+pub use fuzz::fuzz_relay;
 
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
@@ -20,8 +25,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 const BATCH: usize = 256;
 const ACCEPTS: usize = 64;
-/// The pause of the listener when no descriptor is left for a pending connection.
-const ACCEPT_PAUSE_MILLIS: u64 = 10;
+/// The interval of attempts to accept, while no descriptor is left and nothing else happens.
+const RETRY_MILLIS: u16 = 10;
 /// The token of the listener; tokens of pairs are small.
 const LISTENER: u64 = u64::MAX;
 
@@ -154,6 +159,8 @@ struct RelayLoop<F: Forwarding> {
     spare: Vec<usize>,
     /// One of them has yielded.
     busy: bool,
+    /// No descriptor is left: connections wait at the listener, which is not watched.
+    full: bool,
 }
 
 impl<F: Forwarding> RelayLoop<F> {
@@ -169,6 +176,7 @@ impl<F: Forwarding> RelayLoop<F> {
             again: Vec::new(),
             spare: Vec::new(),
             busy: false,
+            full: false,
         })
     }
 
@@ -179,7 +187,7 @@ impl<F: Forwarding> RelayLoop<F> {
             let timeout = if std::mem::take(&mut self.busy) {
                 EpollTimeout::ZERO
             } else {
-                timeout(self.again.is_empty(), idle_turns)
+                timeout(self.again.is_empty(), idle_turns, self.full)
             };
             let ready = match self.epoll.wait(&mut events, timeout) {
                 Ok(ready) => ready,
@@ -216,7 +224,7 @@ impl<F: Forwarding> RelayLoop<F> {
             }
         }
         self.spare.clear();
-        if pending {
+        if pending || self.full {
             self.accept();
         }
     }
@@ -227,11 +235,9 @@ impl<F: Forwarding> RelayLoop<F> {
                 Ok(client) => client,
                 Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
                 Err(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::ENOBUFS) => {
-                    // The connection stays pending; without a pause the loop would retry continuously.
-                    std::thread::sleep(std::time::Duration::from_millis(ACCEPT_PAUSE_MILLIS));
-                    return;
+                    return self.watch_listener(false);
                 }
-                Err(_) => return,
+                Err(_) => break,
             };
             let index = client.as_raw_fd() as usize;
             if index >= self.pairs.len() {
@@ -249,6 +255,20 @@ impl<F: Forwarding> RelayLoop<F> {
                     let _ = setsockopt(&client, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
                 }
             }
+        }
+        self.watch_listener(true);
+    }
+
+    /// Stops watching the listener while no descriptor is left, and watches it again. A pending connection
+    /// that cannot be accepted would end every wait at once.
+    fn watch_listener(&mut self, watch: bool) {
+        if self.full != watch {
+            return;
+        }
+        self.full = !watch;
+        let interest = if watch { EpollFlags::EPOLLIN } else { EpollFlags::empty() };
+        if let Err(errno) = self.epoll.modify(&self.listener, &mut EpollEvent::new(interest, LISTENER)) {
+            unreachable!("a registered descriptor can be registered anew: {errno}");
         }
     }
 
@@ -297,10 +317,10 @@ impl<F: Forwarding> RelayLoop<F> {
 
 /// How long to wait for events. Pairs to recheck wait for a kernel thread, which needs some microseconds,
 /// perhaps of this CPU: yield for some turns, then sleep.
-fn timeout(no_recheck: bool, idle_turns: u32) -> EpollTimeout {
+fn timeout(no_recheck: bool, idle_turns: u32, full: bool) -> EpollTimeout {
     const YIELDS: u32 = 50;
     if no_recheck {
-        EpollTimeout::NONE
+        if full { RETRY_MILLIS.into() } else { EpollTimeout::NONE }
     } else if idle_turns < YIELDS {
         std::thread::yield_now();
         EpollTimeout::ZERO

@@ -5,7 +5,7 @@
 //! count for the next one.
 
 use crate::clock;
-use crate::layer::{Flow, Layer};
+use crate::layer::{Flow, Layer, Reply};
 use crate::meter::Meter;
 use crate::refusal::{Doing, Refusal};
 use crate::socket::connect_all;
@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Edges taken per wait.
 const BATCH: usize = 256;
+/// Events of every connection.
+const EVENTS: EpollFlags = EpollFlags::EPOLLIN.union(EpollFlags::EPOLLOUT).union(EpollFlags::EPOLLET);
 /// The pause after a failed operation, so that a closed port does not keep a CPU busy.
 const RETRY_PAUSE: Duration = Duration::from_millis(1);
 
@@ -85,11 +87,10 @@ enum PeerPhase {
 impl<L: Layer> Fanout<L> {
     /// Opens all connections, and waits until they are established.
     fn open(&mut self) -> Result<(), ErrorKind> {
-        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
         for index in 0..self.wanted {
             let connection = self.layer.open()?;
             self.epoll
-                .add(&connection, EpollEvent::new(flags, index as u64))
+                .add(&connection, EpollEvent::new(EVENTS, index as u64))
                 .map_err(|_| ErrorKind::DescriptorExhausted)?;
             self.connections.push(Peer { connection, phase: PeerPhase::Answered });
         }
@@ -128,12 +129,22 @@ impl<L: Layer> Fanout<L> {
                 if peer.phase == PeerPhase::Sending && self.layer.send(&mut peer.connection)? == Flow::Done {
                     peer.phase = PeerPhase::Receiving;
                 }
-                if peer.phase == PeerPhase::Receiving
-                    && let Some(answer) = self.layer.receive(&mut peer.connection)?
-                {
-                    peer.phase = PeerPhase::Answered;
-                    bytes += answer.bytes;
-                    missing -= 1;
+                if peer.phase != PeerPhase::Receiving {
+                    continue;
+                }
+                match self.layer.receive(&mut peer.connection)? {
+                    Reply::Complete(answer) => {
+                        peer.phase = PeerPhase::Answered;
+                        bytes += answer.bytes;
+                        missing -= 1;
+                    }
+                    Reply::Waiting => {}
+                    Reply::Unfinished => {
+                        // A change of the registration makes the kernel report the state again.
+                        let mut again = EpollEvent::new(EVENTS, event.data());
+                        let outcome = self.epoll.modify(&peer.connection, &mut again);
+                        outcome.map_err(|_| ErrorKind::DescriptorExhausted)?;
+                    }
                 }
             }
         }

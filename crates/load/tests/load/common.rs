@@ -33,11 +33,33 @@ impl Engine {
 
     /// A server or relay, and the address it is ready at.
     pub(crate) fn serving(spec: &Spec) -> (Self, SocketAddr) {
-        let mut engine = Self::start(spec);
+        Self::ready(Self::start(spec))
+    }
+
+    /// Waits until it is ready.
+    pub(crate) fn ready(mut engine: Self) -> (Self, SocketAddr) {
         match engine.event() {
             Some(Event::Ready { address }) => (engine, address),
             other => panic!("{other:?} instead of ready: {}", engine.stderr()),
         }
+    }
+
+    /// The most memory that it has used so far, in bytes; 0 after its end.
+    pub(crate) fn most_memory(&mut self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
+    }
+
+    /// Waits for the end; returns the most memory that it used, by looks every few milliseconds.
+    pub(crate) fn most_memory_until_end(&mut self) -> u64 {
+        let (start, mut most) = (Instant::now(), 0);
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(start.elapsed() < PATIENCE, "still running");
+            most = most.max(self.most_memory());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        most
     }
 
     pub(crate) fn event(&mut self) -> Option<Event> {

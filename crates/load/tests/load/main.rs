@@ -4,6 +4,8 @@
 
 mod common;
 mod crr;
+mod hostile;
+mod hostile_clients;
 mod http;
 mod http_server;
 mod paced;

@@ -194,6 +194,9 @@ impl FaultInjector {
         let Some(connection) = self.connections.get_mut(&raw) else { return };
         let mut buffer = [0; 4096];
         let over = loop {
+            if connection.input.len() > LONGEST_REQUEST {
+                break true;
+            }
             match arrival::receive(raw, &mut buffer) {
                 Ok((0, _)) => break true,
                 Ok((n, arrived)) => {
@@ -205,7 +208,7 @@ impl FaultInjector {
                 Err(_) => break true,
             }
         };
-        if over || connection.input.len() > LONGEST_REQUEST {
+        if over {
             self.connections.remove(&raw);
         } else {
             self.take(raw);

@@ -1,22 +1,19 @@
-//! HTTP/1.1 over TCP or TLS (RFC 9110, RFC 9112): the client here, the server in [`service`], over a
-//! [`line`](mod@line).
+//! HTTP/1.1 over TCP or TLS (RFC 9110, RFC 9112): the client here, the server in [`service`].
 //!
 //! Requests are built once; answers are parsed in place, in a buffer that all connections of a thread share.
 //! Between two reads a connection stores its descriptor and the state of its parser.
 
 mod chunked;
 pub mod fault_injector;
-mod line;
 mod request;
 pub mod response;
 mod service;
 mod verify;
 
-pub use line::Bare;
 pub use service::HttpService;
 
 use crate::layer::transport::Transport;
-use crate::layer::{Answer, Flow, Layer};
+use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply};
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
 use response::{LastHead, Parser, ParserState};
@@ -142,21 +139,22 @@ impl<T: Transport> Layer for Http<T> {
     }
 
     #[inline]
-    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Option<Answer>, ErrorKind> {
-        loop {
+    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind> {
+        for _ in 0..MAX_READS {
             let piece = if self.rest.is_empty() {
                 match self.transport.receive(&mut connection.stream, &mut self.buffer)? {
-                    None => return Ok(None),
-                    Some(0) => return self.end(connection).map(Some),
+                    None => return Ok(Reply::Waiting),
+                    Some(0) => return self.end(connection).map(Reply::Complete),
                     Some(n) => 0..n,
                 }
             } else {
                 std::mem::take(&mut self.rest)
             };
             if let Some(answer) = self.take(connection, piece)? {
-                return Ok(Some(answer));
+                return Ok(Reply::Complete(answer));
             }
         }
+        Ok(Reply::Unfinished)
     }
 
     fn security(&self) -> Option<String> {

@@ -5,10 +5,10 @@
 //! limit row of HTTP suites and the server of the engine's own benchmarks, so it does as little as RFC 9112
 //! allows.
 
-use super::line::{INPUT, Line, Lines};
 use super::request::{ParsedRequest, parse};
-use crate::layer::Flow;
-use crate::layer::wire::Received;
+use crate::layer::wire::tls::record::LARGEST_PLAIN;
+use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
+use crate::layer::{Flow, MAX_READS};
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
 use linerate_contract::{ErrorKind, Spec, page};
@@ -16,6 +16,8 @@ use nix::sys::socket::{Shutdown, shutdown};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+/// Bytes per read, and the longest request: a browser's request with cookies has 2 KiB.
+const INPUT: usize = 16 << 10;
 /// After a refusal this many bytes of input are discarded, so that close(2) does not reset the connection
 /// before the 400 has arrived; a peer that sends more is reset.
 const LINGER_BYTES: usize = 1 << 20;
@@ -26,10 +28,11 @@ const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nCo
 
 /// A thread's part of the service.
 #[derive(Debug, Clone)]
-pub struct HttpService<L> {
-    lines: L,
+pub struct HttpService<W> {
+    wires: W,
+    room: Room,
     pages: Pages,
-    input: Vec<u8>,
+    input: Box<[u8]>,
 }
 
 /// The complete answer, for a persistent connection and for one that closes.
@@ -41,46 +44,49 @@ struct Pages {
 
 /// One connection.
 #[derive(Debug)]
-pub struct ServedConnection<L> {
+pub struct ServedConnection<W> {
     /// Created by the first event of the connection.
-    line: Option<L>,
+    wire: Option<W>,
     exchange: Exchange,
 }
 
-impl<L> Default for ServedConnection<L> {
+impl<W> Default for ServedConnection<W> {
     fn default() -> Self {
-        Self { line: None, exchange: Exchange::default() }
+        Self { wire: None, exchange: Exchange::default() }
     }
 }
 
 /// The state of a connection within its requests and answers.
 #[derive(Debug, Default)]
 struct Exchange {
-    /// Bytes of the current answer that were sent.
+    /// Answers to send after which the connection stays open, and bytes of the current answer that were sent.
+    due: u32,
     sent: usize,
-    phase: ExchangePhase,
-    /// Input that is not answered yet: an incomplete request, or pipelined ones.
+    end: ExchangeEnd,
+    /// The socket was full.
+    blocked: bool,
+    /// An incomplete request.
     pending: Vec<u8>,
 }
 
+/// What follows the answers that are due.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum ExchangePhase {
+enum ExchangeEnd {
+    /// The next request.
     #[default]
-    Reading,
-    /// Within an answer; `keep`: the connection stays open after it.
-    Answering { keep: bool },
-    /// Refused: the number of discarded bytes.
+    None,
+    /// The last answer, or a refusal.
+    Close,
+    Refuse,
+    /// Either was sent.
+    Closed,
+    Refused,
+    /// The number of bytes that were discarded since.
     Lingering(usize),
 }
 
-/// The socket and the line of a connection.
-struct ServedPeer<'a, L> {
-    socket: &'a OwnedFd,
-    line: &'a mut L,
-}
-
-impl<L: Lines> Service for HttpService<L> {
-    type Connection = ServedConnection<L::Line>;
+impl<W: Wires> Service for HttpService<W> {
+    type Connection = ServedConnection<W::Wire>;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         if spec.size > LARGEST_PAGE {
@@ -96,7 +102,8 @@ impl<L: Lines> Service for HttpService<L> {
             [head.as_bytes(), &body].concat().into()
         };
         let pages = Pages { keep: answer("keep-alive"), close: answer("close") };
-        Ok(Self { lines: L::new(spec)?, pages, input: vec![0; INPUT] })
+        let room = Room { input: INPUT, records: records(pages.keep.len()) };
+        Ok(Self { wires: W::new(spec)?, room, pages, input: vec![0; INPUT].into() })
     }
 
     #[inline]
@@ -106,166 +113,186 @@ impl<L: Lines> Service for HttpService<L> {
     }
 }
 
-impl<L: Lines> HttpService<L> {
+/// TLS records of output per connection: as many as an answer needs, up to those of a stream.
+fn records(answer: usize) -> usize {
+    answer.div_ceil(LARGEST_PLAIN).clamp(1, Room::STREAM.records)
+}
+
+impl<W: Wires> HttpService<W> {
     #[inline]
     fn work(
         &mut self,
         socket: &OwnedFd,
-        connection: &mut ServedConnection<L::Line>,
+        connection: &mut ServedConnection<W::Wire>,
         ended: bool,
     ) -> Result<Fate, ErrorKind> {
-        let ServedConnection { line, exchange } = connection;
-        let line = match line {
-            Some(line) => line,
-            none => none.insert(self.lines.line()?),
+        let ServedConnection { wire, exchange } = connection;
+        let wire = match wire {
+            Some(wire) => wire,
+            none => none.insert(self.wires.wire(self.room)?),
         };
-        if line.establish(socket)? == Flow::Blocked {
+        if wire.establish(socket)? == Flow::Blocked {
             return Ok(Fate::Write);
         }
-        let mut peer = ServedPeer { socket, line };
-        if let ExchangePhase::Answering { keep } = exchange.phase {
-            match self.pages.answer(&mut peer, exchange, keep)? {
+        let mut talk = HttpTalk { pages: &self.pages, exchange };
+        // Pending output is sent before further input is read: that bounds the memory.
+        if talk.exchange.blocked {
+            match talk.answer(socket, wire)? {
                 Fate::Read => {}
                 fate => return Ok(fate),
             }
         }
-        if !exchange.pending.is_empty() {
-            match self.pages.answer_pending(&mut peer, exchange, &[])? {
-                Fate::Read => {}
-                fate => return Ok(fate),
+        for _ in 0..MAX_READS {
+            let received = wire.receive(socket, &mut self.input, &mut talk)?;
+            if received == Received::Nothing {
+                return Ok(Fate::Read);
+            }
+            // What came with the end of TLS is answered as well.
+            match (talk.answer(socket, wire)?, received) {
+                (Fate::Read, Received::End) => return Ok(Fate::Close),
+                (Fate::Read, Received::Drained) if !ended => return Ok(Fate::Read),
+                (Fate::Read, _) => {}
+                (fate, _) => return Ok(fate),
             }
         }
-        self.read(&mut peer, exchange, ended)
-    }
-
-    #[inline]
-    fn read(
-        &mut self,
-        peer: &mut ServedPeer<'_, L::Line>,
-        exchange: &mut Exchange,
-        ended: bool,
-    ) -> Result<Fate, ErrorKind> {
-        loop {
-            let (count, received) = peer.line.receive(peer.socket, &mut self.input)?;
-            if count > 0 {
-                match self.pages.take(peer, exchange, &self.input[..count])? {
-                    Fate::Read => {}
-                    fate => return Ok(fate),
-                }
-            }
-            match received {
-                Received::Drained if !ended => return Ok(Fate::Read),
-                Received::More | Received::Drained => {}
-                Received::Nothing => return Ok(Fate::Read),
-                Received::End => return Ok(Fate::Close),
-            }
-        }
+        Ok(Fate::Again)
     }
 }
 
-impl Pages {
+/// What is on top of the wire: requests in, answers out.
+struct HttpTalk<'a> {
+    pages: &'a Pages,
+    exchange: &'a mut Exchange,
+}
+
+impl HttpTalk<'_> {
+    /// Sends the answers that are due. [`Fate::Read`]: all were sent, and the connection stays open.
     #[inline]
-    fn take<L: Line>(
-        &self,
-        peer: &mut ServedPeer<'_, L>,
-        exchange: &mut Exchange,
-        bytes: &[u8],
-    ) -> Result<Fate, ErrorKind> {
-        if let ExchangePhase::Lingering(thrown) = &mut exchange.phase {
-            *thrown += bytes.len();
-            return Ok(if *thrown > LINGER_BYTES { Fate::Close } else { Fate::Read });
+    fn answer(&mut self, socket: &OwnedFd, wire: &mut impl Wire) -> Result<Fate, ErrorKind> {
+        self.exchange.blocked = wire.send(socket, self)? == Flow::Blocked;
+        if self.exchange.blocked {
+            return Ok(Fate::Write);
         }
-        if !exchange.pending.is_empty() {
-            return self.answer_pending(peer, exchange, bytes);
+        match self.exchange.end {
+            ExchangeEnd::Closed => {
+                wire.end();
+                wire.send(socket, self)?;
+                Ok(Fate::Close)
+            }
+            ExchangeEnd::Refused => {
+                wire.end();
+                wire.send(socket, self)?;
+                self.exchange.end = ExchangeEnd::Lingering(0);
+                let is_shut = shutdown(socket.as_raw_fd(), Shutdown::Write).is_ok();
+                Ok(if is_shut { Fate::Read } else { Fate::Close })
+            }
+            _ => Ok(Fate::Read),
         }
-        let (used, fate) = self.answer_all(peer, exchange, bytes)?;
-        if fate != Fate::Close && used < bytes.len() {
-            exchange.pending = bytes[used..].to_vec();
-        }
-        Ok(fate)
     }
 
-    /// Answers pending input, with `more` behind it.
-    #[cold]
-    fn answer_pending<L: Line>(
-        &self,
-        peer: &mut ServedPeer<'_, L>,
-        exchange: &mut Exchange,
-        more: &[u8],
-    ) -> Result<Fate, ErrorKind> {
-        let mut pending = std::mem::take(&mut exchange.pending);
-        pending.extend_from_slice(more);
-        let (used, fate) = self.answer_all(peer, exchange, &pending)?;
-        if fate != Fate::Close && used < pending.len() {
-            pending.drain(..used);
-            exchange.pending = pending;
-        }
-        Ok(fate)
-    }
-
-    /// Answers the complete requests at the start of `bytes`; returns their length, and the next step.
+    /// Takes the complete requests at the start of `bytes`; returns their length.
     #[inline]
-    fn answer_all<L: Line>(
-        &self,
-        peer: &mut ServedPeer<'_, L>,
-        exchange: &mut Exchange,
-        bytes: &[u8],
-    ) -> Result<(usize, Fate), ErrorKind> {
+    fn requests(&mut self, bytes: &[u8]) -> usize {
         let mut used = 0;
-        while used < bytes.len() {
+        while used < bytes.len() && self.exchange.end == ExchangeEnd::None {
             match parse(&bytes[used..]) {
                 ParsedRequest::Get { length, keep } => {
                     used += length;
-                    match self.answer(peer, exchange, keep)? {
-                        Fate::Read => {}
-                        fate => return Ok((used, fate)),
+                    if keep {
+                        self.exchange.due += 1;
+                    } else {
+                        self.exchange.end = ExchangeEnd::Close;
                     }
                 }
-                ParsedRequest::Partial if bytes.len() - used < INPUT => return Ok((used, Fate::Read)),
-                ParsedRequest::Partial | ParsedRequest::Bad => {
-                    return Ok((bytes.len(), refuse(peer, exchange)?));
-                }
+                ParsedRequest::Partial if bytes.len() - used < INPUT => return used,
+                ParsedRequest::Partial | ParsedRequest::Bad => self.exchange.end = ExchangeEnd::Refuse,
             }
         }
-        Ok((used, Fate::Read))
+        used
     }
 
-    /// Sends (the rest of) an answer. [`Fate::Read`]: it was sent, and the connection stays open.
+    /// The answer under way.
     #[inline]
-    fn answer<L: Line>(
-        &self,
-        peer: &mut ServedPeer<'_, L>,
-        exchange: &mut Exchange,
-        keep: bool,
-    ) -> Result<Fate, ErrorKind> {
-        let answer = if keep { &self.keep } else { &self.close };
-        let (count, flow) = peer.line.send(peer.socket, &answer[exchange.sent..])?;
-        if flow == Flow::Blocked {
-            exchange.sent += count;
-            exchange.phase = ExchangePhase::Answering { keep };
-            return Ok(Fate::Write);
+    fn current(&self) -> Option<&[u8]> {
+        match self.exchange.end {
+            _ if self.exchange.due > 0 => Some(&self.pages.keep),
+            ExchangeEnd::Close => Some(&self.pages.close),
+            ExchangeEnd::Refuse => Some(BAD_REQUEST),
+            _ => None,
         }
-        exchange.sent = 0;
-        exchange.phase = ExchangePhase::Reading;
-        if keep {
-            return Ok(Fate::Read);
-        }
-        peer.line.end(peer.socket);
-        Ok(Fate::Close)
     }
 }
 
-/// Sends 400, shuts down the output, and discards input until its end.
-#[cold]
-fn refuse<L: Line>(peer: &mut ServedPeer<'_, L>, exchange: &mut Exchange) -> Result<Fate, ErrorKind> {
-    // 70 bytes fit any send buffer, unless it is full of unread answers.
-    if peer.line.send(peer.socket, BAD_REQUEST)?.1 == Flow::Blocked {
-        return Ok(Fate::Close);
+impl Sink for HttpTalk<'_> {
+    #[inline]
+    fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
+        match &mut self.exchange.end {
+            ExchangeEnd::None => {}
+            ExchangeEnd::Lingering(discarded) => {
+                *discarded += bytes.len();
+                return if *discarded > LINGER_BYTES { Err(ErrorKind::Malformed) } else { Ok(()) };
+            }
+            _ => return Ok(()),
+        }
+        if self.exchange.pending.is_empty() {
+            let used = self.requests(bytes);
+            if used < bytes.len() {
+                self.exchange.pending.extend_from_slice(&bytes[used..]);
+            }
+        } else {
+            let mut pending = std::mem::take(&mut self.exchange.pending);
+            pending.extend_from_slice(bytes);
+            let used = self.requests(&pending);
+            pending.drain(..used);
+            self.exchange.pending = pending;
+        }
+        Ok(())
     }
-    peer.line.end(peer.socket);
-    if shutdown(peer.socket.as_raw_fd(), Shutdown::Write).is_err() {
-        return Ok(Fate::Close);
+}
+
+impl Source for HttpTalk<'_> {
+    #[inline]
+    fn prepare(&mut self) -> bool {
+        self.current().is_some()
     }
-    exchange.phase = ExchangePhase::Lingering(0);
-    Ok(Fate::Read)
+
+    #[inline]
+    fn slices(&self) -> Option<[&[u8]; 2]> {
+        Some([&self.current()?[self.exchange.sent..], &[]])
+    }
+
+    #[inline]
+    fn advance(&mut self, count: usize) {
+        self.exchange.sent += count;
+        if self.current().is_some_and(|answer| self.exchange.sent < answer.len()) {
+            return;
+        }
+        self.exchange.sent = 0;
+        self.exchange.end = match self.exchange.end {
+            ExchangeEnd::Close if self.exchange.due == 0 => ExchangeEnd::Closed,
+            ExchangeEnd::Refuse if self.exchange.due == 0 => ExchangeEnd::Refused,
+            end => end,
+        };
+        self.exchange.due = self.exchange.due.saturating_sub(1);
+    }
+
+    #[inline]
+    fn fill(&mut self, room: &mut [u8]) -> usize {
+        let Some(answer) = self.current() else { return 0 };
+        let rest = &answer[self.exchange.sent..];
+        let count = room.len().min(rest.len());
+        room[..count].copy_from_slice(&rest[..count]);
+        self.advance(count);
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_has_the_records_of_its_answer_up_to_those_of_a_stream() {
+        assert_eq!([0, 4096, 16_385, 1 << 30].map(records), [1, 1, 2, 8]);
+    }
 }

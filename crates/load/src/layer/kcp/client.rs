@@ -213,9 +213,9 @@ impl KcpWorker {
             (self.result.end, flow.over) = (clock::now(), true);
             self.poller.remove(&flow.socket);
         } else if let Some(good) = flow.answer.first_chunk::<8>() {
-            let good = u64::from_le_bytes(*good);
+            let good = u64::from_le_bytes(*good).min(flow.written);
             self.result.good += good;
-            let missing = flow.written.saturating_sub(good);
+            let missing = flow.written - good;
             self.result.errors.add(ErrorKind::WrongContent, missing.div_ceil(self.config.size as u64));
             (self.result.end, flow.over) = (clock::now(), true);
             self.poller.remove(&flow.socket);

@@ -6,9 +6,14 @@
 
 pub(crate) mod client;
 mod frames;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
 mod output;
 mod poller;
 pub(crate) mod server;
+
+#[cfg(any(test, fuzzing))]
+pub use fuzz::fuzz_kcp;
 
 use crate::packets::{Inbox, Mode};
 use crate::refusal::{Doing, Refusal};

@@ -77,9 +77,15 @@ impl KcpSendQueue {
         refused
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
     }
 
     fn send_batch(&self, socket: &OwnedFd, index: usize, mut from: usize) -> nix::Result<usize> {

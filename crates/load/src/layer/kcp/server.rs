@@ -52,7 +52,7 @@ struct KcpSession {
     fed: bool,
 }
 
-struct KcpServer {
+pub(super) struct KcpServer {
     config: KcpConfig,
     socket: OwnedFd,
     poller: Poller,
@@ -116,7 +116,7 @@ impl KcpServer {
 
     /// Passes a datagram to its session. A new session begins only with input that KCP accepts: other
     /// datagrams use no slot.
-    fn feed(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
+    pub(super) fn feed(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
         if bytes.len() < kcp::KCP_OVERHEAD {
             return;
         }
@@ -201,23 +201,45 @@ impl KcpServer {
     }
 }
 
+#[cfg(any(test, fuzzing))]
+impl KcpServer {
+    /// At a free port.
+    pub(super) fn anywhere() -> Self {
+        let mut spec = Spec::new(linerate_contract::Role::Server, "kcp", "stream");
+        (spec.size, spec.listen) = (1_000, Some(SocketAddr::from(([127, 0, 0, 1], 0))));
+        let config = KcpConfig::of(&spec).expect("a good spec");
+        let socket = packets::bind(&spec, config.mode).expect("a free port").0;
+        let poller = Poller::of(&spec, [&socket]).expect("descriptors are left");
+        Self::new(config, socket, poller, 32, None)
+    }
+
+    pub(super) fn config(&self) -> &KcpConfig {
+        &self.config
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.sessions.clear();
+        self.queue.borrow_mut().clear();
+        self.start = Nanos::ZERO;
+    }
+
+    /// One turn without a socket; returns the number of bytes that it would send.
+    pub(super) fn answers(&mut self, now: Nanos) -> usize {
+        self.turn(now);
+        assert!(self.sessions.len() <= MAX_SESSIONS);
+        let queued = self.queue.borrow().bytes().len();
+        self.queue.borrow_mut().clear();
+        queued
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
-
-    fn server() -> KcpServer {
-        let mut spec = Spec::new(Role::Server, "kcp", "stream");
-        (spec.size, spec.listen) = (1_000, Some("127.0.0.1:0".parse().unwrap()));
-        let config = KcpConfig::of(&spec).unwrap();
-        let socket = packets::bind(&spec, config.mode).unwrap().0;
-        let poller = Poller::of(&spec, [&socket]).unwrap();
-        KcpServer::new(config, socket, poller, 32, None)
-    }
 
     #[test]
     fn datagrams_that_are_not_kcp_begin_no_session() {
-        let (mut server, from) = (server(), "127.0.0.1:9".parse().unwrap());
+        let (mut server, from) = (KcpServer::anywhere(), "127.0.0.1:9".parse().unwrap());
         for conv in 1..2_000_u32 {
             let mut bytes = [0xff; 64];
             bytes[..4].copy_from_slice(&conv.to_le_bytes());

@@ -1,15 +1,15 @@
 //! The client's end of a session, as the engine's [`Layer`]: an operation is a round trip, or a whole
 //! transfer.
 
-use super::Session;
 use super::framing::Framing;
 use super::script::{Operation, round_trip::RoundTrip, stream::StreamClient};
+use super::{MAX_SESSION_READS, Session};
 use crate::clock;
 use crate::layer::tcp::LARGEST_MESSAGE;
 use crate::layer::transfer::Content;
 use crate::layer::websocket::End;
-use crate::layer::wire::{Received, Wire, plain::PlainWire, tls};
-use crate::layer::{Answer, Flow, Layer};
+use crate::layer::wire::{Received, Room, Wires};
+use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, connect_error};
 use linerate_contract::{Direction, Done, ErrorKind, Nanos, Spec, page};
@@ -22,47 +22,6 @@ use std::sync::Arc;
 
 /// Extra timeout of a transfer for each byte: a second for 8 MiB. An interpreter is ten times as fast.
 const NANOS_PER_BYTE: u64 = 120;
-
-/// Makes the wires of a client.
-pub trait Connector: Clone + Send + 'static {
-    type Wire: Wire;
-
-    /// # Errors
-    /// What the spec lacks, as a sentence.
-    fn new(spec: &Spec) -> Result<Self, Refusal>;
-
-    /// # Errors
-    /// The kind of failure.
-    fn wire(&self) -> Result<Self::Wire, ErrorKind>;
-}
-
-/// Bare TCP.
-#[derive(Debug, Clone)]
-pub struct PlainConnector;
-
-impl Connector for PlainConnector {
-    type Wire = PlainWire;
-
-    fn new(_spec: &Spec) -> Result<Self, Refusal> {
-        Ok(Self)
-    }
-
-    fn wire(&self) -> Result<PlainWire, ErrorKind> {
-        Ok(PlainWire::default())
-    }
-}
-
-impl Connector for tls::TlsConnector {
-    type Wire = tls::TlsWire;
-
-    fn new(spec: &Spec) -> Result<Self, Refusal> {
-        Self::new(spec)
-    }
-
-    fn wire(&self) -> Result<tls::TlsWire, ErrorKind> {
-        self.open()
-    }
-}
 
 /// An operation, and the data that all connections share for it.
 pub trait ClientKind: Clone + Send + 'static {
@@ -158,6 +117,7 @@ pub struct Sessions<C, F, K> {
     kind: K,
     spec: Arc<Spec>,
     security: Option<String>,
+    input: Box<[u8]>,
     framing: PhantomData<fn() -> F>,
 }
 
@@ -169,6 +129,7 @@ impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
             kind: self.kind.clone(),
             spec: self.spec.clone(),
             security: self.security.clone(),
+            input: self.input.clone(),
             framing: PhantomData,
         }
     }
@@ -188,7 +149,7 @@ impl<W, F, S> AsFd for SessionConnection<W, F, S> {
     }
 }
 
-impl<C: Connector, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> {
+impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> {
     type Connection = SessionConnection<C::Wire, F, K::Script>;
 
     fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
@@ -198,6 +159,7 @@ impl<C: Connector, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F,
             kind: K::new(spec)?,
             spec: Arc::new(spec.clone()),
             security: None,
+            input: vec![0; Room::STREAM.input].into(),
             framing: PhantomData,
         })
     }
@@ -206,7 +168,7 @@ impl<C: Connector, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F,
         let socket = self.dialer.open()?;
         setsockopt(&socket, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
         let framing = F::new(End::Client, &self.spec).map_err(|_| ErrorKind::Failed)?;
-        let session = Session::new(self.connector.wire()?, framing, self.kind.script());
+        let session = Session::new(self.connector.wire(Room::STREAM)?, framing, self.kind.script());
         Ok(SessionConnection { socket, established: false, session: Box::new(session) })
     }
 
@@ -221,7 +183,7 @@ impl<C: Connector, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F,
             Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
             Err(errno) => return Err(connect_error(errno)),
         }
-        let flow = connection.session.establish(&connection.socket)?;
+        let flow = connection.session.establish(&connection.socket, &mut self.input)?;
         if flow == Flow::Done {
             connection.established = true;
             self.security = self.security.take().or_else(|| connection.session.security());
@@ -238,15 +200,15 @@ impl<C: Connector, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F,
     }
 
     #[inline]
-    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Option<Answer>, ErrorKind> {
+    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind> {
         let (session, socket) = (&mut connection.session, &connection.socket);
-        loop {
+        for _ in 0..MAX_SESSION_READS {
             if let Some(bytes) = session.script().complete() {
-                return Ok(Some(Answer { bytes, verified: true, reusable: true }));
+                return Ok(Reply::Complete(Answer { bytes, verified: true, reusable: true }));
             }
-            match session.receive(socket)? {
+            match session.receive(socket, &mut self.input)? {
                 Received::More | Received::Drained => {}
-                Received::Nothing => return Ok(None),
+                Received::Nothing => return Ok(Reply::Waiting),
                 Received::End => return Err(session.script().cut()),
             }
             if session.is_over() {
@@ -257,6 +219,7 @@ impl<C: Connector, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F,
                 session.send(socket)?;
             }
         }
+        Ok(Reply::Unfinished)
     }
 
     fn close(&mut self, connection: &mut Self::Connection, deadline: Nanos) {
@@ -265,8 +228,8 @@ impl<C: Connector, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F,
         let Ok(true) = session.close(socket) else { return };
         while !session.is_over() {
             let left = deadline.since(clock::now()).0.div_ceil(1_000_000).min(60_000) as u16;
-            match session.receive(socket) {
-                Ok(Received::More | Received::Drained) => {}
+            match session.receive(socket, &mut self.input) {
+                Ok(Received::More | Received::Drained) if left > 0 => {}
                 Ok(Received::Nothing) if left > 0 => {
                     let _ = poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], left);
                 }

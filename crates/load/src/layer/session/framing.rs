@@ -261,7 +261,7 @@ impl<S: Script> Receiver for Delivery<'_, S> {
     }
 
     fn ping(&mut self, payload: &[u8]) {
-        self.encoder.control(Opcode::Pong, payload);
+        self.encoder.pong(payload);
     }
 
     fn close(&mut self, code: Option<u16>) {

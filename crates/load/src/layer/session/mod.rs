@@ -14,11 +14,19 @@ pub mod script;
 pub mod service;
 
 use super::Flow;
+use super::websocket::upgrade::LONGEST_HEAD;
 use super::wire::{Received, Sink, Source, Wire};
 use framing::Framing;
 use linerate_contract::ErrorKind;
 use script::Script;
 use std::os::fd::OwnedFd;
+
+/// Reads of a handshake that never meet an empty socket: one for each byte of the longest head. Only a peer
+/// that sends other records without end needs more.
+const MOST_HANDSHAKE_READS: usize = LONGEST_HEAD + 1;
+
+/// As [`crate::layer::MAX_READS`] for reads of 256 KiB: 1 MiB in a turn.
+const MAX_SESSION_READS: u32 = 4;
 
 /// One end of a conversation, besides its socket.
 #[derive(Debug)]
@@ -51,21 +59,24 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
     ///
     /// # Errors
     /// The kind of failure.
-    pub fn establish(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
+    pub fn establish(&mut self, socket: &OwnedFd, input: &mut [u8]) -> Result<Flow, ErrorKind> {
         if self.wire.establish(socket)? == Flow::Blocked {
             return Ok(Flow::Blocked);
         }
-        while !self.talk.framing.is_established() {
+        for _ in 0..MOST_HANDSHAKE_READS {
+            if self.talk.framing.is_established() {
+                return Ok(Flow::Done);
+            }
             if self.send(socket)? == Flow::Blocked {
                 return Ok(Flow::Blocked);
             }
-            match self.receive(socket)? {
+            match self.receive(socket, input)? {
                 Received::More | Received::Drained => {}
                 Received::Nothing => return Ok(Flow::Blocked),
                 Received::End => return Err(ErrorKind::EmptyReply),
             }
         }
-        Ok(Flow::Done)
+        Err(ErrorKind::Malformed)
     }
 
     /// Sends what there is.
@@ -82,8 +93,8 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
     /// # Errors
     /// A socket error, or a violation of the protocol; the peer has then been notified where possible.
     #[inline]
-    pub fn receive(&mut self, socket: &OwnedFd) -> Result<Received, ErrorKind> {
-        let received = self.wire.receive(socket, &mut self.talk);
+    pub fn receive(&mut self, socket: &OwnedFd, input: &mut [u8]) -> Result<Received, ErrorKind> {
+        let received = self.wire.receive(socket, input, &mut self.talk);
         if received.is_err() {
             let _ = self.send(socket);
         }

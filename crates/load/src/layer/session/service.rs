@@ -1,60 +1,19 @@
 //! The server's end of a session.
 
-use super::Session;
 use super::client::content;
 use super::framing::Framing;
 use super::script::{Script, echo::Echo, stream::StreamServer};
+use super::{MAX_SESSION_READS, Session};
 use crate::layer::Flow;
 use crate::layer::transfer::Content;
 use crate::layer::websocket::End;
-use crate::layer::wire::{Received, Wire, plain::PlainWire, tls};
+use crate::layer::wire::{Received, Room, Wires};
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
 use linerate_contract::{Direction, ErrorKind, Spec};
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-
-/// Makes the wires of a server.
-pub trait Acceptor: Clone + Send + 'static {
-    type Wire: Wire;
-
-    /// # Errors
-    /// What the spec lacks, as a sentence.
-    fn new(spec: &Spec) -> Result<Self, Refusal>;
-
-    /// # Errors
-    /// The kind of failure.
-    fn wire(&self) -> Result<Self::Wire, ErrorKind>;
-}
-
-/// Bare TCP.
-#[derive(Debug, Clone)]
-pub struct PlainAcceptor;
-
-impl Acceptor for PlainAcceptor {
-    type Wire = PlainWire;
-
-    fn new(_spec: &Spec) -> Result<Self, Refusal> {
-        Ok(Self)
-    }
-
-    fn wire(&self) -> Result<PlainWire, ErrorKind> {
-        Ok(PlainWire::default())
-    }
-}
-
-impl Acceptor for tls::TlsAcceptor {
-    type Wire = tls::TlsWire;
-
-    fn new(spec: &Spec) -> Result<Self, Refusal> {
-        Self::new(spec)
-    }
-
-    fn wire(&self) -> Result<tls::TlsWire, ErrorKind> {
-        self.accept()
-    }
-}
 
 /// How a server handles received messages.
 pub trait ServerKind: Clone + Send + 'static {
@@ -109,13 +68,15 @@ pub struct SessionService<A, F, K> {
     acceptor: A,
     kind: K,
     spec: Arc<Spec>,
+    input: Box<[u8]>,
     framing: PhantomData<fn() -> F>,
 }
 
 impl<A: Clone, F, K: Clone> Clone for SessionService<A, F, K> {
     fn clone(&self) -> Self {
         let (acceptor, kind) = (self.acceptor.clone(), self.kind.clone());
-        Self { acceptor, kind, spec: self.spec.clone(), framing: PhantomData }
+        let (spec, input) = (self.spec.clone(), self.input.clone());
+        Self { acceptor, kind, spec, input, framing: PhantomData }
     }
 }
 
@@ -132,7 +93,7 @@ impl<W, F, S> Default for ServedSession<W, F, S> {
     }
 }
 
-impl<A: Acceptor, F: Framing + 'static, K: ServerKind> Service for SessionService<A, F, K> {
+impl<A: Wires, F: Framing + 'static, K: ServerKind> Service for SessionService<A, F, K> {
     type Connection = ServedSession<A::Wire, F, K::Script>;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
@@ -140,6 +101,7 @@ impl<A: Acceptor, F: Framing + 'static, K: ServerKind> Service for SessionServic
             acceptor: A::new(spec)?,
             kind: K::new(spec)?,
             spec: Arc::new(spec.clone()),
+            input: vec![0; Room::STREAM.input].into(),
             framing: PhantomData,
         })
     }
@@ -151,9 +113,9 @@ impl<A: Acceptor, F: Framing + 'static, K: ServerKind> Service for SessionServic
     }
 }
 
-impl<A: Acceptor, F: Framing, K: ServerKind> SessionService<A, F, K> {
+impl<A: Wires, F: Framing, K: ServerKind> SessionService<A, F, K> {
     fn work(
-        &self,
+        &mut self,
         socket: &OwnedFd,
         connection: &mut ServedSession<A::Wire, F, K::Script>,
         ended: bool,
@@ -162,16 +124,20 @@ impl<A: Acceptor, F: Framing, K: ServerKind> SessionService<A, F, K> {
             Some(session) => session,
             none => {
                 let framing = F::new(End::Server, &self.spec).map_err(|_| ErrorKind::Failed)?;
-                none.insert(Box::new(Session::new(self.acceptor.wire()?, framing, self.kind.script())))
+                none.insert(Box::new(Session::new(
+                    self.acceptor.wire(Room::STREAM)?,
+                    framing,
+                    self.kind.script(),
+                )))
             }
         };
         if !connection.established {
-            if session.establish(socket)? == Flow::Blocked {
+            if session.establish(socket, &mut self.input)? == Flow::Blocked {
                 return Ok(Fate::Write);
             }
             connection.established = true;
         }
-        loop {
+        for _ in 0..MAX_SESSION_READS {
             // Pending output is sent before further input is read: that bounds the memory.
             if session.send(socket)? == Flow::Blocked {
                 return Ok(Fate::Write);
@@ -180,7 +146,7 @@ impl<A: Acceptor, F: Framing, K: ServerKind> SessionService<A, F, K> {
                 session.end(socket)?;
                 return Ok(Fate::Close);
             }
-            match session.receive(socket)? {
+            match session.receive(socket, &mut self.input)? {
                 Received::Drained if !ended => {
                     return Ok(if session.send(socket)? == Flow::Blocked {
                         Fate::Write
@@ -196,5 +162,6 @@ impl<A: Acceptor, F: Framing, K: ServerKind> SessionService<A, F, K> {
                 Received::End => return Ok(Fate::Close),
             }
         }
+        Ok(Fate::Again)
     }
 }

@@ -3,6 +3,7 @@
 //! One `recv(2)` and one `send(2)` for a message: a read that did not fill the buffer has emptied the socket
 //! (epoll(7)), so there is no second one that would only say so.
 
+use crate::layer::MAX_READS;
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
 use linerate_contract::Spec;
@@ -41,7 +42,7 @@ impl Service for EchoService {
                 fate => return fate,
             }
         }
-        loop {
+        for _ in 0..MAX_READS {
             let n = match recv(socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {
                 Ok(0) => return Fate::Close,
                 Ok(n) => n,
@@ -54,6 +55,7 @@ impl Service for EchoService {
                 return fate;
             }
         }
+        Fate::Again
     }
 }
 

@@ -9,7 +9,7 @@ pub mod stream;
 
 pub use echo::EchoService;
 
-use crate::layer::{Answer, Flow, Layer};
+use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, connect_error, stream_error};
 use linerate_contract::{ErrorKind, Spec, page};
@@ -88,7 +88,7 @@ impl Layer for Tcp {
     }
 
     #[inline]
-    fn receive(&mut self, connection: &mut TcpConnection) -> Result<Option<Answer>, ErrorKind> {
+    fn receive(&mut self, connection: &mut TcpConnection) -> Result<Reply, ErrorKind> {
         loop {
             let back = connection.back as usize;
             let missing = &self.message[back..];
@@ -101,10 +101,10 @@ impl Layer for Tcp {
                 Ok(n) if n == missing.len() => {
                     (connection.sent, connection.back) = (0, 0);
                     let bytes = self.message.len() as u64;
-                    return Ok(Some(Answer { bytes, verified: true, reusable: true }));
+                    return Ok(Reply::Complete(Answer { bytes, verified: true, reusable: true }));
                 }
                 Ok(n) => connection.back += n as u32,
-                Err(Errno::EAGAIN) => return Ok(None),
+                Err(Errno::EAGAIN) => return Ok(Reply::Waiting),
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(stream_error(errno)),
             }

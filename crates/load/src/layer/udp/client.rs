@@ -279,12 +279,17 @@ fn add_up<'a>(
         if let Some(kind) = flow.failed {
             errors.add(kind, 1);
         }
-        let report = flow.report.unwrap_or_default();
         datagrams.sent += flow.sent;
+        let report = flow.report.unwrap_or_default();
+        let received_at_most = flow.sent.saturating_mul(size as u64);
+        if report.received > flow.sent || report.bytes > received_at_most {
+            errors.add(ErrorKind::Malformed, 1);
+            continue;
+        }
         datagrams.received += report.received;
-        datagrams.reordered += report.reordered;
-        datagrams.duplicates += report.duplicates;
-        datagrams.damaged += report.damaged;
+        datagrams.reordered = datagrams.reordered.saturating_add(report.reordered);
+        datagrams.duplicates = datagrams.duplicates.saturating_add(report.duplicates);
+        datagrams.damaged = datagrams.damaged.saturating_add(report.damaged);
         bytes += report.bytes;
         end = end.max(Nanos(report.last_ns));
     }
@@ -299,5 +304,29 @@ fn add_up<'a>(
         verified: (datagrams.received / every) * (size - HEADER) as u64,
         datagrams: Some(datagrams),
         ..Done::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::Role;
+
+    #[test]
+    fn a_report_of_more_than_was_sent_is_malformed_and_counts_nothing() {
+        let flow = |report: Report| UdpFlow {
+            socket: std::net::UdpSocket::bind("127.0.0.1:0").unwrap().into(),
+            sent: 10,
+            failed: None,
+            report: Some(report),
+        };
+        let good = Report { received: 9, bytes: 900, duplicates: u64::MAX, ..Report::default() };
+        let many = Report { received: u64::MAX, ..good };
+        let long = Report { bytes: u64::MAX, ..good };
+        let flows = [good, good, many, long].map(flow);
+        let spec = Spec::new(Role::Client, "udp", "stream");
+        let done = add_up(flows.iter(), 100, &spec, Nanos(1), Errors::default());
+        assert_eq!((done.operations, done.bytes), (18, Bytes(1_800)));
+        assert_eq!(done.errors.0[&ErrorKind::Malformed], 2);
     }
 }

@@ -1,7 +1,7 @@
 //! `rr` over UDP, both ends: one datagram, and the same datagram back. If either is lost, the operation times
 //! out.
 
-use crate::layer::{Answer, Flow, Layer};
+use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::packets::{self, Inbox, Mode};
 use crate::process::{Signals, emit};
 use crate::refusal::Refusal;
@@ -69,13 +69,16 @@ impl Layer for UdpEcho {
     }
 
     #[inline]
-    fn receive(&mut self, connection: &mut UdpConnection) -> Result<Option<Answer>, ErrorKind> {
+    fn receive(&mut self, connection: &mut UdpConnection) -> Result<Reply, ErrorKind> {
         loop {
             match recv(connection.0.as_raw_fd(), &mut self.buffer, NONBLOCKING) {
                 Ok(n) if n != self.message.len() => return Err(ErrorKind::WrongLength),
                 Ok(n) if self.buffer[..n] != *self.message => return Err(ErrorKind::WrongContent),
-                Ok(n) => return Ok(Some(Answer { bytes: n as u64, verified: true, reusable: true })),
-                Err(Errno::EAGAIN) => return Ok(None),
+                Ok(n) => {
+                    let answer = Answer { bytes: n as u64, verified: true, reusable: true };
+                    return Ok(Reply::Complete(answer));
+                }
+                Err(Errno::EAGAIN) => return Ok(Reply::Waiting),
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(connect_error(errno)),
             }

@@ -56,7 +56,7 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
 
 /// The faults to inject, and the counts of injected ones.
 #[derive(Debug)]
-struct FaultyPath {
+pub(super) struct FaultyPath {
     /// A draw below the first drops a datagram, below the second duplicates it, below the third delays it.
     below: [f64; 3],
     random: Pcg64Mcg,
@@ -66,7 +66,7 @@ struct FaultyPath {
 }
 
 impl FaultyPath {
-    fn of(spec: &Spec) -> Result<Self, Refusal> {
+    pub(super) fn of(spec: &Spec) -> Result<Self, Refusal> {
         let mut below = [0.0; 3];
         let mut sum = 0.0;
         for (limit, option) in below.iter_mut().zip(OPTIONS) {
@@ -95,7 +95,7 @@ impl FaultyPath {
     }
 
     /// Takes a datagram that has arrived, and delivers it as the draw decides.
-    fn pass(&mut self, from: SocketAddr, bytes: &[u8], mut deliver: impl FnMut(&[u8])) {
+    pub(super) fn pass(&mut self, from: SocketAddr, bytes: &[u8], mut deliver: impl FnMut(&[u8])) {
         if !matches!(Datagram::parse(bytes), Some(Datagram::Payload { .. })) {
             // The flow begins or ends: deliver its delayed datagram.
             if let Some((_, last)) = self.late.take_if(|(flow, _)| *flow == from) {

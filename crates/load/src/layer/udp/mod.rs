@@ -4,9 +4,14 @@
 pub mod client;
 pub mod echo;
 pub mod fault_injector;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
 mod pace;
 pub mod server;
 mod throughput;
+
+#[cfg(any(test, fuzzing))]
+pub use fuzz::fuzz_datagrams;
 
 use crate::packets::Mode;
 use crate::refusal::Refusal;

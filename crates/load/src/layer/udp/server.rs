@@ -56,6 +56,11 @@ impl FlowReceiver {
         Ok((receiver, inbox, address))
     }
 
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn forget(&mut self) {
+        self.flows.clear();
+    }
+
     pub(super) fn socket(&self) -> &OwnedFd {
         &self.socket
     }
@@ -177,6 +182,7 @@ impl FlowProgress {
 fn totals(flows: &HashMap<SocketAddr, Account>) -> FlowTotals {
     flows.values().fold((0, 0, 0), |sum, account| {
         let report = account.report();
-        (sum.0 + report.received, sum.1 + report.bytes, sum.2 + account.missing() as i64)
+        let missing = i64::try_from(account.missing()).unwrap_or(i64::MAX);
+        (sum.0 + report.received, sum.1 + report.bytes, sum.2.saturating_add(missing))
     })
 }

@@ -16,6 +16,9 @@ pub trait Messages {
     fn piece(&self, at: u64, most: usize) -> &[u8];
 }
 
+/// Bytes of control frames that wait to be sent: more than thirty of the longest.
+const MOST_AHEAD: usize = 4 << 10;
+
 /// Keys drawn per system call: one call per key would be measurable with small messages.
 const KEYS: usize = 64;
 
@@ -60,6 +63,8 @@ pub struct Encoder {
     /// Control frames, and before them the handshake: whole, as they go out.
     ahead: Vec<u8>,
     ahead_at: usize,
+    /// The payload of the last ping that arrived when [`MOST_AHEAD`] bytes waited.
+    unanswered: Option<Vec<u8>>,
     closing: bool,
 }
 
@@ -68,7 +73,14 @@ impl Encoder {
     #[must_use]
     pub fn new(end: End) -> Self {
         let keys = (end == End::Client).then_some(MaskKeys { drawn: [[0; 4]; KEYS], left: 0 });
-        Self { keys, frame: None, ahead: Vec::with_capacity(512), ahead_at: 0, closing: false }
+        Self {
+            keys,
+            frame: None,
+            ahead: Vec::with_capacity(512),
+            ahead_at: 0,
+            unanswered: None,
+            closing: false,
+        }
     }
 
     /// Bytes that are no frame: the handshake.
@@ -91,11 +103,24 @@ impl Encoder {
         mask::apply(&mut self.ahead[from..], key.unwrap_or(Key::NONE));
     }
 
+    /// Answers a ping. While many answers wait, only the last ping is answered, as section 5.5.3 allows: the
+    /// pings of a peer that reads nothing use no further memory.
+    pub fn pong(&mut self, payload: &[u8]) {
+        if self.ahead.len() < MOST_AHEAD {
+            self.control(Opcode::Pong, payload);
+        } else if !self.closing {
+            let unanswered = self.unanswered.get_or_insert_default();
+            unanswered.clear();
+            unanswered.extend_from_slice(payload);
+        }
+    }
+
     /// Ends this direction; only the first time.
     pub fn close(&mut self, code: Option<u16>) {
         let code = code.map(u16::to_be_bytes);
         self.control(Opcode::Close, code.as_ref().map_or(&[], |code| &code[..]));
         self.closing = true;
+        self.unanswered = None;
     }
 
     /// As [`Self::close`], for a connection that has done its work.
@@ -163,6 +188,9 @@ impl Encoder {
                 if self.ahead_at == self.ahead.len() {
                     self.ahead.clear();
                     self.ahead_at = 0;
+                    if let Some(payload) = self.unanswered.take() {
+                        self.control(Opcode::Pong, &payload);
+                    }
                 }
             }
         }
@@ -313,6 +341,25 @@ mod tests {
         encoder.control(Opcode::Ping, b"");
         let inbox = transfer(End::Client, &mut queue, &mut encoder, 7);
         assert_eq!((inbox.closed, inbox.messages.len()), (Some(Some(1000)), 0));
+    }
+
+    #[test]
+    fn of_many_pings_without_a_send_the_last_one_is_answered_and_memory_is_bounded() {
+        let mut encoder = Encoder::new(End::Client);
+        for number in 0..100_000_u32 {
+            encoder.pong(&[&number.to_le_bytes()[..], &[0; 121]].concat());
+        }
+        assert!(encoder.ahead.capacity() <= 4 * MOST_AHEAD, "{}", encoder.ahead.capacity());
+        let mut sent = vec![0; 20 << 20];
+        let length = encoder.fill(&mut Queue::default(), &mut sent);
+        // Head, key, payload.
+        let pongs = sent[..length].chunks(2 + 4 + 125).map(|pong| {
+            assert_eq!(pong[..2], [0x8a, 0x80 | 125]);
+            u32::from_le_bytes([0, 1, 2, 3].map(|at| pong[2 + at] ^ pong[6 + at]))
+        });
+        let numbers: Vec<_> = pongs.collect();
+        assert!(numbers.is_sorted() && numbers.len() < 100, "{numbers:?}");
+        assert_eq!((numbers[0], numbers[numbers.len() - 1]), (0, 99_999));
     }
 
     #[test]

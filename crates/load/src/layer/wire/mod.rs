@@ -5,7 +5,8 @@ pub mod plain;
 pub mod tls;
 
 use super::Flow;
-use linerate_contract::ErrorKind;
+use crate::refusal::Refusal;
+use linerate_contract::{ErrorKind, Spec};
 use std::os::fd::OwnedFd;
 
 /// Bytes to be sent.
@@ -42,6 +43,36 @@ pub enum Received {
     End,
 }
 
+/// Buffer sizes of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// Bytes that are read at once.
+    pub input: usize,
+    /// TLS records that are made before they are sent.
+    pub records: usize,
+}
+
+impl Room {
+    /// What a stream needs. Half of the input takes more calls; twice leaves the cache that it is compared
+    /// from.
+    pub const STREAM: Self = Self { input: 256 << 10, records: 8 };
+}
+
+/// Makes the wires of one end, a client or a server.
+pub trait Wires: Clone + Send + 'static {
+    type Wire: Wire;
+
+    /// # Errors
+    /// What the spec lacks, as a sentence.
+    fn new(spec: &Spec) -> Result<Self, Refusal>;
+
+    /// The wire of one connection.
+    ///
+    /// # Errors
+    /// A TLS session that cannot be created, for want of random numbers.
+    fn wire(&self, room: Room) -> Result<Self::Wire, ErrorKind>;
+}
+
 /// One connection's way.
 pub trait Wire: Send + Sized {
     /// Agrees on keys, where there are any.
@@ -56,11 +87,16 @@ pub trait Wire: Send + Sized {
     /// The kind of failure.
     fn send(&mut self, socket: &OwnedFd, source: &mut impl Source) -> Result<Flow, ErrorKind>;
 
-    /// Looks at the socket once.
+    /// Looks at the socket once. `input` is a buffer that connections share, for a wire without one.
     ///
     /// # Errors
     /// The kind of failure, the sink's included.
-    fn receive(&mut self, socket: &OwnedFd, sink: &mut impl Sink) -> Result<Received, ErrorKind>;
+    fn receive(
+        &mut self,
+        socket: &OwnedFd,
+        input: &mut [u8],
+        sink: &mut impl Sink,
+    ) -> Result<Received, ErrorKind>;
 
     /// Says that nothing more will come, where the protocol has words for it; it goes out with the next
     /// [`Self::send`].

@@ -1,29 +1,39 @@
 //! Bare TCP.
 
-use super::{Flow, Received, Sink, Source, Wire};
+use super::{Flow, Received, Room, Sink, Source, Wire, Wires};
+use crate::refusal::Refusal;
 use crate::socket::stream_error;
-use linerate_contract::ErrorKind;
+use linerate_contract::{ErrorKind, Spec};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv, send, sendmsg};
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// What is read at once. Half takes more calls; twice leaves the cache that it is compared from.
-pub(super) const INPUT: usize = 256 << 10;
-/// What is made before it is sent, for the same reasons.
+/// What is made before it is sent. Half takes more calls; twice leaves the cache.
 const OUTPUT: usize = 128 << 10;
 
-/// See [`Wire`]. The buffers are not touched, so not there, beyond what a connection needs of them.
-#[derive(Debug)]
-pub struct PlainWire {
-    input: Box<[u8]>,
-    output: Outbox,
+/// See [`Wires`].
+#[derive(Debug, Clone, Copy)]
+pub struct PlainWires;
+
+impl Wires for PlainWires {
+    type Wire = PlainWire;
+
+    fn new(_spec: &Spec) -> Result<Self, Refusal> {
+        Ok(Self)
+    }
+
+    #[inline]
+    fn wire(&self, _room: Room) -> Result<PlainWire, ErrorKind> {
+        Ok(PlainWire { output: None })
+    }
 }
 
-impl Default for PlainWire {
-    fn default() -> Self {
-        Self { input: vec![0; INPUT].into(), output: Outbox::new(OUTPUT) }
-    }
+/// See [`Wire`].
+#[derive(Debug)]
+pub struct PlainWire {
+    /// Where a source cannot be sent as it lies in memory.
+    output: Option<Box<Outbox>>,
 }
 
 impl Wire for PlainWire {
@@ -34,18 +44,26 @@ impl Wire for PlainWire {
     #[inline]
     fn send(&mut self, socket: &OwnedFd, source: &mut impl Source) -> Result<Flow, ErrorKind> {
         loop {
-            if self.output.flush(socket)? == Flow::Blocked {
+            if let Some(output) = &mut self.output
+                && output.flush(socket)? == Flow::Blocked
+            {
                 return Ok(Flow::Blocked);
             }
             if !source.prepare() {
                 return Ok(Flow::Done);
             }
             let Some(slices) = source.slices() else {
-                self.output.begin(|room| source.fill(room));
+                let output = self.output.get_or_insert_with(|| Box::new(Outbox::new(OUTPUT)));
+                output.begin(|room| source.fill(room));
                 continue;
             };
-            let slices = slices.map(IoSlice::new);
-            match sendmsg::<()>(socket.as_raw_fd(), &slices, &[], MsgFlags::MSG_NOSIGNAL, None) {
+            let sent = if slices[1].is_empty() {
+                send(socket.as_raw_fd(), slices[0], MsgFlags::MSG_NOSIGNAL)
+            } else {
+                let slices = slices.map(IoSlice::new);
+                sendmsg::<()>(socket.as_raw_fd(), &slices, &[], MsgFlags::MSG_NOSIGNAL, None)
+            };
+            match sent {
                 Ok(count) => source.advance(count),
                 Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
                 Err(Errno::EINTR) => {}
@@ -55,11 +73,17 @@ impl Wire for PlainWire {
     }
 
     #[inline]
-    fn receive(&mut self, socket: &OwnedFd, sink: &mut impl Sink) -> Result<Received, ErrorKind> {
-        match receive(socket, &mut self.input)? {
+    fn receive(
+        &mut self,
+        socket: &OwnedFd,
+        input: &mut [u8],
+        sink: &mut impl Sink,
+    ) -> Result<Received, ErrorKind> {
+        match receive(socket, input)? {
             Ok(count) => {
-                sink.take(&mut self.input[..count])?;
-                Ok(if count == INPUT { Received::More } else { Received::Drained })
+                sink.take(&mut input[..count])?;
+                // A read that did not fill the buffer has emptied the socket (epoll(7)).
+                Ok(if count == input.len() { Received::More } else { Received::Drained })
             }
             Err(nothing) => Ok(nothing),
         }
@@ -68,10 +92,7 @@ impl Wire for PlainWire {
 
 /// One `recv(2)`: how many bytes, or why there are none.
 #[inline]
-pub(in crate::layer) fn receive(
-    socket: &OwnedFd,
-    room: &mut [u8],
-) -> Result<Result<usize, Received>, ErrorKind> {
+pub(super) fn receive(socket: &OwnedFd, room: &mut [u8]) -> Result<Result<usize, Received>, ErrorKind> {
     loop {
         match recv(socket.as_raw_fd(), room, MsgFlags::empty()) {
             Ok(0) => return Ok(Err(Received::End)),
@@ -85,7 +106,7 @@ pub(in crate::layer) fn receive(
 
 /// Sends until all of it is out or the socket is full; how many bytes went.
 #[inline]
-pub(in crate::layer) fn send_all(socket: &OwnedFd, bytes: &[u8]) -> Result<(usize, Flow), ErrorKind> {
+fn send_all(socket: &OwnedFd, bytes: &[u8]) -> Result<(usize, Flow), ErrorKind> {
     let mut sent = 0;
     while sent < bytes.len() {
         match send(socket.as_raw_fd(), &bytes[sent..], MsgFlags::MSG_NOSIGNAL) {

@@ -3,10 +3,15 @@
 #![allow(unsafe_code, reason = "memory that two processes map has no owner that Rust could check")]
 
 use crate::refusal::{Doing, Refusal};
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::stat::fstat;
+use nix::unistd::ftruncate;
 use std::ffi::c_void;
+use std::io;
 use std::num::NonZeroUsize;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,9 +44,34 @@ impl Region {
         })
     }
 
-    /// Maps the file, which is as long as [`Self::length`] says.
+    /// Creates the file for [`Self::map`]. Its size is sealed.
+    ///
+    /// # Errors
+    /// A size as of [`Self::length`], or a refused system call.
+    pub(super) fn create(pairs: usize, size: usize) -> Result<OwnedFd, Refusal> {
+        let length = Self::length(pairs, size)?;
+        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+        let file = memfd_create("linerate-limit", flags).doing("memfd_create")?;
+        ftruncate(&file, length.get() as i64).doing("ftruncate")?;
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).doing("sealing the shared memory")?;
+        Ok(file)
+    }
+
+    /// Maps a file that cannot shrink: access to a page behind the end of a file ends the process (SIGBUS).
+    ///
+    /// # Errors
+    /// A file that is too short, or whose size is not sealed; a refused system call.
     pub(super) fn map(file: impl AsFd, pairs: usize, size: usize) -> Result<Self, Refusal> {
         let length = Self::length(pairs, size)?;
+        let seals = fcntl(&file, FcntlArg::F_GET_SEALS).map(SealFlag::from_bits_retain);
+        let is_sealed = seals.is_ok_and(|seals| seals.contains(SealFlag::F_SEAL_SHRINK));
+        let found = fstat(&file).doing("fstat")?.st_size;
+        if !is_sealed || found < length.get() as i64 {
+            let text =
+                "the shared memory is too short, or its size is not sealed: both ends need one version";
+            return Err(Refusal::Failed(io::Error::other(text)));
+        }
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of this process.
         let start = unsafe {
             mmap(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, file, 0)
@@ -111,6 +141,7 @@ impl Lane<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::errno::Errno;
 
     #[test]
     fn a_small_message_and_its_number_are_one_cache_line() {
@@ -120,5 +151,16 @@ mod tests {
         assert_eq!(Region::length(2, 56).unwrap().get(), 4 * 64);
         assert!(Region::length(0, 1).is_err());
         assert!(Region::length(usize::MAX, 1).is_err());
+    }
+
+    #[test]
+    fn memory_that_a_peer_could_shrink_is_not_mapped() {
+        let file = Region::create(2, 56).unwrap();
+        assert_eq!(ftruncate(&file, 0), Err(Errno::EPERM));
+        assert!(Region::map(&file, 2, 56).is_ok());
+        assert!(Region::map(&file, 200, 56).is_err(), "it is too short");
+        let open = memfd_create("linerate-limit", MFdFlags::MFD_ALLOW_SEALING).unwrap();
+        ftruncate(&open, 1 << 20).unwrap();
+        assert!(Region::map(&open, 2, 56).is_err(), "it is not sealed");
     }
 }

@@ -10,6 +10,9 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
 use std::os::fd::{AsRawFd, OwnedFd};
 
+/// Stages of a connection in a turn: short transfers that follow one another cannot occupy a thread.
+const MAX_STAGES: u32 = 64;
+
 /// A thread's part of the service.
 #[derive(Debug, Clone)]
 pub struct StreamService {
@@ -65,7 +68,7 @@ impl Service for StreamService {
 
 impl StreamService {
     fn advance(&mut self, socket: &OwnedFd, c: &mut StreamConnection) -> nix::Result<Fate> {
-        loop {
+        for _ in 0..MAX_STAGES {
             match c.stage {
                 Stage::Start => {
                     if c.direction.is_none() {
@@ -99,6 +102,7 @@ impl StreamService {
                 }
             }
         }
+        Ok(Fate::Again)
     }
 
     /// The client's number has arrived; false if it is not valid.

@@ -1,8 +1,9 @@
 //! TLS 1.3 with AES-128-GCM and nothing else, from the PEM texts of a spec.
 
 use super::handshake::Handshake;
-use super::{Room, STREAM, TlsWire};
+use super::{Room, TlsWire};
 use crate::layer::tls::{Anyone, roots};
+use crate::layer::wire::Wires;
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
 use rustls::client::{Resumption, UnbufferedClientConnection};
@@ -21,10 +22,10 @@ pub struct TlsConnector {
     name: ServerName<'static>,
 }
 
-impl TlsConnector {
-    /// # Errors
-    /// What the spec lacks, as a sentence.
-    pub fn new(spec: &Spec) -> Result<Self, Refusal> {
+impl Wires for TlsConnector {
+    type Wire = TlsWire;
+
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
         let tls = spec.tls.as_ref().ok_or_else(missing)?;
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
@@ -40,13 +41,9 @@ impl TlsConnector {
         Ok(Self { config: Arc::new(config), name })
     }
 
-    /// A new connection.
-    ///
-    /// # Errors
-    /// [`ErrorKind::TlsFailed`], for want of random numbers.
-    pub fn open(&self) -> Result<TlsWire, ErrorKind> {
+    fn wire(&self, room: Room) -> Result<TlsWire, ErrorKind> {
         let connection = UnbufferedClientConnection::new(self.config.clone(), self.name.clone());
-        connection.map(|c| TlsWire::new(Handshake::client(c), STREAM)).map_err(|_| ErrorKind::TlsFailed)
+        connection.map(|c| TlsWire::new(Handshake::client(c), room)).map_err(|_| ErrorKind::TlsFailed)
     }
 }
 
@@ -54,13 +51,12 @@ impl TlsConnector {
 #[derive(Debug, Clone)]
 pub struct TlsAcceptor {
     config: Arc<ServerConfig>,
-    room: Room,
 }
 
-impl TlsAcceptor {
-    /// # Errors
-    /// What the spec lacks, as a sentence.
-    pub fn new(spec: &Spec) -> Result<Self, Refusal> {
+impl Wires for TlsAcceptor {
+    type Wire = TlsWire;
+
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
         let tls = spec.tls.as_ref().ok_or_else(missing)?;
         let chain = CertificateDer::pem_slice_iter(tls.certificate.as_bytes());
         let chain = chain.collect::<Result<Vec<_>, _>>().map_err(|e| bad("certificate", e))?;
@@ -73,21 +69,12 @@ impl TlsAcceptor {
             .map_err(|e| bad("certificate", e))?;
         config.send_tls13_tickets = 0;
         config.enable_secret_extraction = true;
-        Ok(Self { config: Arc::new(config), room: STREAM })
+        Ok(Self { config: Arc::new(config) })
     }
 
-    /// The same for connections that hold so much.
-    pub(in crate::layer) fn with_room(self, room: Room) -> Self {
-        Self { room, ..self }
-    }
-
-    /// The server's end of a connection that was accepted.
-    ///
-    /// # Errors
-    /// [`ErrorKind::TlsFailed`], for want of random numbers.
-    pub fn accept(&self) -> Result<TlsWire, ErrorKind> {
+    fn wire(&self, room: Room) -> Result<TlsWire, ErrorKind> {
         let connection = UnbufferedServerConnection::new(self.config.clone());
-        connection.map(|c| TlsWire::new(Handshake::server(c), self.room)).map_err(|_| ErrorKind::TlsFailed)
+        connection.map(|c| TlsWire::new(Handshake::server(c), room)).map_err(|_| ErrorKind::TlsFailed)
     }
 }
 

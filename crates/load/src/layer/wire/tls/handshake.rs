@@ -6,7 +6,7 @@ use rustls::client::UnbufferedClientConnection;
 use rustls::kernel::KernelConnection;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
-use rustls::{ConnectionTrafficSecrets, Error, ProtocolVersion, SupportedCipherSuite};
+use rustls::{Error, ProtocolVersion, SupportedCipherSuite};
 use std::fmt;
 
 /// What is to be done next.
@@ -42,12 +42,16 @@ impl Handshake {
     /// Goes on as far as `input` and rustls let it: how many bytes of the input are done with, and what is
     /// next.
     pub(super) fn step(&mut self, input: &mut [u8], output: &mut Outbox) -> Result<(usize, Step), Error> {
-        let shown = &mut input[..self.shown];
-        let outcome = match &mut self.side {
-            HandshakeSide::Client(connection) => step(connection.process_tls_records(shown), output),
-            HandshakeSide::Server(connection) => step(connection.process_tls_records(shown), output),
+        let (used, outcome) = self.process(&mut input[..self.shown], output);
+        let step = match outcome {
+            Ok(step) => step,
+            Err(e) => {
+                // The alert that rustls has for the peer. It is shown the same input: without the bytes that
+                // it has counted it panics.
+                let _ = self.process(&mut input[used..self.shown], output);
+                return Err(e);
+            }
         };
-        let (used, step) = outcome.inspect_err(|_| self.tell_why(output))?;
         self.shown -= used;
         if step != Step::Read {
             return Ok((used, step));
@@ -63,12 +67,11 @@ impl Handshake {
         }
     }
 
-    /// The alert that rustls has for the peer after an error.
-    fn tell_why(&mut self, output: &mut Outbox) {
-        let _ = match &mut self.side {
-            HandshakeSide::Client(connection) => step(connection.process_tls_records(&mut []), output),
-            HandshakeSide::Server(connection) => step(connection.process_tls_records(&mut []), output),
-        };
+    fn process(&mut self, shown: &mut [u8], output: &mut Outbox) -> (usize, Result<Step, Error>) {
+        match &mut self.side {
+            HandshakeSide::Client(connection) => step(connection.process_tls_records(shown), output),
+            HandshakeSide::Server(connection) => step(connection.process_tls_records(shown), output),
+        }
     }
 
     /// The keys of both directions.
@@ -93,9 +96,16 @@ impl fmt::Debug for Handshake {
     }
 }
 
-fn step<Data>(status: UnbufferedStatus<'_, '_, Data>, output: &mut Outbox) -> Result<(usize, Step), Error> {
-    let UnbufferedStatus { discard, state } = status;
-    let step = match state? {
+/// How many bytes of the input are done with, and what is next.
+fn step<Data>(
+    UnbufferedStatus { discard, state }: UnbufferedStatus<'_, '_, Data>,
+    output: &mut Outbox,
+) -> (usize, Result<Step, Error>) {
+    (discard, state.and_then(|state| take_step(state, output)))
+}
+
+fn take_step<Data>(state: ConnectionState<'_, '_, Data>, output: &mut Outbox) -> Result<Step, Error> {
+    Ok(match state {
         ConnectionState::EncodeTlsData(mut data) => {
             let mut failed = None;
             output.begin(|room| {
@@ -117,20 +127,24 @@ fn step<Data>(status: UnbufferedStatus<'_, '_, Data>, output: &mut Outbox) -> Re
         ConnectionState::BlockedHandshake => Step::Read,
         ConnectionState::WriteTraffic(_) => Step::Done,
         _ => return Err(Error::HandshakeNotComplete),
-    };
-    Ok((discard, step))
+    })
 }
 
 /// The keys that follow those in use, and the negotiated version and suite.
 pub(super) struct Keys(Box<dyn Later>);
 
 impl Keys {
-    pub(super) fn next_to_send(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error> {
-        self.0.next_to_send()
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn of(later: Box<dyn Later>) -> Self {
+        Self(later)
     }
 
-    pub(super) fn next_to_receive(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error> {
-        self.0.next_to_receive()
+    pub(super) fn next_sealer(&mut self) -> Result<Sealer, Error> {
+        self.0.next_sealer()
+    }
+
+    pub(super) fn next_opener(&mut self) -> Result<Opener, Error> {
+        self.0.next_opener()
     }
 
     pub(super) fn security(&self) -> String {
@@ -155,19 +169,19 @@ impl fmt::Debug for Keys {
 }
 
 /// The same for both ends.
-trait Later: Send {
-    fn next_to_send(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error>;
-    fn next_to_receive(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error>;
+pub(super) trait Later: Send {
+    fn next_sealer(&mut self) -> Result<Sealer, Error>;
+    fn next_opener(&mut self) -> Result<Opener, Error>;
     fn agreed(&self) -> (ProtocolVersion, SupportedCipherSuite);
 }
 
 impl<Data: Send> Later for KernelConnection<Data> {
-    fn next_to_send(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error> {
-        self.update_tx_secret()
+    fn next_sealer(&mut self) -> Result<Sealer, Error> {
+        self.update_tx_secret().and_then(Sealer::new)
     }
 
-    fn next_to_receive(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error> {
-        self.update_rx_secret()
+    fn next_opener(&mut self) -> Result<Opener, Error> {
+        self.update_rx_secret().and_then(Opener::new)
     }
 
     fn agreed(&self) -> (ProtocolVersion, SupportedCipherSuite) {

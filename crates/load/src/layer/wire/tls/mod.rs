@@ -6,31 +6,27 @@
 //! reads of 4 KiB.
 
 mod config;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
 mod handshake;
 pub(crate) mod record;
 
 pub(in crate::layer) use config::bad;
 pub use config::{TlsAcceptor, TlsConnector};
+#[cfg(any(test, fuzzing))]
+pub use fuzz::{fuzz_handshake, fuzz_records};
 pub(in crate::layer) use handshake::describe_security;
 
 use super::plain::{Outbox, receive};
-use super::{Flow, Received, Sink, Source, Wire};
+use super::{Flow, Received, Room, Sink, Source, Wire};
 use handshake::{Handshake, Keys, Step};
 use linerate_contract::ErrorKind;
 use record::{Kind, LARGEST_PLAIN, LARGEST_RECORD, OVERHEAD, Opener, Sealer};
 use std::os::fd::OwnedFd;
 
-/// Buffer sizes of a connection.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::layer) struct Room {
-    /// Bytes that are read at once.
-    pub(in crate::layer) input: usize,
-    /// Records that are made before they are sent.
-    pub(in crate::layer) records: usize,
-}
-
-/// The most that is of use, which a stream needs.
-pub(in crate::layer) const STREAM: Room = Room { input: super::plain::INPUT, records: 8 };
+/// KeyUpdates that a peer may send without data in between, as in rustls: each costs three derivations of a
+/// key.
+const MOST_KEY_UPDATES: u32 = 32;
 
 /// A connection.
 #[derive(Debug)]
@@ -59,6 +55,8 @@ struct Open {
     /// The peer has requested a KeyUpdate. One answers all requests before the next record of data (RFC 8446,
     /// section 4.6.3).
     owes_key_update: bool,
+    /// KeyUpdates of the peer since its last data.
+    key_updates: u32,
 }
 
 impl TlsWire {
@@ -126,8 +124,7 @@ impl Wire for TlsWire {
                         unreachable!("it was one above");
                     };
                     let (sealer, opener, keys) = handshake.finish().map_err(|_| ErrorKind::TlsFailed)?;
-                    self.state =
-                        TlsState::Open(Box::new(Open { sealer, opener, keys, owes_key_update: false }));
+                    self.state = TlsState::Open(Box::new(Open::new(sealer, opener, keys)));
                 }
             }
         }
@@ -166,7 +163,12 @@ impl Wire for TlsWire {
     }
 
     #[inline]
-    fn receive(&mut self, socket: &OwnedFd, sink: &mut impl Sink) -> Result<Received, ErrorKind> {
+    fn receive(
+        &mut self,
+        socket: &OwnedFd,
+        _input: &mut [u8],
+        sink: &mut impl Sink,
+    ) -> Result<Received, ErrorKind> {
         if self.ended {
             return Ok(Received::End);
         }
@@ -185,7 +187,12 @@ impl Wire for TlsWire {
             let bytes = &mut self.input[self.from..self.from + length];
             self.from += length;
             match open.opener.open(bytes).map_err(|_| ErrorKind::TlsFailed)? {
-                (Kind::Data, plain) => sink.take(plain)?,
+                (Kind::Data, plain) => {
+                    if !plain.is_empty() {
+                        open.key_updates = 0;
+                    }
+                    sink.take(plain)?;
+                }
                 (Kind::Handshake, message) => {
                     open.after_handshake(message).map_err(|_| ErrorKind::TlsFailed)?;
                 }
@@ -214,6 +221,10 @@ impl Wire for TlsWire {
 }
 
 impl Open {
+    fn new(sealer: Sealer, opener: Opener, keys: Keys) -> Self {
+        Self { sealer, opener, keys, owes_key_update: false, key_updates: 0 }
+    }
+
     /// New tickets are not wanted; new keys are (RFC 8446, section 4.6.3).
     #[cold]
     fn after_handshake(&mut self, mut bytes: &[u8]) -> Result<(), rustls::Error> {
@@ -225,8 +236,9 @@ impl Open {
             bytes = &rest[3 + length..];
             match (*kind, message) {
                 (record::NEW_SESSION_TICKET, _) => {}
-                (record::KEY_UPDATE, [asked @ (0 | 1)]) => {
-                    self.opener = Opener::new(self.keys.next_to_receive()?)?;
+                (record::KEY_UPDATE, [asked @ (0 | 1)]) if self.key_updates < MOST_KEY_UPDATES => {
+                    self.key_updates += 1;
+                    self.opener = self.keys.next_opener()?;
                     self.owes_key_update |= *asked == 1;
                 }
                 _ => return Err(malformed()),
@@ -248,7 +260,7 @@ impl Open {
             return Err(rustls::Error::General("no room for a KeyUpdate".into()));
         }
         self.owes_key_update = false;
-        self.sealer = Sealer::new(self.keys.next_to_send()?)?;
+        self.sealer = self.keys.next_sealer()?;
         Ok(())
     }
 }

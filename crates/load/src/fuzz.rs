@@ -1,0 +1,264 @@
+//! What the fuzz targets in `fuzz/` run: each function takes bytes of a peer. A panic is a fault, and so is a
+//! result that no input may have.
+//!
+//! `cargo test` runs all of them over `fuzz/seeds`, so that each finding stays mended.
+
+pub use crate::layer::kcp::fuzz_kcp as kcp;
+pub use crate::layer::udp::fuzz_datagrams as datagrams;
+pub use crate::layer::wire::tls::{fuzz_handshake as tls_handshake, fuzz_records as tls_records};
+pub use crate::relay::fuzz_relay as relay;
+
+use crate::fuzz_input::{FuzzInput, connected, drain, put};
+use crate::layer::http::{Http, HttpService};
+use crate::layer::session::client::{RoundTrips, Sessions};
+use crate::layer::session::framing::WebSocket;
+use crate::layer::session::service::{Echoes, SessionService};
+use crate::layer::transport::Plain;
+use crate::layer::websocket::decoder::{Decoder, Receiver};
+use crate::layer::websocket::frame::Opcode;
+use crate::layer::websocket::mask::Key;
+use crate::layer::websocket::{End, upgrade};
+use crate::layer::wire::plain::PlainWires;
+use crate::layer::{Flow, Layer, Reply};
+use crate::server::{Fate, Service};
+use linerate_contract::{Expect, Nanos, Role, Spec, crc32, page};
+use nix::sys::socket::{Shutdown, setsockopt, shutdown, sockopt};
+use std::cell::RefCell;
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Turns of one connection: far more than any input needs.
+const MOST_TURNS: usize = 10_000;
+
+/// Serves a connection that sends `pieces` and then its end; returns what the server sent.
+fn serve<S: Service>(service: &mut S, pieces: &[&[u8]]) -> Vec<u8> {
+    let (socket, peer) = connected();
+    let (mut connection, mut output) = (S::Connection::default(), Vec::new());
+    let mut turn = |ended: bool, output: &mut Vec<u8>| {
+        for _ in 0..MOST_TURNS {
+            let fate = service.ready(&socket, &mut connection, ended);
+            let sent = drain(&peer);
+            output.extend_from_slice(&sent);
+            match fate {
+                Fate::Close => return false,
+                Fate::Read => return true,
+                Fate::Write if sent.is_empty() => return true,
+                Fate::Write | Fate::Again => {}
+            }
+        }
+        panic!("a server that never waits");
+    };
+    for piece in pieces {
+        let mut left = *piece;
+        while !left.is_empty() {
+            left = &left[put(&peer, left)..];
+            if !turn(false, &mut output) {
+                return output;
+            }
+        }
+    }
+    shutdown(peer.as_raw_fd(), Shutdown::Write).expect("it is open");
+    turn(true, &mut output);
+    output
+}
+
+/// `input` in pieces of this length.
+fn pieces(input: &[u8], length: u8) -> Vec<&[u8]> {
+    input.chunks(usize::from(length).max(1)).collect()
+}
+
+thread_local! {
+    static HTTP: RefCell<HttpService<PlainWires>> = RefCell::new(service("http"));
+    static SESSIONS: RefCell<SessionService<PlainWires, WebSocket, Echoes>> =
+        RefCell::new(service("websocket"));
+    static LISTENER: TcpListener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+}
+
+fn service<S: Service>(layer: &str) -> S {
+    let mut spec = Spec::new(Role::Server, layer, "rr");
+    spec.size = 7;
+    S::new(&spec).expect("a good spec")
+}
+
+/// Requests: the first byte is the length of the pieces they arrive in. The answers do not depend on it.
+pub fn http_server(input: &[u8]) {
+    let Some((length, requests)) = input.split_first() else { return };
+    HTTP.with_borrow_mut(|service| {
+        let whole = serve(service, &[requests]);
+        assert_eq!(serve(service, &pieces(requests, *length)), whole);
+    });
+}
+
+/// Frames of a client, behind an upgrade if the second byte is odd; the first is the length of the pieces.
+pub fn websocket_server(input: &[u8]) {
+    let mut input = FuzzInput(input);
+    let (Some(length), Some(choice)) = (input.byte(), input.byte()) else { return };
+    let head = if choice & 1 == 1 { upgrade::request("fuzz", "/", [7; 16]) } else { Vec::new() };
+    let pieces: Vec<_> = [&head[..]].into_iter().chain(pieces(input.0, length)).collect();
+    let output = SESSIONS.with_borrow_mut(|service| serve(service, &pieces));
+    if choice & 1 == 1 {
+        let end = upgrade::end_of_head(&output).expect("the upgrade is good");
+        well_formed(End::Client, &output[end..]);
+    }
+}
+
+/// What the engine sends is what the other end accepts.
+fn well_formed(receiver: End, stream: &[u8]) {
+    let outcome = Decoder::new(receiver).feed(&mut stream.to_vec(), &mut Nothing);
+    outcome.expect("the engine does not break the protocol");
+}
+
+struct Nothing;
+
+impl Receiver for Nothing {
+    fn payload(&mut self, _bytes: &mut [u8], _key: Key) {}
+    fn end_of_message(&mut self, _kind: Opcode) {}
+    fn ping(&mut self, _payload: &[u8]) {}
+    fn close(&mut self, _code: Option<u16>) {}
+}
+
+/// Runs operations of a client against a server that sends `pieces`, each behind what `open` makes of the
+/// first request; returns what the client sent.
+fn ask<L: Layer>(layer: &mut L, asked: u32, open: impl Fn(&[u8]) -> Vec<u8>, pieces: &[&[u8]]) -> Vec<u8> {
+    let Ok(mut connection) = layer.open() else { return Vec::new() };
+    let peer = LISTENER.with(|listener| listener.accept().expect("it has connected").0);
+    peer.set_nonblocking(true).expect("it is open");
+    let peer = OwnedFd::from(peer);
+    // Without a port in TIME_WAIT for each input.
+    setsockopt(&peer, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 }).expect("it is open");
+    // A handshake sends its request first, and waits for the answer.
+    let (mut sent, mut opened) = (Vec::new(), false);
+    for _ in 0..3 {
+        let _ = layer.establish(&mut connection);
+        sent.extend(drain(&peer));
+        if !opened && !sent.is_empty() {
+            put(&peer, &open(&sent));
+            opened = true;
+        }
+    }
+    layer.ask(&mut connection, asked);
+    let (mut sending, mut due) = (true, 0);
+    'pieces: for piece in pieces {
+        put(&peer, piece);
+        for _ in 0..MOST_TURNS {
+            if sending {
+                match layer.send(&mut connection) {
+                    Ok(Flow::Done) => (sending, due) = (false, asked),
+                    Ok(Flow::Blocked) => break,
+                    Err(_) => break 'pieces,
+                }
+            }
+            match layer.receive(&mut connection) {
+                Ok(Reply::Complete(answer)) => {
+                    due -= 1;
+                    if !answer.reusable {
+                        break 'pieces;
+                    }
+                    sending = due == 0;
+                }
+                Ok(Reply::Waiting) => break,
+                Ok(Reply::Unfinished) => {}
+                Err(_) => break 'pieces,
+            }
+            sent.extend(drain(&peer));
+        }
+    }
+    layer.close(&mut connection, Nanos::ZERO);
+    sent.extend(drain(&peer));
+    sent
+}
+
+fn client_spec(layer: &str) -> Spec {
+    let mut spec = Spec::new(Role::Client, layer, "rr");
+    let address = LISTENER.with(|listener| listener.local_addr().expect("it is bound"));
+    (spec.connect, spec.size) = (Some(address), 5);
+    spec
+}
+
+/// Answers to requests of which several are sent together; the first byte is the length of the pieces, the
+/// second the number of requests and whether content is expected.
+pub fn http_client(input: &[u8]) {
+    thread_local!(static CLIENTS: RefCell<[Http<Plain>; 2]> = RefCell::new([false, true].map(|expects| {
+        let mut spec = client_spec("http");
+        spec.options.insert("pipeline".into(), "8".into());
+        let page = page(5);
+        spec.expect = expects.then(|| Expect { status: 200, bytes: 5, crc32: crc32(&page), every: 1 });
+        Http::new(&spec, true).expect("a good spec")
+    })));
+    let mut input = FuzzInput(input);
+    let (Some(length), Some(choice)) = (input.byte(), input.byte()) else { return };
+    CLIENTS.with_borrow_mut(|clients| {
+        let asked = u32::from(choice >> 1) % 8 + 1;
+        ask(&mut clients[usize::from(choice & 1)], asked, |_| Vec::new(), &pieces(input.0, length));
+    });
+}
+
+/// Frames of a server, behind a good answer to the upgrade; the first byte is the length of the pieces.
+pub fn websocket_client(input: &[u8]) {
+    thread_local!(static CLIENT: RefCell<Sessions<PlainWires, WebSocket, RoundTrips>> =
+        RefCell::new(Sessions::new(&client_spec("websocket"), true).expect("a good spec")));
+    let Some((length, frames)) = input.split_first() else { return };
+    CLIENT.with_borrow_mut(|client| {
+        let open = |request: &[u8]| upgrade::respond(request).unwrap_or_default();
+        let sent = ask(client, 1, open, &pieces(frames, *length));
+        let end = upgrade::end_of_head(&sent).expect("the request is sent first");
+        well_formed(End::Server, &sent[end..]);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::wire::Wires;
+    use crate::layer::wire::tls::{TlsAcceptor, TlsConnector};
+    use linerate_contract::Tls;
+    use rand_pcg::Pcg64Mcg;
+    use rand_pcg::rand_core::{Rng, SeedableRng};
+    use std::path::Path;
+
+    /// Each seed, and changed copies of it: a byte, a cut, a part twice.
+    fn each_seed(target: &str, run: impl Fn(&[u8])) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let mut files: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        assert!(!files.is_empty(), "{target} has no seeds");
+        for file in files {
+            let seed = std::fs::read(file).unwrap();
+            run(&seed);
+            for _ in 0..100 {
+                let mut changed = seed.clone();
+                let mut at = || (random.next_u64() % (seed.len() as u64 + 1)) as usize;
+                let (from, to, cut) = (at(), at(), at());
+                match from % 3 {
+                    0 => changed.truncate(cut),
+                    1 => changed.extend_from_slice(&seed[from.min(to)..from.max(to)]),
+                    _ => {}
+                }
+                if let Some(byte) = changed.get_mut(to) {
+                    *byte = random.next_u64() as u8;
+                }
+                run(&changed);
+            }
+        }
+    }
+
+    #[test]
+    fn every_target_accepts_its_seeds_and_changes_of_them() {
+        each_seed("http_server", http_server);
+        each_seed("http_client", http_client);
+        each_seed("websocket_server", websocket_server);
+        each_seed("websocket_client", websocket_client);
+        each_seed("tls_records", tls_records);
+        each_seed("kcp", kcp);
+        each_seed("datagrams", datagrams);
+        each_seed("relay", relay);
+        let made = rcgen::generate_simple_self_signed(["linerate.test".to_owned()]).unwrap();
+        let (authority, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let mut spec = Spec::new(Role::Server, "tls", "rr");
+        let certificate = authority.clone();
+        spec.tls = Some(Tls { certificate, key, authority, name: "linerate.test".into() });
+        let ends = (TlsAcceptor::new(&spec).unwrap(), TlsConnector::new(&spec).unwrap());
+        each_seed("tls_handshake", |input| tls_handshake(&ends.0, &ends.1, input));
+    }
+}

@@ -1,0 +1,7 @@
+//! Requests, in pieces: no panic, and the answers do not depend on the pieces.
+//!
+//! `scripts/fuzz http_server`
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| linerate_load::fuzz::http_server(input));
