@@ -5,10 +5,10 @@
 
 template <class Transport> struct Connections {
     // `executor()` runs the handlers of one more connection.
-    template <class Executor>
-    Connections(const linerate::Spec& spec, Executor executor)
+    template <class Next>
+    Connections(const linerate::Spec& spec, Next executor)
         : setting(spec), clients(spec), transports(spec.connections), dog(clients.watch()) {
-        for (std::size_t i = 0; i < transports.size(); ++i) connect(i, tcp::socket(executor()));
+        for (std::size_t i = 0; i < transports.size(); ++i) connect(i, TcpSocket(executor()));
     }
 
     typename Transport::Setting setting;
@@ -30,7 +30,7 @@ template <class Transport> struct Connections {
     }
 
 private:
-    void connect(std::size_t i, tcp::socket socket) {
+    void connect(std::size_t i, TcpSocket socket) {
         auto& client = *clients.all[i];
         auto to = endpoint(clients.spec.connect);
         try {

@@ -1,13 +1,16 @@
-// The programs without TLS: asio-coro, and asio-standalone, which has UDP.
+// The programs without TLS: asio-coro, asio-standalone, which has UDP, and those of systems/asio-loops. LINERATE_NAME is the
+// program's name. A pool of loops has no queue that all threads share, so it does not dispatch.
 #include "linerate/event_loop.hpp"
 #include "version.hpp"
 
 int main(int argc, char** argv) {
     using namespace linerate;
-    auto abilities = event_loop() + Abilities{{"client", "none", "dispatch", dispatch}};
-#ifdef LINERATE_STANDALONE
-    return start(argc, argv, {"asio-standalone", asio_version(), abilities + datagram_stream()});
-#else
-    return start(argc, argv, {"asio-coro", asio_version(), abilities});
+    auto abilities = event_loop();
+#ifndef LINERATE_POOL
+    abilities = abilities + Abilities{{"client", "none", "dispatch", dispatch}};
 #endif
+#ifdef LINERATE_STANDALONE
+    abilities = abilities + datagram_stream();
+#endif
+    return start(argc, argv, {LINERATE_NAME, asio_version(), abilities});
 }

@@ -34,25 +34,67 @@ using system_error = boost::system::system_error;
 
 #include "linerate.hpp"
 #include <functional>
+#include <memory>
 #include <netinet/in.h>
 #include <thread>
 
 using tcp = net::ip::tcp;
 using udp = net::ip::udp;
 
-// The executor of one connection's handlers: with several threads a strand, as in Asio's example HTTP server 3.
-inline net::any_io_executor connection_executor(net::io_context& context, std::uint32_t threads) {
-    if (threads > 1) return net::make_strand(context);
-    return context.get_executor();
-}
+// The executor of sockets and timers: Asio's default, or with LINERATE_CONCRETE the one of an io_context.
+#ifdef LINERATE_CONCRETE
+using Executor = net::io_context::executor_type;
+#else
+using Executor = net::any_io_executor;
+#endif
+using TcpSocket = net::basic_stream_socket<tcp, Executor>;
+using SteadyTimer = net::steady_timer::rebind_executor<Executor>::other;
 
-// Runs the context on `threads` threads, this one included.
-inline void run(net::io_context& context, std::uint32_t threads) {
-    std::vector<std::thread> others;
-    for (std::uint32_t i = 1; i < threads; ++i) others.emplace_back([&context] { context.run(); });
-    context.run();
-    for (auto& each : others) each.join();
-}
+// The event loops of a program: an io_context that all threads run, as in Asio's example HTTP server 3; or with
+// LINERATE_POOL one for each thread, as in HTTP server 2.
+class Loops {
+public:
+    explicit Loops(std::uint32_t threads) : threads_(threads) {
+#ifdef LINERATE_POOL
+        for (std::uint32_t i = 0; i < threads; ++i) contexts_.push_back(std::make_unique<net::io_context>(1));
+#else
+        contexts_.push_back(std::make_unique<net::io_context>(int(threads)));
+#endif
+    }
+
+    // The loop of a listener, or of a program's only socket.
+    net::io_context& first() { return *contexts_.front(); }
+
+    // The executor of one more connection's handlers: where several threads run its loop a strand.
+    Executor next() {
+        auto& context = *contexts_[turn_++ % contexts_.size()];
+#ifndef LINERATE_POOL
+        if (threads_ > 1) return net::make_strand(context);
+#endif
+        return context.get_executor();
+    }
+
+    // Runs the loops on all threads, the calling one included, until they have no work left.
+    void run() {
+        std::vector<std::thread> others;
+        for (std::uint32_t i = 1; i < threads_; ++i)
+            others.emplace_back([&context = *contexts_[i % contexts_.size()]] { context.run(); });
+        first().run();
+        for (auto& each : others) each.join();
+    }
+
+    // The same for ever: a loop without a connection waits for one.
+    void run_for_ever() {
+        std::vector<net::executor_work_guard<net::io_context::executor_type>> guards;
+        for (auto& each : contexts_) guards.push_back(net::make_work_guard(*each));
+        run();
+    }
+
+private:
+    std::uint32_t threads_;
+    std::size_t turn_ = 0;
+    std::vector<std::unique_ptr<net::io_context>> contexts_;
+};
 
 template <class Protocol = tcp> typename Protocol::endpoint endpoint(const linerate::Address& address) {
     return {net::ip::make_address(address.ip), address.port};
@@ -75,11 +117,11 @@ inline constexpr auto accept_pause = std::chrono::milliseconds(10);
 
 // Serves for ever. `begin(socket)` starts a connection on its own executor.
 template <class Begin> void serve(const linerate::Spec& spec, Begin begin) {
-    net::io_context context(int(spec.threads));
-    auto acceptor = listen(context, spec);
-    net::steady_timer pause(context);
+    Loops loops(spec.threads);
+    auto acceptor = listen(loops.first(), spec);
+    net::steady_timer pause(loops.first());
     std::function<void()> accept = [&] {
-        acceptor.async_accept(connection_executor(context, spec.threads), [&](error_code error, tcp::socket socket) {
+        acceptor.async_accept(loops.next(), [&](error_code error, TcpSocket socket) {
             if (error) {
                 pause.expires_after(accept_pause);
                 return pause.async_wait([&](error_code) { accept(); });
@@ -91,7 +133,7 @@ template <class Begin> void serve(const linerate::Spec& spec, Begin begin) {
         });
     };
     accept();
-    run(context, spec.threads);
+    loops.run_for_ever();
 }
 
 // Opens a client's socket at the `turn`-th of its source addresses.

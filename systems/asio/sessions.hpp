@@ -56,7 +56,7 @@ private:
 
 // A server's connection: it lives as long as its handlers.
 template <class Transport> struct Served : std::enable_shared_from_this<Served<Transport>> {
-    Served(tcp::socket socket, typename Transport::Setting& setting)
+    Served(TcpSocket socket, typename Transport::Setting& setting)
         : transport(std::move(socket), setting), protocol(linerate::make_server(setting.spec, setting.content)) {}
 
     void start() {
@@ -77,16 +77,16 @@ template <class Transport> struct Served : std::enable_shared_from_this<Served<T
 template <class Transport> void serve_sessions(const linerate::Spec& spec) {
     linerate::need_protocol(spec, true);
     typename Transport::Setting setting(spec);
-    serve(spec, [&](tcp::socket socket) { std::make_shared<Served<Transport>>(std::move(socket), setting)->start(); });
+    serve(spec, [&](TcpSocket socket) { std::make_shared<Served<Transport>>(std::move(socket), setting)->start(); });
 }
 
 template <class Transport> void drive_sessions(const linerate::Spec& spec) {
     linerate::need_protocol(spec, true);
-    net::io_context context(int(spec.threads));
-    Connections<Transport> connections(spec, [&] { return connection_executor(context, spec.threads); });
+    Loops loops(spec.threads);
+    Connections<Transport> connections(spec, [&] { return loops.next(); });
     auto& clients = connections.clients;
     using Each = Session<Transport>;
-    std::vector<std::pair<net::any_io_executor, std::shared_ptr<Each>>> sessions;
+    std::vector<std::pair<Executor, std::shared_ptr<Each>>> sessions;
     for (std::size_t i = 0; i < clients.all.size(); ++i) {
         if (!connections.transports[i]) continue;
         auto& client = *clients.all[i];
@@ -100,6 +100,6 @@ template <class Transport> void drive_sessions(const linerate::Spec& spec) {
     clients.window.open();
     for (auto& [executor, session] : sessions) net::post(executor, [&each = *session] { each.step(); });
     if (spec.workload == "fanout") clients.rounds.begin(linerate::now_ns());
-    run(context, spec.threads);
+    loops.run();
     connections.done();
 }

@@ -56,10 +56,10 @@ private:
     std::vector<char> data_;
 };
 
-class PlainTransport : public StreamTransport<tcp::socket> {
+class PlainTransport : public StreamTransport<TcpSocket> {
 public:
     using Setting = ::Setting;
-    PlainTransport(tcp::socket socket, Setting& setting) : StreamTransport(setting.spec, std::move(socket)) {}
+    PlainTransport(TcpSocket socket, Setting& setting) : StreamTransport(setting.spec, std::move(socket)) {}
 
     static bool is_end(error_code error) { return error == net::error::eof; }
 

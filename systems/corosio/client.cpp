@@ -12,7 +12,8 @@ namespace {
 // Opens the socket at the `turn`-th of the source addresses.
 std::error_code open(corosio::tcp_socket& socket, const Spec& spec, std::size_t turn) {
     bool v6 = spec.connect.ip.find(':') != std::string::npos;
-    socket.open(v6 ? corosio::tcp::v6() : corosio::tcp::v4());
+    auto refused = error_of([&] { return socket.open(v6 ? corosio::tcp::v6() : corosio::tcp::v4()); });
+    if (refused) return refused;
     socket.set_option(corosio::socket_option::no_delay(true));
     if (spec.sources.empty()) return {};
     // connect(2) then chooses the port: 64,511 ports for each pair of addresses, not for each source.
@@ -24,8 +25,8 @@ std::error_code open(corosio::tcp_socket& socket, const Spec& spec, std::size_t 
 // Establishes the session's connection; false if it fails, which is counted.
 capy::task<bool> connect(SessionPtr session, Client& client, const Spec& spec, std::size_t turn) {
     auto failure = open(session->socket, spec, turn);
-    client.watched.watch(session->socket.native_handle());
     if (!failure) {
+        client.watched.watch(session->socket.native_handle());
         auto [error] = co_await session->socket.connect(endpoint(spec.connect.ip, spec.connect.port));
         failure = error;
     }

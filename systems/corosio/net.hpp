@@ -15,7 +15,9 @@
 #include <boost/corosio/timer.hpp>
 
 #include "linerate.hpp"
+#include <system_error>
 #include <thread>
+#include <type_traits>
 
 namespace capy = boost::capy;
 namespace corosio = boost::corosio;
@@ -26,6 +28,14 @@ inline void run(corosio::io_context& context, std::uint32_t threads) {
     for (std::uint32_t i = 1; i < threads; ++i) others.emplace_back([&context] { context.run(); });
     context.run();
     for (auto& each : others) each.join();
+}
+
+// The error of open() or shutdown(). Commit 4276bd4 throws or returns nothing, later ones return it.
+template <class Call> std::error_code error_of(Call call) try {
+    if constexpr (std::is_void_v<decltype(call())>) return call(), std::error_code();
+    else return call();
+} catch (const std::system_error& error) {
+    return error.code();
 }
 
 inline corosio::endpoint endpoint(const std::string& ip, std::uint16_t port) {

@@ -63,7 +63,8 @@ void run_server(const Spec& spec, Serve serve) {
     Shared shared(spec);
     auto where = endpoint(spec.listen.ip, spec.listen.port);
     corosio::tcp_acceptor acceptor(shared.context);
-    acceptor.open(where.is_v6() ? corosio::tcp::v6() : corosio::tcp::v4());
+    if (auto error = error_of([&] { return acceptor.open(where.is_v6() ? corosio::tcp::v6() : corosio::tcp::v4()); }))
+        throw std::system_error(error, "open");
     acceptor.set_option(corosio::socket_option::reuse_address(true));
     if (auto error = acceptor.bind(where)) throw std::system_error(error, "bind");
     if (auto error = acceptor.listen(backlog)) throw std::system_error(error, "listen");

@@ -26,7 +26,8 @@ inline capy::task<std::error_code> write(SessionPtr session) {
         if (error) co_return error;
     }
     session->writing = false;
-    if (protocol.shuts_down()) session->socket.shutdown(corosio::tcp_socket::shutdown_send);
+    // A connection that is gone already fails in its next read.
+    if (protocol.shuts_down()) error_of([&] { return session->socket.shutdown(corosio::tcp_socket::shutdown_send); });
     co_return std::error_code();
 }
 inline capy::task<> write_beside(SessionPtr session) { co_await write(session); }

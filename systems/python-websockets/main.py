@@ -1,13 +1,9 @@
 """Python's websockets as a system of linerate (sdk/CONTRACT.md): main.py SPEC.
 
-spec -> server() | client() on asyncio, one coroutine for each connection -> JSON lines on stdout
+spec -> server() | client() on one event loop, one coroutine for each connection -> JSON lines on stdout
 """
 
 import asyncio
-import difflib
-import json
-import os
-import signal
 import ssl
 import sys
 import time
@@ -17,147 +13,33 @@ import websockets
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 
-NAME = "python-websockets"
-CONTRACT = 2
-UNSUPPORTED, BAD_SPEC = 127, 2
-PERIOD = 65_536
+import linerate
+from linerate import BAD_SPEC, LONGEST_WRITE, PERIOD, UNSUPPORTED, Content, Refusal, page
+
+PROGRAM = {
+    "name": "python-websockets", "version": f"{websockets.__version__} (Python {sys.version.split()[0]})",
+    "roles": ["client", "server"], "layers": ["websocket", "wss"], "workloads": ["rr", "stream"],
+}
 LONGEST_MESSAGE = 16 << 20
-LONGEST_WRITE = 1 << 20
-BACKLOG = 511
-# The spec's fields and options in the contract. Unknown names are refused.
-FIELDS = set("contract role layer workload listen connect sources connections threads operations bytes duration_ns "
-             "timeout_ns size path expect rate arrival seed sample_ns request tls options".split())
-OPTIONS = set("buffer direction interval_us mode mtu nc nodelay resend runtime search shape transfers tun window".split())
 # The library's defaults, except: no compression, the contract's limit of messages, no pings.
 SETTINGS = {"compression": None, "max_size": LONGEST_MESSAGE, "ping_interval": None}
 
 
-class Refusal(Exception):
-    """Ends the program with `status`."""
-
-    def __init__(self, status, text):
-        super().__init__(text)
-        self.status = status
-
-
-def main():
-    try:
-        spec = parse(sys.argv[1:])
-        if spec["role"] == "describe":
-            version = f"{websockets.__version__} (Python {sys.version.split()[0]})"
-            emit(event="describe", name=NAME, version=version, roles=["client", "server"],
-                 layers=["websocket", "wss"], workloads=["rr", "stream"])
-            return
-        asyncio.run((server if spec["role"] == "server" else client)(spec))
-    except Refusal as refusal:
-        kind = {UNSUPPORTED: "unsupported: ", BAD_SPEC: "bad spec: "}.get(refusal.status, "")
-        print(f"{NAME}: {kind}{refusal}", file=sys.stderr)
-        sys.exit(refusal.status)
-
-
-# ---------------------------------------------------------------------------------------------- the spec
-
-def parse(arguments):
-    try:
-        [text] = arguments
-        spec = json.loads(text)
-        role, layer, workload = spec["role"], spec["layer"], spec["workload"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise Refusal(BAD_SPEC, f"expected one argument, the spec as JSON (sdk/CONTRACT.md): {error!r}") from None
-    if spec.get("contract") != CONTRACT:
-        raise Refusal(BAD_SPEC, f"the spec has contract {spec.get('contract')}, this program implements {CONTRACT}")
-    spec = {"connections": 1, "threads": 1, "size": 0, "timeout_ns": 10**10, "options": {}, "tls": {}} | spec
-    check_names("", spec, FIELDS)
-    if role == "describe":
-        return spec
-    check_names("options.", spec["options"], OPTIONS)
-    if role not in ("client", "server") or layer not in ("websocket", "wss") or workload not in ("rr", "stream"):
-        raise Refusal(UNSUPPORTED, f"{role} of layer {layer!r} and workload {workload!r}")
-    if spec.get("rate") is not None or spec["threads"] > 1:
-        raise Refusal(UNSUPPORTED, 'an open loop ("rate"), or several threads')
-    direction = spec["options"].get("direction")
-    if workload == "stream" and direction == "both":
+def check(spec):
+    is_client, direction = spec["role"] == "client", spec["options"].get("direction")
+    if spec["workload"] == "stream" and direction == "both":
         raise Refusal(UNSUPPORTED, "a stream both ways")
-    needs = [("connect" if role == "client" else "listen") in spec]
-    if workload == "stream":
-        needs += [direction in ("client-writes", "client-reads"), 1 <= spec["size"] <= LONGEST_WRITE]
-        needs += [role == "server" or spec.get("bytes", 0) > 0]
-    elif role == "client":
-        needs += [1 <= spec["size"] <= PERIOD, "operations" in spec or "duration_ns" in spec]
+    if spec["workload"] == "stream":
+        needs = [direction in ("client-writes", "client-reads"), 1 <= spec["size"] <= LONGEST_WRITE,
+                 not is_client or spec.get("bytes", 0) > 0]
+    else:
+        needs = [not is_client or 1 <= spec["size"] <= PERIOD, not is_client or "operations" in spec or "duration_ns" in spec]
     if not all(needs):
-        raise Refusal(BAD_SPEC, "address, size, direction, bytes, operations or duration is missing or out of range")
-    return spec
+        raise Refusal(BAD_SPEC, "size, direction, bytes, operations or duration is missing or out of range")
 
 
-def check_names(prefix, given, known):
-    for name in sorted(given.keys() - known):
-        nearest = difflib.get_close_matches(name, sorted(known), 1)
-        hint = f'nearest: "{nearest[0]}"' if nearest else f"known: {', '.join(sorted(known))}"
-        raise Refusal(BAD_SPEC, f'"{prefix}{name}" is not known; {hint}')
-
-
-def address(text):
-    ip, _, port = text.rpartition(":")
-    return ip.strip("[]"), int(port)
-
-
-def emit(**event):
-    print(json.dumps(event), flush=True)
-
-
-# ---------------------------------------------------------------------------------------------- TLS
-
-def tls(spec):
-    """TLS 1.3 by Python's ssl; None on a layer without TLS."""
-    if spec["layer"] != "wss":
-        return None
-    is_server = spec["role"] == "server"
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    texts = spec["tls"]
-    try:
-        if is_server:
-            context.num_tickets = 0
-            # Python reads certificates from files only: this file is in memory.
-            pem = os.memfd_create("pem")
-            os.write(pem, (texts["certificate"] + texts["key"]).encode())
-            context.load_cert_chain(f"/proc/self/fd/{pem}")
-            os.close(pem)
-        else:
-            context.load_verify_locations(cadata=texts["authority"])
-    except (KeyError, ssl.SSLError) as error:
-        raise Refusal(BAD_SPEC, f'"tls": {error!r}') from None
-    return context
-
-
-# ---------------------------------------------------------------------------------------------- content
-
-def page(size):
-    alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    bytes_ = bytearray()
-    for index in range((size + 7) // 8):
-        word = (index + 1) * 0x9E3779B97F4A7C15 % 2**64
-        word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 % 2**64
-        word = (word ^ word >> 27) * 0x94D049BB133111EB % 2**64
-        word ^= word >> 31
-        bytes_ += bytes(alphabet[word >> shift & 63] for shift in range(0, 64, 8))
-    return bytes(bytes_[:size])
-
-
-class Content:
-    """The endless content, which repeats after 65,536 bytes. A piece of up to `longest` bytes is one slice."""
-
-    def __init__(self, longest):
-        self.bytes = memoryview(page(PERIOD) * (2 + longest // PERIOD))
-
-    def piece(self, at, length):
-        return self.bytes[at % PERIOD:at % PERIOD + length]
-
-    def good(self, at, received):
-        right = self.piece(at, len(received))
-        if right == received:
-            return len(received)
-        return sum(a == b for a, b in zip(right, received, strict=True))
+async def run(spec):
+    await (client if spec["role"] == "client" else server)(spec)
 
 
 def number(value):
@@ -195,15 +77,12 @@ async def server(spec):
         except websockets.ConnectionClosed:
             pass  # a peer that vanishes ends its own connection only
 
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, ended.set)
-    ip, port = address(spec["listen"])
-    listening = await serve(serve_one, ip, port, ssl=tls(spec), backlog=BACKLOG, **SETTINGS)
-    bound = listening.sockets[0].getsockname()
-    emit(event="ready", address=f"[{bound[0]}]:{bound[1]}" if ":" in bound[0] else f"{bound[0]}:{bound[1]}")
-    await ended.wait()
-    # The contract allows one second; closing handshakes of open connections would take longer.
-    os._exit(0)
+    linerate.end_on_sigterm()
+    ip, port = linerate.address(spec["listen"])
+    context = linerate.tls_context(spec)
+    listening = await serve(serve_one, ip, port, ssl=context, backlog=linerate.BACKLOG, **SETTINGS)
+    linerate.emit_ready(listening.sockets[0])
+    await listening.serve_forever()
 
 
 async def write(socket, content, total, size, progress=lambda: None):
@@ -270,8 +149,8 @@ class Link:
 
 
 async def client(spec):
-    tally, context, timeout = Tally(spec), tls(spec), spec["timeout_ns"] / 1e9
-    (ip, port), described, links = address(spec["connect"]), None, []
+    tally, context, timeout = Tally(spec), linerate.tls_context(spec), spec["timeout_ns"] / 1e9
+    (ip, port), described, links = linerate.address(spec["connect"]), None, []
     for turn in range(spec["connections"]):
         link = Link()
         try:
@@ -330,7 +209,7 @@ async def client(spec):
         done["latency"] = {"pairs": pairs, "min": pairs[0][0], "max": pairs[-1][0]}
     if described:
         done["tls"] = described
-    emit(**done)
+    linerate.emit(**done)
 
 
 def another(spec, tally, made):
@@ -377,4 +256,4 @@ def connect_kind(error):
 
 
 if __name__ == "__main__":
-    main()
+    linerate.start(PROGRAM, run, check)

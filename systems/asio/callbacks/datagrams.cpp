@@ -13,11 +13,11 @@ void need_single(const Spec& spec) {
 class Server {
 public:
     explicit Server(const Spec& spec)
-        : payload_(spec), flows_(payload_), context_(int(spec.threads)), socket_(context_, endpoint<udp>(spec.listen)),
+        : payload_(spec), flows_(payload_), loops_(spec.threads), socket_(loops_.first(), endpoint<udp>(spec.listen)),
           data_(datagram::largest + 1) {
         emit_ready(spec.listen.ip, socket_.local_endpoint().port());
         receive();
-        run(context_, spec.threads);
+        loops_.run();
     }
 
 private:
@@ -33,7 +33,7 @@ private:
 
     datagram::Payload payload_;
     datagram::Flows<udp::endpoint> flows_;
-    net::io_context context_;
+    Loops loops_;
     udp::socket socket_;
     udp::endpoint from_;
     std::vector<char> data_;
@@ -137,17 +137,17 @@ void drive_datagrams(const Spec& spec) {
     need_single(spec);
     need_end(spec);
     Window window(spec);
-    net::io_context context(int(spec.threads));
+    Loops loops(spec.threads);
     std::vector<std::unique_ptr<Flow>> flows;
     for (std::uint32_t i = 0; i < spec.connections; ++i) {
-        flows.push_back(std::make_unique<Flow>(spec, connection_executor(context, spec.threads)));
+        flows.push_back(std::make_unique<Flow>(spec, loops.next()));
         flows.back()->open(i);
         flows.back()->greet();
     }
-    context.run();
-    context.restart();
+    loops.first().run();
+    loops.first().restart();
     window.open();
     for (auto& flow : flows) flow->begin(window);
-    run(context, spec.threads);
+    loops.run();
     window.done(flows);
 }

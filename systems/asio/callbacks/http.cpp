@@ -8,7 +8,7 @@ namespace {
 
 class Http : public std::enable_shared_from_this<Http> {
 public:
-    Http(tcp::socket socket, const http::Answers& answers) : socket_(std::move(socket)), answers_(answers) {}
+    Http(TcpSocket socket, const http::Answers& answers) : socket_(std::move(socket)), answers_(answers) {}
 
     void read() {
         auto room = net::buffer(data_) + filled_;
@@ -37,7 +37,7 @@ private:
         net::async_write(socket_, net::buffer(bytes), written);
     }
 
-    tcp::socket socket_;
+    TcpSocket socket_;
     const http::Answers& answers_;
     std::size_t filled_ = 0;
     std::array<char, http::buffer> data_;
@@ -47,5 +47,5 @@ private:
 
 void serve_http(const Spec& spec) {
     http::Answers answers(spec.size);
-    serve(spec, [&](tcp::socket socket) { std::make_shared<Http>(std::move(socket), answers)->read(); });
+    serve(spec, [&](TcpSocket socket) { std::make_shared<Http>(std::move(socket), answers)->read(); });
 }

@@ -15,19 +15,19 @@ struct Loop : ContextLoop {
 
 class Timers {
 public:
-    explicit Timers(const Spec& spec) : window_(spec), context_(int(spec.threads)) {
+    explicit Timers(const Spec& spec) : window_(spec), loops_(spec.threads) {
         for (std::uint32_t i = 0; i < spec.connections; ++i)
-            slots_.push_back(std::make_unique<Slot>(connection_executor(context_, spec.threads)));
+            slots_.push_back(std::make_unique<Slot>(loops_.next()));
         window_.open();
         for (auto& slot : slots_) net::post(slot->timer.get_executor(), [this, &slot = *slot] { fire(slot); });
-        run(context_, spec.threads);
+        loops_.run();
         window_.done(slots_);
     }
 
 private:
     struct Slot {
-        explicit Slot(net::any_io_executor executor) : timer(std::move(executor)) {}
-        net::steady_timer timer;
+        explicit Slot(Executor executor) : timer(std::move(executor)) {}
+        SteadyTimer timer;
         Result result;
     };
 
@@ -54,7 +54,7 @@ private:
     }
 
     Window window_;
-    net::io_context context_;
+    Loops loops_;
     std::vector<std::unique_ptr<Slot>> slots_;
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 class Slot {
 public:
-    Slot(CrrClient& client, Setting& setting, std::atomic<std::size_t>& turn, net::any_io_executor executor)
+    Slot(CrrClient& client, Setting& setting, std::atomic<std::size_t>& turn, Executor executor)
         : client_(client), setting_(setting), turn_(turn), executor_(std::move(executor)) {}
 
     // By way of the queue: an operation that fails at once must not recurse.
@@ -20,7 +20,7 @@ private:
     void next() {
         if (!client_.begin()) return;
         transport_.reset();
-        tcp::socket socket(executor_);
+        TcpSocket socket(executor_);
         auto to = endpoint(setting_.spec.connect);
         try {
             open(socket, setting_.spec, to, turn_++);
@@ -51,7 +51,7 @@ private:
     CrrClient& client_;
     Setting& setting_;
     std::atomic<std::size_t>& turn_;
-    net::any_io_executor executor_;
+    Executor executor_;
     std::unique_ptr<PlainTransport> transport_;
 };
 
@@ -61,14 +61,13 @@ void drive_crr(const Spec& spec) {
     Clients clients(spec);
     auto dog = clients.watch();
     std::atomic<std::size_t> turn{0};
-    net::io_context context(int(spec.threads));
+    Loops loops(spec.threads);
     std::vector<std::unique_ptr<Slot>> slots;
     for (auto& each : clients.all)
-        slots.push_back(std::make_unique<Slot>(static_cast<CrrClient&>(*each), setting, turn,
-                                               connection_executor(context, spec.threads)));
+        slots.push_back(std::make_unique<Slot>(static_cast<CrrClient&>(*each), setting, turn, loops.next()));
     clients.window.open();
     for (auto& slot : slots) slot->post();
-    run(context, spec.threads);
+    loops.run();
     clients.window.done(clients.all);
 }
 

@@ -19,12 +19,12 @@ using Acceptor = Token::as_default_on_t<tcp::acceptor>;
 using Timer = Token::as_default_on_t<net::steady_timer>;
 
 // Serves for ever. `session(socket)` is the coroutine of one connection.
-template <class Session> awaitable<void> accept(net::io_context& context, Acceptor acceptor, std::uint32_t threads, Session session) {
+template <class Session> awaitable<void> accept(Loops& loops, Acceptor acceptor, Session session) {
     for (;;) {
-        auto executor = connection_executor(context, threads);
+        auto executor = loops.next();
         auto [error, socket] = co_await acceptor.async_accept(executor);
         if (error) {
-            co_await Timer(context, accept_pause).async_wait();
+            co_await Timer(loops.first(), accept_pause).async_wait();
             continue;
         }
         socket.set_option(tcp::no_delay(true), error);
@@ -32,7 +32,7 @@ template <class Session> awaitable<void> accept(net::io_context& context, Accept
     }
 }
 template <class Session> void serve_coroutines(const linerate::Spec& spec, Session session) {
-    net::io_context context(int(spec.threads));
-    co_spawn(context, accept(context, Acceptor(listen(context, spec)), spec.threads, session), detached);
-    run(context, spec.threads);
+    Loops loops(spec.threads);
+    co_spawn(loops.first(), accept(loops, Acceptor(listen(loops.first(), spec)), session), detached);
+    loops.run();
 }

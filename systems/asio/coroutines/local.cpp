@@ -51,12 +51,12 @@ void dispatch(const Spec& spec) { run_shape<Loop>(spec); }
 void timers(const Spec& spec) {
     need_limit(spec);
     Window window(spec);
-    net::io_context context(int(spec.threads));
+    Loops loops(spec.threads);
     std::vector<std::unique_ptr<Slot>> slots;
     for (std::uint32_t i = 0; i < spec.connections; ++i)
-        slots.push_back(std::make_unique<Slot>(connection_executor(context, spec.threads)));
+        slots.push_back(std::make_unique<Slot>(loops.next()));
     window.open();
     for (auto& slot : slots) co_spawn(slot->timer.get_executor(), fire_and_cancel(window, *slot), detached);
-    run(context, spec.threads);
+    loops.run();
     window.done(slots);
 }

@@ -100,13 +100,13 @@ void drive_crr(const Spec& spec) {
     Clients clients(spec);
     auto dog = clients.watch();
     std::atomic<std::size_t> turn{0};
-    net::io_context context(int(spec.threads));
+    Loops loops(spec.threads);
     clients.window.open();
     for (auto& each : clients.all) {
-        auto executor = connection_executor(context, spec.threads);
+        auto executor = loops.next();
         co_spawn(executor, crr(static_cast<CrrClient&>(*each), each, setting, turn, executor), detached);
     }
-    run(context, spec.threads);
+    loops.run();
     clients.window.done(clients.all);
 }
 
@@ -121,8 +121,8 @@ void serve_tcp(const Spec& spec) {
 void drive_tcp(const Spec& spec) {
     need_protocol(spec, true);
     if (spec.workload == "crr") return drive_crr(spec);
-    net::io_context context(int(spec.threads));
-    Connections<Session> connections(spec, [&] { return connection_executor(context, spec.threads); });
+    Loops loops(spec.threads);
+    Connections<Session> connections(spec, [&] { return loops.next(); });
     auto& clients = connections.clients;
     auto each_session = [&](auto f) {
         for (std::size_t i = 0; i < clients.all.size(); ++i)
@@ -139,6 +139,6 @@ void drive_tcp(const Spec& spec) {
         co_spawn(session->socket.get_executor(), drive_one(*client, session), detached);
     });
     if (spec.workload == "fanout") clients.rounds.begin(now_ns());
-    run(context, spec.threads);
+    loops.run();
     connections.done();
 }
