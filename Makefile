@@ -9,10 +9,10 @@ GO_ON = || echo 'linerate: continuing without them' >&2
 # A suite, or all.
 SUITE := all
 
-# No test starts these: oha is built for minutes, the others are large downloads.
-TESTED = $(filter-out oha envoy caddy traefik README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
+# No test starts these: oha and asio-loops are built for minutes, envoy, caddy and traefik are large downloads.
+TESTED = $(filter-out oha asio-loops envoy caddy traefik README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
 
-.PHONY: run test check bench build setup site dist
+.PHONY: run test check bench fuzz build setup site dist deb
 
 # Every suite in its quick form, or one: make run SUITE=proxy. Each suite prints its tables when it is done; its systems are
 # installed and built just before it.
@@ -26,6 +26,10 @@ bench: build
 	$(TARGET)/release/linerate selftest || echo 'linerate: continuing; the results are affected in the same way' >&2
 	$(TARGET)/release/linerate systems --install $(GO_ON)
 	$(TARGET)/release/linerate run generators
+
+# What peers send: every fuzz target for a minute, or make fuzz INPUT=kcp SECONDS=600.
+fuzz: setup
+	scripts/fuzz $(or $(INPUT),all) $(SECONDS)
 
 # The published runs as a static site: site/index.html.
 site: build
@@ -45,7 +49,7 @@ test: setup
 check: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/setup scripts/browser scripts/cargo scripts/common.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/setup scripts/browser scripts/cargo scripts/fuzz scripts/common.sh .ci/run; \
 	else echo 'linerate: skipped: shellcheck (not installed)' >&2; fi
 
 # dist/linerate.tar.gz: static programs and all data, for machines without Rust. Unpack it and run bin/linerate.
@@ -58,6 +62,14 @@ dist: setup
 	git archive HEAD suites systems sdk crates/contract docs Cargo.toml Cargo.lock README.md CHANGELOG.md LICENSE \
 	    | tar -x -C dist/linerate
 	tar -czf dist/linerate.tar.gz -C dist linerate
+
+# dist/*.deb: static programs, data, man pages and completions.
+deb: dist
+	$(STATIC)/linerate man dist/man
+	find dist/man -name '*.1' -exec gzip -9nf {} +
+	$(STATIC)/linerate completions bash > dist/linerate.bash
+	command -v cargo-deb >/dev/null || $(CARGO) install cargo-deb
+	CARGO_TARGET_DIR=dist/target cargo deb --package linerate --no-build --no-strip --output dist/
 
 setup:
 	@scripts/setup

@@ -10,8 +10,13 @@ use std::net::IpAddr;
 
 /// The name in the certificates of servers; `.test` is reserved (RFC 2606).
 const NAME: &str = "linerate.test";
-/// The layers with TLS.
-const LAYERS: [&str; 3] = ["https", "tls", "wss"];
+/// The layers with TLS, and each without it.
+const LAYERS: [(&str, &str); 3] = [("https", "http"), ("tls", "tcp"), ("wss", "websocket")];
+
+/// The layer of a server behind a relay that ends TLS.
+pub(crate) fn without_tls(layer: &str) -> &str {
+    LAYERS.iter().find(|(with, _)| *with == layer).map_or(layer, |(_, without)| without)
+}
 
 /// A CA and a server certificate; EC P-256, as on most web servers.
 pub(crate) struct Authority {
@@ -26,7 +31,7 @@ impl Authority {
     /// # Errors
     /// The system's random numbers are not available.
     pub(crate) fn for_layer(layer: &str) -> Result<Option<Self>, String> {
-        if !LAYERS.contains(&layer) {
+        if without_tls(layer) == layer {
             return Ok(None);
         }
         Self::new(vec![NAME.to_owned()]).map(Some)
@@ -84,6 +89,11 @@ impl Authority {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_relay_that_ends_tls_has_the_same_layer_without_it_behind_it() {
+        assert_eq!(["https", "tls", "wss", "http"].map(without_tls), ["http", "tcp", "websocket", "http"]);
+    }
 
     #[test]
     fn a_server_gets_the_key_and_a_client_the_ca_certificate() {

@@ -17,6 +17,11 @@ impl Axes {
         self.0.iter().find(|(name, _)| name == axis).map(|(_, value)| value.as_str())
     }
 
+    /// Names and values, in the suite's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// These axes, with the values of `other` where it has the same axis.
     #[must_use]
     pub fn with(&self, other: &Self) -> Self {

@@ -2,22 +2,26 @@
 
 mod compare;
 mod datagrams;
+mod fleet;
 mod http;
+mod merge;
 mod streams;
 mod suites;
 mod tls;
 
 pub use compare::*;
 pub use datagrams::*;
+pub use fleet::*;
 pub use http::*;
+pub use merge::*;
 pub use streams::*;
 pub use suites::*;
 pub use tls::*;
 
-use crate::lab::AGENT;
+use crate::lab::{AGENT, PRESENCE};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -79,6 +83,8 @@ pub enum Command {
     Serve(ServeArgs),
     Selftest(SelftestArgs),
     Report(ReportArgs),
+    Fleet(FleetArgs),
+    Merge(MergeArgs),
     Site(SiteArgs),
     Calibrate(CalibrateArgs),
     /// Check what this machine can measure, and print the remedy for each problem
@@ -89,8 +95,24 @@ pub enum Command {
     Doctor,
     New(NewArgs),
     Completions(CompletionsArgs),
+    Man(ManArgs),
     #[command(name = AGENT, hide = true)]
-    LabAgent,
+    LabAgent(LabAgentArgs),
+    /// Read variants from standard input and print which of them this machine has, building them
+    #[command(name = PRESENCE, hide = true)]
+    LabPresence,
+}
+
+/// Serve as the agent of a lab
+#[derive(Debug, Args)]
+pub struct LabAgentArgs {
+    /// Over standard input and output, which ssh carries
+    #[arg(long)]
+    pub stdio: bool,
+
+    /// In the network of this host
+    #[arg(long)]
+    pub host_network: bool,
 }
 
 /// List systems, ready or missing; install, build or prune them
@@ -181,7 +203,8 @@ pub enum Served {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate selftest
-  linerate selftest --duration 1s --seed 7")]
+  linerate selftest --duration 1s --seed 7
+  linerate selftest --path")]
 pub struct SelftestArgs {
     /// Duration of each measurement; p99.99 needs at least 5s
     #[arg(long, short, value_name = "TIME", default_value = "5s", value_parser = span)]
@@ -190,6 +213,11 @@ pub struct SelftestArgs {
     /// Seed of the injected faults
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+
+    /// Verify the impairments of paths instead: delay, jitter, loss, rate and reordering, by each means that
+    /// this machine has
+    #[arg(long, conflicts_with = "seed")]
+    pub path: bool,
 }
 
 /// Create the skeleton of a system
@@ -247,6 +275,24 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
+/// Write a man page for linerate and one for each command
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  linerate man ~/.local/share/man/man1")]
+pub struct ManArgs {
+    /// The folder, which is created if there is none
+    pub dir: PathBuf,
+}
+
+/// Writes the man pages into a folder.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn man_pages(dir: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    clap_mangen::generate_to(Cli::command(), dir)
+}
+
 /// The completion script for a shell.
 #[must_use]
 pub fn completions(shell: clap_complete::Shell) -> String {
@@ -262,5 +308,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn there_is_a_man_page_for_each_command() {
+        let dir = std::env::temp_dir().join(format!("linerate-man-{}", std::process::id()));
+        man_pages(&dir).unwrap();
+        let page = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+        assert!(page("linerate.1").contains("doctor") && page("linerate-gate.1").contains("margin"));
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

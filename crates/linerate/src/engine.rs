@@ -121,6 +121,12 @@ impl Engine {
         }
     }
 
+    /// The id of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends SIGTERM; clients and fault injectors print their result.
     pub fn stop(&mut self) {
         // It may already have ended. Its pid is not reused, because it is not reaped yet.

@@ -4,7 +4,8 @@ use crate::error::Error;
 use std::path::{Path, PathBuf};
 
 /// The folder with `suites/` and `systems/`: `LINERATE_HOME`, or the nearest one at or above the current
-/// folder, or at or above the program itself.
+/// folder, or at or above the program itself; then that of an installed package, and the checkout from which
+/// `cargo install --path` built the program.
 ///
 /// # Errors
 /// No such folder exists.
@@ -20,9 +21,14 @@ pub fn find() -> Result<PathBuf, Error> {
             )))
         };
     }
-    let starts = [std::env::current_dir().ok(), std::env::current_exe().ok()];
-    let above = starts.iter().flatten().flat_map(|start| start.ancestors());
-    above.into_iter().find(|folder| is_home(folder)).map(Path::to_owned).ok_or_else(|| {
+    let program = std::env::current_exe().ok();
+    let starts = [std::env::current_dir().ok(), program.clone()];
+    let above = starts.iter().flatten().flat_map(|start| start.ancestors()).map(Path::to_owned);
+    let installed = program.and_then(|path| Some(path.parent()?.join("../share/linerate")));
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let all = above.chain(installed).chain([built]);
+    let found = all.into_iter().find(|folder| is_home(folder));
+    found.map(|folder| folder.canonicalize().unwrap_or(folder)).ok_or_else(|| {
         Error::Input(
             "no suites/ and systems/ here or above: \
              run linerate inside its checkout, or set LINERATE_HOME to it"

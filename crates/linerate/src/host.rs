@@ -35,6 +35,7 @@ pub fn facts(privileges: &str) -> Host {
         facts.insert("system".into(), system);
     }
     Host {
+        name: name(),
         kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default(),
         cpu_model: cpu_info("model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
         cpus: u32::try_from(usable_cpus().len()).unwrap_or(u32::MAX),
@@ -42,6 +43,15 @@ pub fn facts(privileges: &str) -> Host {
         privileges: privileges.into(),
         facts,
     }
+}
+
+/// The variable whose value is this machine's name in reports, in place of its host name.
+pub const NAME: &str = "LINERATE_HOST";
+
+fn name() -> String {
+    let given = std::env::var(NAME).ok().filter(|name| !name.trim().is_empty());
+    let of_kernel = || read("/proc/sys/kernel/hostname").unwrap_or_default();
+    given.map_or_else(of_kernel, |name| name.trim().to_owned())
 }
 
 /// The numbers of the CPUs that this process may run on.

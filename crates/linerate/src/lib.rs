@@ -16,8 +16,11 @@
 //! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
 //! | [`session`] | a run: open, measure, publish; resumed runs, budget |
 //! | [`plan`], [`programs`] | which cells and their order; which systems this machine has |
+//! | [`path`], [`placement`] | the path between client and server, as data; which machine plays which role |
 //! | [`lab`] | namespaces, links, processes; the scripted one of the tests |
 //! | [`trial`], [`journal`] | one trial; the files of a run |
+//! | `fleet` | batch scripts and manifests that run suites on many hosts |
+//! | `merge` | runs of several hosts: read, checked, sorted by host |
 //! | [`measurement`] | the nouns of the journal |
 //! | [`stats`] | what is made of them; pure |
 //! | [`report`] | the only place where numbers become text |
@@ -30,20 +33,25 @@ pub mod command;
 pub mod comparison;
 pub mod engine;
 pub mod error;
+mod fleet;
 pub mod home;
 pub mod host;
 pub mod interrupt;
 pub mod journal;
 pub mod lab;
 pub mod measurement;
+mod merge;
 pub mod parameters;
+pub mod path;
 pub mod pins;
+pub mod placement;
 pub mod plan;
 pub mod programs;
 pub mod progress;
 pub mod report;
 pub mod selftest;
 pub mod session;
+mod shell;
 pub mod stats;
 pub mod suite;
 pub mod system;

@@ -13,7 +13,8 @@ fn main() -> ExitCode {
     };
     let terminal = Terminal::new(cli.color);
     let done = match cli.command {
-        Command::LabAgent => return command::lab_agent(),
+        Command::LabAgent(args) => return command::lab_agent(&args),
+        Command::LabPresence => command::lab_presence(),
         Command::Run(args) => command::run(&args, cli.lab_script.as_deref(), terminal),
         Command::Plan(args) => command::plan(&args, cli.lab_script.as_deref()),
         Command::List(args) => command::list(&args),
@@ -22,6 +23,8 @@ fn main() -> ExitCode {
         Command::Serve(args) => command::serve(&args),
         Command::Selftest(args) => command::selftest(&args, terminal),
         Command::Report(args) => command::report(&args, terminal),
+        Command::Fleet(args) => command::fleet(&args),
+        Command::Merge(args) => command::merge(&args, terminal),
         Command::Site(args) => command::site(&args),
         Command::Compare(args) => command::compare(&args, cli.lab_script.as_deref(), terminal),
         Command::Gate(args) => return command::gate(&args, cli.lab_script.as_deref(), terminal),
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         Command::Doctor => command::doctor(),
         Command::New(args) => command::new(&args),
         Command::Completions(args) => command::completions(&args),
+        Command::Man(args) => command::man(&args),
     };
     done.unwrap_or_else(|error| report(&error))
 }

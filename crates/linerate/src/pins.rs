@@ -1,7 +1,7 @@
 //! CPU pinning of roles.
 
 use linerate_contract::Role;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The flag of a cell whose roles share a CPU.
 pub const SHARED: &str = "cpu-shared";
@@ -16,6 +16,26 @@ pub struct Pins {
     /// CPU numbers by role; an empty list: not pinned.
     pub cpus: BTreeMap<Role, Vec<u32>>,
     pub flags: Vec<&'static str>,
+}
+
+/// In a run over several hosts, the CPUs of the host with index i have the numbers from i times this.
+pub const CPUS_OF_HOST: u32 = 1 << 16;
+
+/// As [`assign`], for roles on several hosts, each by itself.
+#[must_use]
+pub fn assign_by_host(cpus: &[u32], roles: &[Role], threads: usize, host: impl Fn(Role) -> usize) -> Pins {
+    let mut all = Pins { cpus: BTreeMap::new(), flags: Vec::new() };
+    let hosts: BTreeSet<usize> = roles.iter().map(|role| host(*role)).collect();
+    for index in hosts {
+        let cpus: Vec<u32> =
+            cpus.iter().copied().filter(|cpu| (cpu / CPUS_OF_HOST) as usize == index).collect();
+        let roles: Vec<Role> = roles.iter().copied().filter(|role| host(*role) == index).collect();
+        let pins = assign(&cpus, &roles, threads);
+        all.cpus.extend(pins.cpus);
+        all.flags.extend(pins.flags);
+    }
+    all.flags.dedup();
+    all
 }
 
 /// Assigns each role with processes its own CPUs, one per thread. With too few CPUs no role is pinned, except
@@ -71,6 +91,17 @@ mod tests {
         assert_eq!((&pins.cpus[&Client], &pins.cpus[&Server]), (&vec![3], &vec![3]));
         assert_eq!(pins.flags, [SHARED]);
         assert!(assign(&[3], &[Client], 1).flags.is_empty());
+    }
+
+    #[test]
+    fn roles_on_different_hosts_do_not_share_a_cpu() {
+        let far = CPUS_OF_HOST;
+        let host = |role: Role| usize::from(role != Client);
+        let pins = assign_by_host(&[0, 1, far, far + 1], &[Client, Relay, Server], 1, host);
+        let own = BTreeMap::from([(Client, vec![0]), (Relay, vec![far]), (Server, vec![far + 1])]);
+        assert_eq!((pins.cpus, pins.flags.len()), (own, 0));
+        let alone = assign_by_host(&[4, 6], &[Client, Server], 1, |_| 0);
+        assert_eq!(alone, assign(&[4, 6], &[Client, Server], 1));
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! Which systems this machine has: the program of each variant and build, and versions of the plan's cells.
 
+pub mod elsewhere;
+
+use crate::authority::without_tls;
 use crate::error::Error;
 use crate::lab::CommandLine;
 use crate::lab::scripted::Scripted;
 use crate::measurement::{DEFAULT_BUILD, Outcome, PlannedSuite, PlannedSystem};
+use crate::placement;
 use crate::system::build::{Builds, Permission, revision};
 use crate::system::probe::{Presence, Replacement, presence};
 use crate::system::{Registry, SystemVariant, VERIFIER, install};
@@ -11,9 +15,10 @@ use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The program of each variant that is here, by variant and build; with the arguments of one that starts it.
+/// The program of each variant on the host of its role, by role, variant and build; with the arguments of one
+/// that starts it.
 #[derive(Debug, Clone, Default)]
-pub struct Programs(BTreeMap<(String, String), CommandLine>);
+pub struct Programs(BTreeMap<(Role, String, String), CommandLine>);
 
 /// The system whose `launch` starts a program with a planted slowdown.
 const PLANTED: &str = "planted";
@@ -21,12 +26,12 @@ const PLANTED: &str = "planted";
 impl Programs {
     /// The program of a variant; `None` where it starts none.
     #[must_use]
-    pub fn of(&self, variant: &str, build: &str) -> Option<&CommandLine> {
-        self.0.get(&(variant.to_owned(), build.to_owned()))
+    pub fn of(&self, role: Role, variant: &str, build: &str) -> Option<&CommandLine> {
+        self.0.get(&(role, variant.to_owned(), build.to_owned()))
     }
 
-    fn insert(&mut self, variant: &str, build: &str, program: CommandLine) {
-        self.0.insert((variant.to_owned(), build.to_owned()), program);
+    fn insert(&mut self, role: Role, variant: &str, build: &str, program: CommandLine) {
+        self.0.insert((role, variant.to_owned(), build.to_owned()), program);
     }
 }
 
@@ -38,13 +43,25 @@ pub struct Machine<'a> {
     script: Option<&'a Scripted>,
     /// What the arms of a comparison replace, by build.
     replacements: BTreeMap<String, Replacement>,
+    elsewhere: Elsewhere,
+    /// The roles are on several hosts.
+    is_spread: bool,
 }
+
+/// What the hosts of roles have, where these are not this machine.
+pub type Elsewhere = BTreeMap<(Role, String), Presence>;
 
 impl<'a> Machine<'a> {
     #[must_use]
     pub fn new(permission: Permission<'a>, script: Option<&'a Scripted>) -> Self {
-        let (known, replacements) = (BTreeMap::new(), BTreeMap::new());
-        Self { known, builds: Builds::new(permission), script, replacements }
+        Self {
+            known: BTreeMap::new(),
+            builds: Builds::new(permission),
+            script,
+            replacements: BTreeMap::new(),
+            elsewhere: Elsewhere::new(),
+            is_spread: false,
+        }
     }
 
     /// With these replacements for builds other than the default.
@@ -54,10 +71,21 @@ impl<'a> Machine<'a> {
     }
 
     pub fn presence(&mut self, chosen: SystemVariant<'_>) -> Presence {
-        self.presence_of(chosen, DEFAULT_BUILD)
+        self.presence_here(chosen, DEFAULT_BUILD)
     }
 
-    fn presence_of(&mut self, chosen: SystemVariant<'_>, build: &str) -> Presence {
+    /// With what other hosts have, by role and variant.
+    #[must_use]
+    pub fn with_hosts(self, elsewhere: Elsewhere, is_spread: bool) -> Self {
+        Self { elsewhere, is_spread, ..self }
+    }
+
+    fn presence_of(&mut self, chosen: SystemVariant<'_>, role: Role, build: &str) -> Presence {
+        let there = self.elsewhere.get(&(role, chosen.name.to_owned())).cloned();
+        there.unwrap_or_else(|| self.presence_here(chosen, build))
+    }
+
+    fn presence_here(&mut self, chosen: SystemVariant<'_>, build: &str) -> Presence {
         if let Some(script) = self.script {
             return script.presence(chosen, build);
         }
@@ -119,20 +147,22 @@ pub fn resolve(
 ) {
     // It verifies the servers of every client that does not implement the contract.
     if let Ok(verifier) = registry.variant(VERIFIER, Role::Client)
-        && let Presence::Ready { program: Some(program), .. } = machine.presence(verifier)
+        && let Presence::Ready { program: Some(program), .. } =
+            machine.presence_of(verifier, Role::Client, DEFAULT_BUILD)
     {
-        programs.insert(verifier.name, DEFAULT_BUILD, (program, Vec::new()));
+        programs.insert(Role::Client, verifier.name, DEFAULT_BUILD, (program, Vec::new()));
     }
     for cell in &mut suite.cells {
         cell.absent = None;
+        let ends_tls = cell.systems.iter().any(|s| registry.terminates_tls(&s.name, s.role));
         for PlannedSystem { role, name, build, version, .. } in &mut cell.systems {
             let Ok(chosen) = registry.variant(name, *role) else { continue };
-            match machine.presence_of(chosen, build) {
+            match machine.presence_of(chosen, *role, build) {
                 Presence::Ready { program, version: found } => {
                     *version = found;
                     let started = program.map(|path| machine.command_line(chosen, build, path, registry));
                     match started.transpose() {
-                        Ok(Some(started)) => programs.insert(name, build, started),
+                        Ok(Some(started)) => programs.insert(*role, name, build, started),
                         Ok(None) => {}
                         Err(reason) => {
                             let install = install::advice(chosen);
@@ -145,8 +175,20 @@ pub fn resolve(
                 }
             }
             if cell.absent.is_none() {
-                cell.absent = unsupported(chosen, *role, &cell.layer, &cell.workload);
+                let is_behind = *role == Role::Server && ends_tls;
+                let layer = if is_behind { without_tls(&cell.layer) } else { &cell.layer };
+                cell.absent = unsupported(chosen, *role, layer, &cell.workload);
             }
+            if cell.absent.is_none() && machine.is_spread && chosen.consists_of_rules() {
+                let reason = format!("{name} changes the packet filter of its host");
+                cell.absent = Some(Outcome::Unsupported { reason });
+            }
+        }
+        if machine.is_spread
+            && let Some(obstacle) = placement::obstacle(cell)
+        {
+            let reason = format!("over several hosts: {obstacle}");
+            cell.absent = Some(Outcome::Unsupported { reason });
         }
     }
 }

@@ -65,7 +65,12 @@ impl Progress {
     /// A line of its own above the bar.
     #[allow(clippy::print_stderr, reason = "progress goes to stderr, and this is the place for it")]
     pub fn print(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.suspend(|| eprintln!("{line}"));
+    }
+
+    /// Prints without the bar.
+    pub fn suspend(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
     }
 
     pub fn finish(&self) {

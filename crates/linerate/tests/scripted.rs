@@ -1,23 +1,13 @@
 //! The whole tool on the scripted lab: no network, no root, the same output every time.
 
 mod common;
+#[path = "scripted/paths.rs"]
+mod paths;
 
-use common::{Folder, linerate, normalised};
+use common::{Folder, assert_golden, linerate};
 use flate2::write::GzEncoder;
 use std::fs;
 use std::io::Write;
-
-/// Compares with `tests/golden/<name>`; `UPDATE_GOLDEN=1 cargo test` writes it anew, for a look at the
-/// difference.
-fn assert_golden(name: &str, text: &str) {
-    let path = common::tests().join("golden").join(name);
-    let text = normalised(text);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, &text).unwrap();
-    }
-    let golden = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(text, golden, "{name} differs; UPDATE_GOLDEN=1 writes it anew");
-}
 
 #[test]
 fn a_run_makes_the_tables_and_the_files() {
@@ -221,6 +211,8 @@ fn pairs_with_wide_intervals_get_more_units_until_the_time_of_the_suite_is_used(
         let run = Folder::new("precision");
         let out = common::linerate_at(home.path(), "good", &["run", "mini", "--out", run.str()]);
         assert_eq!(out.status, 0, "{}", out.stderr);
+        let early = out.stderr.contains("then the tables again");
+        assert_eq!(early, half_width == "0.000001", "{}", out.stderr);
         run.read("journal.jsonl").lines().filter(|line| line.contains(r#""kind":"duet""#)).count()
     };
     // 3 pairs x 12 units, and 3 warm-up units.

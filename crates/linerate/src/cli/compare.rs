@@ -1,6 +1,6 @@
 //! `linerate compare`, `gate` and `history`.
 
-use super::{RunArgs, Selection};
+use super::{HostArgs, RunArgs, Selection};
 use crate::arm::{AS_IT_IS, Arm};
 use crate::measurement::{ComparisonKind, PlannedArm, PlannedComparison, PlannedSource};
 use clap::Args;
@@ -178,6 +178,7 @@ impl BuildOptions {
                 probe: false,
                 seed: self.seed,
             },
+            hosts: HostArgs::default(),
             budget: Some(self.budget),
             out: self.out.clone(),
             resume: self.resume.clone(),

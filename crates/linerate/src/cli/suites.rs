@@ -53,6 +53,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "rounds")]
     pub budget: Option<std::time::Duration>,
 
+    #[command(flatten)]
+    pub hosts: HostArgs,
+
     /// Folder for run.json, journal.jsonl and the reports [default: results/<time>]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
@@ -72,6 +75,29 @@ pub struct RunArgs {
     /// Print every metric, interval and flag, not only compact tables
     #[arg(long)]
     pub long: bool,
+}
+
+/// Roles on machines of their own.
+#[derive(Debug, Clone, Default, Args)]
+pub struct HostArgs {
+    /// Play a role on another machine, such as server=ssh:box2 (repeatable; roles: client, relay, server)
+    #[arg(
+        long,
+        value_name = "ROLE=WHERE",
+        value_parser = crate::placement::role_place,
+        requires = "host_network",
+        conflicts_with = "resume"
+    )]
+    pub host: Vec<crate::placement::RolePlace>,
+
+    /// Data addresses, CPUs and ssh options of machines [default: hosts.toml, if it exists]
+    #[arg(long, value_name = "FILE", requires = "host")]
+    pub hosts: Option<PathBuf>,
+
+    /// The path between the roles is the real network of their machines, without namespaces. No setting of
+    /// it is changed; its driver, speed, offloads and queues are in the report
+    #[arg(long, requires = "host")]
+    pub host_network: bool,
 }
 
 /// Show the trials of a run, their order and duration

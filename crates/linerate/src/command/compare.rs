@@ -59,7 +59,7 @@ pub(super) fn measure(
     let run = builds.run(suite);
     let session = Session::open(&run, Some(builds.comparison(kind)), script)?;
     let mut session = if terminal.is_none() { session.with_equal_arms() } else { session };
-    let end = session.measure(&mut |_| {});
+    let end = session.measure(&mut |_, _| {});
     let folder = session.publish()?.to_owned();
     let end = end?;
     let report = session.report();

@@ -4,7 +4,7 @@ use super::print;
 use crate::error::Error;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::{Lab, LabError, Label};
-use crate::system::manifest::Topology;
+use crate::path::{NetworkPath, Shape};
 use crate::system::probe;
 use crate::{host, interrupt};
 use std::collections::BTreeMap;
@@ -64,21 +64,21 @@ fn engine() -> Finding {
 
 fn in_lab(lab: &mut Namespaces) -> Vec<Finding> {
     let label = Label { suite: "doctor".into(), cell: "doctor".into(), round: 1, warmup: false };
-    let mut raise = |what, topology: Topology, ok: &str, fix| {
-        let failed: Option<LabError> = lab.raise(&label, topology.into(), Vec::new()).err();
+    let mut raise = |what, path: NetworkPath, ok: &str, fix| {
+        let failed: Option<LabError> = lab.raise(&label, path, Vec::new()).err();
         let found = failed.as_ref().map_or(ok.to_owned(), ToString::to_string);
         Finding { what, found, fix: failed.map(|_| fix) }
     };
     let links = raise(
         "links and routes",
-        Topology::Router,
+        Shape::Router.into(),
         "client - router - server",
         "load the kernel module of veth(4): `modprobe veth` as root",
     );
     // Tried in the lab, because root has a device node there that systems may open.
     let tun = raise(
         "TUN devices",
-        Topology::Tun,
+        Shape::Tun.into(),
         "open",
         "without it the suite netstack and rows with loss are left out",
     );

@@ -3,10 +3,12 @@
 mod calibrate;
 mod compare;
 mod doctor;
+mod fleet;
 mod gate;
 mod history;
 mod list;
 mod load;
+mod merge;
 mod new;
 mod overview;
 mod plan;
@@ -20,10 +22,12 @@ mod systems;
 pub use calibrate::calibrate;
 pub use compare::compare;
 pub use doctor::doctor;
+pub use fleet::fleet;
 pub use gate::{gate, refused};
 pub use history::history;
 pub use list::list;
 pub use load::load;
+pub use merge::merge;
 pub use new::new;
 pub use plan::plan;
 pub use report::report;
@@ -33,9 +37,12 @@ pub use serve::serve;
 pub use site::site;
 pub use systems::systems;
 
-use crate::cli::{CompletionsArgs, When};
+use crate::cli::{CompletionsArgs, LabAgentArgs, ManArgs, When};
 use crate::error::Error;
+use crate::lab::agent::PathOf;
+use crate::programs::elsewhere;
 use crate::report::Style;
+use crate::system::Registry;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -70,12 +77,31 @@ impl Terminal {
 
 /// Serves as the agent of a lab; its socket is standard input.
 #[must_use]
-pub fn lab_agent() -> ExitCode {
+pub fn lab_agent(args: &LabAgentArgs) -> ExitCode {
+    if args.stdio {
+        let network: &[&str] = if args.host_network { &["--host-network"] } else { &[] };
+        return match crate::lab::agent::link::serve(network) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(3), // the near end has the channel's end as the only sign
+        };
+    }
+    let path = if args.host_network { PathOf::Host } else { PathOf::Lab };
     let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() else { return ExitCode::from(2) };
-    match crate::lab::agent::serve(socket) {
+    match crate::lab::agent::serve(socket, path) {
         Ok(status) => ExitCode::from(u8::try_from(status).unwrap_or(1)),
         Err(_) => ExitCode::from(3), // reported over the socket
     }
+}
+
+/// Answers a run on another machine whose roles are here.
+///
+/// # Errors
+/// There are no systems beside the program, or the questions cannot be read.
+pub fn lab_presence() -> Result<ExitCode, Error> {
+    let questions =
+        std::io::read_to_string(std::io::stdin()).map_err(Error::file(Path::new("standard input")))?;
+    let registry = Registry::load(&crate::home::find()?)?;
+    print(&elsewhere::answers(&questions, &registry, &crate::progress::note))
 }
 
 /// Prints a completion script.
@@ -84,6 +110,15 @@ pub fn lab_agent() -> ExitCode {
 /// Standard output cannot be written to.
 pub fn completions(args: &CompletionsArgs) -> Result<ExitCode, Error> {
     print(&crate::cli::completions(args.shell))
+}
+
+/// Writes man pages.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn man(args: &ManArgs) -> Result<ExitCode, Error> {
+    crate::cli::man_pages(&args.dir).map_err(Error::file(&args.dir))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes to standard output. A reader that is gone (`| head`) is no error.

@@ -83,6 +83,7 @@ fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
         rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
         quick: args.selection.quick,
         budget: None,
+        hosts: Vec::new(),
         comparison: None,
         started: String::new(),
         linerate: env!("CARGO_PKG_VERSION").into(),
@@ -129,7 +130,7 @@ fn try_unknown_cells(
     }
     let mut lab = raise().map_err(lost)?;
     let cpus = lab.cpus();
-    let context = Context { registry: &chosen.registry, programs: &chosen.programs, cpus: &cpus };
+    let context = Context { registry: &chosen.registry, programs: &chosen.programs, cpus: &cpus, hosts: &[] };
     let mut progress = Progress::new(steps.len() as u64, 0, false);
     for step in &steps {
         progress.next(step, &short[step.suite], None);
@@ -163,6 +164,9 @@ fn describe(run: &Run, timings: &Timings) -> String {
                 "  then more units of pairs whose interval is wider than +-{percent} %, up to {time} in all"
             );
         }
+        for (path, cells) in impaired_paths(suite) {
+            let _ = writeln!(text, "  path of {cells} cells: {path}");
+        }
         for cell in suite.cells.iter().filter(|cell| cell.absent.is_some()) {
             let _ = writeln!(text, "  left out: {}: {}", cell.id, outcome_text(cell.absent.as_ref()));
         }
@@ -190,6 +194,19 @@ fn describe(run: &Run, timings: &Timings) -> String {
     );
     let _ = writeln!(text, "{total}");
     text
+}
+
+/// Each with the number of its cells, in the suite's order.
+fn impaired_paths(suite: &PlannedSuite) -> Vec<(String, usize)> {
+    let mut paths: Vec<(String, usize)> = Vec::new();
+    for cell in suite.cells.iter().filter(|cell| cell.path.is_impaired()) {
+        let text = cell.path.to_string();
+        match paths.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, cells)) => *cells += 1,
+            None => paths.push((text, 1)),
+        }
+    }
+    paths
 }
 
 /// The systems that a run would build before its first trial.

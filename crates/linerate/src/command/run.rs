@@ -6,9 +6,10 @@ use crate::error::Error;
 use crate::measurement::Outcome;
 use crate::progress::note;
 use crate::report;
-use crate::session::{End, Session};
+use crate::session::{End, Extent, Session};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Measures and reports; without a suite, shows what can be run.
 ///
@@ -20,8 +21,18 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
     }
     let mut session = Session::open(args, None, script)?;
     let mut printed = Ok(ExitCode::SUCCESS);
-    let end = session.measure(&mut |suite| {
-        printed = print(&report::TERMINAL.render(suite, terminal.style(args.long)));
+    let end = session.measure(&mut |suite, part| {
+        let style = terminal.style(args.long);
+        match part {
+            // Standard output gets each table once.
+            Extent::Rounds { left } if !args.quiet => note(&format!(
+                "{}more units of pairs with wide intervals follow, for up to {}; then the tables again\n",
+                report::TERMINAL.render(suite, style.on_stderr()),
+                humantime::format_duration(Duration::from_secs(left.ceil() as u64))
+            )),
+            Extent::Rounds { .. } => {}
+            Extent::All => printed = print(&report::TERMINAL.render(suite, style)),
+        }
     });
     let folder = session.publish()?.to_owned();
     note(&format!("report: {}/report.md (also .html, .json, .csv)", folder.display()));

@@ -5,24 +5,29 @@
 //! | [`protocol`] | messages between linerate and its agent inside the namespaces |
 //! | [`agent`] | the agent: pid 1 of the lab |
 //! | [`namespaces`] | the real lab, from outside: controls the agent |
+//! | [`hosts`] | the lab over several hosts, by ssh |
 //! | [`scripted`] | the lab of the tests: responses from a file, no network |
 //!
-//! Both labs implement [`Lab`]; all other code runs unchanged on either.
+//! All labs implement [`Lab`]; all other code runs unchanged on any.
 
 pub mod agent;
+pub mod hosts;
 pub mod namespaces;
 pub mod protocol;
 pub mod scripted;
 
-use crate::measurement::{Host, Usage};
+use crate::measurement::{Host, PlannedHost, Usage, WireCounts};
+use crate::path::NetworkPath;
 use crate::system::manifest::{Ready, StopSignal};
 use linerate_contract::{Bytes, Nanos, Role};
-use protocol::{CpuTimes, ExitStatus, File, HostName, NetworkPath, Turns};
+use protocol::{CpuTimes, ExitStatus, File, HostName, Turns};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The hidden subcommand with which linerate starts itself inside the namespaces.
 pub const AGENT: &str = "lab-agent";
+/// The hidden subcommand that reports which systems another host has.
+pub const PRESENCE: &str = "lab-presence";
 /// The folder of the lab's files, inside its own mount namespace.
 pub const SCRATCH: &str = "/run/linerate";
 /// The folder of the web servers' pages, relative to [`SCRATCH`].
@@ -32,6 +37,15 @@ pub const DOCROOT: &str = "docroot";
 pub trait Lab: Send {
     /// Facts about the machine, for the report.
     fn host(&self) -> Host;
+    /// The machines of the roles, where they are on several; else none.
+    fn hosts(&self) -> Vec<PlannedHost> {
+        Vec::new()
+    }
+    /// Runs linerate with these arguments and this input on another machine that plays a role, and returns
+    /// its output; `None` if the role is on this machine.
+    fn ask_host(&self, _: Role, _arguments: &str, _input: &[u8]) -> Option<Result<String, LabError>> {
+        None
+    }
     /// True if the kernel shares a CPU between two labs and not between their processes.
     fn is_grouped(&self) -> bool;
     /// The numbers of the CPUs that roles may be pinned to.
@@ -129,6 +143,10 @@ pub struct ClientRun {
     pub after: CpuTimes,
     /// The share of the window in which the processes ran: 1, or less for a lab that takes turns.
     pub running: f64,
+    /// What impaired links of the path did while it ran.
+    pub wires: Vec<WireCounts>,
+    /// The length of the window, on the client's clock.
+    pub window: Nanos,
     /// The role that had a brake, and the brake's CPU time in the window.
     pub brake: Option<(Role, Nanos)>,
     /// The client's peak memory; `None` if the lab cannot measure it.

@@ -1,8 +1,10 @@
 //! Messages between linerate and its agent inside the namespaces: one JSON document per line, over a socket
-//! pair that is the agent's standard input. The agent ends when linerate closes the socket or ends.
+//! pair that is the agent's standard input, or over ssh. The agent ends when linerate closes the channel or
+//! ends.
 
-use crate::measurement::Usage;
-use crate::system::manifest::{StopSignal, Topology};
+use crate::measurement::{Host, Usage, WireCounts};
+use crate::path::NetworkPath;
+use crate::system::manifest::StopSignal;
 use linerate_contract::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,8 +16,18 @@ use std::path::PathBuf;
 #[serde(rename_all = "lowercase")]
 pub enum HostName {
     Client,
-    Router,
+    /// Counted from the client, from 0.
+    Router(u8),
     Server,
+}
+
+impl HostName {
+    /// # Panics
+    /// There are at most [`crate::path::MOST_ROUTERS`].
+    #[must_use]
+    pub fn router(index: usize) -> Self {
+        Self::Router(u8::try_from(index).expect("the path's description is checked"))
+    }
 }
 
 /// Identifies a process of a trial; valid until the topology is removed.
@@ -49,6 +61,10 @@ pub enum Request {
     Window {
         start: Nanos,
         end: Nanos,
+    },
+    /// Facts of the host's interface with this address.
+    Interface {
+        address: Ipv4Addr,
     },
     /// Current resource usage of each running process and its session.
     Usage,
@@ -84,25 +100,6 @@ pub struct Brake {
     pub share: f64,
 }
 
-/// The path between client and server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NetworkPath {
-    pub topology: Topology,
-    /// MTU of every link, in bytes.
-    pub mtu: u32,
-}
-
-/// Ethernet's MTU, for segments as on a real network; a suite may set another.
-const MTU: u32 = 1_500;
-/// The kernel's default for `lo`.
-const LOOPBACK_MTU: u32 = 65_536;
-
-impl From<Topology> for NetworkPath {
-    fn from(topology: Topology) -> Self {
-        Self { topology, mtu: if topology == Topology::Loopback { LOOPBACK_MTU } else { MTU } }
-    }
-}
-
 /// A file to write, with a path relative to [`super::SCRATCH`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
@@ -126,7 +123,7 @@ pub struct Spawn {
     /// Time slice to request; `None`: the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice: Option<Nanos>,
-    /// True: it inherits both TUN devices of [`Topology::TunPair`], the client's side first; see
+    /// True: it inherits both TUN devices of [`crate::path::Device::TunPair`], the client's side first; see
     /// [`TUN_DESCRIPTORS`].
     pub tuns: bool,
 }
@@ -157,6 +154,11 @@ pub enum Message {
         after: CpuTimes,
         /// The share of the time between in which the processes were not stopped by [`Turns`].
         running: f64,
+        /// What impaired links did in the window that was recorded.
+        wires: Vec<WireCounts>,
+    },
+    Interface {
+        facts: BTreeMap<String, String>,
     },
     /// Processes whose usage cannot be read from `/proc` are left out.
     Usage {
@@ -178,8 +180,17 @@ pub enum Message {
 }
 
 /// Facts about the agent, for the report.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentFacts {
+    /// Of linerate.
+    #[serde(default)]
+    pub version: String,
+    /// The machine, as the agent sees it.
+    #[serde(default)]
+    pub host: Host,
+    /// The CPUs that the agent may use.
+    #[serde(default)]
+    pub cpus: Vec<u32>,
     pub privileges: String,
     /// True if the CPU time of processes comes from perf counters, false if from `/proc`.
     pub perf: bool,
@@ -239,18 +250,47 @@ pub mod address {
     /// The first of the client's `CLIENT_SOURCES` addresses, with 64,511 ports each: enough for any trial.
     pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
     pub const CLIENT_SOURCES: u8 = 8;
-    pub const ROUTER_CLIENT_SIDE: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
-    pub const ROUTER_SERVER_SIDE: Ipv4Addr = Ipv4Addr::new(10, 77, 2, 1);
-    pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 2, 2);
     /// The name of each TUN device.
     pub const TUN: &str = "tun0";
-    /// The server's address on topologies without a router.
-    pub const SERVER_ON_LINK: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 100);
+    /// The network of a default route.
+    pub const ALL: (Ipv4Addr, u8) = (Ipv4Addr::UNSPECIFIED, 0);
 
     /// All source addresses of the client.
     #[must_use]
     pub fn client_sources() -> Vec<Ipv4Addr> {
         let [a, b, c, d] = CLIENT.octets();
         (0..CLIENT_SOURCES).map(|i| Ipv4Addr::new(a, b, c, d + i)).collect()
+    }
+
+    /// The addresses of a link's end on the client's side; links are counted from the client, from 0.
+    #[must_use]
+    pub fn near(link: usize) -> Vec<Ipv4Addr> {
+        if link == 0 { client_sources() } else { vec![on_link(link, 1)] }
+    }
+
+    /// The address of a link's other end. The server has one that is not among the client's.
+    #[must_use]
+    pub fn far(link: usize, is_server: bool) -> Ipv4Addr {
+        on_link(
+            link,
+            if link > 0 {
+                2
+            } else if is_server {
+                100
+            } else {
+                1
+            },
+        )
+    }
+
+    /// The network of a link.
+    #[must_use]
+    pub fn network(link: usize) -> (Ipv4Addr, u8) {
+        (on_link(link, 0), 24)
+    }
+
+    fn on_link(link: usize, host: u8) -> Ipv4Addr {
+        let network = u8::try_from(link + 1).expect("a path has few links");
+        Ipv4Addr::new(10, 77, network, host)
     }
 }

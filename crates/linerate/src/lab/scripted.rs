@@ -3,10 +3,11 @@
 //! All of linerate above the lab runs on it as on the real one, so the whole tool can be tested with golden
 //! output and without a network. A report of such a run is recognisable: its host is the script's.
 
-use super::protocol::{CpuTime, CpuTimes, ExitStatus, File, NetworkPath, Turns};
+use super::protocol::{CpuTime, CpuTimes, ExitStatus, File, Turns};
 use super::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose};
 use crate::error::Error;
-use crate::measurement::{Host, Stage, Usage};
+use crate::measurement::{Host, Stage, Usage, WireCounts};
+use crate::path::NetworkPath;
 use crate::system::SystemVariant;
 use crate::system::probe::Presence;
 use globset::{Glob, GlobMatcher};
@@ -34,6 +35,8 @@ struct Script {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptedHost {
+    #[serde(default)]
+    name: String,
     kernel: String,
     cpu_model: String,
     cpus: u32,
@@ -84,6 +87,8 @@ pub struct Scripted {
     script: Script,
     globs: Vec<GlobMatcher>,
     label: Option<Label>,
+    /// Of the trial's impaired links.
+    wires: Vec<WireCounts>,
     /// True after the trial's measurement.
     measured: bool,
     /// Of the next measurement.
@@ -108,7 +113,16 @@ impl Scripted {
         let script: Script = toml::from_str(&text).map_err(|e| invalid(&e))?;
         let globs = script.answers.iter().map(|a| Ok(Glob::new(&a.cell)?.compile_matcher()));
         let globs = globs.collect::<Result<_, globset::Error>>().map_err(|e| invalid(&e))?;
-        Ok(Self { script, globs, label: None, measured: false, brake: None, trials: 0, clock: Nanos::ZERO })
+        Ok(Self {
+            script,
+            globs,
+            label: None,
+            wires: Vec::new(),
+            measured: false,
+            brake: None,
+            trials: 0,
+            clock: Nanos::ZERO,
+        })
     }
 
     /// The presence of a variant according to the script.
@@ -172,6 +186,8 @@ impl Scripted {
             },
             after: CpuTimes { cpus: cpus.collect(), ..CpuTimes::default() },
             running: 1.0,
+            wires: self.wires.clone(),
+            window: nanos(seconds),
             brake: None,
             peak_memory: None,
             flags: Vec::new(),
@@ -183,6 +199,7 @@ impl Lab for Scripted {
     fn host(&self) -> Host {
         let host = &self.script.host;
         Host {
+            name: host.name.clone(),
             kernel: host.kernel.clone(),
             cpu_model: host.cpu_model.clone(),
             cpus: host.cpus,
@@ -203,7 +220,10 @@ impl Lab for Scripted {
         self.clock
     }
 
-    fn raise(&mut self, label: &Label, _path: NetworkPath, _files: Vec<File>) -> Result<(), LabError> {
+    fn raise(&mut self, label: &Label, path: NetworkPath, _files: Vec<File>) -> Result<(), LabError> {
+        let impaired = path.links.iter().zip(1..).filter(|(link, _)| link.is_impaired());
+        let counts = |link| WireCounts { link, means: "scripted".into(), ..WireCounts::default() };
+        self.wires = impaired.map(|(_, number)| counts(number)).collect();
         self.trials += 1;
         if self.script.interrupt_at == Some(self.trials) {
             return Err(LabError::Interrupted);

@@ -3,12 +3,13 @@
 use super::{Metric, Outcome, PlannedComparison};
 use crate::axes::Axes;
 use crate::parameters::Parameters;
-use crate::system::manifest::Topology;
+use crate::path::NetworkPath;
 use linerate_contract::{Nanos, Role};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 /// The plan of a run and the machine it ran on. Written before the first trial; the versions of a suite's
 /// systems are added before the suite's first trial.
@@ -35,8 +36,38 @@ pub struct Run {
     pub started: String,
     /// The version of linerate that planned it.
     pub linerate: String,
+    /// The machine on which linerate ran.
     pub host: Host,
+    /// The machines of the roles, where they are on several; empty: all on `host`, in a lab.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<PlannedHost>,
     pub suites: Vec<PlannedSuite>,
+}
+
+/// A machine that plays roles, in a run over several.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct PlannedHost {
+    /// `local`, or `ssh:NAME`.
+    pub place: String,
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub roles: Vec<Role>,
+    /// Where the other roles reach it; absent until the run has begun, if it was not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Ipv4Addr>,
+    /// The CPUs that roles may use; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u32>,
+    /// What ssh(1) connects to; absent: the name of the place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
+    /// Further options of ssh(1).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ssh_options: Vec<String>,
+    /// linerate on that machine, where it is not copied there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    pub host: Host,
 }
 
 pub const RUN_SCHEMA: &str = "linerate.run/2";
@@ -45,6 +76,9 @@ pub const RUN_SCHEMA: &str = "linerate.run/2";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Host {
+    /// The machine's name in reports of several hosts; empty in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     pub kernel: String,
     pub cpu_model: String,
     /// CPUs that the run may use.
@@ -174,7 +208,9 @@ pub struct PlannedCell {
     pub axes: Axes,
     pub layer: String,
     pub workload: String,
-    pub topology: Topology,
+    /// Runs of earlier versions have a word for it (`topology`).
+    #[serde(alias = "topology")]
+    pub path: NetworkPath,
     pub parameters: Parameters,
     /// Parameters in place of these while the systems are verified, and while they are warmed up (empty: not
     /// at all).
@@ -194,6 +230,17 @@ pub struct PlannedCell {
     pub systems: Vec<PlannedSystem>,
     /// Set where the cell cannot run: nothing is tried, and this is its outcome.
     pub absent: Option<Outcome>,
+}
+
+impl PlannedCell {
+    /// What the suite and the manifests define, without what was found on the machine: versions, and systems
+    /// that are missing.
+    #[must_use]
+    pub fn definition(&self) -> Self {
+        let mut cell = Self { absent: None, ..self.clone() };
+        cell.systems.iter_mut().for_each(|system| system.version = None);
+        cell
+    }
 }
 
 /// Checked byte for byte, one after the other, before anything is timed.

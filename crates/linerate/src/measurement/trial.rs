@@ -136,9 +136,58 @@ pub struct Measurement {
     pub cpu: BTreeMap<Role, Nanos>,
     /// The lab's CPUs inside the window, from `/proc/stat`.
     pub cpus: Vec<CpuWindow>,
+    /// What impaired links of the path did to packets while the client ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wires: Vec<WireCounts>,
     /// Flags of the lab, such as `cpu-shared` or `cpu-from-proc`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
+}
+
+/// What an impaired link did, by its own counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireCounts {
+    /// Counted from the client, from 1.
+    pub link: u32,
+    /// By what packets are impaired: `relay`, or `netem`, `tbf` or both of the kernel.
+    pub means: String,
+    /// To the server and to the client; `None`: the kernel's means are not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<PacketCounts>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<PacketCounts>,
+    /// CPU time of the relay.
+    #[serde(default)]
+    pub cpu: Nanos,
+}
+
+/// Packets of one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PacketCounts {
+    /// All that arrived, except those of `overrun`.
+    pub packets: u64,
+    /// Dropped as the path's loss requires.
+    pub lost: u64,
+    /// Dropped because the queue of the rate was full.
+    pub overflowed: u64,
+    /// Dropped because the relay was too slow: not part of the path's description.
+    pub overrun: u64,
+    /// Left more than 100 microseconds after their time.
+    pub late: u64,
+}
+
+impl PacketCounts {
+    /// Those after an earlier count.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            packets: self.packets.saturating_sub(earlier.packets),
+            lost: self.lost.saturating_sub(earlier.lost),
+            overflowed: self.overflowed.saturating_sub(earlier.overflowed),
+            overrun: self.overrun.saturating_sub(earlier.overrun),
+            late: self.late.saturating_sub(earlier.late),
+        }
+    }
 }
 
 /// Resource usage of the server's processes before the client started, and shortly after it ended.
@@ -160,6 +209,10 @@ pub struct Usage {
 /// The flag of a measurement whose process times come from `/proc`, which omits children that were never
 /// waited for.
 pub const CPU_FROM_PROC: &str = "cpu-from-proc";
+
+/// The flag of a measurement with an impaired path whose relay was too slow, and lost packets that it should
+/// not have lost.
+pub const PATH_OVERRUN: &str = "path-overrun";
 
 /// One CPU inside the window of a trial; times from `/proc/stat`, so in steps of a tick (10 ms as a rule).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -72,10 +72,11 @@ mod tests {
         let (runs, first, most) = (1_000, 9, 60);
         let wrong = (0..runs).filter(|_| {
             let logs: Vec<f64> = (0..most).map(|_| 0.05 * noise(&mut random)).collect();
-            let looks = (first..=most).map(|n| RatioEstimate::of(logs[..n].iter().copied()).unwrap());
-            let narrow = |estimate: &RatioEstimate| estimate.half_width().is_some_and(|half| half <= 0.02);
-            let all = looks.collect::<Vec<_>>();
-            let end = all.iter().find(|estimate| narrow(estimate)).or(all.last()).unwrap();
+            let mut looks = (first..=most).map(|n| RatioEstimate::of(logs[..n].iter().copied()).unwrap());
+            let is_end = |look: &RatioEstimate| {
+                look.n == most as u32 || look.half_width().is_some_and(|half| half <= 0.02)
+            };
+            let end = looks.find(is_end).unwrap();
             end.ci95.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
         });
         let rate = wrong.count() as f64 / f64::from(runs);

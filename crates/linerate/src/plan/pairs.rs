@@ -40,6 +40,8 @@ pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> 
 pub(super) fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
     if cell.parameters.rate.is_some() || cell.options.contains_key("search") {
         Some("open loop: its latencies are those of a load that it has alone")
+    } else if cell.path.is_impaired() {
+        Some("impaired path: its delays and queues go on while a side that takes turns is stopped")
     } else {
         no_window(cell, registry)
     }

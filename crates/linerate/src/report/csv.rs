@@ -96,12 +96,12 @@ fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<CsvColumn> {
 }
 
 /// Each name once, in order of occurrence.
-fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+pub(super) fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     names.filter(|name| seen.insert(*name)).cloned().collect()
 }
 
 /// With all digits: programs do their own rounding.
-fn number(value: Option<f64>) -> String {
+pub(super) fn number(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }

@@ -4,15 +4,18 @@
 use super::model::Report;
 use super::style::Style;
 use super::{csv, html, json, markdown, terminal};
+use crate::error::Error;
+use crate::journal;
+use std::path::Path;
 
-/// How a report is written.
-#[derive(Debug, Clone, Copy)]
-pub struct Format {
+/// How a report of the type `R` is written.
+#[derive(Debug)]
+pub struct Format<R: 'static = Report> {
     /// As on the command line, and as the ending of a file.
     pub name: &'static str,
-    /// Whether a run writes it beside its journal.
+    /// Whether it is among the files of a report.
     pub is_file: bool,
-    render: fn(&Report, Style) -> String,
+    pub(super) render: fn(&R, Style) -> String,
 }
 
 /// Every format; the first is printed after a run.
@@ -27,16 +30,34 @@ pub const FORMATS: &[Format] = &[
 
 pub const TERMINAL: &Format = &FORMATS[0];
 
-impl Format {
+impl<R> Format<R> {
     /// The report as text, with a line break at its end.
     #[must_use]
-    pub fn render(&self, report: &Report, style: Style) -> String {
+    pub fn render(&self, report: &R, style: Style) -> String {
         (self.render)(report, style)
+    }
+
+    pub(super) fn names(formats: &'static [Self]) -> impl Iterator<Item = &'static str> {
+        formats.iter().map(|format| format.name)
+    }
+
+    pub(super) fn find(formats: &'static [Self], name: &str) -> Result<&'static Self, String> {
+        let list = || Self::names(formats).collect::<Vec<_>>().join(", ");
+        let found = formats.iter().find(|format| format.name == name);
+        found.ok_or_else(|| format!("unknown format `{name}`; formats: {}", list()))
+    }
+
+    pub(super) fn write_files(formats: &[Self], folder: &Path, report: &R) -> Result<(), Error> {
+        for format in formats.iter().filter(|format| format.is_file) {
+            let path = folder.join(format!("report.{}", format.name));
+            journal::write(&path, &format.render(report, Style::default()))?;
+        }
+        Ok(())
     }
 }
 
 pub fn format_names() -> impl Iterator<Item = &'static str> {
-    FORMATS.iter().map(|format| format.name)
+    Format::names(FORMATS)
 }
 
 /// The format of a name.
@@ -44,7 +65,13 @@ pub fn format_names() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// No format has this name; the message lists the names.
 pub fn format(name: &str) -> Result<&'static Format, String> {
-    let list = || format_names().collect::<Vec<_>>().join(", ");
-    let found = FORMATS.iter().find(|format| format.name == name);
-    found.ok_or_else(|| format!("unknown format `{name}`; formats: {}", list()))
+    Format::find(FORMATS, name)
+}
+
+/// Writes `report.md`, `.html`, `.json` and `.csv` beside the journal.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_files(folder: &Path, report: &Report) -> Result<(), Error> {
+    Format::write_files(FORMATS, folder, report)
 }

@@ -29,7 +29,9 @@ pub(super) fn render(report: &Report, _: Style) -> String {
     let _ = writeln!(text, "- {}", layout::time(report));
     let _ = writeln!(text, "\nTo repeat it:\n\n```\n{}\n```\n", report.run.command.replace("```", "'''"));
     fold(&mut text, "Versions", |text| facts(text, "system", &layout::versions(report)));
-    fold(&mut text, "Host", |text| facts(text, "fact", &layout::host(&report.host)));
+    for (title, of_host) in layout::hosts(report) {
+        fold(&mut text, &title, |text| facts(text, "fact", &of_host));
+    }
     fold(&mut text, "How to read it", |text| {
         for line in layout::HOW_TO_READ {
             let _ = writeln!(text, "- {line}");
@@ -40,7 +42,7 @@ pub(super) fn render(report: &Report, _: Style) -> String {
 }
 
 /// Closed until a reader opens it.
-fn fold(text: &mut String, title: &str, content: impl FnOnce(&mut String)) {
+pub(super) fn fold(text: &mut String, title: &str, content: impl FnOnce(&mut String)) {
     let _ = writeln!(text, "<details><summary>{title}</summary>\n");
     content(text);
     text.truncate(text.trim_end().len());

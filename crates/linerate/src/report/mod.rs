@@ -15,6 +15,7 @@
 //! | `layout` | shared by the three readable formats: grids, rows of details, facts, reading guide |
 //! | `formats` | the table of formats |
 //! | [`terminal`], `markdown`, [`html`], [`json`], [`csv`] | one format each |
+//! | [`merged`] | one report of runs on several hosts |
 //! | `site` | a static site of runs |
 //! | [`load`], [`load_streams`], [`load_datagrams`], [`selftest`] | output of `load` and `selftest` |
 //! | `schema` | the JSON schema of `report.json` |
@@ -22,7 +23,6 @@
 mod build;
 pub mod comparison;
 mod csv;
-mod files;
 mod formats;
 mod html;
 mod json;
@@ -31,9 +31,9 @@ pub mod load;
 pub mod load_datagrams;
 pub mod load_streams;
 mod markdown;
+pub mod merged;
 pub mod model;
 mod numbers;
-#[cfg(test)]
 #[cfg(test)]
 mod schema;
 pub mod selftest;
@@ -49,8 +49,7 @@ mod tests;
 
 pub use build::build;
 pub(crate) use build::control_fails;
-pub use files::write_files;
-pub use formats::{FORMATS, Format, TERMINAL, format, format_names};
+pub use formats::{FORMATS, Format, TERMINAL, format, format_names, write_files};
 pub use site::{SiteRun, site};
 pub use style::Style;
 pub(crate) use terminal::plain_table;

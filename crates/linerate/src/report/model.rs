@@ -2,13 +2,16 @@
 //!
 //! Every number is measured, or computed from measured ones by `stats/`; a number without trials is absent.
 
+mod path;
+
 use super::comparison::ComparisonReport;
 use crate::axes::Axes;
-use crate::measurement::{Host, PlannedSystem, Sharing};
+use crate::measurement::{Host, PlannedHost, PlannedSystem, Sharing};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::latency::{Latency, LatencyCurve};
 use crate::stats::metric::Better;
 use crate::stats::verdict::Verdict;
+pub use path::{PathReport, WayReport};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +25,9 @@ pub struct Report {
     pub schema: String,
     pub run: RunFacts,
     pub host: Host,
+    /// The machines of the roles, where they are on several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<PlannedHost>,
     /// Set where the run compares two builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<ComparisonReport>,
@@ -149,6 +155,9 @@ pub struct CellReport {
     pub id: String,
     pub axes: Axes,
     pub systems: Vec<PlannedSystem>,
+    /// Absent where nothing on the path is impaired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathReport>,
     pub unit: String,
     pub better: Better,
     pub outcome: OutcomeWord,

@@ -1,29 +1,35 @@
-//! The JSON schema of `report.json`, derived from the model and published as `docs/report.schema.json`.
-//! Only this test derives it, so that the program builds without it.
+//! The JSON schemas of `report.json`, derived from the models and published in `docs/`. Only this test
+//! derives them, so that the program builds without it.
 
 mod tests {
+    use crate::report::merged::MergedReport;
     use crate::report::model::Report;
     use std::path::Path;
 
-    /// Pretty, with a line break at its end.
-    fn schema() -> String {
-        let schema = schemars::schema_for!(Report);
-        serde_json::to_string_pretty(&schema).expect("a schema has string keys only") + "\n"
-    }
-
-    /// If set, the test writes the file.
+    /// If set, the tests write the files.
     const UPDATE: &str = "UPDATE_SCHEMA";
 
-    #[test]
-    fn the_published_schema_equals_the_model() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.schema.json");
+    /// Published pretty, with a line break at its end.
+    fn assert_published(file: &str, schema: &schemars::Schema) {
+        let schema = serde_json::to_string_pretty(schema).expect("a schema has string keys only") + "\n";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file);
         if std::env::var_os(UPDATE).is_some() {
-            std::fs::write(&path, schema()).unwrap();
+            std::fs::write(&path, &schema).unwrap();
         }
         let published = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
-            published == schema(),
-            "docs/report.schema.json is out of date; `{UPDATE}=1 cargo test -p linerate schema` writes it"
+            published == schema,
+            "docs/{file} is out of date; `{UPDATE}=1 cargo test -p linerate schema` writes it"
         );
+    }
+
+    #[test]
+    fn the_published_schema_equals_the_model() {
+        assert_published("report.schema.json", &schemars::schema_for!(Report));
+    }
+
+    #[test]
+    fn the_published_schema_of_several_hosts_equals_the_model() {
+        assert_published("merge.schema.json", &schemars::schema_for!(MergedReport));
     }
 }

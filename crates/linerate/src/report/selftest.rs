@@ -3,7 +3,7 @@
 use super::load::time;
 use super::numbers::{count, plain};
 use super::style::Style;
-use crate::selftest::{Bound, Row, Unit};
+use crate::selftest::{Bound, Row, RowState, TRIES, Unit};
 use std::fmt::Write;
 
 /// The rows of one case.
@@ -12,17 +12,20 @@ pub struct Section {
     name: String,
     about: String,
     rows: Vec<Row>,
+    /// The share of its time that the client lost.
+    lost: f64,
 }
 
 impl Section {
     #[must_use]
-    pub fn new(name: &str, about: &str, rows: Vec<Row>) -> Self {
-        Self { name: name.into(), about: about.into(), rows }
+    pub fn new(name: &str, about: &str, rows: Vec<Row>, lost: f64) -> Self {
+        Self { name: name.into(), about: about.into(), rows, lost }
     }
 
+    /// Rows with this judgement.
     #[must_use]
-    pub fn is_within_bounds(&self) -> bool {
-        self.rows.iter().all(Row::is_within_bound)
+    pub fn count(&self, wanted: RowState) -> usize {
+        self.rows.iter().filter(|row| row.state(self.lost) == wanted).count()
     }
 }
 
@@ -36,11 +39,21 @@ pub fn text(sections: &[Section], style: Style) -> String {
         let name = console::style(&section.name).bold().force_styling(style.colour);
         let _ = writeln!(out, "{name}: {}", section.about);
         for row in &section.rows {
-            let _ = writeln!(out, "{}", line(row, style));
+            let _ = writeln!(out, "{}", line(row, section.lost, style));
         }
     }
-    let wrong = sections.iter().flat_map(|s| &s.rows).filter(|row| !row.is_within_bound()).count();
+    let all = |wanted| sections.iter().map(|section| section.count(wanted)).sum::<usize>();
+    let disturbed = all(RowState::Disturbed);
+    if disturbed > 0 {
+        let _ = writeln!(
+            out,
+            "\n{disturbed} not judged: in each of {TRIES} tries the client lost so much CPU time to other \
+             work that these values show nothing about the instrument."
+        );
+    }
+    let wrong = all(RowState::Off);
     let _ = match wrong {
+        0 if disturbed > 0 => writeln!(out, "\nAll other values are within their bounds."),
         0 => writeln!(out, "\nAll values are within their bounds."),
         _ => writeln!(
             out,
@@ -51,7 +64,7 @@ pub fn text(sections: &[Section], style: Style) -> String {
     out
 }
 
-fn line(row: &Row, style: Style) -> String {
+fn line(row: &Row, lost: f64, style: Style) -> String {
     let value = |value: f64| match row.unit {
         Unit::Nanos => time(value as u64),
         Unit::PerSecond => plain(value),
@@ -69,13 +82,19 @@ fn line(row: &Row, style: Style) -> String {
     let bound = match row.bound {
         Bound::Exact => "exact".into(),
         Bound::Above(nanos) => time(nanos as u64),
+        Bound::Within(distance) => format!("+-{}", value(distance)),
         Bound::Share(share) => format!("{} %", plain(share * 100.0)),
         Bound::None => String::new(),
     };
-    let verdict = if row.is_within_bound() { "" } else { "   OFF" };
+    let state = row.state(lost);
+    let verdict = match state {
+        RowState::Within => "",
+        RowState::Off => "   OFF",
+        RowState::Disturbed => "   not judged",
+    };
     let line = format!("  {:<32}{truth:>12}{:>12}{off:>10}  {bound}{verdict}", row.what, value(row.measured));
     let line = line.trim_end().to_owned();
-    console::style(line).red().force_styling(style.colour && !row.is_within_bound()).to_string()
+    console::style(line).red().force_styling(style.colour && state == RowState::Off).to_string()
 }
 
 #[cfg(test)]
@@ -90,6 +109,7 @@ mod tests {
             measured,
             unit,
             bound,
+            tolerates: 0.01,
         };
         let sections = [Section::new(
             "fixed",
@@ -100,6 +120,7 @@ mod tests {
                 row("p99", 5e6, 6e6, Unit::Nanos, Bound::Share(0.01)),
                 Row::shown("stops", 326.0, Unit::Count),
             ],
+            0.001,
         )];
         let text = text(&sections, Style::default());
         let lines: Vec<&str> = text.lines().collect();
@@ -108,6 +129,10 @@ mod tests {
         assert!(lines[4].ends_with("+20.00 %  1.00 %   OFF"), "{}", lines[4]);
         assert_eq!(lines[5], "  stops                                                326");
         assert!(text.contains("1 out of bounds"));
-        assert!(!sections[0].is_within_bounds());
+        assert_eq!(sections[0].count(RowState::Off), 1);
+        let disturbed = Section { lost: 0.02, ..sections[0].clone() };
+        let text = super::text(&[disturbed], Style::default());
+        assert!(text.contains("+20.00 %  1.00 %   not judged") && text.contains("3 not judged"), "{text}");
+        assert!(!text.contains("OFF") && text.contains("All other values"), "{text}");
     }
 }

@@ -4,8 +4,16 @@
 //! defined way and reports exactly what it did, and an ordinary client. The ground truth is what the injector
 //! did and not what was requested: the sample that it drew, with the lateness of its own timers. The
 //! remaining difference is the engine's error.
+//!
+//! A client without a CPU is late through no fault of the engine. A row is judged if the client lost too
+//! little of its time to put it out of bounds ([`lost`]); a case with other rows is measured again. Neither
+//! rule looks at values.
 
 pub mod cost;
+pub mod lost;
+pub mod path;
+#[cfg(test)]
+mod tests;
 
 use linerate_contract::{Arrival, Counts, Done, Nanos, Role, Spec};
 
@@ -24,6 +32,8 @@ const STALL_BOUND: f64 = 0.02;
 /// Datagrams per second; at this rate the default socket buffer suffices while the reader waits 25 ms for a
 /// CPU, so that only injected losses occur.
 const DATAGRAM_RATE: f64 = 10_000.0;
+/// A case is measured up to this many times until all of its rows can be judged.
+pub const TRIES: u32 = 3;
 /// The injected stall, which an open loop must not omit, and its period.
 const STALL: Nanos = Nanos(100_000_000);
 const PERIOD: Nanos = Nanos(1_000_000_000);
@@ -46,6 +56,17 @@ pub struct Row {
     pub measured: f64,
     pub unit: Unit,
     pub bound: Bound,
+    /// The largest share of its time that the client may lose; with more, the row is not judged.
+    pub tolerates: f64,
+}
+
+/// How a row compares with its bound, if that can be said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowState {
+    Within,
+    Off,
+    /// The client lost more of its time than the row tolerates.
+    Disturbed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +84,8 @@ pub enum Bound {
     Share(f64),
     /// At most this many nanoseconds above it.
     Above(f64),
+    /// At most this far from it, in its unit.
+    Within(f64),
     /// Shown without a bound: a property of the machine.
     None,
 }
@@ -71,7 +94,17 @@ impl Row {
     /// A row without a bound.
     #[must_use]
     pub fn shown(what: &str, measured: f64, unit: Unit) -> Self {
-        Self { what: what.into(), truth: 0.0, measured, unit, bound: Bound::None }
+        Self { what: what.into(), truth: 0.0, measured, unit, bound: Bound::None, tolerates: 1.0 }
+    }
+
+    /// For a client that lost this share of its time.
+    #[must_use]
+    pub fn state(&self, lost: f64) -> RowState {
+        match self.is_within_bound() {
+            _ if self.bound != Bound::None && lost > self.tolerates => RowState::Disturbed,
+            true => RowState::Within,
+            false => RowState::Off,
+        }
     }
 
     #[must_use]
@@ -81,6 +114,7 @@ impl Row {
             Bound::Exact => self.measured == self.truth,
             Bound::Share(share) => off.abs() <= share * self.truth,
             Bound::Above(nanos) => (0.0..=nanos).contains(&off),
+            Bound::Within(distance) => off.abs() <= distance,
             Bound::None => true,
         }
     }
@@ -190,7 +224,10 @@ fn percentiles(truth: &Counts, measured: &Counts, share: f64) -> Vec<Row> {
         let truth = at(truth, percent);
         let bound = if truth < JUDGED_FROM { Bound::None } else { Bound::Share(share) };
         let (what, measured) = (format!("p{percent}"), at(measured, percent));
-        Row { what, truth, measured, unit: Unit::Nanos, bound }
+        // Operations that are due while the client has no CPU are late. They are fewer than half of those
+        // beyond the percentile.
+        let tolerates = (1.0 - percent / 100.0) / 2.0;
+        Row { what, truth, measured, unit: Unit::Nanos, bound, tolerates }
     };
     PERCENTILES.into_iter().map(row).collect()
 }
@@ -202,6 +239,7 @@ fn counted(what: &str, truth: u64, measured: u64) -> Row {
         measured: measured as f64,
         unit: Unit::Count,
         bound: Bound::Exact,
+        tolerates: f64::INFINITY,
     }
 }
 
@@ -217,6 +255,7 @@ fn judge_delays(_: &Case, server: &Done, client: &Done) -> Vec<Row> {
             measured: schedule.delay.percentile(99.0).unwrap_or(0) as f64,
             unit: Unit::Nanos,
             bound: Bound::Above(DELAY_BOUND),
+            tolerates: 0.005,
         });
     }
     rows
@@ -267,7 +306,8 @@ fn judge_cap(_: &Case, server: &Done, client: &Done) -> Vec<Row> {
     };
     let (truth, measured) = (rate(server), rate(client));
     let bound = Bound::Share(RATE_BOUND);
-    vec![Row { what: "responses per second".into(), truth, measured, unit: Unit::PerSecond, bound }]
+    let what = "responses per second".into();
+    vec![Row { what, truth, measured, unit: Unit::PerSecond, bound, tolerates: RATE_BOUND / 2.0 }]
 }
 
 /// The ground truth is the injected loss, plus the kernel's count of datagrams dropped for a full buffer.
@@ -285,69 +325,4 @@ fn judge_loss(_: &Case, server: &Done, client: &Done) -> Vec<Row> {
         rows.push(Row { bound: Bound::None, ..row });
     }
     rows
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use linerate_contract::Datagrams;
-
-    fn done(values: &[u64]) -> Done {
-        let pairs = values.iter().map(|v| (*v, 1)).collect();
-        let latency = Some(Counts { pairs, min: values[0], max: values[values.len() - 1] });
-        Done { operations: values.len() as u64, latency, ..Done::default() }
-    }
-
-    #[test]
-    fn a_percentile_is_within_bound_at_one_percent_and_not_at_two() {
-        let case = &cases(Nanos(1), 1)[0];
-        let truth = done(&[50_000_000; 10]);
-        assert!(case.judge(&truth, &done(&[50_490_000; 10])).iter().all(Row::is_within_bound));
-        assert!(!case.judge(&truth, &done(&[51_000_000; 10])).iter().all(Row::is_within_bound));
-        assert!(!case.judge(&truth, &done(&[49_000_000; 10])).iter().all(Row::is_within_bound));
-        assert!(!case.judge(&truth, &done(&[50_000_000; 9])).iter().all(Row::is_within_bound));
-    }
-
-    #[test]
-    fn a_client_that_omits_the_stall_fails() {
-        let cases = cases(Nanos(1), 1);
-        let case = cases.iter().find(|c| c.name == "stall").unwrap();
-        let server = done(&[1; 1000]);
-        let honest: Vec<u64> =
-            (0..1000).map(|n| 100_000_000_u64.saturating_sub(n * 1_000_000).max(20_000)).rev().collect();
-        assert!(case.judge(&server, &done(&honest)).iter().all(Row::is_within_bound));
-        let mut omitting = vec![20_000; 999];
-        omitting.push(100_000_000);
-        assert!(!case.judge(&server, &done(&omitting)).iter().all(Row::is_within_bound));
-    }
-
-    #[test]
-    fn a_wrong_rate_and_wrong_counts_fail() {
-        let cases = cases(Nanos(1), 1);
-        let cap = cases.iter().find(|c| c.name == "cap").unwrap();
-        let did = |operations| Done { operations, end_ns: Nanos(2_000_000_000), ..Done::default() };
-        assert!(cap.judge(&did(10_001), &did(10_005)).iter().all(Row::is_within_bound));
-        assert!(!cap.judge(&did(10_001), &did(9_900)).iter().all(Row::is_within_bound));
-        let errors = cases.iter().find(|c| c.name == "errors").unwrap();
-        let mut server = Done::default();
-        server.errors.add(linerate_contract::ErrorKind::Reset, 3);
-        assert!(!errors.judge(&server, &Done::default()).iter().all(Row::is_within_bound));
-        assert!(errors.judge(&server, &server.clone()).iter().all(Row::is_within_bound));
-    }
-
-    #[test]
-    fn loss_must_be_exact_and_losses_of_the_kernel_have_a_row_of_their_own() {
-        let cases = cases(Nanos(1), 1);
-        let case = cases.iter().find(|c| c.name == "loss").unwrap();
-        let of = |sent, received, lost| Done {
-            datagrams: Some(Datagrams { sent, received, lost, ..Datagrams::default() }),
-            ..Done::default()
-        };
-        let rows = case.judge(&of(1_000, 970, 30), &of(1_000, 970, 30));
-        assert!(rows.iter().all(Row::is_within_bound) && rows.len() == 4, "{rows:?}");
-        assert!(!case.judge(&of(1_000, 970, 30), &of(1_000, 971, 29)).iter().all(Row::is_within_bound));
-        let rows = case.judge(&of(1_000, 965, 30), &of(1_000, 965, 35));
-        assert!(rows.iter().all(Row::is_within_bound), "{rows:?}");
-        assert_eq!((rows[4].what.as_str(), rows[4].truth), ("lost by the kernel", 5.0));
-    }
 }

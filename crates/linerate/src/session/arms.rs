@@ -91,7 +91,7 @@ pub(super) fn check_different(suite: &PlannedSuite, programs: &Programs) -> Resu
     };
     let identity = |cell: &PlannedCell| {
         let real = |system: &PlannedSystem| {
-            let (program, words) = programs.of(&system.name, &system.build)?;
+            let (program, words) = programs.of(system.role, &system.name, &system.build)?;
             Some((program.canonicalize().unwrap_or_else(|_| program.clone()), words.clone()))
         };
         let roles = cell.systems.iter().map(|system| (real(system), system.settings.clone()));

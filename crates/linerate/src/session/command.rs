@@ -2,6 +2,7 @@
 
 use crate::cli::RunArgs;
 use crate::measurement::{ComparisonKind, PlannedComparison};
+use crate::shell::quoted;
 use crate::suite;
 use std::time::Duration;
 
@@ -18,6 +19,11 @@ pub(super) fn line(args: &RunArgs, comparison: Option<&PlannedComparison>, seed:
     words.extend(args.selection.rounds.map(|rounds| format!("--rounds {rounds}")));
     words.extend(args.budget.map(|budget| format!("--budget {}", time(budget))));
     words.extend(args.selection.only.iter().map(|glob| format!("--only {}", quoted(glob))));
+    words.extend(args.hosts.host.iter().map(|given| format!("--host {given}")));
+    words.extend(
+        args.hosts.hosts.iter().map(|file| format!("--hosts {}", quoted(&file.display().to_string()))),
+    );
+    words.extend(args.hosts.host_network.then(|| "--host-network".into()));
     words.extend(args.selection.probe.then(|| "--probe".into()));
     words.extend(comparison.into_iter().flat_map(of_comparison));
     words.push(format!("--seed {seed}"));
@@ -39,9 +45,4 @@ fn of_comparison(comparison: &PlannedComparison) -> Vec<String> {
 
 fn time(time: Duration) -> String {
     humantime::format_duration(time).to_string().replace(' ', "")
-}
-
-/// For a POSIX shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }

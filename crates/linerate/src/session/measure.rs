@@ -14,7 +14,7 @@ use linerate_contract::Nanos;
 use std::collections::BTreeSet;
 
 impl Session {
-    /// Makes every trial of the suite that the journal lacks.
+    /// Makes every trial of the suite's rounds that the journal lacks.
     ///
     /// # Errors
     /// The user stopped the run, the journal cannot be written, or the lab is lost.
@@ -30,7 +30,7 @@ impl Session {
             let (run, trials, duets) = (&self.run, &self.trials, &self.duets);
             let is_not_worth_it = match run.comparison {
                 None => budget.skips(run, trials, duets, step),
-                Some(_) => sequence.skips(run, trials, duets, step),
+                Some(_) => sequence.skips(run, trials, duets, &open[index..]),
             };
             if self.is_given_up(step) || is_not_worth_it {
                 self.progress.done();
@@ -40,12 +40,27 @@ impl Session {
             self.progress.next(step, &self.run.suites[suite], left);
             self.make(step, &cpus)?;
         }
-        self.narrow(suite, &cpus)
+        Ok(())
+    }
+
+    /// Seconds that units beyond the rounds may take; 0 if no pair needs one.
+    pub(super) fn time_to_narrow(&self, suite: usize) -> f64 {
+        match plan::further(&self.run, suite, &self.duets).is_empty() {
+            true => 0.0,
+            false => self.time_of_precision(suite) - self.spent(suite),
+        }
+    }
+
+    fn time_of_precision(&self, suite: usize) -> f64 {
+        self.run.suites[suite].precision.map_or(0.0, |precision| precision.time.as_secs_f64())
     }
 
     /// Adds units to pairs whose intervals are wider than the suite asks for, until its time is used.
-    fn narrow(&mut self, suite: usize, cpus: &[u32]) -> Result<(), Error> {
-        let most = self.run.suites[suite].precision.map_or(0.0, |precision| precision.time.as_secs_f64());
+    ///
+    /// # Errors
+    /// As of [`Session::measure_suite`].
+    pub(super) fn narrow(&mut self, suite: usize) -> Result<(), Error> {
+        let (most, cpus) = (self.time_of_precision(suite), self.lab.cpus());
         loop {
             let wide = plan::further(&self.run, suite, &self.duets);
             let open: Vec<Step> = wide.into_iter().filter(|step| !self.is_given_up(step)).collect();
@@ -56,7 +71,7 @@ impl Session {
                     return Ok(());
                 }
                 self.progress.next(step, &self.run.suites[suite], Some(left));
-                self.make(step, cpus)?;
+                self.make(step, &cpus)?;
             }
             if open.is_empty() {
                 return Ok(());
@@ -74,7 +89,8 @@ impl Session {
 
     /// Makes one trial or unit and appends it to the journal.
     fn make(&mut self, step: &Step, cpus: &[u32]) -> Result<(), Error> {
-        let context = Context { registry: &self.registry, programs: &self.programs, cpus };
+        let context =
+            Context { registry: &self.registry, programs: &self.programs, cpus, hosts: &self.run.hosts };
         let planned = &self.run.suites[step.suite];
         let sharing = self.sharing_of(step);
         let entry = match (step.against, &mut self.second) {

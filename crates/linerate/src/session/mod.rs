@@ -19,10 +19,12 @@ use crate::error::Error;
 use crate::home;
 use crate::interrupt;
 use crate::journal::{self, Journal};
+use crate::lab::hosts::Hosts;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError};
 use crate::measurement::{Duet, PlannedComparison, PlannedSuite, RUN_SCHEMA, Run, Trial};
+use crate::placement;
 use crate::plan::{self, Choice};
 use crate::programs::Programs;
 use crate::progress::Progress;
@@ -41,6 +43,19 @@ pub enum End {
     Complete,
     Interrupted,
 }
+
+/// How much of a suite is measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Extent {
+    /// Its rounds. Units that make intervals narrow follow, for up to this many seconds.
+    Rounds { left: f64 },
+    /// All, or as much as there was when the run was interrupted.
+    All,
+}
+
+/// Tables are shown after the rounds if the rest takes longer than this, in seconds: in the first suite, when
+/// there is nothing to read yet, and in later ones.
+const WAIT: [f64; 2] = [30.0, 300.0];
 
 /// A run that is going on.
 #[allow(missing_debug_implementations, reason = "a lab has none")]
@@ -87,12 +102,26 @@ impl Session {
         let chosen = suite::choose(suite::load_all(&home)?, &selection.suites)?;
         let comparison = stored.as_ref().map_or(comparison, |stored| stored.run.comparison.clone());
         let choice = Choice { comparison: comparison.clone(), ..Choice::from(&selection) };
-        let suites = plan::suites(&chosen, &registry, &choice)?;
+        let mut suites = plan::suites(&chosen, &registry, &choice)?;
+        let hosts = match &stored {
+            Some(stored) => stored.run.hosts.clone(),
+            None => placement::hosts(&args.hosts.host, args.hosts.hosts.as_deref())?,
+        };
+        if !hosts.is_empty() {
+            if selection.probe {
+                return Err(Error::Input("--probe needs all roles on one host: leave out --host".into()));
+            }
+            placement::without_duets(&mut suites);
+        }
         let load = || script.map(Scripted::load).transpose();
         let interrupted = interrupt::watch();
         let raise = || -> Result<Box<dyn Lab>, Error> {
             Ok(match load()? {
                 Some(script) => Box::new(script),
+                None if !hosts.is_empty() => Box::new(
+                    Hosts::raise(hosts.clone(), &home, interrupted.clone())
+                        .map_err(|error| Error::NothingMeasured(error.to_string()))?,
+                ),
                 None => Box::new(Namespaces::raise(interrupted.clone()).map_err(lab_is_lost)?),
             })
         };
@@ -135,20 +164,25 @@ impl Session {
     }
 
     /// Prepares and measures each suite. `on_suite` gets the report of a suite when its trials are made, or
-    /// when the run is interrupted in it.
+    /// when the run is interrupted in it, and before that when its rounds are made and much time is left.
     ///
     /// # Errors
     /// The journal cannot be written, or the lab is lost. Trials that were made are in the journal.
-    pub fn measure(&mut self, on_suite: &mut dyn FnMut(&Report)) -> Result<End, Error> {
+    pub fn measure(&mut self, on_suite: &mut dyn FnMut(&Report, Extent)) -> Result<End, Error> {
         let mut end = Ok(End::Complete);
         for suite in 0..self.run.suites.len() {
-            end = match self.prepare(suite).and_then(|()| self.measure_suite(suite)) {
+            let rounds = self.prepare(suite).and_then(|()| self.measure_suite(suite));
+            let left = rounds.as_ref().map_or(0.0, |()| self.time_to_narrow(suite));
+            if left > WAIT[suite.min(1)] {
+                self.progress.suspend(|| on_suite(&self.report_of(suite), Extent::Rounds { left }));
+            }
+            end = match rounds.and_then(|()| self.narrow(suite)) {
                 Ok(()) => Ok(End::Complete),
                 Err(Error::Interrupted) => Ok(End::Interrupted),
                 Err(error) => Err(error),
             };
             if self.has_trials(suite) || matches!(end, Ok(End::Complete)) {
-                on_suite(&self.report_of(suite));
+                on_suite(&self.report_of(suite), Extent::All);
             }
             if !matches!(end, Ok(End::Complete)) {
                 break;
@@ -231,6 +265,7 @@ fn new_run(
         started,
         linerate: env!("CARGO_PKG_VERSION").into(),
         host: lab.host(),
+        hosts: lab.hosts(),
         suites,
     }
 }

@@ -3,6 +3,7 @@
 use super::{Session, arms, stored};
 use crate::error::Error;
 use crate::journal;
+use crate::programs::elsewhere;
 use crate::programs::{self, Machine};
 use crate::progress::note;
 use crate::system::build::Permission;
@@ -33,7 +34,10 @@ impl Session {
             }
         }
         let mut now = planned.clone();
-        let mut machine = Machine::new(Permission::Build(&note), self.script.as_ref()).with(replacements);
+        let elsewhere = elsewhere::presences(self.lab.as_ref(), planned)?;
+        let mut machine = Machine::new(Permission::Build(&note), self.script.as_ref())
+            .with(replacements)
+            .with_hosts(elsewhere, !self.run.hosts.is_empty());
         programs::resolve(&mut now, &self.registry, &mut self.programs, &mut machine);
         machine.check()?;
         if !self.allows_equal_arms {

@@ -6,6 +6,7 @@ use crate::plan::Step;
 use crate::progress::note;
 use crate::report::comparison::{Prospect, prospect};
 use crate::stats::sequential::is_look;
+use linerate_contract::Nanos;
 use std::collections::BTreeSet;
 
 /// The part of the budget that the second series of suspects may take beyond it.
@@ -15,6 +16,7 @@ const FOR_CONFIRMATION: f64 = 0.5;
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     round: u32,
+    is_announced: bool,
     pairs: usize,
     /// Ids of the pairs that are done; their units are left out.
     decided: BTreeSet<String>,
@@ -26,13 +28,22 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    /// True if this step is not worth its time any more. A round that has begun is finished.
-    pub(super) fn skips(&mut self, run: &Run, trials: &[Trial], duets: &[Duet], step: &Step) -> bool {
+    /// True if the first of the steps left is not worth its time any more. A round that has begun is
+    /// finished.
+    pub(super) fn skips(&mut self, run: &Run, trials: &[Trial], duets: &[Duet], left: &[Step]) -> bool {
+        let step = &left[0];
         if step.warmup {
             return false;
         }
         if step.round > self.round && !self.is_over {
             self.begin(step.round, run, trials, duets);
+            self.is_announced &= step.round != FIRST_LOOK + 1;
+        }
+        // Before the first unit that counts, when a solo trial of each cell was made; and once more by the
+        // spread of the first units.
+        if !self.is_announced && step.against.is_some() {
+            self.is_announced = true;
+            self.announce(run, trials, duets, left);
         }
         let is_pair = step.against.is_some_and(|other| other != step.cell);
         let is_done = is_pair && self.decided.contains(&step.id);
@@ -42,9 +53,6 @@ impl Sequence {
     fn begin(&mut self, round: u32, run: &Run, trials: &[Trial], duets: &[Duet]) {
         self.round = round;
         let budget = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
-        if round == 1 || round == FIRST_LOOK + 1 {
-            self.announce(run, trials, duets, budget);
-        }
         if is_look(round - 1)
             && let Some(judgement) = judge(run, trials, duets)
         {
@@ -54,7 +62,7 @@ impl Sequence {
             self.is_over = self.decided.len() == self.pairs;
         }
         let open = self.pairs.saturating_sub(self.decided.len());
-        let next = used(trials, duets) + mean(duets) * open as f64;
+        let next = used(trials, duets) + mean(duets.iter().map(Duet::time)) * open as f64;
         if round > 1 && next > budget {
             let is_gate = run.comparison.as_ref().is_some_and(|plan| plan.kind == ComparisonKind::Gate);
             let has_time = is_gate && next <= budget * (1.0 + FOR_CONFIRMATION);
@@ -63,13 +71,19 @@ impl Sequence {
         }
     }
 
-    /// What can be found in this time, before it is spent, and once more by the spread of the first units.
-    fn announce(&mut self, run: &Run, trials: &[Trial], duets: &[Duet], budget: f64) {
+    /// What can be found in the time of the budget.
+    fn announce(&mut self, run: &Run, trials: &[Trial], duets: &[Duet], left: &[Step]) {
         let Some(judgement) = judge(run, trials, duets).filter(|_| !duets.is_empty()) else { return };
         self.pairs = judgement.pairs.len();
-        let unit = mean(duets);
-        let left = (budget - used(trials, duets)).max(0.0);
-        let units = f64::from(self.round - 1) + left / (unit * self.pairs.max(1) as f64);
+        let budget = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
+        let solos = left.iter().filter(|step| step.against.is_none()).count() as f64;
+        let solos = solos * mean(trials.iter().map(Trial::time));
+        let time = (budget - used(trials, duets) - solos).max(0.0);
+        let unit = mean(duets.iter().map(Duet::time));
+        // Controls included.
+        let rounds = left.last().map_or(0, |last| last.round) - self.round + 1;
+        let in_round = left.iter().filter(|step| step.against.is_some()).count() as f64 / f64::from(rounds);
+        let units = f64::from(self.round - 1) + time / (unit * in_round);
         let spread = judgement.spread.filter(|_| self.round > 1);
         note(&prospect(&Prospect { units, pairs: self.pairs, budget, unit, spread }));
     }
@@ -79,9 +93,9 @@ fn ids(judgement: &Judgement, is_chosen: fn(&JudgedPair) -> bool) -> BTreeSet<St
     judgement.pairs.iter().filter(|pair| is_chosen(pair)).map(|pair| pair.cells.join(" | ")).collect()
 }
 
-/// Seconds of a unit.
-fn mean(duets: &[Duet]) -> f64 {
-    duets.iter().map(|duet| duet.time().as_secs_f64()).sum::<f64>() / duets.len().max(1) as f64
+fn mean(times: impl ExactSizeIterator<Item = Nanos>) -> f64 {
+    let n = times.len().max(1) as f64;
+    times.map(Nanos::as_secs_f64).sum::<f64>() / n
 }
 
 fn used(trials: &[Trial], duets: &[Duet]) -> f64 {

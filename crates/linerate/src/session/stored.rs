@@ -3,7 +3,7 @@
 use crate::cli::Selection;
 use crate::error::Error;
 use crate::journal::{self, Journal, Stored};
-use crate::measurement::{Duet, PlannedSuite, Run, Trial};
+use crate::measurement::{Duet, PlannedCell, PlannedSuite, Run, Trial};
 use crate::plan;
 use std::path::Path;
 
@@ -69,10 +69,6 @@ pub(super) fn check_same(
 
 /// Versions and missing systems are known once a suite is prepared.
 fn without_systems(suite: &PlannedSuite) -> PlannedSuite {
-    let mut suite = suite.clone();
-    for cell in &mut suite.cells {
-        cell.absent = None;
-        cell.systems.iter_mut().for_each(|system| system.version = None);
-    }
-    suite
+    let cells = suite.cells.iter().map(PlannedCell::definition).collect();
+    PlannedSuite { cells, ..suite.clone() }
 }

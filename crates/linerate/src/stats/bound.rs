@@ -96,6 +96,7 @@ pub fn bound<'a>(
 pub fn disturbance<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<f64> {
     let load = Load::of(measurements);
     let others: f64 = load.cpus.values().map(|cpu| (cpu.busy - load.own(cpu)).max(0.0)).sum();
+    let others = (others - load.paths).max(0.0);
     let share = others / load.cpus.values().map(|cpu| cpu.available).sum::<f64>();
     (load.is_whole && !load.roles.is_empty() && share.is_finite() && share > DISTURBED).then_some(share)
 }
@@ -109,6 +110,8 @@ struct Load {
     /// Process time.
     roles: BTreeMap<Role, f64>,
     cpus: BTreeMap<u32, Cpu>,
+    /// Of the relays of impaired links, which are not pinned.
+    paths: f64,
 }
 
 #[derive(Default)]
@@ -126,6 +129,7 @@ impl Load {
         for measurement in measurements {
             load.is_whole &= !measurement.flags.iter().any(|flag| flag == CPU_FROM_PROC);
             load.elapsed += measurement.elapsed.0 as f64;
+            load.paths += measurement.wires.iter().map(|wire| wire.cpu.0 as f64).sum::<f64>();
             for (role, time) in &measurement.cpu {
                 *load.roles.entry(*role).or_default() += time.0 as f64;
             }

@@ -18,6 +18,7 @@
 //! | [`ratio`] | Hodges-Lehmann estimate and signed-rank interval |
 //! | [`sequential`] | looks at a comparison while it goes on, without more false findings |
 //! | [`verdict`], [`multiplicity`] | faster, slower, within the margin, cannot tell; q values over a table |
+//! | [`over_hosts`] | ratios of several hosts: median, range, hosts that disagree |
 //! | [`accuracy`] | right, wrong, cannot tell: values whose truth is known |
 //! | [`calibration`] | how often the comparison finds a difference |
 //! | [`outliers`] | outlying trials, CPU steal, drift |
@@ -41,6 +42,7 @@ pub mod latency;
 pub mod metric;
 pub mod multiplicity;
 pub mod outliers;
+pub mod over_hosts;
 pub mod ratio;
 pub mod sensitivity;
 pub mod sequential;

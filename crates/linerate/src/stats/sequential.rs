@@ -65,28 +65,42 @@ impl State {
     }
 
     /// The z value beyond which lies the probability `step`, of the values that have crossed no boundary.
+    ///
+    /// By Newton's method on the logarithm, which is concave: it comes down to the root from the right, where
+    /// no value had crossed a boundary before.
     fn critical(&self, units: f64, step: f64) -> f64 {
         if step < LEAST {
             return f64::INFINITY;
         }
-        let (mut low, mut high) = (0.0, 8.0);
-        for _ in 0..40 {
-            let middle = f64::midpoint(low, high);
-            if self.beyond(units, middle) > step { low = middle } else { high = middle }
+        let mut z = Normal::standard().inverse_cdf(1.0 - step / 2.0);
+        for _ in 0..50 {
+            let (beyond, slope) = self.beyond(units, z);
+            if beyond < f64::MIN_POSITIVE {
+                z *= 0.9;
+                continue;
+            }
+            let next = (z - (step / beyond).ln() * beyond / slope).max(0.0);
+            if (next - z).abs() < 1e-10 {
+                break;
+            }
+            z = next;
         }
-        high
+        z
     }
 
-    fn beyond(&self, units: f64, critical: f64) -> f64 {
-        let Some(last) = &self.last else { return 2.0 * upper(critical) };
+    /// The probability beyond a critical value, and its density there.
+    fn beyond(&self, units: f64, critical: f64) -> (f64, f64) {
+        let Some(last) = &self.last else { return (2.0 * upper(critical), 2.0 * normal(critical)) };
         let (r, s) = last.step_to(units);
-        let crossing = |z: f64| upper((critical - r * z) / s) + upper((critical + r * z) / s);
-        last.nodes.iter().map(|(z, weight)| weight * crossing(*z)).sum()
+        last.nodes.iter().fold((0.0, 0.0), |(beyond, slope), (z, weight)| {
+            let ends = [(critical - r * z) / s, (critical + r * z) / s];
+            let density = normal(ends[0]) + normal(ends[1]);
+            (beyond + weight * (upper(ends[0]) + upper(ends[1])), slope + weight * density / s)
+        })
     }
 
     fn density(&self, units: f64, widest: f64) -> Density {
         let width = 2.0 * widest / (NODES - 1) as f64;
-        let normal = |z: f64| (-0.5 * z * z).exp() / std::f64::consts::TAU.sqrt();
         let at = |z: f64| match &self.last {
             None => normal(z),
             Some(last) => {
@@ -99,7 +113,10 @@ impl State {
             let simpson = if i == 0 || i == NODES - 1 { 1.0 } else { (2 + 2 * (i % 2)) as f64 };
             (z, at(z) * simpson * width / 3.0)
         };
-        Density { units, nodes: (0..NODES).map(node).collect() }
+        // The boundaries are those of both directions, so the density is symmetric.
+        let half: Vec<(f64, f64)> = (0..=NODES / 2).map(node).collect();
+        let other = half.iter().rev().skip(1).map(|(z, weight)| (-z, *weight));
+        Density { units, nodes: half.iter().copied().chain(other).collect() }
     }
 }
 
@@ -109,6 +126,10 @@ impl Density {
         let share = (self.units / units).min(1.0 - f64::EPSILON);
         (share.sqrt(), (1.0 - share).sqrt())
     }
+}
+
+fn normal(z: f64) -> f64 {
+    (-0.5 * z * z).exp() / std::f64::consts::TAU.sqrt()
 }
 
 fn upper(z: f64) -> f64 {

@@ -5,6 +5,7 @@ use super::{names, truth};
 use crate::axes::Axes;
 use crate::measurement::{self, DEFAULT_BUILD, PlannedCell, PlannedSystem, PlannedTable};
 use crate::parameters::Parameters;
+use crate::path::{self, MOST_ROUTERS};
 use crate::system::{Registry, template};
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
@@ -138,22 +139,40 @@ fn cell(
         }
     }
     let mut systems = Vec::new();
-    let (mut topology, mut routed, mut is_limit) = (table.topology, false, false);
-    for (role, name) in &table.roles {
-        let name = template::render(&format!("roles.{role}"), name, &values)?;
-        let chosen = registry.variant(&name, *role).map_err(|e| format!("roles.{role}: {e}"))?;
-        topology = chosen.variant.topology.unwrap_or(topology);
-        routed |= chosen.variant.router;
-        is_limit |= chosen.variant.limit;
-        let build = DEFAULT_BUILD.to_owned();
-        systems.push(PlannedSystem {
-            role: *role,
-            name,
-            build,
-            version: None,
-            settings: BTreeMap::new(),
-            spins: chosen.variant.spins,
-        });
+    let render = |place: &str, text: &str| template::render(place, text, &values);
+    let mut used = BTreeSet::new();
+    for text in table.path.iter().flat_map(path::entry::texts) {
+        used.extend(template::variables(text)?);
+    }
+    // An axis that a template of the path uses is only where the template has it.
+    let keys = axes.iter().filter(|(name, _)| !used.contains(*name));
+    let mut path = path::entry::read(table.path.as_ref(), keys, &render)?;
+    let mut is_limit = false;
+    for (role, names) in &table.roles {
+        let is_relay = *role == Role::Relay;
+        let place = format!("roles.{role}");
+        let names = names.names();
+        if names.is_empty() || names.len() > if is_relay { MOST_ROUTERS } else { 1 } {
+            return Err(format!("{place}: expected one name, or of relays a list of up to {MOST_ROUTERS}"));
+        }
+        for name in names {
+            let name = template::render(&place, name, &values)?;
+            let chosen = registry.variant(&name, *role).map_err(|e| format!("{place}: {e}"))?;
+            path.adapt(chosen.variant.device, chosen.variant.routers);
+            path.need_routers(usize::from(chosen.variant.router));
+            is_limit |= chosen.variant.limit;
+            let build = DEFAULT_BUILD.to_owned();
+            systems.push(PlannedSystem {
+                role: *role,
+                name,
+                build,
+                version: None,
+                settings: BTreeMap::new(),
+                spins: chosen.variant.spins,
+            });
+        }
+        // A relay alone runs on the server's host where the path has no router.
+        path.need_routers(if names.len() > 1 { names.len() } else { 0 });
     }
     let server = table.roles.get(&Role::Server);
     let mut options = BTreeMap::new();
@@ -164,8 +183,8 @@ fn cell(
         id: template::render("id", &table.id, &values)?,
         axes,
         layer: template::render("layer", &table.layer, &values)?,
-        workload: table.workload.clone(),
-        topology: if routed { topology.routed() } else { topology },
+        workload: template::render("workload", &table.workload, &values)?,
+        path,
         parameters,
         verify: table.verify,
         warmup: table.warmup,

@@ -2,7 +2,6 @@
 
 use crate::measurement::{Metric, default_verify, default_warmup};
 use crate::parameters::Parameters;
-use crate::system::manifest::Topology;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -66,18 +65,20 @@ pub struct Table {
     /// Further metrics of the same cells, each with rows of its own, such as `p99-latency`.
     #[serde(default)]
     pub also: Vec<Metric>,
-    /// A template over the axes.
+    /// Templates over the axes.
     pub layer: String,
     pub workload: String,
-    #[serde(default)]
-    pub topology: Topology,
+    /// The path between client and server, such as `"loopback"` or `{ delay = "20ms" }`; texts are templates
+    /// over the axes. Absent: client - router - server.
+    pub path: Option<toml::Value>,
     /// Which axis makes the rows, which the columns.
     pub rows: String,
     pub columns: String,
     /// Template over the axes that gives a cell its id. Equal ids in two tables are one cell, run once.
     pub id: String,
-    /// System variant for each role; templates over the axes. Absent roles have no process.
-    pub roles: BTreeMap<linerate_contract::Role, String>,
+    /// System variant for each role; templates over the axes. Absent roles have no process. Several relays
+    /// are on routers of their own, the first one next to the client.
+    pub roles: BTreeMap<linerate_contract::Role, Variants>,
     /// Axis values that differ in the cell to compare with, such as `path = "direct"`; empty beside `truth`.
     #[serde(default)]
     pub baseline: BTreeMap<String, String>,
@@ -154,6 +155,25 @@ pub struct QuickTable {
     /// In place of the table's own.
     #[serde(default)]
     pub parameters: BTreeMap<String, Amount>,
+}
+
+/// A variant, or several in a row.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "expected the name of a variant, or a list of names")]
+pub enum Variants {
+    One(String),
+    Row(Vec<String>),
+}
+
+impl Variants {
+    /// Along the path.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Row(names) => names,
+        }
+    }
 }
 
 /// A parameter: a number, or arithmetic over the axes such as `"{{ size * 65536 }}"`.

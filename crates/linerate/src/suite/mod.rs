@@ -115,7 +115,7 @@ impl Suite {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::manifest::Topology;
+    use crate::path::{NetworkPath, Shape};
 
     fn of_the_tree(name: &str, quick: bool) -> PlannedSuite {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -157,6 +157,11 @@ mod tests {
                 "layer = \"http\"\noptions = { directoin = \"both\" }",
                 r#"nearest: "direction""#,
             ),
+            (
+                "layer = \"http\"",
+                "layer = \"http\"\npath = { dealy = \"1ms\" }",
+                r#"path.dealy: there is no key `dealy`; nearest: "delay""#,
+            ),
             ("metric = \"seconds\"", "metrics = \"seconds\"", r#"nearest: "metric""#),
         ] {
             let text = proxy.text.replacen(right, wrong, 1);
@@ -181,8 +186,13 @@ mod tests {
         assert_eq!(cell("udp/1/65507/native").parameters.size, Some(65_507));
         assert_eq!(cell("kcp/1/1024/10/native").options["interval_us"], "10");
         assert_eq!(cell("tcp/cpus-1/native").parameters.cpus, Some(1));
-        assert_eq!(cell("tcp/loss-0.1/native").topology, Topology::Router);
-        assert!(cell("tcp/loss-0.1/native").systems.iter().any(|system| system.name == "loss-0.1"));
+        assert_eq!(cell("tcp/loss-0.1%/native").path.to_string(), "veth, 1 router; each way loss 0.1 %");
+        assert_eq!(
+            cell("paths/10Mbit/20ms/1%/kcp").path.to_string(),
+            "veth; each way 20 ms, loss 1 %, 10 Mbit/s with a queue of 125000 bytes"
+        );
+        let of_paths = full.cells.iter().filter(|cell| cell.id.starts_with("paths/"));
+        assert_eq!(of_paths.count(), 2 * 3 * 2 * 3);
         assert_eq!(cell("udp-throughput/0.1/1472/native").options["search"], "0.1");
     }
 
@@ -201,20 +211,49 @@ mod tests {
     fn loss_is_in_a_router_before_every_stack() {
         let full = of_the_tree("netstack", false);
         let cell = |id: &str| full.cells.iter().find(|cell| cell.id == id).unwrap_or_else(|| panic!("{id}"));
-        for (system, topology) in [
-            ("ipstack", Topology::TunRouter),
-            ("native-netstack", Topology::TunRouter),
-            ("kernel-tun", Topology::TunPairRouter),
-            ("kernel", Topology::Router),
+        for (system, shape) in [
+            ("ipstack", Shape::TunRouter),
+            ("native-netstack", Shape::TunRouter),
+            ("kernel-tun", Shape::TunPairRouter),
+            ("kernel", Shape::Router),
         ] {
             for direction in ["client-reads", "client-writes"] {
-                let cell = cell(&format!("loss/1/{direction}/{system}"));
-                assert_eq!(cell.topology, topology, "{}", cell.id);
-                assert!(cell.systems.iter().any(|system| system.name == "loss-1"));
+                let cell = cell(&format!("loss/1%/{direction}/{system}"));
+                let plain = NetworkPath::from(shape);
+                assert_eq!((cell.path.device, cell.path.routers()), (plain.device, plain.routers()));
+                assert!(cell.path.links[0].is_impaired() && !cell.path.links[1].is_impaired());
             }
         }
-        assert_eq!(cell("stream/client-reads/single/ipstack").topology, Topology::Tun);
+        assert_eq!(cell("stream/client-reads/single/ipstack").path, Shape::Tun.into());
+        assert_eq!(cell("stream/client-reads/single/kernel").path, Shape::Link.into());
         assert!(of_the_tree("netstack", true).cells.iter().all(|cell| !cell.id.starts_with("loss/")));
+    }
+
+    #[test]
+    fn two_relays_are_on_two_routers_and_an_axis_impairs_the_path() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        let proxy = choose(load_all(&home).unwrap(), &["proxy".to_owned()]).unwrap().remove(0);
+        let row = r#"relay = ["haproxy-tcp", "nftables"]"#;
+        let text = proxy.text.replacen(r#"relay = "{{ path }}""#, row, 1);
+        let file = parse(&proxy.path, &text).unwrap();
+        let suite = Suite { file, text, ..proxy.clone() }.expand(&registry, true).unwrap();
+        let cell = &suite.cells[0];
+        let names: Vec<&str> = cell.systems.iter().map(|system| system.name.as_str()).collect();
+        assert_eq!(names, ["native", "haproxy-tcp", "nftables", "nginx"]);
+        assert_eq!(cell.path.to_string(), "veth, 2 routers");
+        let up = "layer = \"http\"\npath = { up.delay = \"{{ delay }}\" }";
+        let text = proxy.text.replacen("layer = \"http\"", up, 1);
+        let text = text.replacen("[tables.axes]\n", "[tables.axes]\ndelay = [\"5ms\"]\n", 1);
+        let file = parse(&proxy.path, &text).unwrap();
+        let suite = Suite { file, text, ..proxy.clone() }.expand(&registry, true).unwrap();
+        let once = "veth, 1 router; up 5 ms; down unchanged";
+        assert_eq!(suite.cells[0].path.to_string(), once, "an axis in a template is no key besides");
+        let twice =
+            proxy.text.replacen(r#"server = "{{ server }}" }"#, r#"server = ["nginx", "nginx"] }"#, 1);
+        let file = parse(&proxy.path, &twice).unwrap();
+        let error = Suite { file, ..proxy }.expand(&registry, true).unwrap_err().to_string();
+        assert!(error.contains("roles.server: expected one name"), "{error}");
     }
 
     #[test]

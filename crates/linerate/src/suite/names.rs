@@ -1,7 +1,8 @@
 //! Names in a suite file: unknown ones are refused with the nearest known one, and with their line.
 
-use super::file::Table;
+use super::file::{Table, Variants};
 use crate::parameters::Parameters;
+use crate::path::{self, entry::IMPAIRMENTS};
 use crate::system::template;
 use linerate_contract::nearest::suggestion;
 use linerate_contract::options::CONTRACT_OPTIONS;
@@ -16,10 +17,12 @@ use std::collections::BTreeSet;
 /// The key, and the nearest known name.
 pub(super) fn check(table: &Table, axes: &[(String, Vec<String>)]) -> Result<(), String> {
     let used = used_names(table)?;
-    let has_effect = |name: &str| Parameters::NAMES.contains(&name) || used.contains(name);
-    let known = || Parameters::NAMES.iter().copied().chain(used.iter().map(String::as_str));
+    let of_paths = || IMPAIRMENTS.iter().copied().chain(["routers"]);
+    let is_known = |name: &str| Parameters::NAMES.contains(&name) || used.contains(name);
+    let has_effect = |name: &str| is_known(name) || of_paths().any(|known| known == name);
+    let known = || Parameters::NAMES.iter().copied().chain(used.iter().map(String::as_str)).chain(of_paths());
     for (key, name) in parameter_names(table) {
-        if !has_effect(name) {
+        if !is_known(name) {
             return Err(format!(
                 "{key}.{name}: `{name}` is neither a parameter nor used by a template; {}",
                 suggestion(name, known())
@@ -55,13 +58,14 @@ fn parameter_names(table: &Table) -> impl Iterator<Item = (&'static str, &str)> 
 /// Variables of the templates that decide what is measured.
 fn used_names(table: &Table) -> Result<BTreeSet<String>, String> {
     let amounts = table.parameters.values().chain(table.quick.parameters.values());
-    let texts = [&table.layer]
+    let texts = [&table.layer, &table.workload]
         .into_iter()
-        .chain(table.roles.values())
+        .chain(table.roles.values().flat_map(Variants::names))
         .chain(table.options.values())
         .chain(amounts.filter_map(|amount| amount.template()));
     let mut used = BTreeSet::new();
-    for text in texts {
+    let of_path = table.path.iter().flat_map(path::entry::texts);
+    for text in texts.map(String::as_str).chain(of_path) {
         used.extend(template::variables(text)?);
     }
     Ok(used)

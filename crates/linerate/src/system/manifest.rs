@@ -3,6 +3,7 @@
 //! Strings marked *template* are rendered with minijinja (`{{ name }}`) before use; [`super::template`] lists
 //! the names. An unknown name is an error with file and line.
 
+use crate::path::Device;
 use linerate_contract::{ErrorKind, Role};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -108,11 +109,17 @@ pub struct Variant {
     /// The address to which the client connects: this relay's own, or the server's.
     #[serde(default)]
     pub reached_at: ReachedAt,
-    /// The topology that this variant needs, such as a single link.
-    pub topology: Option<Topology>,
-    /// True if its rules apply to forwarded packets: a router is then added to any topology.
+    /// What the server's end of the path consists of with this variant, such as a TUN device.
+    pub device: Option<Device>,
+    /// Routers of the path in place of the suite's; 0: client and server have one link.
+    pub routers: Option<usize>,
+    /// True if its rules apply to forwarded packets: a path then has a router at least.
     #[serde(default)]
     pub router: bool,
+    /// True for a relay that ends TLS: it has the certificate (template names `tls.certificate` and
+    /// `tls.key`, PEM), and the server behind it has the layer without TLS.
+    #[serde(default)]
+    pub terminates_tls: bool,
     /// True if its work is a part of that of the other rows: no competitor.
     #[serde(default)]
     pub limit: bool,
@@ -200,58 +207,6 @@ pub enum ReachedAt {
     Server,
 }
 
-/// The path between client and server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Topology {
-    /// Client and server in one namespace, connected by its loopback.
-    Loopback,
-    /// Client and server, connected by one veth pair.
-    Link,
-    /// Client - router - server, connected by two veth pairs.
-    #[default]
-    Router,
-    /// A client with a TUN device to the server, a process with its own TCP/IP stack.
-    Tun,
-    /// Client and server, each with a TUN device; the server's process connects the two.
-    #[serde(rename = "tun-pair")]
-    TunPair,
-    /// As `tun`, with the device on a router, which a veth pair connects to the client.
-    #[serde(rename = "tun-router")]
-    TunRouter,
-    /// As `tun-pair`, with the client's device on such a router.
-    #[serde(rename = "tun-pair-router")]
-    TunPairRouter,
-}
-
-impl Topology {
-    /// The same topology with a router.
-    #[must_use]
-    pub fn routed(self) -> Self {
-        match self {
-            Self::Loopback | Self::Link | Self::Router => Self::Router,
-            Self::Tun | Self::TunRouter => Self::TunRouter,
-            Self::TunPair | Self::TunPairRouter => Self::TunPairRouter,
-        }
-    }
-
-    #[must_use]
-    pub fn has_router(self) -> bool {
-        self == self.routed()
-    }
-
-    #[must_use]
-    pub fn has_tun(self) -> bool {
-        matches!(self.routed(), Self::TunRouter | Self::TunPairRouter)
-    }
-
-    /// True if it has two TUN devices, which a process must connect.
-    #[must_use]
-    pub fn has_two_tuns(self) -> bool {
-        self.routed() == Self::TunPairRouter
-    }
-}
-
 /// Regular expressions for a foreign client's output; the first group of each is the number.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -308,23 +263,5 @@ impl OutputPatterns {
             .chain(self.bytes.iter().map(|pattern| ("bytes", pattern)))
             .chain(self.errors.values().map(|pattern| ("errors", pattern)))
             .chain(datagrams)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_routed_topology_differs_only_by_its_router() {
-        use Topology::{Link, Loopback, Router, Tun, TunPair, TunPairRouter, TunRouter};
-        for plain in [Loopback, Link, Tun, TunPair] {
-            let routed = plain.routed();
-            assert!(routed.has_router() && !plain.has_router(), "{plain:?}");
-            assert_eq!(routed.routed(), routed);
-            assert_eq!((plain.has_tun(), plain.has_two_tuns()), (routed.has_tun(), routed.has_two_tuns()));
-        }
-        assert_eq!([Link.routed(), Tun.routed(), TunPair.routed()], [Router, TunRouter, TunPairRouter]);
-        assert!(Tun.has_tun() && !Tun.has_two_tuns() && TunPair.has_two_tuns() && !Link.has_tun());
     }
 }

@@ -98,6 +98,12 @@ impl Registry {
         let roles: Vec<String> = chosen.variant.roles.iter().map(ToString::to_string).collect();
         Err(format!("`{name}` cannot be the {role}: its roles are: {}", roles.join(", ")))
     }
+
+    /// Whether this relay ends TLS.
+    #[must_use]
+    pub fn terminates_tls(&self, name: &str, role: Role) -> bool {
+        role == Role::Relay && self.variant(name, role).is_ok_and(|chosen| chosen.variant.terminates_tls)
+    }
 }
 
 impl System {
@@ -111,6 +117,12 @@ impl SystemVariant<'_> {
     #[must_use]
     pub fn plays(&self, role: Role) -> bool {
         self.variant.roles.contains(&role)
+    }
+
+    /// Nothing is started: its setup installs rules of the kernel.
+    #[must_use]
+    pub fn consists_of_rules(&self) -> bool {
+        self.variant.start.is_none() && !self.variant.setup.is_empty()
     }
 
     /// A client whose own output is read, since it does not print the events of the contract.
@@ -251,6 +263,19 @@ mod tests {
             for key in system.manifest.settings.keys() {
                 assert!(system.variants().any(|variant| variant.reads(key)), "{}: {key}", system.name);
             }
+        }
+    }
+
+    #[test]
+    fn every_relay_that_ends_tls_has_the_certificate_and_no_other_relay_does() {
+        let registry = Registry::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap();
+        let relays: Vec<_> = registry.variants().filter(|variant| variant.plays(Role::Relay)).collect();
+        let ending = relays.iter().filter(|relay| registry.terminates_tls(relay.name, Role::Relay)).count();
+        assert!(ending > 0);
+        for relay in relays {
+            let ends = registry.terminates_tls(relay.name, Role::Relay);
+            assert_eq!(relay.reads("tls"), ends, "{}", relay.name);
+            assert_eq!(relay.variant.layers == ["https"], ends, "{}", relay.name);
         }
     }
 

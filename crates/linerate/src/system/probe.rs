@@ -4,6 +4,7 @@ use super::build::Builds;
 use super::manifest::VersionProbe;
 use super::{SystemVariant, install, template};
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -12,7 +13,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The presence of a variant on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "presence", rename_all = "lowercase")]
 pub enum Presence {
     /// `program` and `version` are absent if nothing is started, or if it is not built yet
     /// ([`super::build::Permission::Later`]).

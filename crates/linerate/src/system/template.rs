@@ -6,6 +6,7 @@
 //! | `listen.ip`, `.port`, `.address` | the address on which a server or relay listens |
 //! | `upstream.ip`, `.port`, `.address` | a relay's server |
 //! | `connect.ip`, `.port`, `.address` | the address to which a client connects |
+//! | `tls.certificate`, `tls.key` | PEM texts of a server with TLS, or of a relay that ends it |
 //! | `docroot` | the folder with `index.html` |
 //! | `workers` | worker processes or threads of a server or relay |
 //! | `spec` | the task as JSON, for programs that implement the contract |

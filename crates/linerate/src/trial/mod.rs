@@ -7,8 +7,8 @@ mod work;
 
 use crate::lab::{ClientRun, Lab, LabError, Label, Purpose};
 use crate::measurement::{
-    CPU_FROM_PROC, CpuWindow, Measurement, Metric, Outcome, PlannedCell, PlannedSuite, PlannedTable, Stage,
-    Trial, UsagePair,
+    CPU_FROM_PROC, CpuWindow, Measurement, Metric, Outcome, PATH_OVERRUN, PlannedCell, PlannedHost,
+    PlannedSuite, PlannedTable, Stage, Trial, UsagePair, WireCounts,
 };
 use crate::plan::Step;
 use crate::programs::Programs;
@@ -21,6 +21,9 @@ use std::time::Duration;
 /// Timeout of verification and of warm-up: a hundred times as long as the slowest system needs.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Losses of the relay's own below this share of packets are far below any that a suite sets.
+const MOST_OVERRUN: f64 = 1e-5;
+
 /// Inputs of a trial besides the lab.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
@@ -28,6 +31,8 @@ pub struct Context<'a> {
     pub programs: &'a Programs,
     /// CPUs that roles are pinned to.
     pub cpus: &'a [u32],
+    /// The machines of the roles, where they are on several.
+    pub hosts: &'a [PlannedHost],
 }
 
 /// Why a trial has no measurement; the last two end the run.
@@ -136,9 +141,18 @@ fn measure(
     measurement.peak_memory = run.peak_memory;
     measurement.usage = before.zip(after).map(|(before, after)| UsagePair { before, after });
     measurement.flags = run.flags;
+    measurement.flags.extend(overrun(&run.wires));
+    measurement.wires = run.wires;
     measurement.flags.extend(launches.flags());
     let brake = run.brake.map(|(role, time)| without_steal(role, time, &measurement.cpus));
     Ok((measurement, brake))
+}
+
+/// The flag of a trial in which the relay of a path lost packets of its own.
+fn overrun(wires: &[WireCounts]) -> Option<String> {
+    let ways = wires.iter().flat_map(|wire| wire.up.iter().chain(&wire.down));
+    let (lost, all) = ways.fold((0, 0), |(lost, all), way| (lost + way.overrun, all + way.packets));
+    (lost as f64 > MOST_OVERRUN * all as f64).then(|| PATH_OVERRUN.to_owned())
 }
 
 /// A perf clock runs on while the hypervisor runs another guest in the task's place; `/proc/stat` has that

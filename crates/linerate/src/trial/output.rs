@@ -177,6 +177,8 @@ mod tests {
             before: CpuTimes::default(),
             after: CpuTimes::default(),
             running: 1.0,
+            wires: Vec::new(),
+            window: Nanos::ZERO,
             brake: None,
             peak_memory: None,
             flags: Vec::new(),

@@ -84,6 +84,18 @@ pub(crate) fn normalised(text: &str) -> String {
     time.replace_all(text, "<time>").replace(env!("CARGO_PKG_VERSION"), "<version>")
 }
 
+/// Compares with `tests/golden/<name>`; `UPDATE_GOLDEN=1 cargo test` writes it anew, for a look at the
+/// difference.
+pub(crate) fn assert_golden(name: &str, text: &str) {
+    let path = tests().join("golden").join(name);
+    let text = normalised(text);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, golden, "{name} differs; UPDATE_GOLDEN=1 writes it anew");
+}
+
 /// Copies a folder recursively.
 pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();

@@ -14,10 +14,13 @@ use linerate::system::manifest::Start;
 use linerate::system::probe::{Presence, Replacement, locate, presence};
 use linerate::system::{Registry, SystemVariant};
 use linerate_contract::{Describe, Direction, Done, Nanos, Role, Spec};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
@@ -71,9 +74,9 @@ fn skeletons_build_and_keep_the_contract() {
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
 
-/// Every broken promise of every system.
+/// Every broken promise of every system, in the order of the registry.
 fn broken_promises(registry: &Registry, builds: &mut Builds<'_>) -> Vec<String> {
-    let mut broken = Vec::new();
+    let mut ready = Vec::new();
     for chosen in registry.variants().filter(speaks_the_contract) {
         let own = chosen.program() == Some("linerate-load");
         let program = match presence(chosen, &Replacement::default(), builds) {
@@ -86,13 +89,28 @@ fn broken_promises(registry: &Registry, builds: &mut Builds<'_>) -> Vec<String> 
                 continue;
             }
         };
-        for (promise, result) in promises(chosen, &program) {
-            if let Err(what) = result {
-                broken.push(format!("{}: {promise}: {what}", chosen.name));
-            }
-        }
+        ready.push((chosen, program));
     }
-    broken
+    // Programs mostly wait for each other, so as many systems as there are CPUs are checked at a time.
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(BTreeMap::new());
+    let check = || {
+        while let Some((index, (chosen, program))) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|index| Some((index, ready.get(index)?)))
+        {
+            let broken = promises(*chosen, program).into_iter().filter_map(|(promise, result)| {
+                result.err().map(|what| format!("{}: {promise}: {what}", chosen.name))
+            });
+            let broken: Vec<String> = broken.collect();
+            found.lock().unwrap().insert(index, broken);
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..std::thread::available_parallelism().map_or(1, usize::from)).for_each(|_| {
+            scope.spawn(check);
+        });
+    });
+    found.into_inner().unwrap().into_values().flatten().collect()
 }
 
 /// Started with the spec and nothing else.

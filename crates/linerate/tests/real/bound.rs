@@ -16,6 +16,8 @@ fn bound_home() -> Folder {
         let system = here.join("../../systems").join(name);
         std::os::unix::fs::symlink(system, home.path().join("systems").join(name)).unwrap();
     }
+    let engine = Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-load");
+    std::fs::copy(engine, home.path().join("systems/long/linerate-load")).unwrap();
     home
 }
 
@@ -111,4 +113,23 @@ fn a_brake_takes_the_cpu_time_that_it_says() {
     let cell = report.suites[0].cells.iter().find(|cell| cell.id == "spinning").unwrap();
     assert_eq!(cell.sensitivity.keys().collect::<Vec<_>>(), ["client", "server"]);
     assert!(is_disturbed(cell) || cell.sensitivity["client"].value < 0.5, "{:?}", cell.sensitivity);
+}
+
+#[test]
+fn cpu_time_outside_of_the_window_does_not_count() {
+    let Some(_machine) = machine() else { return };
+    let folder = Folder::new("window");
+    run(&folder, &["--rounds", "3", "--only", "{short,long}", "--install"]);
+    let per_operation = |cell: &str| {
+        let trials = folder.journal().into_iter().filter(|trial| trial.cell == cell && !trial.warmup);
+        let mut costs: Vec<f64> = trials
+            .map(|trial| trial.measurement.unwrap_or_else(|| panic!("{cell}: {:?}", trial.outcome)))
+            .map(|made| made.cpu[&Role::Client].0 as f64 / made.operations as f64)
+            .collect();
+        costs.sort_by(f64::total_cmp);
+        costs[costs.len() / 2]
+    };
+    // The process lives ten times its window, and works there: what counted would be several times as much.
+    let ratio = per_operation("long") / per_operation("short");
+    assert!((0.6..1.6).contains(&ratio), "{ratio}");
 }

@@ -9,6 +9,7 @@ mod common;
 mod failures;
 mod host;
 mod kills;
+mod paths;
 mod tun;
 
 use common::{Folder, Output, skip};

@@ -10,6 +10,8 @@
 mod brake;
 mod cpu;
 mod files;
+mod interface;
+pub(crate) mod link;
 mod namespaces;
 mod netlink;
 mod process;
@@ -20,8 +22,12 @@ mod sysctls;
 mod topology;
 mod tun;
 mod turns;
+mod wire;
 
-use super::protocol::{AgentFacts, Brake, File, Message, NetworkPath, ProcessId, Request, Spawn, Stream};
+use super::protocol::{AgentFacts, Brake, File, Message, ProcessId, Request, Spawn, Stream};
+use crate::host;
+use crate::measurement::WireCounts;
+use crate::path::NetworkPath;
 use brake::RunningBrake;
 use linerate_contract::{Nanos, clock};
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -44,9 +50,9 @@ const STDERR_LIMIT: usize = 256 << 10;
 ///
 /// # Errors
 /// The step that the kernel refused, and the remedy. The message is also sent over the socket.
-pub fn serve(socket: OwnedFd) -> Result<i32, String> {
+pub fn serve(socket: OwnedFd, path: PathOf) -> Result<i32, String> {
     let mut socket = UnixStream::from(socket);
-    let privileges = match namespaces::enter() {
+    let privileges = match namespaces::enter(path) {
         Ok(namespaces::Entered::Inside(privileges)) => privileges,
         Ok(namespaces::Entered::Outside(status)) => return Ok(status),
         Err(reason) => {
@@ -54,11 +60,21 @@ pub fn serve(socket: OwnedFd) -> Result<i32, String> {
             return Err(reason);
         }
     };
-    Agent::new(socket, privileges)?.run();
+    Agent::new(socket, privileges, path)?.run();
     Ok(0)
 }
 
+/// The network of the trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathOf {
+    /// Namespaces of the lab's own.
+    Lab,
+    /// The host's interfaces. Systems get no right to change them, and no setting is changed.
+    Host,
+}
+
 struct Agent {
+    path: PathOf,
     socket: UnixStream,
     children: SignalFd,
     privileges: namespaces::Privileges,
@@ -67,6 +83,8 @@ struct Agent {
     processes: BTreeMap<ProcessId, Process>,
     /// While a client runs.
     recording: Option<Recording>,
+    /// What the path's wires had done when that began.
+    wires: Vec<WireCounts>,
     /// While a client runs whose lab takes turns with another.
     turns: Option<TurnTaking>,
     /// A brake whose role has not been started yet, and one at work.
@@ -75,7 +93,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(socket: UnixStream, privileges: namespaces::Privileges) -> Result<Self, String> {
+    fn new(socket: UnixStream, privileges: namespaces::Privileges, path: PathOf) -> Result<Self, String> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
         let failed = |e: nix::Error| format!("the lab agent cannot receive signals of its children: {e}");
@@ -88,6 +106,7 @@ impl Agent {
             SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(failed)?;
         let files = files::Files::new(&privileges);
         Ok(Self {
+            path,
             socket,
             children,
             privileges,
@@ -95,6 +114,7 @@ impl Agent {
             files,
             processes: BTreeMap::new(),
             recording: None,
+            wires: Vec::new(),
             turns: None,
             planned_brake: None,
             brake: None,
@@ -103,10 +123,15 @@ impl Agent {
 
     fn run(mut self) {
         // The agent's own namespace accepts the same values as those of topologies.
-        if let Err(reason) = sysctls::set_all() {
+        if self.path == PathOf::Lab
+            && let Err(reason) = sysctls::set_all()
+        {
             return self.send(&Message::Refused { reason });
         }
         let facts = AgentFacts {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: host::facts(&self.privileges.to_string()),
+            cpus: host::usable_cpus(),
             privileges: self.privileges.to_string(),
             perf: cpu::perf_works(),
             sysctls: sysctls::current(),
@@ -202,6 +227,7 @@ impl Agent {
                 let mut recording = Recording::default();
                 recording.sample(&mut self.processes);
                 self.recording = Some(recording);
+                self.wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
                 self.turns = turns.as_ref().map(TurnTaking::new);
                 self.planned_brake = brake;
                 Ok(self.start_brake())
@@ -213,7 +239,12 @@ impl Agent {
                 let window = recording.clamp([start, end]);
                 let running = self.turns.take().map_or(1.0, |turns| turns.share(window));
                 let [before, after] = window.map(|time| recording.at(time));
-                Ok(Message::Window { before, after, running })
+                let wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
+                let wires = wire::between(&self.wires, wires);
+                Ok(Message::Window { before, after, running, wires })
+            }
+            Ok(Request::Interface { address }) => {
+                interface::facts(address).map(|facts| Message::Interface { facts })
             }
             Ok(Request::Usage) => Ok(Message::Usage {
                 processes: self
@@ -238,13 +269,24 @@ impl Agent {
 
     fn raise(&mut self, path: NetworkPath, files: &[File]) -> Result<Message, String> {
         self.drop_all();
-        if path.topology.has_tun()
+        if self.path == PathOf::Host {
+            self.files.write_all(files)?;
+            self.network = Some(Network::of_host(path)?);
+            return Ok(Message::Done);
+        }
+        if path.has_tun()
             && let Err(reason) = tun::check()
         {
             return Ok(Message::Lacking { reason });
         }
         self.files.write_all(files)?;
-        self.network = Some(Network::raise(path)?);
+        let is_impaired = path.is_impaired();
+        match Network::raise(path) {
+            Ok(network) => self.network = Some(network),
+            // What links can be impaired by differs between kernels.
+            Err(reason) if is_impaired => return Ok(Message::Lacking { reason }),
+            Err(reason) => return Err(reason),
+        }
         Ok(Message::Done)
     }
 
@@ -258,7 +300,8 @@ impl Agent {
         let namespace = network.namespace(spawn.host)?;
         let inherited = if spawn.tuns { network.tuns()? } else { Vec::new() };
         let folder = self.files.path(&spawn.folder);
-        let process = process::start(spawn, &program, &folder, namespace, &inherited, &self.privileges)?;
+        let process =
+            process::start(spawn, &program, &folder, namespace, &inherited, &self.privileges, self.path)?;
         self.processes.insert(spawn.process, process);
         if let Some(recording) = &mut self.recording {
             recording.note(spawn.process, Nanos::ZERO);

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "fork(2) has no safe wrapper")]
 
+use super::PathOf;
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -52,11 +53,11 @@ pub(super) enum Entered {
 ///
 /// # Errors
 /// The step that was refused, and the remedy.
-pub(super) fn enter() -> Result<Entered, String> {
+pub(super) fn enter(path: PathOf) -> Result<Entered, String> {
     die_with_parent()?;
     // Ctrl-C in a terminal goes to the foreground process group. Only linerate handles it, so the lab leaves.
     nix::unistd::setsid().map_err(|e| format!("setsid: {e}"))?;
-    let privileges = unshare_all()?;
+    let privileges = unshare_all(path)?;
     // SAFETY: the agent has one thread, so the child may run any code.
     match unsafe { fork() }.map_err(|e| format!("fork into the pid namespace: {e}"))? {
         ForkResult::Parent { child } => Ok(Entered::Outside(match waitpid(child, None) {
@@ -66,7 +67,7 @@ pub(super) fn enter() -> Result<Entered, String> {
         ForkResult::Child => {
             die_with_parent()?;
             make_mounts()?;
-            if privileges == Privileges::Root {
+            if privileges == Privileges::Root && path == PathOf::Lab {
                 super::tun::open_to_all();
             }
             Ok(Entered::Inside(privileges))
@@ -79,8 +80,9 @@ fn die_with_parent() -> Result<(), String> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| format!("prctl(PR_SET_PDEATHSIG): {e}"))
 }
 
-fn unshare_all() -> Result<Privileges, String> {
-    let flags = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNET;
+fn unshare_all(path: PathOf) -> Result<Privileges, String> {
+    let network = if path == PathOf::Lab { CloneFlags::CLONE_NEWNET } else { CloneFlags::empty() };
+    let flags = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | network;
     if getuid().is_root() && unshare(flags).is_ok() {
         return Ok(Privileges::Root);
     }

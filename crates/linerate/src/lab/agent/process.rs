@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "what happens between fork and exec has no safe wrapper")]
 
+use super::PathOf;
 use super::cpu::{ClockMaker, ProcessClock};
 use super::namespaces::Privileges;
 use super::slice;
@@ -32,6 +33,9 @@ const CAPABILITIES: [Capability; 5] = [
     Capability::CAP_BPF,
 ];
 
+/// Those that cannot change the host's network.
+const HARMLESS: [Capability; 2] = [Capability::CAP_NET_BIND_SERVICE, Capability::CAP_SYS_NICE];
+
 /// Longer lines are sent in pieces: a system that prints without end must not fill the agent's memory.
 const LONGEST_LINE: usize = 1 << 20;
 
@@ -53,6 +57,7 @@ pub(super) fn start(
     namespace: BorrowedFd<'_>,
     inherited: &[OwnedFd],
     privileges: &Privileges,
+    path: PathOf,
 ) -> Result<Process, String> {
     let mut command = Command::new(program);
     command.args(&spawn.arguments).current_dir(folder);
@@ -71,7 +76,7 @@ pub(super) fn start(
         own_session: spawn.own_session,
         slice: spawn.slice,
         run_as: privileges.run_as(),
-        capabilities: usable_capabilities(),
+        capabilities: usable_capabilities(path),
         inherited,
         clock_maker,
     };
@@ -139,9 +144,10 @@ impl Preparation {
 }
 
 /// Those of [`CAPABILITIES`] that the agent itself has; a container may lack some.
-fn usable_capabilities() -> CapsHashSet {
+fn usable_capabilities(path: PathOf) -> CapsHashSet {
     let own = caps::read(None, CapSet::Permitted).unwrap_or_default();
-    CAPABILITIES.into_iter().filter(|c| own.contains(c)).collect()
+    let is_allowed = |c: &Capability| path == PathOf::Lab || HARMLESS.contains(c);
+    CAPABILITIES.into_iter().filter(|c| own.contains(c) && is_allowed(c)).collect()
 }
 
 fn cpu_set(cpus: &[u32]) -> Result<Option<CpuSet>, String> {

@@ -1,12 +1,12 @@
 //! Topologies: namespaces and the links between them, made anew for each trial.
 
 use super::netlink::Netlink;
+use super::wire::{FAR, NEAR, Wire};
 use super::{sysctls, tun};
-use crate::lab::protocol::address::{
-    ROUTER_CLIENT_SIDE, ROUTER_SERVER_SIDE, SERVER, SERVER_ON_LINK, TUN, client_sources,
-};
-use crate::lab::protocol::{HostName, NetworkPath};
-use crate::system::manifest::Topology;
+use crate::lab::protocol::HostName;
+use crate::lab::protocol::address::{self, TUN};
+use crate::measurement::WireCounts;
+use crate::path::{Device, Link, NetworkPath};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::collections::BTreeMap;
@@ -15,12 +15,14 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The index of `lo`, which the kernel makes first in every namespace.
-const LOOPBACK_INDEX: u32 = 1;
+pub(super) const LOOPBACK_INDEX: u32 = 1;
 
 /// The namespaces of a trial; they exist as long as these descriptors.
 pub(super) struct Network {
     hosts: BTreeMap<HostName, Namespace>,
     path: NetworkPath,
+    /// Between two neighbours each, and not among the hosts: no role runs there.
+    wires: Vec<(Namespace, Wire)>,
 }
 
 struct Namespace {
@@ -34,71 +36,102 @@ impl Network {
         and_back(|| Self::build(path))
     }
 
+    /// The network of the host, where every role of this host is.
+    pub(super) fn of_host(path: NetworkPath) -> Result<Self, String> {
+        let hosts = [(HostName::Client, Namespace::current()?)].into();
+        Ok(Self { hosts, path, wires: Vec::new() })
+    }
+
     fn build(path: NetworkPath) -> Result<Self, String> {
-        use HostName::{Client, Router, Server};
-        let names: &[HostName] = match path.topology {
-            Topology::Loopback | Topology::Tun => &[Client],
-            Topology::Link | Topology::TunPair => &[Client, Server],
-            Topology::TunRouter => &[Client, Router],
-            Topology::Router | Topology::TunPairRouter => &[Client, Router, Server],
-        };
-        let mut network = Self { hosts: BTreeMap::new(), path };
-        for name in names {
+        let routers = path.routers();
+        let mut row = vec![HostName::Client];
+        row.extend((0..routers).map(HostName::router));
+        if matches!(path.device, Device::Veth | Device::TunPair) {
+            row.push(HostName::Server);
+        }
+        let mut network = Self { hosts: BTreeMap::new(), path, wires: Vec::new() };
+        for name in &row {
             network.hosts.insert(*name, Namespace::make()?);
         }
-        if path.topology.has_router() {
-            network.join((Client, "eth0"), (Router, "eth0"), &client_sources(), ROUTER_CLIENT_SIDE)?;
-            network.route(Client, ROUTER_CLIENT_SIDE)?;
-            network.enter(Router)?;
-            sysctls::forward()?;
-        }
-        match path.topology {
-            Topology::Loopback => {
-                network.enter(Client)?;
-                Netlink::open()?.set_mtu(LOOPBACK_INDEX, path.mtu)?;
-            }
-            Topology::Link => {
-                network.join((Client, "eth0"), (Server, "eth0"), &client_sources(), SERVER_ON_LINK)?
-            }
-            Topology::Router => {
-                network.join((Router, "eth1"), (Server, "eth0"), &[ROUTER_SERVER_SIDE], SERVER)?;
-                network.route(Server, ROUTER_SERVER_SIDE)?;
-            }
-            Topology::Tun => network.add_tun(Client, &client_sources())?,
-            Topology::TunPair => {
-                network.add_tun(Client, &client_sources())?;
-                network.add_tun(Server, &[SERVER_ON_LINK])?;
-            }
-            Topology::TunRouter => network.add_tun(Router, &[ROUTER_SERVER_SIDE])?,
-            Topology::TunPairRouter => {
-                network.add_tun(Router, &[ROUTER_SERVER_SIDE])?;
-                network.add_tun(Server, &[SERVER])?;
-                network.route(Server, ROUTER_SERVER_SIDE)?;
+        let links = network.path.links.clone();
+        for (index, link) in links.iter().enumerate() {
+            let is_last = index == routers;
+            match network.path.device {
+                Device::Loopback => {
+                    network.enter(HostName::Client)?;
+                    Netlink::open()?.set_mtu(LOOPBACK_INDEX, link.mtu)?;
+                }
+                Device::Tun | Device::TunPair if is_last => {
+                    network.add_tun(row[index], link.mtu, &address::near(index))?;
+                    if network.path.has_two_tuns() {
+                        network.add_tun(HostName::Server, link.mtu, &[address::far(index, true)])?;
+                    }
+                }
+                _ => network.join(index, link, [row[index], row[index + 1]], is_last)?,
             }
         }
+        network.set_routes(&row)?;
         Ok(network)
     }
 
-    /// A veth pair between two hosts, with addresses of one /24.
+    /// Each router forwards to the next one, and back to the networks before it.
+    fn set_routes(&self, row: &[HostName]) -> Result<(), String> {
+        let routers = self.path.routers();
+        if routers == 0 {
+            return Ok(());
+        }
+        self.route(HostName::Client, address::ALL, address::far(0, false))?;
+        for router in 0..routers {
+            self.enter(HostName::router(router))?;
+            sysctls::forward()?;
+            if router + 1 < routers {
+                self.route(HostName::router(router), address::ALL, address::far(router + 1, false))?;
+            }
+            for before in 0..router {
+                self.route(HostName::router(router), address::network(before), address::near(router)[0])?;
+            }
+        }
+        // A stack in a process has no routes of the kernel.
+        let is_server = row.last() == Some(&HostName::Server);
+        if is_server { self.route(HostName::Server, address::ALL, address::near(routers)[0]) } else { Ok(()) }
+    }
+
+    /// A veth pair between two neighbours, with addresses of one /24; or two pairs with a wire between them.
     fn join(
-        &self,
-        (near, near_link): (HostName, &str),
-        (far, far_link): (HostName, &str),
-        near_addresses: &[Ipv4Addr],
-        far_address: Ipv4Addr,
+        &mut self,
+        index: usize,
+        link: &Link,
+        [near, far]: [HostName; 2],
+        is_last: bool,
     ) -> Result<(), String> {
-        self.enter(near)?;
-        Netlink::open()?.add_veth(near_link, far_link, self.host(far)?.namespace.as_fd(), self.path.mtu)?;
-        set_addresses(near_link, near_addresses)?;
+        let near_link = if near == HostName::Client { "eth0" } else { "eth1" };
+        let (near_addresses, far_address) = (address::near(index), address::far(index, is_last));
+        let end = |host, name, there: &Namespace, peer| {
+            self.enter(host)?;
+            Netlink::open()?.add_veth(name, peer, there.namespace.as_fd(), link.mtu, link.is_impaired())
+        };
+        if link.is_impaired() {
+            let between = Namespace::make()?;
+            end(near, near_link, &between, NEAR)?;
+            end(far, "eth0", &between, FAR)?;
+            setns(&between.namespace, CloneFlags::CLONE_NEWNET)
+                .map_err(|e| format!("entering a wire: {e}"))?;
+            let wire = Wire::raise(index + 1, link)?;
+            self.wires.push((between, wire));
+            self.enter(near)?;
+        } else {
+            end(near, near_link, self.host(far)?, "eth0")?;
+        }
+        set_addresses(near_link, &near_addresses)?;
         self.enter(far)?;
-        set_addresses(far_link, &[far_address])
+        set_addresses("eth0", &[far_address])
     }
 
     /// A TUN device; its whole /24 is behind it.
-    fn add_tun(&self, host: HostName, addresses: &[Ipv4Addr]) -> Result<(), String> {
+    fn add_tun(&self, host: HostName, mtu: u32, addresses: &[Ipv4Addr]) -> Result<(), String> {
         self.enter(host)?;
         tun::make(TUN)?;
-        Netlink::open()?.set_mtu(index_of(TUN)?, self.path.mtu)?;
+        Netlink::open()?.set_mtu(index_of(TUN)?, mtu)?;
         set_addresses(TUN, addresses)
     }
 
@@ -108,13 +141,18 @@ impl Network {
             self.enter(host)?;
             tun::open().map_err(|e| format!("opening the TUN device of {host:?}: {e}"))
         };
-        let near = if self.path.topology.has_router() { HostName::Router } else { HostName::Client };
+        let near = self.path.routers().checked_sub(1).map_or(HostName::Client, HostName::router);
         and_back(|| [near, HostName::Server].into_iter().map(open).collect())
     }
 
-    fn route(&self, host: HostName, gateway: Ipv4Addr) -> Result<(), String> {
+    fn route(&self, host: HostName, to: (Ipv4Addr, u8), gateway: Ipv4Addr) -> Result<(), String> {
         self.enter(host)?;
-        Netlink::open()?.add_default_route(gateway)
+        Netlink::open()?.add_route(to, gateway)
+    }
+
+    /// What its wires have done so far.
+    pub(super) fn wires(&self) -> Vec<WireCounts> {
+        self.wires.iter().map(|(_, wire)| wire.counts()).collect()
     }
 
     fn enter(&self, host: HostName) -> Result<(), String> {
@@ -123,11 +161,11 @@ impl Network {
     }
 
     fn host(&self, name: HostName) -> Result<&Namespace, String> {
-        // On the loopback topology every role is in the client's namespace.
+        // On loopback every role is in the client's namespace.
         self.hosts
             .get(&name)
             .or_else(|| (self.hosts.len() == 1).then(|| self.hosts.get(&HostName::Client))?)
-            .ok_or_else(|| format!("this topology has no {name:?}"))
+            .ok_or_else(|| format!("this path has no {name:?}"))
     }
 
     pub(super) fn namespace(&self, name: HostName) -> Result<BorrowedFd<'_>, String> {
@@ -154,6 +192,11 @@ impl Namespace {
         sysctls::set_all()?;
         let netlink = Netlink::open()?;
         netlink.set_up(LOOPBACK_INDEX)?;
+        Self::current()
+    }
+
+    /// The namespace in which the agent is.
+    fn current() -> Result<Self, String> {
         let open = |path: &str| File::open(path).map_err(|e| format!("{path}: {e}"));
         Ok(Self { namespace: open("/proc/self/ns/net")?, sockets: open("/proc/self/net/tcp")? })
     }
@@ -168,7 +211,7 @@ fn and_back<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     result
 }
 
-fn index_of(link: &str) -> Result<u32, String> {
+pub(super) fn index_of(link: &str) -> Result<u32, String> {
     if_nametoindex(link).map_err(|e| format!("the link {link}: {e}"))
 }
 
@@ -191,7 +234,7 @@ fn is_listening(line: &str, port: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::protocol::address::CLIENT;
+    use crate::lab::protocol::address::{CLIENT, client_sources};
 
     #[test]
     fn a_listening_socket_is_recognised_by_port_and_state() {
@@ -207,6 +250,6 @@ mod tests {
     #[test]
     fn the_client_has_all_its_addresses() {
         assert_eq!(client_sources().first(), Some(&CLIENT));
-        assert!(!client_sources().contains(&SERVER_ON_LINK));
+        assert!(!client_sources().contains(&address::far(0, true)));
     }
 }

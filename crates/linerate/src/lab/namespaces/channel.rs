@@ -1,6 +1,7 @@
 //! The channel to the agent: a reply to each request, with events of processes in between.
 
 use super::super::LabError;
+use super::super::agent::link::BEAT;
 use super::super::protocol::{Message, Request};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::VecDeque;
@@ -8,8 +9,8 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The agent replies within milliseconds, on an overloaded machine within seconds.
@@ -23,20 +24,42 @@ pub(super) struct Channel {
     partial: Vec<u8>,
     events: VecDeque<Message>,
     interrupted: Arc<AtomicBool>,
+    /// So that no empty line comes inside of a request.
+    writing: Arc<Mutex<()>>,
 }
 
 impl Channel {
     pub(super) fn new(socket: UnixStream, interrupted: Arc<AtomicBool>) -> Self {
-        Self { socket, partial: Vec::new(), events: VecDeque::new(), interrupted }
+        let (partial, events) = (Vec::new(), VecDeque::new());
+        Self { socket, partial, events, interrupted, writing: Arc::default() }
+    }
+
+    /// A channel over a network that may be cut: an empty line each second, until it is closed.
+    pub(super) fn with_heartbeat(socket: UnixStream, interrupted: Arc<AtomicBool>) -> Result<Self, LabError> {
+        let mut own = socket.try_clone().map_err(|e| LabError::Lost(format!("a channel: {e}")))?;
+        let channel = Self::new(socket, interrupted);
+        let writing = channel.writing.clone();
+        let beat = move || -> Result<(), ()> {
+            let _lock = writing.lock().map_err(|_| ())?;
+            own.write_all(b"\n").map_err(|_| ())
+        };
+        std::thread::spawn(move || {
+            let mut beat = beat;
+            while beat().is_ok() {
+                std::thread::sleep(BEAT);
+            }
+        });
+        Ok(channel)
     }
 
     /// Sends a request and waits for its reply; `Err(System)` if the agent refuses it.
     pub(super) fn request(&mut self, request: &Request) -> Result<Message, LabError> {
         let mut line = serde_json::to_string(request).expect("requests have string keys only");
         line.push('\n');
-        self.socket
-            .write_all(line.as_bytes())
-            .map_err(|e| LabError::Lost(format!("the lab has ended: {e}")))?;
+        let lock = self.writing.lock();
+        let written = self.socket.write_all(line.as_bytes());
+        drop(lock);
+        written.map_err(|e| LabError::Lost(format!("the lab has ended: {e}")))?;
         self.reply()
     }
 
@@ -65,6 +88,9 @@ impl Channel {
         loop {
             if let Some(end) = self.partial.iter().position(|b| *b == b'\n') {
                 let line: Vec<u8> = self.partial.drain(..=end).collect();
+                if line.len() == 1 {
+                    continue;
+                }
                 return serde_json::from_slice(&line)
                     .map(Some)
                     .map_err(|e| LabError::Lost(format!("invalid message from the lab agent: {e}")));

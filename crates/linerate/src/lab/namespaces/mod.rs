@@ -3,14 +3,17 @@
 #![allow(unsafe_code, reason = "prctl(2) between fork and exec has no safe wrapper")]
 
 mod channel;
+mod client;
 mod process;
+mod recorded;
 
 use super::protocol::{
-    AgentFacts, Brake, CpuTimes, ExitStatus, File, Message, NetworkPath, ProcessId, Request, Spawn, Turns,
+    AgentFacts, Brake, CpuTimes, ExitStatus, File, Message, ProcessId, Request, Spawn, Turns,
 };
 use super::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
 use crate::host;
-use crate::measurement::{CPU_FROM_PROC, Host, Usage};
+use crate::measurement::{Host, Usage, WireCounts};
+use crate::path::NetworkPath;
 use crate::system::manifest::Ready;
 use channel::Channel;
 use linerate_contract::{Bytes, Event, Nanos, Role};
@@ -56,6 +59,7 @@ struct Window {
     before: CpuTimes,
     after: CpuTimes,
     running: f64,
+    wires: Vec<WireCounts>,
 }
 
 impl Namespaces {
@@ -64,20 +68,28 @@ impl Namespaces {
     /// # Errors
     /// [`LabError::Lost`] with the step that the kernel refused and the remedy.
     pub fn raise(interrupted: Arc<AtomicBool>) -> Result<Self, LabError> {
+        Self::start(interrupted, &[])
+    }
+
+    fn start(interrupted: Arc<AtomicBool>, arguments: &[&str]) -> Result<Self, LabError> {
         let lost =
             |what: &str, e: std::io::Error| LabError::Lost(format!("cannot raise the lab: {what}: {e}"));
         let (socket, theirs) = UnixStream::pair().map_err(|e| lost("a socket pair", e))?;
         let mut command = Command::new("/proc/self/exe");
-        command.arg(super::AGENT).stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
+        command.arg(super::AGENT).args(arguments).stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // SAFETY: prctl is async-signal-safe and affects only the child itself.
         unsafe {
             command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?));
         }
         let agent = command.spawn().map_err(|e| lost("starting the agent", e))?;
+        Self::over(agent, Channel::new(socket, interrupted))
+    }
+
+    fn over(agent: Child, channel: Channel) -> Result<Self, LabError> {
         let mut lab = Self {
             agent,
-            channel: Channel::new(socket, interrupted),
+            channel,
             processes: BTreeMap::new(),
             next_process: 0,
             facts: AgentFacts::default(),
@@ -219,71 +231,20 @@ impl Namespaces {
     }
 
     fn cpu_in_window(&mut self, client: ProcessId) -> Result<Window, LabError> {
-        let [start, end] = self.running(client).window();
+        self.window(self.running(client).window())
+    }
+
+    fn window(&mut self, [start, end]: [Nanos; 2]) -> Result<Window, LabError> {
         match self.channel.request(&Request::Window { start, end })? {
-            Message::Window { before, after, running } => Ok(Window { before, after, running }),
+            Message::Window { before, after, running, wires } => Ok(Window { before, after, running, wires }),
             other => Err(LabError::Lost(format!("unexpected reply to a request for CPU times: {other:?}"))),
-        }
-    }
-
-    /// The client of a trial is the next process; `None` for a role without a process.
-    fn brake_of(&mut self, force: BrakeForce) -> Option<Brake> {
-        let BrakeForce { role, share } = force;
-        let process = ProcessId(self.next_process);
-        let is_role = |running: &Running| running.kind == Kind::System && running.role == role;
-        let of = match role {
-            Role::Client => Some(ProcessId(process.0 + 1)),
-            _ => self.processes.iter().find(|(_, running)| is_role(running)).map(|(id, _)| *id),
-        }?;
-        self.next_process += 1;
-        Some(Brake { process, of, share })
-    }
-
-    /// A server or relay that exited before the client.
-    fn exited_system(&self) -> Option<ProcessId> {
-        let ended = |running: &Running| running.kind == Kind::System && running.ended.is_some();
-        self.processes.iter().find(|(_, running)| ended(running)).map(|(id, _)| *id)
-    }
-
-    fn client_run(&mut self, client: ProcessId, window: Window) -> ClientRun {
-        let Window { before, after, running: share } = window;
-        let time_of = |times: &CpuTimes, process: ProcessId| {
-            times.processes.iter().find(|(id, _)| *id == process).map(|(_, time)| *time)
-        };
-        let brake = self.brake.take().and_then(|(role, brake)| {
-            Some((role, time_of(&after, brake.process)?.since(time_of(&before, brake.process)?)))
-        });
-        let mut cpu: BTreeMap<Role, Nanos> = BTreeMap::new();
-        for (process, then) in &before.processes {
-            let now = after.processes.iter().find(|(id, _)| id == process);
-            if let Some(((_, now), running)) = now.zip(self.processes.get(process)) {
-                *cpu.entry(running.role).or_default() += now.since(*then);
-            }
-        }
-        let running = self.processes.remove(&client).expect("the client was spawned by the caller");
-        let status = running.ended.expect("the caller waited for its end");
-        let servers = self.processes.values().filter(|running| running.role == Role::Server);
-        let server_stdout = servers.flat_map(|running| running.stdout.iter().cloned()).collect();
-        let flags = if self.facts.perf { Vec::new() } else { vec![CPU_FROM_PROC.to_owned()] };
-        ClientRun {
-            status,
-            stdout: running.stdout,
-            stderr: running.stderr.into(),
-            server_stdout,
-            cpu: cpu.into_iter().collect(),
-            before,
-            after,
-            running: share,
-            brake,
-            peak_memory: running.peak,
-            flags,
         }
     }
 }
 
 impl Lab for Namespaces {
     fn host(&self) -> Host {
-        let mut host = host::facts(&self.facts.privileges);
+        let mut host = self.facts.host.clone();
         let set = self.facts.sysctls.iter().map(|(name, value)| format!("{name} = {value}"));
         host.facts.insert("set by the lab".into(), set.collect::<Vec<_>>().join("; "));
         host
@@ -294,7 +255,7 @@ impl Lab for Namespaces {
     }
 
     fn cpus(&self) -> Vec<u32> {
-        host::usable_cpus()
+        self.facts.cpus.clone()
     }
 
     fn now(&self) -> Nanos {

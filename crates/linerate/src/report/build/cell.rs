@@ -1,7 +1,7 @@
 //! One cell: its trials, its numbers and its flags.
 
 use super::journal::CellTrials;
-use super::transport;
+use super::{path, transport};
 use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
 use crate::report::model::{CellReport, CpuCost, OutcomeWord, UsageReport};
 use crate::report::words::{self, FailedTrial, Flag};
@@ -65,7 +65,7 @@ impl<'a> Cell<'a> {
         let threads = self.planned.parameters.threads.unwrap_or(1);
         let spinning: Vec<Role> =
             self.planned.systems.iter().filter(|system| system.spins).map(|system| system.role).collect();
-        let has_router = self.planned.topology.has_router();
+        let has_router = self.planned.path.has_router();
         let bound = bound(good(), Placement { threads, has_router, spinning: &spinning });
         let tried = || self.measured.iter().filter_map(|(_, trial)| trial.measurement.as_ref());
         let mut errors = Errors::default();
@@ -74,6 +74,7 @@ impl<'a> Cell<'a> {
             id: self.planned.id.clone(),
             axes: self.planned.axes.clone(),
             systems: self.planned.systems.clone(),
+            path: path::path(&self.planned.path, good()),
             unit: words::unit(self.metric, self.planned.parameters.operations),
             better: self.metric.better(),
             outcome: self.outcome,

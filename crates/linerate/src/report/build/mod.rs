@@ -5,6 +5,7 @@ mod compare;
 mod facts;
 mod journal;
 mod marks;
+mod path;
 mod suite;
 mod table;
 mod transport;
@@ -31,6 +32,7 @@ pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
         schema: REPORT_SCHEMA.to_owned(),
         run: facts::facts(run, &journal),
         host: run.host.clone(),
+        hosts: run.hosts.clone(),
         comparison: compared,
         suites,
     }

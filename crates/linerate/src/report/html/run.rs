@@ -14,7 +14,9 @@ pub(super) fn section(report: &Report) -> Markup {
                 li { (layout::time(report)) }
             }
             h2 #versions { "Versions" } (pairs(&layout::versions(report)))
-            h2 #host { "Host" } (pairs(&layout::host(&report.host)))
+            @for (index, (title, of_host)) in layout::hosts(report).iter().enumerate() {
+                h2 id=[(index == 0).then_some("host")] { (title) } (pairs(of_host))
+            }
             h2 #reading { "How to read it" }
             ul { @for line in layout::HOW_TO_READ.iter().chain(HOW_TO_READ_THE_PLOTS) { li { (line) } } }
         }

@@ -2,7 +2,7 @@
 
 use super::columns::{Column, Depth, Details};
 use super::lookup::cells_of;
-use super::transport;
+use super::{path, transport};
 use crate::report::model::{
     CellReport, CpuCost, OutcomeWord, SensitivityReport, ShareOf, SuiteReport, TableReport, UsageReport,
 };
@@ -55,6 +55,7 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
         }));
     }
     columns.extend(transport::columns(cells, depth));
+    columns.extend(path::columns(depth));
     columns.extend([
         usage("descriptors", |h| format!("{} to {}", h.descriptors_before, h.descriptors_after)),
         usage("memory MiB", |h| format!("{} to {}", plain(h.memory_mib_before), plain(h.memory_mib_after))),

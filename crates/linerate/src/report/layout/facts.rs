@@ -1,7 +1,7 @@
 //! Lines about the run as a whole, and the reading guide.
 
 use super::lookup::is_not_measured;
-use crate::measurement::Host;
+use crate::measurement::{Host, PlannedHost};
 use crate::report::model::{OutcomeWord, Report, SuiteReport};
 use crate::report::numbers::seconds;
 use crate::report::words::{NOT_MEASURED, outcome_name};
@@ -82,8 +82,19 @@ pub(crate) fn host(host: &Host) -> Vec<(String, String)> {
         ("memory", memory),
         ("privileges", host.privileges.clone()),
     ];
-    let named = fixed.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let name = Some(("name", host.name.clone())).filter(|(_, name)| !name.is_empty());
+    let named = name.into_iter().chain(fixed).map(|(name, value)| (name.to_owned(), value));
     named.chain(host.facts.iter().map(|(name, value)| (name.clone(), value.clone()))).collect()
+}
+
+/// The machines of a run, each with a title and its facts.
+pub(crate) fn hosts(report: &Report) -> Vec<(String, Vec<(String, String)>)> {
+    let of_roles = |planned: &PlannedHost| {
+        let roles: Vec<String> = planned.roles.iter().map(ToString::to_string).collect();
+        (format!("Host of {}: {}", roles.join(", "), planned.place), host(&planned.host))
+    };
+    let one = || vec![("Host".to_owned(), host(&report.host))];
+    if report.hosts.is_empty() { one() } else { report.hosts.iter().map(of_roles).collect() }
 }
 
 /// The reading guide, an item each.

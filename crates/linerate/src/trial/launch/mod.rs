@@ -5,16 +5,17 @@ mod setting;
 
 use super::work::{TOLERATED_ERRORS, Work};
 use super::{Context, output};
-use crate::lab::protocol::{File, NetworkPath};
+use crate::lab::protocol::File;
 use crate::lab::{ClientRun, DOCROOT, Launch};
 use crate::measurement::{Measurement, PlannedCell, Sharing};
 use crate::parameters::Parameters;
-use crate::pins::{self, Pins};
+use crate::path::NetworkPath;
+use crate::pins::{self, CPUS_OF_HOST, Pins};
+use crate::placement;
 use crate::system::manifest::{OutputPatterns, Verifier};
 use crate::system::{SystemVariant, VERIFIER};
 use linerate_contract::{Nanos, Role};
-use setting::Setting;
-use std::collections::BTreeMap;
+use setting::{Seat, Setting};
 use std::path::Path;
 
 /// In the timed part, the checksum of every 16th response is compared; status and length of each.
@@ -67,18 +68,21 @@ impl Launches {
         cell: &PlannedCell,
         window: Option<TimedWindow>,
     ) -> Result<Self, String> {
-        let mut chosen = BTreeMap::new();
+        let mut chosen = Vec::new();
         for system in &cell.systems {
-            chosen.insert(system.role, context.registry.variant(&system.name, system.role)?);
+            chosen.push((system.role, context.registry.variant(&system.name, system.role)?));
         }
+        let of_role = |role| chosen.iter().filter(move |(of, _)| *of == role).map(|(_, chosen)| *chosen);
+        let relays: Vec<SystemVariant<'_>> = of_role(Role::Relay).collect();
         let running: Vec<Role> =
             chosen.iter().filter(|(_, c)| c.variant.start.is_some()).map(|(role, _)| *role).collect();
         let threads = cell.parameters.threads.and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
-        let pins = pins::assign(few(context.cpus, cell), &running, threads);
+        let host = |role| placement::index_of(context.hosts, role);
+        let pins = pins::assign_by_host(&few(context.cpus, cell), &running, threads, host);
         let slice = window.map(|_| DUET_SLICE);
-        let setting = Setting::new(context, cell, &pins, chosen.get(&Role::Relay), slice)?;
+        let setting = Setting::new(context, cell, &pins, &relays, slice)?;
         let window = window.or_else(|| transfers_for_a_time(&cell.parameters));
-        let client = *chosen.get(&Role::Client).ok_or("the cell has no client")?;
+        let client = of_role(Role::Client).next().ok_or("the cell has no client")?;
         let verifier = verifier(context, client)?;
         let measured = window.map_or(cell.parameters, |window| Parameters {
             operations: None,
@@ -88,15 +92,14 @@ impl Launches {
             ..cell.parameters
         });
         let mut systems = Vec::new();
-        // The server first: some relays connect to it at start.
-        for role in [Role::Server, Role::Relay] {
-            if let Some(chosen) = chosen.get(&role) {
-                systems.push(setting.launch(*chosen, role, &measured, SAMPLE_EVERY, window)?);
-            }
+        // From the server: some relays connect to what is behind them at start.
+        let row = relays.iter().enumerate().rev().map(|(index, relay)| (Seat::relay(index), *relay));
+        for (seat, chosen) in of_role(Role::Server).map(|server| (Seat::SERVER, server)).chain(row) {
+            systems.push(setting.launch(chosen, seat, &measured, SAMPLE_EVERY, window)?);
         }
         let (verify, warmup) = (cell.parameters.with(&cell.verify), cell.parameters.with(&cell.warmup));
         let as_client =
-            |chosen, parameters, every| setting.launch(chosen, Role::Client, parameters, every, None);
+            |chosen, parameters, every| setting.launch(chosen, Seat::CLIENT, parameters, every, None);
         let warmer =
             (cell.warmup != Parameters::default()).then(|| as_client(verifier, &warmup, 1)).transpose()?;
         Ok(Self {
@@ -106,12 +109,12 @@ impl Launches {
             verifier: as_client(verifier, &verify, 1)?,
             verify: Work::of(&verify, &cell.options),
             warmer,
-            client: setting.launch(client, Role::Client, &measured, SAMPLE_EVERY, window)?,
+            client: setting.launch(client, Seat::CLIENT, &measured, SAMPLE_EVERY, window)?,
             output: client.variant.output.clone(),
             verifier_output: verifier.variant.output.clone(),
             size: cell.parameters.size.unwrap_or(0),
             work: Work::of(&measured, &cell.options),
-            tolerated_errors: chosen.values().filter_map(|c| c.variant.tolerated_errors).reduce(f64::max),
+            tolerated_errors: chosen.iter().filter_map(|(_, c)| c.variant.tolerated_errors).reduce(f64::max),
             pins,
         })
     }
@@ -129,7 +132,7 @@ impl Launches {
 
     /// The path between client and server.
     pub(super) fn path(&self) -> NetworkPath {
-        self.path
+        self.path.clone()
     }
 
     /// Servers and relays, in the order in which they are started.
@@ -189,10 +192,11 @@ impl Launches {
     }
 }
 
-/// The CPUs of the cell: the number of its parameter `cpus`; without it, all.
-fn few<'a>(cpus: &'a [u32], cell: &PlannedCell) -> &'a [u32] {
-    let wanted = cell.parameters.cpus.and_then(|n| usize::try_from(n).ok()).unwrap_or(cpus.len());
-    &cpus[..wanted.clamp(1, cpus.len().max(1)).min(cpus.len())]
+/// The CPUs of the cell: the number of its parameter `cpus`, on each host; without it, all.
+fn few(cpus: &[u32], cell: &PlannedCell) -> Vec<u32> {
+    let wanted = cell.parameters.cpus.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX).max(1);
+    let of_host = cpus.chunk_by(|a, b| a / CPUS_OF_HOST == b / CPUS_OF_HOST);
+    of_host.flat_map(|cpus| cpus.iter().take(wanted)).copied().collect()
 }
 
 /// A client that implements the contract also verifies. A foreign client does not report verified content, so

@@ -1,17 +1,18 @@
 //! One role of a trial: its spec, its rendered configs, its command line.
 
 use super::TimedWindow;
-use super::address::{Addresses, PORT};
-use crate::authority::Authority;
-use crate::lab::protocol::{File, HostName, NetworkPath, address};
+use super::address::Addresses;
+use crate::authority::{Authority, without_tls};
+use crate::lab::protocol::{File, HostName, address};
 use crate::lab::{DOCROOT, Launch, SCRATCH};
-use crate::measurement::{DEFAULT_BUILD, PlannedCell, Sharing};
+use crate::measurement::{DEFAULT_BUILD, PlannedCell, PlannedSystem, Sharing};
 use crate::parameters::Parameters;
+use crate::path::{Device, NetworkPath};
 use crate::pins::Pins;
-use crate::system::manifest::{Ready, Topology};
+use crate::system::manifest::Ready;
 use crate::system::{SystemVariant, template};
 use crate::trial::Context;
-use linerate_contract::{Expect, Nanos, Role, Spec, crc32, page};
+use linerate_contract::{Expect, Nanos, Role, Spec, Tls, crc32, page};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
@@ -31,6 +32,31 @@ const LONGEST_TRANSFER: u64 = 2 << 20;
 /// 2 MiB, WebSocket++ had four fifths of its rate.
 const LONGEST_IN_TURNS: u64 = 32 << 20;
 
+/// A role, and which one of it: a path may have several relays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seat {
+    role: Role,
+    /// Counted from the client, from 0.
+    index: usize,
+}
+
+impl Seat {
+    pub(super) const CLIENT: Self = Self { role: Role::Client, index: 0 };
+    pub(super) const SERVER: Self = Self { role: Role::Server, index: 0 };
+
+    pub(super) fn relay(index: usize) -> Self {
+        Self { role: Role::Relay, index }
+    }
+
+    /// Its working folder.
+    fn folder(self) -> PathBuf {
+        match self.index {
+            0 => PathBuf::from(self.role.to_string()),
+            index => PathBuf::from(format!("{}-{}", self.role, index + 1)),
+        }
+    }
+}
+
 /// Parts that all roles of a trial share.
 pub(super) struct Setting<'a> {
     context: Context<'a>,
@@ -38,6 +64,8 @@ pub(super) struct Setting<'a> {
     pins: &'a BTreeMap<Role, Vec<u32>>,
     addresses: Addresses,
     authority: Option<Authority>,
+    /// True if the relay has the certificate, and the server no TLS.
+    relay_ends_tls: bool,
     slice: Option<Nanos>,
 }
 
@@ -46,7 +74,7 @@ impl<'a> Setting<'a> {
         context: Context<'a>,
         cell: &'a PlannedCell,
         pins: &'a Pins,
-        relay: Option<&SystemVariant<'_>>,
+        relays: &[SystemVariant<'_>],
         slice: Option<Nanos>,
     ) -> Result<Self, String> {
         let authority = Authority::for_layer(&cell.layer)?;
@@ -54,8 +82,9 @@ impl<'a> Setting<'a> {
             context,
             cell,
             pins: &pins.cpus,
-            addresses: Addresses::new(cell.topology, relay),
+            addresses: Addresses::new(&cell.path, relays, context.hosts),
             authority,
+            relay_ends_tls: relays.iter().any(|relay| relay.variant.terminates_tls),
             slice,
         })
     }
@@ -72,11 +101,15 @@ impl<'a> Setting<'a> {
     /// The path between client and server.
     pub(super) fn path(&self) -> NetworkPath {
         let mtu = self.cell.parameters.mtu.and_then(|mtu| u32::try_from(mtu).ok());
-        let usual = NetworkPath::from(self.cell.topology);
-        NetworkPath { mtu: mtu.unwrap_or(usual.mtu), ..usual }
+        let mut path = self.cell.path.clone();
+        if let Some(mtu) = mtu {
+            path.links.iter_mut().for_each(|link| link.mtu = mtu);
+        }
+        path
     }
 
-    fn spec(&self, chosen: SystemVariant<'_>, role: Role, parameters: &Parameters, check_every: u64) -> Spec {
+    fn spec(&self, chosen: SystemVariant<'_>, seat: Seat, parameters: &Parameters, check_every: u64) -> Spec {
+        let role = seat.role;
         let small = |number: Option<u64>| number.and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
         let mut spec = Spec::new(role, &self.cell.layer, &self.cell.workload);
         spec.size = parameters.size.unwrap_or(0);
@@ -84,10 +117,13 @@ impl<'a> Setting<'a> {
         spec.sample_ns = self.samples(parameters);
         spec.options = self.cell.options.clone();
         spec.options.extend(chosen.variant.options.clone());
-        spec.tls = self.authority.as_ref().and_then(|authority| authority.for_role(role));
-        if self.cell.topology.has_tun() {
+        spec.tls = self.tls_of(role);
+        if role == Role::Server && self.relay_ends_tls {
+            spec.layer = without_tls(&self.cell.layer).into();
+        }
+        if self.cell.path.has_tun() {
             spec.options.insert("tun".into(), address::TUN.into());
-            spec.options.insert("mtu".into(), self.path().mtu.to_string());
+            spec.options.insert("mtu".into(), self.path().last_mtu().to_string());
         }
         if let Some(transfers) = parameters.transfers {
             spec.set_option("transfers", transfers);
@@ -99,14 +135,14 @@ impl<'a> Setting<'a> {
             Role::Server => spec.listen = Some(self.addresses.server),
             Role::Relay => {
                 spec.layer = "tcp".into();
-                spec.listen = Some(self.addresses.relay);
-                spec.connect = Some(self.addresses.server);
+                let [own, next] = self.addresses.of_relay(seat.index);
+                (spec.listen, spec.connect) = (Some(own), Some(next));
             }
             Role::Client | Role::Describe => {
                 // A workload without a network has no server to connect to.
                 spec.connect =
                     self.cell.systems.iter().any(|s| s.role == Role::Server).then_some(self.addresses.target);
-                if self.cell.topology != Topology::Loopback {
+                if self.cell.path.device != Device::Loopback && self.context.hosts.is_empty() {
                     spec.sources = address::client_sources().into_iter().map(IpAddr::V4).collect();
                 }
                 spec.connections = small(parameters.connections);
@@ -126,6 +162,16 @@ impl<'a> Setting<'a> {
             }
         }
         spec
+    }
+
+    /// A relay that ends TLS has the certificate in place of the server.
+    fn tls_of(&self, role: Role) -> Option<Tls> {
+        let owner = match role {
+            Role::Relay if self.relay_ends_tls => Role::Server,
+            Role::Server if self.relay_ends_tls => return None,
+            _ => role,
+        };
+        self.authority.as_ref()?.for_role(owner)
     }
 
     /// Counted work is repeated until the window is over. In a duet, a stream over TCP in one direction needs
@@ -159,18 +205,18 @@ impl<'a> Setting<'a> {
     pub(super) fn launch(
         &self,
         chosen: SystemVariant<'_>,
-        role: Role,
+        seat: Seat,
         parameters: &Parameters,
         check_every: u64,
         window: Option<TimedWindow>,
     ) -> Result<Launch, String> {
-        let folder = PathBuf::from(role.to_string());
-        let mut spec = self.spec(chosen, role, parameters, check_every);
+        let (role, folder) = (seat.role, seat.folder());
+        let mut spec = self.spec(chosen, seat, parameters, check_every);
         if let Some(window) = window.filter(|_| role == Role::Client) {
             spec.duration_ns = Some(window.length);
             self.repeat(&mut spec, window.sharing);
         }
-        let values = self.values(chosen, role, &folder, parameters, &spec);
+        let values = self.values(chosen, seat, &folder, parameters, &spec);
         let variant = chosen.variant;
         let place = |what: &str| format!("systems/{}/{what}", chosen.system.name);
         let manifest = place("system.toml");
@@ -200,7 +246,7 @@ impl<'a> Setting<'a> {
                 let arguments = start.of(role).ok_or_else(|| {
                     format!("{manifest}: variants.{}.start has nothing for a {role}", chosen.name)
                 })?;
-                let program = self.context.programs.of(chosen.name, self.build_of(role)).cloned();
+                let program = self.context.programs.of(role, chosen.name, self.build_of(seat)).cloned();
                 let located = || Some((crate::system::probe::locate(chosen.program()?)?, Vec::new()));
                 let (program, mut words) = program
                     .or_else(located)
@@ -212,18 +258,21 @@ impl<'a> Setting<'a> {
         Ok(Launch {
             role,
             system: chosen.name.to_owned(),
-            host: self.host(role),
+            host: self.host(seat),
             folder,
             files,
             setup,
             process,
             ready: if role == Role::Client { Ready::Event } else { variant.ready },
             stop: variant.stop,
-            port: PORT,
+            port: match role {
+                Role::Relay => self.addresses.of_relay(0)[0].port(),
+                _ => self.addresses.server.port(),
+            },
             cpus: self.pins.get(&role).cloned().unwrap_or_default(),
             own_session: self.has_own_cpus(role),
             slice: self.slice,
-            tuns: role == Role::Server && self.cell.topology.has_two_tuns(),
+            tuns: role == Role::Server && self.cell.path.has_two_tuns(),
         })
     }
 
@@ -233,40 +282,45 @@ impl<'a> Setting<'a> {
         !cpus.is_empty() && !others.any(|cpu| cpus.contains(cpu))
     }
 
-    fn build_of(&self, role: Role) -> &str {
-        let system = self.cell.systems.iter().find(|system| system.role == role);
-        system.map_or(DEFAULT_BUILD, |system| &system.build)
+    fn system(&self, seat: Seat) -> Option<&PlannedSystem> {
+        self.cell.systems.iter().filter(|system| system.role == seat.role).nth(seat.index)
     }
 
-    fn host(&self, role: Role) -> HostName {
-        match role {
+    fn build_of(&self, seat: Seat) -> &str {
+        self.system(seat).map_or(DEFAULT_BUILD, |system| &system.build)
+    }
+
+    fn host(&self, seat: Seat) -> HostName {
+        let path = &self.cell.path;
+        match seat.role {
             Role::Client | Role::Describe => HostName::Client,
             // A single link has no router, so a relay runs on the server's host.
-            Role::Relay if self.cell.topology.has_router() => HostName::Router,
+            Role::Relay if seat.index < path.routers() => HostName::router(seat.index),
             // A stack in a process runs in its device's namespace.
-            Role::Server if self.cell.topology == Topology::TunRouter => HostName::Router,
+            Role::Server if path.device == Device::Tun && path.has_router() => {
+                HostName::router(path.routers() - 1)
+            }
             Role::Relay | Role::Server => HostName::Server,
         }
     }
 
     /// The manifest's settings, and in their place those of an arm.
-    fn settings<'s>(&'s self, chosen: SystemVariant<'s>, role: Role) -> BTreeMap<&'s str, minijinja::Value> {
-        let system = self.cell.systems.iter().find(|system| system.role == role);
+    fn settings<'s>(&'s self, chosen: SystemVariant<'s>, seat: Seat) -> BTreeMap<&'s str, minijinja::Value> {
         let own = chosen.system.manifest.settings.iter();
-        let all = own.chain(system.iter().flat_map(|system| &system.settings));
+        let all = own.chain(self.system(seat).into_iter().flat_map(|system| &system.settings));
         all.map(|(name, value)| (name.as_str(), value.into())).collect()
     }
 
     fn values(
         &self,
         chosen: SystemVariant<'_>,
-        role: Role,
+        seat: Seat,
         folder: &Path,
         parameters: &Parameters,
         spec: &Spec,
     ) -> minijinja::Value {
         let scratch = Path::new(SCRATCH);
-        let mut values = self.settings(chosen, role);
+        let mut values = self.settings(chosen, seat);
         values.extend(parameters.iter().map(|(name, value)| (name, minijinja::Value::from(value))));
         values.insert("dir", scratch.join(folder).display().to_string().into());
         values.insert("docroot", scratch.join(DOCROOT).display().to_string().into());
@@ -276,13 +330,17 @@ impl<'a> Setting<'a> {
         }
         values.insert("spec", spec.to_json().into());
         values.insert("options", minijinja::Value::from_serialize(&spec.options));
-        match role {
+        if let Some(tls) = &spec.tls {
+            values.insert("tls", minijinja::Value::from_serialize(tls));
+        }
+        match seat.role {
             Role::Server => {
                 values.insert("listen", template::address(self.addresses.server));
             }
             Role::Relay => {
-                values.insert("listen", template::address(self.addresses.relay));
-                values.insert("upstream", template::address(self.addresses.server));
+                let [own, next] = self.addresses.of_relay(seat.index);
+                values.insert("listen", template::address(own));
+                values.insert("upstream", template::address(next));
             }
             Role::Client | Role::Describe => {
                 values.insert("connect", template::address(self.addresses.target));

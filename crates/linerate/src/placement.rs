@@ -1,0 +1,190 @@
+//! Which machine plays which role: `--host ROLE=WHERE` and hosts.toml.
+
+use crate::error::Error;
+use crate::measurement::{PlannedCell, PlannedHost, PlannedSuite};
+use crate::toml_file;
+use linerate_contract::Role;
+use linerate_contract::nearest::suggestion;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+/// The place of roles that no `--host` names.
+pub const LOCAL: &str = "local";
+const SSH: &str = "ssh:";
+/// Read from the current folder where `--hosts` names no other file.
+const FILE: &str = "hosts.toml";
+/// Roles that have a place; a cell need not have all of them.
+const ROLES: [Role; 3] = [Role::Client, Role::Relay, Role::Server];
+
+/// `ROLE=WHERE` of the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolePlace {
+    role: Role,
+    place: String,
+}
+
+impl fmt::Display for RolePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.role, self.place)
+    }
+}
+
+/// Parses `server=ssh:box2`.
+///
+/// # Errors
+/// What is expected.
+pub fn role_place(text: &str) -> Result<RolePlace, String> {
+    let expected = || "expected ROLE=local or ROLE=ssh:NAME, such as server=ssh:box2".to_owned();
+    let (role, place) = text.split_once('=').ok_or_else(expected)?;
+    let names = ROLES.map(|role| role.to_string());
+    let role = ROLES.into_iter().find(|known| known.to_string() == role).ok_or_else(|| {
+        format!("there is no role `{role}`; {}", suggestion(role, names.iter().map(String::as_str)))
+    })?;
+    let is_name = |name: &str| !name.is_empty() && !name.starts_with('-');
+    if place == LOCAL || place.strip_prefix(SSH).is_some_and(is_name) {
+        Ok(RolePlace { role, place: place.to_owned() })
+    } else {
+        Err(expected())
+    }
+}
+
+/// A table of hosts.toml.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostEntry {
+    /// What ssh(1) connects to, such as `user@box2.example`.
+    ssh: Option<String>,
+    #[serde(default)]
+    options: Vec<String>,
+    address: Option<Ipv4Addr>,
+    #[serde(default)]
+    cpus: Vec<u32>,
+    agent: Option<String>,
+}
+
+/// The machines of the roles; empty if all roles are local.
+///
+/// # Errors
+/// A role has two places, or hosts.toml cannot be read or has no such machine.
+pub fn hosts(given: &[RolePlace], file: Option<&Path>) -> Result<Vec<PlannedHost>, Error> {
+    let mut places: BTreeMap<Role, &str> = BTreeMap::new();
+    for RolePlace { role, place } in given {
+        if places.insert(*role, place).is_some() {
+            return Err(Error::Input(format!("--host: the {role} has two places; give one of them")));
+        }
+    }
+    if places.values().all(|place| *place == LOCAL) {
+        return Ok(Vec::new());
+    }
+    let mut entries = read(file)?;
+    let mut hosts: Vec<PlannedHost> = Vec::new();
+    for role in ROLES {
+        let place = places.get(&role).copied().unwrap_or(LOCAL);
+        match hosts.iter_mut().find(|host| host.place == place) {
+            Some(host) => host.roles.push(role),
+            None => hosts.push(planned(role, place, &mut entries)),
+        }
+    }
+    Ok(hosts)
+}
+
+fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -> PlannedHost {
+    let entry = entries.remove(place.trim_start_matches(SSH)).unwrap_or_default();
+    PlannedHost {
+        place: place.to_owned(),
+        roles: vec![role],
+        address: entry.address,
+        cpus: entry.cpus,
+        destination: entry.ssh,
+        ssh_options: entry.options,
+        agent: entry.agent,
+        ..PlannedHost::default()
+    }
+}
+
+fn read(file: Option<&Path>) -> Result<BTreeMap<String, HostEntry>, Error> {
+    let path = file.unwrap_or(Path::new(FILE));
+    if file.is_none() && !path.exists() {
+        return Ok(BTreeMap::new());
+    }
+    let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
+    toml_file::parse(path, &text)
+}
+
+/// Pairs of cells are compared by their solo trials: a duet needs both sides on common CPUs, and clocks that
+/// agree about turns.
+pub fn without_duets(suites: &mut [PlannedSuite]) {
+    for pair in suites.iter_mut().flat_map(|suite| &mut suite.pairs) {
+        pair.no_duet.get_or_insert_with(|| "the roles are on several hosts".to_owned());
+    }
+}
+
+/// What ssh(1) connects to; `None` for this machine.
+#[must_use]
+pub fn destination(host: &PlannedHost) -> Option<&str> {
+    let name = host.place.strip_prefix(SSH)?;
+    Some(host.destination.as_deref().unwrap_or(name))
+}
+
+/// The place of a role among `hosts`; the first for a run on one machine.
+#[must_use]
+pub fn index_of(hosts: &[PlannedHost], role: Role) -> usize {
+    hosts.iter().position(|host| host.roles.contains(&role)).unwrap_or(0)
+}
+
+/// Why a cell cannot run over several machines. Links, routers and loopback devices are replaced by the real
+/// network.
+#[must_use]
+pub fn obstacle(cell: &PlannedCell) -> Option<&'static str> {
+    let is_impaired = cell.path.links.iter().any(|link| link.up.is_some() || link.down.is_some());
+    if cell.path.has_tun() {
+        Some("its path is a TUN device, which a process of the same host serves")
+    } else if is_impaired {
+        Some("packets are impaired in namespaces of one host")
+    } else if cell.path.routers() > 1 {
+        Some("several routers are namespaces of one host")
+    } else if cell.layer == "udp" && cell.workload == "stream" {
+        // Its end is the last datagram's time on the server's clock (sdk/CONTRACT.md).
+        Some("the server's clock ends the transfer, the client's began it")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(texts: &[&str]) -> Vec<RolePlace> {
+        texts.iter().map(|text| role_place(text).unwrap()).collect()
+    }
+
+    #[test]
+    fn roles_without_a_place_are_local_and_roles_of_one_place_share_a_host() {
+        let none = Path::new("/dev/null");
+        let hosts = hosts(&given(&["server=ssh:box2", "relay=ssh:box2"]), Some(none)).unwrap();
+        let roles: Vec<_> = hosts.iter().map(|host| (host.place.as_str(), host.roles.clone())).collect();
+        assert_eq!(roles, [("local", vec![Role::Client]), ("ssh:box2", vec![Role::Relay, Role::Server])]);
+        assert_eq!((index_of(&hosts, Role::Server), destination(&hosts[1])), (1, Some("box2")));
+        assert_eq!(destination(&hosts[0]), None);
+        assert_eq!(super::hosts(&given(&["server=local"]), Some(none)).unwrap(), []);
+    }
+
+    #[test]
+    fn a_wrong_place_names_what_is_expected() {
+        for (text, part) in [
+            ("server", "ROLE=ssh:NAME"),
+            ("server=box2", "ROLE=ssh:NAME"),
+            ("server=ssh:-oProxyCommand=x", "ROLE=ssh:NAME"),
+            ("sever=ssh:box2", "nearest: \"server\""),
+        ] {
+            let error = role_place(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        let twice = hosts(&given(&["server=ssh:a", "server=ssh:b"]), None).unwrap_err();
+        assert!(twice.to_string().contains("two places"), "{twice}");
+    }
+}

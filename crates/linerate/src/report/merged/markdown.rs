@@ -1,0 +1,51 @@
+//! In Markdown: ratios and disagreements; values, hosts and versions are folded.
+
+use super::model::MergedReport;
+use super::view::{self, TextTable};
+use crate::report::markdown::{escape, fold, write_table};
+use crate::report::style::Style;
+use std::fmt::Write;
+
+pub(super) fn render(report: &MergedReport, _: Style) -> String {
+    let mut text = String::new();
+    for suite in &report.suites {
+        let _ = writeln!(text, "# {}: {}\n", escape(&suite.name), escape(&suite.question));
+        for table in &suite.tables {
+            let _ = writeln!(
+                text,
+                "## {}\n\n{}\n",
+                escape(&table.title),
+                escape(&view::caption(table).join("; "))
+            );
+            write(&mut text, &view::ratios(report, table));
+            for line in view::sentences(table) {
+                let _ = writeln!(text, "{}\n", escape(&line));
+            }
+            if let Some(disagreements) = view::disagreements(table) {
+                let _ = writeln!(text, "### Hosts that disagree\n");
+                write(&mut text, &disagreements);
+            }
+            fold(&mut text, "Values of each host", |text| write(text, &view::values(table)));
+        }
+    }
+    let _ = writeln!(text, "## The hosts\n");
+    write(&mut text, &view::hosts(report));
+    for flag in &report.flags {
+        let _ = writeln!(text, "- {}", escape(flag));
+    }
+    let _ = writeln!(text);
+    fold(&mut text, "Versions", |text| write(text, &view::versions(&report.hosts)));
+    fold(&mut text, "How to read it", |text| {
+        for line in view::HOW_TO_READ {
+            let _ = writeln!(text, "- {line}");
+        }
+    });
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+fn write(text: &mut String, view: &TextTable) {
+    let headers: Vec<&str> = view.headers.iter().map(String::as_str).collect();
+    write_table(text, &headers, view.rows.iter().cloned());
+    text.push('\n');
+}
