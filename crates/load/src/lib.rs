@@ -24,6 +24,7 @@
 //! | [`packets`] | datagrams in and out of the kernel, one or many for a call |
 //! | [`relay`] | TCP forwarding by `splice(2)` or by an eBPF sockmap |
 //! | [`tun_bridge`] | two TUN devices joined, for the kernel's rows beside stacks in a process |
+//! | [`listener`] | a listening socket of an event loop, also when no descriptor is left |
 //! | [`socket`] | non-blocking sockets and what their errors mean |
 //! | `tcp_info` | the kernel's statistics of a TCP connection |
 //! | `fuzz`, `fuzz_input` | what fuzz targets run, for tests and fuzzing only |
@@ -40,6 +41,7 @@ pub mod fuzz;
 mod fuzz_input;
 pub mod layer;
 pub mod limit;
+pub mod listener;
 pub mod meter;
 pub mod packets;
 pub mod process;

@@ -8,10 +8,10 @@ mod workers;
 
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
-use crate::socket;
+use crate::listener::Listener;
 use linerate_contract::{Event, Spec};
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -21,8 +21,6 @@ use workers::ServerWorker;
 const BATCH: usize = 256;
 /// Connections accepted per wait, so that a flood of new ones does not starve the others.
 const ACCEPTS: usize = 64;
-/// The interval of attempts to accept, while no descriptor is left and nothing else happens.
-const RETRY_MILLIS: u16 = 10;
 /// How often silent connections are looked for.
 const TICK: Duration = Duration::from_secs(10);
 /// A connection without an event for this many ticks is closed: its peer has vanished, or only uses a
@@ -80,7 +78,7 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
     let signals = Signals::claim()?;
     let mut loops = Vec::new();
     for worker in ServerWorker::all(spec.threads as usize)? {
-        let (listener, bound) = socket::listener(address, spec.threads > 1)?;
+        let (listener, bound) = Listener::bind(address, spec.threads > 1)?;
         // The others listen at the port of the first one.
         address = bound;
         loops.push(ServerLoop::new(service.clone(), listener, worker)?);
@@ -96,15 +94,13 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
 /// A thread's event loop. Connections are found by their descriptor, which the kernel keeps small.
 struct ServerLoop<S: Service> {
     service: S,
-    listener: OwnedFd,
+    listener: Listener,
     worker: ServerWorker,
     epoll: Epoll,
     connections: Vec<Option<Entry<S::Connection>>>,
     timer: TimerFd,
     /// Ticks of the timer so far.
     tick: u32,
-    /// No descriptor is left: connections wait at the listener, which is not watched.
-    full: bool,
 }
 
 struct Entry<C> {
@@ -116,12 +112,9 @@ struct Entry<C> {
 }
 
 impl<S: Service> ServerLoop<S> {
-    fn new(service: S, listener: OwnedFd, worker: ServerWorker) -> Result<Self, Refusal> {
+    fn new(service: S, listener: Listener, worker: ServerWorker) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
-        // Level-triggered: the next turn sees connections that this one did not accept.
-        epoll
-            .add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, listener.as_raw_fd() as u64))
-            .doing("epoll_ctl")?;
+        listener.watch(&epoll)?;
         epoll.add(worker.wake_up(), EpollEvent::new(EpollFlags::EPOLLIN, WAKE_UP)).doing("epoll_ctl")?;
         // A timer and not a time limit of the waits: a busy loop does not read the clock.
         let timer =
@@ -130,22 +123,20 @@ impl<S: Service> ServerLoop<S> {
         timer.set(Expiration::Interval(TICK.into()), TimerSetTimeFlags::empty()).doing("timerfd_settime")?;
         epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER)).doing("epoll_ctl")?;
         let connections = Vec::new();
-        Ok(Self { service, listener, worker, epoll, connections, timer, tick: 0, full: false })
+        Ok(Self { service, listener, worker, epoll, connections, timer, tick: 0 })
     }
 
     fn run(mut self) {
-        let listener = self.listener.as_raw_fd() as u64;
         let mut events = [EpollEvent::empty(); BATCH];
         loop {
-            let timeout = if self.full { RETRY_MILLIS.into() } else { EpollTimeout::NONE };
-            let ready = match self.epoll.wait(&mut events, timeout) {
+            let ready = match self.epoll.wait(&mut events, self.listener.timeout()) {
                 Ok(ready) => ready,
                 Err(Errno::EINTR) => 0,
                 Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
             };
             for event in &events[..ready] {
                 let place = event.data();
-                if place == listener {
+                if place == Listener::TOKEN {
                     self.accept();
                 } else if place == WAKE_UP {
                     self.worker.queued().into_iter().for_each(|socket| self.begin(socket));
@@ -157,43 +148,21 @@ impl<S: Service> ServerLoop<S> {
                     self.turn(entry, event.events().intersects(ENDED));
                 }
             }
-            if self.full {
+            if self.listener.is_full() {
                 self.accept();
             }
         }
     }
 
     fn accept(&mut self) {
+        let was_full = self.listener.is_full();
         for _ in 0..ACCEPTS {
-            let socket = match socket::accept(&self.listener) {
-                Ok(socket) => socket,
-                // The peer closed while it waited.
-                Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
-                Err(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::ENOBUFS) => {
-                    return self.watch_listener(false);
-                }
-                Err(_) => break,
-            };
+            let Some(socket) = self.listener.accept(&self.epoll) else { break };
             if let Some(socket) = self.worker.assign(socket) {
                 self.begin(socket);
             }
         }
-        self.watch_listener(true);
-    }
-
-    /// Stops watching the listener while no descriptor is left, and watches it again. A pending connection
-    /// that cannot be accepted would end every wait at once.
-    fn watch_listener(&mut self, watch: bool) {
-        if self.full != watch {
-            return;
-        }
-        self.full = !watch;
-        let interest = if watch { EpollFlags::EPOLLIN } else { EpollFlags::empty() };
-        let mut event = EpollEvent::new(interest, self.listener.as_raw_fd() as u64);
-        if let Err(errno) = self.epoll.modify(&self.listener, &mut event) {
-            unreachable!("a registered descriptor can be registered anew: {errno}");
-        }
-        if self.full {
+        if self.listener.is_full() && !was_full {
             self.close_silent(SILENT_IF_FULL);
         }
     }
@@ -201,7 +170,7 @@ impl<S: Service> ServerLoop<S> {
     /// The timer has expired.
     fn tick(&mut self) {
         self.tick = self.tick.wrapping_add(1);
-        self.close_silent(if self.full { SILENT_IF_FULL } else { SILENT });
+        self.close_silent(if self.listener.is_full() { SILENT_IF_FULL } else { SILENT });
     }
 
     /// Closes the connections without an event for `ticks` ticks.
@@ -270,7 +239,7 @@ mod tests {
     #[test]
     fn silent_connections_are_closed_and_active_ones_are_not() {
         let service = EchoService::new(&Spec::new(Role::Server, "tcp", "rr")).unwrap();
-        let (listener, address) = socket::listener("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let (listener, address) = Listener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let worker = ServerWorker::all(1).unwrap().remove(0);
         let mut server = ServerLoop::new(service, listener, worker).unwrap();
         let mut silent = TcpStream::connect(address).unwrap();
@@ -281,7 +250,7 @@ mod tests {
             active.write_all(b"x").unwrap();
             let of_peer = |entry: &Entry<_>| {
                 let peer = nix::sys::socket::getpeername::<nix::sys::socket::SockaddrStorage>;
-                socket::socket_address(&peer(entry.socket.as_raw_fd()).unwrap())
+                crate::socket::socket_address(&peer(entry.socket.as_raw_fd()).unwrap())
                     == active.local_addr().unwrap()
             };
             let entry = server.connections.iter_mut().find_map(|place| place.take_if(|entry| of_peer(entry)));

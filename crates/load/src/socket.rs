@@ -2,23 +2,23 @@
 
 #![allow(
     unsafe_code,
-    reason = "accept4(2) returns a bare descriptor; nix does not support connect(2) with AF_UNSPEC"
+    reason = "nix does not support connect(2) with AF_UNSPEC"
 )]
 
 use crate::refusal::{Doing, Refusal};
 use crate::{clock, tcp_info};
-use linerate_contract::{BACKLOG, ErrorKind, Nanos, Spec};
+use linerate_contract::{ErrorKind, Nanos, Spec};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
-    AddressFamily, Backlog, Shutdown, SockFlag, SockType, SockaddrLike, SockaddrStorage, accept4, bind,
-    connect, getsockname, getsockopt, listen, setsockopt, shutdown, socket, sockopt,
+    AddressFamily, Shutdown, SockFlag, SockType, SockaddrLike, SockaddrStorage, bind, connect, getsockopt,
+    setsockopt, shutdown, socket, sockopt,
 };
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-const NONBLOCKING: SockFlag = SockFlag::SOCK_NONBLOCK.union(SockFlag::SOCK_CLOEXEC);
+pub(crate) const NONBLOCKING: SockFlag = SockFlag::SOCK_NONBLOCK.union(SockFlag::SOCK_CLOEXEC);
 
 /// Opens connections to one address, from each local address in turn.
 #[derive(Debug, Clone)]
@@ -145,40 +145,6 @@ pub fn stream_error(errno: Errno) -> ErrorKind {
     }
 }
 
-/// A listening socket at `address`, and its address (port 0: the kernel's choice).
-///
-/// # Errors
-/// The address is in use or not of this host.
-pub fn listener(address: SocketAddr, shared: bool) -> Result<(OwnedFd, SocketAddr), Refusal> {
-    let storage = SockaddrStorage::from(address);
-    let family = storage.family().expect("an IP address has a family");
-    let open = || {
-        let fd = socket(family, SockType::Stream, NONBLOCKING, None)?;
-        setsockopt(&fd, sockopt::ReuseAddr, &true)?;
-        if shared {
-            setsockopt(&fd, sockopt::ReusePort, &true)?;
-        }
-        // Accepted connections inherit it, at no cost.
-        setsockopt(&fd, sockopt::TcpNoDelay, &true)?;
-        bind(fd.as_raw_fd(), &storage)?;
-        listen(&fd, Backlog::new(BACKLOG)?)?;
-        let bound = getsockname::<SockaddrStorage>(fd.as_raw_fd())?;
-        Ok((fd, socket_address(&bound)))
-    };
-    open().doing(&format!("listening at {address}"))
-}
-
-/// Accepts the next pending connection.
-///
-/// # Errors
-/// `EAGAIN` if none is pending, `EMFILE` if no descriptor is left, and others of accept(2).
-#[inline]
-pub fn accept(listener: &OwnedFd) -> nix::Result<OwnedFd> {
-    let fd = accept4(listener.as_raw_fd(), NONBLOCKING)?;
-    // SAFETY: accept4 has just created this descriptor; nothing else owns or closes it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 pub(crate) fn socket_address(storage: &SockaddrStorage) -> SocketAddr {
     match (storage.as_sockaddr_in(), storage.as_sockaddr_in6()) {
         (Some(v4), _) => SocketAddr::V4(SocketAddrV4::from(*v4)),
@@ -204,14 +170,5 @@ mod tests {
         ] {
             assert_eq!(connect_error(errno), kind, "{errno}");
         }
-    }
-
-    #[test]
-    fn a_listener_returns_its_port_and_accepts() {
-        let (listener, address) = listener("127.0.0.1:0".parse().unwrap(), false).unwrap();
-        assert_ne!(address.port(), 0);
-        assert_eq!(accept(&listener).unwrap_err(), Errno::EAGAIN);
-        let _client = std::net::TcpStream::connect(address).unwrap();
-        accept(&listener).unwrap();
     }
 }

@@ -13,7 +13,7 @@ use crate::layer::websocket::mask::{Key, copy, matches};
 use crate::layer::wire::tls::record::{self, Kind};
 use crate::process::{Signals, emit};
 use crate::refusal::Refusal;
-use crate::socket;
+use crate::listener::Listener;
 use linerate_contract::{Bytes, Done, ErrorKind, Event, Nanos, Spec, page};
 use std::hint::black_box;
 
@@ -29,7 +29,7 @@ const PIECES_PER_LOOK: u64 = 16;
 pub(super) fn serve(spec: &Spec) -> Result<(), Refusal> {
     let address = spec.listen.ok_or_else(|| Refusal::BadSpec("\"listen\" is missing".into()))?;
     let signals = Signals::claim()?;
-    let (_listener, address) = socket::listener(address, false)?;
+    let (_listener, address) = Listener::bind(address, false)?;
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())

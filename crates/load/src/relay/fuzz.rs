@@ -3,7 +3,8 @@
 use super::splice::Splice;
 use super::{Forwarding, Pair, RelayLoop, Side};
 use crate::fuzz_input::{FuzzInput, connected, drain, put};
-use crate::socket::{self, Dialer};
+use crate::listener::Listener;
+use crate::socket::Dialer;
 use linerate_contract::{Role, Spec};
 use nix::sys::epoll::{EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::{SigSet, Signal};
@@ -28,7 +29,7 @@ fn relay() -> RelayLoop<Splice> {
     set.thread_block().expect("a valid set");
     let mut spec = Spec::new(Role::Relay, "tcp", "relay");
     let local = "127.0.0.1:0".parse().expect("an address");
-    let (listener, address) = socket::listener(local, false).expect("a free port");
+    let (listener, address) = Listener::bind(local, false).expect("a free port");
     spec.connect = Some(address);
     let forwarding = Splice::new().expect("every kernel has it");
     RelayLoop::new(forwarding, Dialer::new(&spec).expect("a good spec"), listener)

@@ -14,10 +14,11 @@ mod splice;
 #[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_relay;
 
+use crate::listener::Listener;
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
-use crate::socket::{self, Dialer};
-use linerate_contract::{Event, Spec};
+use crate::socket::Dialer;
+use linerate_contract::{ErrorKind, Event, Spec};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -25,10 +26,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 const BATCH: usize = 256;
 const ACCEPTS: usize = 64;
-/// The interval of attempts to accept, while no descriptor is left and nothing else happens.
-const RETRY_MILLIS: u16 = 10;
-/// The token of the listener; tokens of pairs are small.
-const LISTENER: u64 = u64::MAX;
 
 /// One end of a pair, also as an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +76,7 @@ impl<S> Pair<S> {
 enum Advance {
     /// Advance on the next edge.
     Wait([EpollFlags; 2]),
-    /// Advance soon, without an edge: the kernel is still moving bytes.
+    /// Advance soon, without an edge: the kernel is still moving bytes, or no descriptor is left for a pipe.
     Recheck([EpollFlags; 2]),
     /// Advance in the next turn: it has used up its share of this one.
     Yield([EpollFlags; 2]),
@@ -135,7 +132,7 @@ fn relay<F: Forwarding>(spec: &Spec) -> Result<(), Refusal> {
     let signals = Signals::claim()?;
     let mut loops = Vec::new();
     for _ in 0..spec.threads {
-        let (listener, bound) = socket::listener(address, spec.threads > 1)?;
+        let (listener, bound) = Listener::bind(address, spec.threads > 1)?;
         address = bound;
         loops.push(RelayLoop::new(F::new()?, dialer.clone(), listener)?);
     }
@@ -151,7 +148,9 @@ fn relay<F: Forwarding>(spec: &Spec) -> Result<(), Refusal> {
 struct RelayLoop<F: Forwarding> {
     forwarding: F,
     dialer: Dialer,
-    listener: OwnedFd,
+    listener: Listener,
+    /// An accepted connection, while no descriptor is left for its upstream.
+    waiting: Option<OwnedFd>,
     epoll: Epoll,
     pairs: Vec<Option<Box<Pair<F::State>>>>,
     /// Pairs to advance without an edge, and the buffer of the turn before.
@@ -159,24 +158,22 @@ struct RelayLoop<F: Forwarding> {
     spare: Vec<usize>,
     /// One of them has yielded.
     busy: bool,
-    /// No descriptor is left: connections wait at the listener, which is not watched.
-    full: bool,
 }
 
 impl<F: Forwarding> RelayLoop<F> {
-    fn new(forwarding: F, dialer: Dialer, listener: OwnedFd) -> Result<Self, Refusal> {
+    fn new(forwarding: F, dialer: Dialer, listener: Listener) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
-        epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).doing("epoll_ctl")?;
+        listener.watch(&epoll)?;
         Ok(Self {
             forwarding,
             dialer,
             listener,
+            waiting: None,
             epoll,
             pairs: Vec::new(),
             again: Vec::new(),
             spare: Vec::new(),
             busy: false,
-            full: false,
         })
     }
 
@@ -187,7 +184,7 @@ impl<F: Forwarding> RelayLoop<F> {
             let timeout = if std::mem::take(&mut self.busy) {
                 EpollTimeout::ZERO
             } else {
-                timeout(self.again.is_empty(), idle_turns, self.full)
+                timeout(&self.listener, self.again.is_empty(), idle_turns)
             };
             let ready = match self.epoll.wait(&mut events, timeout) {
                 Ok(ready) => ready,
@@ -204,7 +201,7 @@ impl<F: Forwarding> RelayLoop<F> {
     fn turn(&mut self, events: &[EpollEvent]) {
         let mut pending = false;
         for event in events {
-            if event.data() == LISTENER {
+            if event.data() == Listener::TOKEN {
                 pending = true;
                 continue;
             }
@@ -224,21 +221,14 @@ impl<F: Forwarding> RelayLoop<F> {
             }
         }
         self.spare.clear();
-        if pending || self.full {
+        if pending || self.listener.is_full() {
             self.accept();
         }
     }
 
     fn accept(&mut self) {
         for _ in 0..ACCEPTS {
-            let client = match socket::accept(&self.listener) {
-                Ok(client) => client,
-                Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
-                Err(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::ENOBUFS) => {
-                    return self.watch_listener(false);
-                }
-                Err(_) => break,
-            };
+            let Some(client) = self.waiting.take().or_else(|| self.listener.accept(&self.epoll)) else { break };
             let index = client.as_raw_fd() as usize;
             if index >= self.pairs.len() {
                 self.pairs.resize_with(index + 1, || None);
@@ -251,24 +241,14 @@ impl<F: Forwarding> RelayLoop<F> {
                     let pair = Pair { sockets, state, interest: [EpollFlags::empty(); 2], queued: false };
                     self.advance(index, Box::new(pair));
                 }
+                Err(ErrorKind::DescriptorExhausted) => {
+                    self.waiting = Some(client);
+                    return self.listener.pause(&self.epoll);
+                }
                 Err(_) => {
                     let _ = setsockopt(&client, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
                 }
             }
-        }
-        self.watch_listener(true);
-    }
-
-    /// Stops watching the listener while no descriptor is left, and watches it again. A pending connection
-    /// that cannot be accepted would end every wait at once.
-    fn watch_listener(&mut self, watch: bool) {
-        if self.full != watch {
-            return;
-        }
-        self.full = !watch;
-        let interest = if watch { EpollFlags::EPOLLIN } else { EpollFlags::empty() };
-        if let Err(errno) = self.epoll.modify(&self.listener, &mut EpollEvent::new(interest, LISTENER)) {
-            unreachable!("a registered descriptor can be registered anew: {errno}");
         }
     }
 
@@ -317,10 +297,10 @@ impl<F: Forwarding> RelayLoop<F> {
 
 /// How long to wait for events. Pairs to recheck wait for a kernel thread, which needs some microseconds,
 /// perhaps of this CPU: yield for some turns, then sleep.
-fn timeout(no_recheck: bool, idle_turns: u32, full: bool) -> EpollTimeout {
+fn timeout(listener: &Listener, no_recheck: bool, idle_turns: u32) -> EpollTimeout {
     const YIELDS: u32 = 50;
     if no_recheck {
-        if full { RETRY_MILLIS.into() } else { EpollTimeout::NONE }
+        listener.timeout()
     } else if idle_turns < YIELDS {
         std::thread::yield_now();
         EpollTimeout::ZERO
@@ -339,7 +319,7 @@ mod tests {
         let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut spec = Spec::new(Role::Relay, "tcp", "relay");
         spec.connect = Some(upstream.local_addr().unwrap());
-        let (listener, address) = socket::listener("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let (listener, address) = Listener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let dialer = Dialer::new(&spec).unwrap();
         (RelayLoop::new(splice::Splice::new().unwrap(), dialer, listener).unwrap(), address, upstream)
     }
@@ -352,7 +332,7 @@ mod tests {
     #[test]
     fn an_event_of_a_closed_pair_does_not_reach_a_new_pair_with_the_same_descriptor() {
         let (mut relay, address, _upstream) = relay();
-        let pending = EpollEvent::new(EpollFlags::EPOLLIN, LISTENER);
+        let pending = EpollEvent::new(EpollFlags::EPOLLIN, Listener::TOKEN);
         let _first = TcpStream::connect(address).unwrap();
         relay.turn(&[pending]);
         let token = (pairs(&relay)[0] as u64) << 1;

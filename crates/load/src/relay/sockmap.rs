@@ -16,7 +16,7 @@
 //! There is no back pressure: the kernel acknowledges redirected input, however slow the target is.
 
 use super::bpf::SockHash;
-use super::splice::{INPUT, PipePool, SplicedStream};
+use super::splice::{INPUT, Next, PipePool, SplicedStream};
 use super::{Advance, Forwarding, Pair, Side};
 use crate::process::raise_descriptor_limit;
 use crate::refusal::Refusal;
@@ -154,7 +154,7 @@ impl Sockmap {
         let Link { directions, ended, .. } = &mut pair.state;
         let directions = directions.as_mut().expect("linked before");
         let mut wanted = [END; 2];
-        let (mut over, mut recheck, mut more) = (true, false, false);
+        let (mut over, mut next) = (true, Next::Edge);
         for from in Side::BOTH {
             let (source, target) = (&pair.sockets[from as usize], &pair.sockets[from.other() as usize]);
             match &mut directions[from as usize] {
@@ -165,24 +165,21 @@ impl Sockmap {
                         if *shut {
                             shutdown(target.as_raw_fd(), Shutdown::Write)?;
                         }
-                        recheck |= !*shut;
+                        if !*shut {
+                            next = next.max(Next::Soon);
+                        }
                     }
                     over &= *shut;
                 }
                 Direction::Spliced(stream) => {
                     wanted[from as usize] |= INPUT;
-                    let (flags, unfinished) = stream.forward(source, target, &mut self.pool)?;
+                    let (flags, of_stream) = stream.forward(source, target, &mut self.pool)?;
                     wanted[from.other() as usize] |= flags;
-                    more |= unfinished;
+                    next = next.max(of_stream);
                     over &= stream.is_over();
                 }
             }
         }
-        Ok(match (over, more, recheck) {
-            (true, ..) => Advance::Over,
-            (_, true, _) => Advance::Yield(wanted),
-            (.., true) => Advance::Recheck(wanted),
-            _ => Advance::Wait(wanted),
-        })
+        Ok(if over { Advance::Over } else { next.advance(wanted) })
     }
 }

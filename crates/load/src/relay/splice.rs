@@ -49,14 +49,14 @@ impl Forwarding for Splice {
     }
 
     fn advance(&mut self, pair: &mut Pair<Directions>) -> Advance {
-        let (mut wanted, mut more) = ([INPUT; 2], false);
+        let (mut wanted, mut next) = ([INPUT; 2], Next::Edge);
         for from in Side::BOTH {
             let stream = &mut pair.state.0[from as usize];
             let (source, target) = (&pair.sockets[from as usize], &pair.sockets[from.other() as usize]);
             match stream.forward(source, target, &mut self.pool) {
-                Ok((flags, unfinished)) => {
+                Ok((flags, of_stream)) => {
                     wanted[from.other() as usize] |= flags;
-                    more |= unfinished;
+                    next = next.max(of_stream);
                 }
                 Err(_) => return Advance::Broken,
             }
@@ -65,10 +65,8 @@ impl Forwarding for Splice {
             Advance::Over
         } else if pair.state.0.iter().any(|stream| stream.failed) {
             Advance::Broken
-        } else if more {
-            Advance::Yield(wanted)
         } else {
-            Advance::Wait(wanted)
+            next.advance(wanted)
         }
     }
 
@@ -81,6 +79,27 @@ impl Forwarding for Splice {
 
 /// The events that every socket waits for; EPOLLOUT is added only when a send buffer is full.
 pub(super) const INPUT: EpollFlags = EpollFlags::EPOLLIN.union(EpollFlags::EPOLLRDHUP);
+
+/// When a direction is forwarded again; of several, the greatest counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Next {
+    /// After an edge.
+    Edge,
+    /// Soon, without an edge.
+    Soon,
+    /// In the next turn: both sides are still ready.
+    Turn,
+}
+
+impl Next {
+    pub(super) fn advance(self, wanted: [EpollFlags; 2]) -> Advance {
+        match self {
+            Self::Edge => Advance::Wait(wanted),
+            Self::Soon => Advance::Recheck(wanted),
+            Self::Turn => Advance::Yield(wanted),
+        }
+    }
+}
 
 /// One direction.
 #[derive(Debug)]
@@ -130,21 +149,21 @@ impl SplicedStream {
     }
 
     /// Moves bytes until one side is not ready, or up to [`MAX_READS`] times. Returns the additional events
-    /// that the target waits for, and whether both sides are still ready.
+    /// that the target waits for, and when to call it again.
     ///
     /// # Errors
-    /// An error of either socket, or no descriptors for a pipe.
+    /// An error of either socket.
     pub(super) fn forward(
         &mut self,
         source: &OwnedFd,
         target: &OwnedFd,
         pool: &mut PipePool,
-    ) -> nix::Result<(EpollFlags, bool)> {
+    ) -> nix::Result<(EpollFlags, Next)> {
         let mut reads = 0;
         loop {
             if self.in_pipe > 0 {
                 if !self.writable {
-                    return Ok((EpollFlags::EPOLLOUT, false));
+                    return Ok((EpollFlags::EPOLLOUT, Next::Edge));
                 }
                 let pipe = self.pipe.as_ref().expect("the bytes are in a pipe");
                 match transfer(&pipe.output, target, self.in_pipe) {
@@ -158,22 +177,25 @@ impl SplicedStream {
                 // ENOTCONN: the target's handshake is in progress; the shutdown follows it.
                 match shutdown(target.as_raw_fd(), Shutdown::Write) {
                     Ok(()) => self.shut = true,
-                    Err(Errno::ENOTCONN) => return Ok((EpollFlags::EPOLLOUT, false)),
+                    Err(Errno::ENOTCONN) => return Ok((EpollFlags::EPOLLOUT, Next::Edge)),
                     Err(errno) => return Err(errno),
                 }
             }
             if self.ended || !self.readable {
                 pool.put(self.pipe.take());
-                return Ok((EpollFlags::empty(), false));
+                return Ok((EpollFlags::empty(), Next::Edge));
             }
             if reads == MAX_READS {
                 pool.put(self.pipe.take());
-                return Ok((EpollFlags::empty(), true));
+                return Ok((EpollFlags::empty(), Next::Turn));
             }
             reads += 1;
             let pipe = match self.pipe.take() {
                 Some(pipe) => pipe,
-                None => pool.take()?,
+                None => match pool.take() {
+                    Err(Errno::EMFILE | Errno::ENFILE) => return Ok((EpollFlags::empty(), Next::Soon)),
+                    pipe => pipe?,
+                },
             };
             match transfer(source, &pipe.input, CHUNK) {
                 Ok(0) => self.ended = true,
@@ -241,7 +263,7 @@ mod tests {
         let target = OwnedFd::from(File::options().write(true).open("/dev/null").unwrap());
         let (mut stream, mut pool) = (SplicedStream::default(), PipePool::default());
         for _ in 0..3 {
-            assert_eq!(stream.forward(&source, &target, &mut pool), Ok((EpollFlags::empty(), true)));
+            assert_eq!(stream.forward(&source, &target, &mut pool), Ok((EpollFlags::empty(), Next::Turn)));
         }
     }
 }

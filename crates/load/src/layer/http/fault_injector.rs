@@ -21,10 +21,11 @@ mod arrival;
 mod injection;
 
 use super::request::{ParsedRequest, parse};
+use crate::listener::Listener;
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
 use crate::waiter::{self, Waiter};
-use crate::{clock, socket};
+use crate::clock;
 use injection::Injection;
 use linerate_contract::{Bytes, Counts, Done, ErrorKind, Errors, Event, Nanos, Spec, page};
 use nix::errno::Errno;
@@ -55,12 +56,10 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     let injection = Injection::new(spec)?;
     let signals = Signals::claim()?;
     let stop = Arc::new(EventFd::new().doing("eventfd")?);
-    let (listener, address) = socket::listener(address, false)?;
+    let (listener, address) = Listener::bind(address, false)?;
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
     epoll.add(&*stop, EpollEvent::new(EpollFlags::EPOLLIN, STOP)).doing("epoll_ctl")?;
-    epoll
-        .add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, listener.as_raw_fd() as u64))
-        .doing("epoll_ctl")?;
+    listener.watch(&epoll)?;
     let wake_up = Arc::clone(&stop);
     std::thread::spawn(move || {
         signals.wait();
@@ -144,7 +143,7 @@ struct FaultInjector {
     keep: Vec<u8>,
     close: Vec<u8>,
     epoll: Epoll,
-    listener: OwnedFd,
+    listener: Listener,
     connections: HashMap<RawFd, DelayedConnection>,
     /// Earliest first.
     due: BinaryHeap<Reverse<Due>>,
@@ -163,20 +162,25 @@ impl FaultInjector {
                 let Some(Reverse((_, id, fd, fault))) = self.due.pop() else { break };
                 self.answer(id, fd, fault);
             }
-            let next = self.due.peek().map_or(Nanos(u64::MAX), |Reverse((time, ..))| *time);
+            let due = self.due.peek().map(|Reverse((time, ..))| *time);
+            let retry = self.listener.retry().map(|pause| now + pause);
+            let next = due.into_iter().chain(retry).min().unwrap_or(Nanos(u64::MAX));
             let ready = self.waiter.until(&self.epoll, &mut events, clock::now(), next);
             for event in &events[..ready] {
                 match event.data() {
                     STOP => return,
-                    fd if fd == self.listener.as_raw_fd() as u64 => self.accept(),
+                    Listener::TOKEN => self.accept(),
                     fd => self.read(fd as RawFd),
                 }
+            }
+            if self.listener.is_full() {
+                self.accept();
             }
         }
     }
 
     fn accept(&mut self) {
-        while let Ok(fd) = socket::accept(&self.listener) {
+        while let Some(fd) = self.listener.accept(&self.epoll) {
             let raw = fd.as_raw_fd();
             let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, raw as u64);
             if arrival::enable(&fd).is_ok() && self.epoll.add(&fd, event).is_ok() {
