@@ -103,8 +103,8 @@ fn a_host_that_cannot_be_used_is_refused_with_the_reason() {
          on 2 umount /root/.cache\n\
          on 2 sh -c \"printf '%s\\n' '#!/bin/sh' \\\"echo '{}'\\\" 'sleep 3' > /run/agent\"\n\
          on 2 chmod +x /run/agent\n\
-         printf '[box2]\\nagent = \"/run/agent\"\\n' > hosts-test.toml\n\
-         try --host server=ssh:box2 --hosts hosts-test.toml; rm hosts-test.toml",
+         printf '[box2]\\nagent = \"/run/agent\"\\n' > $OUT.toml\n\
+         try --host server=ssh:box2 --hosts $OUT.toml; rm $OUT.toml",
         version.replace('"', "\\\\\\\"")
     );
     let Some(output) = among("2", &out, &script) else { return };

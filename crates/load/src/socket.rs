@@ -11,7 +11,7 @@ use linerate_contract::{ErrorKind, Nanos, Spec};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
-    AddressFamily, Shutdown, SockFlag, SockType, SockaddrLike, SockaddrStorage, bind, connect, getsockopt,
+    AddressFamily, Shutdown, SockFlag, SockType, SockaddrStorage, bind, connect, getsockopt,
     setsockopt, shutdown, socket, sockopt,
 };
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};

@@ -103,8 +103,7 @@ pub struct HostArgs {
 /// Show the trials of a run, their order and duration
 ///
 /// Durations are from earlier trials on this machine. Cells without one run once, with few operations,
-/// unless
-/// --no-trial is given. Nothing is built: systems that a run would build are listed.
+/// unless --no-trial is given. Nothing is built: systems that a run would build are listed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate plan proxy --quick
