@@ -6,9 +6,9 @@
 
 mod workers;
 
+use crate::listener::Listener;
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
-use crate::listener::Listener;
 use linerate_contract::{Event, Spec};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};

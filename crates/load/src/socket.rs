@@ -1,9 +1,6 @@
 //! Non-blocking TCP sockets, and their errors as kinds of the contract.
 
-#![allow(
-    unsafe_code,
-    reason = "nix does not support connect(2) with AF_UNSPEC"
-)]
+#![allow(unsafe_code, reason = "nix does not support connect(2) with AF_UNSPEC")]
 
 use crate::refusal::{Doing, Refusal};
 use crate::{clock, tcp_info};
@@ -11,8 +8,8 @@ use linerate_contract::{ErrorKind, Nanos, Spec};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
-    AddressFamily, Shutdown, SockFlag, SockType, SockaddrStorage, bind, connect, getsockopt,
-    setsockopt, shutdown, socket, sockopt,
+    AddressFamily, Shutdown, SockFlag, SockType, SockaddrStorage, bind, connect, getsockopt, setsockopt,
+    shutdown, socket, sockopt,
 };
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! The work of a client (operations, bytes or seconds), and the check that all of it was done.
+//! The work of a client (operations, bytes or time), and the check that all of it was done.
 
 use crate::measurement::Measurement;
 use crate::parameters::Parameters;
@@ -11,6 +11,9 @@ pub(super) const TOLERATED_ERRORS: f64 = 0.01;
 /// Timeout of a trial: a base, and time for each operation; twenty times as much as the slowest system needs.
 const BASE_TIMEOUT: Duration = Duration::from_secs(20);
 const TIMEOUT_PER_OPERATION: Duration = Duration::from_millis(5);
+const SECOND: Nanos = Nanos(1_000_000_000);
+/// A client that works for a smaller share of its time has ended early, whatever its exit status.
+const LEAST_OF_TIME: f64 = 0.5;
 /// The longest timeout: ten times the longest trial of any suite. A system that hangs costs it in each trial.
 const MAX_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -20,8 +23,8 @@ pub(super) enum Work {
     Operations(u64),
     /// Of all directions and transfers together.
     Bytes(u64),
-    /// As many operations as possible in this number of seconds.
-    Seconds(u64),
+    /// As many operations as possible in this time.
+    Time(Nanos),
 }
 
 impl Work {
@@ -31,7 +34,9 @@ impl Work {
         match (parameters.bytes, parameters.operations) {
             (Some(bytes), _) => Self::Bytes(bytes * directions * transfers),
             (None, Some(operations)) => Self::Operations(operations),
-            (None, None) => parameters.seconds.map_or(Self::Operations(1), Self::Seconds),
+            (None, None) => parameters
+                .seconds
+                .map_or(Self::Operations(1), |seconds| Self::Time(Nanos(seconds * SECOND.0))),
         }
     }
 
@@ -43,7 +48,7 @@ impl Work {
                 (BASE_TIMEOUT + TIMEOUT_PER_OPERATION.saturating_mul(operations)).min(MAX_TIMEOUT)
             }
             Self::Bytes(_) => MAX_TIMEOUT,
-            Self::Seconds(seconds) => (BASE_TIMEOUT + Duration::from_secs(*seconds)).min(MAX_TIMEOUT),
+            Self::Time(time) => (BASE_TIMEOUT + Duration::from_nanos(time.0)).min(MAX_TIMEOUT),
         }
     }
 
@@ -65,15 +70,19 @@ impl Work {
                     "{done} operations succeeded and {failed} failed of {expected} expected"
                 ));
             }
-            Self::Seconds(_) if failed as f64 > (measurement.operations + failed) as f64 * tolerated => {
+            Self::Time(_) if failed as f64 > (measurement.operations + failed) as f64 * tolerated => {
                 let done = measurement.operations;
                 return Err(format!(
                     "{failed} operations failed and {done} succeeded: {}",
                     kinds(measurement)
                 ));
             }
-            Self::Seconds(seconds) if measurement.operations == 0 => {
-                return Err(format!("not one operation in {seconds} seconds"));
+            Self::Time(time) if measurement.operations == 0 => {
+                return Err(format!("not one operation in {} s", time.as_secs_f64()));
+            }
+            Self::Time(time) if (measurement.elapsed.0 as f64) < LEAST_OF_TIME * time.0 as f64 => {
+                let (worked, time) = (measurement.elapsed.as_secs_f64(), time.as_secs_f64());
+                return Err(format!("the client worked for {worked:.6} s in place of {time} s"));
             }
             Self::Bytes(expected) if measurement.bytes.0 != *expected || failed > 0 => {
                 let received = measurement.bytes.0;
@@ -97,7 +106,7 @@ impl Work {
                 kinds(verified)
             )),
             Self::Operations(_) => Ok(()),
-            Self::Bytes(_) | Self::Seconds(_) => self.check(verified, TOLERATED_ERRORS),
+            Self::Bytes(_) | Self::Time(_) => self.check(verified, TOLERATED_ERRORS),
         }
     }
 }
@@ -167,17 +176,26 @@ mod tests {
     #[test]
     fn work_by_time_accepts_any_number_of_operations_above_zero() {
         let timed = work(&[("seconds", 2)], "");
-        assert_eq!(timed, Work::Seconds(2));
+        assert_eq!(timed, Work::Time(Nanos(2 * SECOND.0)));
         assert_eq!(work(&[("seconds", 2), ("operations", 7)], ""), Work::Operations(7));
-        let mut measurement = Measurement { operations: 500, elapsed: Nanos(1), ..Measurement::default() };
+        let mut measurement = Measurement { operations: 500, elapsed: SECOND, ..Measurement::default() };
         assert_eq!(timed.check(&measurement, TOLERATED_ERRORS), Ok(()));
         measurement.errors.add(ErrorKind::Reset, 6);
         assert!(timed.check(&measurement, TOLERATED_ERRORS).is_err());
         assert!(
             timed
-                .check(&Measurement { elapsed: Nanos(1), ..Measurement::default() }, TOLERATED_ERRORS)
+                .check(&Measurement { elapsed: SECOND, ..Measurement::default() }, TOLERATED_ERRORS)
                 .is_err()
         );
+    }
+
+    #[test]
+    fn a_client_that_ends_early_is_a_failure() {
+        let timed = work(&[("seconds", 2)], "");
+        let worked = |elapsed| Measurement { operations: 24, elapsed, ..Measurement::default() };
+        assert_eq!(timed.check(&worked(SECOND), TOLERATED_ERRORS), Ok(()));
+        let error = timed.check(&worked(Nanos(83_933)), TOLERATED_ERRORS).unwrap_err();
+        assert_eq!(error, "the client worked for 0.000084 s in place of 2 s");
     }
 
     #[test]
@@ -189,7 +207,7 @@ mod tests {
             Measurement {
                 operations: received,
                 bytes: Bytes(received),
-                elapsed: Nanos(1),
+                elapsed: SECOND,
                 datagrams,
                 ..Measurement::default()
             }

@@ -11,9 +11,9 @@
 use crate::clock;
 use crate::layer::websocket::mask::{Key, copy, matches};
 use crate::layer::wire::tls::record::{self, Kind};
+use crate::listener::Listener;
 use crate::process::{Signals, emit};
 use crate::refusal::Refusal;
-use crate::listener::Listener;
 use linerate_contract::{Bytes, Done, ErrorKind, Event, Nanos, Spec, page};
 use std::hint::black_box;
 

@@ -228,7 +228,9 @@ impl<F: Forwarding> RelayLoop<F> {
 
     fn accept(&mut self) {
         for _ in 0..ACCEPTS {
-            let Some(client) = self.waiting.take().or_else(|| self.listener.accept(&self.epoll)) else { break };
+            let Some(client) = self.waiting.take().or_else(|| self.listener.accept(&self.epoll)) else {
+                break;
+            };
             let index = client.as_raw_fd() as usize;
             if index >= self.pairs.len() {
                 self.pairs.resize_with(index + 1, || None);

@@ -113,7 +113,8 @@ impl Launches {
             output: client.variant.output.clone(),
             verifier_output: verifier.variant.output.clone(),
             size: cell.parameters.size.unwrap_or(0),
-            work: Work::of(&measured, &cell.options),
+            work: window
+                .map_or_else(|| Work::of(&measured, &cell.options), |window| Work::Time(window.length)),
             tolerated_errors: chosen.iter().filter_map(|(_, c)| c.variant.tolerated_errors).reduce(f64::max),
             pins,
         })

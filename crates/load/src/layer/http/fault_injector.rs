@@ -21,11 +21,11 @@ mod arrival;
 mod injection;
 
 use super::request::{ParsedRequest, parse};
+use crate::clock;
 use crate::listener::Listener;
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
 use crate::waiter::{self, Waiter};
-use crate::clock;
 use injection::Injection;
 use linerate_contract::{Bytes, Counts, Done, ErrorKind, Errors, Event, Nanos, Spec, page};
 use nix::errno::Errno;
