@@ -21,9 +21,9 @@ use std::path::Path;
 /// In the timed part, the checksum of every 16th response is compared; status and length of each.
 const SAMPLE_EVERY: u64 = 16;
 
-/// The time slice of a duet's processes that run side by side: with the kernel's 3 ms, a side that needs little
-/// CPU waits for the slices of the other. Sides that take turns keep the kernel's, since with short slices a
-/// relay and a server on one CPU switch more often than alone (docs/decisions/0018-turns.md).
+/// The time slice of a duet's processes that run side by side: with the kernel's 3 ms, a side that needs
+/// little CPU waits for the slices of the other. Sides that take turns keep the kernel's, since with short
+/// slices a relay and a server on one CPU switch more often than alone (docs/decisions/0018-turns.md).
 const DUET_SLICE: Nanos = Nanos(100_000);
 
 /// All processes of a trial.
