@@ -6,6 +6,7 @@ mod paths;
 
 use common::{Folder, assert_golden, linerate};
 use flate2::write::GzEncoder;
+use linerate::measurement::Outcome;
 use std::fs;
 use std::io::Write;
 
@@ -219,6 +220,19 @@ fn pairs_with_wide_intervals_get_more_units_until_the_time_of_the_suite_is_used(
     assert_eq!(units("0.5"), 39);
     let narrow = units("0.000001");
     assert!((45..150).contains(&narrow), "{narrow}");
+}
+
+/// Side by side, one side can get nearly all of the CPUs: beside a relay that forks for each connection, nginx
+/// had no operation for 0.2 to 0.5 s.
+#[test]
+fn a_side_without_an_operation_is_evidence_in_a_warm_up_unit_and_a_failure_in_others() {
+    let run = Folder::new("starves");
+    let out = linerate("starves", &["run", "mini", "--only", "slow/none", "--out", run.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    let journal = linerate::journal::parse_journal("journal", run.read("journal.jsonl").as_bytes());
+    let (warm, measured): (Vec<_>, Vec<_>) = journal.duets.iter().partition(|duet| duet.warmup);
+    assert!(!warm.is_empty() && warm.iter().all(|duet| duet.outcome == Outcome::Ok), "{warm:?}");
+    assert!(measured.iter().any(|duet| duet.outcome != Outcome::Ok), "{measured:?}");
 }
 
 #[test]

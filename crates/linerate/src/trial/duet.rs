@@ -69,7 +69,11 @@ pub fn run(
     let [one, two] = labs;
     let [a, b] = if random.random() { [two, one] } else { [one, two] };
     let result = (|| {
-        let window = TimedWindow { length, sharing: Some(sharing) };
+        let window = TimedWindow {
+            length,
+            sharing: Some(sharing),
+            may_starve: step.warmup && sharing == Sharing::Together,
+        };
         let launches = [launches(context, cells[0], window)?, launches(context, cells[1], window)?];
         let label = |cell: &PlannedCell| Label {
             suite: suite.name.clone(),

@@ -129,7 +129,7 @@ fn measure(
     let after = if usage { lab.usage()? } else { None };
     let mut measurement =
         launches.read(&run).map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
-    launches.work().check(&measurement, launches.tolerated_errors()).map_err(LabError::system)?;
+    launches.check(&measurement).map_err(LabError::system)?;
     // A side that takes turns is timed in its own.
     measurement.elapsed = Nanos((measurement.elapsed.0 as f64 * run.running) as u64);
     measurement.cpus = cpu_windows(&run, launches);
