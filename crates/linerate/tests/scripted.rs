@@ -222,10 +222,10 @@ fn pairs_with_wide_intervals_get_more_units_until_the_time_of_the_suite_is_used(
     assert!((45..150).contains(&narrow), "{narrow}");
 }
 
-/// Side by side, one side can get nearly all of the CPUs: beside a relay that forks for each connection, nginx
-/// had no operation for 0.2 to 0.5 s.
+/// Side by side, one side can get nearly all of the CPUs: nginx had no operation for 0.2 to 0.5 s beside a
+/// relay that forks for each connection.
 #[test]
-fn a_side_without_an_operation_is_evidence_in_a_warm_up_unit_and_a_failure_in_others() {
+fn a_side_without_operations_fails_no_warm_up_unit_but_all_others() {
     let run = Folder::new("starves");
     let out = linerate("starves", &["run", "mini", "--only", "slow/none", "--out", run.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
