@@ -84,18 +84,43 @@ impl Counts {
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         let total = self.total();
-        (total > 0).then(|| self.pairs.iter().map(|(v, c)| *v as f64 * *c as f64).sum::<f64>() / total as f64)
+        let sum = self.pairs.iter().map(|(value, count)| u128::from(*value) * u128::from(*count));
+        (total > 0).then(|| sum.fold(0, u128::saturating_add) as f64 / total as f64)
     }
 
     /// Adds the counts of another histogram; percentiles are never averaged, always taken of the sum.
     pub fn merge(&mut self, other: &Self) {
+        self.append(other);
+        self.compact();
+    }
+
+    /// The counts of many histograms. Pairs are sorted whenever their number has doubled, not once for each
+    /// histogram: a cell may have thousands.
+    #[must_use]
+    pub fn sum(histograms: impl IntoIterator<Item = Self>) -> Self {
+        let (mut sum, mut sorted) = (Self::default(), 0);
+        for histogram in histograms {
+            sum.append(&histogram);
+            if sum.pairs.len() >= 2 * sorted {
+                sum.compact();
+                sorted = sum.pairs.len();
+            }
+        }
+        sum.compact();
+        sum
+    }
+
+    fn append(&mut self, other: &Self) {
         if other.pairs.is_empty() {
             return;
         }
         self.min = if self.pairs.is_empty() { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
-        // Two sorted runs are merged in one walk. Counts of other programs need not be sorted.
         self.pairs.extend(&other.pairs);
+    }
+
+    /// One pair for each value, ascending. Counts of other programs need not be sorted.
+    fn compact(&mut self) {
         self.pairs.sort_by_key(|(value, _)| *value);
         self.pairs.dedup_by(|later, kept| {
             let is_same = later.0 == kept.0;
@@ -137,6 +162,7 @@ mod tests {
         let mut merged = a.counts();
         merged.merge(&b.counts());
         assert_eq!(merged, both.counts());
+        assert_eq!(Counts::sum([Counts::default(), a.counts(), b.counts()]), both.counts());
     }
 
     #[test]

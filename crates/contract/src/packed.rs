@@ -7,6 +7,8 @@ pub struct PackedPairs {
     bytes: Box<[u8]>,
     /// Of all counts; `None` if it exceeds a number, as in a damaged journal.
     total: Option<u64>,
+    /// Of all values, each as often as it was counted.
+    sum: u128,
 }
 
 impl PackedPairs {
@@ -25,10 +27,14 @@ impl PackedPairs {
     /// What [`Self::bytes`] returned; pairs that are cut off at the end are left out.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
-        let mut pairs = Self { bytes: bytes.into(), total: None };
-        let total = pairs.iter().try_fold(0_u64, |sum, (_, count)| sum.checked_add(count));
-        pairs.total = total;
-        pairs
+        let pairs = Self { bytes: bytes.into(), total: None, sum: 0 };
+        let (total, sum) = pairs.iter().fold((Some(0_u64), 0_u128), |(total, sum), (value, count)| {
+            (
+                total.and_then(|total| total.checked_add(count)),
+                sum.saturating_add(u128::from(value) * u128::from(count)),
+            )
+        });
+        Self { total, sum, ..pairs }
     }
 
     #[must_use]
@@ -61,7 +67,7 @@ impl PackedPairs {
     /// Of all values, each as often as it was counted.
     #[must_use]
     pub fn sum(&self) -> f64 {
-        self.iter().map(|(value, count)| value as f64 * count as f64).sum()
+        self.sum as f64
     }
 
     fn iter(&self) -> impl Iterator<Item = (u64, u64)> {

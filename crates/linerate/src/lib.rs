@@ -22,6 +22,7 @@
 //! | `fleet` | batch scripts and manifests that run suites on many hosts |
 //! | `merge` | runs of several hosts: read, checked, sorted by host |
 //! | [`measurement`] | the nouns of the journal |
+//! | `parallel` | the same work for many items, on all CPUs |
 //! | [`stats`] | what is made of them; pure |
 //! | [`report`] | the only place where numbers become text |
 
@@ -41,6 +42,7 @@ pub mod journal;
 pub mod lab;
 pub mod measurement;
 mod merge;
+mod parallel;
 pub mod parameters;
 pub mod path;
 pub mod pins;

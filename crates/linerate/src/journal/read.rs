@@ -93,12 +93,13 @@ pub fn parse_journal(place: &str, bytes: &[u8]) -> Lines {
 }
 
 fn read_lines(place: &str, journal: impl BufRead + Send) -> io::Result<Lines> {
-    let (unread, parsed) = (Mutex::new(Unread { journal, chunks: 0, lines: 0 }), Mutex::default());
+    let unread = Mutex::new(Unread { journal, chunks: 0, lines: 0 });
+    let parsed = Mutex::new(Parsed::default());
     let work = || -> io::Result<()> {
         loop {
             let Some(chunk) = unread.lock().expect(NO_PANIC).next_chunk()? else { return Ok(()) };
             let lines = parse_lines(place, &chunk);
-            BTreeMap::insert(&mut parsed.lock().expect(NO_PANIC), chunk.index, lines);
+            parsed.lock().expect(NO_PANIC).add(chunk.index, lines);
         }
     };
     thread::scope(|scope| {
@@ -106,17 +107,28 @@ fn read_lines(place: &str, journal: impl BufRead + Send) -> io::Result<Lines> {
         let threads: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect(NO_PANIC))
     })?;
-    let parsed: BTreeMap<usize, Lines> = parsed.into_inner().expect(NO_PANIC);
-    let mut all = Lines::default();
-    all.trials.reserve_exact(parsed.values().map(|lines| lines.trials.len()).sum());
-    all.duets.reserve_exact(parsed.values().map(|lines| lines.duets.len()).sum());
-    // Chunk by chunk, each freed when it was moved: entries are large.
-    for lines in parsed.into_values() {
-        all.trials.extend(lines.trials);
-        all.duets.extend(lines.duets);
-        all.warnings.extend(lines.warnings);
+    Ok(parsed.into_inner().expect(NO_PANIC).lines)
+}
+
+/// The lines of the first chunks, and those of chunks that were parsed before an earlier one. Entries are
+/// large, so each chunk's are freed as soon as they have their place.
+#[derive(Default)]
+struct Parsed {
+    chunks: usize,
+    lines: Lines,
+    early: BTreeMap<usize, Lines>,
+}
+
+impl Parsed {
+    fn add(&mut self, index: usize, lines: Lines) {
+        self.early.insert(index, lines);
+        while let Some(lines) = self.early.remove(&self.chunks) {
+            self.lines.trials.extend(lines.trials);
+            self.lines.duets.extend(lines.duets);
+            self.lines.warnings.extend(lines.warnings);
+            self.chunks += 1;
+        }
     }
-    Ok(all)
 }
 
 /// No thread panics: each damaged line is a warning.

@@ -101,8 +101,8 @@ fn even_medians(sorted: &[f64]) -> Vec<(f64, f64)> {
         let (i, half) = (i as f64, half as f64);
         half * (i / n as f64).ln() + (-((i - 1.0) / i).powf(half)).ln_1p()
     };
-    // The middles lie within a few sqrt(n)/2 of the middle; ten of them leave out less than 1e-20.
-    let margin = 5 * n.isqrt() + 5;
+    // The middles lie within a few sqrt(n)/2 of the middle; seven of them leave out less than 1e-11.
+    let margin = 7 * n.isqrt() / 2 + 5;
     let (from, to) = (half.saturating_sub(margin).max(1), (half + margin).min(n));
     let reach_from_end: Vec<f64> = (from..=to).map(|j| reach(n - j + 1)).collect();
     let mut medians = Vec::new();

@@ -40,24 +40,55 @@ fn shares() -> impl Iterator<Item = f64> {
     (0..8_i32).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| 1.0 / (digit * 10_f64.powi(power))))
 }
 
-/// `None` if nothing was recorded.
-#[must_use]
-pub fn curve<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Option<LatencyCurve> {
-    let (mut all, mut trials) = (Counts::default(), Vec::new());
-    for histogram in histograms {
-        let counts = histogram.counts();
-        trials.push(points(&counts));
-        all.merge(&counts);
+/// The histograms of all trials, added up.
+#[derive(Debug)]
+pub struct Pool {
+    all: Counts,
+    /// The curve of each trial by itself.
+    trials: Vec<Vec<f64>>,
+}
+
+impl Pool {
+    pub fn of<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Self {
+        let mut trials = Vec::new();
+        let counts = histograms.into_iter().map(|histogram| {
+            let counts = histogram.counts();
+            trials.push(points(&counts));
+            counts
+        });
+        Self { all: Counts::sum(counts), trials }
     }
-    let us = points(&all);
-    let shortest = trials.iter().map(Vec::len).min()?;
-    let at = |point: usize| {
-        let values = trials.iter().map(|trial| trial[point]);
-        [values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max)]
-    };
-    // Four decimals are those of one in a million.
-    let percent = shares().take(us.len()).map(|share| ((1.0 - share) * 1e6).round() / 1e4).collect();
-    (!us.is_empty()).then(|| LatencyCurve { percent, us, trials_us: (0..shortest).map(at).collect() })
+
+    /// `None` if nothing was recorded.
+    #[must_use]
+    pub fn curve(&self) -> Option<LatencyCurve> {
+        let us = points(&self.all);
+        let shortest = self.trials.iter().map(Vec::len).min()?;
+        let at = |point: usize| {
+            let values = self.trials.iter().map(|trial| trial[point]);
+            [values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max)]
+        };
+        // Four decimals are those of one in a million.
+        let percent = shares().take(us.len()).map(|share| ((1.0 - share) * 1e6).round() / 1e4).collect();
+        (!us.is_empty()).then(|| LatencyCurve { percent, us, trials_us: (0..shortest).map(at).collect() })
+    }
+
+    /// In microseconds; `None` if nothing was recorded.
+    #[must_use]
+    pub fn latency(&self) -> Option<Latency> {
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        let percentile = |percent| self.all.percentile(percent).map(micros);
+        Some(Latency {
+            mean: self.all.mean()? / 1e3,
+            p50: percentile(50.0)?,
+            p90: percentile(90.0)?,
+            p99: percentile(99.0)?,
+            p999: percentile(99.9)?,
+            min: micros(self.all.min),
+            max: micros(self.all.max),
+            count: self.all.total(),
+        })
+    }
 }
 
 /// The latency at each share, in one pass.
@@ -87,27 +118,6 @@ pub fn sound(histogram: &Option<Histogram>) -> Option<&Histogram> {
     histogram.as_ref().filter(|histogram| histogram.total().is_some_and(|total| total <= MOST))
 }
 
-/// In microseconds; `None` if nothing was recorded.
-#[must_use]
-pub fn latency<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Option<Latency> {
-    let mut all = Counts::default();
-    for histogram in histograms {
-        all.merge(&histogram.counts());
-    }
-    let micros = |nanos: u64| nanos as f64 / 1e3;
-    let percentile = |percent| all.percentile(percent).map(micros);
-    Some(Latency {
-        mean: all.mean()? / 1e3,
-        p50: percentile(50.0)?,
-        p90: percentile(90.0)?,
-        p99: percentile(99.0)?,
-        p999: percentile(99.9)?,
-        min: micros(all.min),
-        max: micros(all.max),
-        count: all.total(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,7 +126,7 @@ mod tests {
     fn a_slow_trial_is_in_the_tail_of_the_merged_histogram() {
         let fast = Counts { pairs: vec![(1_000, 98)], min: 1_000, max: 1_000 };
         let slow = Counts { pairs: vec![(9_000, 2)], min: 9_000, max: 9_000 };
-        let both = latency([&fast.into(), &slow.into()]).unwrap();
+        let both = Pool::of([&fast.into(), &slow.into()]).latency().unwrap();
         assert_eq!((both.p50, both.p90, both.p99, both.max), (1.0, 1.0, 9.0, 9.0));
         assert_eq!((both.min, both.mean, both.count), (1.0, 1.16, 100));
     }
@@ -127,14 +137,14 @@ mod tests {
             let pairs = (1..=100).map(|i| (1_000 * (i + offset), 1)).collect();
             Counts { pairs, min: 1_000, max: 200_000 }.into()
         };
-        let curve = curve([&trial(0), &trial(50)]).unwrap();
+        let curve = Pool::of([&trial(0), &trial(50)]).curve().unwrap();
         // Two hundred operations: five of them are slower than p97.5, and five of a hundred than p95.
         assert_eq!(curve.percent, [0.0, 50.0, 80.0, 90.0, 95.0]);
         assert_eq!(curve.trials_us[1], [50.0, 100.0]);
         assert_eq!(curve.trials_us.len(), 5);
         assert_eq!((curve.us[0], curve.us[1]), (1.0, 75.0));
-        assert_eq!(super::curve([]), None);
-        assert_eq!(super::curve([&Counts::default().into()]), None);
+        assert_eq!(Pool::of([]).curve(), None);
+        assert_eq!(Pool::of([&Counts::default().into()]).curve(), None);
     }
 
     #[test]
@@ -147,7 +157,7 @@ mod tests {
 
     #[test]
     fn an_empty_histogram_has_no_percentiles() {
-        assert_eq!(latency([]), None);
-        assert_eq!(latency([&Counts::default().into()]), None);
+        assert_eq!(Pool::of([]).latency(), None);
+        assert_eq!(Pool::of([&Counts::default().into()]).latency(), None);
     }
 }

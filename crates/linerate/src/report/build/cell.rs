@@ -10,7 +10,7 @@ use crate::stats::by_round::ByRound;
 use crate::stats::check::littles_law;
 use crate::stats::cost::{Consumer, Per, cost};
 use crate::stats::estimate::{Estimate, FEWEST_ROUNDS};
-use crate::stats::latency::{curve, latency, sound};
+use crate::stats::latency::{Pool, sound};
 use crate::stats::outliers::{drift, outliers, stolen};
 use crate::stats::usage::{Typical, leak, usage};
 use linerate_contract::{Errors, Role};
@@ -68,6 +68,7 @@ impl<'a> Cell<'a> {
         let has_router = self.planned.path.has_router();
         let bound = bound(good(), Placement { threads, has_router, spinning: &spinning });
         let tried = || self.measured.iter().filter_map(|(_, trial)| trial.measurement.as_ref());
+        let pool = Pool::of(good().filter_map(|m| sound(&m.latency)));
         let mut errors = Errors::default();
         tried().for_each(|measurement| merge(&mut errors, &measurement.errors));
         CellReport {
@@ -91,9 +92,9 @@ impl<'a> Cell<'a> {
             bound_by: bound.map(words::bound),
             sensitivity: BTreeMap::new(),
             cpu: self.costs(),
-            latency_us: latency(good().filter_map(|m| sound(&m.latency))),
-            latency_curve: curve(good().filter_map(|m| sound(&m.latency))),
-            connect_us: latency(good().filter_map(|m| sound(&m.connect))),
+            latency_us: pool.latency(),
+            latency_curve: pool.curve(),
+            connect_us: Pool::of(good().filter_map(|m| sound(&m.connect))).latency(),
             tls: distinct(good().filter_map(|m| m.tls.as_ref())),
             datagrams: transport::datagrams(good()),
             tcp: transport::tcp(good()),

@@ -6,6 +6,7 @@ use super::journal::SortedJournal;
 use super::marks::is_above;
 use super::table::table;
 use crate::measurement::{Metric, PlannedSuite};
+use crate::parallel;
 use crate::report::model::{CellReport, SuiteReport, TableReport};
 use crate::report::words::Flag;
 
@@ -26,10 +27,9 @@ pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>) -> Suit
         unit: tables.first().map(|t| t.unit.clone()).unwrap_or_default(),
         better: metric.better(),
         baseline: first_baseline().unwrap_or_default(),
-        cells: cells
-            .iter()
-            .map(|cell| comparisons.probed(cell, with_comparisons(cell.report(), &tables)))
-            .collect(),
+        cells: parallel::map(&cells, |cell| {
+            comparisons.probed(cell, with_comparisons(cell.report(), &tables))
+        }),
         tables,
     }
 }

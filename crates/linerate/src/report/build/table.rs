@@ -5,6 +5,7 @@ use super::compare::{Comparisons, control_fails};
 use super::marks::{against_truth, share};
 use crate::axes::Axes;
 use crate::measurement::{BestOf, Metric, PlannedTable};
+use crate::parallel;
 use crate::report::model::{BestOfResult, Comparison, DuetReport, TableCell, TableReport};
 use crate::report::words;
 use crate::stats::estimate::Estimate;
@@ -47,7 +48,7 @@ pub(super) fn table(
         }
     };
     let of_metric = |metric: Metric| {
-        let mut entries: Vec<TableCell> = here.iter().map(|cell| entry(cell, metric)).collect();
+        let mut entries: Vec<TableCell> = parallel::map(&here, |cell| entry(cell, metric));
         judge(&mut entries, metric, planned.metric, aa.as_ref());
         entries
     };
