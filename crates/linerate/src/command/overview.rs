@@ -43,8 +43,10 @@ fn line(suite: &PlannedSuite, registry: &Registry, to_build: &BTreeSet<String>, 
     let missing =
         suite.cells.iter().filter(|cell| matches!(cell.absent, Some(Outcome::Missing { .. }))).count();
     let mut parts = vec![format!("{} of {} cells ready", suite.cells.len() - missing, suite.cells.len())];
-    if unbuilt > 0 {
-        parts.push(format!("{unbuilt} systems are built first"));
+    match unbuilt {
+        0 => {}
+        1 => parts.push("1 system is built first".to_owned()),
+        _ => parts.push(format!("{unbuilt} systems are built first")),
     }
     parts.push(match quick_time(suite, timings) {
         Some(time) => format!("--quick takes up to {}", humantime::format_duration(time)),

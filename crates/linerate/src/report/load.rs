@@ -1,6 +1,6 @@
 //! Output of `linerate load`: the live line, the result as text, and as JSON.
 
-use super::numbers::{count, plain};
+use super::numbers::{count, counted, plain};
 use super::style::Style;
 use linerate_contract::{Arrival, Counts, Done, Errors, Nanos, Sample, Spec};
 use serde::Serialize;
@@ -70,14 +70,12 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
     let LoadResult { target, words, spec, done } = result;
     let mut out = String::new();
     let address = spec.connect.map(|a| a.to_string()).unwrap_or_default();
-    let threads = if spec.threads == 1 { "thread" } else { "threads" };
-    let connections = if spec.connections == 1 { "connection" } else { "connections" };
     let _ = writeln!(
         out,
-        "{}\n{address}, {} {connections}, {} {threads}, {}\n",
+        "{}\n{address}, {}, {}, {}\n",
         console::style(target).bold().force_styling(style.colour),
-        count(spec.connections.into()),
-        spec.threads.min(spec.connections),
+        counted(spec.connections, "connection"),
+        counted(spec.threads.min(spec.connections), "thread"),
         loop_kind(spec)
     );
     let row = |out: &mut String, name: &str, value: &str| {

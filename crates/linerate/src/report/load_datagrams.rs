@@ -1,6 +1,6 @@
 //! Output of `linerate load udp` and `linerate load kcp`: the result as text, and as JSON.
 
-use super::numbers::{count, plain};
+use super::numbers::{count, counted, plain};
 use linerate_contract::{Done, Spec};
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub fn text(spec: &Spec, done: &Done) -> String {
     let mut line = |name: &str, value: String| _ = writeln!(out, "{name:<12}{value}");
     line(
         &spec.layer,
-        format!("{address}, {} flow(s), {} bytes per send", spec.connections, count(spec.size)),
+        format!("{address}, {}, {} bytes per send", counted(spec.connections, "flow"), count(spec.size)),
     );
     line(
         "received",
@@ -55,7 +55,7 @@ pub fn text(spec: &Spec, done: &Done) -> String {
     }
     line("sender CPU", format!("{} s", plain(done.cpu_ns.as_secs_f64())));
     for (kind, times) in &done.errors.0 {
-        line("failed", format!("{} of {} flow(s)", kind.name(), count(*times)));
+        line("failed", format!("{} of {}", kind.name(), counted(*times, "flow")));
     }
     out
 }

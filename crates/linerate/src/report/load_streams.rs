@@ -2,7 +2,7 @@
 //! JSON.
 
 use super::load::{failures, time};
-use super::numbers::{count, plain};
+use super::numbers::{count, counted, plain};
 use linerate_contract::{Bytes, Done, Nanos, Sample, Spec};
 use std::fmt::Write;
 
@@ -52,14 +52,13 @@ pub fn live(last: &[Option<(&Spec, Sample)>], every: Nanos) -> String {
 pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
     let mut out = String::new();
     let Some((first, _)) = runs.first() else { return out };
-    let connections = if first.connections == 1 { "connection" } else { "connections" };
     let each = if first.layer == "tcp" { "writes" } else { "messages" };
     let mut row = |name: &str, value: String| _ = writeln!(out, "{name:<14}{value}");
     row(
         &first.layer,
         format!(
-            "{target}, {} {connections} each way, {each} of {} bytes",
-            count(first.connections.into()),
+            "{target}, {} each way, {each} of {} bytes",
+            counted(first.connections, "connection"),
             count(first.size)
         ),
     );

@@ -109,6 +109,15 @@ pub(super) fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
+/// A count with its noun: "1 flow", "1,024 flows".
+#[must_use]
+pub(super) fn counted(amount: impl Into<u64>, noun: &str) -> String {
+    match amount.into() {
+        1 => format!("1 {noun}"),
+        amount => format!("{} {noun}s", count(amount)),
+    }
+}
+
 /// `95 s`, `7.3 s`: seconds of wall time.
 pub(super) fn seconds(value: f64) -> String {
     format!("{} s", if value < 10.0 { fixed(value, 1) } else { fixed(value, 0) })

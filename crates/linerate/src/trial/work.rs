@@ -12,8 +12,8 @@ pub(super) const TOLERATED_ERRORS: f64 = 0.01;
 const BASE_TIMEOUT: Duration = Duration::from_secs(20);
 const TIMEOUT_PER_OPERATION: Duration = Duration::from_millis(5);
 const SECOND: Nanos = Nanos(1_000_000_000);
-/// A client that works for a smaller share of its time has ended early, whatever its exit status. A search for a
-/// rate reports its last trial, a quarter of its time.
+/// A client that works for a smaller share of its time has ended early, whatever its exit status. A search
+/// reports its last trial, a quarter of its time.
 const LEAST_OF_TIME: f64 = 0.2;
 /// The longest timeout: ten times the longest trial of any suite. A system that hangs costs it in each trial.
 const MAX_TIMEOUT: Duration = Duration::from_secs(120);

@@ -12,7 +12,7 @@ fn bound_home() -> Folder {
     let home = Folder::new("bound-home");
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     common::copy(&here.join("tests/real/bound"), home.path());
-    for name in ["direct", "native"] {
+    for name in ["ab", "direct", "native", "nginx"] {
         let system = here.join("../../systems").join(name);
         std::os::unix::fs::symlink(system, home.path().join("systems").join(name)).unwrap();
     }
@@ -119,7 +119,7 @@ fn a_brake_takes_the_cpu_time_that_it_says() {
 fn cpu_time_outside_of_the_window_does_not_count() {
     let Some(_machine) = machine() else { return };
     let folder = Folder::new("window");
-    run(&folder, &["--rounds", "3", "--only", "{short,long}", "--install"]);
+    run(&folder, &["--rounds", "2", "--only", "{short,long}", "--install"]);
     let per_operation = |cell: &str| {
         let trials = folder.journal().into_iter().filter(|trial| trial.cell == cell && !trial.warmup);
         let mut costs: Vec<f64> = trials

@@ -32,8 +32,9 @@ impl TurnTaking {
         let is_own = self.schedule.is_own(clock::now());
         match self.since {
             None if is_own => {
-                signal_all(Signal::SIGCONT);
+                // Read before: what continues may take this CPU at once.
                 self.since = Some(clock::now());
+                signal_all(Signal::SIGCONT);
             }
             Some(since) if !is_own => {
                 signal_all(Signal::SIGSTOP);

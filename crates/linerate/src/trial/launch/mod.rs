@@ -21,8 +21,9 @@ use std::path::Path;
 /// In the timed part, the checksum of every 16th response is compared; status and length of each.
 const SAMPLE_EVERY: u64 = 16;
 
-/// The time slice of a duet's processes: with the kernel's 3 ms, a side that needs little CPU waits for the
-/// slices of the other.
+/// The time slice of a duet's processes that run side by side: with the kernel's 3 ms, a side that needs
+/// little CPU waits for the slices of the other. Sides that take turns keep the kernel's, since with short
+/// slices a relay and a server on one CPU switch more often than alone (docs/decisions/0018-turns.md).
 const DUET_SLICE: Nanos = Nanos(100_000);
 
 /// All processes of a trial.
@@ -79,7 +80,8 @@ impl Launches {
         let threads = cell.parameters.threads.and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
         let host = |role| placement::index_of(context.hosts, role);
         let pins = pins::assign_by_host(&few(context.cpus, cell), &running, threads, host);
-        let slice = window.map(|_| DUET_SLICE);
+        let is_together = |window: &TimedWindow| window.sharing == Some(Sharing::Together);
+        let slice = window.filter(is_together).map(|_| DUET_SLICE);
         let setting = Setting::new(context, cell, &pins, &relays, slice)?;
         let window = window.or_else(|| transfers_for_a_time(&cell.parameters));
         let client = of_role(Role::Client).next().ok_or("the cell has no client")?;
