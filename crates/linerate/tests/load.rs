@@ -74,7 +74,8 @@ fn a_server_is_loaded_and_the_result_is_printed_and_written() {
         &["-n", "500", "--no-keepalive"],
         &["-n", "500", "--pipeline", "16", "--coalesce", "60us"],
         &["-n", "500", "--rate", "5000"],
-        &["-n", "500", "--rate", "5000", "--busy"],
+        &["-n", "500", "--rate", "5000", "--spin", "always"],
+        &["-n", "500", "--spin", "50us"],
     ] {
         let output = linerate(&[&["load", "http", &server.url], more].concat());
         let text = String::from_utf8(output.stdout).unwrap();

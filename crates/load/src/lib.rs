@@ -67,8 +67,8 @@ use linerate_contract::{Done, Role, Spec};
 
 /// Options of a spec that only this engine supports, beside those of the contract.
 pub const OWN_OPTIONS: &[&str] = &[
-    // Client: threads that never sleep, batching, HTTP pipelining.
-    "busy",
+    // Waiting: polling before a thread sleeps, and batching. Client: HTTP pipelining.
+    "spin",
     "coalesce_us",
     "pipeline",
     // Limit rows and the TUN bridge.

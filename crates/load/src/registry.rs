@@ -3,6 +3,7 @@
 //! The only module that names both sides. Each combination is its own instance of the engine, so the hot loop
 //! has no indirect call. A new layer or workload is a file and its rows here.
 
+use crate::layer::Layer;
 use crate::layer::http::{Http, HttpService, fault_injector};
 use crate::layer::kcp;
 use crate::layer::session::client::{RoundTrips, Sessions, Transfers, as_operations, as_writes};
@@ -25,10 +26,10 @@ type RunClient = fn(&Spec) -> Result<Done, Refusal>;
 type RunServer = fn(&Spec) -> Result<(), Refusal>;
 
 /// A supported pair of layer and workload.
-#[derive(Debug)]
-pub struct Combination {
-    pub layer: &'static str,
-    pub workload: &'static str,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Combination {
+    layer: &'static str,
+    workload: &'static str,
     client: RunClient,
     /// The client with an open loop (`rate`), where there is one.
     paced: Option<RunClient>,
@@ -36,118 +37,70 @@ pub struct Combination {
     server: Option<RunServer>,
 }
 
-const fn row(
-    layer: &'static str,
-    workload: &'static str,
-    client: RunClient,
-    paced: Option<RunClient>,
-    server: Option<RunServer>,
-) -> Combination {
-    Combination { layer, workload, client, paced, server }
+impl Combination {
+    const fn of(
+        layer: &'static str,
+        workload: &'static str,
+        client: RunClient,
+        server: Option<RunServer>,
+    ) -> Self {
+        Self { layer, workload, client, paced: None, server }
+    }
+
+    const fn paced(mut self, client: RunClient) -> Self {
+        self.paced = Some(client);
+        self
+    }
 }
 
-/// Pings on sessions.
-type Pings<C, F> = Sessions<C, F, RoundTrips>;
+/// Operations one after the other on connections that stay.
+const fn rr<L: Layer>(layer: &'static str, server: RunServer) -> Combination {
+    Combination::of(layer, "rr", client::run::<L, Rr>, Some(server)).paced(client::run::<L, Paced<true>>)
+}
+
+/// A connection for each operation.
+const fn crr<L: Layer>(layer: &'static str, server: RunServer) -> Combination {
+    Combination::of(layer, "crr", client::run::<L, Crr>, Some(server)).paced(client::run::<L, Paced<false>>)
+}
+
+/// Both workloads of a session: the ends of its wires, and its framing.
+const fn session<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) -> [Combination; 2] {
+    [
+        rr::<Sessions<C, F, RoundTrips>>(layer, server::run::<SessionService<A, F, Echoes>>),
+        Combination::of(
+            layer,
+            "stream",
+            transfers::<C, F>,
+            Some(server::run::<SessionService<A, F, Streams>>),
+        ),
+    ]
+}
+
+const TLS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, Raw>("tls");
+const WEBSOCKET: [Combination; 2] = session::<PlainWires, PlainWires, WebSocket>("websocket");
+const WSS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, WebSocket>("wss");
 
 /// Every combination, by layer and workload.
-pub const COMBINATIONS: &[Combination] = &[
-    row(
-        "http",
-        "crr",
-        client::run::<Http<Plain>, Crr>,
-        Some(client::run::<Http<Plain>, Paced<false>>),
-        Some(http_server),
-    ),
-    row(
-        "http",
-        "rr",
-        client::run::<Http<Plain>, Rr>,
-        Some(client::run::<Http<Plain>, Paced<true>>),
-        Some(http_server),
-    ),
-    row(
-        "https",
-        "crr",
-        client::run::<Http<TlsTransport>, Crr>,
-        Some(client::run::<Http<TlsTransport>, Paced<false>>),
-        Some(server::run::<HttpService<TlsAcceptor>>),
-    ),
-    row(
-        "https",
-        "rr",
-        client::run::<Http<TlsTransport>, Rr>,
-        Some(client::run::<Http<TlsTransport>, Paced<true>>),
-        Some(server::run::<HttpService<TlsAcceptor>>),
-    ),
-    row("kcp", "stream", kcp::client::run, None, Some(kcp::server::run)),
-    row("none", "dispatch", dispatch::run, None, None),
-    row("none", "timers", timers::run, None, None),
-    row(
-        "tcp",
-        "crr",
-        client::run::<Tcp, Crr>,
-        Some(client::run::<Tcp, Paced<false>>),
-        Some(server::run::<EchoService>),
-    ),
-    row("tcp", "fanout", fanout::run::<Tcp>, None, Some(server::run::<EchoService>)),
-    row(
-        "tcp",
-        "rr",
-        client::run::<Tcp, Rr>,
-        Some(client::run::<Tcp, Paced<true>>),
-        Some(server::run::<EchoService>),
-    ),
-    row("tcp", "stream", stream::client::run, None, Some(server::run::<stream::StreamService>)),
-    row(
-        "tls",
-        "rr",
-        client::run::<Pings<TlsConnector, Raw>, Rr>,
-        Some(client::run::<Pings<TlsConnector, Raw>, Paced<true>>),
-        Some(server::run::<SessionService<TlsAcceptor, Raw, Echoes>>),
-    ),
-    row(
-        "tls",
-        "stream",
-        transfers::<TlsConnector, Raw>,
-        None,
-        Some(server::run::<SessionService<TlsAcceptor, Raw, Streams>>),
-    ),
-    row(
-        "udp",
-        "rr",
-        client::run::<udp::echo::UdpEcho, Rr>,
-        Some(client::run::<udp::echo::UdpEcho, Paced<true>>),
-        Some(udp::echo::serve),
-    ),
-    row("udp", "stream", udp::client::run, Some(udp::client::run), Some(udp_receiver)),
-    row(
-        "websocket",
-        "rr",
-        client::run::<Pings<PlainWires, WebSocket>, Rr>,
-        Some(client::run::<Pings<PlainWires, WebSocket>, Paced<true>>),
-        Some(server::run::<SessionService<PlainWires, WebSocket, Echoes>>),
-    ),
-    row(
-        "websocket",
-        "stream",
-        transfers::<PlainWires, WebSocket>,
-        None,
-        Some(server::run::<SessionService<PlainWires, WebSocket, Streams>>),
-    ),
-    row(
-        "wss",
-        "rr",
-        client::run::<Pings<TlsConnector, WebSocket>, Rr>,
-        Some(client::run::<Pings<TlsConnector, WebSocket>, Paced<true>>),
-        Some(server::run::<SessionService<TlsAcceptor, WebSocket, Echoes>>),
-    ),
-    row(
-        "wss",
-        "stream",
-        transfers::<TlsConnector, WebSocket>,
-        None,
-        Some(server::run::<SessionService<TlsAcceptor, WebSocket, Streams>>),
-    ),
+pub(crate) const COMBINATIONS: &[Combination] = &[
+    crr::<Http<Plain>>("http", http_server),
+    rr::<Http<Plain>>("http", http_server),
+    crr::<Http<TlsTransport>>("https", server::run::<HttpService<TlsAcceptor>>),
+    rr::<Http<TlsTransport>>("https", server::run::<HttpService<TlsAcceptor>>),
+    Combination::of("kcp", "stream", kcp::client::run, Some(kcp::server::run)),
+    Combination::of("none", "dispatch", dispatch::run, None),
+    Combination::of("none", "timers", timers::run, None),
+    crr::<Tcp>("tcp", server::run::<EchoService>),
+    Combination::of("tcp", "fanout", fanout::run::<Tcp>, Some(server::run::<EchoService>)),
+    rr::<Tcp>("tcp", server::run::<EchoService>),
+    Combination::of("tcp", "stream", stream::client::run, Some(server::run::<stream::StreamService>)),
+    TLS[0],
+    TLS[1],
+    rr::<udp::echo::UdpEcho>("udp", udp::echo::serve),
+    Combination::of("udp", "stream", udp::client::run, Some(udp_receiver)).paced(udp::client::run),
+    WEBSOCKET[0],
+    WEBSOCKET[1],
+    WSS[0],
+    WSS[1],
 ];
 
 /// The workload of the relay, which forwards TCP.

@@ -9,8 +9,8 @@ mod workers;
 use crate::listener::Listener;
 use crate::process::{Signals, emit};
 use crate::refusal::{Doing, Refusal};
-use linerate_contract::{Event, Spec};
-use nix::errno::Errno;
+use crate::waiter::Waiter;
+use linerate_contract::{Event, Nanos, Spec};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -75,13 +75,14 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
         return Err(Refusal::BadSpec("\"threads\" must be at least 1".into()));
     }
     let service = S::new(spec)?;
+    let waiter = Waiter::of(spec)?;
     let signals = Signals::claim()?;
     let mut loops = Vec::new();
     for worker in ServerWorker::all(spec.threads as usize)? {
         let (listener, bound) = Listener::bind(address, spec.threads > 1)?;
         // The others listen at the port of the first one.
         address = bound;
-        loops.push(ServerLoop::new(service.clone(), listener, worker)?);
+        loops.push(ServerLoop::new(service.clone(), waiter.clone(), listener, worker)?);
     }
     for each in loops {
         std::thread::spawn(move || each.run());
@@ -94,6 +95,7 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
 /// A thread's event loop. Connections are found by their descriptor, which the kernel keeps small.
 struct ServerLoop<S: Service> {
     service: S,
+    waiter: Waiter,
     listener: Listener,
     worker: ServerWorker,
     epoll: Epoll,
@@ -112,7 +114,7 @@ struct Entry<C> {
 }
 
 impl<S: Service> ServerLoop<S> {
-    fn new(service: S, listener: Listener, worker: ServerWorker) -> Result<Self, Refusal> {
+    fn new(service: S, waiter: Waiter, listener: Listener, worker: ServerWorker) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
         listener.watch(&epoll)?;
         epoll.add(worker.wake_up(), EpollEvent::new(EpollFlags::EPOLLIN, WAKE_UP)).doing("epoll_ctl")?;
@@ -123,17 +125,14 @@ impl<S: Service> ServerLoop<S> {
         timer.set(Expiration::Interval(TICK.into()), TimerSetTimeFlags::empty()).doing("timerfd_settime")?;
         epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER)).doing("epoll_ctl")?;
         let connections = Vec::new();
-        Ok(Self { service, listener, worker, epoll, connections, timer, tick: 0 })
+        Ok(Self { service, waiter, listener, worker, epoll, connections, timer, tick: 0 })
     }
 
     fn run(mut self) {
         let mut events = [EpollEvent::empty(); BATCH];
         loop {
-            let ready = match self.epoll.wait(&mut events, self.listener.timeout()) {
-                Ok(ready) => ready,
-                Err(Errno::EINTR) => 0,
-                Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
-            };
+            let timeout = self.listener.retry().unwrap_or(Nanos(u64::MAX));
+            let ready = self.waiter.within(&self.epoll, &mut events, timeout);
             for event in &events[..ready] {
                 let place = event.data();
                 if place == Listener::TOKEN {
@@ -238,10 +237,11 @@ mod tests {
 
     #[test]
     fn silent_connections_are_closed_and_active_ones_are_not() {
-        let service = EchoService::new(&Spec::new(Role::Server, "tcp", "rr")).unwrap();
+        let spec = Spec::new(Role::Server, "tcp", "rr");
+        let (service, waiter) = (EchoService::new(&spec).unwrap(), Waiter::of(&spec).unwrap());
         let (listener, address) = Listener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let worker = ServerWorker::all(1).unwrap().remove(0);
-        let mut server = ServerLoop::new(service, listener, worker).unwrap();
+        let mut server = ServerLoop::new(service, waiter, listener, worker).unwrap();
         let mut silent = TcpStream::connect(address).unwrap();
         let mut active = TcpStream::connect(address).unwrap();
         server.accept();

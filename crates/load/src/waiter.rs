@@ -1,9 +1,10 @@
-//! Waiting for sockets until a point in time, to the microsecond.
+//! Waiting for sockets: until a point in time to the microsecond, or until something happens.
 //!
 //! `epoll_wait(2)` counts in milliseconds, and a normal thread's timers fire up to 50 us late on purpose
 //! (timer slack, prctl(2)). `epoll_pwait2(2)`, since Linux 5.11, counts in nanoseconds, and the slack can be
 //! set to 1 ns. The time to wake a sleeping CPU remains: a thread therefore polls instead of sleeping shortly
-//! before a deadline, and adapts the length of that stretch to its machine.
+//! before a deadline, and adapts the length of that stretch to its machine. With `options.spin` it polls
+//! before it sleeps, too.
 
 #![allow(unsafe_code, reason = "nix has no epoll_pwait2")]
 
@@ -18,15 +19,19 @@ const WAKE_UP: Nanos = Nanos(50_000);
 /// The upper bound of that stretch on machines with slower wake-ups. Longer delays are caused by another
 /// process on the CPU or another machine on the host; to end the sleep earlier would not help.
 const LATEST_WAKE_UP: Nanos = Nanos(1_000_000);
-/// How long a thread spins before it blocks: about the time that the peer needs for 64 KiB, half of the data
-/// in flight. With KCP this tripled the rate and halved the CPU time per byte (docs/decisions, 0013).
-const SPIN: Nanos = Nanos(50_000);
 /// The stretch shrinks by this part with each wait: one wait in a thousand is then late, and the effect of a
 /// single late wake-up ends within seconds.
 const DECAY: u64 = 4_096;
 
 /// The longest batching delay, in microseconds: a longer one would be a think time.
 const MAX_COALESCE_US: u64 = 1_000;
+/// The longest spin, in microseconds: a wait that lasts longer is not made noticeably longer by a wake-up.
+const MAX_SPIN_US: u64 = 1_000;
+/// `options.spin`: a thread that never blocks.
+const ALWAYS: Nanos = Nanos(u64::MAX);
+/// After spins in vain, up to this many waits block at once: spinning then adds at most 1/64 of its length
+/// to each wait. With 15 it would add four times that; with 255 a peer that becomes fast is noticed late.
+const MOST_SKIPPED: u32 = 63;
 
 /// Lets the calling thread's timers fire when they are due.
 pub fn without_timer_slack() {
@@ -35,28 +40,45 @@ pub fn without_timer_slack() {
     let _ = nix::sys::prctl::set_timerslack(1);
 }
 
-/// How a thread waits: sleep and then poll, always poll, or batch events.
+/// How a thread waits: whether it polls before it sleeps, and whether it batches events.
 #[derive(Debug, Clone)]
 pub struct Waiter {
     /// How long before a deadline sleeping ends: adapted to the observed wake-ups.
     wake_up: Nanos,
-    busy: bool,
+    /// How long a thread polls before it sleeps.
+    spin: Nanos,
+    /// Waits that will sleep at once, and how many did after the last spin in vain.
+    skip: u32,
+    skipped: u32,
     coalesce: Nanos,
 }
 
 impl Waiter {
-    /// Reads `options.busy` (`yes`: the thread never sleeps, so no deadline or event waits for a CPU to wake)
-    /// and `options.coalesce_us` (see [`Waiter::coalesced_until`]).
+    /// Reads `options.spin` (microseconds, or `always`) and `options.coalesce_us` (see
+    /// [`Waiter::coalesced_until`]). Without `spin` a thread sleeps at once.
     ///
     /// # Errors
-    /// `options.coalesce_us` is not a number, or longer than a millisecond.
+    /// A value is not a number, or longer than a millisecond; both are given.
     pub fn of(spec: &Spec) -> Result<Self, Refusal> {
-        let coalesce = spec.number("coalesce_us", 0..=MAX_COALESCE_US)?;
-        Ok(Self {
-            wake_up: WAKE_UP,
-            busy: spec.options.get("busy").is_some_and(|busy| busy == "yes"),
-            coalesce: Nanos(coalesce.unwrap_or(0) * 1_000),
-        })
+        Self::spinning(spec, Nanos::ZERO)
+    }
+
+    /// The same with another default of `spin`.
+    ///
+    /// # Errors
+    /// As [`Waiter::of`].
+    pub fn spinning(spec: &Spec, usual: Nanos) -> Result<Self, Refusal> {
+        let spin = match spec.options.get("spin").map(String::as_str) {
+            Some("always") => ALWAYS,
+            _ => spec.number("spin", 0..=MAX_SPIN_US)?.map_or(usual, |micros| Nanos(micros * 1_000)),
+        };
+        let coalesce = Nanos(spec.number("coalesce_us", 0..=MAX_COALESCE_US)?.unwrap_or(0) * 1_000);
+        if coalesce > Nanos::ZERO && spin > Nanos::ZERO {
+            let text = "\"options.spin\" and \"options.coalesce_us\" exclude each other: one takes an event \
+                        as soon as possible, the other waits for more";
+            return Err(Refusal::BadSpec(text.into()));
+        }
+        Ok(Self { wake_up: WAKE_UP, spin, skip: 0, skipped: 0, coalesce })
     }
 
     /// Whether events are batched.
@@ -65,20 +87,31 @@ impl Waiter {
         self.coalesce > Nanos::ZERO
     }
 
-    /// Returns the number of events that are pending or arrive until `deadline`; `now` is a recent reading of
-    /// the clock.
+    /// Returns the number of events that are pending or arrive until `deadline`, to the microsecond; `now` is
+    /// a recent reading of the clock.
     #[inline]
-    pub fn until(&mut self, epoll: &Epoll, events: &mut [EpollEvent], now: Nanos, deadline: Nanos) -> usize {
+    pub fn until(
+        &mut self,
+        epoll: &Epoll,
+        events: &mut [EpollEvent],
+        mut now: Nanos,
+        deadline: Nanos,
+    ) -> usize {
+        if self.spin > Nanos::ZERO {
+            let ready = self.spin(epoll, events, deadline.since(now));
+            if ready > 0 {
+                return ready;
+            }
+            now = clock::now();
+        }
         let left = deadline.since(now);
-        let sleep = if self.busy { Nanos::ZERO } else { left.since(self.wake_up) };
+        let sleep = left.since(self.wake_up);
         let ready = wait(epoll, events, sleep);
         if ready > 0 || left == Nanos::ZERO {
             return ready;
         }
-        if !self.busy {
-            let late = if sleep > Nanos::ZERO { clock::now().since(now + sleep) } else { Nanos::ZERO };
-            self.adapt(late);
-        }
+        let late = if sleep > Nanos::ZERO { clock::now().since(now + sleep) } else { Nanos::ZERO };
+        self.adapt(late);
         loop {
             let ready = wait(epoll, events, Nanos::ZERO);
             if ready > 0 || clock::now() >= deadline {
@@ -87,28 +120,52 @@ impl Waiter {
         }
     }
 
-    /// As [`Waiter::until`], but spins for up to [`SPIN`] before it blocks: while the peer works on data that
-    /// it just received, a wake-up of this thread would cost both ends more than the spinning.
+    /// Returns the number of events that are pending or arrive within `timeout`, which may be exceeded by up
+    /// to a millisecond and the time of `options.spin`.
     #[inline]
-    pub fn spin_then_until(
-        &mut self,
-        epoll: &Epoll,
-        events: &mut [EpollEvent],
-        now: Nanos,
-        deadline: Nanos,
-    ) -> usize {
-        let end = deadline.min(now + SPIN);
+    pub fn within(&mut self, epoll: &Epoll, events: &mut [EpollEvent], timeout: Nanos) -> usize {
+        if self.spin > Nanos::ZERO {
+            let ready = self.spin(epoll, events, timeout);
+            if ready > 0 || self.spin == ALWAYS {
+                return ready;
+            }
+        }
+        match epoll.wait(events, rounded_up(timeout)) {
+            Ok(ready) => ready,
+            Err(nix::Error::EINTR) => 0,
+            Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
+        }
+    }
+
+    /// Polls for up to `options.spin` and no longer than `timeout`: while the peer works on data that it just
+    /// received, a wake-up of this thread would cost both ends more. After polling in vain the next waits do
+    /// without it, at first one, then ever more, until it was of use again.
+    fn spin(&mut self, epoll: &Epoll, events: &mut [EpollEvent], timeout: Nanos) -> usize {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return 0;
+        }
+        let mut end = None;
         loop {
             let ready = wait(epoll, events, Nanos::ZERO);
-            let now = clock::now();
             if ready > 0 {
+                self.skipped = 0;
                 return ready;
-            } else if now >= end {
-                return self.until(epoll, events, now, deadline);
             }
-            // The peer may share this CPU.
-            std::thread::yield_now();
+            let now = clock::now();
+            if now >= *end.get_or_insert_with(|| now + self.spin.min(timeout)) {
+                break;
+            }
+            if self.spin != ALWAYS {
+                // The peer may share this CPU.
+                std::thread::yield_now();
+            }
         }
+        if self.spin <= timeout {
+            self.skipped = (2 * self.skipped + 1).min(MOST_SKIPPED);
+            self.skip = self.skipped;
+        }
+        0
     }
 
     /// Returns pending events. If there are none, sleeps for `options.coalesce_us` and returns the events of
@@ -137,6 +194,12 @@ impl Waiter {
         let decayed = Nanos(self.wake_up.0 - self.wake_up.0 / DECAY);
         self.wake_up = decayed.max(late.min(LATEST_WAKE_UP)).max(WAKE_UP);
     }
+}
+
+/// `epoll_wait(2)` counts in milliseconds: rounded up, so that it never returns just before the deadline.
+fn rounded_up(time: Nanos) -> EpollTimeout {
+    let millis = time.0.div_ceil(1_000_000).min(60_000) as u16;
+    millis.into()
 }
 
 #[inline]
@@ -184,7 +247,7 @@ mod tests {
     }
 
     fn waiters() -> [Waiter; 2] {
-        ["no", "yes"].map(|busy| with("busy", busy).unwrap())
+        ["0", "always"].map(|spin| with("spin", spin).unwrap())
     }
 
     #[test]
@@ -241,9 +304,66 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_batching_delay_is_refused() {
-        for text in ["", "-1", "1001", "60us"] {
+    fn invalid_delays_are_refused_and_so_are_both_at_once() {
+        for text in ["", "-1", "1001", "60us", "yes"] {
             assert!(with("coalesce_us", text).is_err(), "{text}");
+            assert!(with("spin", text).is_err(), "{text}");
+        }
+        let mut spec = Spec::new(linerate_contract::Role::Client, "http", "rr");
+        spec.options = [("spin", "50"), ("coalesce_us", "60")].map(|(k, v)| (k.into(), v.into())).into();
+        assert!(Waiter::of(&spec).is_err());
+        spec.options.insert("spin".into(), "0".into());
+        assert!(Waiter::of(&spec).is_ok());
+    }
+
+    #[test]
+    fn a_spec_without_spin_has_that_of_its_layer() {
+        let mut spec = Spec::new(linerate_contract::Role::Client, "kcp", "stream");
+        let of = |spec: &Spec| Waiter::spinning(spec, Nanos(50_000)).unwrap().spin;
+        assert_eq!((Waiter::of(&spec).unwrap().spin, of(&spec)), (Nanos::ZERO, Nanos(50_000)));
+        spec.options.insert("spin".into(), "0".into());
+        assert_eq!(of(&spec), Nanos::ZERO);
+    }
+
+    #[test]
+    fn after_spins_in_vain_ever_more_waits_block_at_once() {
+        let mut waiter = with("spin", "10").unwrap();
+        let epoll = Epoll::new(EpollCreateFlags::empty()).unwrap();
+        let mut events = [EpollEvent::empty(); 4];
+        for all in [0, 1, 3, 7, 15, 31, 63, 63] {
+            assert_eq!(waiter.skip, all);
+            for left in (0..=all).rev() {
+                assert_eq!(waiter.within(&epoll, &mut events, Nanos(50_000)), 0);
+                assert!(left == 0 || waiter.skip == left - 1);
+            }
+        }
+        waiter.skip = 0;
+        let wake_up = EventFd::new().unwrap();
+        epoll.add(&wake_up, EpollEvent::new(EpollFlags::EPOLLIN, 7)).unwrap();
+        wake_up.write(1).unwrap();
+        for _ in 0..3 {
+            assert_eq!(waiter.within(&epoll, &mut events, ALWAYS), 1);
+        }
+        assert_eq!((waiter.skip, waiter.skipped), (0, 0));
+    }
+
+    #[test]
+    fn a_deadline_within_the_spin_is_no_spin_in_vain() {
+        let epoll = Epoll::new(EpollCreateFlags::empty()).unwrap();
+        let mut events = [EpollEvent::empty(); 4];
+        for spin in ["1000", "always"] {
+            let mut waiter = with("spin", spin).unwrap();
+            let now = clock::now();
+            assert_eq!(waiter.within(&epoll, &mut events, Nanos(20_000)), 0);
+            assert!(clock::now().since(now) >= Nanos(20_000));
+            assert_eq!(waiter.skip, 0);
+        }
+    }
+
+    #[test]
+    fn waits_are_rounded_up() {
+        for (nanos, millis) in [(0, 0), (1, 1), (u64::MAX, 60_000)] {
+            assert_eq!(rounded_up(Nanos(nanos)), EpollTimeout::from(millis as u16));
         }
     }
 

@@ -1,6 +1,6 @@
 //! `linerate load http` and `linerate serve http`.
 
-use super::{SecureArgs, TrustArgs, rate, span};
+use super::{SecureArgs, SpinArgs, TrustArgs, rate, span};
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -57,13 +57,12 @@ pub struct LoadHttpArgs {
     #[arg(long, value_enum, value_name = "SHAPE", default_value = "constant")]
     pub arrival: ArrivalArg,
 
-    /// Busy-poll: threads never sleep, so latencies contain no wake-ups; each thread uses a whole CPU
-    #[arg(long, requires = "rate")]
-    pub busy: bool,
+    #[command(flatten)]
+    pub spin: SpinArgs,
 
     /// Batch responses: when idle, wait TIME before polling. Lowers CPU cost; adds up to TIME of latency
     /// (60us suggested, 1ms max)
-    #[arg(long, value_name = "TIME", conflicts_with = "rate", value_parser = span)]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["rate", "spin"], value_parser = span)]
     pub coalesce: Option<Duration>,
 
     /// Seed of a random arrival process
@@ -144,6 +143,9 @@ pub struct ServeHttpArgs {
         value_parser = clap::value_parser!(u32).range(1..=1024)
     )]
     pub threads: u32,
+
+    #[command(flatten)]
+    pub spin: SpinArgs,
 
     #[command(flatten)]
     pub secure: SecureArgs,

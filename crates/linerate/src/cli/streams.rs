@@ -1,6 +1,6 @@
 //! `linerate load tcp|ws` and `linerate serve tcp|ws`.
 
-use super::{SecureArgs, TrustArgs, rate, span};
+use super::{SecureArgs, SpinArgs, TrustArgs, rate, span};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -128,6 +128,9 @@ pub struct LoadStreamArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub timeout: Duration,
 
+    #[command(flatten)]
+    pub spin: SpinArgs,
+
     /// Write the result as JSON; -: to standard output, instead of text
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -208,4 +211,7 @@ pub struct ServeStreamArgs {
         value_parser = clap::value_parser!(u32).range(1..=1024)
     )]
     pub threads: u32,
+
+    #[command(flatten)]
+    pub spin: SpinArgs,
 }

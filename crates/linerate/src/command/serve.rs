@@ -48,6 +48,7 @@ fn spec(what: &Served) -> Result<Spec, Error> {
     let connections = |layer: &str, args: &ServeStreamArgs, echo: bool, size: u64| {
         let mut spec = Spec::new(Role::Server, layer, if echo { "rr" } else { "stream" });
         (spec.listen, spec.size, spec.threads) = (Some(args.listen), size, args.threads);
+        args.spin.set(&mut spec);
         spec
     };
     Ok(match what {
@@ -55,6 +56,7 @@ fn spec(what: &Served) -> Result<Spec, Error> {
             let layer = if args.secure.tls.is_some() { "https" } else { "http" };
             let mut spec = Spec::new(Role::Server, layer, "rr");
             (spec.listen, spec.size, spec.threads) = (Some(args.listen), args.size, args.threads);
+            args.spin.set(&mut spec);
             spec.tls = certified(args.listen, &args.secure)?;
             spec
         }

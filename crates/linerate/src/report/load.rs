@@ -117,6 +117,12 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
 
 fn loop_kind(spec: &Spec) -> String {
     let keep = if spec.workload == "crr" { ", a new connection for each request" } else { "" };
+    let spin = match spec.options.get("spin").map(String::as_str) {
+        None => String::new(),
+        Some("always") => ", threads never sleep".into(),
+        Some(micros) => format!(", threads poll for up to {micros} us before they sleep"),
+    };
+    let keep = format!("{keep}{spin}");
     match (spec.rate, spec.arrival) {
         (None, _) => format!("closed loop{keep}{}", batching(spec)),
         (Some(rate), Arrival::Constant) => format!("open loop, {} per second{keep}", plain(rate)),
@@ -283,6 +289,13 @@ mod tests {
     fn pipelining_and_batching_are_printed() {
         let mut spec = Spec::new(Role::Client, "http", "rr");
         assert_eq!(loop_kind(&spec), "closed loop");
+        for (spin, words) in
+            [("50", "threads poll for up to 50 us before they sleep"), ("always", "threads never sleep")]
+        {
+            spec.options.insert("spin".into(), spin.into());
+            assert_eq!(loop_kind(&spec), format!("closed loop, {words}"));
+        }
+        spec.options.remove("spin");
         spec.options.insert("pipeline".into(), "16".into());
         spec.options.insert("coalesce_us".into(), "60".into());
         let kind = "closed loop, 16 requests pipelined, responses batched for up to 60 us";

@@ -132,7 +132,7 @@ pub fn cases(duration: Nanos, seed: u64) -> Vec<Case> {
         (client.duration_ns, client.seed) = (Some(duration), seed);
         // The machine's wake-up delays are a row of their own (cost.rs); the injector's are part of its
         // ground truth.
-        client.options.insert("busy".into(), "yes".into());
+        client.options.insert("spin".into(), "always".into());
         Case { name, about, server, client, judge }
     };
     // Enough connections that requests never wait for one: 4,000 per second of 25 ms each are 100 at a time.

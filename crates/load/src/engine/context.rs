@@ -7,7 +7,7 @@ use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::meter::Meter;
 use crate::waiter::Waiter;
 use linerate_contract::{ErrorKind, Nanos};
-use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 
 /// Everything that a workload uses beside its slot.
 #[derive(Debug)]
@@ -37,11 +37,7 @@ impl<L: Layer> Context<L> {
         if self.waiter.coalesces() {
             return self.waiter.coalesced_until(&self.epoll, events, self.last, until);
         }
-        match self.epoll.wait(events, wait_for(until.since(self.last))) {
-            Ok(ready) => ready,
-            Err(nix::Error::EINTR) => 0,
-            Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
-        }
+        self.waiter.within(&self.epoll, events, until.since(self.last))
     }
 
     /// Begins an operation on a connection; false if none is left to do, or if its connection could not be
@@ -203,21 +199,3 @@ impl<L: Layer> Context<L> {
 
 /// Phases other than idle have a connection.
 pub(super) const OPENED: &str = "a slot that is not idle has a connection";
-
-/// `epoll_wait(2)` counts in milliseconds: rounded up, so that it never returns just before the deadline.
-fn wait_for(time: Nanos) -> EpollTimeout {
-    let millis = time.0.div_ceil(1_000_000).min(60_000) as u16;
-    millis.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_are_rounded_up() {
-        assert_eq!(wait_for(Nanos(0)), EpollTimeout::from(0_u16));
-        assert_eq!(wait_for(Nanos(1)), EpollTimeout::from(1_u16));
-        assert_eq!(wait_for(Nanos(u64::MAX)), EpollTimeout::from(60_000_u16));
-    }
-}

@@ -9,8 +9,9 @@ use crate::layer::{Flow, Layer, Reply};
 use crate::meter::Meter;
 use crate::refusal::{Doing, Refusal};
 use crate::socket::connect_all;
+use crate::waiter::Waiter;
 use linerate_contract::{Done, ErrorKind, Nanos, Spec};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::time::Duration;
 
 /// Edges taken per wait.
@@ -37,6 +38,7 @@ pub fn run<L: Layer>(spec: &Spec) -> Result<Done, Refusal> {
         connections: Vec::new(),
         wanted: spec.connections as usize,
         timeout: spec.timeout_ns,
+        waiter: Waiter::of(spec)?,
     };
     let mut meter = Meter::new(spec, spec.operations);
     // A failure repeats in the first operation, and is counted there.
@@ -70,6 +72,7 @@ struct Fanout<L: Layer> {
     connections: Vec<Peer<L::Connection>>,
     wanted: usize,
     timeout: Nanos,
+    waiter: Waiter,
 }
 
 struct Peer<C> {
@@ -118,12 +121,7 @@ impl<L: Layer> Fanout<L> {
             if left == Nanos::ZERO {
                 return Err(ErrorKind::Timeout);
             }
-            let wait = EpollTimeout::from(left.0.div_ceil(1_000_000).min(60_000) as u16);
-            let ready = match self.epoll.wait(&mut events, wait) {
-                Ok(ready) => ready,
-                Err(nix::Error::EINTR) => 0,
-                Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
-            };
+            let ready = self.waiter.within(&self.epoll, &mut events, left);
             for event in &events[..ready] {
                 let peer = &mut self.connections[event.data() as usize];
                 if peer.phase == PeerPhase::Sending && self.layer.send(&mut peer.connection)? == Flow::Done {

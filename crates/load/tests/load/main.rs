@@ -13,6 +13,7 @@ mod pipelined;
 mod program;
 mod relay;
 mod sessions;
+mod spinning;
 mod tcp;
 mod tls;
 mod udp;

@@ -119,9 +119,7 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     if args.rate.is_none() && args.arrival != ArrivalArg::Constant {
         return Err(Error::Input("--arrival needs --rate, the number of requests per second".into()));
     }
-    if args.busy {
-        spec.options.insert("busy".into(), "yes".into());
-    }
+    args.spin.set(&mut spec);
     if let Some(span) = args.coalesce {
         let micros = span.as_micros();
         if !(1..=1_000).contains(&micros) {

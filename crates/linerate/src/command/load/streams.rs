@@ -85,6 +85,7 @@ fn spec(layer: &str, workload: &str, args: &LoadStreamArgs) -> Spec {
     (spec.connections, spec.threads) = (args.connections, args.threads);
     spec.duration_ns = Some(args.duration.into());
     spec.timeout_ns = args.timeout.into();
+    args.spin.set(&mut spec);
     spec
 }
 

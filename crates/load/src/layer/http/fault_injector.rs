@@ -11,7 +11,7 @@
 //! | `stall` | `100000 1000000` | length, period in microseconds: no answer at the start of each period |
 //! | `errors` | `0.01` | share of requests that fail, in five ways in turn |
 //! | `cap` | `5000` | answers per second, evenly spaced |
-//! | `busy` | `yes` | it never sleeps, so that no answer includes a wake-up (`waiter.rs`) |
+//! | `spin` | `always` | it never sleeps, so that no answer includes a wake-up (`waiter.rs`) |
 //!
 //! The reported delay of an answer is the time between the request's arrival, by the kernel's timestamp, and
 //! the first byte of the answer. The inaccuracy of this server's timers and wake-ups is therefore part of the

@@ -11,6 +11,7 @@ use crate::clock;
 use crate::process::Stop;
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, connect_all, connect_error};
+use crate::waiter::Waiter;
 use linerate_contract::{Bytes, Direction, Done, Errors, Nanos, Recorder, Spec, TcpEnds};
 use nix::sys::socket::{setsockopt, sockopt};
 use std::os::fd::OwnedFd;
@@ -32,7 +33,7 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
     let threads = (spec.threads as usize).min(sockets.len()).max(1);
     let sampler = spec.sample_ns.map(|every| TcpInfoSampler::start(every, &sockets)).transpose()?;
     let mut workers: Vec<Worker> = (0..threads)
-        .map(|_| Worker::new(direction, &payload, until, spec.timeout_ns, stop.clone()))
+        .map(|_| Worker::new(direction, &payload, until, spec.timeout_ns, stop.clone(), Waiter::of(spec)?))
         .collect::<Result<_, _>>()?;
     for (index, socket) in sockets.into_iter().enumerate() {
         workers[index % threads].add(socket)?;

@@ -5,9 +5,10 @@ use super::{Incoming, Number, Outgoing, Payload, Progress, exchange};
 use crate::process::Stop;
 use crate::refusal::{Doing, Refusal};
 use crate::socket::stream_error;
+use crate::waiter::Waiter;
 use crate::{clock, tcp_info};
 use linerate_contract::{Direction, ErrorKind, Errors, Nanos, Recorder, TcpInfo};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::socket::{Shutdown, shutdown};
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -76,6 +77,7 @@ pub(super) struct Worker {
     until: StreamStopCondition,
     timeout: Nanos,
     stop: Stop,
+    waiter: Waiter,
     epoll: Epoll,
     streams: Vec<Option<ClientStream>>,
     buffer: Box<[u8]>,
@@ -91,6 +93,7 @@ impl Worker {
         until: StreamStopCondition,
         timeout: Nanos,
         stop: Stop,
+        waiter: Waiter,
     ) -> Result<Self, Refusal> {
         Ok(Self {
             direction,
@@ -98,6 +101,7 @@ impl Worker {
             until,
             timeout,
             stop,
+            waiter,
             epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?,
             streams: Vec::new(),
             buffer: vec![0; payload.content.size()].into(),
@@ -146,12 +150,7 @@ impl Worker {
         let mut events = [EpollEvent::empty(); BATCH];
         while left > 0 {
             let next = end.map_or(next_check, |end| end.min(next_check));
-            let wait = next.since(clock::now()).0.div_ceil(1_000_000).min(60_000) as u16;
-            let ready = match self.epoll.wait(&mut events, EpollTimeout::from(wait)) {
-                Ok(ready) => ready,
-                Err(nix::Error::EINTR) => 0,
-                Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
-            };
+            let ready = self.waiter.within(&self.epoll, &mut events, next.since(clock::now()));
             for event in &events[..ready] {
                 left -= usize::from(self.step(event.data() as usize));
             }
