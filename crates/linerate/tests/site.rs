@@ -20,7 +20,12 @@ fn site(name: &str) -> BTreeMap<String, String> {
     let year = regex::Regex::new("\"started\": *\"\\d{4}").unwrap();
     let json = year.replace(&json, "\"started\":\"2126").replace("\"4.0\"", "\"4.1\"");
     fs::write(&second, json).unwrap();
-    let made = linerate("good", &["site", runs.str(), "--out", out.str()]);
+    of(runs.str(), &out)
+}
+
+/// The site of a folder of runs.
+fn of(runs: &str, out: &Folder) -> BTreeMap<String, String> {
+    let made = linerate("good", &["site", runs, "--out", out.str()]);
     assert_eq!(made.status, 0, "{}", made.stderr);
     let read = |entry: fs::DirEntry| {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -52,10 +57,22 @@ fn the_history_marks_versions_that_changed() {
 
 #[test]
 fn every_link_of_a_site_has_its_place() {
-    let pages = site("links");
+    assert!(links(&site("links")) > 30);
+}
+
+/// That of `make site`.
+#[test]
+fn every_link_of_the_published_site_has_its_place() {
+    let results = common::tests().join("../../../results");
+    assert!(links(&of(results.to_str().unwrap(), &Folder::new("published-site"))) > 200);
+}
+
+/// The number of links, each of which has its place.
+fn links(pages: &BTreeMap<String, String>) -> usize {
     let link = regex::Regex::new("(?:href|src)=\"([^\"]*)\"").unwrap();
     let mut checked = 0;
-    for (name, text) in &pages {
+    for (name, text) in pages {
+        let name = name.as_str();
         for found in link.captures_iter(text) {
             let target = &found[1];
             if target.starts_with("data:") || target.starts_with("https://") {
@@ -69,7 +86,7 @@ fn every_link_of_a_site_has_its_place() {
             checked += 1;
         }
     }
-    assert!(checked > 30, "{checked} links");
+    checked
 }
 
 #[test]

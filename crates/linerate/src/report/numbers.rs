@@ -13,14 +13,34 @@ pub(super) fn with_interval(value: f64, interval: [f64; 2]) -> String {
     range.map_or_else(|| value.clone(), |range| format!("{value} ({range})"))
 }
 
-/// `73 % (71 to 75)`.
+/// From here on a ratio is a multiple: `10.8x` is read faster than `1080 %`.
+const MULTIPLE: f64 = 10.0;
+
+/// `73 % (71 to 75)`; from 1,000 % on `10.8x (10.4 to 11.3)`.
 pub(super) fn percent(ratio: f64, interval: [f64; 2]) -> String {
+    if ratio >= MULTIPLE {
+        return times(ratio, interval);
+    }
     let (value, range) = value_and_range(ratio * 100.0, interval.map(|bound| bound * 100.0));
     range.map_or_else(|| format!("{value} %"), |range| format!("{value} % ({range})"))
 }
 
-/// `82 to 84 %`, and `82 %` where the two are equal at this precision.
+/// A round ratio on an axis: `50 %`, `20x`.
+pub(super) fn tick_percent(ratio: f64) -> String {
+    if ratio >= MULTIPLE { format!("{ratio:.0}x") } else { format!("{} %", ((ratio * 1e5).round() / 1e3)) }
+}
+
+/// As `percent`, to three significant digits and without an interval.
+pub(super) fn brief_percent(ratio: f64) -> String {
+    if ratio >= MULTIPLE { format!("{}x", plain(ratio)) } else { format!("{} %", plain(ratio * 100.0)) }
+}
+
+/// `82 to 84 %`, and `82 %` where the two are equal at this precision; `0.82x to 12.3x` for multiples.
 pub(super) fn percent_range(low: f64, high: f64) -> String {
+    if high >= MULTIPLE {
+        let [low, high] = [low, high].map(plain);
+        return if low == high { format!("{low}x") } else { format!("{low}x to {high}x") };
+    }
     let digits = usize::from(low < 0.1);
     let [low, high] = [low, high].map(|ratio| fixed(ratio * 100.0, digits));
     if low == high { format!("{low} %") } else { format!("{low} to {high} %") }
@@ -179,6 +199,14 @@ mod tests {
         assert_eq!(percent_range(0.8192, 0.84), "82 to 84 %");
         assert_eq!(percent_range(0.0421, 0.31), "4.2 to 31.0 %");
         assert_eq!(percent_range(0.8192, 0.8199), "82 %");
+        assert_eq!(percent_range(0.8192, 12.34), "0.819x to 12.3x");
+    }
+
+    #[test]
+    fn a_ratio_of_a_thousand_percent_is_a_multiple() {
+        assert_eq!(percent(9.96, [9.5, 10.4]), "996 % (950 to 1040)");
+        assert_eq!(percent(10.81, [10.4, 11.3]), "10.8x (10.4 to 11.3)");
+        assert_eq!((brief_percent(0.1234), brief_percent(10.0)), ("12.3 %".into(), "10.0x".into()));
     }
 
     #[test]

@@ -40,6 +40,8 @@ impl Chromium {
         let (to, from) = (process.stdin.take()?, BufReader::new(process.stdout.take()?));
         let (session, events) = (None, Vec::new());
         let mut browser = Self { process, to, from, session, calls: 0, events, _profile: profile };
+        // For the button that copies.
+        browser.call("Browser.grantPermissions", json!({"permissions": ["clipboardReadWrite"]}));
         let target = browser.call("Target.createTarget", json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let session = browser.call("Target.attachToTarget", attach);
@@ -48,6 +50,7 @@ impl Chromium {
         for domain in ["Page", "Runtime", "Log", "Network"] {
             browser.call(&format!("{domain}.enable"), json!({}));
         }
+        browser.call("Emulation.setFocusEmulationEnabled", json!({"enabled": true}));
         Some(browser)
     }
 
@@ -57,11 +60,24 @@ impl Chromium {
         self.call("Emulation.setDeviceMetricsOverride", metrics);
         let scheme = if is_dark { "dark" } else { "light" };
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
-        self.call("Emulation.setEmulatedMedia", json!({"features": features}));
+        self.call("Emulation.setEmulatedMedia", json!({"media": "", "features": features}));
     }
 
-    pub(crate) fn without_scripts(&mut self) {
-        self.call("Emulation.setScriptExecutionDisabled", json!({"value": true}));
+    /// As a sheet of paper of this width shows it.
+    pub(crate) fn resize_as_paper(&mut self, width: u32) {
+        self.resize(width, true);
+        let features = json!([{"name": "prefers-color-scheme", "value": "dark"}]);
+        self.call("Emulation.setEmulatedMedia", json!({"media": "print", "features": features}));
+    }
+
+    /// The page as PDF, in base64.
+    pub(crate) fn pdf(&mut self) -> String {
+        let answer = self.call("Page.printToPDF", json!({"preferCSSPageSize": false}));
+        answer["data"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub(crate) fn scripts(&mut self, are_on: bool) {
+        self.call("Emulation.setScriptExecutionDisabled", json!({"value": !are_on}));
     }
 
     /// Loads a page, from nothing.

@@ -1,6 +1,7 @@
 //! The pages that the browser opens: of scripted runs, of published runs, and a large one.
 
 use crate::common::{self, linerate};
+use crate::script::Script;
 use linerate::report::model::Report;
 use linerate::report::{Style, format};
 use std::fs;
@@ -36,7 +37,7 @@ static MAKING: Mutex<()> = Mutex::new(());
 pub(crate) fn pages() -> Vec<Page> {
     let scripted = SCRIPTS.iter().map(|(script, suite)| scripted(script, suite));
     let published: Vec<Page> = published_runs().iter().map(|run| of_published(run)).collect();
-    scripted.chain(published).chain(site()).collect()
+    scripted.chain(published).chain(site()).chain([compared(), merged()]).collect()
 }
 
 fn site() -> Vec<Page> {
@@ -50,6 +51,43 @@ fn site() -> Vec<Page> {
     }
     let page = |name: &str| Page { name: format!("site-{name}"), path: folder.join(format!("{name}.html")) };
     ["index", "history", "method"].map(page).into()
+}
+
+/// Two builds, of which one is slower.
+pub(crate) fn compared() -> Page {
+    let _alone = MAKING.lock().unwrap_or_else(|broken| broken.into_inner());
+    let folder = output().join("compare");
+    let path = folder.join("report.html");
+    if !is_newer(&path) {
+        let _ = fs::remove_dir_all(&folder);
+        let script = Script::new("browser").cell("fast/pipe@head", 0.208, 0.003);
+        let arms = ["--base", "set:buffer=16384", "--head", "set:buffer=4096"];
+        let args = ["compare", "mini", "--only", "*/pipe", "--seed", "7", "--out", folder.to_str().unwrap()];
+        let out = script.run(&[&args[..], &arms].concat());
+        assert!(path.exists(), "{}", out.stderr);
+    }
+    Page { name: "compare".to_owned(), path }
+}
+
+/// A run of each of three hosts.
+pub(crate) fn merged() -> Page {
+    let _alone = MAKING.lock().unwrap_or_else(|broken| broken.into_inner());
+    let folder = output().join("merge");
+    let path = folder.join("report.html");
+    if !is_newer(&path) {
+        let _ = fs::remove_dir_all(&folder);
+        let runs = ["host-a", "host-b", "host-c"].map(|host| (host, output().join(format!("merge-{host}"))));
+        for (host, run) in &runs {
+            let _ = fs::remove_dir_all(run);
+            let out = linerate(host, &["run", "mini", "--seed", "7", "--out", run.to_str().unwrap()]);
+            assert_eq!(out.status, 0, "{}", out.stderr);
+        }
+        let folders: Vec<&str> = runs.iter().map(|(_, run)| run.to_str().unwrap()).collect();
+        let args = [&["merge"], &folders[..], &["--out", folder.to_str().unwrap()]].concat();
+        let out = linerate("good", &args);
+        assert_eq!(out.status, 0, "{}", out.stderr);
+    }
+    Page { name: "merge".to_owned(), path }
 }
 
 fn results() -> PathBuf {

@@ -4,6 +4,7 @@
 use super::plot::{Axis, px};
 use crate::report::layout::{Group, Part};
 use crate::report::model::{Comparison, TableCell, TableReport};
+use crate::report::numbers::tick_percent;
 use crate::stats::metric::Better;
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -17,7 +18,7 @@ const HEIGHT: f64 = 24.0;
 const FAR: f64 = 3.0;
 
 /// The axis of all ratios of a table; `None` without one.
-pub(super) struct Forest {
+pub(in crate::report) struct Forest {
     axis: Axis,
     /// The difference that matters, to both sides of 1.
     margin: f64,
@@ -27,28 +28,40 @@ impl Forest {
     pub(super) fn of(table: &TableReport, groups: &[Group<'_>]) -> Option<Self> {
         let margin = table.truth_tolerance.unwrap_or(table.margin);
         let members = || groups.iter().flat_map(|group| &group.members).map(|member| member.entry);
+        let intervals = members().filter_map(interval).map(|(_, ci95)| ci95);
+        Self::spanning(intervals, groups.iter().flat_map(marks).map(|(_, ratio)| ratio), margin)
+    }
+
+    /// An axis for these intervals, and for those of the marks that are near; `None` without an interval.
+    pub(in crate::report) fn spanning(
+        intervals: impl Iterator<Item = [f64; 2]>,
+        marks: impl Iterator<Item = f64>,
+        margin: f64,
+    ) -> Option<Self> {
+        let mut ends = intervals.flatten().filter(|ratio| ratio.is_finite() && *ratio > 0.0).peekable();
+        ends.peek()?;
         let widened = |(low, high): (f64, f64), ratio: f64| (low.min(ratio), high.max(ratio));
         // Some room on both sides of the margin.
         let around = (1.0 / (1.0 + 2.0 * margin), 1.0 + 2.0 * margin);
-        let intervals = members().filter_map(interval).flat_map(|(_, ci95)| ci95);
-        let rows = intervals.fold(around, widened);
+        let rows = ends.fold(around, widened);
         let is_near = |ratio: &f64| (rows.0 / FAR..=rows.1 * FAR).contains(ratio);
-        let marks = groups.iter().flat_map(marks).map(|(_, ratio)| ratio).filter(is_near);
-        let (low, high) = marks.fold(rows, widened);
-        members().any(|entry| interval(entry).is_some()).then(|| {
-            let room = (high / low).powf(0.03);
-            Self { axis: Axis::log(low / room, high * room, 0.0, WIDTH), margin }
-        })
+        let (low, high) = marks.filter(is_near).fold(rows, widened);
+        let room = (high / low).powf(0.03);
+        Some(Self { axis: Axis::log(low / room, high * room, 0.0, WIDTH), margin })
     }
 
     /// What all rows of a group have behind them, to be defined once.
     pub(super) fn background(&self, id: &str, group: &Group<'_>) -> Markup {
+        self.background_with(id, &marks(group))
+    }
+
+    pub(in crate::report) fn background_with(&self, id: &str, marks: &[(Part, f64)]) -> Markup {
         let [from, to] = [1.0 / (1.0 + self.margin), 1.0 + self.margin].map(|ratio| self.axis.x(ratio));
         html! {
             g id=(id) {
                 rect.band x=(px(from)) y="0" width=(px(to - from)) height=(HEIGHT) {}
                 path.base d={ "M" (px(self.axis.x(1.0))) " 0V" (HEIGHT) } {}
-                @for (part, ratio) in marks(group).iter().filter(|(_, ratio)| self.axis.contains(*ratio)) {
+                @for (part, ratio) in marks.iter().filter(|(_, ratio)| self.axis.contains(*ratio)) {
                     path class=(part.name()) d={ "M" (px(self.axis.x(*ratio))) " 0V" (HEIGHT) } {}
                 }
             }
@@ -56,11 +69,11 @@ impl Forest {
     }
 
     /// The numbers of the axis, for the head of the column.
-    pub(super) fn scale(&self) -> Markup {
+    pub(in crate::report) fn scale(&self) -> Markup {
         html! {
             span.scale aria-hidden="true" {
                 @for tick in self.axis.ticks(4) {
-                    span style={ "left:" (px(self.axis.x(tick) / WIDTH * 100.0)) "%" } { (percent(tick)) }
+                    span style={ "left:" (px(self.axis.x(tick) / WIDTH * 100.0)) "%" } { (tick_percent(tick)) }
                 }
             }
         }
@@ -77,7 +90,14 @@ impl Forest {
         self.drawing(background, aa.ratio, aa.ci95, &self.units(aa))
     }
 
-    fn drawing(&self, background: &str, ratio: f64, ci95: [f64; 2], units: &str) -> Markup {
+    /// An estimate and its interval, above its dots and the background of this id.
+    pub(in crate::report) fn drawing(
+        &self,
+        background: &str,
+        ratio: f64,
+        ci95: [f64; 2],
+        units: &str,
+    ) -> Markup {
         let [from, to] = ci95.map(|ratio| px(self.axis.x(ratio)));
         html! {
             svg.forest viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" aria-hidden="true" {
@@ -90,7 +110,7 @@ impl Forest {
     }
 
     /// A dot for each unit, from the first at the top to the last at the bottom.
-    fn units(&self, comparison: &Comparison) -> String {
+    pub(in crate::report) fn units(&self, comparison: &Comparison) -> String {
         let last = comparison.units.len().saturating_sub(1).max(1) as f64;
         let mut path = String::new();
         for (i, unit) in comparison.units.iter().enumerate().filter(|(_, unit)| **unit > 0.0) {
@@ -128,9 +148,4 @@ fn marks(group: &Group<'_>) -> Vec<(Part, f64)> {
             .filter(|r| r.is_normal() && *r > 0.0)
     };
     marked.filter_map(|member| Some((member.part, ratio(member.entry)?))).collect()
-}
-
-/// `50 %`, or `3x` where a percentage would be long.
-fn percent(ratio: f64) -> String {
-    if ratio >= 10.0 { format!("{ratio:.0}x") } else { format!("{} %", ((ratio * 1e5).round() / 1e3)) }
 }

@@ -21,6 +21,7 @@ mod suite;
 mod top;
 
 pub(super) use anchor::anchor;
+pub(super) use forest::Forest;
 pub(super) use plot::{Axis, px};
 
 use super::comparison;

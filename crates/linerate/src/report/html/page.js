@@ -152,8 +152,11 @@
   const go = () => {
     const place = document.getElementById(decodeURIComponent(location.hash.slice(1)).split('&')[0]);
     for (let node = place; node; node = node.parentElement) if (node.tagName === 'DETAILS') node.open = true;
+    for (const row of all('.here')) row.classList.remove('here');
+    place?.classList.add('here');
     place?.scrollIntoView();
   };
-  addEventListener('hashchange', go);
+  // A link inside the page replaces the whole address; the choice stays.
+  addEventListener('hashchange', () => { go(); if (!location.hash.includes('&')) keep(); });
   if (anchor) go();
 })();

@@ -109,7 +109,10 @@ fn by_tiers(
         lead.push(plain_text(format!(" is ahead: {}{ratio}.", value(table, only))));
     } else {
         let which = if tiers.len() == 1 { "do not differ beyond their intervals" } else { "are ahead" };
-        lead.push(plain_text(format!(" {which}: {}.", spread(&tiers[0], baseline))));
+        // Ratios alone are no size.
+        let size = group.baseline().filter(|member| member.entry.median.is_some());
+        let size = size.map(|member| format!(", which has {}", value(table, member))).unwrap_or_default();
+        lead.push(plain_text(format!(" {which}: {}{size}.", spread(&tiers[0], baseline))));
     }
     let mut rest = Vec::new();
     if let Some(next) = tiers.get(1) {

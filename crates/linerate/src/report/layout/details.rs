@@ -6,7 +6,7 @@ use super::{path, transport};
 use crate::report::model::{
     CellReport, CpuCost, OutcomeWord, SensitivityReport, ShareOf, SuiteReport, TableReport, UsageReport,
 };
-use crate::report::numbers::{count, percent, plain, with_interval};
+use crate::report::numbers::{brief_percent, count, percent, plain, with_interval};
 use crate::stats::latency::Latency;
 use std::collections::BTreeSet;
 
@@ -95,7 +95,7 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
 
 fn share<'a>(header: &str, depth: Depth, of: fn(&CellReport) -> Option<&ShareOf>) -> Column<'a> {
     let text = move |share: &ShareOf| match depth {
-        Depth::Brief => format!("{} %", plain(share.ratio * 100.0)),
+        Depth::Brief => brief_percent(share.ratio),
         Depth::Full => percent(share.ratio, share.ci95),
     };
     Column::new(header, move |cell| of(cell).map_or(String::new(), text))

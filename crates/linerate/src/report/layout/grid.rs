@@ -2,6 +2,7 @@
 //! and notes.
 
 use super::lookup::{cells_of, has_flag, is_not_measured, value};
+use super::named;
 use crate::report::model::{CellReport, Comparison, OutcomeWord, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{count, error, percent, plain, times, with_interval};
 use crate::report::words::{NOT_MEASURED, UNIT_OF_ROW, outcome_name};
@@ -101,7 +102,7 @@ pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'
         title: &table.title,
         caption: caption(suite, table, usual),
         corner: format!("{} \\ {}", table.rows, table.columns),
-        columns,
+        columns: columns.iter().map(|value| named::short(value)).collect(),
         rows: rows.into_iter().map(|(_, row)| row).collect(),
         notes: &table.notes,
     }
@@ -119,8 +120,9 @@ struct RowKey {
 
 impl RowKey {
     fn label(&self) -> String {
-        let value = Some(&self.value).filter(|_| !self.is_only_value || self.further.is_empty());
-        value.into_iter().chain(&self.further).cloned().collect::<Vec<_>>().join(", ")
+        let is_shown = !self.is_only_value || self.further.is_empty();
+        let value = is_shown.then(|| named::short(&self.value));
+        value.into_iter().chain(self.further.iter().cloned()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -155,7 +157,7 @@ impl<'a> RowAxes<'a> {
 
     /// The row of a cell; with its id where all axes together are not unique.
     fn key(&self, cell: &CellReport, entry: &TableCell, column: usize, rows: &[(RowKey, GridRow)]) -> RowKey {
-        let named = |axis: &&str| cell.axes.get(axis).map(|value| format!("{axis} {value}"));
+        let named = |axis: &&str| cell.axes.get(axis).map(|value| format!("{axis} {}", named::short(value)));
         let mut key = RowKey {
             value: value(cell, self.rows),
             is_only_value: self.has_one_value && entry.metric.is_some(),
@@ -229,8 +231,7 @@ pub(crate) fn notes(cell: &CellReport, entry: &TableCell, usual: Option<u32>) ->
 /// The values of `other` where they are not those of `cell`: `threads 1`.
 fn differing(cell: &CellReport, other: &CellReport) -> String {
     let differs = |(axis, value): &&(String, String)| cell.axes.get(axis) != Some(value);
-    let named = other.axes.0.iter().filter(differs).map(|(axis, value)| format!("{axis} {value}"));
-    named.collect::<Vec<_>>().join(", ")
+    named::named(other.axes.0.iter().filter(differs))
 }
 
 fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> String {
@@ -275,7 +276,6 @@ fn common_axes(
             .iter()
             .all(|(cell, with)| with.axes.get(axis) == Some(value) && cell.axes.get(axis) != Some(value))
     };
-    let common = first.axes.0.iter().filter(|(axis, value)| differs(axis, value));
-    let named: Vec<String> = common.map(|(axis, value)| format!("{axis} {value}")).collect();
-    if named.is_empty() { Some("another row".to_owned()) } else { Some(named.join(", ")) }
+    let common = named::named(first.axes.0.iter().filter(|(axis, value)| differs(axis, value)));
+    Some(if common.is_empty() { "another row".to_owned() } else { common })
 }

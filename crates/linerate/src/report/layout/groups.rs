@@ -1,6 +1,7 @@
 //! The cells of a table in groups: a group has one baseline, and its cells are alternatives to each other.
 
 use super::lookup::has_flag;
+use super::named;
 use super::tiers::tiers;
 use crate::axes::Axes;
 use crate::report::model::{CellReport, ShareOf, SuiteReport, TableCell, TableReport};
@@ -97,8 +98,7 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
     let keys: Vec<Axes> = groups.iter().map(|(key, _)| key.clone()).collect();
     let label = |key: &Axes| {
         let varies = |pair: &&(String, String)| keys.iter().any(|other| !other.0.contains(pair));
-        let named = key.0.iter().filter(varies).map(|(axis, value)| format!("{axis} {value}"));
-        named.collect::<Vec<_>>().join(", ")
+        named::named(key.0.iter().filter(varies))
     };
     let ids = Marks::of(table);
     groups
@@ -139,13 +139,7 @@ fn labels(
 ) -> Vec<String> {
     let named = |axis: &str, value: &str| {
         let is_number = value.starts_with(|c: char| c.is_ascii_digit());
-        match value.split_once(", ") {
-            _ if is_number => format!("{axis} {value}"),
-            Some((client, server)) if client == server => client.to_owned(),
-            // A comma would separate two names in a sentence.
-            Some((client, server)) => format!("{client} + {server}"),
-            None => value.to_owned(),
-        }
+        if is_number { format!("{axis} {value}") } else { named::short(value) }
     };
     for axis in [&table.rows, &table.columns].into_iter().filter(|axis| compared.contains(*axis)) {
         let values: Vec<&str> = cells.iter().filter_map(|(cell, _)| cell.axes.get(axis)).collect();

@@ -7,6 +7,7 @@ mod facts;
 mod grid;
 mod groups;
 mod lookup;
+mod named;
 mod path;
 mod sentences;
 mod tiers;
@@ -18,6 +19,7 @@ pub(super) use details::{details, facts_of, roles};
 pub(super) use facts::{HOW_TO_READ, exceptions, host, hosts, progress, time, versions};
 pub(super) use grid::{Grid, GridCell, grid, mark, notes, usual_rounds};
 pub(super) use groups::{Alternative, Group, Part, groups};
+pub(super) use named::named;
 pub(super) use sentences::sentences;
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! As one HTML file that refers to no other.
 
 use super::model::{MergedHost, MergedReport, MergedTable};
+use super::multiples;
 use super::view::{self, TextTable};
 use crate::report::html::{anchor, page};
 use crate::report::layout;
@@ -38,6 +39,7 @@ fn section(report: &MergedReport, suite: &str, table: &MergedTable) -> Markup {
             h3 { (table.title) }
             p.caption { (view::caption(table).join("; ")) }
             (grid(&table.title, &view::ratios(report, table)))
+            (multiples::multiples(suite, table))
             @for line in view::sentences(table) { p { (line) } }
             @if let Some(disagreements) = view::disagreements(table) {
                 h4 { "Hosts that disagree" }

@@ -10,6 +10,7 @@ mod csv;
 mod html;
 mod markdown;
 mod model;
+mod multiples;
 mod terminal;
 mod view;
 

@@ -153,7 +153,7 @@ pub(super) const HOW_TO_READ: &[&str] = &[
      elsewhere. Hosts with fewer than six units take no part.",
 ];
 
-fn name(cell: &MergedCell) -> String {
+pub(super) fn name(cell: &MergedCell) -> String {
     let metric = cell.metric.as_ref().map(|metric| format!(", {metric}")).unwrap_or_default();
     format!("{}{metric}", cell.id)
 }
@@ -171,7 +171,7 @@ fn verdicts(cell: &MergedCell) -> String {
     }
 }
 
-fn value(on_host: &OnHost) -> String {
+pub(super) fn value(on_host: &OnHost) -> String {
     match (on_host.median, on_host.ci95) {
         (Some(median), Some(ci95)) => with_interval(median, ci95),
         _ => outcome_name(on_host.outcome).to_owned(),
@@ -179,7 +179,7 @@ fn value(on_host: &OnHost) -> String {
 }
 
 /// The ratio with its mark, or the value where there is none.
-fn brief(on_host: &OnHost) -> String {
+pub(super) fn brief(on_host: &OnHost) -> String {
     match (ratio(on_host), &on_host.vs_baseline) {
         (Some(found), baseline) => {
             let mark = baseline.as_ref().map_or("", layout::mark);

@@ -4,7 +4,7 @@
 use super::{answer_text, width, wrapped};
 use crate::report::layout::{self, Alternative, Group, Part};
 use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{brief_error, percent, with_interval};
+use crate::report::numbers::{brief_error, percent, percent_range, with_interval};
 use crate::report::style::Style;
 use crate::report::words::{outcome_name, verdict_name};
 use crate::stats::accuracy::Accuracy;
@@ -80,7 +80,7 @@ fn row(table: &TableReport, member: &Alternative<'_>, most: f64, usual: Option<u
     let bar = entry.median.filter(|_| *part != Part::Limit).map(|median| bar(median / most));
     let (ratio, colour) = ratio(table, member);
     let duet = entry.vs_baseline.as_ref().and_then(|c| c.duet.as_ref());
-    let cpu = duet.and_then(|duet| duet.cpu_ratio).map(|ratio| format!("{:.0} %", ratio * 100.0));
+    let cpu = duet.and_then(|duet| duet.cpu_ratio).map(|ratio| percent_range(ratio, ratio));
     let mark = Some(part.name().to_owned()).filter(|name| !name.is_empty() && *part != Part::Baseline);
     // The column before says who bound it.
     let notes = layout::notes(cell, entry, usual).into_iter().filter(|note| note != "bound by generator");

@@ -66,8 +66,7 @@ fn points<'a>(axis: &str, groups: &'a [Group<'a>]) -> Vec<Point<'a>> {
         let same = |name: &str| {
             compared.members.iter().all(|member| member.cell.axes.get(name) == cell.axes.get(name))
         };
-        let rest = cell.axes.0.iter().filter(|(name, _)| name != axis && same(name) && varies(name));
-        rest.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+        layout::named(cell.axes.0.iter().filter(|(name, _)| name != axis && same(name) && varies(name)))
     };
     let mut points = Vec::new();
     for group in groups {
