@@ -7,19 +7,27 @@ use maud::{Markup, html};
 pub(in crate::report) fn section(comparison: &ComparisonReport) -> Markup {
     html! {
         h1 { (comparison.sentence) }
-        table {
-            tr { @for header in HEADERS { th { (header) } } }
-            @for (cell, row) in comparison.cells.iter().zip(rows(comparison)) {
-                tr {
-                    @for (column, text) in row.iter().enumerate() {
-                        @if column == 0 { th { (text) } }
-                        @else if HEADERS[column] == "verdict" { td class=(class(cell.verdict)) { (text) } }
-                        @else { td { (text) } }
+        div.scroll tabindex="0" role="region" aria-label="cells" {
+            table {
+                thead { tr { @for header in HEADERS { th scope="col" { (header) } } } }
+                tbody {
+                    @for (cell, row) in comparison.cells.iter().zip(rows(comparison)) {
+                        tr { @for (header, text) in HEADERS.iter().zip(&row) { (field(header, text, cell.verdict)) } }
                     }
                 }
             }
         }
         ul { @for line in made(comparison) { li { (line) } } }
+    }
+}
+
+fn field(header: &str, text: &str, verdict: CellVerdict) -> Markup {
+    html! {
+        @match header {
+            "cell" => th scope="row" { (text) },
+            "verdict" => td class=(class(verdict)) { (text) },
+            _ => td { (text) },
+        }
     }
 }
 
