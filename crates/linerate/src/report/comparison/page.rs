@@ -12,7 +12,11 @@ pub(in crate::report) fn section(comparison: &ComparisonReport) -> Markup {
                 thead { tr { @for header in HEADERS { th scope="col" { (header) } } } }
                 tbody {
                     @for (cell, row) in comparison.cells.iter().zip(rows(comparison)) {
-                        tr { @for (header, text) in HEADERS.iter().zip(&row) { (field(header, text, cell.verdict)) } }
+                        tr {
+                            @for (header, text) in HEADERS.iter().zip(&row) {
+                                (field(header, text, cell.verdict))
+                            }
+                        }
                     }
                 }
             }

@@ -73,7 +73,9 @@ impl Forest {
         html! {
             span.scale aria-hidden="true" {
                 @for tick in self.axis.ticks(4) {
-                    span style={ "left:" (px(self.axis.x(tick) / WIDTH * 100.0)) "%" } { (tick_percent(tick)) }
+                    span style={ "left:" (px(self.axis.x(tick) / WIDTH * 100.0)) "%" } {
+                        (tick_percent(tick))
+                    }
                 }
             }
         }

@@ -104,8 +104,8 @@ fn strip(report: &Report) -> Markup {
         }
         p.key {
             "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≈ within 3 %; "
-            "? cannot tell. Limit: a part of the work of every row, so nothing exceeds it. Numbers are medians "
-            "with 95 % intervals. " a href="#reading" { "How to read it" }
+            "? cannot tell. Limit: a part of the work of every row, so nothing exceeds it. Numbers are "
+            "medians with 95 % intervals. " a href="#reading" { "How to read it" }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Small multiples: a plot of each cell's ratios by host, all of a table on one axis; at its foot the median and
-//! range over the hosts.
+//! Small multiples: a plot of each cell's ratios by host, all of a table on one axis; at its foot the median
+//! and range over the hosts.
 
 use super::build::ratio;
 use super::model::{MergedCell, MergedTable, OnHost};
@@ -21,9 +21,9 @@ pub(super) fn multiples(suite: &str, table: &MergedTable) -> Markup {
         svg.defs aria-hidden="true" width="0" height="0" { (forest.background_with(&background, &[])) }
         div.multiples { @for cell in cells { (multiple(&forest, &background, cell)) } }
         p.caption {
-            "Ratios by host, on one axis: the line is the 95 % interval within the host, each dot a unit. Over \
-             hosts: their median, and from the smallest to the largest; that is no confidence interval. Shaded: \
-             the margin."
+            "Ratios by host, on one axis: the line is the 95 % interval within the host, each dot a unit. \
+             Over hosts: their median, and from the smallest to the largest; that is no confidence interval. \
+             Shaded: the margin."
         }
     }
 }
