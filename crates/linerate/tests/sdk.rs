@@ -1,5 +1,5 @@
-//! Runs the tests of the libraries in sdk/ for C++, Go and Rust. Without a compiler a test is skipped with a
-//! message.
+//! Runs the tests of the libraries in sdk/. Without the language's compiler or interpreter a test is skipped
+//! with a message.
 
 mod common;
 
@@ -31,6 +31,22 @@ fn the_cpp_library_passes_its_tests() {
 fn the_go_library_passes_its_tests() {
     if are_installed(&["go"]) {
         succeeds(Command::new("go").args(["test", "./..."]).current_dir(sdk("go"))).unwrap();
+    }
+}
+
+#[test]
+fn the_python_library_passes_its_tests() {
+    if are_installed(&["python3"]) {
+        // No cache of byte code beside the sources.
+        let args = ["-B", "-m", "unittest", "-q"];
+        succeeds(Command::new("python3").args(args).current_dir(sdk("python"))).unwrap();
+    }
+}
+
+#[test]
+fn the_node_library_passes_its_tests() {
+    if are_installed(&["node"]) {
+        succeeds(Command::new("node").arg("--test").current_dir(sdk("node"))).unwrap();
     }
 }
 
