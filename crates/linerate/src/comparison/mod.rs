@@ -43,8 +43,8 @@ pub struct JudgedPair {
     /// Ids of the two cells: head and base.
     pub cells: [String; 2],
     pub metric: Metric,
-    /// Units of which both sides succeeded, and all.
-    pub units: u32,
+    /// Rate of head by that of base in each unit of which both sides succeeded, and the number of all units.
+    pub ratios: Vec<f64>,
     pub tried: u32,
     /// Time of its units.
     pub seconds: f64,
@@ -54,6 +54,12 @@ pub struct JudgedPair {
 }
 
 impl JudgedPair {
+    /// Units of which both sides succeeded.
+    #[must_use]
+    pub fn units(&self) -> u32 {
+        self.ratios.len() as u32
+    }
+
     /// Further units would not change its verdict.
     #[must_use]
     pub fn is_decided(&self) -> bool {
@@ -111,7 +117,7 @@ pub fn judge(run: &Run, trials: &[Trial], duets: &[Duet]) -> Option<Judgement> {
             suite: suite.name.clone(),
             cells: pair.cells.clone(),
             metric,
-            units: units.iter().filter(|duet| log_ratio(duet, metric).is_some()).count() as u32,
+            ratios: units.iter().filter_map(|duet| log_ratio(duet, metric)).map(f64::exp).collect(),
             tried: units.len() as u32,
             seconds: units.iter().map(|duet| duet.time().as_secs_f64()).sum(),
             rate: None,

@@ -21,6 +21,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("the replay command is copied", copied),
     ("all is there without scripts", without_scripts),
     ("print has all, and nothing is cut", print),
+    ("a comparison has a plot of each cell, with a dot for each unit", comparison),
 ];
 
 /// The labels of the visible rows of the first table.
@@ -223,4 +224,15 @@ fn print(browser: &mut Chromium) {
 /// Lines of paper break anywhere.
 fn squeezed(text: &str) -> String {
     text.split_whitespace().collect()
+}
+
+fn comparison(browser: &mut Chromium) {
+    let page = compared();
+    browser.open(&page.url());
+    let text = fs::read_to_string(page.path.with_extension("json")).unwrap();
+    let report: linerate::report::model::Report = serde_json::from_str(&text).unwrap();
+    let units: Vec<u64> = report.comparison.unwrap().cells.iter().map(|cell| cell.units.into()).collect();
+    let dots = "[...document.querySelector('table').querySelectorAll('td.ratio .dots')]\
+                .map(path => path.getAttribute('d').split('M').length - 1)";
+    assert_eq!(browser.value(dots), Value::from(units));
 }

@@ -26,7 +26,8 @@ fn cell(run: &Run, pair: &JudgedPair, judgement: &Judgement, suites: &[SuiteRepo
         base: base.and_then(|cell| cell.median),
         head: head.and_then(|cell| cell.median),
         unit: head.map_or_else(String::new, |cell| cell.unit.clone()),
-        units: pair.units,
+        units: pair.units(),
+        unit_ratios: pair.ratios.iter().map(|ratio| (ratio * 1e5).round() / 1e5).collect(),
         seconds: pair.seconds,
         rate: pair.rate.as_ref().map(|reading| change(reading, |ratio| ratio)),
         cpu: pair.cpu.as_ref().map(|reading| change(reading, |ratio| 1.0 / ratio)),
@@ -43,7 +44,7 @@ fn verdict(
 ) -> (CellVerdict, Option<String>) {
     let lost = cells.into_iter().flatten().find(|cell| cell.outcome != OutcomeWord::Ok);
     // More failed units than of any cell's trials: what fails is not left out of a comparison.
-    let fails = pair.tried > 0 && pair.units * 10 < pair.tried * 9;
+    let fails = pair.tried > 0 && pair.units() * 10 < pair.tried * 9;
     if let Some(cell) = lost {
         let word = match cell.outcome {
             OutcomeWord::Missing | OutcomeWord::Unsupported => CellVerdict::Missing,
@@ -53,7 +54,7 @@ fn verdict(
         return (word, Some(format!("{}: {detail}", cell.id)));
     }
     if fails {
-        let failed = pair.tried - pair.units;
+        let failed = pair.tried - pair.units();
         return (CellVerdict::Failed, Some(format!("{failed} of {} units failed", pair.tried)));
     }
     if judgement.is_void {

@@ -72,6 +72,8 @@ pub struct ComparedCell {
     /// Units of both builds, and their time.
     pub units: u32,
     pub seconds: f64,
+    /// Rate of head by that of base, unit by unit.
+    pub unit_ratios: Vec<f64>,
     pub rate: Option<ChangeReport>,
     /// Of CPU time per operation of all roles.
     pub cpu: Option<ChangeReport>,

@@ -5,8 +5,9 @@ use crate::measurement::{ComparisonKind, PlannedArm};
 use crate::report::model::Report;
 use crate::report::numbers::{plain, seconds};
 
+pub(super) const CHANGE: &str = "change (95 %)";
 pub(super) const HEADERS: [&str; 7] =
-    ["cell", "base", "head", "change (95 %)", "CPU per operation (95 %)", "verdict", "bound by"];
+    ["cell", "base", "head", CHANGE, "CPU per operation (95 %)", "verdict", "bound by"];
 
 /// A row for each cell.
 pub(super) fn rows(comparison: &ComparisonReport) -> Vec<Vec<String>> {

@@ -83,13 +83,13 @@ impl Forest {
 
     /// Empty for a cell without a ratio.
     pub(super) fn row(&self, background: &str, entry: &TableCell) -> Markup {
-        let units = entry.vs_baseline.as_ref().map(|comparison| self.units(comparison)).unwrap_or_default();
+        let units = entry.vs_baseline.as_ref().map(|c| self.units(&c.units)).unwrap_or_default();
         interval(entry).map_or(html! {}, |(ratio, ci95)| self.drawing(background, ratio, ci95, &units))
     }
 
     /// The baseline against itself.
     pub(super) fn control(&self, background: &str, aa: &Comparison) -> Markup {
-        self.drawing(background, aa.ratio, aa.ci95, &self.units(aa))
+        self.drawing(background, aa.ratio, aa.ci95, &self.units(&aa.units))
     }
 
     /// An estimate and its interval, above its dots and the background of this id.
@@ -112,10 +112,10 @@ impl Forest {
     }
 
     /// A dot for each unit, from the first at the top to the last at the bottom.
-    pub(in crate::report) fn units(&self, comparison: &Comparison) -> String {
-        let last = comparison.units.len().saturating_sub(1).max(1) as f64;
+    pub(in crate::report) fn units(&self, ratios: &[f64]) -> String {
+        let last = ratios.len().saturating_sub(1).max(1) as f64;
         let mut path = String::new();
-        for (i, unit) in comparison.units.iter().enumerate().filter(|(_, unit)| **unit > 0.0) {
+        for (i, unit) in ratios.iter().enumerate().filter(|(_, unit)| **unit > 0.0) {
             let y = 3.0 + (HEIGHT - 6.0) * i as f64 / last;
             let _ = write!(path, "M{} {}h0", px(self.axis.x(*unit)), px(y));
         }

@@ -46,7 +46,7 @@ fn multiple(forest: &Forest, background: &str, cell: &MergedCell) -> Markup {
 }
 
 fn row(forest: &Forest, background: &str, on_host: &OnHost) -> Markup {
-    let units = on_host.vs_baseline.as_ref().map(|c| forest.units(c)).unwrap_or_default();
+    let units = on_host.vs_baseline.as_ref().map(|c| forest.units(&c.units)).unwrap_or_default();
     html! {
         div.host {
             span { (on_host.host) }
