@@ -16,6 +16,7 @@ use crate::suite::Suite;
 use crate::system::Registry;
 use globset::{Glob, GlobMatcher};
 use linerate_contract::Role;
+use linerate_contract::nearest::nearest;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -85,9 +86,10 @@ pub struct Choice {
 /// Suites that do not fit together, or a glob that matches no cell.
 pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<Vec<PlannedSuite>, Error> {
     let globs = globs(&choice.only)?;
-    let mut planned = Vec::new();
+    let (mut planned, mut ids) = (Vec::new(), Vec::new());
     for suite in suites {
         let mut expanded = suite.expand(registry, choice.quick)?;
+        ids.extend(expanded.cells.iter().map(|cell| cell.id.clone()));
         if let Some(rounds) = choice.rounds {
             expanded.rounds = rounds;
             expanded.precision = None;
@@ -111,9 +113,11 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
         }
     }
     if planned.is_empty() {
+        let near = choice.only.iter().find_map(|glob| nearest(glob, ids.iter().map(String::as_str)));
         return Err(Error::Input(format!(
-            "--only {}: no cell has such an id; `linerate list cells` shows them",
-            choice.only.join(" --only ")
+            "--only {}: no cell has such an id; {}",
+            choice.only.join(" --only "),
+            near.map_or("`linerate list cells` shows them".to_owned(), |id| format!("nearest: {id:?}"))
         )));
     }
     if let Some(comparison) = &choice.comparison {

@@ -79,11 +79,12 @@ fn a_killed_run_leaves_nothing_on_any_host_and_resume_completes() {
     let out = Folder::new("hosts-kills");
     let kills = std::env::var("LINERATE_TEST_KILLS").unwrap_or_else(|_| "5".to_owned());
     let script = format!(
-        "set +e; killed=0; run() {{ on 1 {RUN} --rounds 4 --host server=ssh:box2 \"$@\" >&2; }}\n\
-         for kill in $(seq {kills}); do run --out $OUT/$kill &\n\
+        "set +e; killed=0; for kill in $(seq {kills}); do\n\
+         on 1 {RUN} --rounds 4 --host server=ssh:box2 --out $OUT/$kill >&2 &\n\
          ms=$((kill * 397 % 3000)); sleep $((ms / 1000)).$(printf %03d $((ms % 1000)))\n\
          on 1 pkill -9 -o -x linerate && killed=$((killed + 1)); wait $!; on 1 pgrep -l linerate; {LEFT}\n\
-         done; echo killed $killed; run --resume $OUT/{kills}; echo resumed $?; {LEFT}"
+         done; echo killed $killed\n\
+         on 1 $LINERATE run --resume $OUT/{kills} --quiet >&2; echo resumed $?; {LEFT}"
     );
     let Some(output) = among("2", &out, &script) else { return };
     assert_eq!(output.stdout, format!("killed {kills}\nresumed 0\n"), "{}", output.stderr);

@@ -240,6 +240,8 @@ fn bad_usage_is_refused_with_the_nearest_name() {
     for (args, parts) in [
         (&["run", "prxy"][..], &["prxy", "mini"][..]),
         (&["run", "--fast"], &["--fast"]),
+        (&["run", "mini", "--only", "slow/pip"], &["slow/pip", "nearest: \"slow/pipe\""]),
+        (&["run", "mini", "--only", "nothing"], &["nothing", "linerate list cells"]),
         (&["run", "mini", "--rounds", "0"], &["--rounds", "0"]),
         (&["run", "mini", "--budget", "soon"], &["--budget", "soon"]),
         (&["report", "/nowhere"], &["/nowhere", "linerate run"]),

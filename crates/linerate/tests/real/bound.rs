@@ -3,7 +3,7 @@
 use crate::common::{self, Folder, Output, skip};
 use crate::{command, machine};
 use linerate::measurement::{Duet, Sharing};
-use linerate::report::model::{CellReport, Report};
+use linerate::report::model::{CellReport, OutcomeWord, Report};
 use linerate_contract::Role;
 use std::path::Path;
 
@@ -59,6 +59,7 @@ fn eight_constructed_cells_have_the_bottleneck_that_they_were_made_with() {
         wrong.clear();
         open.retain(|(id, truth)| {
             let cell = report.suites[0].cells.iter().find(|cell| cell.id == *id).unwrap();
+            assert_ne!(cell.outcome, OutcomeWord::Failed, "{id}: {:?}", cell.detail);
             let Some(bound) = cell.bound_by.as_deref() else {
                 skip(&format!("{id}: {:?}", cell.detail));
                 return false;

@@ -18,9 +18,12 @@ pub(super) fn top(report: &Report) -> Markup {
     let is_one = report.suites.len() == 1;
     html! {
         header {
-            @if !is_one { h1 { "linerate: " (report.suites.len()) " suites" } }
-            div.answers.one[is_one] {
-                @for suite in &report.suites { (answer(suite, is_one)) }
+            // The answer of a comparison is above.
+            @if report.comparison.is_none() {
+                @if !is_one { h1 { "linerate: " (report.suites.len()) " suites" } }
+                div.answers.one[is_one] {
+                    @for suite in &report.suites { (answer(suite, is_one)) }
+                }
             }
             (strip(report))
         }

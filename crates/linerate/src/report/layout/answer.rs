@@ -237,7 +237,10 @@ fn unranked(table: &TableReport, measured: &[&Alternative<'_>]) -> Sentence {
     let Some(first) = measured.first() else {
         return vec![plain_text("Nothing was measured.".to_owned())];
     };
-    let mut sentence = vec![plain_text("No comparison was measured. ".to_owned())];
+    let mut sentence = Vec::new();
+    if measured.len() > 1 {
+        sentence.push(plain_text("No comparison was measured. ".to_owned()));
+    }
     sentence.extend(names(&[first]));
     sentence.push(plain_text(format!(" has {}.", value(table, first))));
     sentence
