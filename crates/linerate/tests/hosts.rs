@@ -73,7 +73,7 @@ fn an_agent_that_is_killed_fails_one_trial_and_the_run_goes_on() {
 }
 
 /// SIGKILL at five moments of a run, or at `LINERATE_TEST_KILLS` moments, from before the first connection to
-/// the middle of a trial; the last of these runs is completed.
+/// the middle of a trial; a last one is killed after its first trial, and completed.
 #[test]
 fn a_killed_run_leaves_nothing_on_any_host_and_resume_completes() {
     let out = Folder::new("hosts-kills");
@@ -83,8 +83,10 @@ fn a_killed_run_leaves_nothing_on_any_host_and_resume_completes() {
          on 1 {RUN} --rounds 4 --host server=ssh:box2 --out $OUT/$kill >&2 &\n\
          ms=$((kill * 397 % 3000)); sleep $((ms / 1000)).$(printf %03d $((ms % 1000)))\n\
          on 1 pkill -9 -o -x linerate && killed=$((killed + 1)); wait $!; on 1 pgrep -l linerate; {LEFT}\n\
-         done; echo killed $killed\n\
-         on 1 $LINERATE run --resume $OUT/{kills} --quiet >&2; echo resumed $?; {LEFT}"
+         done; echo killed $killed; OUT=$OUT/last\n\
+         on 1 {RUN} --rounds 4 --host server=ssh:box2 --out $OUT >&2 & trials 1\n\
+         on 1 pkill -9 -o -x linerate; wait $!\n\
+         on 1 $LINERATE run --resume $OUT --quiet >&2; echo resumed $?; {LEFT}"
     );
     let Some(output) = among("2", &out, &script) else { return };
     assert_eq!(output.stdout, format!("killed {kills}\nresumed 0\n"), "{}", output.stderr);

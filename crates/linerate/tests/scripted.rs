@@ -222,8 +222,7 @@ fn pairs_with_wide_intervals_get_more_units_until_the_time_of_the_suite_is_used(
     assert!((45..150).contains(&narrow), "{narrow}");
 }
 
-/// Side by side, one side can get nearly all of the CPUs: nginx had no operation for 0.2 to 0.5 s beside a
-/// relay that forks for each connection.
+/// Beside a relay that forks for each connection, nginx had no operation for 0.2 to 0.5 s.
 #[test]
 fn a_side_without_operations_fails_no_warm_up_unit_but_all_others() {
     let run = Folder::new("starves");
@@ -241,7 +240,6 @@ fn bad_usage_is_refused_with_the_nearest_name() {
         (&["run", "prxy"][..], &["prxy", "mini"][..]),
         (&["run", "--fast"], &["--fast"]),
         (&["run", "mini", "--only", "slow/pip"], &["slow/pip", "nearest: \"slow/pipe\""]),
-        (&["run", "mini", "--only", "nothing"], &["nothing", "linerate list cells"]),
         (&["run", "mini", "--rounds", "0"], &["--rounds", "0"]),
         (&["run", "mini", "--budget", "soon"], &["--budget", "soon"]),
         (&["report", "/nowhere"], &["/nowhere", "linerate run"]),
