@@ -11,7 +11,7 @@ use crate::toml_file;
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
 use manifest::{Manifest, Variant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -151,12 +151,16 @@ impl SystemVariant<'_> {
     /// Whether a config template or an argument reads this name.
     #[must_use]
     pub fn reads(&self, name: &str) -> bool {
+        self.names().contains(name)
+    }
+
+    /// The names that config templates and arguments read.
+    fn names(&self) -> HashSet<String> {
         let configs = self.variant.configs.iter();
         let configs = configs.filter_map(|config| fs::read_to_string(self.system.folder.join(config)).ok());
         let arguments = self.variant.roles.iter().filter_map(|role| self.variant.start.as_ref()?.of(*role));
         let words = arguments.flatten().chain(self.variant.setup.iter().flatten()).cloned();
-        let mut texts = configs.chain(words);
-        texts.any(|text| template::variables(&text).is_ok_and(|names| names.contains(name)))
+        configs.chain(words).filter_map(|text| template::variables(&text).ok()).flatten().collect()
     }
 
     /// The program to start: a name, or a template with the build's folder `out`.
@@ -234,6 +238,7 @@ pub(crate) fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parameters::Parameters;
 
     #[test]
     fn a_manifest_with_a_wrong_key_names_file_line_and_key() {
@@ -263,6 +268,20 @@ mod tests {
             for key in system.manifest.settings.keys() {
                 assert!(system.variants().any(|variant| variant.reads(key)), "{}: {key}", system.name);
             }
+        }
+    }
+
+    /// A config may be a link to that of another system, whose settings it then needs.
+    #[test]
+    fn every_name_in_a_config_of_the_tree_has_a_value() {
+        let registry = Registry::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap();
+        let of_trials = "connect dir docroot duration listen options spec tls upstream workers".split(' ');
+        let known: HashSet<&str> = of_trials.chain(Parameters::NAMES.iter().copied()).collect();
+        for variant in registry.variants() {
+            let settings = &variant.system.manifest.settings;
+            let mut names = variant.names().into_iter();
+            let unknown = names.find(|name| !known.contains(&**name) && !settings.contains_key(name));
+            assert_eq!(unknown, None, "{}", variant.name);
         }
     }
 
