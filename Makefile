@@ -39,12 +39,12 @@ build: setup
 	$(CARGO) build --release
 
 # The programs come first: they install what the tests need, and tests start them. Not with `cargo build`: it selects
-# other features for some libraries and compiles them twice.
+# other features for some libraries and compiles them twice. Most tests wait, so two run on each CPU.
 test: setup
 	@scripts/browser
 	$(CARGO) test --workspace --no-run
 	$(TARGET)/debug/linerate systems --install $(TESTED) $(GO_ON)
-	$(CARGO) test --workspace --no-fail-fast
+	RUST_TEST_THREADS=$$((2 * $$(nproc))) $(CARGO) test --workspace --no-fail-fast
 
 check: setup
 	$(CARGO) fmt --all --check

@@ -97,7 +97,8 @@ fn a_network_that_is_cut_ends_both_sides_and_resume_completes() {
     let out = Folder::new("hosts-cut");
     let script = format!(
         "set +e; on 1 {RUN} --rounds 4 --host server=ssh:box2 --out $OUT >&2 & trials 1\n\
-         unplug 2; wait $!; echo status $?; sleep 20; {LEFT}\n\
+         unplug 2; wait $!; echo status $?\n\
+         for _ in $(seq 200); do on 2 pgrep -x linerate > /dev/null || break; sleep 0.1; done; {LEFT}\n\
          plug 2; on 1 $LINERATE run --resume $OUT --quiet >&2; echo resumed $?"
     );
     let Some(output) = among("2", &out, &script) else { return };

@@ -91,7 +91,7 @@ fn broken_promises(registry: &Registry, builds: &mut Builds<'_>) -> Vec<String> 
         };
         ready.push((chosen, program));
     }
-    // Programs mostly wait for each other, so as many systems as there are CPUs are checked at a time.
+    // Programs mostly wait for each other, so more systems than there are CPUs are checked at a time.
     let next = AtomicUsize::new(0);
     let found = Mutex::new(BTreeMap::new());
     let check = || {
@@ -106,7 +106,7 @@ fn broken_promises(registry: &Registry, builds: &mut Builds<'_>) -> Vec<String> 
         }
     };
     std::thread::scope(|scope| {
-        (0..std::thread::available_parallelism().map_or(1, usize::from)).for_each(|_| {
+        (0..std::thread::available_parallelism().map_or(1, |cpus| 3 * cpus.get())).for_each(|_| {
             scope.spawn(check);
         });
     });

@@ -55,7 +55,7 @@ fn eight_constructed_cells_have_the_bottleneck_that_they_were_made_with() {
     let mut wrong = Vec::new();
     for _ in 0..ATTEMPTS {
         let only: Vec<&str> = open.iter().flat_map(|(id, _)| ["--only", id]).collect();
-        let report = run(&Folder::new("bound"), &[&["--quick"], &only[..]].concat());
+        let report = run(&Folder::new("bound"), &[&["--rounds", "1"], &only[..]].concat());
         wrong.clear();
         open.retain(|(id, truth)| {
             let cell = report.suites[0].cells.iter().find(|cell| cell.id == *id).unwrap();
@@ -120,7 +120,7 @@ fn a_brake_takes_the_cpu_time_that_it_says() {
 fn cpu_time_outside_of_the_window_does_not_count() {
     let Some(_machine) = machine() else { return };
     let folder = Folder::new("window");
-    run(&folder, &["--rounds", "2", "--only", "{short,long}", "--install"]);
+    run(&folder, &["--rounds", "1", "--only", "{short,long}", "--install"]);
     let per_operation = |cell: &str| {
         let trials = folder.journal().into_iter().filter(|trial| trial.cell == cell && !trial.warmup);
         let mut costs: Vec<f64> = trials
