@@ -19,13 +19,12 @@ TESTED = $(filter-out oha asio-loops envoy caddy traefik README.md Cargo.toml Ca
 run: build
 	$(TARGET)/release/linerate run $(SUITE) --quick --install
 
-# linerate itself: nanoseconds on the hot path, the selftest, and all generators against the same servers. Needs a quiet
-# machine.
+# linerate itself: nanoseconds on the hot path, the selftest, and other generators against the same servers. Needs a quiet
+# machine. All generators, with narrower intervals: linerate run generators.
 bench: build
 	$(CARGO) bench --package linerate-load
 	$(TARGET)/release/linerate selftest || echo 'linerate: continuing; the results are affected in the same way' >&2
-	$(TARGET)/release/linerate systems --install $(GO_ON)
-	$(TARGET)/release/linerate run generators
+	$(TARGET)/release/linerate run generators --quick --install
 
 # What peers send: every fuzz target for a minute, or make fuzz INPUT=kcp SECONDS=600.
 fuzz: setup

@@ -270,11 +270,16 @@ fn accuracy(group: &Group<'_>, found: Accuracy, word: &str) -> Sentence {
     sentence
 }
 
+/// `68 (65 to 72) µs mean latency`, `28 (23 to 30) Gbit/s`.
 fn value(table: &TableReport, member: &Alternative<'_>) -> String {
     let (Some(median), Some(interval)) = (member.entry.median, member.entry.ci95) else {
         return String::new();
     };
-    format!("{} {}", with_interval(median, interval), unit(table))
+    let number = with_interval(median, interval);
+    match unit(table).split_once(", ") {
+        Some((name, unit)) => format!("{number} {unit} {name}"),
+        None => format!("{number} {}", unit(table)),
+    }
 }
 
 fn names(members: &[&Alternative<'_>]) -> Sentence {
