@@ -211,7 +211,7 @@ pub enum ReachedAt {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct OutputPatterns {
-    /// Seconds for all operations.
+    /// Time for all operations: seconds, or the unit of a second group (ns, us, ms or s).
     pub elapsed_seconds: String,
     /// Completed operations; absent: computed from `bytes` or `datagrams`, one for each received write of
     /// `size` bytes.

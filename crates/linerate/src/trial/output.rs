@@ -63,9 +63,10 @@ pub(super) fn read_foreign(
     size: u64,
 ) -> Result<Measurement, String> {
     let text = run.stdout.join("\n") + "\n" + &run.stderr.join("\n");
-    let seconds: f64 = find(&text, "elapsed-seconds", &patterns.elapsed_seconds)?;
-    if !(seconds.is_finite() && seconds > 0.0) {
-        return Err(format!("its time is {seconds} s"));
+    let elapsed = time(&text, "elapsed-seconds", &patterns.elapsed_seconds, Some("s"))?
+        .ok_or_else(|| not_found(&text, "elapsed-seconds"))?;
+    if elapsed == Nanos::ZERO {
+        return Err("its time is 0 s".into());
     }
     let mut errors = Errors::default();
     for (kind, pattern) in &patterns.errors {
@@ -85,13 +86,14 @@ pub(super) fn read_foreign(
     let failed_among_them = if patterns.operations_include_errors { errors.total() } else { 0 };
     let mut reported_latency = BTreeMap::new();
     for (name, pattern) in &patterns.latency {
-        if let Some(value) = latency(&text, name, pattern, patterns.latency_unit.as_deref())? {
+        let key = format!("latency.{name}");
+        if let Some(value) = time(&text, &key, pattern, patterns.latency_unit.as_deref())? {
             reported_latency.insert(name.clone(), value);
         }
     }
     Ok(Measurement {
         reported_latency,
-        elapsed: Nanos((seconds * 1e9) as u64),
+        elapsed,
         operations: completed.saturating_sub(failed_among_them),
         bytes: Bytes(bytes.unwrap_or(0)),
         errors,
@@ -128,10 +130,12 @@ fn datagrams(text: &str, patterns: &DatagramPatterns, arrived: Option<u64>) -> R
     })
 }
 
-/// A time with its unit; `None` if this output does not contain it.
-fn latency(text: &str, name: &str, pattern: &str, unit: Option<&str>) -> Result<Option<Nanos>, String> {
-    let key = format!("latency.{name}");
-    let Some(value) = find_optional::<f64>(text, &key, pattern)? else { return Ok(None) };
+/// A time in the unit of the pattern's second group, else in `unit`; `None` if this output does not contain it.
+fn time(text: &str, key: &str, pattern: &str, unit: Option<&str>) -> Result<Option<Nanos>, String> {
+    let Some(value) = find_optional::<f64>(text, key, pattern)? else { return Ok(None) };
+    if !value.is_finite() {
+        return Err(format!("output.{key} finds no time: {value}"));
+    }
     let regex = Regex::new(pattern).map_err(|e| format!("output.{key} in system.toml: {e}"))?;
     let found = regex.captures(text).and_then(|groups| groups.get(2)).map(|group| group.as_str());
     let scale = match found.or(unit) {
@@ -145,10 +149,12 @@ fn latency(text: &str, name: &str, pattern: &str, unit: Option<&str>) -> Result<
 }
 
 fn find<T: FromStr>(text: &str, key: &str, pattern: &str) -> Result<T, String> {
-    find_optional(text, key, pattern)?.ok_or_else(|| {
-        let end = text.trim_end().lines().last().unwrap_or_default();
-        format!("its output has nothing that output.{key} finds; it ends with: {end}")
-    })
+    find_optional(text, key, pattern)?.ok_or_else(|| not_found(text, key))
+}
+
+fn not_found(text: &str, key: &str) -> String {
+    let end = text.trim_end().lines().last().unwrap_or_default();
+    format!("its output has nothing that output.{key} finds; it ends with: {end}")
 }
 
 fn find_optional<T: FromStr>(text: &str, key: &str, pattern: &str) -> Result<Option<T>, String> {
@@ -216,6 +222,18 @@ mod tests {
         assert!(read("50% 3\n", &patterns).is_err());
         patterns.latency_unit = Some("ms".into());
         assert_eq!(read("50% 3\n", &patterns), Ok(Some(Nanos(3_000_000))));
+    }
+
+    #[test]
+    fn the_elapsed_time_is_in_seconds_or_in_the_unit_found() {
+        let mut patterns = patterns();
+        let elapsed = |patterns: &OutputPatterns, text: &str| {
+            read_foreign(patterns, &run(&format!("{text}\nComplete: 1\n")), 0).map(|found| found.elapsed)
+        };
+        patterns.elapsed_seconds = r"in ([0-9.inf]+)(ms|s)".to_owned();
+        assert_eq!(elapsed(&patterns, "in 368.02ms"), Ok(Nanos(368_020_000)));
+        assert!(elapsed(&patterns, "in 0s").is_err());
+        assert!(elapsed(&patterns, "in infs").is_err());
     }
 
     #[test]
