@@ -110,17 +110,21 @@ impl Session {
         Ok(())
     }
 
-    /// A pair is given up with either of its cells.
+    /// A pair is also left out while one of its cells has only failed: its unit would take the same deadline.
     fn is_given_up(&self, step: &Step) -> bool {
         let suite = &self.run.suites[step.suite];
-        let is_lost = |cell: usize| {
+        let outcomes = |cell: usize| {
             let id = &suite.cells[cell].id;
-            let of_cell = self.trials.iter().filter(|t| t.suite == suite.name && t.cell == *id);
-            is_given_up(of_cell.map(|trial| &trial.outcome))
+            let of_cell = self.trials.iter().filter(move |t| t.suite == suite.name && t.cell == *id);
+            of_cell.map(|trial| &trial.outcome)
         };
-        let Some(against) = step.against else { return is_lost(step.cell) };
+        let has_only_failed = |cell| {
+            let mut of_cell = outcomes(cell).peekable();
+            of_cell.peek().is_some() && of_cell.all(|outcome| *outcome != Outcome::Ok)
+        };
+        let Some(against) = step.against else { return is_given_up(outcomes(step.cell)) };
         let units = self.duets.iter().filter(|duet| duet.suite == suite.name && duet.id() == step.id);
-        is_lost(step.cell) || is_lost(against) || is_given_up(units.map(|duet| &duet.outcome))
+        has_only_failed(step.cell) || has_only_failed(against) || is_given_up(units.map(|duet| &duet.outcome))
     }
 
     /// The same for all units of a pair: by its warm-up unit, which runs side by side, and the first trial of

@@ -130,7 +130,7 @@ fn datagrams(text: &str, patterns: &DatagramPatterns, arrived: Option<u64>) -> R
     })
 }
 
-/// A time in the unit of the pattern's second group, else in `unit`; `None` if this output does not contain it.
+/// A time in the unit of the pattern's second group, else in `unit`; `None` if the output has none.
 fn time(text: &str, key: &str, pattern: &str, unit: Option<&str>) -> Result<Option<Nanos>, String> {
     let Some(value) = find_optional::<f64>(text, key, pattern)? else { return Ok(None) };
     if !value.is_finite() {

@@ -16,7 +16,8 @@ fn home_with_server(script: &str) -> Folder {
     for system in ["native", "direct", "nginx"] {
         common::copy(&root.join(system), &home.path().join("systems").join(system));
     }
-    let suite = "question = '?'\nrounds = 1\nwarmup-rounds = 0\n[[tables]]\nname = 't'\ntitle = 't'\n\
+    let suite = "question = '?'\nrounds = 1\nwarmup-rounds = 0\nquick = { rounds = 1 }\n\
+        [[tables]]\nname = 't'\ntitle = 't'\n\
         metric = 'seconds'\nlayer = 'http'\nworkload = 'crr'\nrows = 'path'\ncolumns = 'server'\n\
         id = '{{ server }}/{{ path }}'\nbaseline = { path = 'direct' }\n\
         roles = { client = 'native', relay = '{{ path }}', server = '{{ server }}' }\n\
