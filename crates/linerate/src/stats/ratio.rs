@@ -325,7 +325,7 @@ mod tests {
             ("bimodal", |r| normal(r) + if r.random_bool(0.5) { 3.0 } else { -3.0 }),
         ];
         let mut rng = Pcg64::seed_from_u64(6);
-        let samples = 4_000;
+        let samples = 2_000;
         for (shape, draw) in shapes {
             for n in [6, 7, 10, 20] {
                 let (mut of_95, mut of_90) = (0, 0);
@@ -347,7 +347,7 @@ mod tests {
         let mut rng = Pcg64::seed_from_u64(7);
         for n in [10, 20, 40] {
             let spread = 0.02;
-            let runs = 2_000;
+            let runs = 1_000;
             let (mut sum, mut found) = (0.0, 0);
             for _ in 0..runs {
                 let e = RatioEstimate::of((0..n).map(|_| spread * normal(&mut rng))).unwrap();

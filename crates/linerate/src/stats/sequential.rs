@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn equal_arms_are_called_different_as_often_as_alpha_at_all_looks_together() {
-        for (alpha, most, runs) in [(0.05, 50, 500), (0.01, 30, 1_000)] {
+        for (alpha, most, runs) in [(0.05, 50, 500), (0.01, 30, 500)] {
             let plan = plan(most);
             let bounds = nominal(alpha, &plan);
             let mut rng = Pcg64::seed_from_u64(21);
