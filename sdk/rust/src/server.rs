@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// An echo server reads up to this many bytes at once, the same in every system.
-const ECHO_BUFFER: usize = 64 << 10;
+pub const ECHO_BUFFER: usize = 64 << 10;
 /// Wait after a failed accept, such as one without a free descriptor.
 pub const ACCEPT_RETRY: Duration = Duration::from_millis(10);
 

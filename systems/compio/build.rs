@@ -1,0 +1,7 @@
+//! The version of compio, for `describe`.
+
+include!("../../sdk/rust/locked.rs");
+
+fn main() {
+    export_versions(&[("compio", "COMPIO_VERSION")]);
+}
