@@ -1,5 +1,7 @@
-//! compio's TCP echo server on io_uring as a system of linerate (sdk/CONTRACT.md): `compio-system SPEC`. As its
-//! examples for TCP: a task for each connection, and a buffer that moves into each operation and back.
+//! compio's TCP echo server on io_uring as a system of linerate (sdk/CONTRACT.md): `compio-system SPEC`.
+//!
+//! After the TCP examples of compio: a task for each connection, and a buffer that moves into each operation
+//! and back.
 
 use compio::buf::{BufResult, IntoInner, IoBuf};
 use compio::io::{AsyncRead, AsyncWriteExt};

@@ -145,7 +145,7 @@ pub struct GateArgs {
     pub calibrate: Option<u32>,
 
     /// The planted slowdown of --calibrate: iterations of a loop after each receive
-    #[arg(long, value_name = "ITERATIONS", default_value_t = 8_000, requires = "calibrate")]
+    #[arg(long, value_name = "ITERATIONS", default_value_t = 1_000, requires = "calibrate")]
     pub plant: u32,
 }
 

@@ -228,7 +228,7 @@ fn a_gate_calibrates_itself() {
         ["gate", "mini", "--only", "fast/pipe", "--out", folder.str(), "--seed", "1", "--calibrate", "2"];
     let out = Script::new("calibrate").run(&args);
     assert_eq!(out.status, 0, "{}", out.stderr);
-    for part in ["nothing", "8000 iterations", "0.0 % (0.0 to 84.2)"] {
+    for part in ["nothing", "1000 iterations", "0.0 % (0.0 to 84.2)"] {
         assert!(out.stdout.contains(part), "{}", out.stdout);
     }
     assert!(folder.path().join("equal-002/report.json").exists());
