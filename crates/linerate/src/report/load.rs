@@ -1,9 +1,9 @@
 //! Output of `linerate load`: the live line, the result as text, and as JSON.
 
+use super::load_json::{LoadJson, OperationsJson, RunJson};
 use super::numbers::{count, counted, plain};
 use super::style::Style;
 use linerate_contract::{Arrival, Counts, Done, Errors, Nanos, Sample, Spec};
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -207,28 +207,11 @@ pub fn time(nanos: u64) -> String {
     format!("{} {unit}", plain(nanos as f64 / scale))
 }
 
-#[derive(Serialize)]
-struct Json<'a> {
-    schema: &'static str,
-    url: &'a str,
-    seconds: f64,
-    requests_per_second: f64,
-    mib_per_second: f64,
-    failed: u64,
-    client_cpu_us_per_request: Option<f64>,
-    latency_us: Option<BTreeMap<&'static str, f64>>,
-    service_us: Option<BTreeMap<&'static str, f64>>,
-    send_delay_us: Option<BTreeMap<&'static str, f64>>,
-    /// The engine's input and output, in the fields of the contract.
-    spec: &'a Spec,
-    done: &'a Done,
-}
-
 /// `linerate.load/1`.
 #[must_use]
 pub fn json(result: &LoadResult<'_>) -> String {
     let LoadResult { target, spec, done, .. } = result;
-    let json = Json {
+    LoadJson::Operations(OperationsJson {
         schema: "linerate.load/1",
         url: target,
         seconds: result.seconds(),
@@ -239,10 +222,9 @@ pub fn json(result: &LoadResult<'_>) -> String {
         latency_us: done.latency.as_ref().map(percentiles),
         service_us: done.service.as_ref().map(percentiles),
         send_delay_us: done.schedule.as_ref().map(|s| percentiles(&s.delay)),
-        spec,
-        done,
-    };
-    serde_json::to_string_pretty(&json).expect("keys are strings and all floats are finite") + "\n"
+        run: RunJson { spec, done },
+    })
+    .text()
 }
 
 fn percentiles(counts: &Counts) -> BTreeMap<&'static str, f64> {

@@ -1,5 +1,6 @@
 //! Output of `linerate load udp` and `linerate load kcp`: the result as text, and as JSON.
 
+use super::load_json::{DatagramsJson, LoadJson, RunJson};
 use super::numbers::{count, counted, plain};
 use linerate_contract::{Done, Spec};
 use std::fmt::Write;
@@ -63,8 +64,8 @@ pub fn text(spec: &Spec, done: &Done) -> String {
 /// The spec, and the engine's `done` event.
 #[must_use]
 pub fn json(spec: &Spec, done: &Done) -> String {
-    let all = serde_json::json!({ "spec": spec, "done": done });
-    serde_json::to_string_pretty(&all).expect("specs and events have string keys only") + "\n"
+    let run = RunJson { spec, done };
+    LoadJson::Datagrams(DatagramsJson { schema: "linerate.load.datagrams/1", run }).text()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! JSON.
 
 use super::load::{failures, time};
+use super::load_json::{LoadJson, RunJson, StreamJson, StreamsJson};
 use super::numbers::{count, counted, plain};
 use linerate_contract::{Bytes, Done, Nanos, Sample, Spec};
 use std::fmt::Write;
@@ -114,19 +115,13 @@ pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
 /// For each direction the spec and the engine's `done` event.
 #[must_use]
 pub fn json(runs: &[(Spec, Done)]) -> String {
-    let each = |(spec, done): &(Spec, Done)| {
-        serde_json::json!({
-            "direction": direction(spec),
-            "gbit_per_second": gbit(done.bytes, done.end_ns.since(done.start_ns)),
-            "spec": spec,
-            "done": done,
-        })
-    };
-    let all = serde_json::json!({
-        "schema": "linerate.load.streams/1",
-        "streams": runs.iter().map(each).collect::<Vec<_>>(),
+    let each = runs.iter().map(|(spec, done)| StreamJson {
+        direction: direction(spec),
+        gbit_per_second: gbit(done.bytes, done.end_ns.since(done.start_ns)),
+        run: RunJson { spec, done },
     });
-    serde_json::to_string_pretty(&all).expect("specs and events have string keys only") + "\n"
+    let streams = each.collect();
+    LoadJson::Streams(StreamsJson { schema: "linerate.load.streams/1", streams }).text()
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod json;
 mod layout;
 pub mod load;
 pub mod load_datagrams;
+mod load_json;
 pub mod load_streams;
 mod markdown;
 pub mod merged;

@@ -2,6 +2,7 @@
 //! derives them, so that the program builds without it.
 
 mod tests {
+    use crate::report::load_json::LoadJson;
     use crate::report::merged::MergedReport;
     use crate::report::model::Report;
     use std::path::Path;
@@ -26,6 +27,11 @@ mod tests {
     #[test]
     fn the_published_schema_equals_the_model() {
         assert_published("report.schema.json", &schemars::schema_for!(Report));
+    }
+
+    #[test]
+    fn the_published_schema_of_a_load_equals_the_model() {
+        assert_published("load.schema.json", &schemars::schema_for!(LoadJson<'_>));
     }
 
     #[test]

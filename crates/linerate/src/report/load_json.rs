@@ -1,0 +1,90 @@
+//! The JSON of `linerate load --json`; its schema is `docs/load.schema.json`.
+
+use linerate_contract::{Done, Spec};
+#[cfg(test)]
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What a load prints, by the way its operations are counted.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(untagged)]
+pub(super) enum LoadJson<'a> {
+    Operations(OperationsJson<'a>),
+    Streams(StreamsJson<'a>),
+    Datagrams(DatagramsJson<'a>),
+}
+
+impl LoadJson<'_> {
+    /// Pretty, with a line break at its end.
+    pub(super) fn text(&self) -> String {
+        serde_json::to_string_pretty(self).expect("keys are strings and all floats are finite") + "\n"
+    }
+}
+
+/// HTTP requests, or round trips over TCP or WebSocket.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct OperationsJson<'a> {
+    /// `linerate.load/1`.
+    pub(super) schema: &'static str,
+    /// The URL or address of the server.
+    pub(super) url: &'a str,
+    pub(super) seconds: f64,
+    pub(super) requests_per_second: f64,
+    pub(super) mib_per_second: f64,
+    /// Failed operations, which are not among the others.
+    pub(super) failed: u64,
+    pub(super) client_cpu_us_per_request: Option<f64>,
+    /// Response times in microseconds, by percentile; in an open loop from the due time.
+    pub(super) latency_us: Option<BTreeMap<&'static str, f64>>,
+    /// Open loop: from sending.
+    pub(super) service_us: Option<BTreeMap<&'static str, f64>>,
+    /// Open loop: from the due time to sending.
+    pub(super) send_delay_us: Option<BTreeMap<&'static str, f64>>,
+    #[serde(flatten)]
+    pub(super) run: RunJson<'a>,
+}
+
+/// Bytes over TCP or WebSocket.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct StreamsJson<'a> {
+    /// `linerate.load.streams/1`.
+    pub(super) schema: &'static str,
+    pub(super) streams: Vec<StreamJson<'a>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct StreamJson<'a> {
+    /// `to server` or `from server`.
+    pub(super) direction: &'static str,
+    /// Payload, counted at the receiver.
+    pub(super) gbit_per_second: f64,
+    #[serde(flatten)]
+    pub(super) run: RunJson<'a>,
+}
+
+/// Datagrams over UDP, or KCP.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct DatagramsJson<'a> {
+    /// `linerate.load.datagrams/1`.
+    pub(super) schema: &'static str,
+    #[serde(flatten)]
+    pub(super) run: RunJson<'a>,
+}
+
+/// The engine's input and output.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct RunJson<'a> {
+    /// The spec, in the fields of the contract (sdk/CONTRACT.md, "Input").
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, serde_json::Value>"))]
+    pub(super) spec: &'a Spec,
+    /// The event `done`, in the fields of the contract (sdk/CONTRACT.md, "Output").
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, serde_json::Value>"))]
+    pub(super) done: &'a Done,
+}
