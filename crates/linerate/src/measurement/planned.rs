@@ -278,6 +278,9 @@ pub struct PlannedSystem {
 /// The build of a variant that no comparison names.
 pub const DEFAULT_BUILD: &str = "default";
 
+/// The axis of the columns of a table that compares builds.
+pub const BUILD_AXIS: &str = "build";
+
 fn default_build() -> String {
     DEFAULT_BUILD.to_owned()
 }

@@ -4,7 +4,7 @@ use super::pairs::obstacle;
 use crate::arm::{Arm, BASE, HEAD};
 use crate::axes::Axes;
 use crate::error::Error;
-use crate::measurement::{Metric, PlannedCell, PlannedComparison, PlannedSuite, PlannedTable};
+use crate::measurement::{BUILD_AXIS, Metric, PlannedCell, PlannedComparison, PlannedSuite, PlannedTable};
 use crate::parameters::Parameters;
 use crate::stats::duet::is_rate;
 use crate::system::{Registry, SystemVariant};
@@ -114,11 +114,11 @@ fn of_builds(table: &PlannedTable) -> PlannedTable {
         metric: table.metric,
         also: Vec::new(),
         rows: "cell".into(),
-        columns: "build".into(),
+        columns: BUILD_AXIS.into(),
         row_values: Vec::new(),
         column_values: vec![BASE.into(), HEAD.into()],
         cells: Vec::new(),
-        baseline: Axes(vec![("build".into(), BASE.into())]),
+        baseline: Axes(vec![(BUILD_AXIS.into(), BASE.into())]),
         truth: None,
         limit: None,
         reference: None,
@@ -152,7 +152,7 @@ fn with_arm(
 ) -> Result<PlannedCell, String> {
     let mut cell = cell.clone();
     let id = format!("{}@{build}", cell.id);
-    cell.axes.0.extend([("cell".to_owned(), cell.id.clone()), ("build".to_owned(), build.to_owned())]);
+    cell.axes.0.extend([("cell".to_owned(), cell.id.clone()), (BUILD_AXIS.to_owned(), build.to_owned())]);
     if !arm.env.is_empty() && subject.system.manifest.build.is_none() {
         return Err(format!("env: is for systems with a [build], and {} has none", subject.system.name));
     }

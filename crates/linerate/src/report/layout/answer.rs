@@ -1,6 +1,7 @@
 //! The answer of a table in sentences, made from its verdicts.
 
 use super::groups::{Alternative, Group, Part, groups};
+use crate::measurement::BUILD_AXIS;
 use crate::report::build::{control_fails, is_above};
 use crate::report::model::{Comparison, OutcomeWord, SuiteReport, TableReport};
 use crate::report::numbers::{percent, percent_range, plain, with_interval};
@@ -32,8 +33,11 @@ pub(crate) struct GroupAnswer {
 /// More names than these become a number.
 const NAMES: usize = 4;
 
-/// The answers of a table, a group each.
+/// The answers of a table, a group each. A comparison of builds has its verdict above all tables.
 pub(crate) fn answers(suite: &SuiteReport, table: &TableReport) -> Vec<GroupAnswer> {
+    if table.columns == BUILD_AXIS {
+        return Vec::new();
+    }
     groups(suite, table).iter().map(|group| answer(table, group)).collect()
 }
 
