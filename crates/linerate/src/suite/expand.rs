@@ -147,7 +147,7 @@ fn cell(
     // An axis that a template of the path uses is only where the template has it.
     let keys = axes.iter().filter(|(name, _)| !used.contains(*name));
     let mut path = path::entry::read(table.path.as_ref(), keys, &render)?;
-    let mut is_limit = false;
+    let (mut is_limit, mut warmup) = (false, table.warmup);
     for (role, names) in &table.roles {
         let is_relay = *role == Role::Relay;
         let place = format!("roles.{role}");
@@ -161,6 +161,8 @@ fn cell(
             path.adapt(chosen.variant.device, chosen.variant.routers);
             path.need_routers(usize::from(chosen.variant.router));
             is_limit |= chosen.variant.limit;
+            let least = chosen.variant.warmup_operations.unwrap_or(0);
+            warmup.operations = warmup.operations.map(|operations| operations.max(least));
             let build = DEFAULT_BUILD.to_owned();
             systems.push(PlannedSystem {
                 role: *role,
@@ -187,7 +189,7 @@ fn cell(
         path,
         parameters,
         verify: table.verify,
-        warmup: table.warmup,
+        warmup,
         options,
         // In a table of points the pair of systems is the subject, mixed or not.
         own_client: !table.points.is_empty()

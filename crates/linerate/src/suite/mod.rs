@@ -230,6 +230,15 @@ mod tests {
     }
 
     #[test]
+    fn a_just_in_time_compiler_has_a_longer_warmup_than_its_baseline() {
+        let full = of_the_tree("runtime", false);
+        let warmup = |id: &str| full.cells.iter().find(|cell| cell.id == id).unwrap().warmup.operations;
+        assert_eq!(warmup("http/32x1/asio-async"), Some(200));
+        assert_eq!(warmup("http/32x1/netty"), Some(50_000));
+        assert_eq!(warmup("http/32x1/node"), Some(20_000));
+    }
+
+    #[test]
     fn two_relays_are_on_two_routers_and_an_axis_impairs_the_path() {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();

@@ -130,6 +130,8 @@ pub struct Variant {
     /// time then says nothing about the bottleneck.
     #[serde(default)]
     pub spins: bool,
+    /// Least operations of a warm-up, where a suite has fewer: a just-in-time compiler needs thousands.
+    pub warmup_operations: Option<u64>,
     /// The share of failed operations above which a trial fails, instead of the usual one percent (decision
     /// 0007); for known failures that `NOTES.md` describes.
     pub tolerated_errors: Option<f64>,

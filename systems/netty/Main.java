@@ -1,0 +1,103 @@
+import io.netty.bootstrap.ServerBootstrap;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelFutureListener;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInitializer;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.SimpleChannelInboundHandler;
+import io.netty.channel.epoll.EpollIoHandler;
+import io.netty.channel.epoll.EpollServerSocketChannel;
+import io.netty.channel.socket.SocketChannel;
+import io.netty.handler.codec.http.DefaultFullHttpResponse;
+import io.netty.handler.codec.http.FullHttpResponse;
+import io.netty.handler.codec.http.HttpHeaderNames;
+import io.netty.handler.codec.http.HttpHeaderValues;
+import io.netty.handler.codec.http.HttpObject;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.HttpServerCodec;
+import io.netty.handler.codec.http.HttpServerExpectContinueHandler;
+import io.netty.handler.codec.http.HttpUtil;
+import io.netty.util.Version;
+import java.net.InetSocketAddress;
+import java.util.List;
+
+/**
+ * Netty's HTTP server as a system of linerate (sdk/CONTRACT.md): Main SPEC.
+ *
+ * <p>After Netty's example "http.helloworld": one event loop, a handler for each connection.
+ */
+final class Main {
+    public static void main(String[] arguments) {
+        String netty = Version.identify().get("netty-codec-http").artifactVersion();
+        String version = netty + " (Java " + Runtime.version().feature() + ")";
+        var program = new Linerate.Program(
+                "netty", version, List.of("server"), List.of("http"), List.of("crr", "rr"));
+        Linerate.start(program, arguments, Main::serve);
+    }
+
+    private static void serve(Linerate.Spec spec) throws Exception {
+        byte[] page = Linerate.page(spec.size());
+        var group = new MultiThreadIoEventLoopGroup(1, EpollIoHandler.newFactory());
+        Channel channel = new ServerBootstrap()
+                .option(ChannelOption.SO_BACKLOG, Linerate.BACKLOG)
+                .childOption(ChannelOption.TCP_NODELAY, true)
+                .group(group)
+                .channel(EpollServerSocketChannel.class)
+                .childHandler(new ChannelInitializer<SocketChannel>() {
+                    @Override
+                    protected void initChannel(SocketChannel connection) {
+                        connection.pipeline().addLast(new HttpServerCodec());
+                        connection.pipeline().addLast(new HttpServerExpectContinueHandler());
+                        connection.pipeline().addLast(new Pages(page));
+                    }
+                })
+                .bind(spec.listen())
+                .sync()
+                .channel();
+        Linerate.ready((InetSocketAddress) channel.localAddress());
+    }
+
+    private static final class Pages extends SimpleChannelInboundHandler<HttpObject> {
+        private final byte[] page;
+
+        Pages(byte[] page) {
+            this.page = page;
+        }
+
+        @Override
+        protected void channelRead0(ChannelHandlerContext context, HttpObject message) {
+            if (!(message instanceof HttpRequest request)) {
+                return;
+            }
+            boolean isKept = HttpUtil.isKeepAlive(request);
+            FullHttpResponse response = new DefaultFullHttpResponse(
+                    request.protocolVersion(), HttpResponseStatus.OK, Unpooled.wrappedBuffer(page));
+            response.headers()
+                    .set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.TEXT_PLAIN)
+                    .setInt(HttpHeaderNames.CONTENT_LENGTH, page.length);
+            if (!isKept) {
+                response.headers().set(HttpHeaderNames.CONNECTION, HttpHeaderValues.CLOSE);
+            } else if (!request.protocolVersion().isKeepAliveDefault()) {
+                response.headers().set(HttpHeaderNames.CONNECTION, HttpHeaderValues.KEEP_ALIVE);
+            }
+            var written = context.write(response);
+            if (!isKept) {
+                written.addListener(ChannelFutureListener.CLOSE);
+            }
+        }
+
+        @Override
+        public void channelReadComplete(ChannelHandlerContext context) {
+            context.flush();
+        }
+
+        /** A peer that vanishes ends its own connection only. */
+        @Override
+        public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
+            context.close();
+        }
+    }
+}
