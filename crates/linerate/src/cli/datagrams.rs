@@ -108,6 +108,10 @@ pub struct LoadDatagramArgs {
     /// Write the result as JSON; -: to standard output, instead of text
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+
+    /// Show no progress line
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// Settings of the protocol, equal at both ends.

@@ -10,7 +10,7 @@ use crate::progress::note;
 use crate::report;
 use crate::report::comparison::{ComparisonReport, Conclusion, comment};
 use crate::session::{End, Session};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Compares two builds, or two stored runs.
@@ -37,6 +37,7 @@ pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) ->
 /// A comparison of builds that was measured and published.
 pub(super) struct Measured {
     pub(super) end: End,
+    pub(super) folder: PathBuf,
     pub(super) report: report::model::Report,
     pub(super) comparison: ComparisonReport,
 }
@@ -78,5 +79,5 @@ pub(super) fn measure(
         let name = if kind == ComparisonKind::Gate { "gate" } else { "compare" };
         note(&format!("interrupted; go on with: linerate {name} --resume {}", folder.display()));
     }
-    Ok(Measured { end, report, comparison })
+    Ok(Measured { end, folder, report, comparison })
 }

@@ -8,7 +8,8 @@ use crate::cli::GateArgs;
 use crate::error::Error;
 use crate::measurement::ComparisonKind;
 use crate::progress::note;
-use crate::report::comparison::Conclusion;
+use crate::report::comparison::{Conclusion, keep_history, with_history};
+use crate::report::write_files;
 use crate::session::End;
 use std::path::Path;
 use std::process::ExitCode;
@@ -50,13 +51,15 @@ pub fn refused(refusal: &clap::Error) -> ExitCode {
 
 fn judged(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> Result<u8, Error> {
     let kind = ComparisonKind::Gate;
-    let Measured { end, report, comparison } =
+    let Measured { end, folder, report, comparison } =
         measure(&args.builds, args.suite.clone(), kind, script, Some(terminal))?;
     if end == End::Interrupted {
         return Ok(INTERRUPTED);
     }
     if let Some(file) = &args.history {
         history::append(file, &report, &comparison)?;
+        keep_history(file, &folder, &comparison)?;
+        write_files(&folder, &with_history(report, &folder))?;
     }
     Ok(translated(args, status(comparison.conclusion)))
 }

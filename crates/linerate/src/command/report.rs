@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::journal;
 use crate::progress::note;
 use crate::report;
+use crate::report::comparison::with_history;
 use std::process::ExitCode;
 
 /// Makes the reports of a run again, from its journal.
@@ -17,6 +18,7 @@ pub fn report(args: &ReportArgs, terminal: Terminal) -> Result<ExitCode, Error> 
     let stored = journal::read(&args.folder)?;
     stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
     let report = report::build(&stored.run, &stored.trials, &stored.duets);
+    let report = with_history(report, &args.folder);
     if let Err(error) = report::write_files(&args.folder, &report) {
         // A published run may be read-only; the report is printed all the same.
         note(&format!("warning: {error}"));

@@ -4,6 +4,7 @@ use crate::cli::SiteArgs;
 use crate::error::Error;
 use crate::journal;
 use crate::progress::note;
+use crate::report::comparison::with_history;
 use crate::report::{self, SiteRun};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ pub fn site(args: &SiteArgs) -> Result<ExitCode, Error> {
         let stored = journal::read(&folder)?;
         stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        runs.push(SiteRun { name, report: report::build(&stored.run, &stored.trials, &stored.duets) });
+        let report = report::build(&stored.run, &stored.trials, &stored.duets);
+        runs.push(SiteRun { name, report: with_history(report, &folder) });
     }
     if runs.is_empty() {
         let place = args.folder.display();

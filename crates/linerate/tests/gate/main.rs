@@ -72,6 +72,26 @@ fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
 }
 
 #[test]
+fn the_page_of_a_gate_has_the_history_of_its_cells() {
+    let files = Folder::new("gate-history-files");
+    fs::create_dir_all(files.path()).unwrap();
+    let history = files.path().join("history.jsonl");
+    let script = Script::new("history");
+    let [first, second] = ["gate-history-1", "gate-history-2"].map(Folder::new);
+    for folder in [&first, &second] {
+        assert_eq!(gate(&script, folder, &["--history", history.to_str().unwrap()]).status, 0);
+    }
+    assert!(!first.read("report.html").contains("Gates so far"), "it was the first");
+    let page = second.read("report.html");
+    assert!(page.contains("Gates so far") && page.matches("<svg class=\"forest history\"").count() == 2);
+    // What the folder has is enough.
+    fs::remove_file(&history).unwrap();
+    script.run(&["report", second.str()]);
+    assert_eq!(second.read("report.html"), page);
+    assert_eq!(report(&second).comparison.unwrap().history.len(), 2);
+}
+
+#[test]
 fn equal_builds_are_status_0_long_before_the_budget_is_used() {
     let folder = Folder::new("gate-equal");
     let out = gate(&Script::new("equal"), &folder, &["--bisect"]);

@@ -1,6 +1,6 @@
 //! `linerate gate --calibrate`: gates of a build against itself, and against itself with a planted slowdown.
 
-use super::{GateArgs, Terminal, measure, status};
+use super::{GateArgs, Terminal, history, measure, status};
 use crate::arm::Arm;
 use crate::cli::BuildOptions;
 use crate::command::print;
@@ -47,6 +47,9 @@ pub(super) fn calibrate(
             let done = measure(&builds, args.suite.clone(), ComparisonKind::Gate, script, None)?;
             if done.end == crate::session::End::Interrupted {
                 return Err(Error::Interrupted);
+            }
+            if let Some(file) = &args.history {
+                history::append(file, &done.report, &done.comparison)?;
             }
             let conclusion = done.comparison.conclusion;
             statuses[usize::from(status(conclusion))] += 1;

@@ -7,10 +7,15 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::interrupt;
 use crate::report::load_datagrams as report;
+use indicatif::{ProgressBar, ProgressStyle};
 use linerate_contract::{Role, Spec};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Interval of the progress line.
+const TICK: Duration = Duration::from_millis(500);
 
 pub(super) fn udp(args: &LoadUdpArgs) -> Result<ExitCode, Error> {
     let mut spec = spec("udp", &args.common, args.size);
@@ -47,7 +52,9 @@ fn spec(layer: &str, args: &LoadDatagramArgs, size: u64) -> Spec {
 
 fn run(spec: &Spec, args: &LoadDatagramArgs) -> Result<ExitCode, Error> {
     let interrupted = interrupt::watch();
+    let progress = progress(spec, args);
     let done = Engine::start(spec)?.result(&interrupted, |_| {})?;
+    progress.finish_and_clear();
     if let Some(path) = &args.json {
         write_json(path, &report::json(spec, &done))?;
     }
@@ -65,4 +72,20 @@ fn run(spec: &Spec, args: &LoadDatagramArgs) -> Result<ExitCode, Error> {
         )));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A line with the time, on a terminal: datagrams are counted at the server, which reports at the end.
+fn progress(spec: &Spec, args: &LoadDatagramArgs) -> ProgressBar {
+    if args.quiet {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner().with_message(format!("{} to {}", spec.layer, args.address));
+    // A search has as many tries as it needs.
+    let is_search = spec.options.contains_key("search");
+    let each = if is_search { ", tries of " } else { " of " }.to_owned();
+    let bar = bar.with_prefix(each + &humantime::format_duration(args.duration).to_string());
+    let style = ProgressStyle::with_template("{msg}: {elapsed}{prefix}").expect("the template is constant");
+    bar.set_style(style);
+    bar.enable_steady_tick(TICK);
+    bar
 }

@@ -1,41 +1,17 @@
 //! The history of a gate: a line for each run, and its table and plot in text. It never decides.
 
 use super::calibration::conclusion_words;
-use super::model::{CellVerdict, ChangeReport, ComparisonReport, Conclusion, ControlReport};
-use super::rows::{signed, verdict, versions};
+use super::model::{ChangeReport, ComparisonReport, HistoryCell, HistoryEntry};
+use super::rows::{short, signed, verdict, versions};
+use crate::error::Error;
+use crate::journal;
 use crate::report::model::Report;
 use crate::report::style::Style;
 use crate::report::terminal::plain_table;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-
-/// A gate in one line of JSON, for programs that look for change points as well.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HistoryEntry {
-    /// RFC 3339, UTC.
-    pub started: String,
-    pub run: String,
-    pub linerate: String,
-    pub cpu_model: String,
-    pub kernel: String,
-    pub base: String,
-    pub head: String,
-    pub versions: Vec<String>,
-    pub margin: f64,
-    pub conclusion: Conclusion,
-    pub aa: Option<ControlReport>,
-    pub cells: Vec<HistoryCell>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HistoryCell {
-    pub id: String,
-    pub verdict: CellVerdict,
-    pub units: u32,
-    pub rate: Option<ChangeReport>,
-    pub cpu: Option<ChangeReport>,
-}
+use std::fs;
+use std::path::Path;
 
 impl HistoryEntry {
     #[must_use]
@@ -81,8 +57,38 @@ pub fn entries(place: &str, text: &str) -> (Vec<HistoryEntry>, Vec<String>) {
     (entries, warnings)
 }
 
+/// The copy of a gate's history beside its journal.
+const FILE: &str = "gates.jsonl";
+
+/// The page of a gate has the newest of its history.
+const NEWEST: usize = 60;
+
+/// Keeps the newest gates of the same cells beside the journal of this one.
+///
+/// # Errors
+/// A file cannot be read or written.
+pub fn keep_history(file: &Path, folder: &Path, comparison: &ComparisonReport) -> Result<(), Error> {
+    let text = fs::read_to_string(file).map_err(Error::file(file))?;
+    let ids: BTreeSet<&str> = comparison.cells.iter().map(|cell| cell.id.as_str()).collect();
+    let (mut entries, _) = entries("", &text);
+    entries.retain(|entry| entry.cells.iter().any(|cell| ids.contains(cell.id.as_str())));
+    let newest = &entries[entries.len().saturating_sub(NEWEST)..];
+    let lines =
+        newest.iter().map(|e| serde_json::to_string(e).expect("an entry has string keys only") + "\n");
+    journal::write(&folder.join(FILE), &lines.collect::<String>())
+}
+
+/// Adds the history in the folder of a gate, if it has one, to the report.
+#[must_use]
+pub fn with_history(mut report: Report, folder: &Path) -> Report {
+    if let (Some(comparison), Ok(text)) = (&mut report.comparison, fs::read_to_string(folder.join(FILE))) {
+        comparison.history = entries(FILE, &text).0;
+    }
+    report
+}
+
 /// Columns of the plot on each side of zero.
-const HALF: usize = 20;
+const HALF: usize = 12;
 
 /// A table of all gates, and a plot of the changes of each cell whose id contains `wanted`.
 #[must_use]
@@ -96,14 +102,14 @@ pub fn history(entries: &[HistoryEntry], wanted: &str, style: Style) -> String {
         let widest = points.iter().filter_map(|(_, cell)| widest(cell)).fold(1.0, f64::max);
         let _ = writeln!(text, "{id}: change of the rate, from -{widest:.1} % to +{widest:.1} %");
         let mut table = plain_table(style);
-        table.set_header(["started", "head", "change (95 %)", "", "verdict", "gate"]);
+        table.set_header(["started", "head", "rate (95 %)", "", "CPU (95 %)", "verdict", "gate"]);
         for (entry, cell) in points {
-            let head: String = entry.head.chars().take(24).collect();
             table.add_row([
                 entry.started.clone(),
-                head,
+                short(&entry.head),
                 cell.rate.as_ref().map_or_else(String::new, signed),
                 cell.rate.as_ref().map_or_else(String::new, |change| bar(change, widest)),
+                cell.cpu.as_ref().map_or_else(String::new, signed),
                 verdict(cell.verdict, entry.margin),
                 conclusion_words(entry.conclusion).to_owned(),
             ]);
@@ -136,6 +142,7 @@ fn bar(change: &ChangeReport, widest: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::comparison::CellVerdict;
 
     #[test]
     fn a_point_is_at_its_place_beside_zero() {
@@ -146,10 +153,10 @@ mod tests {
             second_series: None,
         };
         let bar = |percent, ci95| bar(&change(percent, ci95), 10.0);
-        assert_eq!(bar(-10.0, None), format!("●{}│{}", " ".repeat(19), " ".repeat(20)));
+        assert_eq!(bar(-10.0, None), format!("●{}│{}", " ".repeat(11), " ".repeat(12)));
         assert_eq!(
             bar(5.0, Some([-5.0, 10.0])),
-            format!("{}{}│{}●{}", " ".repeat(10), "─".repeat(10), "─".repeat(9), "─".repeat(10))
+            format!("{}{}│{}●{}", " ".repeat(6), "─".repeat(6), "─".repeat(5), "─".repeat(6))
         );
     }
 

@@ -14,7 +14,7 @@ mod terminal;
 pub use calibration::{Calibration, calibration, conclusion_words};
 pub use comment::comment;
 pub(super) use comment::markdown;
-pub use history::{HistoryEntry, entries, history};
+pub use history::{entries, history, keep_history, with_history};
 pub use model::*;
 pub(super) use page::section;
 pub use sentence::{Prospect, prospect};
@@ -57,6 +57,7 @@ pub(super) fn build(
         }),
         cells,
         notes: notes.cloned().collect(),
+        history: Vec::new(),
     };
     comparison.sentence = sentence::sentence(&comparison);
     Some(comparison)

@@ -29,6 +29,9 @@ pub struct ComparisonReport {
     pub cells: Vec<ComparedCell>,
     /// What was left out, and other remarks.
     pub notes: Vec<String>,
+    /// Gates of the same cells with the same history, the oldest first, this one included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<HistoryEntry>,
 }
 
 /// The exit status of a gate in words.
@@ -115,4 +118,33 @@ pub struct ChangeReport {
     /// Of a gate's suspect: `pending`, `confirmed` or `failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second_series: Option<String>,
+}
+
+/// A gate in one line of JSON, for programs that look for change points as well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct HistoryEntry {
+    /// RFC 3339, UTC.
+    pub started: String,
+    pub run: String,
+    pub linerate: String,
+    pub cpu_model: String,
+    pub kernel: String,
+    pub base: String,
+    pub head: String,
+    pub versions: Vec<String>,
+    pub margin: f64,
+    pub conclusion: Conclusion,
+    pub aa: Option<ControlReport>,
+    pub cells: Vec<HistoryCell>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct HistoryCell {
+    pub id: String,
+    pub verdict: CellVerdict,
+    pub units: u32,
+    pub rate: Option<ChangeReport>,
+    pub cpu: Option<ChangeReport>,
 }

@@ -126,6 +126,11 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
     lines
 }
 
+/// The head of a gate: a commit shortened, or the start of an arm.
+pub(super) fn short(head: &str) -> String {
+    head.chars().take(24).collect()
+}
+
 fn arm(arm: &PlannedArm) -> String {
     match &arm.resolved {
         Some(commit) => format!("{} ({})", arm.arm, &commit[..commit.len().min(12)]),

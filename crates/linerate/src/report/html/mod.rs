@@ -22,7 +22,7 @@ mod top;
 
 pub(super) use anchor::anchor;
 pub(super) use forest::Forest;
-pub(super) use plot::{Axis, px};
+pub(super) use plot::{HistoryMark, history};
 
 use super::comparison;
 use super::layout::{Phrase, Sentence};

@@ -2,16 +2,12 @@
 //! to day, and two cells that run at the same time share it.
 
 use super::SiteRun;
-use crate::report::html::{Axis, anchor, px};
+use crate::report::html::{HistoryMark, anchor, history as drawing};
 use crate::report::layout;
 use crate::report::model::{CellReport, Comparison};
 use crate::report::numbers::percent;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
-
-/// Of a drawing.
-const WIDTH: f64 = 200.0;
-const HEIGHT: f64 = 36.0;
 
 /// A cell on a host, run after run.
 struct History<'a> {
@@ -83,7 +79,9 @@ fn row(suite: &str, host: &str, cell: &str, history: &History<'_>) -> Markup {
                 (percent(newest.comparison.ratio, newest.comparison.ci95)) " "
                 (layout::mark(newest.comparison))
             }
-            td.ratio data-l="oldest to newest" { (drawing(history)) }
+            td.ratio data-l="oldest to newest" {
+                (drawing(&history.points.iter().enumerate().map(|at| mark(at, history)).collect::<Vec<_>>()))
+            }
             td data-l="runs" {
                 ol.history { @for (i, point) in history.points.iter().enumerate() {
                     li {
@@ -117,28 +115,7 @@ fn changes(history: &History<'_>, at: usize) -> Vec<String> {
     history.points[at].versions.iter().filter_map(changed).collect()
 }
 
-/// Estimates with their intervals from left to right, on a logarithmic axis around 1.
-fn drawing(history: &History<'_>) -> Markup {
-    let values = history.points.iter().flat_map(|point| point.comparison.ci95).filter(|v| v.is_normal());
-    let (low, high) = values.fold((0.97, 1.03), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
-    if low <= 0.0 {
-        return html! {};
-    }
-    let y = Axis::log(low, high, HEIGHT - 3.0, 3.0);
-    let step = WIDTH / history.points.len() as f64;
-    html! {
-        svg.forest.history viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none"
-            aria-hidden="true" {
-            path.base d={ "M0 " (px(y.x(1.0))) "H" (WIDTH) } {}
-            @for (i, point) in history.points.iter().enumerate() {
-                @let x = px(step * (i as f64 + 0.5));
-                @if !changes(history, i).is_empty() {
-                    path.change d={ "M" (px(step * i as f64)) " 0V" (HEIGHT) } {}
-                }
-                @let [from, to] = point.comparison.ci95.map(|bound| px(y.x(bound)));
-                path.ci d={ "M" (x) " " (from) "V" (to) } {}
-                path.dots d={ "M" (x) " " (px(y.x(point.comparison.ratio))) "h0" } {}
-            }
-        }
-    }
+fn mark((at, point): (usize, &HistoryPoint<'_>), history: &History<'_>) -> HistoryMark {
+    let is_changed = !changes(history, at).is_empty();
+    HistoryMark { ratio: point.comparison.ratio, ci95: Some(point.comparison.ci95), is_changed }
 }

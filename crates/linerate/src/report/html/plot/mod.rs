@@ -9,12 +9,14 @@
 
 mod axis;
 mod by_axis;
+mod history;
 mod lines;
 mod over_time;
 mod percentiles;
 mod waterfall;
 
 pub(in crate::report) use axis::{Axis, px};
+pub(in crate::report) use history::{HistoryMark, history};
 
 use super::anchor::anchor;
 use crate::report::layout::{self, Group};
