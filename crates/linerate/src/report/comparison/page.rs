@@ -62,7 +62,7 @@ fn so_far(comparison: &ComparisonReport) -> Markup {
                 tbody { @for cell in &comparison.cells { (history_row(&comparison.history, &cell.id)) } }
             }
         }
-        p.caption { "Rate of head by that of base. A vertical line: the host or linerate is another than before." }
+        p.caption { "Rate of head by that of base. At a vertical line the host or linerate is another." }
     }
 }
 
