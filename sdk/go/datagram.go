@@ -193,7 +193,7 @@ func (t *Tally) Flowed(sent uint64, report Report, size int) {
 	t.operations += report.Received
 	t.bytes += report.Bytes
 	t.verified += report.Received * uint64(size-DatagramHeader)
-	if report.LastNs > t.end {
-		t.end = report.LastNs
+	if report.LastNs > report.FirstNs+t.flow {
+		t.flow = report.LastNs - report.FirstNs
 	}
 }

@@ -10,9 +10,11 @@ import (
 // Tally counts the operations of one goroutine. It shares nothing, and is merged when the window closes.
 type Tally struct {
 	operations, bytes, verified, end uint64
-	errors                           map[string]uint64
-	latency, connect                 *Histogram
-	datagrams                        *Datagrams
+	// Of the longest flow of datagrams, by the server's clock.
+	flow             uint64
+	errors           map[string]uint64
+	latency, connect *Histogram
+	datagrams        *Datagrams
 }
 
 // Succeed counts an operation between these points of the clock whose content was compared.
@@ -78,6 +80,9 @@ func (t *Tally) Merge(other *Tally) {
 	if other.end > t.end {
 		t.end = other.end
 	}
+	if other.flow > t.flow {
+		t.flow = other.flow
+	}
 	for kind, count := range other.errors {
 		if t.errors == nil {
 			t.errors = map[string]uint64{}
@@ -137,6 +142,9 @@ func (w Window) Close(tallies []*Tally) *Done {
 	sum := Tally{end: w.start, errors: map[string]uint64{}}
 	for _, tally := range tallies {
 		sum.Merge(tally)
+	}
+	if w.start+sum.flow > sum.end {
+		sum.end = w.start + sum.flow
 	}
 	return &Done{
 		Operations: sum.operations, Bytes: sum.bytes, StartNs: w.start, EndNs: sum.end, Errors: sum.errors,

@@ -46,6 +46,11 @@ func raise(spec *sdk.Spec) (*stack.Stack, tcpip.FullAddress, error) {
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol},
 	})
+	// As the kernel and the other stacks have it; gVisor's default is Reno.
+	cubic := tcpip.CongestionControlOption("cubic")
+	if err := s.SetTransportProtocolOption(tcp.ProtocolNumber, &cubic); err != nil {
+		return refuse(fmt.Errorf("choosing Cubic: %s", err))
+	}
 	if err := s.CreateNIC(nic, link); err != nil {
 		return refuse(fmt.Errorf("creating the NIC: %s", err))
 	}

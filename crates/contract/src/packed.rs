@@ -1,33 +1,76 @@
 //! The pairs of [`Counts`](crate::Counts), packed: most of a journal, and of a report in memory.
 
 /// For each value the difference from the one before it, and its count. Neighbouring values are near each
-/// other and most counts are small, so most numbers have one byte or two (LEB128 of the DWARF standard).
+/// other and most counts are small, so most numbers have one byte (LEB128 of the DWARF standard).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedPairs {
     bytes: Box<[u8]>,
+    form: PackedForm,
     /// Of all counts; `None` if it exceeds a number, as in a damaged journal.
     total: Option<u64>,
     /// Of all values, each as often as it was counted.
     sum: u128,
 }
 
+/// What the differences are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PackedForm {
+    /// The values themselves.
+    Values,
+    /// The numbers of the recorder's buckets: neighbouring ones differ by 1, however wide they are.
+    Buckets,
+}
+
+impl PackedForm {
+    /// Bits of a bucket's number beside its width: [`crate::Recorder`] has three digits, so 2,048 values of
+    /// a width of 1, and 1,024 buckets of each greater power of two (HdrHistogram).
+    const BITS: u32 = 10;
+
+    fn number(self, value: u64) -> u64 {
+        match self {
+            Self::Values => value,
+            Self::Buckets => {
+                let width = (u64::BITS - value.leading_zeros()).saturating_sub(Self::BITS + 1);
+                (u64::from(width) << Self::BITS) + (value >> width)
+            }
+        }
+    }
+
+    /// The highest value of a bucket; of a number that no bucket has, any value.
+    fn value(self, number: u64) -> u64 {
+        match self {
+            Self::Values => number,
+            Self::Buckets => {
+                let width = (number >> Self::BITS).saturating_sub(1);
+                let above = number.wrapping_sub(width << Self::BITS).wrapping_add(1);
+                above.wrapping_shl(width as u32).wrapping_sub(1)
+            }
+        }
+    }
+}
+
 impl PackedPairs {
     /// Nothing is lost: pairs come out as they went in.
     #[must_use]
     pub fn of(pairs: &[(u64, u64)]) -> Self {
-        let (mut bytes, mut before) = (Vec::with_capacity(pairs.len() * 3), 0_u64);
+        let is_highest = |&(value, _): &(u64, u64)| {
+            PackedForm::Buckets.value(PackedForm::Buckets.number(value)) == value
+        };
+        let form = if pairs.iter().all(is_highest) { PackedForm::Buckets } else { PackedForm::Values };
+        let (mut bytes, mut before) = (Vec::with_capacity(pairs.len() * 2), 0_u64);
         for (value, count) in pairs {
-            put(&mut bytes, value.wrapping_sub(before));
+            let number = form.number(*value);
+            put(&mut bytes, number.wrapping_sub(before));
             put(&mut bytes, *count);
-            before = *value;
+            before = number;
         }
-        Self::from_bytes(bytes)
+        Self::from_bytes(bytes, form)
     }
 
     /// What [`Self::bytes`] returned; pairs that are cut off at the end are left out.
     #[must_use]
-    pub fn from_bytes(bytes: Vec<u8>) -> Self {
-        let pairs = Self { bytes: bytes.into(), total: None, sum: 0 };
+    pub fn from_bytes(bytes: Vec<u8>, form: PackedForm) -> Self {
+        let pairs = Self { bytes: bytes.into(), form, total: None, sum: 0 };
         let (total, sum) = pairs.iter().fold((Some(0_u64), 0_u128), |(total, sum), (value, count)| {
             (
                 total.and_then(|total| total.checked_add(count)),
@@ -40,6 +83,11 @@ impl PackedPairs {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    #[must_use]
+    pub fn form(&self) -> PackedForm {
+        self.form
     }
 
     #[must_use]
@@ -71,10 +119,10 @@ impl PackedPairs {
     }
 
     fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        let (mut rest, mut value) = (&*self.bytes, 0_u64);
+        let (mut rest, mut number, form) = (&*self.bytes, 0_u64, self.form);
         std::iter::from_fn(move || {
-            value = value.wrapping_add(take(&mut rest)?);
-            Some((value, take(&mut rest)?))
+            number = number.wrapping_add(take(&mut rest)?);
+            Some((form.value(number), take(&mut rest)?))
         })
     }
 }
@@ -112,8 +160,19 @@ mod tests {
         for pairs in [vec![], vec![(1, 1)], vec![(u64::MAX, 3), (0, u64::MAX / 8), (127, 128), (128, 127)]] {
             let packed = PackedPairs::of(&pairs);
             assert_eq!(packed.to_vec(), pairs);
-            assert_eq!(PackedPairs::from_bytes(packed.bytes().to_vec()), packed);
+            assert_eq!(PackedPairs::from_bytes(packed.bytes().to_vec(), packed.form()), packed);
         }
+    }
+
+    #[test]
+    fn what_a_recorder_returns_is_packed_by_buckets_of_every_width() {
+        let mut recorder = Recorder::default();
+        for bits in 0..42 {
+            [1_u64 << bits, (3_u64 << bits) / 2, (1 << bits) - 1].map(|value| recorder.record(value));
+        }
+        let pairs = recorder.counts().pairs;
+        let packed = PackedPairs::of(&pairs);
+        assert_eq!((packed.form(), packed.to_vec()), (PackedForm::Buckets, pairs));
     }
 
     #[test]
@@ -128,14 +187,14 @@ mod tests {
         assert_eq!(Some(packed.sum() / packed.total().unwrap() as f64), counts.mean());
     }
 
-    /// Five times, so that a report of a hundred thousand trials fits into memory.
+    /// Seven times, so that a report of a hundred thousand trials fits into memory.
     #[test]
-    fn recorded_pairs_have_a_fifth_of_their_size() {
+    fn recorded_pairs_have_a_seventh_of_their_size() {
         let mut recorder = Recorder::default();
         (0..5_000_u64).for_each(|i| recorder.record(100_000 + i * i * 31 % 900_000));
         let pairs = recorder.counts().pairs;
         let plain = pairs.len() * size_of::<(u64, u64)>();
-        assert!(PackedPairs::of(&pairs).bytes().len() * 5 <= plain, "{plain} bytes");
+        assert!(PackedPairs::of(&pairs).bytes().len() * 7 <= plain, "{plain} bytes");
     }
 
     #[test]
@@ -147,7 +206,9 @@ mod tests {
     #[test]
     fn damaged_bytes_have_fewer_pairs() {
         for damaged in [vec![0xff; 12], vec![1]] {
-            assert!(PackedPairs::from_bytes(damaged.clone()).to_vec().len() < 2, "{damaged:?}");
+            for form in [PackedForm::Values, PackedForm::Buckets] {
+                assert!(PackedPairs::from_bytes(damaged.clone(), form).to_vec().len() < 2, "{damaged:?}");
+            }
         }
     }
 }

@@ -11,6 +11,8 @@ pub struct Tally {
     operations: u64,
     bytes: u64,
     end: Nanos,
+    /// Of the longest flow of datagrams, by the server's clock.
+    flow: Nanos,
     errors: Errors,
     latency: Option<Recorder>,
     connect: Option<Recorder>,
@@ -54,7 +56,7 @@ impl Tally {
     pub fn flowed(&mut self, sent: u64, report: &Report) {
         self.operations += report.received;
         self.bytes += report.bytes;
-        self.end = self.end.max(Nanos(report.last_ns));
+        self.flow = self.flow.max(report.duration());
         *self.datagrams.get_or_insert_default() += Datagrams::of_flow(sent, report);
     }
 
@@ -63,6 +65,7 @@ impl Tally {
         self.operations += other.operations;
         self.bytes += other.bytes;
         self.end = self.end.max(other.end);
+        self.flow = self.flow.max(other.flow);
         self.errors.merge(&other.errors);
         if let Some(datagrams) = other.datagrams {
             *self.datagrams.get_or_insert_default() += datagrams;
@@ -82,7 +85,7 @@ impl Tally {
             operations: self.operations,
             bytes: Bytes(self.bytes),
             start_ns: start,
-            end_ns: self.end.max(start),
+            end_ns: self.end.max(Nanos(start.0.saturating_add(self.flow.0))),
             errors: self.errors.clone(),
             latency: self.latency.as_ref().map(Recorder::counts),
             connect: self.connect.as_ref().map(Recorder::counts),
@@ -146,5 +149,17 @@ mod tests {
         );
         let exhausted = io::Error::from_raw_os_error(Errno::EMFILE as i32);
         assert_eq!(connect_error(&exhausted), ErrorKind::DescriptorExhausted);
+    }
+
+    #[test]
+    fn flows_last_as_long_as_by_the_servers_clock_from_the_clients_start() {
+        let mut sum = Tally::default();
+        for (first_ns, last_ns) in [(7_000, 9_500), (100, 1_100), (5, 3)] {
+            let mut one = Tally::default();
+            one.flowed(3, &Report { received: 2, first_ns, last_ns, ..Report::default() });
+            sum.merge(&one);
+        }
+        let done = sum.done(Nanos(1_000_000), Nanos(0), |_, bytes| bytes);
+        assert_eq!((done.operations, done.end_ns), (6, Nanos(1_002_500)));
     }
 }

@@ -71,6 +71,8 @@ pub const OWN_OPTIONS: &[&str] = &[
     "spin",
     "coalesce_us",
     "pipeline",
+    // WebSocket: received payload is unmasked before it is compared.
+    "unmask",
     // Limit rows and the TUN bridge.
     "limit",
     "tun_bridge",

@@ -3,6 +3,8 @@
 
 #include "content.hpp"
 
+#include <array>
+
 namespace linerate {
 
 namespace detail {
@@ -21,9 +23,15 @@ inline std::string_view trimmed(std::string_view text) {
 }
 
 // Characters of a field name (RFC 9110 section 5.6.2).
+inline constexpr auto token_characters = [] {
+    std::array<bool, 256> allowed{};
+    for (int c = '!'; c < 127; ++c) allowed[c] = std::string_view("\"(),/:;<=>?@[\\]{}").find(char(c)) == std::string_view::npos;
+    return allowed;
+}();
+
 inline bool is_token(std::string_view name) {
     for (unsigned char c : name)
-        if (c <= ' ' || c >= 127 || std::strchr("\"(),/:;<=>?@[\\]{}", c)) return false;
+        if (!token_characters[c]) return false;
     return !name.empty();
 }
 

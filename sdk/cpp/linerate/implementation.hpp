@@ -195,7 +195,7 @@ void emit_done(const Result& sum, std::uint64_t start_ns, std::uint64_t cpu_ns, 
 
 void Result::merge(const Result& other) {
     operations += other.operations, bytes += other.bytes, verified += other.verified;
-    if (other.end_ns > end_ns) end_ns = other.end_ns;
+    end_ns = std::max(end_ns, other.end_ns), flow_ns = std::max(flow_ns, other.flow_ns);
     for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += other.errors[i];
     if (other.datagrams) {
         if (!datagrams) datagrams.emplace();

@@ -50,7 +50,8 @@ inline Kind transfer_kind(int error, bool eof, bool partial) {
 
 // The counters of one connection, or of one slot. No thread shares them.
 struct Result {
-    std::uint64_t operations = 0, bytes = 0, verified = 0, end_ns = 0;
+    // flow_ns: of the longest flow of datagrams, by the server's clock.
+    std::uint64_t operations = 0, bytes = 0, verified = 0, end_ns = 0, flow_ns = 0;
     std::array<std::uint64_t, std::size_t(Kind::count)> errors{};
     Histogram latency, connect;
     std::optional<Datagrams> datagrams;
@@ -71,7 +72,7 @@ struct Result {
         d.reordered += report.reordered, d.duplicates += report.duplicates, d.damaged += report.damaged;
         operations += report.received, bytes += report.bytes;
         verified += report.received * (size - datagram::header);
-        if (report.last_ns > end_ns) end_ns = report.last_ns;
+        if (report.last_ns > report.first_ns) flow_ns = std::max(flow_ns, report.last_ns - report.first_ns);
     }
     void merge(const Result& other);
 };
@@ -110,7 +111,7 @@ public:
         std::uint64_t used = cpu_ns() - cpu_;
         Result sum;
         for (const auto& each : all) sum.merge(each->result);
-        if (sum.end_ns < start_) sum.end_ns = start_;
+        sum.end_ns = std::max(sum.end_ns, start_ + sum.flow_ns);
         emit_done(sum, start_, used, tls_);
     }
     // The same for `dispatch`: `ran` of `posted` handlers have run.

@@ -6,9 +6,10 @@
 //!         -> smoltcp's poll -> device.rs
 //! ```
 //!
-//! `options.offload` is how the device is driven. `no`: as in smoltcp's examples, one packet per read and
-//! write, all checksums here, blocking when there is none. `yes`: up to 64 KiB per packet, segmented and
-//! checksummed by the kernel; spin, then block.
+//! Without options it is driven as in smoltcp's examples: one packet per read and write, all checksums here,
+//! blocking when there is none. `options`: `offload` (`yes`: up to 64 KiB per packet, segmented and checksummed
+//! by the kernel), `spin_us` (block only after this time without a packet), `buffer` (bytes per connection and
+//! direction).
 
 mod connection;
 mod device;
@@ -27,24 +28,29 @@ use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-const SYSTEM: System = System { name: "smoltcp", version: env!("SMOLTCP_VERSION"), options: &["offload"] };
+const SYSTEM: System = System { name: "smoltcp", version: env!("SMOLTCP_VERSION"), options: &["offload", "spin_us", "buffer"] };
 /// Packets received before connections are served: too few to fill the receive buffer of one connection.
 const BATCH: usize = 64;
-/// Bytes per connection and direction. As in netstack-smoltcp, so that the two rows differ in how smoltcp is
-/// driven only.
-const PLAIN_BUFFER: usize = 0x3FFF * 20;
-/// Sixteen packets of 64 KiB: with half, the kernel waits for acknowledgements; twice as much does not fit in
-/// the L2 cache.
-const OFFLOAD_BUFFER: usize = 1 << 20;
-/// With offloads, block only after this time without a packet. Waking a blocked process costs the client more
-/// CPU than passing a packet, and 64 KiB have been sent before the process runs.
-const SPIN: Duration = Duration::from_micros(100);
+/// Bytes per connection and direction, as in netstack-smoltcp.
+const BUFFER: usize = 0x3FFF * 20;
 
 fn main() {
     linerate_sdk::netstack::run_loop(SYSTEM, |task| {
         let offload = task.option("offload") == Some("yes");
-        Stack::new(task, offload)?.run()
+        let spin = Duration::from_micros(number(task, "spin_us", 0)?);
+        let buffer = number(task, "buffer", BUFFER as u64)? as usize;
+        Stack::new(task, offload, spin, buffer)?.run()
     });
+}
+
+/// The option with this name, or `default`.
+///
+/// # Errors
+/// The option is no number.
+fn number(task: &Task, name: &str, default: u64) -> io::Result<u64> {
+    task.option(name).map_or(Ok(default), |text| {
+        text.parse().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, format!("option {name}: {e}")))
+    })
 }
 
 struct Stack<'a> {
@@ -62,7 +68,7 @@ struct Stack<'a> {
 }
 
 impl<'a> Stack<'a> {
-    fn new(task: &'a Task, offload: bool) -> io::Result<Self> {
+    fn new(task: &'a Task, offload: bool, spin: Duration, buffer: usize) -> io::Result<Self> {
         let mut device = TunDevice::open(&task.tun, task.mtu, offload)?;
         let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut device, Instant::now());
         let address = task.listen.ip().into();
@@ -84,8 +90,8 @@ impl<'a> Stack<'a> {
             connections: Vec::new(),
             datagrams,
             spare: Vec::new(),
-            buffer: if offload { OFFLOAD_BUFFER } else { PLAIN_BUFFER },
-            spin: if offload { SPIN } else { Duration::ZERO },
+            buffer,
+            spin,
         })
     }
 

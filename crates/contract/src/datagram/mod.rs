@@ -15,6 +15,8 @@ mod receiver;
 pub use account::{Account, DatagramOrder};
 pub use receiver::Receiver;
 
+use crate::Nanos;
+
 /// The least bytes of a payload datagram, so that none looks like a control datagram of another layer.
 pub const SMALLEST: usize = 64;
 /// The largest payload of UDP over IPv4.
@@ -60,6 +62,14 @@ pub struct Report {
     /// `CLOCK_MONOTONIC` of the server when the first and the last payload datagram arrived; 0 if none did.
     pub first_ns: u64,
     pub last_ns: u64,
+}
+
+impl Report {
+    /// From the first to the last payload datagram, by the server's clock; zero if that clock went backwards.
+    #[must_use]
+    pub fn duration(&self) -> Nanos {
+        Nanos(self.last_ns.saturating_sub(self.first_ns))
+    }
 }
 
 impl Datagram {

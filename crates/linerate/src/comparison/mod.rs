@@ -10,8 +10,10 @@ pub mod stored;
 
 use crate::measurement::{ComparisonKind, Duet, Metric, PlannedPair, Run, Trial};
 use crate::stats::duet::{log_cpu_ratio, log_ratio};
+use crate::stats::estimate::median;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential;
+use crate::stats::verdict::lies_beyond;
 pub use series::{Change, Confirmation, Reading};
 use series::{Looks, PairSeries, Rules};
 
@@ -128,10 +130,8 @@ pub fn judge(run: &Run, trials: &[Trial], duets: &[Duet]) -> Option<Judgement> {
         let logs = units_of(&suite.name, &pair.cells);
         RatioEstimate::of(logs.into_iter().filter_map(|duet| log_ratio(duet, Metric::OperationsPerSecond)))
     });
-    let is_void = control
-        .and_then(|control| control.ci95)
-        .is_some_and(|[low, high]| low > 1.0 + CONTROL_TOLERANCE || high < 1.0 - CONTROL_TOLERANCE);
-    let spread = median(series.iter().step_by(2).filter_map(PairSeries::spread).collect());
+    let is_void = control.and_then(|c| c.ci95).is_some_and(|ci95| lies_beyond(ci95, CONTROL_TOLERANCE));
+    let spread = median(series.iter().step_by(2).filter_map(PairSeries::spread));
     let found = series::holm(&series, &looks, tests);
     let is_gate = plan.kind == ComparisonKind::Gate;
     let rules = Rules { bounds: looks.bounds(), margin: plan.margin, is_gate, is_void };
@@ -163,9 +163,4 @@ pub fn detectable(spread: f64, units: f64, tests: usize) -> Option<f64> {
 #[must_use]
 pub fn fewest(tests: usize) -> u32 {
     sequential::fewest(ALPHA / tests.max(1) as f64)
-}
-
-pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }

@@ -1,10 +1,9 @@
 //! Two stored runs, cell by cell. Runs at different times differ by more than the intervals within either, so
 //! the cells whose systems did not change show by how much (an empirical null, Efron 2004).
 
-use super::median;
 use crate::journal::Stored;
 use crate::measurement::{PlannedCell, PlannedSuite, Run, Trial};
-use crate::stats::estimate::Estimate;
+use crate::stats::estimate::{Estimate, median};
 use crate::stats::metric::Better;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -50,9 +49,9 @@ pub fn compare(one: &Stored, two: &Stored) -> StoredComparison {
         }
     }
     let controls: Vec<f64> = raw.iter().filter(|cell| !cell.is_changed).map(|cell| cell.log).collect();
-    let center = median(controls.clone()).unwrap_or(0.0);
+    let center = median(controls.iter().copied()).unwrap_or(0.0);
     let has_controls = controls.len() >= FEWEST_CONTROLS;
-    let deviations = controls.iter().map(|log| (log - center).abs()).collect();
+    let deviations = controls.iter().map(|log| (log - center).abs());
     // 1.4826: of a normal distribution, the standard deviation over the median deviation.
     let spread = median(deviations).filter(|_| has_controls).map(|deviation| 1.4826 * deviation);
     let freedom = controls.len().saturating_sub(1).max(1) as f64;

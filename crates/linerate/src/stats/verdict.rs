@@ -38,6 +38,12 @@ pub fn verdict(estimate: &RatioEstimate, margin: f64) -> Verdict {
     }
 }
 
+/// Whether a ratio's whole interval is farther than `tolerance` from 1, on one side.
+#[must_use]
+pub fn lies_beyond([low, high]: [f64; 2], tolerance: f64) -> bool {
+    low > 1.0 + tolerance || high < 1.0 - tolerance
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -122,9 +122,14 @@ fn no_user_namespace(error: Errno) -> String {
 fn make_mounts() -> Result<(), String> {
     let step = |what: &str, result: nix::Result<()>| result.map_err(|e| format!("{what}: {e}"));
     let none = None::<&str>;
-    step("making mounts private", mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none))?;
+    let private = mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none);
+    if private == Err(Errno::EINVAL) {
+        let remedy = "in a chroot, bind its folder onto itself before (`mount --bind DIR DIR`)";
+        return Err(format!("/ is no mount point, so its mounts cannot be made private: {remedy}"));
+    }
+    step("making mounts private", private)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     // Refused in containers that mask parts of /proc. The old /proc then stays; it has the sysctls as well.
     let _ = mount(Some("proc"), "/proc", Some("proc"), flags | MsFlags::MS_NOEXEC, none);
-    step("mounting a tmpfs on /run", mount(Some("linerate"), "/run", Some("tmpfs"), flags, Some("mode=0755")))
+    step("mounting a tmpfs on /run", mount(Some("linerate"), "/run", Some("tmpfs"), flags, Some("mode=1777")))
 }

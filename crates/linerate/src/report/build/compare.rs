@@ -10,7 +10,7 @@ use crate::stats::duet::{log_cpu_ratio, log_ratio};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sensitivity::Sensitivity;
-use crate::stats::verdict::{MARGIN, verdict};
+use crate::stats::verdict::{MARGIN, lies_beyond, verdict};
 use linerate_contract::Role;
 
 /// Differences of an A/A control up to this are tolerated: a third of the margin of 3 % that users care
@@ -111,6 +111,5 @@ impl Ratio {
 
 /// True if a baseline in duet with itself differs from itself, so that its duets decide nothing.
 pub(crate) fn control_fails(aa: &Comparison) -> bool {
-    let [low, high] = aa.ci95;
-    aa.n >= FEWEST_ROUNDS && (low > 1.0 + CONTROL_TOLERANCE || high < 1.0 - CONTROL_TOLERANCE)
+    aa.n >= FEWEST_ROUNDS && lies_beyond(aa.ci95, CONTROL_TOLERANCE)
 }

@@ -11,12 +11,15 @@ pub mod revision;
 
 use super::manifest::Build;
 use super::{System, template};
-use crate::home;
+use crate::{home, interrupt};
 use inputs::key;
 pub use process::Failure;
+use process::POLL;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Instant;
 
 /// Written into the folder of a build when it is complete.
@@ -190,15 +193,24 @@ impl Site {
     }
 }
 
-/// Locked during the build; a second linerate waits here.
+/// Locked during the build; a second linerate waits here, until it is interrupted.
 fn lock(path: &Path) -> Result<File, Failure> {
     let failed = |e: std::io::Error| Failure::from(format!("{}: {e}", path.display()));
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
     let file = File::create(path).map_err(failed)?;
-    file.lock().map_err(failed)?;
-    Ok(file)
+    let interrupted = interrupt::watch();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(e)) => return Err(failed(e)),
+            Err(TryLockError::WouldBlock) if interrupted.load(Ordering::Relaxed) => {
+                return Err(Failure::Interrupted);
+            }
+            Err(TryLockError::WouldBlock) => thread::sleep(POLL),
+        }
+    }
 }
 
 fn begin_anew(folder: &Path) -> Result<(), Failure> {

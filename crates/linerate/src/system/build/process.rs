@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Ten times the slowest build (two minutes, on one busy CPU): one that takes longer hangs.
 const DEADLINE: Duration = Duration::from_secs(20 * 60);
 /// Builds take seconds, so 50 ms more are not noticed.
-const POLL: Duration = Duration::from_millis(50);
+pub(super) const POLL: Duration = Duration::from_millis(50);
 /// The last lines of a compiler's output contain the error.
 const LOG_LINES: usize = 12;
 

@@ -130,7 +130,8 @@ impl Framing for WebSocket {
             let host = host.unwrap_or_else(|| address.to_string());
             encoder.say(&upgrade::request(&host, spec.path.as_deref().unwrap_or("/"), nonce));
         }
-        Ok(Self { end, encoder, decoder: Decoder::new(end), head: Some(Vec::new()), nonce, message: 0 })
+        let decoder = Decoder::new(end).unmasking(is_unmasking(spec)?);
+        Ok(Self { end, encoder, decoder, head: Some(Vec::new()), nonce, message: 0 })
     }
 
     fn is_established(&self) -> bool {
@@ -188,6 +189,15 @@ impl Framing for WebSocket {
 
     fn is_over(&self) -> bool {
         self.decoder.is_closed() && self.encoder.is_closing()
+    }
+}
+
+/// Option `unmask`: `yes` removes masks before content is compared, `no` (or none) compares through them.
+fn is_unmasking(spec: &Spec) -> Result<bool, Refusal> {
+    match spec.options.get("unmask").map(String::as_str) {
+        None | Some("no") => Ok(false),
+        Some("yes") => Ok(true),
+        Some(other) => Err(Refusal::BadSpec(format!("option \"unmask\" is \"{other}\", not yes or no"))),
     }
 }
 

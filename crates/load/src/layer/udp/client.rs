@@ -291,7 +291,7 @@ fn add_up<'a>(
         datagrams.duplicates = datagrams.duplicates.saturating_add(report.duplicates);
         datagrams.damaged = datagrams.damaged.saturating_add(report.damaged);
         bytes += report.bytes;
-        end = end.max(Nanos(report.last_ns));
+        end = end.max(Nanos(start.0.saturating_add(report.duration().0)));
     }
     datagrams.lost = datagrams.sent.saturating_sub(datagrams.received);
     let every = spec.options.get("every").and_then(|n| n.parse::<u64>().ok()).unwrap_or(1).max(1);
@@ -320,13 +320,15 @@ mod tests {
             failed: None,
             report: Some(report),
         };
-        let good = Report { received: 9, bytes: 900, duplicates: u64::MAX, ..Report::default() };
+        let (first_ns, last_ns) = (5_000, 5_700);
+        let good =
+            Report { received: 9, bytes: 900, duplicates: u64::MAX, first_ns, last_ns, ..Report::default() };
         let many = Report { received: u64::MAX, ..good };
         let long = Report { bytes: u64::MAX, ..good };
         let flows = [good, good, many, long].map(flow);
         let spec = Spec::new(Role::Client, "udp", "stream");
         let done = add_up(flows.iter(), 100, &spec, Nanos(1), Errors::default());
-        assert_eq!((done.operations, done.bytes), (18, Bytes(1_800)));
+        assert_eq!((done.operations, done.bytes, done.end_ns), (18, Bytes(1_800), Nanos(701)));
         assert_eq!(done.errors.0[&ErrorKind::Malformed], 2);
     }
 }

@@ -1,7 +1,8 @@
 //! From the bytes of a stream, in pieces of any length, to payload.
 //!
 //! Payload is passed on in place, still masked, with its key: a comparison needs no write. Text is unmasked
-//! here, because its encoding is checked. Only an incomplete head or control frame is copied.
+//! here, because its encoding is checked, and so is everything on request, as libraries hand it to their users.
+//! Only an incomplete head or control frame is copied.
 
 use super::frame::{FrameHead, LONGEST_CONTROL, LONGEST_HEAD, Opcode};
 use super::mask::{self, Key};
@@ -24,6 +25,8 @@ pub trait Receiver {
 pub struct Decoder {
     end: End,
     largest: u64,
+    /// Payload is passed on unmasked.
+    unmask: bool,
     state: DecoderState,
     /// An incomplete head or control payload.
     cut: [u8; LONGEST_CONTROL],
@@ -53,12 +56,19 @@ impl Decoder {
         Self {
             end,
             largest,
+            unmask: false,
             state: DecoderState::Head,
             cut: [0; LONGEST_CONTROL],
             cut_length: 0,
             message: None,
             text: Utf8::default(),
         }
+    }
+
+    /// Passes payload on unmasked if `unmask`.
+    #[must_use]
+    pub fn unmasking(self, unmask: bool) -> Self {
+        Self { unmask, ..self }
     }
 
     /// The peer has sent its close frame.
@@ -169,13 +179,18 @@ impl Decoder {
         if piece.is_empty() {
             return Ok(());
         }
-        if matches!(self.message, Some((Opcode::Text, _))) {
-            mask::apply(piece, key);
-            self.text.feed(piece).map_err(|_| Broken::NotUtf8)?;
-            receiver.payload(piece, Key::NONE);
-        } else {
+        let is_text = matches!(self.message, Some((Opcode::Text, _)));
+        if !is_text && !self.unmask {
             receiver.payload(piece, key);
+            return Ok(());
         }
+        if !key.is_none() {
+            mask::apply(piece, key);
+        }
+        if is_text {
+            self.text.feed(piece).map_err(|_| Broken::NotUtf8)?;
+        }
+        receiver.payload(piece, Key::NONE);
         Ok(())
     }
 

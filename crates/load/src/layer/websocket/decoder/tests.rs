@@ -60,6 +60,33 @@ fn feed(stream: &[u8], piece: usize) -> (Vec<Event>, Result<(), Broken>) {
     (log.events, Ok(()))
 }
 
+/// Payload as it is passed on, and whether a key came with it.
+#[derive(Default)]
+struct Passed(Vec<u8>, bool);
+
+impl Receiver for Passed {
+    fn payload(&mut self, bytes: &mut [u8], key: Key) {
+        self.0.extend_from_slice(bytes);
+        self.1 |= !key.is_none();
+    }
+    fn end_of_message(&mut self, _kind: Opcode) {}
+    fn ping(&mut self, _payload: &[u8]) {}
+    fn close(&mut self, _code: Option<u16>) {}
+}
+
+#[test]
+fn payload_is_unmasked_on_request_alone() {
+    let content: Vec<u8> = (0..200).collect();
+    let stream = [frame(false, Opcode::Binary, &content[..99]), frame(true, Opcode::Continuation, &content[99..])];
+    for (unmask, piece) in [(true, 7), (true, 400), (false, 400)] {
+        let (mut decoder, mut passed) = (Decoder::new(End::Server).unmasking(unmask), Passed::default());
+        for piece in stream.concat().chunks(piece) {
+            decoder.feed(&mut piece.to_vec(), &mut passed).unwrap();
+        }
+        assert_eq!((passed.0 == content, passed.1), (unmask, !unmask), "pieces of {piece}");
+    }
+}
+
 /// The same, byte by byte and at once.
 fn both_ways(stream: &[u8]) -> (Vec<Event>, Result<(), Broken>) {
     let whole = feed(stream, stream.len().max(1));

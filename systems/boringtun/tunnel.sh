@@ -1,0 +1,1 @@
+../wireguard-go/tunnel.sh
