@@ -53,9 +53,8 @@ impl PackedPairs {
     /// Nothing is lost: pairs come out as they went in.
     #[must_use]
     pub fn of(pairs: &[(u64, u64)]) -> Self {
-        let is_highest = |&(value, _): &(u64, u64)| {
-            PackedForm::Buckets.value(PackedForm::Buckets.number(value)) == value
-        };
+        let is_highest =
+            |&(value, _): &(u64, u64)| PackedForm::Buckets.value(PackedForm::Buckets.number(value)) == value;
         let form = if pairs.iter().all(is_highest) { PackedForm::Buckets } else { PackedForm::Values };
         let (mut bytes, mut before) = (Vec::with_capacity(pairs.len() * 2), 0_u64);
         for (value, count) in pairs {
@@ -168,7 +167,9 @@ mod tests {
     fn what_a_recorder_returns_is_packed_by_buckets_of_every_width() {
         let mut recorder = Recorder::default();
         for bits in 0..42 {
-            [1_u64 << bits, (3_u64 << bits) / 2, (1 << bits) - 1].map(|value| recorder.record(value));
+            [1_u64 << bits, (3_u64 << bits) / 2, (1 << bits) - 1]
+                .into_iter()
+                .for_each(|v| recorder.record(v));
         }
         let pairs = recorder.counts().pairs;
         let packed = PackedPairs::of(&pairs);

@@ -6,10 +6,10 @@
 //!         -> smoltcp's poll -> device.rs
 //! ```
 //!
-//! Without options it is driven as in smoltcp's examples: one packet per read and write, all checksums here,
-//! blocking when there is none. `options`: `offload` (`yes`: up to 64 KiB per packet, segmented and checksummed
-//! by the kernel), `spin_us` (block only after this time without a packet), `buffer` (bytes per connection and
-//! direction).
+//! Without options it is driven as in smoltcp's examples: one packet per read and write, all checksums
+//! here, blocking when there is none. `options`: `offload` (`yes`: up to 64 KiB per packet, segmented and
+//! checksummed by the kernel), `spin_us` (block only after this time without a packet), `buffer` (bytes per
+//! connection and direction).
 
 mod connection;
 mod device;
@@ -28,7 +28,8 @@ use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-const SYSTEM: System = System { name: "smoltcp", version: env!("SMOLTCP_VERSION"), options: &["offload", "spin_us", "buffer"] };
+const SYSTEM: System =
+    System { name: "smoltcp", version: env!("SMOLTCP_VERSION"), options: &["offload", "spin_us", "buffer"] };
 /// Packets received before connections are served: too few to fill the receive buffer of one connection.
 const BATCH: usize = 64;
 /// Bytes per connection and direction, as in netstack-smoltcp.

@@ -17,8 +17,8 @@ pub struct Histogram {
     pub max: u64,
 }
 
-/// `{"buckets": "<base64>", "min": .., "max": ..}`; with `pairs`, whose differences are of values, in journals
-/// of earlier versions, and where a value is not the highest of its bucket.
+/// `{"buckets": "<base64>", "min": .., "max": ..}`; `pairs`, with differences of values, in journals of
+/// earlier versions, and where a value is not the highest of its bucket.
 #[derive(Serialize, Deserialize)]
 struct JournalHistogram {
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,8 +1,8 @@
 //! From the bytes of a stream, in pieces of any length, to payload.
 //!
 //! Payload is passed on in place, still masked, with its key: a comparison needs no write. Text is unmasked
-//! here, because its encoding is checked, and so is everything on request, as libraries hand it to their users.
-//! Only an incomplete head or control frame is copied.
+//! here, because its encoding is checked, and so is everything on request, as libraries hand it to their
+//! users. Only an incomplete head or control frame is copied.
 
 use super::frame::{FrameHead, LONGEST_CONTROL, LONGEST_HEAD, Opcode};
 use super::mask::{self, Key};

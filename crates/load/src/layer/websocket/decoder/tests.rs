@@ -77,7 +77,8 @@ impl Receiver for Passed {
 #[test]
 fn payload_is_unmasked_on_request_alone() {
     let content: Vec<u8> = (0..200).collect();
-    let stream = [frame(false, Opcode::Binary, &content[..99]), frame(true, Opcode::Continuation, &content[99..])];
+    let stream =
+        [frame(false, Opcode::Binary, &content[..99]), frame(true, Opcode::Continuation, &content[99..])];
     for (unmask, piece) in [(true, 7), (true, 400), (false, 400)] {
         let (mut decoder, mut passed) = (Decoder::new(End::Server).unmasking(unmask), Passed::default());
         for piece in stream.concat().chunks(piece) {
