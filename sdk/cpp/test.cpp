@@ -56,7 +56,7 @@ static void datagrams() {
     check(client.answers(report.data(), report.size()), "END is answered by a report");
     check(client.report.received == 2 && client.report.damaged == 1 && client.report.last_ns == 5, "with the counters of the flow");
     Result result;
-    result.add_flow(5, client.report, 64);
+    result.add_flow(5, client.sent_ns, client.report, 64);
     check(result.flow_ns == client.report.last_ns - client.report.first_ns, "a flow lasts from its first datagram to its last");
     check(result.datagrams->lost == 3 && result.bytes == 128 && result.verified == 112, "missing datagrams are lost");
 }

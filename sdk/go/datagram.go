@@ -180,8 +180,8 @@ func (d *Datagrams) add(other Datagrams) {
 	d.Damaged += other.Damaged
 }
 
-// Flowed counts a flow of datagrams of size: the number sent, and the server's report.
-func (t *Tally) Flowed(sent uint64, report Report, size int) {
+// Flowed counts a flow of datagrams of size: the number sent, when the last one was, and the server's report.
+func (t *Tally) Flowed(sent, stopped uint64, report Report, size int) {
 	lost := uint64(0)
 	if report.Received < sent {
 		lost = sent - report.Received
@@ -193,6 +193,9 @@ func (t *Tally) Flowed(sent uint64, report Report, size int) {
 	t.operations += report.Received
 	t.bytes += report.Bytes
 	t.verified += report.Received * uint64(size-DatagramHeader)
+	if stopped > t.end {
+		t.end = stopped
+	}
 	if report.LastNs > report.FirstNs+t.flow {
 		t.flow = report.LastNs - report.FirstNs
 	}

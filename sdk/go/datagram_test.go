@@ -13,7 +13,7 @@ func TestAFlowCountsLateRepeatedAndDamagedDatagrams(t *testing.T) {
 		t.Fatalf("%+v, not %+v", flow.Report, want)
 	}
 	tally := &Tally{}
-	tally.Flowed(10, flow.Report, 100)
+	tally.Flowed(10, 0, flow.Report, 100)
 	if *tally.datagrams != (Datagrams{10, 6, 4, 2, 3, 1}) || tally.verified != 6*92 {
 		t.Fatalf("%+v, %d verified", tally.datagrams, tally.verified)
 	}

@@ -77,8 +77,9 @@ func streamDatagrams(spec *sdk.Spec) (*sdk.Done, error) {
 		}
 		defer sockets[i].Close()
 		sent, kind := send(sockets[i], append([]byte{}, datagram...), stop)
+		stopped := sdk.Now()
 		report, unreported := control(sockets[i], sdk.Control(sdk.DatagramEnd, sent), sdk.DatagramReport, spec.Timeout())
-		tally.Flowed(sent, report, spec.Size)
+		tally.Flowed(sent, stopped, report, spec.Size)
 		if kind == "" {
 			kind = unreported
 		}

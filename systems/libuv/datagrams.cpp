@@ -179,7 +179,7 @@ private:
         uv_udp_recv_stop(&udp_);
         if (kind) fail(*kind);
         if (!begun_) return;
-        result.add_flow(sender_.sent, sender_.report, spec_.size);
+        result.add_flow(sender_.sent, sender_.sent_ns, sender_.report, spec_.size);
         close();
     }
     // A flow fails once.

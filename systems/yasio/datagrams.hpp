@@ -42,7 +42,7 @@ public:
         if (!asking_ || !sender_.answers(bytes.data(), bytes.size())) return;
         asking_ = false;
         if (!is_established) return channels_.established(*this);
-        result.add_flow(sender_.sent, sender_.report, channels_.spec.size);
+        result.add_flow(sender_.sent, sender_.sent_ns, sender_.report, channels_.spec.size);
         channels_.ended(*this);
     }
     void closed(int error) override {
@@ -77,7 +77,7 @@ private:
     }
     void fail(Kind kind) {
         result.fail(kind, now_ns());
-        if (is_established) result.add_flow(sender_.sent, sender_.report, channels_.spec.size);
+        if (is_established) result.add_flow(sender_.sent, sender_.sent_ns, sender_.report, channels_.spec.size);
         channels_.ended(*this);
     }
 

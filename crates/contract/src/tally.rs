@@ -52,10 +52,11 @@ impl Tally {
         self.end = clock::now();
     }
 
-    /// A flow of datagrams with the server's report.
-    pub fn flowed(&mut self, sent: u64, report: &Report) {
+    /// A flow of datagrams, the last of which was sent at `stopped`, with the server's report.
+    pub fn flowed(&mut self, sent: u64, stopped: Nanos, report: &Report) {
         self.operations += report.received;
         self.bytes += report.bytes;
+        self.end = self.end.max(stopped);
         self.flow = self.flow.max(report.duration());
         *self.datagrams.get_or_insert_default() += Datagrams::of_flow(sent, report);
     }
@@ -156,10 +157,13 @@ mod tests {
         let mut sum = Tally::default();
         for (first_ns, last_ns) in [(7_000, 9_500), (100, 1_100), (5, 3)] {
             let mut one = Tally::default();
-            one.flowed(3, &Report { received: 2, first_ns, last_ns, ..Report::default() });
+            let report = Report { received: 2, first_ns, last_ns, ..Report::default() };
+            one.flowed(3, Nanos(1_002_000), &report);
             sum.merge(&one);
         }
-        let done = sum.done(Nanos(1_000_000), Nanos(0), |_, bytes| bytes);
-        assert_eq!((done.operations, done.end_ns), (6, Nanos(1_002_500)));
+        let end = |start| sum.done(Nanos(start), Nanos(0), |_, bytes| bytes).end_ns;
+        assert_eq!((sum.operations, end(1_000_000)), (6, Nanos(1_002_500)));
+        // The client sent for longer than the server received.
+        assert_eq!(end(999_000), Nanos(1_002_000));
     }
 }

@@ -4,6 +4,7 @@
 //   server -> client   the same HELLO; REPORT
 #pragma once
 
+#include "clock.hpp"
 #include "content.hpp"
 #include "spec.hpp"
 
@@ -151,13 +152,17 @@ public:
     explicit Sender(const Spec& spec)
         : payload_(spec), limit_(spec.bytes == 0 ? UINT64_MAX : (spec.bytes + spec.size - 1) / spec.size) {}
 
-    std::uint64_t sent = 0;
+    // sent_ns: when the last one was sent.
+    std::uint64_t sent = 0, sent_ns = 0;
     Report report;
 
     bool has_more() const { return sent < limit_; }
     const std::string& next() { return payload_.number(sent); }
     // HELLO until the server has answered, END afterwards.
-    const std::string& question() { return question_ = greeted_ ? words({end, sent}) : words({hello, 0}); }
+    const std::string& question() {
+        if (greeted_ && sent_ns == 0) sent_ns = now_ns();
+        return question_ = greeted_ ? words({end, sent}) : words({hello, 0});
+    }
     // Takes a datagram: true if it answers the question.
     bool answers(const char* datagram, std::size_t length) {
         auto number = kind(datagram, length);

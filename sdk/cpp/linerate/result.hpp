@@ -1,6 +1,7 @@
 // The counters of one connection, which are merged when the window closes, and the window itself.
 #pragma once
 
+#include "clock.hpp"
 #include "datagram.hpp"
 #include "histogram.hpp"
 #include "spec.hpp"
@@ -9,18 +10,9 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <ctime>
 #include <optional>
 
 namespace linerate {
-
-inline std::uint64_t read_clock(clockid_t clock) {
-    timespec t;
-    clock_gettime(clock, &t);
-    return std::uint64_t(t.tv_sec) * 1'000'000'000u + std::uint64_t(t.tv_nsec);
-}
-inline std::uint64_t now_ns() { return read_clock(CLOCK_MONOTONIC); }
-inline std::uint64_t cpu_ns() { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 // Why an operation failed. `kind_names` has the contract's names.
 enum class Kind {
@@ -64,8 +56,9 @@ struct Result {
         bytes += good, verified += good, end_ns = now;
         if (good != wanted) fail(Kind::wrong_content, now);
     }
-    // A flow of datagrams of `size` bytes is over: the number sent, and the server's report.
-    void add_flow(std::uint64_t sent, const datagram::Report& report, std::size_t size) {
+    // A flow of datagrams of `size` bytes is over: the number sent, when the last one was, and the server's report.
+    void add_flow(std::uint64_t sent, std::uint64_t sent_ns, const datagram::Report& report, std::size_t size) {
+        end_ns = std::max(end_ns, sent_ns);
         if (!datagrams) datagrams.emplace();
         auto& d = *datagrams;
         d.sent += sent, d.received += report.received, d.lost += sent - std::min(sent, report.received);

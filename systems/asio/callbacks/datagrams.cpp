@@ -110,7 +110,7 @@ private:
         timer_.cancel();
         error_code ignored;
         if (kind) socket_.cancel(ignored), fail(*kind);
-        if (window_) result.add_flow(sender_.sent, sender_.report, spec_.size);
+        if (window_) result.add_flow(sender_.sent, sender_.sent_ns, sender_.report, spec_.size);
     }
     // A flow fails once.
     void fail(Kind kind) {

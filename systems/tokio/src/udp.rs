@@ -118,11 +118,11 @@ impl Flow {
             }
             sent += 1;
         }
-        let mut tally = Tally::default();
+        let (mut tally, stopped) = (Tally::default(), clock::now());
         match control(&self.socket, Datagram::End { sent }, timeout).await {
-            Ok(report) => tally.flowed(sent, &report),
+            Ok(report) => tally.flowed(sent, stopped, &report),
             Err(kind) => {
-                tally.flowed(sent, &Report::default());
+                tally.flowed(sent, stopped, &Report::default());
                 failed = failed.or(Some(kind));
             }
         }

@@ -77,6 +77,7 @@ pub(super) fn measure(spec: &Spec, stop: &Stop) -> Result<Done, Refusal> {
     let schedule = (!schedules.is_empty()).then(|| pace::sum(&schedules));
     let flows = senders.iter().flat_map(|sender| &sender.flows);
     let mut done = add_up(flows, config.size, spec, start, errors);
+    done.end_ns = results.iter().fold(done.end_ns, |end, result| end.max(result.stopped));
     done.cpu_ns = results.iter().fold(Nanos::ZERO, |sum, result| sum + result.cpu);
     done.schedule = schedule;
     Ok(done)
