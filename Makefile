@@ -42,6 +42,7 @@ build: setup
 test: setup
 	@scripts/browser
 	$(CARGO) test --workspace --no-run
+	RUSTFLAGS='--cfg fuzzing' $(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz/check
 	$(TARGET)/debug/linerate systems --install $(TESTED) $(GO_ON)
 	RUST_TEST_THREADS=$$((2 * $$(nproc))) $(CARGO) test --workspace --no-fail-fast
 

@@ -6,6 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_contract::{Role, Spec, Tls};
+use linerate_load::layer::wire::Wires;
 use linerate_load::layer::wire::tls::{TlsAcceptor, TlsConnector};
 use std::sync::LazyLock;
 
