@@ -1,1 +1,0 @@
-../wireguard-go/tunnel.sh
