@@ -1,4 +1,4 @@
-// Library for C++ programs as systems of linerate (sdk/CONTRACT.md, contract 2). C++17 or later, Linux.
+// Library for C++ programs as systems of linerate (sdk/CONTRACT.md, contract 3). C++17 or later, Linux.
 //
 //   argv[1] -> parse -> Spec -> your event loop -> Result per connection -> done() -> JSON lines on stdout
 //

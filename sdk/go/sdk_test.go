@@ -39,12 +39,12 @@ func TestHistogramKeepsThreeDigits(t *testing.T) {
 }
 
 func TestSpecsOfAnotherContractOrWithUnknownFieldsAreRefused(t *testing.T) {
-	for _, text := range []string{`{"contract":9}`, `{"contract":1}`, `{"contract":2,"threads":0}`, `{"contract":2,"lair":""}`, `no`} {
+	for _, text := range []string{`{"contract":9}`, `{"contract":1}`, `{"contract":3,"threads":0}`, `{"contract":3,"lair":""}`, `no`} {
 		if _, err := Parse(text); err == nil {
 			t.Fatalf("%s was accepted", text)
 		}
 	}
-	spec, err := Parse(`{"contract":2,"role":"client","layer":"tcp","workload":"rr"}`)
+	spec, err := Parse(`{"contract":3,"role":"client","layer":"tcp","workload":"rr"}`)
 	if err != nil || spec.Connections != 1 || spec.TimeoutNs != 10_000_000_000 {
 		t.Fatalf("%+v, %v", spec, err)
 	}
@@ -72,7 +72,7 @@ func TestDoneHasTheFieldsOfTheContract(t *testing.T) {
 
 func TestRefusalsHaveTheContractsExitStatus(t *testing.T) {
 	program := Program{Name: "p", Run: func(s *Spec) (*Done, error) { return nil, Unsupported(s.Workload) }}
-	if status := start(program, []string{`{"contract":2,"role":"client","workload":"x"}`}); status != 127 {
+	if status := start(program, []string{`{"contract":3,"role":"client","workload":"x"}`}); status != 127 {
 		t.Fatalf("unsupported is %d", status)
 	}
 	if status := start(program, nil); status != 2 {

@@ -1,4 +1,4 @@
-// Package sdk is what a Go program needs to become a system of linerate (sdk/CONTRACT.md, contract 2): the spec, the
+// Package sdk is what a Go program needs to become a system of linerate (sdk/CONTRACT.md, contract 3): the spec, the
 // events, the clock, histograms, content, and both ends of a stream. Only the standard library.
 //
 //	os.Args[1] -> Start -> Spec -> your program -> Tally per goroutine -> Done -> JSON lines on stdout
@@ -15,7 +15,7 @@ import (
 )
 
 // Contract is the version of the contract that this package implements.
-const Contract = 2
+const Contract = 3
 
 // Spec is the task of one process. Absent fields are zero, except those with a default. Fields that Go programs do not use
 // are raw: a spec with another field is refused.

@@ -119,7 +119,7 @@ func TestUnknownOptionsAreRefusedWithTheNearestName(t *testing.T) {
 		t.Error(err)
 	}
 	program := Program{Name: "p", Run: func(*Spec) (*Done, error) { return nil, nil }}
-	if status := start(program, []string{`{"contract":2,"role":"server","options":{"no":"1"}}`}); status != 2 {
+	if status := start(program, []string{`{"contract":3,"role":"server","options":{"no":"1"}}`}); status != 2 {
 		t.Errorf("exit status %d", status)
 	}
 }

@@ -16,7 +16,7 @@ import java.util.Map;
  */
 final class Linerate {
     static final int BACKLOG = 511;
-    private static final int CONTRACT = 2;
+    private static final int CONTRACT = 3;
     private static final int UNSUPPORTED = 127;
     private static final int BAD_SPEC = 2;
     /** The spec's fields and options in the contract. Unknown names are refused. */

@@ -3,7 +3,7 @@
 //	argv -> start(): refusals, "describe" -> the program's run(spec) -> JSON lines on stdout
 'use strict';
 
-const CONTRACT = 2;
+const CONTRACT = 3;
 const UNSUPPORTED = 127;
 const BAD_SPEC = 2;
 const BACKLOG = 511;

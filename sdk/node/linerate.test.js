@@ -61,7 +61,7 @@ test('a program runs what it implements, and refuses all else', () => {
   const program = "{name: 'p', version: '1', roles: ['client'], layers: ['tcp'], workloads: ['rr']}";
   const code = `require('./linerate.js').start(${program}, (spec) => console.log(spec.connections))`;
   const run = (texts) => spawnSync(process.execPath, ['-e', code, 'p', ...texts], { cwd: __dirname, encoding: 'utf8' });
-  const spec = { contract: 2, role: 'client', layer: 'tcp', workload: 'rr', connect: '127.0.0.1:1' };
+  const spec = { contract: 3, role: 'client', layer: 'tcp', workload: 'rr', connect: '127.0.0.1:1' };
   const good = run([JSON.stringify(spec)]);
   assert.deepEqual([good.status, good.stdout], [0, '1\n'], good.stderr);
   assert.equal(JSON.parse(run([JSON.stringify({ ...spec, role: 'describe' })]).stdout).event, 'describe');

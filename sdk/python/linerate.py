@@ -11,7 +11,7 @@ import signal
 import ssl
 import sys
 
-CONTRACT = 2
+CONTRACT = 3
 UNSUPPORTED, BAD_SPEC = 127, 2
 PERIOD = 65_536
 BACKLOG = 511

@@ -9,7 +9,7 @@ from linerate import BAD_SPEC, PERIOD, Content, Refusal, address, check_names, l
 
 
 def spec(**more):
-    return json.dumps({"contract": 2, "role": "client", "layer": "tcp", "workload": "rr"} | more)
+    return json.dumps({"contract": 3, "role": "client", "layer": "tcp", "workload": "rr"} | more)
 
 
 class TestContent(unittest.TestCase):

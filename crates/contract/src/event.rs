@@ -145,9 +145,14 @@ pub struct Done {
     pub operations: u64,
     /// Payload bytes of the successful operations.
     pub bytes: Bytes,
-    /// The window on `CLOCK_MONOTONIC`: first operation begun, last operation ended.
+    /// The window on `CLOCK_MONOTONIC`: from the start of the first operation to the end of `duration_ns`, or
+    /// of the last operation where their number ended it.
     pub start_ns: Nanos,
     pub end_ns: Nanos,
+    /// Operations that had begun and not ended when the window ended: neither in `operations` nor in
+    /// `latency`. One that did not end within the timeout is in `errors` too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_flight: u64,
     #[serde(default)]
     pub errors: Errors,
     /// Response time of each successful operation in nanoseconds; in an open loop from its intended start.
@@ -188,6 +193,11 @@ pub struct Describe {
     pub workloads: Vec<String>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl Event {
     /// Reads one line.
     ///
@@ -216,5 +226,13 @@ mod tests {
         assert_eq!(Event::parse(&tcp.to_json()), Ok(tcp));
         let done = Event::Done(Box::new(Done { operations: 3, ..Done::default() }));
         assert_eq!(Event::parse(&done.to_json()), Ok(done));
+    }
+
+    #[test]
+    fn operations_in_flight_are_printed_only_where_there_are_some() {
+        let line = |in_flight| Event::Done(Box::new(Done { in_flight, ..Done::default() })).to_json();
+        assert!(!line(0).contains("in_flight"));
+        assert!(line(7).contains(r#""in_flight":7"#));
+        assert_eq!(Event::parse(&line(0)), Ok(Event::Done(Box::default())));
     }
 }

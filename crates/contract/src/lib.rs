@@ -47,7 +47,7 @@ pub use spec::{Arrival, Expect, Request, Role, Spec, Tls};
 pub use units::{Bytes, Nanos};
 
 /// The version of the contract that this crate speaks; a spec carries it.
-pub const CONTRACT: u32 = 2;
+pub const CONTRACT: u32 = 3;
 
 /// Pending connections of every listener: the default of nginx and Apache (systems/README.md).
 pub const BACKLOG: u16 = 511;

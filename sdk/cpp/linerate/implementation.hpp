@@ -83,7 +83,7 @@ inline Spec parse_spec(const char* text, const Program& program) {
     try {
         auto json = Json::parse(text);
         if (!json.is_object()) throw BadSpec("the spec is not a JSON object");
-        if (number(json, "contract", 0) != 2) throw BadSpec("\"contract\" must be 2");
+        if (number(json, "contract", 0) != 3) throw BadSpec("\"contract\" must be 3");
         for (const auto& field : json.items()) need_known("", field.key(), spec_fields);
         if (json.contains("rate")) throw Unsupported("\"rate\": no open loop");
         Spec spec;

@@ -132,7 +132,7 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
     check("prints a version", if described.version.is_empty() { Err("it is empty".into()) } else { Ok(()) });
     check("exits 127 for unsupported layers and workloads", refuses(program));
     check("exits 2 for an unknown option", refuses_unknown_options(program, &described));
-    check("exits 2 for an invalid spec", ends_with(program, "{\"contract\":2,\"role\"", 2));
+    check("exits 2 for an invalid spec", ends_with(program, "{\"contract\":3,\"role\"", 2));
     let mut wanted = Spec::new(Role::Client, "tcp", "rr");
     wanted.contract = 99;
     check("exits 2 for another contract", ends_with(program, &wanted.to_json(), 2));
