@@ -47,7 +47,8 @@ static void datagrams() {
     datagram::Sender client(spec);
     auto deliver = [&](std::string bytes) { return std::string(server.arrived(1, bytes.data(), bytes.size(), 5)); };
     auto hello = deliver(client.question());
-    check(!client.answers("12345678", 8) && client.answers(hello.data(), hello.size()), "HELLO is answered by HELLO");
+    check(!client.answers("12345678", 8) && client.answers(hello.data(), hello.size()), "HELLO is answered by WELCOME");
+    check(deliver(hello).empty(), "WELCOME has no answer");
     for (; client.has_more(); ++client.sent) check(deliver(client.next()).empty(), "payload has no answer");
     auto wrong = payload.number(7);
     wrong[20] ^= 1;
@@ -58,6 +59,15 @@ static void datagrams() {
     Result result;
     result.add_flow(5, client.sent_ns, client.report, 64);
     check(result.flow_ns == client.report.last_ns - client.report.first_ns, "a flow lasts from its first datagram to its last");
+    datagram::Report good{2, 128, 1, 64, 0, 5, 105};
+    check(good.is_possible(2, 64, 100), "a report that a path can cause");
+    for (auto wrong : {&datagram::Report::received, &datagram::Report::bytes, &datagram::Report::reordered,
+                       &datagram::Report::duplicates, &datagram::Report::damaged, &datagram::Report::first_ns,
+                       &datagram::Report::last_ns}) {
+        auto report = good;
+        report.*wrong = UINT64_MAX;
+        check(!report.is_possible(2, 64, 100), "a report that no path can cause");
+    }
     check(result.datagrams->lost == 3 && result.bytes == 128 && result.verified == 112, "missing datagrams are lost");
 }
 

@@ -13,10 +13,11 @@ const (
 	SmallestDatagram = 64
 	LargestDatagram  = 65_507
 
-	DatagramHello  = ^uint64(0)
-	DatagramEnd    = ^uint64(1)
-	DatagramReport = ^uint64(2)
-	firstControl   = ^uint64(15)
+	DatagramHello   = ^uint64(0)
+	DatagramEnd     = ^uint64(1)
+	DatagramReport  = ^uint64(2)
+	DatagramWelcome = ^uint64(3)
+	firstControl    = ^uint64(15)
 	// The receiver remembers this many of the last sequence numbers.
 	datagramWindow = 65_536
 )
@@ -37,7 +38,7 @@ func ParseDatagram(bytes []byte) (sequence uint64, ok bool) {
 	}
 	sequence = binary.LittleEndian.Uint64(bytes)
 	switch sequence {
-	case DatagramHello, DatagramEnd:
+	case DatagramHello, DatagramWelcome, DatagramEnd:
 		return sequence, len(bytes) == 16
 	case DatagramReport:
 		return sequence, len(bytes) == 64
@@ -50,6 +51,13 @@ type Report struct {
 	Received, Bytes, Reordered, Duplicates, Damaged uint64
 	// CLOCK_MONOTONIC of the first and last payload datagram; 0 without one.
 	FirstNs, LastNs uint64
+}
+
+// IsPossible reports whether a path can cause it with sent datagrams of size bytes, the last of which was sent within elapsed
+// nanoseconds: up to 64 copies of each, and clocks that differ by up to 1 %.
+func (r Report) IsPossible(sent, size, elapsed uint64) bool {
+	return r.Received <= sent && r.Bytes == r.Received*size && r.Reordered <= r.Received && r.Duplicates <= 64*sent &&
+		r.Damaged <= 64*sent && r.FirstNs <= r.LastNs && r.LastNs-r.FirstNs <= elapsed+elapsed/100
 }
 
 // Control encodes the report as a datagram.
@@ -140,7 +148,8 @@ func NewReceiver(expected []byte) *Receiver {
 // Answer returns the answer to a datagram of a peer; nil if there is none.
 func (r *Receiver) Answer(from netip.AddrPort, datagram []byte) []byte {
 	sequence, ok := ParseDatagram(datagram)
-	if !ok || sequence == DatagramReport {
+	// What a server sends is answered by none: two servers never answer each other.
+	if !ok || sequence == DatagramReport || sequence == DatagramWelcome {
 		return nil
 	}
 	flow := r.flows[from]
@@ -150,7 +159,7 @@ func (r *Receiver) Answer(from netip.AddrPort, datagram []byte) []byte {
 	}
 	switch {
 	case sequence == DatagramHello:
-		return Control(DatagramHello, 0)
+		return Control(DatagramWelcome, 0)
 	case sequence == DatagramEnd:
 		return flow.Report.Control()
 	case len(datagram) == len(r.expected) && bytes.Equal(datagram[DatagramHeader:], r.expected[DatagramHeader:]):

@@ -1,6 +1,9 @@
 package sdk
 
-import "testing"
+import (
+	"net/netip"
+	"testing"
+)
 
 func TestAFlowCountsLateRepeatedAndDamagedDatagrams(t *testing.T) {
 	flow := &Flow{}
@@ -40,6 +43,7 @@ func TestDatagramsAreParsedByKind(t *testing.T) {
 		ok       bool
 	}{
 		{Control(DatagramHello, 0), DatagramHello, true},
+		{Control(DatagramWelcome, 0), DatagramWelcome, true},
 		{Control(DatagramEnd, 9), DatagramEnd, true},
 		{report.Control(), DatagramReport, true},
 		{report.Control()[:63], DatagramReport, false},
@@ -54,5 +58,30 @@ func TestDatagramsAreParsedByKind(t *testing.T) {
 	}
 	if back := ParseReport(report.Control()); back != report {
 		t.Fatalf("%+v", back)
+	}
+}
+
+func TestTwoServersDoNotAnswerEachOther(t *testing.T) {
+	server, peer := NewReceiver(Page(100)), netip.MustParseAddrPort("10.77.1.2:5000")
+	for _, asked := range [][]byte{Control(DatagramHello, 0), Control(DatagramEnd, 1)} {
+		answer := server.Answer(peer, asked)
+		if answer == nil || server.Answer(peer, answer) != nil {
+			t.Errorf("%v: %v is answered", asked, answer)
+		}
+	}
+}
+
+func TestAReportThatNoPathCanCauseIsRecognised(t *testing.T) {
+	good := Report{Received: 9, Bytes: 900, Duplicates: 20, FirstNs: 5_000, LastNs: 5_700}
+	if !good.IsPossible(10, 100, 700) {
+		t.Errorf("%+v is possible", good)
+	}
+	for index := 0; index < 7; index++ {
+		wrong := good
+		fields := []*uint64{&wrong.Received, &wrong.Bytes, &wrong.Reordered, &wrong.Duplicates, &wrong.Damaged, &wrong.FirstNs, &wrong.LastNs}
+		*fields[index] = ^uint64(0)
+		if wrong.IsPossible(10, 100, 700) {
+			t.Errorf("%+v is not possible", wrong)
+		}
 	}
 }

@@ -76,9 +76,13 @@ func streamDatagrams(spec *sdk.Spec) (*sdk.Done, error) {
 			return
 		}
 		defer sockets[i].Close()
+		began := sdk.Now()
 		sent, kind := send(sockets[i], append([]byte{}, datagram...), stop)
 		stopped := sdk.Now()
 		report, unreported := control(sockets[i], sdk.Control(sdk.DatagramEnd, sent), sdk.DatagramReport, spec.Timeout())
+		if unreported == "" && !report.IsPossible(sent, uint64(spec.Size), sdk.Now()-began) {
+			report, unreported = sdk.Report{}, "malformed"
+		}
 		tally.Flowed(sent, stopped, report, spec.Size)
 		if kind == "" {
 			kind = unreported
@@ -107,7 +111,7 @@ func (t *task) hello() (net.Conn, string) {
 	if err != nil {
 		return nil, sdk.ConnectError(err)
 	}
-	switch _, kind := control(socket, sdk.Control(sdk.DatagramHello, 0), sdk.DatagramHello, t.spec.Timeout()); kind {
+	switch _, kind := control(socket, sdk.Control(sdk.DatagramHello, 0), sdk.DatagramWelcome, t.spec.Timeout()); kind {
 	case "":
 		return socket, ""
 	case "reset":

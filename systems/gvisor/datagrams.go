@@ -29,6 +29,7 @@ func receive(s *stack.Stack, at tcpip.FullAddress, answer func(netip.AddrPort, [
 	if err != nil {
 		return err
 	}
+	own := socket.LocalAddr().(*net.UDPAddr).AddrPort()
 	go func() {
 		buffer := make([]byte, sdk.LargestDatagram+1)
 		for {
@@ -36,7 +37,11 @@ func receive(s *stack.Stack, at tcpip.FullAddress, answer func(netip.AddrPort, [
 			if err != nil {
 				return
 			}
-			if answer := answer(from.(*net.UDPAddr).AddrPort(), buffer[:n]); answer != nil {
+			peer := from.(*net.UDPAddr).AddrPort()
+			if peer == own {
+				continue // A forged source: the answer would arrive here again.
+			}
+			if answer := answer(peer, buffer[:n]); answer != nil {
 				// A datagram that the stack refuses is lost, as on any path.
 				_, _ = socket.WriteTo(answer, from)
 			}

@@ -9,7 +9,7 @@ namespace {
 
 struct Flow {
     Flow(const Spec& spec, const kcp::Setting& setting, const Window& window, int fd, IUINT32 conv)
-        : fd(fd), machine(conv, fd, sockaddr_storage{}, setting), writer(spec, window), heard(now_ns()) {}
+        : fd(fd), machine(conv, fd, sockaddr_storage{}, setting), writer(spec, window), progress(now_ns()) {}
     ~Flow() { close(fd); }
 
     int fd;
@@ -17,7 +17,8 @@ struct Flow {
     kcp::Writer writer;
     Result result;
     std::string answer;
-    std::uint64_t heard; // time of the peer's last segment
+    std::uint64_t progress; // time when the peer last acknowledged or sent data
+    std::uint64_t deadline = UINT64_MAX; // of the server's number, once the end is written
     bool answered = false, over = false;
 };
 
@@ -52,26 +53,33 @@ private:
 
     void turn(Flow& flow) {
         bool fed = false, topped = false;
+        int waiting = flow.machine.waiting();
         ssize_t length;
         while ((length = recv(flow.fd, data_.data(), data_.size(), MSG_DONTWAIT)) > 0)
             fed |= flow.machine.input(data_.data(), std::size_t(length));
         if (length < 0 && errno == ECONNREFUSED) flow.machine.refused = true;
         auto now = now_ns();
-        if (fed) flow.heard = now, flow.answered = true;
+        flow.answered |= fed;
+        if (flow.machine.waiting() < waiting) flow.progress = now;
         for (int got; (got = flow.machine.receive(data_.data(), data_.size())) > 0;)
-            flow.answer.append(data_.data(), std::size_t(got));
+            flow.answer.append(data_.data(), std::size_t(got)), flow.progress = now;
+        bool received = flow.writer.ended && flow.machine.waiting() == 0; // by the server, the end included
         // KCP's queue is kept one write longer than the window.
         while (!flow.writer.ended && flow.machine.waiting() < setting_.window)
             flow.machine.send(flow.writer.next()), topped = true;
+        if (flow.writer.ended) flow.deadline = std::min(flow.deadline, now + spec_.timeout_ns);
         if (fed || topped || flow.machine.due_in(now_ms()) <= 0) flow.machine.flush(now_ms());
-        if (flow.answer.size() >= 8) {
+        if (!flow.answer.empty() && !received) {
+            end(flow, Kind::malformed);
+        } else if (flow.answer.size() >= 8) {
             std::array<char, 8> number;
             std::memcpy(number.data(), flow.answer.data(), number.size());
+            if (from_wire(number) > flow.writer.written) return end(flow, Kind::malformed);
             flow.result.add_stream(flow.writer.written, from_wire(number), spec_.size, now_ns());
             flow.over = true;
         } else if (flow.machine.refused) {
             end(flow, flow.answered ? Kind::reset : Kind::connect_refused);
-        } else if (now - flow.heard >= spec_.timeout_ns) {
+        } else if (now - flow.progress >= spec_.timeout_ns || now >= flow.deadline) {
             end(flow, flow.answered ? Kind::timeout : Kind::connect_timeout);
         }
     }

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -171,13 +172,21 @@ func (s *setting) send(session *kcp.UDPSession, stop sdk.StopCondition, timeout 
 	if _, err := io.ReadFull(session, number); err != nil {
 		return 0, 0, err
 	}
-	return written, binary.LittleEndian.Uint64(number), nil
+	if good = binary.LittleEndian.Uint64(number); good > written {
+		return 0, 0, errMalformed
+	}
+	return written, good, nil
 }
+
+// errMalformed: the server counts more good bytes than were written.
+var errMalformed = errors.New("malformed")
 
 // kind returns the kind of failure. kcp-go's own errors have no type, and its sockets are not connected, so a refusal is not
 // visible.
 func kind(session *kcp.UDPSession, err error) string {
 	switch {
+	case err == errMalformed:
+		return "malformed"
 	case err.Error() != "timeout":
 		return sdk.StreamError(err, 1)
 	case session.GetSRTT() <= 0: // nothing was acknowledged

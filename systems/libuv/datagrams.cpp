@@ -163,7 +163,8 @@ private:
         }, [](uv_udp_t* udp, ssize_t length, const uv_buf_t* buffer, const sockaddr* from, unsigned) {
             auto flow = self(udp);
             if (length < 0) flow->end(flow->refused_);
-            else if (from && flow->sender_.answers(buffer->base, std::size_t(length))) flow->end({});
+            else if (from && flow->sender_.answers(buffer->base, std::size_t(length)))
+                flow->end(flow->sender_.is_malformed ? std::optional(Kind::malformed) : std::nullopt);
         });
         uv_timer_start(&timer_, [](uv_timer_t* timer) { self(timer)->question(); }, 0, datagram::repeat_ms);
     }

@@ -41,6 +41,7 @@ public:
     void packet(std::string_view bytes) override {
         if (!asking_ || !sender_.answers(bytes.data(), bytes.size())) return;
         asking_ = false;
+        if (sender_.is_malformed) return fail(Kind::malformed);
         if (!is_established) return channels_.established(*this);
         result.add_flow(sender_.sent, sender_.sent_ns, sender_.report, channels_.spec.size);
         channels_.ended(*this);

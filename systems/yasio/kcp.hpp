@@ -91,10 +91,13 @@ public:
         next();
     }
     void packet(std::string_view bytes) override {
+        // Before the server has received the end of the stream, it has no number.
+        if (!writer_.ended || ikcp_waitsnd(kcp_) > 0) return fail(Kind::malformed);
         answer_.append(bytes);
         if (answer_.size() < 8) return;
         std::array<char, 8> number;
         std::memcpy(number.data(), answer_.data(), number.size());
+        if (from_wire(number) > writer_.written) return fail(Kind::malformed);
         result.add_stream(writer_.written, from_wire(number), channels_.spec.size, now_ns());
         channels_.ended(*this);
     }

@@ -1,7 +1,7 @@
 // Datagrams of a `stream` over UDP: eight bytes of sequence number, then content. The highest numbers are control datagrams.
 //
 //   client -> server   HELLO until it is answered; payload 0, 1, 2, ...; END until the report arrives
-//   server -> client   the same HELLO; REPORT
+//   server -> client   WELCOME, the answer to HELLO; REPORT, the answer to END
 #pragma once
 
 #include "clock.hpp"
@@ -21,7 +21,7 @@ struct Datagrams {
 namespace datagram {
 
 inline constexpr std::size_t header = 8, smallest = 64, largest = 65'507;
-inline constexpr std::uint64_t hello = UINT64_MAX, end = UINT64_MAX - 1, report = UINT64_MAX - 2;
+inline constexpr std::uint64_t hello = UINT64_MAX, end = UINT64_MAX - 1, report = UINT64_MAX - 2, welcome = UINT64_MAX - 3;
 inline constexpr std::uint64_t first_control = UINT64_MAX - 15;
 // HELLO and END are repeated at this interval until they are answered.
 inline constexpr unsigned repeat_ms = 50;
@@ -58,6 +58,13 @@ inline std::string mode(const Spec& spec) {
 // A server's report of one flow, in the order of the wire; times are its CLOCK_MONOTONIC.
 struct Report {
     std::uint64_t received = 0, bytes = 0, reordered = 0, duplicates = 0, damaged = 0, first_ns = 0, last_ns = 0;
+
+    // Whether a path can cause it with `sent` datagrams of `size` bytes, the last of which was sent within `elapsed`
+    // nanoseconds: up to 64 copies of each, and clocks that differ by up to 1 %.
+    bool is_possible(std::uint64_t sent, std::uint64_t size, std::uint64_t elapsed) const {
+        return received <= sent && bytes == received * size && reordered <= received && duplicates <= 64 * sent &&
+               damaged <= 64 * sent && first_ns <= last_ns && last_ns - first_ns <= elapsed + elapsed / 100;
+    }
 };
 
 inline std::uint64_t word(const char* datagram, std::size_t index) {
@@ -79,7 +86,7 @@ inline std::uint64_t kind(const char* datagram, std::size_t length) {
     if (length < header) return first_control;
     auto number = word(datagram, 0);
     if (number < first_control) return number;
-    if ((number == hello || number == end) && length == 16) return number;
+    if ((number == hello || number == welcome || number == end) && length == 16) return number;
     return number == report && length == 64 ? number : first_control;
 }
 
@@ -127,10 +134,11 @@ public:
     // Takes a datagram. Returns the answer, empty for payload; valid until the next call.
     std::string_view arrived(const Address& from, const char* datagram, std::size_t length, std::uint64_t now) {
         auto number = kind(datagram, length);
-        if (number == first_control || number == linerate::datagram::report) return {};
+        // What a server sends is answered by none: two servers never answer each other.
+        if (number == first_control || number == linerate::datagram::report || number == welcome) return {};
         auto& flow = flows_[from];
         if (!flow || number == hello) flow = std::make_unique<Flow>();
-        if (number == hello) return answer_ = words({hello, 0});
+        if (number == hello) return answer_ = words({welcome, 0});
         auto& r = flow->report;
         if (number == end)
             return answer_ = words({linerate::datagram::report, r.received, r.bytes, r.reordered, r.duplicates, r.damaged,
@@ -155,6 +163,7 @@ public:
     // sent_ns: when the last one was sent.
     std::uint64_t sent = 0, sent_ns = 0;
     Report report;
+    bool is_malformed = false; // the server's report was none that a path can cause
 
     bool has_more() const { return sent < limit_; }
     const std::string& next() { return payload_.number(sent); }
@@ -166,17 +175,19 @@ public:
     // Takes a datagram: true if it answers the question.
     bool answers(const char* datagram, std::size_t length) {
         auto number = kind(datagram, length);
-        if (!greeted_) return greeted_ = number == hello;
+        if (!greeted_) return began_ = now_ns(), greeted_ = number == welcome;
         if (number != linerate::datagram::report) return false;
-        report = {word(datagram, 1), word(datagram, 2), word(datagram, 3), word(datagram, 4),
-                  word(datagram, 5), word(datagram, 6), word(datagram, 7)};
+        Report arrived = {word(datagram, 1), word(datagram, 2), word(datagram, 3), word(datagram, 4),
+                          word(datagram, 5), word(datagram, 6), word(datagram, 7)};
+        is_malformed = !arrived.is_possible(sent, payload_.size(), now_ns() - began_);
+        if (!is_malformed) report = arrived;
         return true;
     }
 
 private:
     Payload payload_;
     std::string question_;
-    std::uint64_t limit_;
+    std::uint64_t limit_, began_ = 0;
     bool greeted_ = false;
 };
 

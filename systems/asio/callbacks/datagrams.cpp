@@ -102,6 +102,7 @@ private:
             if (!asking_) return;
             if (error) return end(refused_);
             if (!sender_.answers(data_.data(), length)) return listen();
+            if (sender_.is_malformed) return end(Kind::malformed);
             end({});
         });
     }

@@ -183,6 +183,9 @@ async fn transfer(
     }
     stream.flush().await.map_err(|e| stream_error(&e))?;
     let good = stream.read_u64_le().await.map_err(|e| stream_error(&e))?;
+    if good > written {
+        return Err(ErrorKind::Malformed);
+    }
     tally.streamed(good, written, options.size as u64);
     Ok(())
 }

@@ -108,8 +108,7 @@ struct Flow {
 
 impl Flow {
     async fn run(mut self, timeout: Duration) -> Tally {
-        let mut failed = None;
-        let mut sent = 0;
+        let (mut failed, mut sent, start) = (None, 0, clock::now());
         while sent < self.limit && clock::now() < self.until {
             self.datagram[..HEADER].copy_from_slice(&u64::to_le_bytes(sent));
             if let Err(error) = self.socket.send(&self.datagram).await {
@@ -119,7 +118,13 @@ impl Flow {
             sent += 1;
         }
         let (mut tally, stopped) = (Tally::default(), clock::now());
-        match control(&self.socket, Datagram::End { sent }, timeout).await {
+        let size = self.datagram.len() as u64;
+        let report = control(&self.socket, Datagram::End { sent }, timeout).await;
+        let report = report.and_then(|report| {
+            let is_possible = report.is_possible(sent, size, clock::now().since(start));
+            if is_possible { Ok(report) } else { Err(ErrorKind::Malformed) }
+        });
+        match report {
             Ok(report) => tally.flowed(sent, stopped, &report),
             Err(kind) => {
                 tally.flowed(sent, stopped, &Report::default());
@@ -133,7 +138,7 @@ impl Flow {
     }
 }
 
-/// Repeats a control datagram until its answer: a report to END, HELLO to HELLO.
+/// Repeats a control datagram until its answer: a report to END, WELCOME to HELLO.
 async fn control(socket: &UdpSocket, datagram: Datagram, limit: Duration) -> Result<Report, ErrorKind> {
     let bytes = datagram.to_bytes();
     let mut buffer = vec![0; LARGEST];
@@ -144,7 +149,7 @@ async fn control(socket: &UdpSocket, datagram: Datagram, limit: Duration) -> Res
                 loop {
                     let length = socket.recv(&mut buffer).await.map_err(|e| socket_error(&e))?;
                     match (datagram, Datagram::parse(&buffer[..length])) {
-                        (Datagram::Hello, Some(Datagram::Hello)) => return Ok(Report::default()),
+                        (Datagram::Hello, Some(Datagram::Welcome)) => return Ok(Report::default()),
                         (Datagram::End { .. }, Some(Datagram::Report(report))) => return Ok(report),
                         _ => {}
                     }

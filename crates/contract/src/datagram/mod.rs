@@ -1,11 +1,14 @@
 //! Datagrams of `stream` over UDP: a sequence number of eight bytes, then content; and control datagrams.
 //!
 //! ```text
-//! client -> server   HELLO  until it is returned         (sequence 2^64-1, 8 bytes of zero)
+//! client -> server   HELLO  until it is answered         (sequence 2^64-1, 8 bytes of zero)
+//! server -> client   WELCOME                             (2^64-4, 8 bytes of zero)
 //! client -> server   payload 0, 1, 2, ...                (sequence, content from position 8)
-//! client -> server   END    until the report           (2^64-2, datagrams sent)
+//! client -> server   END    until the report             (2^64-2, datagrams sent)
 //! server -> client   REPORT                              (2^64-3, counts of [`Account`])
 //! ```
+//!
+//! A server answers nothing that a server sends, so two servers never answer each other.
 //!
 //! Parsing is total: any bytes are a datagram of one of these kinds, or none.
 
@@ -29,16 +32,24 @@ pub const FIRST_CONTROL: u64 = u64::MAX - 15;
 const HELLO: u64 = u64::MAX;
 const END: u64 = u64::MAX - 1;
 const REPORT: u64 = u64::MAX - 2;
-/// Of HELLO and END.
+const WELCOME: u64 = u64::MAX - 3;
+/// Of HELLO, WELCOME and END.
 pub const SHORT_CONTROL: usize = 16;
+/// Of each datagram that was sent, as duplicates and damaged ones: no path makes so many.
+const MOST_COPIES: u64 = 64;
+/// The clocks of two hosts run at the same speed, up to a share of one in this; the usual limit of a corrected
+/// clock is one in 2,000 (adjtimex(2)).
+const CLOCK_TOLERANCE: u64 = 100;
 /// Of REPORT.
 pub const REPORT_LENGTH: usize = 8 + 7 * 8;
 
 /// What a datagram is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Datagram {
-    /// Opens a flow. The server returns the same bytes.
+    /// Opens a flow.
     Hello,
+    /// The server's answer to that.
+    Welcome,
     /// The flow is over; the number of payload datagrams sent.
     End { sent: u64 },
     /// The server's answer to that.
@@ -70,6 +81,19 @@ impl Report {
     pub fn duration(&self) -> Nanos {
         Nanos(self.last_ns.saturating_sub(self.first_ns))
     }
+
+    /// Whether a server can have received this of `sent` datagrams of `size` bytes, all of them sent within
+    /// `elapsed`, the time until the report arrived.
+    #[must_use]
+    pub fn is_possible(&self, sent: u64, size: u64, elapsed: Nanos) -> bool {
+        let copies = self.duplicates.checked_add(self.damaged);
+        self.received <= sent
+            && Some(self.bytes) == self.received.checked_mul(size)
+            && self.reordered <= self.received
+            && copies.is_some_and(|copies| copies <= sent.saturating_mul(MOST_COPIES))
+            && self.first_ns <= self.last_ns
+            && self.duration().0 <= elapsed.0.saturating_add(elapsed.0 / CLOCK_TOLERANCE)
+    }
 }
 
 impl Datagram {
@@ -80,6 +104,7 @@ impl Datagram {
         let sequence = word(bytes, 0)?;
         match sequence {
             HELLO if bytes.len() == SHORT_CONTROL => Some(Self::Hello),
+            WELCOME if bytes.len() == SHORT_CONTROL => Some(Self::Welcome),
             END if bytes.len() == SHORT_CONTROL => Some(Self::End { sent: word(bytes, 1)? }),
             REPORT if bytes.len() == REPORT_LENGTH => Some(Self::Report(Report {
                 received: word(bytes, 1)?,
@@ -100,6 +125,7 @@ impl Datagram {
     pub fn to_bytes(self) -> Vec<u8> {
         let words = match self {
             Self::Hello => vec![HELLO, 0],
+            Self::Welcome => vec![WELCOME, 0],
             Self::End { sent } => vec![END, sent],
             Self::Report(r) => {
                 vec![REPORT, r.received, r.bytes, r.reordered, r.duplicates, r.damaged, r.first_ns, r.last_ns]
@@ -133,6 +159,7 @@ mod tests {
         };
         for datagram in [
             Datagram::Hello,
+            Datagram::Welcome,
             Datagram::End { sent: u64::MAX },
             Datagram::Report(report),
             Datagram::Payload { sequence: FIRST_CONTROL - 1 },
@@ -145,7 +172,8 @@ mod tests {
 
     #[test]
     fn cut_and_unknown_datagrams_are_none() {
-        for datagram in [Datagram::Hello, Datagram::End { sent: 9 }, Datagram::Report(Report::default())] {
+        let end = Datagram::End { sent: 9 };
+        for datagram in [Datagram::Hello, Datagram::Welcome, end, Datagram::Report(Report::default())] {
             let bytes = datagram.to_bytes();
             for length in 0..bytes.len() {
                 assert_eq!(Datagram::parse(&bytes[..length]), None, "{datagram:?} cut to {length}");

@@ -39,10 +39,10 @@ impl Receiver {
             }
             Datagram::Hello => {
                 self.flows.insert(peer, Account::default());
-                Datagram::Hello
+                Datagram::Welcome
             }
             Datagram::End { .. } => Datagram::Report(self.flows.entry(peer).or_default().report()),
-            Datagram::Report(_) => return None,
+            Datagram::Welcome | Datagram::Report(_) => return None,
         };
         Some(answer.to_bytes())
     }
@@ -57,7 +57,7 @@ mod tests {
     fn a_flow_is_opened_counted_and_reported() {
         let (mut server, peer) = (Receiver::new(page(100)), "10.77.1.2:5000".parse().unwrap());
         let hello = Datagram::Hello.to_bytes();
-        assert_eq!(server.answer(peer, &hello, || 0), Some(hello));
+        assert_eq!(server.answer(peer, &hello, || 0), Some(Datagram::Welcome.to_bytes()));
         for (at, sequence) in [(7, 0_u64), (8, 1), (9, 1)] {
             let mut payload = page(100);
             payload[..HEADER].copy_from_slice(&sequence.to_le_bytes());
@@ -75,5 +75,15 @@ mod tests {
     fn datagrams_outside_the_contract_are_not_answered() {
         let peer = "10.77.1.2:5000".parse().unwrap();
         assert_eq!(Receiver::new(page(100)).answer(peer, b"short", || 0), None);
+    }
+
+    #[test]
+    fn two_servers_do_not_answer_each_other() {
+        let mut server = Receiver::new(page(100));
+        let peer = "10.77.1.2:5000".parse().unwrap();
+        for asked in [Datagram::Hello, Datagram::End { sent: 1 }] {
+            let answer = server.answer(peer, &asked.to_bytes(), || 0).unwrap();
+            assert_eq!(server.answer(peer, &answer, || 0), None, "{asked:?}");
+        }
     }
 }

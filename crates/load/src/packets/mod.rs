@@ -15,11 +15,13 @@
 
 mod burst;
 mod inbox;
+mod own;
 mod send;
 mod socket;
 
 pub(crate) use burst::Burst;
 pub(crate) use inbox::Inbox;
+pub(crate) use own::OwnAddresses;
 pub(crate) use send::{SegmentSize, send_many, send_one};
 pub(crate) use socket::{bind, connect};
 

@@ -94,6 +94,32 @@ fn an_echo_that_is_none_is_a_failure_of_its_kind() {
     }
 }
 
+/// A server that needs 5 ms for each answer, and sends each answer `copies` times.
+fn duplicating(copies: usize) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2_000];
+        while let Ok((n, from)) = socket.recv_from(&mut buffer) {
+            std::thread::sleep(Duration::from_millis(5));
+            (0..copies).for_each(|_| drop(socket.send_to(&buffer[..n], from)));
+        }
+    });
+    address
+}
+
+#[test]
+fn a_duplicated_answer_does_not_count_for_the_next_operation() {
+    for size in [1, 5, 64] {
+        let address = duplicating(3);
+        let spec = Spec { connect: Some(address), operations: Some(40), ..echo(Role::Client, size) };
+        let done = Engine::start(&spec).done();
+        assert_eq!((done.operations, done.errors.total()), (40, 0), "{size}: {:?}", done.errors);
+        let latency = done.latency.unwrap();
+        assert!(latency.min >= 5_000_000, "{size}: an answer before its time: {latency:?}");
+    }
+}
+
 #[test]
 fn loss_that_was_injected_is_found_exactly() {
     for mode in MODES {
@@ -149,7 +175,7 @@ fn scripted(report: impl Fn(&[Vec<u8>]) -> Option<Report> + Send + 'static) -> S
         let (mut buffer, mut seen) = ([0; 65_536], Vec::new());
         while let Ok((length, from)) = socket.recv_from(&mut buffer) {
             let answer = match Datagram::parse(&buffer[..length]) {
-                Some(Datagram::Hello) => Datagram::Hello,
+                Some(Datagram::Hello) => Datagram::Welcome,
                 Some(Datagram::End { .. }) => match report(&seen) {
                     Some(report) => Datagram::Report(report),
                     None => continue,

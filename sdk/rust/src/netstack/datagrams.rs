@@ -9,20 +9,29 @@ use std::net::SocketAddr;
 
 /// The server of all peers.
 #[derive(Debug, Clone)]
-pub struct Datagrams(Option<Receiver>);
+pub struct Datagrams {
+    /// `None`: an echo.
+    receiver: Option<Receiver>,
+    /// The server's own address.
+    own: SocketAddr,
+}
 
 impl Datagrams {
-    pub(crate) fn echo() -> Self {
-        Self(None)
+    pub(crate) fn echo(own: SocketAddr) -> Self {
+        Self { receiver: None, own }
     }
 
-    pub(crate) fn count(spec: &Spec) -> Result<Self, Refusal> {
-        Ok(Self(Some(Receiver::new(datagram(spec)?))))
+    pub(crate) fn count(spec: &Spec, own: SocketAddr) -> Result<Self, Refusal> {
+        Ok(Self { receiver: Some(Receiver::new(datagram(spec)?)), own })
     }
 
     /// The answer to a datagram, if there is one.
     pub fn answer<'d>(&mut self, peer: SocketAddr, datagram: &'d [u8]) -> Option<Cow<'d, [u8]>> {
-        match &mut self.0 {
+        // A forged source: the answer would arrive here again.
+        if peer == self.own {
+            return None;
+        }
+        match &mut self.receiver {
             None => Some(datagram.into()),
             Some(receiver) => receiver.answer(peer, datagram, || clock::now().0).map(Cow::Owned),
         }
@@ -35,6 +44,8 @@ mod tests {
     use linerate_contract::datagram::Datagram;
     use linerate_contract::{Role, page};
 
+    const OWN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
+
     fn spec(size: u64, direction: &str) -> Spec {
         let mut spec = Spec::new(Role::Server, "udp", "stream");
         spec.size = size;
@@ -45,8 +56,8 @@ mod tests {
     #[test]
     fn an_echo_returns_the_datagram_and_a_count_answers_with_a_report() {
         let peer = "10.77.1.2:5000".parse().unwrap();
-        assert_eq!(Datagrams::echo().answer(peer, b"any").as_deref(), Some(&b"any"[..]));
-        let mut counting = Datagrams::count(&spec(100, "client-writes")).unwrap();
+        assert_eq!(Datagrams::echo(OWN).answer(peer, b"any").as_deref(), Some(&b"any"[..]));
+        let mut counting = Datagrams::count(&spec(100, "client-writes"), OWN).unwrap();
         assert_eq!(counting.answer(peer, &page(100)), None);
         let end = Datagram::End { sent: 1 }.to_bytes();
         let answer = counting.answer(peer, &end).unwrap();
@@ -54,8 +65,13 @@ mod tests {
     }
 
     #[test]
+    fn a_datagram_from_the_servers_own_address_has_no_answer() {
+        assert_eq!(Datagrams::echo(OWN).answer(OWN, b"any"), None);
+    }
+
+    #[test]
     fn a_size_out_of_range_and_an_unsupported_direction_are_refused() {
-        assert!(matches!(Datagrams::count(&spec(10, "client-writes")), Err(Refusal::BadSpec(_))));
-        assert!(matches!(Datagrams::count(&spec(100, "client-reads")), Err(Refusal::Unsupported(_))));
+        assert!(matches!(Datagrams::count(&spec(10, "client-writes"), OWN), Err(Refusal::BadSpec(_))));
+        assert!(matches!(Datagrams::count(&spec(100, "client-reads"), OWN), Err(Refusal::Unsupported(_))));
     }
 }

@@ -107,20 +107,21 @@ impl Task {
         if spec.threads == 0 {
             return Err(Refusal::BadSpec("\"threads\" must be above 0".into()));
         }
+        let listen = || spec.listen.ok_or_else(|| missing("listen"));
         let (service, datagrams) = match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
             (Role::Server, "tcp", "rr" | "crr" | "fanout") => (Service::Echo, None),
             (Role::Server, "tcp", "stream") => (Service::Stream(Stream::new(spec)?), None),
-            (Role::Server, "udp", "rr") => (Service::Echo, Some(Datagrams::echo())),
-            (Role::Server, "udp", "stream") => (Service::Echo, Some(Datagrams::count(spec)?)),
+            (Role::Server, "udp", "rr") => (Service::Echo, Some(Datagrams::echo(listen()?))),
+            (Role::Server, "udp", "stream") => (Service::Echo, Some(Datagrams::count(spec, listen()?)?)),
             _ => return Err(unsupported(spec)),
         };
         // Such a stack cannot fall back to a kernel socket.
-        let tun = spec.option("tun").ok_or_else(|| {
-            Refusal::Unsupported("a path without a TUN device (\"options.tun\")".into())
-        })?;
+        let tun = spec
+            .option("tun")
+            .ok_or_else(|| Refusal::Unsupported("a path without a TUN device (\"options.tun\")".into()))?;
         let mtu = spec.number("mtu", LEAST_MTU..=65_535)?.ok_or_else(|| missing("options.mtu"))?;
         Ok(Self {
-            listen: spec.listen.ok_or_else(|| missing("listen"))?,
+            listen: listen()?,
             tun: tun.into(),
             mtu: mtu as u16,
             options: spec.options.clone(),

@@ -20,6 +20,9 @@ use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+/// After a signal, the server's count is waited for no longer than this: the user wants the end.
+const AFTER_SIGNAL: Nanos = Nanos(1_000_000_000);
+
 /// Runs `spec` to its end.
 ///
 /// # Errors
@@ -96,9 +99,12 @@ struct Conversation {
     total: u64,
     ended: bool,
     answer: Vec<u8>,
-    /// When the last input arrived, if `is_known`.
-    last_input: Nanos,
+    /// When the server last acknowledged or sent data.
+    progress: Nanos,
+    /// The server has answered.
     is_known: bool,
+    /// When the server's count must be there, from the end of writing on.
+    deadline: Nanos,
     next_flush: Nanos,
     over: bool,
 }
@@ -133,8 +139,9 @@ impl KcpWorker {
                 total: spec.bytes.unwrap_or(u64::MAX),
                 ended: false,
                 answer: Vec::new(),
-                last_input: start,
+                progress: start,
                 is_known: false,
+                deadline: Nanos(u64::MAX),
                 next_flush: start,
                 over: false,
             });
@@ -158,9 +165,11 @@ impl KcpWorker {
         crate::waiter::without_timer_slack();
         while self.conversations.iter().any(|flow| !flow.over) {
             let now = clock::now();
+            let patience = if stop.is_asked() { self.timeout.min(AFTER_SIGNAL) } else { self.timeout };
             if now >= self.end || stop.is_asked() {
                 for flow in &mut self.conversations {
                     flow.total = flow.total.min(flow.written);
+                    flow.deadline = flow.deadline.min(now + patience);
                 }
                 self.end = Nanos(u64::MAX);
             }
@@ -178,17 +187,24 @@ impl KcpWorker {
         if flow.over {
             return;
         }
-        let mut fed = false;
+        let (mut fed, waiting) = (false, flow.kcp.wait_snd());
         let outcome = match self.inbox.receive(&flow.socket, false) {
             Ok(_) => {
-                self.inbox.each(|_, bytes| fed |= flow.kcp.input(bytes).is_ok());
+                let mtu = self.config.mtu;
+                self.inbox.each(|_, bytes| fed |= bytes.len() <= mtu && flow.kcp.input(bytes).is_ok());
                 Ok(())
             }
             Err(Errno::EAGAIN | Errno::EINTR) => Ok(()),
             Err(errno) => Err(errno),
         };
-        if fed {
-            (flow.last_input, flow.is_known) = (now, true);
+        flow.is_known |= fed;
+        // A peer that only sends, and acknowledges nothing, is no progress.
+        if flow.kcp.wait_snd() < waiting {
+            flow.progress = now;
+        }
+        while let Ok(length) = flow.kcp.recv(&mut self.received) {
+            flow.progress = now;
+            flow.answer.extend_from_slice(&self.received[..length]);
         }
         let topped = flow.top_up(self.config.size, &self.content);
         let outcome = outcome.and_then(|()| {
@@ -198,22 +214,28 @@ impl KcpWorker {
             flow.next_flush = now + self.config.interval;
             flow.flush(now.since(self.start), &self.config)
         });
-        while let Ok(length) = flow.kcp.recv(&mut self.received) {
-            flow.answer.extend_from_slice(&self.received[..length]);
+        if flow.ended {
+            flow.deadline = flow.deadline.min(now + self.timeout);
         }
+        let is_late = now.since(flow.progress) >= self.timeout || now >= flow.deadline;
+        let count = flow.answer.first_chunk::<8>().map(|count| u64::from_le_bytes(*count));
         let kind = match outcome {
             Err(_) if !flow.is_known => Some(ErrorKind::ConnectRefused),
             Err(_) => Some(ErrorKind::Reset),
-            Ok(()) if now.since(flow.last_input) >= self.timeout && flow.is_known => Some(ErrorKind::Timeout),
-            Ok(()) if now.since(flow.last_input) >= self.timeout => Some(ErrorKind::ConnectTimeout),
+            // A count before the server has received the end of the stream counts something else; and so does
+            // anything before the count, or more than was sent.
+            Ok(()) if !flow.answer.is_empty() && !flow.is_received() => Some(ErrorKind::Malformed),
+            Ok(()) if count.is_some_and(|good| good > flow.written) => Some(ErrorKind::Malformed),
+            Ok(()) if count.is_some() => None,
+            Ok(()) if is_late && flow.is_known => Some(ErrorKind::Timeout),
+            Ok(()) if is_late => Some(ErrorKind::ConnectTimeout),
             Ok(()) => None,
         };
         if let Some(kind) = kind {
             self.result.errors.add(kind, 1);
             (self.result.end, flow.over) = (clock::now(), true);
             self.poller.remove(&flow.socket);
-        } else if let Some(good) = flow.answer.first_chunk::<8>() {
-            let good = u64::from_le_bytes(*good).min(flow.written);
+        } else if let Some(good) = count {
             self.result.good += good;
             let missing = flow.written - good;
             self.result.errors.add(ErrorKind::WrongContent, missing.div_ceil(self.config.size as u64));
@@ -233,6 +255,11 @@ impl KcpWorker {
 }
 
 impl Conversation {
+    /// The server has acknowledged all of the stream, its end included.
+    fn is_received(&self) -> bool {
+        self.ended && self.kcp.wait_snd() == 0
+    }
+
     /// Writes until [`Self::max_waiting`] segments wait; true if something was written.
     fn top_up(&mut self, size: usize, content: &FrameContent) -> bool {
         let mut wrote = false;

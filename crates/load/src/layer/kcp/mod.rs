@@ -8,6 +8,7 @@ pub(crate) mod client;
 mod frames;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
+mod held;
 mod output;
 mod poller;
 pub(crate) mod server;

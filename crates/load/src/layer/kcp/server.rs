@@ -1,11 +1,12 @@
 //! The server: one socket, a session for each address and conversation, one thread.
 
 use super::frames::{FrameContent, FrameReader};
+use super::held::{HeldSegments, pushes};
 use super::output::{KcpSendQueue, Output};
 use super::poller::Poller;
 use super::{KcpConfig, widen_buffers};
 use crate::clock;
-use crate::packets;
+use crate::packets::{self, OwnAddresses};
 use crate::process::{Signals, emit};
 use crate::refusal::Refusal;
 use kcp::Kcp;
@@ -20,6 +21,14 @@ use std::rc::Rc;
 const IDLE: Nanos = Nanos(30_000_000_000);
 /// Concurrent sessions, so that the server's memory is bounded.
 const MAX_SESSIONS: usize = 1_024;
+/// Of them, those of one socket: a client has a socket for each conversation (sdk/CONTRACT.md); a few more, for
+/// one that uses its socket again at once.
+const MAX_SESSIONS_OF_A_SOCKET: usize = 8;
+/// Bytes of segments that wait for an earlier one, over all sessions: 23 full windows of the default. Beyond,
+/// only what is in order is accepted, so every session still proceeds.
+const MAX_HELD: usize = 32 << 20;
+/// The state machine's own bytes for a segment, rounded up.
+const SEGMENT: usize = 128;
 /// The interval of the checks for idle sessions and samples while nothing is in flight.
 const POLL_INTERVAL: Nanos = Nanos(50_000_000);
 
@@ -35,7 +44,8 @@ pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
     let in_flight = config.in_flight(&socket)?;
     let sample = spec.sample_ns.filter(|every| *every > Nanos::ZERO);
     let poller = Poller::of(spec, [&socket])?;
-    std::thread::spawn(move || KcpServer::new(config, socket, poller, in_flight, sample).run());
+    let own = OwnAddresses::of(address)?;
+    std::thread::spawn(move || KcpServer::new(config, socket, own, poller, in_flight, sample).run());
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())
@@ -44,6 +54,7 @@ pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
 struct KcpSession {
     kcp: Kcp<Output>,
     reader: FrameReader,
+    held: HeldSegments,
     answered: bool,
     /// When the last input arrived.
     last_input: Nanos,
@@ -60,6 +71,9 @@ pub(super) struct KcpServer {
     content: FrameContent,
     queue: Rc<RefCell<KcpSendQueue>>,
     sessions: HashMap<(SocketAddr, u32), KcpSession>,
+    own: OwnAddresses,
+    /// Segments that wait for an earlier one, in all sessions.
+    held: usize,
     start: Nanos,
     buffer: Box<[u8]>,
     /// Good bytes of all sessions, for samples.
@@ -79,6 +93,7 @@ impl KcpServer {
     fn new(
         config: KcpConfig,
         socket: OwnedFd,
+        own: OwnAddresses,
         poller: Poller,
         in_flight: u16,
         sample: Option<Nanos>,
@@ -92,6 +107,8 @@ impl KcpServer {
             in_flight,
             queue: Rc::default(),
             sessions: HashMap::new(),
+            own,
+            held: 0,
             start: clock::now(),
             good: 0,
             sample: sample.map(|every| Sampling { every, begun: None, next: Nanos::ZERO, reported: 0 }),
@@ -117,17 +134,28 @@ impl KcpServer {
     /// Passes a datagram to its session. A new session begins only with input that KCP accepts: other
     /// datagrams use no slot.
     pub(super) fn feed(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
-        if bytes.len() < kcp::KCP_OVERHEAD {
+        if bytes.len() < kcp::KCP_OVERHEAD || bytes.len() > self.config.mtu {
+            return;
+        }
+        // Without stream mode a message would wait until all of it is there.
+        if pushes(bytes).any(|segment| segment.following != 0) {
             return;
         }
         let conv = kcp::get_conv(bytes);
+        let is_full = self.held >= MAX_HELD / (self.config.mtu + SEGMENT);
         if let Some(session) = self.sessions.get_mut(&(from, conv)) {
+            if is_full && !session.held.is_in_order(bytes) {
+                return;
+            }
             if session.kcp.input(bytes).is_ok() {
+                let before = session.held.count();
+                session.held.note(bytes);
+                self.held = self.held + session.held.count() - before;
                 (session.last_input, session.fed) = (now, true);
             }
             return;
         }
-        if conv == 0 || self.sessions.len() >= MAX_SESSIONS {
+        if conv == 0 || is_full || self.has_no_room_for(from) || self.own.contains(from) {
             return;
         }
         let output = Output { queue: self.queue.clone(), to: Some(from) };
@@ -135,12 +163,20 @@ impl KcpServer {
         if kcp.input(bytes).is_err() {
             return;
         }
+        let mut held = HeldSegments::new(kcp.rcv_wnd());
+        held.note(bytes);
+        self.held += held.count();
         let (reader, answered, fed) = (FrameReader::default(), false, true);
-        let session = KcpSession { kcp, reader, answered, last_input: now, next_flush: now, fed };
+        let session = KcpSession { kcp, reader, held, answered, last_input: now, next_flush: now, fed };
         self.sessions.insert((from, conv), session);
         if let Some(sampling) = &mut self.sample {
             (sampling.begun, sampling.next, sampling.reported) = (None, Nanos::ZERO, self.good);
         }
+    }
+
+    fn has_no_room_for(&self, from: SocketAddr) -> bool {
+        self.sessions.len() >= MAX_SESSIONS
+            || self.sessions.keys().filter(|(of, _)| *of == from).count() >= MAX_SESSIONS_OF_A_SOCKET
     }
 
     fn turn(&mut self, now: Nanos) {
@@ -151,6 +187,7 @@ impl KcpServer {
                 while let Ok(length) = session.kcp.recv(&mut self.buffer) {
                     session.reader.take(&self.buffer[..length], &self.content);
                 }
+                session.held.read();
                 self.good += session.reader.good - before;
                 if session.reader.ended && !session.answered {
                     session.answered = session.kcp.send(&session.reader.good.to_le_bytes()).is_ok();
@@ -169,6 +206,7 @@ impl KcpServer {
             !(session.kcp.is_dead_link()
                 || now.since(session.last_input) >= if is_over { POLL_INTERVAL } else { IDLE })
         });
+        self.held = self.sessions.values().map(|session| session.held.count()).sum();
     }
 
     /// Waits for input, or until a flush is due.
@@ -208,9 +246,10 @@ impl KcpServer {
         let mut spec = Spec::new(linerate_contract::Role::Server, "kcp", "stream");
         (spec.size, spec.listen) = (1_000, Some(SocketAddr::from(([127, 0, 0, 1], 0))));
         let config = KcpConfig::of(&spec).expect("a good spec");
-        let socket = packets::bind(&spec, config.mode).expect("a free port").0;
+        let (socket, address) = packets::bind(&spec, config.mode).expect("a free port");
+        let own = OwnAddresses::of(address).expect("a bound address");
         let poller = Poller::of(&spec, [&socket]).expect("descriptors are left");
-        Self::new(config, socket, poller, 32, None)
+        Self::new(config, socket, own, poller, 32, None)
     }
 
     pub(super) fn config(&self) -> &KcpConfig {
@@ -219,6 +258,7 @@ impl KcpServer {
 
     pub(super) fn forget(&mut self) {
         self.sessions.clear();
+        self.held = 0;
         self.queue.borrow_mut().clear();
         self.start = Nanos::ZERO;
     }
@@ -227,6 +267,8 @@ impl KcpServer {
     pub(super) fn answers(&mut self, now: Nanos) -> usize {
         self.turn(now);
         assert!(self.sessions.len() <= MAX_SESSIONS);
+        let most = MAX_HELD / (self.config.mtu + SEGMENT) + self.config.mtu / kcp::KCP_OVERHEAD;
+        assert!(self.held <= most);
         let queued = self.queue.borrow().bytes().len();
         self.queue.borrow_mut().clear();
         queued
@@ -246,14 +288,64 @@ mod tests {
             server.feed(from, &bytes, Nanos(1));
         }
         assert!(server.sessions.is_empty());
-        let queue = Rc::<RefCell<KcpSendQueue>>::default();
-        let output = Output { queue: queue.clone(), to: None };
-        let mut client = server.config.conversation(7, output, 32).unwrap();
-        client.send(b"hello").unwrap();
-        client.update(1).unwrap();
-        client.flush().unwrap();
-        let datagram = queue.borrow().bytes().to_vec();
+        let own = own_address(&server);
+        let datagram = segment(7, 0, 0, 5);
+        server.feed(own, &datagram, Nanos(1));
+        assert!(server.sessions.is_empty(), "a forged source: the server itself");
         server.feed(from, &datagram, Nanos(1));
         assert_eq!(server.sessions.len(), 1);
+    }
+
+    fn own_address(server: &KcpServer) -> SocketAddr {
+        let own = nix::sys::socket::getsockname(std::os::fd::AsRawFd::as_raw_fd(&server.socket));
+        crate::socket::socket_address(&own.unwrap())
+    }
+
+    /// A segment with data.
+    fn segment(conv: u32, number: u32, following: u8, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; kcp::KCP_OVERHEAD + length];
+        bytes[..4].copy_from_slice(&conv.to_le_bytes());
+        (bytes[4], bytes[5]) = (81, following);
+        bytes[12..16].copy_from_slice(&number.to_le_bytes());
+        bytes[20..24].copy_from_slice(&(length as u32).to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_datagram_above_the_mtu_and_one_without_stream_mode_are_dropped() {
+        let (mut server, from) = (KcpServer::anywhere(), "127.0.0.1:9".parse().unwrap());
+        server.feed(from, &segment(7, 0, 0, 60_000), Nanos(1));
+        server.feed(from, &segment(7, 0, 200, 5), Nanos(1));
+        assert!(server.sessions.is_empty());
+    }
+
+    #[test]
+    fn one_socket_has_a_few_sessions_and_leaves_the_others_to_others() {
+        let mut server = KcpServer::anywhere();
+        for conv in 1..2_000 {
+            server.feed("127.0.0.1:9".parse().unwrap(), &segment(conv, 0, 0, 5), Nanos(1));
+        }
+        assert_eq!(server.sessions.len(), MAX_SESSIONS_OF_A_SOCKET);
+        server.feed("127.0.0.1:10".parse().unwrap(), &segment(1, 0, 0, 5), Nanos(1));
+        assert_eq!(server.sessions.len(), MAX_SESSIONS_OF_A_SOCKET + 1);
+    }
+
+    #[test]
+    fn segments_that_wait_have_a_limit_over_all_sessions_and_those_in_order_pass_it() {
+        let mut server = KcpServer::anywhere();
+        let most = MAX_HELD / (server.config.mtu + SEGMENT);
+        for port in 1..=100 {
+            let from = SocketAddr::from(([127, 0, 0, 1], port));
+            server.feed(from, &segment(1, 0, 0, 5), Nanos(1));
+            for number in 2..1_000 {
+                server.feed(from, &segment(1, number, 0, 1_300), Nanos(1));
+            }
+        }
+        assert_eq!(server.held, most);
+        let first = SocketAddr::from(([127, 0, 0, 1], 1));
+        server.feed(first, &segment(1, 1, 0, 5), Nanos(1));
+        assert_eq!(server.held, most - 998, "the gap of the first session is filled");
+        server.answers(Nanos(2));
+        assert_eq!(server.held, most - 998);
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn measure(spec: &Spec, stop: &Stop) -> Result<Done, Refusal> {
         .collect();
     let schedule = (!schedules.is_empty()).then(|| pace::sum(&schedules));
     let flows = senders.iter().flat_map(|sender| &sender.flows);
-    let mut done = add_up(flows, config.size, spec, start, errors);
+    let mut done = add_up(flows, config.size, spec, (start, clock::now()), errors);
     done.end_ns = results.iter().fold(done.end_ns, |end, result| end.max(result.stopped));
     done.cpu_ns = results.iter().fold(Nanos::ZERO, |sum, result| sum + result.cpu);
     done.schedule = schedule;
@@ -120,7 +120,7 @@ fn open(spec: &Spec, config: &UdpConfig, stop: &Stop) -> Result<Result<OwnedFd, 
     };
     let hello = Datagram::Hello.to_bytes();
     let answer =
-        request(&socket, &hello, spec.timeout_ns, stop, |answer| (answer == Datagram::Hello).then_some(()));
+        request(&socket, &hello, spec.timeout_ns, stop, |answer| (answer == Datagram::Welcome).then_some(()));
     Ok(match answer {
         Ok(()) => Ok(socket),
         Err(Errno::ECONNREFUSED) => Err(ErrorKind::ConnectRefused),
@@ -266,12 +266,12 @@ impl UdpFlow {
     }
 }
 
-/// Adds up the server's reports and the failures of flows.
+/// Adds up the server's reports, which arrived between `start` and `now`, and the failures of flows.
 fn add_up<'a>(
     flows: impl Iterator<Item = &'a UdpFlow>,
     size: usize,
     spec: &Spec,
-    start: Nanos,
+    (start, now): (Nanos, Nanos),
     mut errors: Errors,
 ) -> Done {
     let mut datagrams = Datagrams::default();
@@ -282,17 +282,13 @@ fn add_up<'a>(
         }
         datagrams.sent += flow.sent;
         let report = flow.report.unwrap_or_default();
-        let received_at_most = flow.sent.saturating_mul(size as u64);
-        if report.received > flow.sent || report.bytes > received_at_most {
+        if !report.is_possible(flow.sent, size as u64, now.since(start)) {
             errors.add(ErrorKind::Malformed, 1);
             continue;
         }
-        datagrams.received += report.received;
-        datagrams.reordered = datagrams.reordered.saturating_add(report.reordered);
-        datagrams.duplicates = datagrams.duplicates.saturating_add(report.duplicates);
-        datagrams.damaged = datagrams.damaged.saturating_add(report.damaged);
+        datagrams += Datagrams { sent: 0, ..Datagrams::of_flow(flow.sent, &report) };
         bytes += report.bytes;
-        end = end.max(Nanos(start.0.saturating_add(report.duration().0)));
+        end = end.max(start + report.duration());
     }
     datagrams.lost = datagrams.sent.saturating_sub(datagrams.received);
     let every = spec.options.get("every").and_then(|n| n.parse::<u64>().ok()).unwrap_or(1).max(1);
@@ -314,7 +310,7 @@ mod tests {
     use linerate_contract::Role;
 
     #[test]
-    fn a_report_of_more_than_was_sent_is_malformed_and_counts_nothing() {
+    fn a_report_that_no_path_can_cause_is_malformed_and_counts_nothing() {
         let flow = |report: Report| UdpFlow {
             socket: std::net::UdpSocket::bind("127.0.0.1:0").unwrap().into(),
             sent: 10,
@@ -322,14 +318,21 @@ mod tests {
             report: Some(report),
         };
         let (first_ns, last_ns) = (5_000, 5_700);
-        let good =
-            Report { received: 9, bytes: 900, duplicates: u64::MAX, first_ns, last_ns, ..Report::default() };
-        let many = Report { received: u64::MAX, ..good };
-        let long = Report { bytes: u64::MAX, ..good };
-        let flows = [good, good, many, long].map(flow);
+        let good = Report { received: 9, bytes: 900, duplicates: 20, first_ns, last_ns, ..Report::default() };
+        let wrong = [
+            Report { received: 11, bytes: 1_100, ..good },
+            Report { received: u64::MAX, bytes: u64::MAX, ..good },
+            Report { bytes: 901, ..good },
+            Report { reordered: 10, ..good },
+            Report { duplicates: u64::MAX, damaged: u64::MAX, ..good },
+            Report { damaged: u64::MAX, ..good },
+            Report { last_ns: u64::MAX, ..good },
+            Report { last_ns: first_ns - 1, ..good },
+        ];
+        let flows = [good, good].into_iter().chain(wrong).map(flow).collect::<Vec<_>>();
         let spec = Spec::new(Role::Client, "udp", "stream");
-        let done = add_up(flows.iter(), 100, &spec, Nanos(1), Errors::default());
+        let done = add_up(flows.iter(), 100, &spec, (Nanos(1), Nanos(2_000)), Errors::default());
         assert_eq!((done.operations, done.bytes, done.end_ns), (18, Bytes(1_800), Nanos(701)));
-        assert_eq!(done.errors.0[&ErrorKind::Malformed], 2);
+        assert_eq!(done.errors.0[&ErrorKind::Malformed], wrong.len() as u64);
     }
 }

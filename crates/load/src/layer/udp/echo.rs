@@ -1,8 +1,11 @@
 //! `rr` over UDP, both ends: one datagram, and the same datagram back. If either is lost, the operation times
 //! out.
+//!
+//! A datagram begins with the number of its operation on the socket, so that a duplicate of an earlier answer
+//! is not taken for the answer to a later message.
 
-use crate::layer::{Answer, Flow, Layer, Reply};
-use crate::packets::{self, Inbox, Mode};
+use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply};
+use crate::packets::{self, Inbox, Mode, OwnAddresses};
 use crate::process::{Signals, emit};
 use crate::refusal::Refusal;
 use crate::socket::connect_error;
@@ -19,18 +22,23 @@ const NONBLOCKING: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNA
 #[derive(Debug, Clone)]
 pub struct UdpEcho {
     spec: Arc<Spec>,
-    message: Arc<[u8]>,
+    /// The first bytes are the number of the operation.
+    message: Box<[u8]>,
     /// One byte longer than a message, so that a longer datagram is detected.
     buffer: Box<[u8]>,
 }
 
 /// A socket connected to its server.
 #[derive(Debug)]
-pub struct UdpConnection(OwnedFd);
+pub struct UdpConnection {
+    socket: OwnedFd,
+    /// Of the message that was sent last; the first has the number 1.
+    number: u64,
+}
 
 impl AsFd for UdpConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.socket.as_fd()
     }
 }
 
@@ -53,14 +61,18 @@ impl Layer for UdpEcho {
         // `new` has checked everything else.
         let socket =
             packets::connect(&self.spec, Mode::Single).map_err(|_| ErrorKind::DescriptorExhausted)?;
-        socket.map(UdpConnection)
+        socket.map(|socket| UdpConnection { socket, number: 0 })
     }
 
     #[inline]
     fn send(&mut self, connection: &mut UdpConnection) -> Result<Flow, ErrorKind> {
+        write_number(&mut self.message, connection.number + 1);
         loop {
-            match send(connection.0.as_raw_fd(), &self.message, NONBLOCKING) {
-                Ok(_) => return Ok(Flow::Done),
+            match send(connection.socket.as_raw_fd(), &self.message, NONBLOCKING) {
+                Ok(_) => {
+                    connection.number += 1;
+                    return Ok(Flow::Done);
+                }
                 Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(connect_error(errno)),
@@ -70,20 +82,42 @@ impl Layer for UdpEcho {
 
     #[inline]
     fn receive(&mut self, connection: &mut UdpConnection) -> Result<Reply, ErrorKind> {
-        loop {
-            match recv(connection.0.as_raw_fd(), &mut self.buffer, NONBLOCKING) {
+        for _ in 0..MAX_READS {
+            match recv(connection.socket.as_raw_fd(), &mut self.buffer, NONBLOCKING) {
                 Ok(n) if n != self.message.len() => return Err(ErrorKind::WrongLength),
-                Ok(n) if self.buffer[..n] != *self.message => return Err(ErrorKind::WrongContent),
-                Ok(n) => {
-                    let answer = Answer { bytes: n as u64, verified: true, reusable: true };
-                    return Ok(Reply::Complete(answer));
-                }
+                Ok(n) => match age(&self.buffer[..n], connection.number) {
+                    0 if self.buffer[NUMBER.min(n)..n] == self.message[NUMBER.min(n)..] => {
+                        let answer = Answer { bytes: n as u64, verified: true, reusable: true };
+                        return Ok(Reply::Complete(answer));
+                    }
+                    // The duplicate of an earlier answer.
+                    age if age > 0 && age < connection.number => {}
+                    _ => return Err(ErrorKind::WrongContent),
+                },
                 Err(Errno::EAGAIN) => return Ok(Reply::Waiting),
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(connect_error(errno)),
             }
         }
+        Ok(Reply::Unfinished)
     }
+}
+
+/// Bytes of the number at the start of a datagram; a shorter datagram has its lowest bytes.
+const NUMBER: usize = 8;
+
+fn write_number(datagram: &mut [u8], number: u64) {
+    let length = NUMBER.min(datagram.len());
+    datagram[..length].copy_from_slice(&number.to_le_bytes()[..length]);
+}
+
+/// How many operations before `number` a datagram was sent, by the bytes of its number; an answer to this
+/// operation has the age 0.
+fn age(datagram: &[u8], number: u64) -> u64 {
+    let length = NUMBER.min(datagram.len());
+    let mut bytes = [0; NUMBER];
+    bytes[..length].copy_from_slice(&datagram[..length]);
+    number.wrapping_sub(u64::from_le_bytes(bytes)) & (u64::MAX >> (64 - 8 * length))
 }
 
 /// Returns every datagram to its sender, until SIGTERM or SIGINT.
@@ -93,6 +127,7 @@ impl Layer for UdpEcho {
 pub fn serve(spec: &Spec) -> Result<(), Refusal> {
     let signals = Signals::claim()?;
     let (socket, address) = packets::bind(spec, Mode::Single)?;
+    let own = OwnAddresses::of(address)?;
     let mut inbox = Inbox::new(Mode::Single, LARGEST);
     std::thread::spawn(move || {
         loop {
@@ -101,6 +136,9 @@ pub fn serve(spec: &Spec) -> Result<(), Refusal> {
                 continue;
             }
             inbox.each(|from, bytes| {
+                if own.contains(from) {
+                    return;
+                }
                 // A datagram that the socket does not accept is lost, as on any path.
                 let _ = sendto(socket.as_raw_fd(), bytes, &SockaddrStorage::from(from), NONBLOCKING);
             });
@@ -109,4 +147,20 @@ pub fn serve(spec: &Spec) -> Result<(), Refusal> {
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_of_an_answer_is_that_of_its_operation_at_every_length() {
+        for length in [1, 2, 3, 7, 8, 9, 100] {
+            let mut datagram = vec![b'x'; length];
+            for (sent, now, age_in_operations) in [(1, 1, 0), (1, 2, 1), (255, 256, 1), (256, 300, 44)] {
+                write_number(&mut datagram, sent);
+                assert_eq!(age(&datagram, now), age_in_operations, "{length} bytes, {sent} at {now}");
+            }
+        }
+    }
 }

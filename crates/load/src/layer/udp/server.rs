@@ -2,7 +2,7 @@
 
 use super::UdpConfig;
 use crate::clock;
-use crate::packets::{self, Inbox};
+use crate::packets::{self, Inbox, OwnAddresses};
 use crate::process::{Signals, emit};
 use crate::refusal::Refusal;
 use linerate_contract::datagram::{Account, Datagram, HEADER, REPORT_LENGTH};
@@ -39,6 +39,7 @@ pub(super) struct FlowReceiver {
     every: u64,
     flows: HashMap<SocketAddr, Account>,
     progress: Option<FlowProgress>,
+    own: OwnAddresses,
 }
 
 impl FlowReceiver {
@@ -52,7 +53,8 @@ impl FlowReceiver {
         let (socket, address) = packets::bind(spec, config.mode)?;
         let inbox = Inbox::new(config.mode, config.size.max(REPORT_LENGTH));
         let progress = spec.sample_ns.filter(|every| *every > Nanos::ZERO).map(FlowProgress::new);
-        let receiver = Self { socket, content: config.content, every, flows: HashMap::new(), progress };
+        let (content, own) = (config.content, OwnAddresses::of(address)?);
+        let receiver = Self { socket, content, every, flows: HashMap::new(), progress, own };
         Ok((receiver, inbox, address))
     }
 
@@ -94,6 +96,9 @@ impl FlowReceiver {
                 }
             }
             Some(Datagram::Hello) => {
+                if self.own.contains(from) {
+                    return;
+                }
                 if self.flows.len() >= MAX_FLOWS {
                     self.flows.retain(|_, account| now.since(Nanos(account.report().last_ns)) < IDLE);
                 }
@@ -102,7 +107,7 @@ impl FlowReceiver {
                     if let Some(progress) = &mut self.progress {
                         progress.begin(&self.flows);
                     }
-                    self.answer(from, Datagram::Hello);
+                    self.answer(from, Datagram::Welcome);
                 }
             }
             Some(Datagram::End { .. }) => {
@@ -110,7 +115,7 @@ impl FlowReceiver {
                     self.answer(from, Datagram::Report(account.report()));
                 }
             }
-            Some(Datagram::Report(_)) | None => {}
+            Some(Datagram::Welcome | Datagram::Report(_)) | None => {}
         }
     }
 
@@ -185,4 +190,27 @@ fn totals(flows: &HashMap<SocketAddr, Account>) -> FlowTotals {
         let missing = i64::try_from(account.missing()).unwrap_or(i64::MAX);
         (sum.0 + report.received, sum.1 + report.bytes, sum.2.saturating_add(missing))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::Role;
+
+    /// A datagram with a forged source must not begin a conversation of a server with itself.
+    #[test]
+    fn a_server_of_streams_answers_neither_itself_nor_the_answers_of_a_server() {
+        let mut spec = Spec::new(Role::Server, "udp", "stream");
+        (spec.size, spec.listen) = (64, Some("127.0.0.1:0".parse().unwrap()));
+        let (mut receiver, _, own) = FlowReceiver::open(&spec).unwrap();
+        let other = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let from = other.local_addr().unwrap();
+        receiver.take(own, &Datagram::Hello.to_bytes(), Nanos(1));
+        receiver.take(from, &Datagram::Welcome.to_bytes(), Nanos(1));
+        assert!(receiver.flows.is_empty());
+        receiver.take(from, &Datagram::Hello.to_bytes(), Nanos(1));
+        let mut answer = [0; 100];
+        let length = other.recv(&mut answer).unwrap();
+        assert_eq!(Datagram::parse(&answer[..length]), Some(Datagram::Welcome));
+    }
 }
