@@ -18,7 +18,6 @@ fn a_run_makes_the_tables_and_the_files() {
     assert_golden("run.txt", &out.stdout);
     assert_golden("long.txt", &linerate("good", &["report", folder.str(), "--long"]).stdout);
     assert_golden("report.md", &folder.read("report.md"));
-    assert_golden("report.json", &folder.read("report.json"));
     assert_golden("report.csv", &folder.read("report.csv"));
     assert!(folder.read("report.html").contains("fast/pipe"));
     // 4 cells x (1 + 6 rounds) and 3 pairs x 12 units, and 3 warm-up units

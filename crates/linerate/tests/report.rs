@@ -1,0 +1,139 @@
+//! The files of runs against each other: `report.json` against its schema, the page and the table for
+//! spreadsheets against `report.json`. Runs of the scripted lab, and all that are published.
+
+mod common;
+#[path = "report/drawing.rs"]
+mod drawing;
+#[path = "report/element.rs"]
+mod element;
+#[path = "report/json.rs"]
+mod json;
+#[path = "report/numbers.rs"]
+mod numbers;
+#[path = "report/page.rs"]
+mod page;
+#[path = "report/schema.rs"]
+mod schema;
+#[allow(dead_code, reason = "gates use the rest of it")]
+#[path = "gate/script.rs"]
+mod script;
+
+use common::{Folder, linerate};
+use element::Element;
+use page::number;
+use script::Script;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+fn report(folder: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(folder.join("report.json")).unwrap()).unwrap()
+}
+
+fn html(folder: &Path) -> Element {
+    Element::page(&fs::read_to_string(folder.join("report.html")).unwrap())
+}
+
+fn check(folder: &Path) {
+    let (report, page) = (report(folder), html(folder));
+    json::check_schema("report.schema.json", &report);
+    json::check_numbers(&report);
+    json::check_csv(&fs::read_to_string(folder.join("report.csv")).unwrap(), &report);
+    page::check_structure(&page);
+    page::check_numbers(&page, &report);
+}
+
+fn run(script: &str, arguments: &[&str]) -> Folder {
+    let folder = Folder::new(&format!("report-{script}-{}", arguments.len()));
+    let out = linerate(script, &[&["run", "--seed", "7", "--out", folder.str()], arguments].concat());
+    let status = if script == "interrupted" { 130 } else { 0 };
+    assert_eq!(out.status, status, "{}", out.stderr);
+    folder
+}
+
+#[test]
+fn the_files_of_a_scripted_run_agree() {
+    for script in ["good", "fails", "loops", "leaks", "truth", "paths", "interrupted"] {
+        let suite = if ["good", "fails", "interrupted"].contains(&script) { "mini" } else { script };
+        check(run(script, &[suite]).path());
+    }
+    check(run("good", &["mini", "--quick", "--rounds", "2"]).path());
+    check(run("good", &["mini", "--only", "fast/pipe", "--probe"]).path());
+}
+
+#[test]
+fn the_files_of_a_published_run_agree() {
+    let results = common::tests().join("../../../results");
+    let runs = fs::read_dir(results).unwrap().flatten().map(|entry| entry.path());
+    let runs: Vec<_> = runs.filter(|path| path.join("run.json").exists()).collect();
+    assert!(!runs.is_empty());
+    for run in runs {
+        let folder = Folder::new(&format!("report-{}", run.file_name().unwrap().to_string_lossy()));
+        common::copy(&run, folder.path());
+        let out = linerate("good", &["report", folder.str()]);
+        // Each line of the journal is one that today's program reads.
+        assert_eq!((out.status, out.stderr.as_str()), (0, ""), "{}", run.display());
+        let report = report(folder.path());
+        assert_eq!(report["run"]["flags"], json!([]), "{}", run.display());
+        check(folder.path());
+    }
+}
+
+#[test]
+fn a_page_of_a_gate_and_of_several_hosts_is_whole_without_a_script() {
+    let folder = Folder::new("report-gate");
+    let script = Script::new("report").cell("fast/pipe@head", 0.208, 0.003);
+    let arms = ["--base", "set:buffer=16384", "--head", "set:buffer=4096"];
+    let args = ["gate", "mini", "--only", "*/pipe", "--seed", "7", "--out", folder.str()];
+    assert_eq!(script.run(&[&args[..], &arms].concat()).status, 1);
+    json::check_schema("report.schema.json", &report(folder.path()));
+    page::check_structure(&html(folder.path()));
+
+    let [a, b] = ["host-a", "host-b"].map(|host| run(host, &["mini"]));
+    let merged = Folder::new("report-merged");
+    let out = linerate("good", &["merge", a.str(), b.str(), "--out", merged.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    json::check_schema("merge.schema.json", &report(merged.path()));
+    page::check_structure(&html(merged.path()));
+}
+
+#[test]
+fn the_numbers_of_a_scripted_run_are_those_of_its_script() {
+    let folder = run("good", &["mini"]);
+    let report = report(folder.path());
+    let suite = &report["suites"][0];
+    let cell = |id: &str| {
+        let cells = page::array(suite, "cells").iter();
+        cells.clone().find(|cell| cell["id"] == id).unwrap_or_else(|| panic!("{id}"))
+    };
+    let none = cell("fast/none");
+    assert_eq!(none["values"], json!([0.1, 0.102, 0.101, 0.099, 0.1, 0.103]));
+    assert_eq!((&none["median"], &none["ci95"]), (&json!(0.1005), &json!([0.099, 0.103])));
+    assert_eq!((&none["vs_baseline"], &none["operations"]), (&Value::Null, &json!(6000)));
+    for (role, cost) in [("client", 50.0), ("server", 60.0), ("machine", 110.0)] {
+        assert_eq!(none["cpu"][role], json!({"us_per_op": cost, "ci95": [cost, cost]}));
+    }
+    // 0.1005 s for 1000 requests by five connections.
+    assert!((number(&none["latency_us"]["mean"]) / 502.5 - 1.0).abs() < 0.01);
+    let pipe = cell("fast/pipe");
+    let compared = &pipe["vs_baseline"];
+    assert_eq!((&compared["with"], &compared["verdict"]), (&json!("fast/none"), &json!("slower")));
+    assert_eq!((&compared["n"], &compared["duet"]["has_rate"]), (&json!(12), &json!(true)));
+    assert!((number(&compared["ratio"]) / 0.5 - 1.0).abs() < 0.005, "{compared}");
+    let [low, high] = page::interval(&compared["ci95"]);
+    assert!(low > 0.495 && high < 0.505, "{compared}");
+    // Of 300 us in all, instead of 110, for 997 of 1000 requests; both by turns.
+    assert!((number(&compared["duet"]["cpu_ratio"]) / 5.45 - 1.0).abs() < 0.01, "{compared}");
+    assert_eq!((&pipe["bound_by"], &pipe["errors"]), (&json!("relay"), &json!({"empty_reply": 18})));
+    assert_eq!(pipe["vs_limit"]["with"], "fast/none");
+    let hose = cell("slow/hose");
+    assert_eq!((&hose["outcome"], &hose["n"], &hose["median"]), (&json!("missing"), &json!(0), &Value::Null));
+    assert!(page::text(hose, "detail").contains("install"), "{hose}");
+    let aa = &suite["tables"][0]["aa"];
+    assert_eq!((&aa["with"], &aa["ratio"]), (&json!("fast/none"), &json!(1.0)));
+    let run = &report["run"];
+    assert_eq!((&run["rounds"], &run["complete"], &run["seed"]), (&json!(6), &json!(true), &json!(7)));
+    assert_eq!(run["command"], "linerate run mini --seed 7");
+    let spent: f64 = run["stage_seconds"].as_object().unwrap().values().map(number).sum();
+    assert!((spent + number(&run["measuring_seconds"]) - number(&run["wall_seconds"])).abs() < 1e-9);
+}

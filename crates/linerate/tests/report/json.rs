@@ -1,0 +1,121 @@
+//! `report.json` against its schema, and its numbers against each other.
+
+use crate::page::{array, interval, number, text};
+use crate::schema::faults;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+#[track_caller]
+pub(crate) fn check_schema(file: &str, document: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file);
+    let schema = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!(faults(&schema, document), Vec::<String>::new(), "{file}");
+}
+
+/// What is true of every report.
+pub(crate) fn check_numbers(report: &Value) {
+    for suite in array(report, "suites") {
+        for cell in array(suite, "cells") {
+            check_cell(cell);
+        }
+        for table in array(suite, "tables") {
+            for entry in array(table, "cells") {
+                check_comparison(&entry["vs_baseline"]);
+                let cell = array(suite, "cells").iter().find(|cell| cell["id"] == entry["id"]);
+                let cell = cell.unwrap_or_else(|| panic!("{} has no cell", entry["id"]));
+                assert!(text(cell, "outcome") == "ok" || entry["median"].is_null(), "{entry}");
+            }
+        }
+    }
+}
+
+fn check_cell(cell: &Value) {
+    let values: Vec<f64> = array(cell, "values").iter().map(number).collect();
+    if text(cell, "outcome") != "ok" {
+        assert!(cell["median"].is_null() && cell["ci95"].is_null(), "{cell}");
+        assert!(cell.get("detail").is_some(), "{} has no number and no reason", cell["id"]);
+        return;
+    }
+    if cell["median"].is_null() {
+        return;
+    }
+    let mut sorted = values;
+    sorted.sort_by(f64::total_cmp);
+    let (median, [low, high]) = (number(&cell["median"]), interval(&cell["ci95"]));
+    let middle = (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0;
+    assert!((median - middle).abs() <= middle.abs() * 1e-12, "{}: {median} of {sorted:?}", cell["id"]);
+    assert!(sorted[0] <= low && low <= median, "{}: {low}", cell["id"]);
+    assert!(median <= high && high <= sorted[sorted.len() - 1], "{}: {high}", cell["id"]);
+}
+
+fn check_comparison(compared: &Value) {
+    if compared.is_null() {
+        return;
+    }
+    let (ratio, [low, high]) = (number(&compared["ratio"]), interval(&compared["ci95"]));
+    assert!(low <= ratio && ratio <= high, "{compared}");
+    let units: Vec<f64> = array(compared, "units").iter().map(number).collect();
+    assert_eq!(units.len() as u64, compared["n"].as_u64().unwrap(), "{compared}");
+    // Units are stored with fewer digits.
+    let least = units.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = units.iter().copied().fold(0.0, f64::max);
+    assert!(least <= low * 1.000_1 && high <= most * 1.000_1, "an interval beyond its units: {compared}");
+    match text(compared, "verdict") {
+        "faster" => assert!(low > 1.0, "{compared}"),
+        "slower" => assert!(high < 1.0, "{compared}"),
+        _ => {}
+    }
+    if let Some(q) = compared["q"].as_f64() {
+        assert!(q >= number(&compared["p"]) && q <= 1.0, "{compared}");
+    }
+}
+
+/// A row of `report.csv` has the numbers of its cell.
+pub(crate) fn check_csv(csv: &str, report: &Value) {
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let names = reader.headers().unwrap().clone();
+    let mut rows = reader.records().map(Result::unwrap);
+    for suite in array(report, "suites") {
+        for cell in array(suite, "cells") {
+            let row = rows.next().expect("a row for each cell");
+            let field = |name: &str| {
+                let at = names.iter().position(|other| other == name);
+                at.map_or("", |at| &row[at])
+            };
+            assert_eq!((field("suite"), field("cell")), (text(suite, "name"), text(cell, "id")));
+            let compared = &cell["vs_baseline"];
+            let numbers = [
+                ("median", &cell["median"]),
+                ("low", &cell["ci95"][0]),
+                ("high", &cell["ci95"][1]),
+                ("n", &cell["n"]),
+                ("ratio", &compared["ratio"]),
+                ("ratio_low", &compared["ci95"][0]),
+                ("ratio_high", &compared["ci95"][1]),
+                ("vs_limit", &cell["vs_limit"]["ratio"]),
+                ("vs_reference", &cell["vs_reference"]["ratio"]),
+                ("reported_over_true", &cell["vs_truth"]["ratio"]),
+                ("latency_us.p99", &cell["latency_us"]["p99"]),
+                ("operations", &cell["operations"]),
+            ];
+            for (name, wanted) in numbers {
+                assert_eq!(field(name).parse::<f64>().ok(), wanted.as_f64(), "{name} of {}", cell["id"]);
+            }
+            for (role, cost) in cell["cpu"].as_object().unwrap() {
+                let shown = ["op", "mb"].map(|per| field(&format!("cpu.{role}.us_per_{per}")).parse().ok());
+                assert_eq!(shown, [cost["us_per_op"].as_f64(), cost["us_per_mb"].as_f64()], "{role}");
+            }
+            for (kind, times) in cell["errors"].as_object().unwrap() {
+                assert_eq!(field(&format!("errors.{kind}")), times.to_string());
+            }
+            for (axis, value) in cell["axes"].as_object().unwrap() {
+                assert_eq!(field(&format!("axis.{axis}")), value.as_str().unwrap());
+            }
+            for (name, wanted) in [("outcome", &cell["outcome"]), ("verdict", &compared["verdict"])] {
+                assert_eq!(field(name), wanted.as_str().unwrap_or_default(), "{name} of {}", cell["id"]);
+            }
+        }
+    }
+    assert!(rows.next().is_none(), "a row without a cell");
+}

@@ -1,0 +1,44 @@
+//! Numbers of a text, with the precision in which they are written.
+
+/// A number, and half a unit of its last digit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown {
+    value: f64,
+    half_unit: f64,
+}
+
+impl Shown {
+    pub(crate) fn is(&self, exact: f64) -> bool {
+        (self.value - exact).abs() <= self.half_unit * 1.001 + exact.abs() * 1e-12
+    }
+}
+
+/// `12,345.6 (12,000 to 1.00e300)` has three.
+pub(crate) fn numbers(text: &str) -> Vec<Shown> {
+    let pattern = regex::Regex::new(r"-?\d[\d,]*(\.\d+)?(e-?\d+)?").unwrap();
+    let shown = |text: &str| {
+        let text = text.replace(',', "");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
+        let exponent: i32 = exponent.parse().ok()?;
+        Some(Shown { value: text.parse().ok()?, half_unit: 0.5 * 10_f64.powi(exponent - decimals) })
+    };
+    pattern.find_iter(text).filter_map(|found| shown(found.as_str().trim_end_matches(','))).collect()
+}
+
+/// True if a text begins with these numbers.
+pub(crate) fn begins_with(text: &str, exact: &[f64]) -> bool {
+    let shown = numbers(text);
+    shown.len() >= exact.len() && shown.iter().zip(exact).all(|(shown, exact)| shown.is(*exact))
+}
+
+/// True if a text is this estimate with its interval; an interval of width 0 is left out.
+pub(crate) fn is_estimate(text: &str, value: f64, [low, high]: [f64; 2]) -> bool {
+    if low == high { begins_with(text, &[value]) } else { begins_with(text, &[value, low, high]) }
+}
+
+/// The same for a ratio: in percent, or as a multiple from ten on.
+pub(crate) fn is_ratio(text: &str, ratio: f64, ends: [f64; 2]) -> bool {
+    let factor = if text.contains('%') { 100.0 } else { 1.0 };
+    text.contains(['%', 'x']) && is_estimate(text, ratio * factor, ends.map(|end| end * factor))
+}
