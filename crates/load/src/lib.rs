@@ -22,7 +22,7 @@
 //! | [`client`] | threads, shares, merging |
 //! | [`server`] | the accept loop and trait [`server::Service`] |
 //! | [`packets`] | datagrams in and out of the kernel, one or many for a call |
-//! | [`relay`] | TCP forwarding by `splice(2)` or by an eBPF sockmap |
+//! | [`relay`] | TCP forwarding by `splice(2)` |
 //! | [`tun_bridge`] | two TUN devices joined, for the kernel's rows beside stacks in a process |
 //! | [`listener`] | a listening socket of an event loop, also when no descriptor is left |
 //! | [`socket`] | non-blocking sockets and what their errors mean |

@@ -3,7 +3,6 @@
 //! | `options.limit` | workload | remaining work |
 //! |---|---|---|
 //! | `blocking` | `rr` | two processes, blocking sockets, a thread for each connection: no event loop |
-//! | `memory` | `rr` | two processes and a shared cache line: no kernel |
 //! | `loop` | `dispatch` | prepared function pointers, called one after the other: no queue |
 //! | `copies` | `stream` | the two copies that a socket transfer needs, in one process: no sockets |
 //! | `aead` | `stream` | sealing and opening the records of TLS, in one process |
@@ -12,7 +11,6 @@
 
 mod blocking;
 mod calls;
-mod memory;
 mod passes;
 mod syscalls;
 
@@ -27,8 +25,6 @@ pub fn run(limit: &str, spec: &Spec) -> Result<Option<Done>, Refusal> {
     let done = match (limit, spec.role, spec.workload.as_str()) {
         ("blocking", Role::Server, "rr") => return blocking::serve(spec).map(|()| None),
         ("blocking", Role::Client, "rr") => blocking::client(spec),
-        ("memory", Role::Server, "rr") => return memory::server::serve(spec).map(|()| None),
-        ("memory", Role::Client, "rr") => memory::client::run(spec),
         ("loop", Role::Client, "dispatch") => calls::run(spec),
         ("copies" | "calls" | "aead" | "mask", Role::Server, "stream") => {
             return passes::serve(spec).map(|()| None);

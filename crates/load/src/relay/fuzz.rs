@@ -1,12 +1,11 @@
 //! Fuzz target: both peers of a pair.
 
-use super::splice::Splice;
-use super::{Forwarding, Pair, RelayLoop, Side};
+use super::{Pair, RelayLoop, Side};
 use crate::fuzz_input::{FuzzInput, connected, drain, put};
 use crate::listener::Listener;
 use crate::socket::Dialer;
 use linerate_contract::{Role, Spec};
-use nix::sys::epoll::{EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{EpollEvent, EpollTimeout};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::socket::{Shutdown, shutdown};
 use std::cell::RefCell;
@@ -18,11 +17,11 @@ const MOST_TURNS: usize = 1_000;
 /// Steps of two peers, a byte each: the side (1), the step (6), and how much it writes. At any time each peer
 /// has received a beginning of what the other has sent, and after an orderly end all of it.
 pub fn fuzz_relay(input: &[u8]) {
-    thread_local!(static RELAY: RefCell<RelayLoop<Splice>> = RefCell::new(relay()));
+    thread_local!(static RELAY: RefCell<RelayLoop> = RefCell::new(relay()));
     RELAY.with_borrow_mut(|relay| steps(relay, FuzzInput(input)));
 }
 
-fn relay() -> RelayLoop<Splice> {
+fn relay() -> RelayLoop {
     // A program in Rust ignores SIGPIPE from its start; libFuzzer's main function is C++.
     let mut set = SigSet::empty();
     set.add(Signal::SIGPIPE);
@@ -31,20 +30,16 @@ fn relay() -> RelayLoop<Splice> {
     let local = "127.0.0.1:0".parse().expect("an address");
     let (listener, address) = Listener::bind(local, false).expect("a free port");
     spec.connect = Some(address);
-    let forwarding = Splice::new().expect("every kernel has it");
-    RelayLoop::new(forwarding, Dialer::new(&spec).expect("a good spec"), listener)
-        .expect("descriptors are left")
+    RelayLoop::new(Dialer::new(&spec).expect("a good spec"), listener).expect("descriptors are left")
 }
 
-fn steps(relay: &mut RelayLoop<Splice>, mut input: FuzzInput<'_>) {
+fn steps(relay: &mut RelayLoop, mut input: FuzzInput<'_>) {
     let ends = [connected(), connected()];
     let [(client, near), (upstream, far)] = ends;
     let index = client.as_raw_fd() as usize;
     relay.pairs.clear();
     relay.pairs.resize_with(index + 1, || None);
-    let (sockets, state) = ([client, upstream], relay.forwarding.begin());
-    let interest = [EpollFlags::empty(); 2];
-    relay.advance(index, Box::new(Pair { sockets, state, interest, queued: false }));
+    relay.advance(index, Box::new(Pair::new([client, upstream])));
     let mut peers = [Some(near), Some(far)];
     let (mut sent, mut received) = ([0_u64; 2], [0_u64; 2]);
     let (mut ended, mut orderly) = ([false; 2], true);
@@ -100,7 +95,7 @@ fn check(peer: &OwnedFd, received: &mut u64, sent: u64) {
 }
 
 /// Until nothing happens any more.
-fn run(relay: &mut RelayLoop<Splice>) {
+fn run(relay: &mut RelayLoop) {
     let mut events = [EpollEvent::empty(); 16];
     for _ in 0..MOST_TURNS {
         let ready = relay.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);

@@ -1,14 +1,12 @@
 //! A TCP relay: accepts, connects to the upstream, and forwards bytes in both directions until both ends have
 //! closed.
 //!
-//! This file accepts, connects and polls. A [`Forwarding`] moves the bytes, one file each: [`splice`] and
-//! [`sockmap`]. An end of input is forwarded as a half-close; an error on one side resets the other, so that
-//! a truncated answer is not mistaken for a complete one.
+//! This file accepts, connects and polls; [`splice`] moves the bytes. An end of input is forwarded as a
+//! half-close; an error on one side resets the other, so that a truncated answer is not mistaken for a complete
+//! one.
 
-mod bpf;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
-mod sockmap;
 mod splice;
 
 #[cfg(any(test, fuzzing))]
@@ -22,6 +20,7 @@ use linerate_contract::{ErrorKind, Event, Spec};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{setsockopt, sockopt};
+use splice::{PipePool, SplicedStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 const BATCH: usize = 256;
@@ -47,16 +46,17 @@ impl Side {
 
 /// A client's connection and the one that was opened for it.
 #[derive(Debug)]
-struct Pair<S> {
+struct Pair {
     sockets: [OwnedFd; 2],
-    state: S,
+    /// By their source.
+    directions: [SplicedStream; 2],
     /// What each socket is registered for.
     interest: [EpollFlags; 2],
     /// It is in [`RelayLoop::again`].
     queued: bool,
 }
 
-impl<S> Pair<S> {
+impl Pair {
     fn socket(&self, side: Side) -> &OwnedFd {
         &self.sockets[side as usize]
     }
@@ -76,7 +76,7 @@ impl<S> Pair<S> {
 enum Advance {
     /// Advance on the next edge.
     Wait([EpollFlags; 2]),
-    /// Advance soon, without an edge: the kernel is still moving bytes, or no descriptor is left for a pipe.
+    /// Advance soon, without an edge: no descriptor is left for a pipe.
     Recheck([EpollFlags; 2]),
     /// Advance in the next turn: it has used up its share of this one.
     Yield([EpollFlags; 2]),
@@ -84,28 +84,6 @@ enum Advance {
     Over,
     /// One end failed.
     Broken,
-}
-
-/// A way to move bytes.
-trait Forwarding: Sized + Send + 'static {
-    /// The state of one pair.
-    type State: Send;
-
-    /// # Errors
-    /// [`Refusal::Unsupported`], with the missing kernel feature or capability.
-    fn new() -> Result<Self, Refusal>;
-
-    /// The state of a new pair; the upstream's handshake may still be in progress.
-    fn begin(&mut self) -> Self::State;
-
-    /// Notes an edge, `flags` on `side`; a call of [`Self::advance`] follows.
-    fn edge(pair: &mut Pair<Self::State>, side: Side, flags: EpollFlags);
-
-    /// Moves bytes without waiting.
-    fn advance(&mut self, pair: &mut Pair<Self::State>) -> Advance;
-
-    /// The pair is closed.
-    fn end(&mut self, state: Self::State);
 }
 
 /// Relays until SIGTERM or SIGINT.
@@ -117,13 +95,12 @@ pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
         return Err(Refusal::Unsupported(format!("a relay of layer {:?}; supported: tcp", spec.layer)));
     }
     match spec.options.get("mode").map_or("splice", String::as_str) {
-        "splice" => relay::<splice::Splice>(spec),
-        "sockmap" => relay::<sockmap::Sockmap>(spec),
-        other => Err(Refusal::Unsupported(format!("\"options.mode\" {other:?}; supported: splice, sockmap"))),
+        "splice" => relay(spec),
+        other => Err(Refusal::Unsupported(format!("\"options.mode\" {other:?}; supported: splice"))),
     }
 }
 
-fn relay<F: Forwarding>(spec: &Spec) -> Result<(), Refusal> {
+fn relay(spec: &Spec) -> Result<(), Refusal> {
     let mut address = spec.listen.ok_or_else(|| Refusal::BadSpec("\"listen\" is missing".into()))?;
     if spec.threads == 0 {
         return Err(Refusal::BadSpec("\"threads\" must be at least 1".into()));
@@ -134,7 +111,7 @@ fn relay<F: Forwarding>(spec: &Spec) -> Result<(), Refusal> {
     for _ in 0..spec.threads {
         let (listener, bound) = Listener::bind(address, spec.threads > 1)?;
         address = bound;
-        loops.push(RelayLoop::new(F::new()?, dialer.clone(), listener)?);
+        loops.push(RelayLoop::new(dialer.clone(), listener)?);
     }
     for each in loops {
         std::thread::spawn(move || each.run());
@@ -145,14 +122,14 @@ fn relay<F: Forwarding>(spec: &Spec) -> Result<(), Refusal> {
 }
 
 /// A thread's event loop. A pair's index is the number of the client's descriptor.
-struct RelayLoop<F: Forwarding> {
-    forwarding: F,
+struct RelayLoop {
+    pool: PipePool,
     dialer: Dialer,
     listener: Listener,
     /// An accepted connection, while no descriptor is left for its upstream.
     waiting: Option<OwnedFd>,
     epoll: Epoll,
-    pairs: Vec<Option<Box<Pair<F::State>>>>,
+    pairs: Vec<Option<Box<Pair>>>,
     /// Pairs to advance without an edge, and the buffer of the turn before.
     again: Vec<usize>,
     spare: Vec<usize>,
@@ -160,12 +137,12 @@ struct RelayLoop<F: Forwarding> {
     busy: bool,
 }
 
-impl<F: Forwarding> RelayLoop<F> {
-    fn new(forwarding: F, dialer: Dialer, listener: Listener) -> Result<Self, Refusal> {
+impl RelayLoop {
+    fn new(dialer: Dialer, listener: Listener) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
         listener.watch(&epoll)?;
         Ok(Self {
-            forwarding,
+            pool: PipePool::default(),
             dialer,
             listener,
             waiting: None,
@@ -208,7 +185,7 @@ impl<F: Forwarding> RelayLoop<F> {
             let index = (event.data() >> 1) as usize;
             let side = if event.data() & 1 == 0 { Side::Client } else { Side::Upstream };
             if let Some(mut pair) = self.pairs[index].take() {
-                F::edge(&mut pair, side, event.events());
+                pair.edge(side, event.events());
                 self.advance(index, pair);
             }
         }
@@ -239,9 +216,7 @@ impl<F: Forwarding> RelayLoop<F> {
                 Ok(upstream) => {
                     // Small writes must not wait for acknowledgements; accepted sockets inherit the option.
                     let _ = setsockopt(&upstream, sockopt::TcpNoDelay, &true);
-                    let (sockets, state) = ([client, upstream], self.forwarding.begin());
-                    let pair = Pair { sockets, state, interest: [EpollFlags::empty(); 2], queued: false };
-                    self.advance(index, Box::new(pair));
+                    self.advance(index, Box::new(Pair::new([client, upstream])));
                 }
                 Err(ErrorKind::DescriptorExhausted) => {
                     self.waiting = Some(client);
@@ -254,13 +229,13 @@ impl<F: Forwarding> RelayLoop<F> {
         }
     }
 
-    fn advance(&mut self, index: usize, mut pair: Box<Pair<F::State>>) {
-        let outcome = self.forwarding.advance(&mut pair);
+    fn advance(&mut self, index: usize, mut pair: Box<Pair>) {
+        let outcome = pair.advance(&mut self.pool);
         match outcome {
             Advance::Wait(wanted) | Advance::Recheck(wanted) | Advance::Yield(wanted) => {
                 if self.register(index, &mut pair, wanted).is_err() {
                     pair.reset();
-                    return self.forwarding.end(pair.state);
+                    return pair.end(&mut self.pool);
                 }
                 self.busy |= matches!(outcome, Advance::Yield(_));
                 if !matches!(outcome, Advance::Wait(_)) && !pair.queued {
@@ -269,16 +244,16 @@ impl<F: Forwarding> RelayLoop<F> {
                 }
                 self.pairs[index] = Some(pair);
             }
-            Advance::Over => self.forwarding.end(pair.state),
+            Advance::Over => pair.end(&mut self.pool),
             Advance::Broken => {
                 pair.reset();
-                self.forwarding.end(pair.state);
+                pair.end(&mut self.pool);
             }
         }
     }
 
     /// Adds the missing events to the registration of each socket; registrations only grow.
-    fn register(&self, index: usize, pair: &mut Pair<F::State>, wanted: [EpollFlags; 2]) -> nix::Result<()> {
+    fn register(&self, index: usize, pair: &mut Pair, wanted: [EpollFlags; 2]) -> nix::Result<()> {
         for side in Side::BOTH {
             let (have, wanted) = (pair.interest[side as usize], wanted[side as usize]);
             if have.contains(wanted) {
@@ -297,8 +272,8 @@ impl<F: Forwarding> RelayLoop<F> {
     }
 }
 
-/// How long to wait for events. Pairs to recheck wait for a kernel thread, which needs some microseconds,
-/// perhaps of this CPU: yield for some turns, then sleep.
+/// How long to wait for events. Pairs to recheck wait for a descriptor that another one frees: yield for some
+/// turns, then sleep.
 fn timeout(listener: &Listener, no_recheck: bool, idle_turns: u32) -> EpollTimeout {
     const YIELDS: u32 = 50;
     if no_recheck {
@@ -317,16 +292,16 @@ mod tests {
     use linerate_contract::Role;
     use std::net::{SocketAddr, TcpListener, TcpStream};
 
-    fn relay() -> (RelayLoop<splice::Splice>, SocketAddr, TcpListener) {
+    fn relay() -> (RelayLoop, SocketAddr, TcpListener) {
         let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut spec = Spec::new(Role::Relay, "tcp", "relay");
         spec.connect = Some(upstream.local_addr().unwrap());
         let (listener, address) = Listener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let dialer = Dialer::new(&spec).unwrap();
-        (RelayLoop::new(splice::Splice::new().unwrap(), dialer, listener).unwrap(), address, upstream)
+        (RelayLoop::new(dialer, listener).unwrap(), address, upstream)
     }
 
-    fn pairs(relay: &RelayLoop<splice::Splice>) -> Vec<usize> {
+    fn pairs(relay: &RelayLoop) -> Vec<usize> {
         (0..relay.pairs.len()).filter(|index| relay.pairs[*index].is_some()).collect()
     }
 

@@ -4,8 +4,7 @@
 //! A pipe is taken from a pool when there are bytes to move and returned when it is empty: idle connections
 //! have none.
 
-use super::{Advance, Forwarding, Pair, Side};
-use crate::refusal::Refusal;
+use super::{Advance, Pair, Side};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, SpliceFFlags, splice};
 use nix::sys::epoll::EpollFlags;
@@ -21,39 +20,26 @@ const MAX_READS: u32 = 16;
 /// Unused pipes in the pool: 2 descriptors each.
 const MAX_SPARE: usize = 512;
 
-/// The mode, and its pipes.
-#[derive(Debug)]
-pub(super) struct Splice {
-    pool: PipePool,
-}
-
-/// Both directions of a pair, by their source.
-#[derive(Debug)]
-pub(super) struct Directions([SplicedStream; 2]);
-
-impl Forwarding for Splice {
-    type State = Directions;
-
-    fn new() -> Result<Self, Refusal> {
-        Ok(Self { pool: PipePool::default() })
+impl Pair {
+    /// The upstream's handshake may still be in progress.
+    pub(super) fn new(sockets: [OwnedFd; 2]) -> Self {
+        let interest = [EpollFlags::empty(); 2];
+        Self { sockets, directions: Default::default(), interest, queued: false }
     }
 
-    fn begin(&mut self) -> Directions {
-        Directions(Default::default())
-    }
-
-    fn edge(pair: &mut Pair<Directions>, side: Side, flags: EpollFlags) {
+    /// Notes an edge, `flags` on `side`; a call of [`Self::advance`] follows.
+    pub(super) fn edge(&mut self, side: Side, flags: EpollFlags) {
         for from in Side::BOTH {
-            pair.state.0[from as usize].edge(from == side, flags);
+            self.directions[from as usize].edge(from == side, flags);
         }
     }
 
-    fn advance(&mut self, pair: &mut Pair<Directions>) -> Advance {
+    /// Moves bytes without waiting.
+    pub(super) fn advance(&mut self, pool: &mut PipePool) -> Advance {
         let (mut wanted, mut next) = ([INPUT; 2], Next::Edge);
         for from in Side::BOTH {
-            let stream = &mut pair.state.0[from as usize];
-            let (source, target) = (&pair.sockets[from as usize], &pair.sockets[from.other() as usize]);
-            match stream.forward(source, target, &mut self.pool) {
+            let (source, target) = (&self.sockets[from as usize], &self.sockets[from.other() as usize]);
+            match self.directions[from as usize].forward(source, target, pool) {
                 Ok((flags, of_stream)) => {
                     wanted[from.other() as usize] |= flags;
                     next = next.max(of_stream);
@@ -61,28 +47,28 @@ impl Forwarding for Splice {
                 Err(_) => return Advance::Broken,
             }
         }
-        if pair.state.0.iter().all(SplicedStream::is_over) {
+        if self.directions.iter().all(SplicedStream::is_over) {
             Advance::Over
-        } else if pair.state.0.iter().any(|stream| stream.failed) {
+        } else if self.directions.iter().any(|stream| stream.failed) {
             Advance::Broken
         } else {
             next.advance(wanted)
         }
     }
 
-    fn end(&mut self, state: Directions) {
-        for stream in state.0 {
-            stream.end(&mut self.pool);
+    pub(super) fn end(self, pool: &mut PipePool) {
+        for stream in self.directions {
+            stream.end(pool);
         }
     }
 }
 
 /// The events that every socket waits for; EPOLLOUT is added only when a send buffer is full.
-pub(super) const INPUT: EpollFlags = EpollFlags::EPOLLIN.union(EpollFlags::EPOLLRDHUP);
+const INPUT: EpollFlags = EpollFlags::EPOLLIN.union(EpollFlags::EPOLLRDHUP);
 
 /// When a direction is forwarded again; of several, the greatest counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Next {
+enum Next {
     /// After an edge.
     Edge,
     /// Soon, without an edge.
@@ -92,7 +78,7 @@ pub(super) enum Next {
 }
 
 impl Next {
-    pub(super) fn advance(self, wanted: [EpollFlags; 2]) -> Advance {
+    fn advance(self, wanted: [EpollFlags; 2]) -> Advance {
         match self {
             Self::Edge => Advance::Wait(wanted),
             Self::Soon => Advance::Recheck(wanted),
@@ -133,7 +119,7 @@ impl Default for SplicedStream {
 
 impl SplicedStream {
     /// Notes an edge on the source (`from_source`) or on the target.
-    pub(super) fn edge(&mut self, from_source: bool, flags: EpollFlags) {
+    fn edge(&mut self, from_source: bool, flags: EpollFlags) {
         let closed = EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
         if from_source {
             self.readable |= flags.intersects(INPUT | closed);
@@ -144,7 +130,7 @@ impl SplicedStream {
     }
 
     /// Everything was delivered, including the end of input.
-    pub(super) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.shut
     }
 
@@ -153,7 +139,7 @@ impl SplicedStream {
     ///
     /// # Errors
     /// An error of either socket.
-    pub(super) fn forward(
+    fn forward(
         &mut self,
         source: &OwnedFd,
         target: &OwnedFd,
@@ -210,7 +196,7 @@ impl SplicedStream {
     }
 
     /// Returns the pipe to the pool, unless it contains undelivered bytes.
-    pub(super) fn end(self, pool: &mut PipePool) {
+    fn end(self, pool: &mut PipePool) {
         if self.in_pipe == 0 {
             pool.put(self.pipe);
         }

@@ -1,4 +1,4 @@
-//! Both relays, as processes on loopback: nothing is lost, ends are passed on, failures are seen.
+//! The relay, as a process on loopback: nothing is lost, ends are passed on, failures are seen.
 
 use crate::common::{Engine, client, dead_port, local, relay, server};
 use linerate_contract::page;
@@ -7,33 +7,16 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// The modes that this machine has.
-fn modes() -> Vec<&'static str> {
-    let mut modes = vec!["splice"];
-    let mut engine = Engine::start(&relay("sockmap", dead_port()));
-    if engine.event().is_some() {
-        modes.push("sockmap");
-    } else {
-        assert_eq!(engine.wait().code(), Some(127));
-        let reason = engine.stderr();
-        assert!(reason.contains("sockmap"), "{reason}");
-        eprintln!("sockmap is skipped: {reason}");
-    }
-    modes
-}
-
-fn with_relay(to: SocketAddr, test: impl Fn(&str, SocketAddr)) {
-    for mode in modes() {
-        let (_relay, address) = Engine::serving(&relay(mode, to));
-        test(mode, address);
-    }
+fn with_relay(to: SocketAddr, test: impl Fn(SocketAddr)) {
+    let (_relay, address) = Engine::serving(&relay("splice", to));
+    test(address);
 }
 
 #[test]
 fn requests_and_answers_of_any_size_pass() {
     for (size, operations) in [(4096, 2000), (1 << 20, 100)] {
         let (_server, address) = Engine::serving(&server(size));
-        with_relay(address, |mode, address| {
+        with_relay(address, |address| {
             for workload in ["crr", "rr"] {
                 for connections in [5, 50] {
                     let mut spec = client(workload, address, size, operations);
@@ -42,7 +25,7 @@ fn requests_and_answers_of_any_size_pass() {
                     assert_eq!(
                         (done.operations, done.verified),
                         (operations, operations),
-                        "{mode} {workload} {connections} {size}: {:?}",
+                        "{workload} {connections} {size}: {:?}",
                         done.errors
                     );
                 }
@@ -71,14 +54,14 @@ fn counting() -> SocketAddr {
 
 #[test]
 fn an_end_of_input_is_passed_on_behind_every_byte_and_the_answer_still_comes() {
-    with_relay(counting(), |mode, address| {
+    with_relay(counting(), |address| {
         for size in [0, 1, 100_000, 20_000_000] {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(&page(size)).unwrap();
             stream.shutdown(Shutdown::Write).unwrap();
             let mut answer = String::new();
             stream.read_to_string(&mut answer).unwrap();
-            assert_eq!(answer, format!("{size} true"), "{mode}");
+            assert_eq!(answer, format!("{size} true"));
         }
     });
 }
@@ -92,11 +75,11 @@ fn a_server_that_speaks_first_and_at_once_is_heard() {
             let _ = stream.write_all(&page(50_000));
         }
     });
-    with_relay(to, |mode, address| {
+    with_relay(to, |address| {
         for _ in 0..200 {
             let mut all = Vec::new();
             TcpStream::connect(address).unwrap().read_to_end(&mut all).unwrap();
-            assert!(all == page(50_000), "{mode}: {} bytes", all.len());
+            assert!(all == page(50_000), "{} bytes", all.len());
         }
     });
 }
@@ -118,7 +101,7 @@ fn many_small_pieces_both_ways_keep_their_order() {
             });
         }
     });
-    with_relay(to, |mode, address| {
+    with_relay(to, |address| {
         let clients: Vec<_> = (0..8)
             .map(|_| {
                 std::thread::spawn(move || {
@@ -136,7 +119,7 @@ fn many_small_pieces_both_ways_keep_their_order() {
                 })
             })
             .collect();
-        assert!(clients.into_iter().all(|c| c.join().unwrap()), "{mode}");
+        assert!(clients.into_iter().all(|c| c.join().unwrap()));
     });
 }
 
@@ -152,12 +135,12 @@ fn a_reset_or_a_refusal_behind_the_relay_is_a_reset_before_it() {
         }
     });
     for to in [resetting, dead_port()] {
-        with_relay(to, |mode, address| {
+        with_relay(to, |address| {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
             let outcome = stream.write_all(b"hello").and_then(|()| stream.read(&mut [0; 10]));
             let kind = outcome.unwrap_err().kind();
-            assert!(matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{mode}: {kind}");
+            assert!(matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{kind}");
         });
     }
 }
@@ -165,21 +148,19 @@ fn a_reset_or_a_refusal_behind_the_relay_is_a_reset_before_it() {
 #[test]
 fn a_client_that_goes_away_is_noticed_behind_the_relay() {
     let listener = TcpListener::bind(local()).unwrap();
-    with_relay(listener.local_addr().unwrap(), |mode, address| {
+    with_relay(listener.local_addr().unwrap(), |address| {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(b"hello").unwrap();
         let mut behind = listener.accept().unwrap().0;
         behind.read_exact(&mut [0; 5]).unwrap();
         drop(stream);
-        assert_eq!(behind.read(&mut [0]).unwrap(), 0, "{mode}");
+        assert_eq!(behind.read(&mut [0]).unwrap(), 0);
     });
 }
 
 #[test]
 fn a_signal_ends_it() {
-    for mode in modes() {
-        let (mut engine, _) = Engine::serving(&relay(mode, dead_port()));
-        engine.signal(Signal::SIGTERM);
-        assert!(engine.wait().success());
-    }
+    let (mut engine, _) = Engine::serving(&relay("splice", dead_port()));
+    engine.signal(Signal::SIGTERM);
+    assert!(engine.wait().success());
 }

@@ -24,13 +24,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 
-/// Capabilities of networking software without root: ports, raw sockets, packet filters, priority, sockmaps.
-const CAPABILITIES: [Capability; 5] = [
+/// Capabilities of networking software without root: ports, raw sockets, packet filters, priority.
+const CAPABILITIES: [Capability; 4] = [
     Capability::CAP_NET_ADMIN,
     Capability::CAP_NET_RAW,
     Capability::CAP_NET_BIND_SERVICE,
     Capability::CAP_SYS_NICE,
-    Capability::CAP_BPF,
 ];
 
 /// Those that cannot change the host's network.
