@@ -153,6 +153,10 @@ pub struct Done {
     /// `latency`. One that did not end within the timeout is in `errors` too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: u64,
+    /// The longest time within the window in which no operation ended, or in a `stream` no byte moved; of the
+    /// thread that had the shortest. Absent if not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_ns: Option<Nanos>,
     #[serde(default)]
     pub errors: Errors,
     /// Response time of each successful operation in nanoseconds; in an open loop from its intended start.
@@ -183,6 +187,11 @@ pub struct Done {
     pub tls: Option<String>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Describe {
     pub name: String,
@@ -191,11 +200,6 @@ pub struct Describe {
     pub roles: Vec<crate::Role>,
     pub layers: Vec<String>,
     pub workloads: Vec<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl Event {

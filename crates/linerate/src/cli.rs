@@ -2,6 +2,7 @@
 
 mod compare;
 mod datagrams;
+mod failures;
 mod fleet;
 mod http;
 mod merge;
@@ -12,6 +13,7 @@ mod tls;
 
 pub use compare::*;
 pub use datagrams::*;
+pub use failures::*;
 pub use fleet::*;
 pub use http::*;
 pub use merge::*;

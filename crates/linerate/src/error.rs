@@ -13,6 +13,9 @@ pub enum Error {
     NothingMeasured(String),
     #[error("{}: {source}{}", path.display(), next_step(source))]
     File { path: PathBuf, source: std::io::Error },
+    /// Something was measured, and too much of it failed.
+    #[error("{0}")]
+    Failed(String),
     #[error("interrupted")]
     Interrupted,
 }
@@ -22,13 +25,14 @@ impl Error {
         move |source| Self::File { path: path.to_owned(), source }
     }
 
-    /// 2 bad usage or bad input, 3 nothing could be measured, 130 interrupted (128 + SIGINT, as shells
+    /// 1 too many failed operations, 2 bad usage or bad input, 3 nothing could be measured, 130 interrupted (128 + SIGINT, as shells
     /// count).
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Input(_) | Self::File { .. } => 2,
             Self::NothingMeasured(_) => 3,
+            Self::Failed(_) => 1,
             Self::Interrupted => 130,
         }
     }

@@ -107,10 +107,27 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         let start = self.context.now();
         self.context.meter.start(start);
         self.slots.iter_mut().for_each(|slot| W::step(slot, &mut self.context));
-        self.turn(start);
+        let stopped = !self.turn(start, Meter::running);
         let cpu = clock::thread_cpu().since(cpu);
+        let now = self.context.now();
+        if stopped {
+            self.context.meter.stop(now);
+        } else {
+            self.context.meter.close(now);
+            self.drain(now);
+        }
         self.close();
         (self.context.meter, cpu)
+    }
+
+    /// Waits for the operations in flight at the window's end: one that never ends has failed.
+    fn drain(&mut self, now: Nanos) {
+        if let Some(sampler) = self.sampler.take() {
+            sampler.finish(&mut self.context.meter);
+        }
+        if !self.turn(now, |meter, _| meter.open() > 0) {
+            self.context.meter.stop(now);
+        }
     }
 
     /// After the window: closes the idle connections, and completes the counters.
@@ -150,13 +167,14 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         }
     }
 
-    fn turn(&mut self, start: Nanos) {
+    /// Runs while `goes_on`; false if the loop was stopped.
+    fn turn(&mut self, start: Nanos, goes_on: impl Fn(&Meter, Nanos) -> bool) -> bool {
         let timeout = self.context.meter.timeout();
         let sweep_every = Nanos(timeout.0 / SWEEPS_PER_TIMEOUT).max(SHORTEST_SWEEP);
         let mut next_sweep = start + sweep_every;
         let mut next_wake = Nanos(u64::MAX);
         let mut events = [EpollEvent::empty(); BATCH];
-        while self.context.meter.running(self.context.last) {
+        while goes_on(&self.context.meter, self.context.last) {
             if !self.context.paused.is_empty() && next_wake == Nanos(u64::MAX) {
                 next_wake = self.context.last + RETRY_PAUSE;
             }
@@ -165,7 +183,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             let before = self.context.last;
             for event in &events[..ready] {
                 if event.data() == STOP {
-                    return;
+                    return false;
                 }
                 let slot = &mut self.slots[event.data() as usize];
                 slot.peer_closed |= event.events().intersects(PEER_CLOSED);
@@ -175,6 +193,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             if self.context.last == before {
                 self.context.now();
             }
+            self.context.meter.look(self.context.last);
             if self.context.last >= next_wake {
                 next_wake = Nanos(u64::MAX);
                 self.wake();
@@ -185,6 +204,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             }
             self.sample();
         }
+        true
     }
 
     /// The window's end; after it no time, while transfers are finished.

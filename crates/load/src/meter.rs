@@ -28,6 +28,15 @@ pub struct Meter {
     window_end: Nanos,
     /// Transfers of a `stream` in flight at the window's end are finished (sdk/CONTRACT.md).
     finishes: bool,
+    /// What ends at this time or later does not count: the window's end, or no time where all that has begun
+    /// is finished.
+    counts_until: Nanos,
+    /// Operations that ended after the window.
+    in_flight: u64,
+    /// Operations at the last look, when that was, and the longest time between two looks with progress.
+    seen: u64,
+    seen_at: Nanos,
+    stall: Nanos,
     timeout: Nanos,
     start: Nanos,
     end: Nanos,
@@ -53,6 +62,11 @@ impl Meter {
             duration: spec.duration_ns.unwrap_or(Nanos(u64::MAX)),
             window_end: Nanos(u64::MAX),
             finishes: spec.workload == "stream",
+            counts_until: Nanos(u64::MAX),
+            in_flight: 0,
+            seen: 0,
+            seen_at: Nanos::ZERO,
+            stall: Nanos::ZERO,
             timeout: spec.timeout_ns,
             start: Nanos::ZERO,
             end: Nanos::ZERO,
@@ -72,6 +86,36 @@ impl Meter {
         self.start = now;
         self.end = now;
         self.window_end = now + self.duration;
+        self.seen_at = now;
+        // An open loop awaits every answer: to leave out the last ones would leave out the slowest.
+        if !self.finishes && self.paced.is_none() {
+            self.counts_until = self.window_end;
+        }
+    }
+
+    /// Closes the window at `now`: where its time is over, it ends with its time and not with the last
+    /// operation.
+    pub fn close(&mut self, now: Nanos) {
+        if now >= self.window_end {
+            self.end = self.end.max(self.window_end);
+        }
+        self.stall = self.stall.max(self.end.since(self.seen_at));
+    }
+
+    /// Notes at `now` whether operations have ended since the last look. The loop looks after each batch of
+    /// events, which costs less than a look at each operation.
+    #[inline]
+    pub fn look(&mut self, now: Nanos) {
+        if self.operations != self.seen {
+            self.stall = self.stall.max(now.since(self.seen_at));
+            (self.seen, self.seen_at) = (self.operations, now);
+        }
+    }
+
+    /// The client was stopped at `now`, before its time: operations in flight have no result.
+    pub fn stop(&mut self, now: Nanos) {
+        self.end = now.min(self.counts_until).max(self.end);
+        self.in_flight += self.open;
     }
 
     /// Takes one operation out of the budget; false if none is left.
@@ -125,6 +169,10 @@ impl Meter {
             return false;
         }
         self.open -= 1;
+        if now >= self.counts_until {
+            self.in_flight += 1;
+            return false;
+        }
         self.end = now;
         self.operations += 1;
         self.bytes += bytes;
@@ -206,10 +254,18 @@ impl Meter {
         self.start
     }
 
-    /// An operation failed at `now`.
+    /// An operation failed at `now`. After the window only one that has not ended in time has failed: a peer
+    /// may close connections once the work is over.
     #[cold]
     pub fn fail(&mut self, kind: ErrorKind, now: Nanos) {
         self.open -= 1;
+        if now >= self.counts_until {
+            self.in_flight += 1;
+            if matches!(kind, ErrorKind::Timeout | ErrorKind::ConnectTimeout) {
+                self.errors.add(kind, 1);
+            }
+            return;
+        }
         self.end = now;
         self.errors.add(kind, 1);
     }
@@ -242,6 +298,8 @@ impl Meter {
         self.operations += other.operations;
         self.bytes += other.bytes;
         self.verified += other.verified;
+        self.in_flight += other.in_flight;
+        self.stall = self.stall.min(other.stall);
         self.errors.merge(&other.errors);
         self.latency.merge(&other.latency);
         self.connect.merge(&other.connect);
@@ -264,6 +322,8 @@ impl Meter {
             bytes: Bytes(self.bytes),
             start_ns: self.start,
             end_ns: self.end,
+            in_flight: self.in_flight,
+            stall_ns: Some(self.stall),
             errors: self.errors.clone(),
             latency: Some(self.latency.counts()),
             service: self.paced.as_ref().map(|p| p.service.counts()),

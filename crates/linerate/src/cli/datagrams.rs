@@ -1,6 +1,6 @@
 //! `linerate load udp|kcp` and `linerate serve udp|kcp`.
 
-use super::{rate, span};
+use super::{FailureArgs, rate, span};
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use std::time::Duration;
   linerate load udp 127.0.0.1:9000 --rate 100000
   linerate load udp 127.0.0.1:9000 --mode gso --search 0.1
 
-Exit status: 0 done, 2 bad usage, 3 nothing arrived, 130 interrupted (the partial result is printed).")]
+Exit status: 0 done, 1 failed flows, 2 bad usage, 3 nothing arrived, 130 interrupted (the partial result is printed).")]
 pub struct LoadUdpArgs {
     #[command(flatten)]
     pub common: LoadDatagramArgs,
@@ -47,7 +47,7 @@ pub struct LoadUdpArgs {
 #[command(after_help = "Example:
   linerate load kcp 127.0.0.1:9000 --window 256 --interval-us 1000
 
-Exit status: 0 done, 2 bad usage, 3 nothing arrived, 130 interrupted (the partial result is printed).")]
+Exit status: 0 done, 1 failed flows, 2 bad usage, 3 nothing arrived, 130 interrupted (the partial result is printed).")]
 pub struct LoadKcpArgs {
     #[command(flatten)]
     pub common: LoadDatagramArgs,
@@ -104,6 +104,9 @@ pub struct LoadDatagramArgs {
     /// Fail after this time without a response
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub timeout: Duration,
+
+    #[command(flatten)]
+    pub failures: FailureArgs,
 
     /// Write the result as JSON; -: to standard output, instead of text
     #[arg(long, value_name = "FILE")]

@@ -1,6 +1,6 @@
 //! `linerate load http` and `linerate serve http`.
 
-use super::{SecureArgs, SpinArgs, TrustArgs, rate, span};
+use super::{FailureArgs, SecureArgs, SpinArgs, TrustArgs, rate, span};
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use std::time::Duration;
   linerate load http http://127.0.0.1:8080/ -X POST -H 'Content-Type: text/plain' --body hello \
     --json result.json
 
-Exit status: 0 done, 2 bad usage, 3 no request succeeded, 130 interrupted (the partial result is printed).")]
+Exit status: 0 done, 1 too many requests failed or the server hung, 2 bad usage, 3 no request succeeded, 130 interrupted (the partial result is printed).")]
 pub struct LoadHttpArgs {
     /// URL of the server, http:// or https://
     #[arg(value_name = "URL")]
@@ -100,6 +100,9 @@ pub struct LoadHttpArgs {
 
     #[command(flatten)]
     pub trust: TrustArgs,
+
+    #[command(flatten)]
+    pub failures: FailureArgs,
 
     /// Write the result with full histograms as JSON; -: to standard output, instead of text
     #[arg(long, value_name = "FILE")]

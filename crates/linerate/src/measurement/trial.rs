@@ -93,15 +93,26 @@ impl fmt::Display for Stage {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// The raw numbers of one trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// First operation begun to last operation ended, as the client saw it.
+    /// The window as the client saw it: its time, or until the last operation of a count ended.
     pub elapsed: Nanos,
     /// Operations that succeeded.
     pub operations: u64,
     /// Payload bytes of those, counted at the receiver.
     pub bytes: Bytes,
+    /// Operations that had begun and not ended when the time was over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_flight: u64,
+    /// The longest time within the window without progress, where the client reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Nanos>,
     #[serde(default)]
     pub errors: Errors,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -93,6 +93,9 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
     );
     row(&mut out, words.payload, &format!("{} MiB/s", plain(result.per_second(done.bytes.as_mib_f64()))));
     row(&mut out, "failed", &failures(&done.errors, done.operations));
+    if done.in_flight > 0 {
+        row(&mut out, "in flight", &format!("{} when the time was over", count(done.in_flight)));
+    }
     if let Some(tls) = &done.tls {
         row(&mut out, "TLS", tls);
     }
@@ -218,6 +221,7 @@ pub fn json(result: &LoadResult<'_>) -> String {
         requests_per_second: result.per_second(done.operations as f64),
         mib_per_second: result.per_second(done.bytes.as_mib_f64()),
         failed: done.errors.total(),
+        in_flight: done.in_flight,
         client_cpu_us_per_request: result.cpu_us_per_request(),
         latency_us: done.latency.as_ref().map(percentiles),
         service_us: done.service.as_ref().map(percentiles),

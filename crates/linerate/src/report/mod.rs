@@ -34,7 +34,7 @@ pub mod load_streams;
 mod markdown;
 pub mod merged;
 pub mod model;
-mod numbers;
+pub(crate) mod numbers;
 #[cfg(test)]
 mod schema;
 pub mod selftest;

@@ -120,7 +120,7 @@ fn value_and_range(value: f64, [from, to]: [f64; 2]) -> (String, Option<String>)
 }
 
 /// A number without an interval, to three significant digits: `0.0213`, `2.13`, `2,130`.
-pub(super) fn plain(value: f64) -> String {
+pub(crate) fn plain(value: f64) -> String {
     fixed(value, (2 - magnitude(value)).clamp(0, MOST_DECIMALS) as usize)
 }
 

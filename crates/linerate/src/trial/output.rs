@@ -18,6 +18,8 @@ pub(super) fn read_contract(run: &ClientRun) -> Result<Measurement, String> {
         elapsed: done.end_ns.since(done.start_ns),
         operations: done.operations,
         bytes: done.bytes,
+        in_flight: done.in_flight,
+        stall: done.stall_ns,
         errors: done.errors,
         latency: done.latency.map(Histogram::from),
         connect: done.connect.map(Histogram::from),

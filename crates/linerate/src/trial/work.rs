@@ -12,9 +12,35 @@ pub(super) const TOLERATED_ERRORS: f64 = 0.01;
 const BASE_TIMEOUT: Duration = Duration::from_secs(20);
 const TIMEOUT_PER_OPERATION: Duration = Duration::from_millis(5);
 const SECOND: Nanos = Nanos(1_000_000_000);
-/// A client that works for a smaller share of its time has ended early, whatever its exit status. A search
-/// reports its last trial, a quarter of its time.
-const LEAST_OF_TIME: f64 = 0.2;
+/// No progress for this share of the time is a failure: the rate is that of a system that hung.
+const LONGEST_STALL: f64 = 0.2;
+/// With fewer operations a slow system's own response time would be a stall.
+const FEWEST_OF_STALL: u64 = 50;
+
+/// How the time of a client's result is defined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timing {
+    /// The contract's: a timed window ends at its end.
+    Window,
+    /// A foreign client's own: it may leave out its start, and the wait for the last responses.
+    Foreign,
+    /// The last trial of a search for the highest rate.
+    Search,
+}
+
+impl Timing {
+    /// A client that works for a smaller share of its time has ended early, whatever its exit status.
+    fn least_share(self) -> f64 {
+        match self {
+            // Rounding alone.
+            Self::Window => 0.99,
+            Self::Foreign => 1.0 - LONGEST_STALL,
+            // Its trials have a quarter of its time each.
+            Self::Search => 0.2,
+        }
+    }
+}
+
 /// The longest timeout: ten times the longest trial of any suite. A system that hangs costs it in each trial.
 const MAX_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -88,8 +114,8 @@ impl Work {
         Ok(())
     }
 
-    /// An error unless the client worked for its time.
-    pub(super) fn check_time(&self, measurement: &Measurement) -> Result<(), String> {
+    /// An error unless the client worked for its time, and the system as well.
+    pub(super) fn check_time(&self, measurement: &Measurement, timing: Timing) -> Result<(), String> {
         match self {
             Self::Time(time) if measurement.operations == 0 => {
                 Err(format!("not one operation in {} s", time.as_secs_f64()))
@@ -97,10 +123,11 @@ impl Work {
             _ if measurement.elapsed == Nanos::ZERO => {
                 Err("the client reported no time for its operations".into())
             }
-            Self::Time(time) if (measurement.elapsed.0 as f64) < LEAST_OF_TIME * time.0 as f64 => {
+            Self::Time(time) if (measurement.elapsed.0 as f64) < timing.least_share() * time.0 as f64 => {
                 let (worked, time) = (measurement.elapsed.as_secs_f64(), time.as_secs_f64());
                 Err(format!("the client worked for {worked:.6} s in place of {time} s"))
             }
+            Self::Time(time) => check_progress(measurement, *time),
             _ => Ok(()),
         }
     }
@@ -116,10 +143,20 @@ impl Work {
             Self::Operations(_) => Ok(()),
             Self::Bytes(_) | Self::Time(_) => {
                 self.check(verified, TOLERATED_ERRORS)?;
-                self.check_time(verified)
+                self.check_time(verified, Timing::Search)
             }
         }
     }
+}
+
+/// An error if the system made no progress for a large share of the time.
+fn check_progress(measurement: &Measurement, time: Nanos) -> Result<(), String> {
+    let stall = measurement.stall.unwrap_or(Nanos::ZERO);
+    if measurement.operations < FEWEST_OF_STALL || (stall.0 as f64) < LONGEST_STALL * time.0 as f64 {
+        return Ok(());
+    }
+    let (stall, time) = (stall.as_secs_f64(), time.as_secs_f64());
+    Err(format!("no operation ended for {stall:.3} s of {time} s: the system hung"))
 }
 
 /// An error if no datagram arrived, or one arrived damaged.
@@ -193,16 +230,38 @@ mod tests {
         assert_eq!(timed.check(&measurement, TOLERATED_ERRORS), Ok(()));
         measurement.errors.add(ErrorKind::Reset, 6);
         assert!(timed.check(&measurement, TOLERATED_ERRORS).is_err());
-        assert!(timed.check_time(&Measurement { elapsed: SECOND, ..Measurement::default() }).is_err());
+        let nothing = Measurement { elapsed: SECOND, ..Measurement::default() };
+        assert!(timed.check_time(&nothing, Timing::Search).is_err());
     }
 
     #[test]
     fn a_client_that_ends_early_is_a_failure() {
         let timed = work(&[("seconds", 2)], "");
         let worked = |elapsed| Measurement { operations: 24, elapsed, ..Measurement::default() };
-        assert_eq!(timed.check_time(&worked(SECOND)), Ok(()));
-        let error = timed.check_time(&worked(Nanos(83_933))).unwrap_err();
+        let check = |elapsed, timing| timed.check_time(&worked(elapsed), timing);
+        assert_eq!(check(Nanos(2 * SECOND.0), Timing::Window), Ok(()));
+        assert_eq!(check(SECOND, Timing::Search), Ok(()));
+        assert_eq!(check(Nanos(1_700_000_000), Timing::Foreign), Ok(()));
+        assert!(check(Nanos(1_700_000_000), Timing::Window).is_err());
+        assert!(check(Nanos(1_500_000_000), Timing::Foreign).is_err());
+        let error = check(Nanos(83_933), Timing::Window).unwrap_err();
         assert_eq!(error, "the client worked for 0.000084 s in place of 2 s");
+    }
+
+    #[test]
+    fn a_system_without_progress_for_a_fifth_of_the_time_has_failed() {
+        let timed = work(&[("seconds", 2)], "");
+        let stalled = |operations, stall| Measurement {
+            operations,
+            elapsed: Nanos(2 * SECOND.0),
+            stall: Some(Nanos(stall)),
+            ..Measurement::default()
+        };
+        let check = |measurement: &Measurement| timed.check_time(measurement, Timing::Window);
+        assert_eq!(check(&stalled(10_000, 399_000_000)), Ok(()));
+        let error = check(&stalled(10_000, 1_300_000_000)).unwrap_err();
+        assert_eq!(error, "no operation ended for 1.300 s of 2 s: the system hung");
+        assert_eq!(check(&stalled(3, 1_300_000_000)), Ok(()), "each of three takes as long");
     }
 
     #[test]

@@ -131,6 +131,12 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             self.context.pacer.draw();
         }
         let cpu = clock::thread_cpu().since(cpu);
+        let now = self.context.now();
+        if stopped {
+            self.context.meter.stop(now);
+        } else {
+            self.context.meter.close(now);
+        }
         self.close();
         (self.context.meter, cpu)
     }
@@ -173,7 +179,9 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             if !self.take_events(events, until) {
                 return false;
             }
-            if self.context.now() >= next_wake {
+            let now = self.context.now();
+            self.context.meter.look(now);
+            if now >= next_wake {
                 next_wake = NEVER;
                 self.wake();
             }

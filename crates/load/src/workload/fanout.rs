@@ -54,6 +54,7 @@ pub fn run<L: Layer>(spec: &Spec) -> Result<Done, Refusal> {
             Ok(bytes) => {
                 now = clock::now();
                 meter.succeed(began, now, bytes, true);
+                meter.look(now);
             }
             Err(kind) => {
                 meter.fail(kind, clock::now());
@@ -63,6 +64,7 @@ pub fn run<L: Layer>(spec: &Spec) -> Result<Done, Refusal> {
             }
         }
     }
+    meter.close(now);
     Ok(Done { connect: None, ..meter.done(clock::thread_cpu().since(cpu)) })
 }
 

@@ -4,6 +4,7 @@
 
 mod common;
 mod crr;
+mod hang;
 mod hostile;
 mod hostile_clients;
 mod http;

@@ -1,6 +1,6 @@
 //! `linerate load udp` and `linerate load kcp`.
 
-use super::write_json;
+use super::{failed, write_json};
 use crate::cli::{KcpArgs, LoadDatagramArgs, LoadKcpArgs, LoadUdpArgs};
 use crate::command::print;
 use crate::engine::Engine;
@@ -71,6 +71,7 @@ fn run(spec: &Spec, args: &LoadDatagramArgs) -> Result<ExitCode, Error> {
             args.address, spec.layer
         )));
     }
+    failed::check(spec, &done, args.failures.max_failed)?;
     Ok(ExitCode::SUCCESS)
 }
 

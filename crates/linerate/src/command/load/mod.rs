@@ -1,6 +1,7 @@
 //! `linerate load`: the load engine standalone, like wrk, ab, hey or iperf3.
 
 pub(super) mod datagrams;
+mod failed;
 mod streams;
 mod target;
 
@@ -25,7 +26,7 @@ const DURATION: Duration = Duration::from_secs(10);
 /// Interval of the progress line. Each sample costs a thread 50 us to copy its histogram.
 const LIVE: Nanos = Nanos(500_000_000);
 
-/// Loads a server and prints the result: 0, or 3 if no operation succeeded, or 130 after Ctrl-C.
+/// Loads a server and prints the result: 0, 1 if too much failed, 3 if no operation succeeded, or 130 after Ctrl-C.
 ///
 /// # Errors
 /// An invalid URL, an unreachable host, a file that cannot be written.
@@ -49,7 +50,7 @@ fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
         &mut spec,
         &args.url,
         words,
-        &Output { json: args.json.as_deref(), quiet: args.quiet },
+        &Output { json: args.json.as_deref(), quiet: args.quiet, max_failed: args.failures.max_failed },
         terminal,
     )
 }
@@ -58,6 +59,8 @@ fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
 struct Output<'a> {
     json: Option<&'a Path>,
     quiet: bool,
+    /// The share of failed operations that is no failure of the load.
+    max_failed: f64,
 }
 
 /// Runs a client whose operations are counted one by one, with a progress line, and prints the result.
@@ -93,6 +96,7 @@ fn operations(
         let text = format!("no {} succeeded: see `failed` above for the kinds of errors", words.operation);
         return Err(Error::NothingMeasured(text));
     }
+    failed::check(spec, &done, output.max_failed)?;
     Ok(ExitCode::SUCCESS)
 }
 

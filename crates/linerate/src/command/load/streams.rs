@@ -1,7 +1,7 @@
 //! `linerate load tcp` and `linerate load ws`.
 
 use super::target::{Target, WEBSOCKET};
-use super::{LIVE, Output, operations, show, write_json};
+use super::{LIVE, Output, failed, operations, show, write_json};
 use crate::cli::{LoadStreamArgs, LoadTcpArgs, LoadWsArgs};
 use crate::command::{Terminal, print};
 use crate::engine::Engine;
@@ -90,7 +90,7 @@ fn spec(layer: &str, workload: &str, args: &LoadStreamArgs) -> Spec {
 }
 
 fn output(args: &LoadStreamArgs) -> Output<'_> {
-    Output { json: args.json.as_deref(), quiet: args.quiet }
+    Output { json: args.json.as_deref(), quiet: args.quiet, max_failed: args.failures.max_failed }
 }
 
 /// Runs one stream, or two at the same time: each direction has its own engine.
@@ -119,6 +119,9 @@ fn streams(mut specs: Vec<Spec>, target: &str, args: &LoadStreamArgs) -> Result<
             "no data arrived at {target}: check that `linerate serve {}` runs there with the same settings",
             report::served(&runs[0].0)
         )));
+    }
+    for (spec, done) in &runs {
+        failed::check(spec, done, args.failures.max_failed)?;
     }
     Ok(ExitCode::SUCCESS)
 }

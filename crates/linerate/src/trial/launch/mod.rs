@@ -3,7 +3,7 @@
 mod address;
 mod setting;
 
-use super::work::{TOLERATED_ERRORS, Work};
+use super::work::{TOLERATED_ERRORS, Timing, Work};
 use super::{Context, output};
 use crate::lab::protocol::File;
 use crate::lab::{ClientRun, DOCROOT, Launch};
@@ -42,6 +42,7 @@ pub(super) struct Launches {
     /// Bytes of a write: received bytes divided by it are the operations of a client that prints no count.
     size: u64,
     work: Work,
+    timing: Timing,
     may_starve: bool,
     /// The error rate that a variant of the cell tolerates, in place of the default of one percent.
     tolerated_errors: Option<f64>,
@@ -124,6 +125,11 @@ impl Launches {
             size: cell.parameters.size.unwrap_or(0),
             work: window
                 .map_or_else(|| Work::of(&measured, &cell.options), |window| Work::Time(window.length)),
+            timing: match client.variant.output {
+                Some(_) => Timing::Foreign,
+                None if is_search(cell, client) => Timing::Search,
+                None => Timing::Window,
+            },
             may_starve: window.is_some_and(|window| window.may_starve),
             tolerated_errors: chosen.iter().filter_map(|(_, c)| c.variant.tolerated_errors).reduce(f64::max),
             pins,
@@ -133,7 +139,7 @@ impl Launches {
     /// An error unless the client did its work, and worked for its time.
     pub(super) fn check(&self, measurement: &Measurement) -> Result<(), String> {
         self.work.check(measurement, self.tolerated_errors.unwrap_or(TOLERATED_ERRORS))?;
-        if self.may_starve { Ok(()) } else { self.work.check_time(measurement) }
+        if self.may_starve { Ok(()) } else { self.work.check_time(measurement, self.timing) }
     }
 
     /// Files for all roles: the page, if the layer has one.
@@ -202,6 +208,11 @@ impl Launches {
             Some(patterns) => output::read_foreign(patterns, run, self.size),
         }
     }
+}
+
+/// Whether the client searches for the highest rate.
+fn is_search(cell: &PlannedCell, client: SystemVariant<'_>) -> bool {
+    cell.options.contains_key("search") || client.variant.options.contains_key("search")
 }
 
 /// The CPUs of the cell: the number of its parameter `cpus`, on each host; without it, all.

@@ -66,6 +66,10 @@ pub(crate) fn run(spec: &Spec) -> Result<Done, Refusal> {
         end = end.max(result.end);
         errors.merge(&result.errors);
     }
+    // Where a conversation has failed, the others may end before the time is over.
+    if let Some(time) = spec.duration_ns.filter(|_| errors.total() > 0) {
+        end = end.max(start + time);
+    }
     Ok(Done {
         operations: good.div_ceil(spec.size),
         bytes: Bytes(good),

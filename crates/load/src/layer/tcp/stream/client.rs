@@ -45,14 +45,18 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
         threads.into_iter().map(|t| t.join().expect("a panic aborts the process")).collect()
     });
     drop(sampler);
-    let mut sum = ThreadTotals { end: start, ..ThreadTotals::default() };
+    let stall = Nanos(u64::MAX);
+    let mut sum = ThreadTotals { end: start, stall, ..ThreadTotals::default() };
     totals.iter().for_each(|each| sum.merge(each));
     errors.merge(&sum.errors);
+    // Where a connection has failed, the others may end before the time is over.
+    let window_end = until.time.filter(|_| errors.total() > 0).map_or(Nanos::ZERO, |time| start + time);
     Ok(Done {
         operations: sum.writes,
         bytes: Bytes(sum.good),
         start_ns: start,
-        end_ns: sum.end,
+        end_ns: sum.end.max(window_end),
+        stall_ns: Some(sum.stall),
         errors,
         latency: sum.latency.as_ref().map(Recorder::counts),
         cpu_ns: sum.cpu,

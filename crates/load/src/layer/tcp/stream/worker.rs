@@ -17,7 +17,8 @@ const BATCH: usize = 64;
 /// A peer that moves no byte is noticed at most 1/8 of the timeout late.
 const CHECKS_PER_TIMEOUT: u64 = 8;
 /// The longest wait for a stop request while nothing moves.
-const LONGEST_CHECK: Nanos = Nanos(250_000_000);
+/// It is also the resolution of the longest stall, a tenth of the shortest window.
+const LONGEST_CHECK: Nanos = Nanos(50_000_000);
 
 /// The result of one thread.
 #[derive(Debug, Default)]
@@ -27,6 +28,8 @@ pub(super) struct ThreadTotals {
     pub(super) end: Nanos,
     pub(super) cpu: Nanos,
     pub(super) errors: Errors,
+    /// The longest time in which no connection moved a byte.
+    pub(super) stall: Nanos,
     pub(super) latency: Option<Recorder>,
     pub(super) tcp: Option<TcpInfo>,
 }
@@ -38,6 +41,7 @@ impl ThreadTotals {
         self.end = self.end.max(other.end);
         self.cpu += other.cpu;
         self.errors.merge(&other.errors);
+        self.stall = self.stall.min(other.stall);
         if let Some(latency) = &other.latency {
             self.latency.get_or_insert_default().merge(latency);
         }
@@ -83,6 +87,8 @@ pub(super) struct Worker {
     buffer: Box<[u8]>,
     /// No further transfer begins after this time.
     last_begin: Nanos,
+    /// When a connection had last moved a byte.
+    moved_at: Nanos,
     totals: ThreadTotals,
 }
 
@@ -106,6 +112,7 @@ impl Worker {
             streams: Vec::new(),
             buffer: vec![0; payload.content.size()].into(),
             last_begin: Nanos(u64::MAX),
+            moved_at: Nanos(u64::MAX),
             totals: ThreadTotals::default(),
         })
     }
@@ -143,6 +150,7 @@ impl Worker {
         self.streams.iter_mut().flatten().for_each(|stream| stream.began = start);
         let mut end = self.until.time.map(|time| start + time);
         self.last_begin = end.unwrap_or(Nanos(u64::MAX));
+        self.moved_at = start;
         let mut stopped = false;
         let mut left = self.streams.len();
         let check_every = Nanos((self.timeout.0 / CHECKS_PER_TIMEOUT).clamp(1_000_000, LONGEST_CHECK.0));
@@ -164,10 +172,11 @@ impl Worker {
                 left -= self.end_all();
             }
             if now >= next_check {
-                left -= self.check(now);
+                left -= self.check(now, check_every);
                 next_check = now + check_every;
             }
         }
+        self.totals.stall = self.totals.stall.max(self.totals.end.since(self.moved_at + check_every));
         self.totals.cpu = clock::thread_cpu().since(cpu);
         std::mem::take(&mut self.totals)
     }
@@ -297,18 +306,23 @@ impl Worker {
     }
 
     /// Fails the connections that have not moved for the timeout; how many.
-    fn check(&mut self, now: Nanos) -> usize {
-        let mut ended = 0;
+    fn check(&mut self, now: Nanos, check_every: Nanos) -> usize {
+        let (mut ended, mut has_moved) = (0, false);
         for index in 0..self.streams.len() {
             let Some(stream) = &mut self.streams[index] else { continue };
             let moved = stream.moved + stream.out.at + stream.input.at;
             if stream.checked.1 == Nanos::ZERO || stream.checked.0 != moved {
                 stream.checked = (moved, now);
+                has_moved = true;
             } else if now.since(stream.checked.1) >= self.timeout {
                 let stream = self.streams[index].take().expect("it was there a line above");
                 self.fail(&stream, ErrorKind::Timeout);
                 ended += 1;
             }
+        }
+        if has_moved {
+            self.totals.stall = self.totals.stall.max(now.since(self.moved_at + check_every));
+            self.moved_at = now;
         }
         ended
     }

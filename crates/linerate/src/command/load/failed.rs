@@ -1,0 +1,70 @@
+//! Whether a load has failed: a server that was dead for a part of the time is no success.
+
+use crate::error::Error;
+use crate::report::numbers::plain;
+use linerate_contract::{Done, Spec};
+
+/// No progress for this share of the time is a failure, whatever the rate.
+const LONGEST_STALL: f64 = 0.2;
+
+/// An error if more than `most` of the work failed, or if nothing ended for a fifth of the time.
+///
+/// Of streams and flows the connections are counted, since one that fails may have carried most of the work.
+///
+/// # Errors
+/// [`Error::Failed`], with the share or the time.
+pub(super) fn check(spec: &Spec, done: &Done, most: f64) -> Result<(), Error> {
+    let failed = done.errors.total();
+    let (all, what) = match spec.workload.as_str() {
+        "stream" => (u64::from(spec.connections), "connections"),
+        _ => (done.operations + failed, "operations"),
+    };
+    let share = failed as f64 / all.max(1) as f64;
+    if share > most {
+        return Err(Error::Failed(format!(
+            "{} % of the {what} failed, and --max-failed is {} %",
+            plain(share * 100.0),
+            plain(most * 100.0)
+        )));
+    }
+    match (done.stall_ns, spec.duration_ns) {
+        (Some(stall), Some(time)) if stall.0 as f64 >= LONGEST_STALL * time.0 as f64 => {
+            Err(Error::Failed(format!(
+                "the server hung: no operation ended for {} s of {} s",
+                plain(stall.as_secs_f64()),
+                plain(time.as_secs_f64())
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::{ErrorKind, Nanos, Role};
+
+    #[test]
+    fn failures_and_hangs_decide_the_status() {
+        let mut spec = Spec::new(Role::Client, "http", "rr");
+        spec.duration_ns = Some(Nanos(3_000_000_000));
+        let mut done = Done { operations: 995, stall_ns: Some(Nanos(100_000_000)), ..Done::default() };
+        done.errors.add(ErrorKind::Timeout, 5);
+        assert!(check(&spec, &done, 0.01).is_ok());
+        let error = check(&spec, &done, 0.001).unwrap_err();
+        assert_eq!(error.to_string(), "0.500 % of the operations failed, and --max-failed is 0.100 %");
+        assert_eq!(error.exit_status(), 1);
+        done.stall_ns = Some(Nanos(1_950_000_000));
+        let error = check(&spec, &done, 0.01).unwrap_err().to_string();
+        assert_eq!(error, "the server hung: no operation ended for 1.95 s of 3.00 s");
+    }
+
+    #[test]
+    fn one_of_two_streams_is_half_of_the_work() {
+        let mut spec = Spec::new(Role::Client, "tcp", "stream");
+        spec.connections = 2;
+        let mut done = Done { operations: 100_000, ..Done::default() };
+        done.errors.add(ErrorKind::Timeout, 1);
+        assert!(check(&spec, &done, 0.01).unwrap_err().to_string().starts_with("50.0 % of the connections"));
+    }
+}

@@ -1,0 +1,156 @@
+//! A server that stops after a third of the window, with its connections open: the result is failed, or has
+//! the true rate.
+
+use crate::common::{Engine, good_certificates, local, server};
+use linerate_contract::{Done, ErrorKind, Event, Nanos, Role, Spec};
+use nix::sys::signal::Signal;
+use std::time::Duration;
+
+const WINDOW: Nanos = Nanos(600_000_000);
+/// When the server stops.
+const STOP: Duration = Duration::from_millis(200);
+/// Shorter than the rest of the window, so that operations also fail within it.
+const TIMEOUT: Nanos = Nanos(250_000_000);
+const CONNECTIONS: u32 = 3;
+
+/// Runs a client of this layer and workload beside a server that is stopped at [`STOP`].
+fn beside_a_hanging_server(
+    layer: &str,
+    workload: &str,
+    options: &[(&str, &str)],
+    bytes: Option<u64>,
+) -> Done {
+    let mut serving =
+        if layer.starts_with("http") { server(64) } else { Spec::new(Role::Server, layer, workload) };
+    serving.layer = layer.into();
+    serving.listen = Some(local());
+    serving.size = 64;
+    if layer == "kcp" {
+        serving.size = 1_000;
+    }
+    let mut client = Spec::new(Role::Client, layer, workload);
+    client.size = serving.size;
+    client.path = Some("/".into());
+    client.connections = CONNECTIONS;
+    (client.duration_ns, client.timeout_ns, client.bytes) = (Some(WINDOW), TIMEOUT, bytes);
+    for spec in [&mut serving, &mut client] {
+        spec.options.extend(options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    }
+    if matches!(layer, "tls" | "https" | "wss") {
+        let (of_server, of_client) = good_certificates();
+        (serving.tls, client.tls) = (Some(of_server), Some(of_client));
+    }
+    let (engine, address) = Engine::serving(&serving);
+    client.connect = Some(address);
+    // Where there are no samples, the window opens with the process.
+    let has_samples = workload != "fanout" && (!matches!(layer, "kcp" | "udp") || workload == "rr");
+    client.sample_ns = has_samples.then_some(Nanos(50_000_000));
+    let mut running = Engine::start(&client);
+    let mut last = None;
+    if has_samples {
+        while let Some(event) = running.event() {
+            match event {
+                Event::Sample(sample) if sample.at_ns.0 >= STOP.as_nanos() as u64 => break,
+                Event::Done(done) => last = Some(*done),
+                _ => {}
+            }
+        }
+    } else {
+        std::thread::sleep(STOP);
+    }
+    engine.signal(Signal::SIGSTOP);
+    while let (None, Some(event)) = (&last, running.event()) {
+        if let Event::Done(done) = event {
+            last = Some(*done);
+        }
+    }
+    assert!(running.wait().success(), "{layer} {workload}: {}", running.stderr());
+    last.unwrap_or_else(|| panic!("{layer} {workload}: the client printed no result"))
+}
+
+#[test]
+fn operations_beside_a_hanging_server_have_the_rate_of_the_whole_window_and_end_as_timeouts() {
+    let combinations = [
+        ("http", "rr"),
+        ("http", "crr"),
+        ("https", "rr"),
+        ("tcp", "rr"),
+        ("tcp", "crr"),
+        ("tcp", "fanout"),
+        ("tls", "rr"),
+        ("websocket", "rr"),
+        ("wss", "rr"),
+        ("udp", "rr"),
+    ];
+    for (layer, workload) in combinations {
+        let done = beside_a_hanging_server(layer, workload, &[], None);
+        assert!(done.operations > 0, "{layer} {workload}: {done:?}");
+        let timeouts = |kind| done.errors.0.get(&kind).copied().unwrap_or(0);
+        let failed = timeouts(ErrorKind::Timeout) + timeouts(ErrorKind::ConnectTimeout);
+        assert!(failed > 0, "{layer} {workload}: {:?}", done.errors);
+        assert!(done.in_flight > 0, "{layer} {workload}: operations are in flight at the end");
+        let elapsed = done.end_ns.since(done.start_ns);
+        assert!(elapsed >= WINDOW, "{layer} {workload}: {elapsed:?} is shorter than the window");
+        let stall = done.stall_ns.unwrap();
+        assert!(stall.0 * 5 > WINDOW.0, "{layer} {workload}: a stall of {stall:?}");
+    }
+}
+
+#[test]
+fn an_open_loop_beside_a_hanging_server_counts_every_operation_that_was_due_in_the_window() {
+    let (engine, address) = Engine::serving(&server(64));
+    let mut client = Spec::new(Role::Client, "http", "rr");
+    (client.connect, client.path, client.connections) = (Some(address), Some("/".into()), CONNECTIONS);
+    (client.duration_ns, client.timeout_ns) = (Some(WINDOW), TIMEOUT);
+    client.rate = Some(1_000.0);
+    let running = Engine::start(&client);
+    std::thread::sleep(STOP);
+    engine.signal(Signal::SIGSTOP);
+    let done = running.done();
+    assert!(done.end_ns.since(done.start_ns) >= WINDOW);
+    assert!(done.errors.total() > 0, "{done:?}");
+    let unsent = done.schedule.as_ref().unwrap().unsent;
+    assert_eq!(done.operations + done.errors.total() + unsent, 600, "{:?}", done.errors);
+}
+
+#[test]
+fn streams_to_a_hanging_server_fail_or_last_at_least_as_long_as_the_window() {
+    let transfer = Some(100_000);
+    let combinations: [(&str, &str, Option<u64>); 9] = [
+        ("tcp", "client-writes", None),
+        ("tcp", "client-reads", None),
+        ("tcp", "client-writes", transfer),
+        ("tcp", "both", transfer),
+        ("tls", "client-writes", transfer),
+        ("websocket", "client-reads", transfer),
+        ("wss", "client-writes", transfer),
+        ("udp", "client-writes", None),
+        ("kcp", "client-writes", None),
+    ];
+    for (layer, direction, bytes) in combinations {
+        let done = beside_a_hanging_server(layer, "stream", &[("direction", direction)], bytes);
+        let elapsed = done.end_ns.since(done.start_ns);
+        assert!(elapsed >= WINDOW, "{layer} {direction}: {elapsed:?} is shorter than the window");
+        let stalled = done.stall_ns.is_some_and(|stall| stall.0 * 5 > WINDOW.0);
+        assert!(done.errors.total() > 0 || stalled, "{layer} {direction}: {done:?}");
+    }
+}
+
+#[test]
+fn beside_a_healthy_server_a_timed_window_has_its_length_and_nothing_fails() {
+    for (layer, workload) in
+        [("http", "rr"), ("http", "crr"), ("tcp", "rr"), ("udp", "rr"), ("tcp", "fanout")]
+    {
+        let mut serving = if layer == "http" { server(64) } else { Spec::new(Role::Server, layer, workload) };
+        (serving.listen, serving.size) = (Some(local()), 64);
+        let (_server, address) = Engine::serving(&serving);
+        let mut client = Spec::new(Role::Client, layer, workload);
+        (client.connect, client.path, client.size) = (Some(address), Some("/".into()), 64);
+        (client.connections, client.duration_ns) = (CONNECTIONS, Some(Nanos(200_000_000)));
+        let done = Engine::start(&client).done();
+        assert_eq!(done.end_ns.since(done.start_ns), Nanos(200_000_000), "{layer} {workload}");
+        assert!(done.in_flight <= u64::from(CONNECTIONS), "{layer} {workload}: {}", done.in_flight);
+        assert_eq!(done.errors.total(), 0, "{layer} {workload}: {:?}", done.errors);
+        assert!(done.stall_ns.unwrap().0 < 100_000_000, "{layer} {workload}: {:?}", done.stall_ns);
+    }
+}
