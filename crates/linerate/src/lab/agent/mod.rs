@@ -14,6 +14,7 @@ mod interface;
 pub(crate) mod link;
 mod namespaces;
 mod netlink;
+mod output;
 mod process;
 mod recording;
 mod session;
@@ -42,9 +43,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use topology::Network;
 use turns::TurnTaking;
-
-/// Bytes of a process's stderr that are kept; the rest is read and dropped, so that it never blocks.
-const STDERR_LIMIT: usize = 256 << 10;
 
 /// Enters the namespaces and serves requests on `socket` until it is closed. Returns the exit status.
 ///
@@ -192,8 +190,13 @@ impl Agent {
     /// Sends the output of a process.
     fn forward(&mut self, id: ProcessId, stream: Stream) {
         let Some(process) = self.processes.get_mut(&id) else { return };
-        for line in process.read_lines(stream, STDERR_LIMIT) {
+        let lines = process.read_lines(stream);
+        let reason = process.end_excess();
+        for line in lines {
             self.send(&Message::Output { process: id, stream, line });
+        }
+        if let Some(line) = reason {
+            self.send(&Message::Output { process: id, stream: Stream::Stderr, line });
         }
     }
 

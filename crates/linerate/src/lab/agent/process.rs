@@ -5,6 +5,7 @@
 use super::PathOf;
 use super::cpu::{ClockMaker, ProcessClock};
 use super::namespaces::Privileges;
+use super::output::Output;
 use super::slice;
 use crate::lab::protocol::{ExitStatus, Spawn, Stream, TUN_DESCRIPTORS};
 use crate::system::manifest::StopSignal;
@@ -14,10 +15,10 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::libc;
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, setgroups, setpgid, setresgid, setresuid, setsid};
-use std::io::{self, Read};
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -35,17 +36,11 @@ const CAPABILITIES: [Capability; 4] = [
 /// Those that cannot change the host's network.
 const HARMLESS: [Capability; 2] = [Capability::CAP_NET_BIND_SERVICE, Capability::CAP_SYS_NICE];
 
-/// Longer lines are sent in pieces: a system that prints without end must not fill the agent's memory.
-const LONGEST_LINE: usize = 1 << 20;
-
 pub(super) struct Process {
     pub(super) pid: Pid,
     clock: ProcessClock,
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
-    /// Bytes of an incomplete line, for each stream.
-    partial: [Vec<u8>; 2],
-    stderr_bytes: usize,
+    stdout: Output<ChildStdout>,
+    stderr: Output<ChildStderr>,
 }
 
 /// Starts a process in a namespace, pinned, unprivileged, in a process group of its own.
@@ -88,7 +83,8 @@ pub(super) fn start(
         set_nonblocking(fd).map_err(|e| format!("the output of {}: {e}", spawn.program.display()))?;
     }
     let clock = ProcessClock::new(pid, &receiver);
-    Ok(Process { pid, clock, stdout, stderr, partial: Default::default(), stderr_bytes: 0 })
+    let (stdout, stderr) = (Output::new(Stream::Stdout, stdout), Output::new(Stream::Stderr, stderr));
+    Ok(Process { pid, clock, stdout, stderr })
 }
 
 /// The child's steps between fork and exec.
@@ -160,7 +156,8 @@ fn cpu_set(cpus: &[u32]) -> Result<Option<CpuSet>, String> {
 impl Process {
     /// A process without output.
     pub(super) fn silent(pid: Pid, clock: ProcessClock) -> Self {
-        Self { pid, clock, stdout: None, stderr: None, partial: Default::default(), stderr_bytes: 0 }
+        let (stdout, stderr) = (Output::new(Stream::Stdout, None), Output::new(Stream::Stderr, None));
+        Self { pid, clock, stdout, stderr }
     }
 
     /// Its clock for another process; `None` without perf.
@@ -169,42 +166,34 @@ impl Process {
     }
 
     pub(super) fn open_streams(&self) -> impl Iterator<Item = Stream> + '_ {
-        let stdout = self.stdout.as_ref().map(|_| Stream::Stdout);
-        let stderr = self.stderr.as_ref().map(|_| Stream::Stderr);
+        let stdout = self.stdout.pipe.as_ref().map(|_| Stream::Stdout);
+        let stderr = self.stderr.pipe.as_ref().map(|_| Stream::Stderr);
         stdout.into_iter().chain(stderr)
     }
 
     /// The reading end of an open stream.
     pub(super) fn stream(&self, stream: Stream) -> BorrowedFd<'_> {
         let fd = match stream {
-            Stream::Stdout => self.stdout.as_ref().map(AsFd::as_fd),
-            Stream::Stderr => self.stderr.as_ref().map(AsFd::as_fd),
+            Stream::Stdout => self.stdout.pipe.as_ref().map(AsFd::as_fd),
+            Stream::Stderr => self.stderr.pipe.as_ref().map(AsFd::as_fd),
         };
         fd.expect("callers take streams from open_streams()")
     }
 
     /// Every complete line that can be read; closes the stream at its end.
-    pub(super) fn read_lines(&mut self, stream: Stream, stderr_limit: usize) -> Vec<String> {
-        let (bytes, ended) = match stream {
-            Stream::Stdout => drain(self.stdout.as_mut()),
-            Stream::Stderr => drain(self.stderr.as_mut()),
-        };
-        let partial = &mut self.partial[usize::from(stream == Stream::Stderr)];
-        partial.extend_from_slice(&bytes);
-        let mut lines = take_lines(partial, ended);
-        if stream == Stream::Stderr {
-            self.stderr_bytes += bytes.len();
-            if self.stderr_bytes > stderr_limit {
-                lines.clear();
-            }
+    pub(super) fn read_lines(&mut self, stream: Stream) -> Vec<String> {
+        match stream {
+            Stream::Stdout => self.stdout.read_lines(),
+            Stream::Stderr => self.stderr.read_lines(),
         }
-        if ended {
-            match stream {
-                Stream::Stdout => self.stdout = None,
-                Stream::Stderr => self.stderr = None,
-            }
-        }
-        lines
+    }
+
+    /// Ends the process if it has printed too much; the reason, once.
+    pub(super) fn end_excess(&mut self) -> Option<String> {
+        let reason = self.stdout.excess()?;
+        // It may already have ended.
+        let _ = killpg(self.pid, Signal::SIGKILL);
+        Some(reason)
     }
 
     pub(super) fn cpu(&mut self) -> Option<Nanos> {
@@ -226,34 +215,6 @@ impl Process {
         // It may already have ended.
         let _ = kill(self.pid, signal);
     }
-}
-
-/// The bytes that can be read without waiting, and whether the stream is at its end.
-fn drain(stream: Option<&mut impl Read>) -> (Vec<u8>, bool) {
-    let Some(stream) = stream else { return (Vec::new(), true) };
-    let (mut bytes, mut chunk) = (Vec::new(), [0; 16 << 10]);
-    while bytes.len() < LONGEST_LINE {
-        match stream.read(&mut chunk) {
-            Ok(0) => return (bytes, true),
-            Ok(n) => bytes.extend_from_slice(&chunk[..n]),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return (bytes, e.kind() != io::ErrorKind::WouldBlock),
-        }
-    }
-    (bytes, false)
-}
-
-fn take_lines(partial: &mut Vec<u8>, ended: bool) -> Vec<String> {
-    let mut lines = Vec::new();
-    while let Some(end) = partial.iter().position(|b| *b == b'\n') {
-        let line: Vec<u8> = partial.drain(..=end).collect();
-        lines.push(String::from_utf8_lossy(&line[..end]).into_owned());
-    }
-    if !partial.is_empty() && (ended || partial.len() > LONGEST_LINE) {
-        lines.push(String::from_utf8_lossy(partial).into_owned());
-        partial.clear();
-    }
-    lines
 }
 
 fn set_nonblocking(fd: Option<RawFd>) -> nix::Result<()> {
@@ -296,22 +257,4 @@ pub(super) fn kill_all() {
         }
     }
     reap_all();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_returned_when_complete_and_at_the_end() {
-        let mut partial = b"one\ntwo\nthr".to_vec();
-        assert_eq!(take_lines(&mut partial, false), ["one", "two"]);
-        assert_eq!(take_lines(&mut partial, false), Vec::<String>::new());
-        assert_eq!(take_lines(&mut partial, true), ["thr"]);
-    }
-
-    #[test]
-    fn invalid_utf_8_is_replaced_in_lines() {
-        assert_eq!(take_lines(&mut b"\xff\n".to_vec(), false), ["\u{fffd}"]);
-    }
 }

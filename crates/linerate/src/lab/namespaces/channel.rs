@@ -20,8 +20,11 @@ const REPLY_DEADLINE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(super) struct Channel {
     socket: UnixStream,
-    /// Bytes of an incomplete message.
+    /// Bytes that are no complete message yet, or that follow one.
     partial: Vec<u8>,
+    /// How many of them belong to messages that were taken, and how many contain no end of a later one.
+    taken: usize,
+    scanned: usize,
     events: VecDeque<Message>,
     interrupted: Arc<AtomicBool>,
     /// So that no empty line comes inside of a request.
@@ -31,7 +34,7 @@ pub(super) struct Channel {
 impl Channel {
     pub(super) fn new(socket: UnixStream, interrupted: Arc<AtomicBool>) -> Self {
         let (partial, events) = (Vec::new(), VecDeque::new());
-        Self { socket, partial, events, interrupted, writing: Arc::default() }
+        Self { socket, partial, taken: 0, scanned: 0, events, interrupted, writing: Arc::default() }
     }
 
     /// A channel over a network that may be cut: an empty line each second, until it is closed.
@@ -86,15 +89,19 @@ impl Channel {
     /// The next message; `None` at the deadline.
     fn receive(&mut self, deadline: Instant) -> Result<Option<Message>, LabError> {
         loop {
-            if let Some(end) = self.partial.iter().position(|b| *b == b'\n') {
-                let line: Vec<u8> = self.partial.drain(..=end).collect();
-                if line.len() == 1 {
+            if let Some(length) = self.partial[self.scanned..].iter().position(|b| *b == b'\n') {
+                let end = self.scanned + length;
+                let line = &self.partial[self.taken..end];
+                (self.taken, self.scanned) = (end + 1, end + 1);
+                if line.is_empty() {
                     continue;
                 }
-                return serde_json::from_slice(&line)
+                return serde_json::from_slice(line)
                     .map(Some)
                     .map_err(|e| LabError::Lost(format!("invalid message from the lab agent: {e}")));
             }
+            self.partial.drain(..self.taken);
+            (self.taken, self.scanned) = (0, self.partial.len());
             if !self.wait(deadline)? {
                 return Ok(None);
             }
