@@ -45,6 +45,13 @@ pub fn cache() -> Option<PathBuf> {
     Some(cache.join("linerate"))
 }
 
+/// The user's home folder.
+#[must_use]
+pub(crate) fn folder() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from)?;
+    (home.is_absolute() && home.parent().is_some()).then_some(home)
+}
+
 /// Replaces the user's home folder by `~`, so that published reports contain no user name.
 #[must_use]
 pub fn shortened(text: &str) -> String {

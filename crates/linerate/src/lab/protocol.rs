@@ -194,6 +194,9 @@ pub struct AgentFacts {
     pub privileges: String,
     /// True if the CPU time of processes comes from perf counters, false if from `/proc`.
     pub perf: bool,
+    /// The version of the kernel's Landlock; `None` without it.
+    #[serde(default)]
+    pub landlock: Option<u32>,
     /// Settings of the lab's namespaces, by name, as the kernel reports them.
     pub sysctls: BTreeMap<String, String>,
 }

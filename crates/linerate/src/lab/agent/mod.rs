@@ -9,8 +9,10 @@
 
 mod brake;
 mod cpu;
+mod exposed;
 mod files;
 mod interface;
+mod landlock;
 pub(crate) mod link;
 mod namespaces;
 mod netlink;
@@ -23,6 +25,7 @@ mod sysctls;
 mod topology;
 mod tun;
 mod turns;
+mod view;
 mod wire;
 
 use super::protocol::{AgentFacts, Brake, File, Message, ProcessId, Request, Spawn, Stream};
@@ -30,6 +33,7 @@ use crate::host;
 use crate::measurement::WireCounts;
 use crate::path::NetworkPath;
 use brake::RunningBrake;
+use exposed::Exposed;
 use linerate_contract::{Nanos, clock};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal};
@@ -78,6 +82,7 @@ struct Agent {
     privileges: namespaces::Privileges,
     network: Option<Network>,
     files: files::Files,
+    exposed: Exposed,
     processes: BTreeMap<ProcessId, Process>,
     /// While a client runs.
     recording: Option<Recording>,
@@ -110,6 +115,7 @@ impl Agent {
             privileges,
             network: None,
             files,
+            exposed: Exposed::default(),
             processes: BTreeMap::new(),
             recording: None,
             wires: Vec::new(),
@@ -132,6 +138,7 @@ impl Agent {
             cpus: host::usable_cpus(),
             privileges: self.privileges.to_string(),
             perf: cpu::perf_works(),
+            landlock: landlock::version(),
             sysctls: sysctls::current(),
         };
         self.send(&Message::Up(facts));
@@ -273,7 +280,7 @@ impl Agent {
     fn raise(&mut self, path: NetworkPath, files: &[File]) -> Result<Message, String> {
         self.drop_all();
         if self.path == PathOf::Host {
-            self.files.write_all(files)?;
+            self.files.share(files)?;
             self.network = Some(Network::of_host(path)?);
             return Ok(Message::Done);
         }
@@ -282,7 +289,7 @@ impl Agent {
         {
             return Ok(Message::Lacking { reason });
         }
-        self.files.write_all(files)?;
+        self.files.share(files)?;
         let is_impaired = path.is_impaired();
         match Network::raise(path) {
             Ok(network) => self.network = Some(network),
@@ -296,15 +303,16 @@ impl Agent {
     fn spawn(&mut self, spawn: &Spawn) -> Result<Message, String> {
         self.files.make_folder(&spawn.folder)?;
         self.files.write_all(&spawn.files)?;
-        let program = self.files.expose(&spawn.program)?;
-        let arguments = spawn.arguments.iter().map(|argument| self.files.expose_argument(argument));
+        let mut grants = self.files.grants(&spawn.folder)?;
+        let program = self.exposed.expose(&spawn.program, &mut grants)?;
+        let arguments =
+            spawn.arguments.iter().map(|argument| self.exposed.expose_argument(argument, &mut grants));
         let spawn = &Spawn { arguments: arguments.collect::<Result<_, _>>()?, ..spawn.clone() };
         let network = self.network()?;
         let namespace = network.namespace(spawn.host)?;
         let inherited = if spawn.tuns { network.tuns()? } else { Vec::new() };
-        let folder = self.files.path(&spawn.folder);
-        let process =
-            process::start(spawn, &program, &folder, namespace, &inherited, &self.privileges, self.path)?;
+        let view = process::View { program: &program, folder: &self.files.path(&spawn.folder), grants };
+        let process = process::start(spawn, view, namespace, &inherited, &self.privileges, self.path)?;
         self.processes.insert(spawn.process, process);
         if let Some(recording) = &mut self.recording {
             recording.note(spawn.process, Nanos::ZERO);

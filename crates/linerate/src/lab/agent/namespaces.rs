@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::Signal;
+use nix::sys::stat::{Mode, umask};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, fork, getgid, getuid};
 use std::fmt;
@@ -70,6 +71,7 @@ pub(super) fn enter(path: PathOf) -> Result<Entered, String> {
             if privileges == Privileges::Root && path == PathOf::Lab {
                 super::tun::open_to_all();
             }
+            super::view::make()?;
             Ok(Entered::Inside(privileges))
         }
     }
@@ -128,6 +130,8 @@ fn make_mounts() -> Result<(), String> {
         return Err(format!("/ is no mount point, so its mounts cannot be made private: {remedy}"));
     }
     step("making mounts private", private)?;
+    // The user's own mask could close the folders that are made for the systems' user.
+    umask(Mode::from_bits_truncate(0o022));
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     // Refused in containers that mask parts of /proc. The old /proc then stays; it has the sysctls as well.
     let _ = mount(Some("proc"), "/proc", Some("proc"), flags | MsFlags::MS_NOEXEC, none);

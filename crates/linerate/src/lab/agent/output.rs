@@ -6,11 +6,12 @@ use std::io::{self, Read};
 
 /// Longer lines are sent in pieces: a system that prints without end must not fill the agent's memory.
 const LONGEST_LINE: usize = 1 << 20;
-/// Of stdout; a report in JSON of a thousand connections has a tenth of them.
-const MOST_LINES: usize = 200_000;
-const MOST_STDOUT: usize = 32 << 20;
+/// Of stdout; a report in JSON of a hundred connections has a tenth of them.
+const MOST_LINES: usize = 50_000;
+const MOST_STDOUT: usize = 16 << 20;
 /// Of stderr that is kept; the rest is read and dropped, so that the process never blocks.
 const MOST_STDERR: usize = 256 << 10;
+const MOST_STDERR_LINES: usize = 10_000;
 
 /// One stream of a process, until its end.
 pub(super) struct Output<S> {
@@ -37,7 +38,9 @@ impl<S: Read> Output<S> {
         let is_excess = self.pipe.is_some() && self.lines.is_full() && self.lines.stream == Stream::Stdout;
         is_excess.then(|| {
             self.pipe = None;
-            format!("ended by linerate: it printed more than {MOST_LINES} lines or {MOST_STDOUT} bytes on stdout")
+            format!(
+                "ended by linerate: it printed more than {MOST_LINES} lines or {MOST_STDOUT} bytes on stdout"
+            )
         })
     }
 }
@@ -54,7 +57,7 @@ impl Lines {
     fn is_full(&self) -> bool {
         match self.stream {
             Stream::Stdout => self.bytes > MOST_STDOUT || self.lines >= MOST_LINES,
-            Stream::Stderr => self.bytes > MOST_STDERR,
+            Stream::Stderr => self.bytes > MOST_STDERR || self.lines >= MOST_STDERR_LINES,
         }
     }
 
@@ -147,7 +150,7 @@ mod tests {
 
         let mut long = lines(Stream::Stdout);
         let found: usize = (0..64).map(|_| long.add(&[b'x'; LONGEST_LINE], false).len()).sum();
-        assert!(long.is_full() && found <= 32, "{found}");
+        assert!(long.is_full() && found <= 16, "{found}");
         assert!(long.partial.is_empty());
     }
 
@@ -156,11 +159,11 @@ mod tests {
         let mut stderr = lines(Stream::Stderr);
         assert_eq!(stderr.add(b"first\n", false), ["first"]);
         let found: usize = (0..64).map(|_| stderr.add(&[b'\n'; 1 << 20], false).len()).sum();
-        assert_eq!(found, 0);
+        assert_eq!(found, 0, "the first MiB is more than the limit of bytes");
         assert!(stderr.partial.capacity() < LONGEST_LINE);
-        let newlines = vec![b'\n'; 1 << 20];
+        let newlines = vec![b'\n'; 100_000];
         let mut output = Output::new(Stream::Stderr, Some(&newlines[..]));
-        output.read_lines();
+        assert_eq!(output.read_lines().len(), MOST_STDERR_LINES);
         assert!(output.excess().is_none(), "the process goes on");
     }
 }

@@ -2,11 +2,11 @@
 
 #![allow(unsafe_code, reason = "what happens between fork and exec has no safe wrapper")]
 
-use super::PathOf;
 use super::cpu::{ClockMaker, ProcessClock};
+use super::exposed::Grants;
 use super::namespaces::Privileges;
 use super::output::Output;
-use super::slice;
+use super::{PathOf, landlock, slice, view};
 use crate::lab::protocol::{ExitStatus, Spawn, Stream, TUN_DESCRIPTORS};
 use crate::system::manifest::StopSignal;
 use caps::{CapSet, Capability, CapsHashSet};
@@ -15,6 +15,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::libc;
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
+use nix::sys::prctl::set_no_new_privs;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, setgroups, setpgid, setresgid, setresuid, setsid};
@@ -22,7 +23,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 
 /// Capabilities of networking software without root: ports, raw sockets, packet filters, priority.
@@ -43,18 +44,26 @@ pub(super) struct Process {
     stderr: Output<ChildStderr>,
 }
 
+/// What a process has of the files.
+pub(super) struct View<'a> {
+    pub(super) program: &'a Path,
+    /// Where it starts.
+    pub(super) folder: &'a Path,
+    pub(super) grants: Grants,
+}
+
 /// Starts a process in a namespace, pinned, unprivileged, in a process group of its own.
 pub(super) fn start(
     spawn: &Spawn,
-    program: &Path,
-    folder: &Path,
+    view: View<'_>,
     namespace: BorrowedFd<'_>,
     inherited: &[OwnedFd],
     privileges: &Privileges,
     path: PathOf,
 ) -> Result<Process, String> {
+    let View { program, folder, grants } = view;
     let mut command = Command::new(program);
-    command.args(&spawn.arguments).current_dir(folder);
+    command.args(&spawn.arguments);
     command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     command.env("LANG", "C.UTF-8").env("HOME", folder).env("TMPDIR", folder);
     let inherited: Vec<RawFd> = inherited.iter().map(AsRawFd::as_raw_fd).collect();
@@ -72,6 +81,9 @@ pub(super) fn start(
         run_as: privileges.run_as(),
         capabilities: usable_capabilities(path),
         inherited,
+        grants,
+        folder: folder.to_owned(),
+        is_separate: landlock::separates(landlock::version()),
         clock_maker,
     };
     // SAFETY: the agent has one thread, so no lock is held by another thread during the fork.
@@ -97,6 +109,10 @@ struct Preparation {
     capabilities: CapsHashSet,
     /// Descriptors that stay open after exec; the parent keeps them open until then.
     inherited: Vec<RawFd>,
+    grants: Grants,
+    folder: PathBuf,
+    /// True if Landlock separates it from other roles.
+    is_separate: bool,
     clock_maker: ClockMaker,
 }
 
@@ -122,6 +138,7 @@ impl Preparation {
         if let Some(slice) = self.slice {
             slice::request(slice);
         }
+        view::enter(&self.grants, &self.folder)?;
         if let Some((uid, gid)) = self.run_as {
             caps::securebits::set_keepcaps(true).map_err(io::Error::other)?;
             setgroups(&[])?;
@@ -133,6 +150,11 @@ impl Preparation {
         caps::set(None, CapSet::Effective, &CapsHashSet::new()).map_err(io::Error::other)?;
         for set in [CapSet::Permitted, CapSet::Effective, CapSet::Inheritable, CapSet::Ambient] {
             caps::set(None, set, &self.capabilities).map_err(io::Error::other)?;
+        }
+        // No program that it starts gains rights, such as by a set-user-id bit or file capabilities.
+        set_no_new_privs()?;
+        if self.is_separate {
+            landlock::restrict()?;
         }
         self.clock_maker.run()
     }

@@ -200,9 +200,16 @@ impl Namespaces {
                     .running(process)
                     .failed(&format!("was not ready within {READY_DEADLINE:?}")));
             }
-            let next_poll =
-                if launch.ready == Ready::Listen { Instant::now() + READY_POLL } else { deadline };
-            self.process_event(next_poll)?;
+            match launch.ready {
+                Ready::Event => {
+                    self.process_event(deadline)?;
+                }
+                // One request for each line would make a system that prints a lot late.
+                Ready::Listen => {
+                    let next_poll = Instant::now() + READY_POLL;
+                    while self.process_event(next_poll)? {}
+                }
+            }
         }
     }
 
