@@ -1,12 +1,16 @@
 //! `linerate doctor`: checks what this machine can measure, and prints the remedy for each problem.
 
+mod confinement;
+
 use super::print;
 use crate::error::Error;
+use crate::lab::agent::landlock::SCOPES;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::{Lab, LabError, Label};
 use crate::path::{NetworkPath, Shape};
 use crate::system::probe;
 use crate::{host, interrupt};
+use confinement::Seen;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -98,8 +102,46 @@ fn in_lab(lab: &mut Namespaces) -> Vec<Finding> {
         }
     };
     let congestion = congestion_control(&facts.sysctls);
+    let roles = separation(facts.landlock);
+    let (files, rights) = match confinement::tried(lab, &label) {
+        Ok(seen) => (files(&seen), rights(&seen)),
+        Err(error) => {
+            let failed = |what| Finding { what, found: error.to_string(), fix: Some("report this as a bug") };
+            (failed("files of systems"), failed("rights of systems"))
+        }
+    };
     let _ = lab.stop();
-    vec![namespaces, links, tun, clock, congestion]
+    vec![namespaces, links, tun, files, rights, roles, clock, congestion]
+}
+
+fn files(seen: &Seen) -> Finding {
+    let found = match seen.reached.as_slice() {
+        [] => "a mount namespace: /usr, /etc, ... read-only; home and cache hidden; /tmp private".to_owned(),
+        reached => format!("a system reaches {}", reached.join(", ")),
+    };
+    let fix = "do not run systems that you do not trust, and report this as a bug";
+    Finding { what: "files of systems", found, fix: (!seen.reached.is_empty()).then_some(fix) }
+}
+
+fn rights(seen: &Seen) -> Finding {
+    let found = if seen.no_new_privileges {
+        "no_new_privs: no program that a system starts gains any"
+    } else {
+        "no_new_privs is not set"
+    };
+    let fix = "do not run systems that you do not trust, and report this as a bug";
+    Finding { what: "rights of systems", found: found.into(), fix: (!seen.no_new_privileges).then_some(fix) }
+}
+
+/// Landlock is not required: the host is out of reach without it.
+fn separation(landlock: Option<u32>) -> Finding {
+    let (found, separates) = match landlock {
+        None => ("Landlock is not in this kernel".to_owned(), false),
+        Some(version) if version < SCOPES => (format!("Landlock {version}: too old to separate them"), false),
+        Some(version) => (format!("Landlock {version}: roles cannot trace or signal each other"), true),
+    };
+    let fix = "Linux 6.12 or newer with landlock in its list `lsm=` separates the roles of a trial";
+    Finding { what: "roles", found, fix: (!separates).then_some(fix) }
 }
 
 /// A namespace may use cubic only if the host allows it to all of its users.
@@ -143,5 +185,26 @@ mod tests {
             lines[3].starts_with("note virtual machine: yes") && lines[4].starts_with("     -> "),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_holds_of_the_confinement_is_named_and_what_does_not_is_a_problem() {
+        let good = Seen { reached: Vec::new(), no_new_privileges: true };
+        let held = text(&[files(&good), rights(&good), separation(Some(7))]);
+        for part in ["ok   files of systems: a mount namespace", "/tmp private", "no_new_privs", "Landlock 7"]
+        {
+            assert!(held.contains(part), "{part}: {held}");
+        }
+        assert!(!held.contains("note"), "{held}");
+        let bad = Seen { reached: vec!["the home".into()], no_new_privileges: false };
+        let broken = text(&[files(&bad), rights(&bad), separation(None), separation(Some(3))]);
+        for part in [
+            "note files of systems: a system reaches the home",
+            "note rights of systems: no_new_privs is not set",
+            "note roles: Landlock is not in this kernel",
+            "note roles: Landlock 3: too old",
+        ] {
+            assert!(broken.contains(part), "{part}: {broken}");
+        }
     }
 }

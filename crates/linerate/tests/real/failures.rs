@@ -98,7 +98,7 @@ fn a_topology_has_the_settings_that_the_report_names_and_none_of_the_hosts() {
 }
 
 #[test]
-fn a_server_that_exits_sends_a_wrong_page_or_hangs_is_a_failed_row() {
+fn a_server_that_exits_sends_a_wrong_page_hangs_or_prints_without_end_is_a_failed_row() {
     let Some(_machine) = machine() else { return };
     for (script, stage, part) in [
         ("sleep 1000", "at start", "was not ready within"),
@@ -113,6 +113,7 @@ fn a_server_that_exits_sends_a_wrong_page_or_hangs_is_a_failed_row() {
             "at measure",
             "ended before the client (exit status 9)",
         ),
+        ("exec tr '\\\\000' '\\\\n' < /dev/zero", "at start", "ended by linerate: it printed more than"),
     ] {
         let processes = lab_processes();
         let (status, trials, output) = run_odd(script);

@@ -6,6 +6,7 @@
 mod bound;
 #[path = "../common/mod.rs"]
 mod common;
+mod confined;
 mod failures;
 mod host;
 mod kills;

@@ -1,7 +1,7 @@
 //! The lab's scratch folder, on a tmpfs of the lab's mount namespace that ends with it.
 //!
-//! Systems write to their folders in it, so nothing there is trusted: no step of the agent follows a link, and
-//! a file is always a new one.
+//! Systems write to their folders in it, so nothing there is trusted: no step of the agent follows a link,
+//! and a file is always a new one.
 
 use super::exposed::Grants;
 use super::namespaces::Privileges;

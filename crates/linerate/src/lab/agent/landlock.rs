@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// The first version of the interface that has scopes.
-const SCOPES: u32 = 6;
+pub(crate) const SCOPES: u32 = 6;
 
 /// `struct landlock_ruleset_attr`.
 #[repr(C)]

@@ -12,7 +12,7 @@ mod cpu;
 mod exposed;
 mod files;
 mod interface;
-mod landlock;
+pub(crate) mod landlock;
 pub(crate) mod link;
 mod namespaces;
 mod netlink;

@@ -14,14 +14,14 @@ const MOST_STDERR: usize = 256 << 10;
 const MOST_STDERR_LINES: usize = 10_000;
 
 /// One stream of a process, until its end.
-pub(super) struct Output<S> {
+pub(super) struct Printed<S> {
     pub(super) pipe: Option<S>,
-    lines: Lines,
+    lines: Splitter,
 }
 
-impl<S: Read> Output<S> {
+impl<S: Read> Printed<S> {
     pub(super) fn new(stream: Stream, pipe: Option<S>) -> Self {
-        Self { pipe, lines: Lines { stream, partial: Vec::new(), lines: 0, bytes: 0 } }
+        Self { pipe, lines: Splitter { stream, partial: Vec::new(), lines: 0, bytes: 0 } }
     }
 
     /// Every complete line that can be read; closes the stream at its end.
@@ -45,7 +45,7 @@ impl<S: Read> Output<S> {
     }
 }
 
-struct Lines {
+struct Splitter {
     stream: Stream,
     /// Bytes of an incomplete line.
     partial: Vec<u8>,
@@ -53,7 +53,7 @@ struct Lines {
     bytes: usize,
 }
 
-impl Lines {
+impl Splitter {
     fn is_full(&self) -> bool {
         match self.stream {
             Stream::Stdout => self.bytes > MOST_STDOUT || self.lines >= MOST_LINES,
@@ -111,8 +111,8 @@ fn drain(stream: Option<&mut impl Read>) -> (Vec<u8>, bool) {
 mod tests {
     use super::*;
 
-    fn lines(stream: Stream) -> Lines {
-        Output::<&[u8]>::new(stream, None).lines
+    fn lines(stream: Stream) -> Splitter {
+        Printed::<&[u8]>::new(stream, None).lines
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn stdout_ends_at_its_limit_of_lines_or_bytes_and_the_reason_says_so_once() {
         let newlines = vec![b'\n'; 4 << 20];
-        let mut output = Output::new(Stream::Stdout, Some(&newlines[..]));
+        let mut output = Printed::new(Stream::Stdout, Some(&newlines[..]));
         let mut found = 0;
         while output.excess().is_none() {
             found += output.read_lines().len();
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(found, 0, "the first MiB is more than the limit of bytes");
         assert!(stderr.partial.capacity() < LONGEST_LINE);
         let newlines = vec![b'\n'; 100_000];
-        let mut output = Output::new(Stream::Stderr, Some(&newlines[..]));
+        let mut output = Printed::new(Stream::Stderr, Some(&newlines[..]));
         assert_eq!(output.read_lines().len(), MOST_STDERR_LINES);
         assert!(output.excess().is_none(), "the process goes on");
     }

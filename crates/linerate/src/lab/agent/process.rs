@@ -5,7 +5,7 @@
 use super::cpu::{ClockMaker, ProcessClock};
 use super::exposed::Grants;
 use super::namespaces::Privileges;
-use super::output::Output;
+use super::output::Printed;
 use super::{PathOf, landlock, slice, view};
 use crate::lab::protocol::{ExitStatus, Spawn, Stream, TUN_DESCRIPTORS};
 use crate::system::manifest::StopSignal;
@@ -40,8 +40,8 @@ const HARMLESS: [Capability; 2] = [Capability::CAP_NET_BIND_SERVICE, Capability:
 pub(super) struct Process {
     pub(super) pid: Pid,
     clock: ProcessClock,
-    stdout: Output<ChildStdout>,
-    stderr: Output<ChildStderr>,
+    stdout: Printed<ChildStdout>,
+    stderr: Printed<ChildStderr>,
 }
 
 /// What a process has of the files.
@@ -95,7 +95,7 @@ pub(super) fn start(
         set_nonblocking(fd).map_err(|e| format!("the output of {}: {e}", spawn.program.display()))?;
     }
     let clock = ProcessClock::new(pid, &receiver);
-    let (stdout, stderr) = (Output::new(Stream::Stdout, stdout), Output::new(Stream::Stderr, stderr));
+    let (stdout, stderr) = (Printed::new(Stream::Stdout, stdout), Printed::new(Stream::Stderr, stderr));
     Ok(Process { pid, clock, stdout, stderr })
 }
 
@@ -178,7 +178,7 @@ fn cpu_set(cpus: &[u32]) -> Result<Option<CpuSet>, String> {
 impl Process {
     /// A process without output.
     pub(super) fn silent(pid: Pid, clock: ProcessClock) -> Self {
-        let (stdout, stderr) = (Output::new(Stream::Stdout, None), Output::new(Stream::Stderr, None));
+        let (stdout, stderr) = (Printed::new(Stream::Stdout, None), Printed::new(Stream::Stderr, None));
         Self { pid, clock, stdout, stderr }
     }
 
