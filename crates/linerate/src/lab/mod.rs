@@ -145,6 +145,9 @@ pub struct ClientRun {
     pub running: f64,
     /// What impaired links of the path did while it ran.
     pub wires: Vec<WireCounts>,
+    /// Packets that the server had sent, at times since the start of the window in which the processes ran.
+    /// Empty where they are not counted: impaired paths, several hosts.
+    pub progress: Vec<(Nanos, u64)>,
     /// The length of the window, on the client's clock.
     pub window: Nanos,
     /// The role that had a brake, and the brake's CPU time in the window.

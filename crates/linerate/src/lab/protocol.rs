@@ -156,6 +156,8 @@ pub enum Message {
         running: f64,
         /// What impaired links did in the window that was recorded.
         wires: Vec<WireCounts>,
+        /// As [`super::ClientRun::progress`].
+        progress: Vec<(Nanos, u64)>,
     },
     Interface {
         facts: BTreeMap<String, String>,

@@ -187,6 +187,7 @@ impl Scripted {
             after: CpuTimes { cpus: cpus.collect(), ..CpuTimes::default() },
             running: 1.0,
             wires: self.wires.clone(),
+            progress: Vec::new(),
             window: nanos(seconds),
             brake: None,
             peak_memory: None,

@@ -3,6 +3,7 @@
 pub mod duet;
 mod launch;
 mod output;
+mod progress;
 mod work;
 
 use crate::lab::{ClientRun, Lab, LabError, Label, Purpose};
@@ -132,6 +133,7 @@ fn measure(
     launches.check(&measurement).map_err(LabError::system)?;
     // A side that takes turns is timed in its own.
     measurement.elapsed = Nanos((measurement.elapsed.0 as f64 * run.running) as u64);
+    launches.check_progress(&run.progress, &measurement).map_err(LabError::system)?;
     measurement.cpus = cpu_windows(&run, launches);
     // Ticks are too coarse for a client, whose own clock is better then.
     let is_coarse = run.flags.iter().any(|flag| flag == CPU_FROM_PROC);

@@ -186,6 +186,7 @@ mod tests {
             after: CpuTimes::default(),
             running: 1.0,
             wires: Vec::new(),
+            progress: Vec::new(),
             window: Nanos::ZERO,
             brake: None,
             peak_memory: None,

@@ -8,6 +8,7 @@ mod bound;
 mod common;
 mod confined;
 mod failures;
+mod hangs;
 mod host;
 mod kills;
 mod paths;

@@ -189,7 +189,7 @@ impl Agent {
             self.reap();
         }
         if let Some(recording) = self.recording.as_mut().filter(|recording| recording.is_due()) {
-            recording.sample(&mut self.processes);
+            recording.sample(&mut self.processes, self.network.as_ref());
         }
         happened[0]
     }
@@ -235,7 +235,7 @@ impl Agent {
             }
             Ok(Request::Record { turns, brake }) => {
                 let mut recording = Recording::default();
-                recording.sample(&mut self.processes);
+                recording.sample(&mut self.processes, self.network.as_ref());
                 self.recording = Some(recording);
                 self.wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
                 self.turns = turns.as_ref().map(TurnTaking::new);
@@ -244,14 +244,19 @@ impl Agent {
             }
             Ok(Request::Window { start, end }) => {
                 let mut recording = self.recording.take().unwrap_or_default();
-                recording.sample(&mut self.processes);
+                recording.sample(&mut self.processes, self.network.as_ref());
                 self.brake = None;
                 let window = recording.clamp([start, end]);
-                let running = self.turns.take().map_or(1.0, |turns| turns.share(window));
+                let turns = self.turns.take();
+                let share = |window| turns.as_ref().map_or(1.0, |turns| turns.share(window));
+                let running = share(window);
+                let progress = recording.progress(window, |time| {
+                    Nanos((time.since(window[0]).0 as f64 * share([window[0], time])) as u64)
+                });
                 let [before, after] = window.map(|time| recording.at(time));
                 let wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
                 let wires = wire::between(&self.wires, wires);
-                Ok(Message::Window { before, after, running, wires })
+                Ok(Message::Window { before, after, running, wires, progress })
             }
             Ok(Request::Interface { address }) => {
                 interface::facts(address).map(|facts| Message::Interface { facts })

@@ -4,6 +4,7 @@
 //! agent samples all clocks; between two samples a clock is taken to run evenly.
 
 use super::process::Process;
+use super::topology::Network;
 use crate::lab::protocol::{CpuTime, CpuTimes, ProcessId};
 use linerate_contract::{Nanos, clock};
 use std::collections::BTreeMap;
@@ -18,11 +19,13 @@ pub(super) struct Recording {
     last: Nanos,
     processes: BTreeMap<ProcessId, Vec<(Nanos, Nanos)>>,
     cpus: Vec<(Nanos, Vec<CpuTime>)>,
+    /// Packets that the server has sent, where they are counted.
+    packets: Vec<(Nanos, u64)>,
 }
 
 impl Recording {
-    /// Reads every clock.
-    pub(super) fn sample(&mut self, processes: &mut BTreeMap<ProcessId, Process>) {
+    /// Reads every clock, and the count of the server's packets.
+    pub(super) fn sample(&mut self, processes: &mut BTreeMap<ProcessId, Process>, network: Option<&Network>) {
         let now = clock::now();
         self.last = now;
         for (id, process) in processes {
@@ -31,6 +34,7 @@ impl Recording {
             }
         }
         self.cpus.push((now, super::cpu::cpu_times()));
+        self.packets.extend(network.and_then(Network::server_packets).map(|count| (now, count)));
     }
 
     pub(super) fn is_due(&self) -> bool {
@@ -46,6 +50,22 @@ impl Recording {
     pub(super) fn clamp(&self, window: [Nanos; 2]) -> [Nanos; 2] {
         let first = self.cpus.first().map_or(self.last, |(time, _)| *time);
         window.map(|time| time.clamp(first, self.last))
+    }
+
+    /// The server's packets at the ends of a window and at each sample in it, by `since`: the time since the
+    /// start of the window in which the processes ran.
+    pub(super) fn progress(
+        &self,
+        [start, end]: [Nanos; 2],
+        since: impl Fn(Nanos) -> Nanos,
+    ) -> Vec<(Nanos, u64)> {
+        let inside = self.packets.iter().map(|(time, _)| *time).filter(|time| (start..end).contains(time));
+        let times = [start].into_iter().chain(inside).chain([end]);
+        let count = |time| {
+            let (before, after, share) = around(&self.packets, time)?;
+            Some((since(time), before + (after.saturating_sub(*before) as f64 * share) as u64))
+        };
+        times.filter_map(count).collect()
     }
 
     /// A process that has just started (no time) or ended (all of its time).
@@ -128,5 +148,15 @@ mod tests {
         assert_eq!(at(&recording, 5), [5, 5]);
         assert_eq!(recording.at(Nanos(7)).cpus, [cpu(70)]);
         assert_eq!(Recording::default().at(Nanos(7)), CpuTimes::default());
+    }
+
+    #[test]
+    fn progress_begins_and_ends_with_the_window() {
+        let packets = vec![(Nanos(0), 0), (Nanos(10), 100), (Nanos(20), 100), (Nanos(30), 160)];
+        let recording = Recording { packets, ..Recording::default() };
+        let progress = |window| recording.progress(window, |time| time.since(Nanos(5)));
+        let expected = [(0, 50), (5, 100), (15, 100), (20, 130)].map(|(time, count)| (Nanos(time), count));
+        assert_eq!(progress([Nanos(5), Nanos(25)]), expected);
+        assert!(Recording::default().progress([Nanos(5), Nanos(25)], |time| time).is_empty());
     }
 }

@@ -11,6 +11,7 @@ use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -23,12 +24,41 @@ pub(super) struct Network {
     path: NetworkPath,
     /// Between two neighbours each, and not among the hosts: no role runs there.
     wires: Vec<(Namespace, Wire)>,
+    /// Where the server's packets are counted. `None`: on an impaired path, which may hold them back itself,
+    /// and on the host's own network, which carries others too.
+    progress: Option<PacketCounter>,
 }
 
 struct Namespace {
     namespace: File,
-    /// `/proc/net/tcp` of this namespace.
+    /// `/proc/net/tcp` and `/proc/net/dev` of this namespace.
     sockets: File,
+    devices: File,
+}
+
+/// A column of a device's line in `/proc/net/dev`.
+struct PacketCounter {
+    host: HostName,
+    device: &'static str,
+    column: usize,
+}
+
+/// Columns of `/proc/net/dev` after the name: packets received and transmitted.
+const RECEIVED: usize = 1;
+const TRANSMITTED: usize = 9;
+
+impl PacketCounter {
+    /// The counter of what the server sends. A stack behind a TUN device sends what the kernel receives.
+    fn of_server(path: &NetworkPath, row: &[HostName]) -> Option<Self> {
+        let host = *row.last().filter(|_| !path.is_impaired())?;
+        let (device, column) = match path.device {
+            Device::Loopback => ("lo", TRANSMITTED),
+            Device::Tun => (TUN, RECEIVED),
+            Device::TunPair => (TUN, TRANSMITTED),
+            Device::Veth => ("eth0", TRANSMITTED),
+        };
+        Some(Self { host, device, column })
+    }
 }
 
 impl Network {
@@ -39,7 +69,7 @@ impl Network {
     /// The network of the host, where every role of this host is.
     pub(super) fn of_host(path: NetworkPath) -> Result<Self, String> {
         let hosts = [(HostName::Client, Namespace::current()?)].into();
-        Ok(Self { hosts, path, wires: Vec::new() })
+        Ok(Self { hosts, path, wires: Vec::new(), progress: None })
     }
 
     fn build(path: NetworkPath) -> Result<Self, String> {
@@ -49,7 +79,8 @@ impl Network {
         if matches!(path.device, Device::Veth | Device::TunPair) {
             row.push(HostName::Server);
         }
-        let mut network = Self { hosts: BTreeMap::new(), path, wires: Vec::new() };
+        let progress = PacketCounter::of_server(&path, &row);
+        let mut network = Self { hosts: BTreeMap::new(), path, wires: Vec::new(), progress };
         for name in &row {
             network.hosts.insert(*name, Namespace::make()?);
         }
@@ -172,17 +203,36 @@ impl Network {
         Ok(self.host(name)?.namespace.as_fd())
     }
 
+    /// Packets that the server has sent so far, where they are counted.
+    pub(super) fn server_packets(&self) -> Option<u64> {
+        let PacketCounter { host, device, column } = self.progress.as_ref()?;
+        let table = read_again(&self.host(*host).ok()?.devices).ok()?;
+        table.lines().find_map(|line| packets(line, device, *column))
+    }
+
     /// Reads the kernel's socket table; a connection attempt would be visible to the system under test.
     pub(super) fn listening(&self, name: HostName, port: u16) -> Result<bool, String> {
-        use std::io::{Read, Seek};
-        let mut table = String::new();
-        let mut sockets = &self.host(name)?.sockets;
-        sockets
-            .rewind()
-            .and_then(|()| sockets.read_to_string(&mut table))
-            .map_err(|e| format!("the table of sockets: {e}"))?;
+        let table =
+            read_again(&self.host(name)?.sockets).map_err(|e| format!("the table of sockets: {e}"))?;
         Ok(table.lines().skip(1).any(|line| is_listening(line, port)))
     }
+}
+
+/// A file of `/proc` from its beginning.
+fn read_again(mut file: &File) -> io::Result<String> {
+    let mut text = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// A count of a line of `/proc/net/dev` (proc_pid_net(5)), if it is of this device.
+fn packets(line: &str, device: &str, column: usize) -> Option<u64> {
+    let (name, counts) = line.split_once(':')?;
+    if name.trim() != device {
+        return None;
+    }
+    counts.split_ascii_whitespace().nth(column)?.parse().ok()
 }
 
 impl Namespace {
@@ -198,7 +248,11 @@ impl Namespace {
     /// The namespace in which the agent is.
     fn current() -> Result<Self, String> {
         let open = |path: &str| File::open(path).map_err(|e| format!("{path}: {e}"));
-        Ok(Self { namespace: open("/proc/self/ns/net")?, sockets: open("/proc/self/net/tcp")? })
+        Ok(Self {
+            namespace: open("/proc/self/ns/net")?,
+            sockets: open("/proc/self/net/tcp")?,
+            devices: open("/proc/self/net/dev")?,
+        })
     }
 }
 
@@ -245,6 +299,15 @@ mod tests {
         assert!(!is_listening(listen, 81));
         assert!(!is_listening(connected, 80));
         assert!(!is_listening("", 80));
+    }
+
+    #[test]
+    fn packets_of_a_device_are_read_by_column() {
+        let line = "  eth0: 1296 16 0 0 0 0 0 0 936 12 0 0 0 0 0 0";
+        assert_eq!(packets(line, "eth0", RECEIVED), Some(16));
+        assert_eq!(packets(line, "eth0", TRANSMITTED), Some(12));
+        assert_eq!(packets(line, "eth", TRANSMITTED), None);
+        assert_eq!(packets(" face |bytes packets", "eth0", RECEIVED), None);
     }
 
     #[test]

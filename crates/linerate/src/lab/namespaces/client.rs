@@ -28,7 +28,7 @@ impl Namespaces {
     }
 
     pub(super) fn client_run(&mut self, client: ProcessId, window: Window) -> ClientRun {
-        let Window { before, after, running: share, wires } = window;
+        let Window { before, after, running: share, wires, progress } = window;
         let time_of = |times: &CpuTimes, process: ProcessId| {
             times.processes.iter().find(|(id, _)| *id == process).map(|(_, time)| *time)
         };
@@ -51,6 +51,7 @@ impl Namespaces {
             after,
             running: share,
             wires,
+            progress,
             window: end.since(start),
             brake,
             peak_memory: running.peak,

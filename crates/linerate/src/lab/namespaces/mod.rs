@@ -60,6 +60,7 @@ struct Window {
     after: CpuTimes,
     running: f64,
     wires: Vec<WireCounts>,
+    progress: Vec<(Nanos, u64)>,
 }
 
 impl Namespaces {
@@ -243,7 +244,9 @@ impl Namespaces {
 
     fn window(&mut self, [start, end]: [Nanos; 2]) -> Result<Window, LabError> {
         match self.channel.request(&Request::Window { start, end })? {
-            Message::Window { before, after, running, wires } => Ok(Window { before, after, running, wires }),
+            Message::Window { before, after, running, wires, progress } => {
+                Ok(Window { before, after, running, wires, progress })
+            }
             other => Err(LabError::Lost(format!("unexpected reply to a request for CPU times: {other:?}"))),
         }
     }

@@ -4,7 +4,7 @@ mod address;
 mod setting;
 
 use super::work::{TOLERATED_ERRORS, Timing, Work};
-use super::{Context, output};
+use super::{Context, output, progress};
 use crate::lab::protocol::File;
 use crate::lab::{ClientRun, DOCROOT, Launch};
 use crate::measurement::{Measurement, PlannedCell, Sharing};
@@ -26,6 +26,9 @@ const SAMPLE_EVERY: u64 = 16;
 /// slices a relay and a server on one CPU switch more often than alone (docs/decisions/0018-turns.md).
 const DUET_SLICE: Nanos = Nanos(100_000);
 
+/// Operations a second of an open loop whose gaps are far below a fifth of any window.
+const STEADY_RATE: u64 = 1_000;
+
 /// All processes of a trial.
 pub(super) struct Launches {
     page: Option<String>,
@@ -44,6 +47,8 @@ pub(super) struct Launches {
     work: Work,
     timing: Timing,
     may_starve: bool,
+    /// Whether the server sends packets all the time, so that a pause shows a hang.
+    is_steady: bool,
     /// The error rate that a variant of the cell tolerates, in place of the default of one percent.
     tolerated_errors: Option<f64>,
     pins: Pins,
@@ -131,6 +136,7 @@ impl Launches {
                 None => Timing::Window,
             },
             may_starve: window.is_some_and(|window| window.may_starve),
+            is_steady: is_steady(cell, &measured),
             tolerated_errors: chosen.iter().filter_map(|(_, c)| c.variant.tolerated_errors).reduce(f64::max),
             pins,
         })
@@ -140,6 +146,18 @@ impl Launches {
     pub(super) fn check(&self, measurement: &Measurement) -> Result<(), String> {
         self.work.check(measurement, self.tolerated_errors.unwrap_or(TOLERATED_ERRORS))?;
         if self.may_starve { Ok(()) } else { self.work.check_time(measurement, self.timing) }
+    }
+
+    /// An error if the server made no progress for a fifth of the time.
+    pub(super) fn check_progress(
+        &self,
+        progress: &[(Nanos, u64)],
+        measurement: &Measurement,
+    ) -> Result<(), String> {
+        if !self.is_steady || self.may_starve {
+            return Ok(());
+        }
+        progress::check(progress, measurement.elapsed, measurement.operations, self.output.is_some())
     }
 
     /// Files for all roles: the page, if the layer has one.
@@ -213,6 +231,13 @@ impl Launches {
 /// Whether the client searches for the highest rate.
 fn is_search(cell: &PlannedCell, client: SystemVariant<'_>) -> bool {
     cell.options.contains_key("search") || client.variant.options.contains_key("search")
+}
+
+/// Whether the server of a cell sends packets all the time. One that only receives datagrams does not; its
+/// rate is what it received, by the whole time. In an open loop of few operations it pauses between them.
+fn is_steady(cell: &PlannedCell, parameters: &Parameters) -> bool {
+    let only_receives = cell.layer == "udp" && cell.workload == "stream";
+    !only_receives && cell.layer != "none" && parameters.rate.is_none_or(|rate| rate >= STEADY_RATE)
 }
 
 /// The CPUs of the cell: the number of its parameter `cpus`, on each host; without it, all.

@@ -1,0 +1,113 @@
+//! Servers that hang in the middle of a window: never a number, in a trial, in a duet, for any client.
+
+use crate::common::{self, Folder, Output, skip};
+use crate::host::{assert_all_gone, lab_processes};
+use crate::{command, machine};
+use linerate::measurement::{Duet, Outcome, Trial};
+use std::fs;
+use std::path::Path;
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// An HTTP server that hangs, connections open, this long after it has had more requests than a verification
+/// has. It sleeps and is not stopped: turns continue what is stopped.
+const SERVER: &str = "
+import selectors, socket, time
+page = open('{{ docroot }}/index.html', 'rb').read()
+answer = b'HTTP/1.1 200 OK\\r\\nContent-Length: ' + str(len(page)).encode() + b'\\r\\n\\r\\n' + page
+listener = socket.create_server(('{{ listen.ip }}', {{ listen.port }}), backlog=511)
+selector = selectors.DefaultSelector()
+selector.register(listener, selectors.EVENT_READ)
+served, busy_since = 0, None
+while True:
+    for key, _ in selector.select():
+        if key.fileobj is listener:
+            selector.register(listener.accept()[0], selectors.EVENT_READ)
+            continue
+        try:
+            count = key.fileobj.recv(65536).count(b'\\r\\n\\r\\n')
+            key.fileobj.sendall(answer * count)
+        except OSError:
+            count = 0
+        if count == 0:
+            selector.unregister(key.fileobj)
+            key.fileobj.close()
+        served += count
+        if served >= 500 and busy_since is None:
+            busy_since = time.monotonic()
+        if busy_since is not None and time.monotonic() - busy_since > HANGS_AFTER:
+            time.sleep(1000)
+";
+
+fn home_with_server(hangs_after: &str) -> Folder {
+    let home = Folder::new("hang-home");
+    fs::create_dir_all(home.path().join("suites")).unwrap();
+    fs::create_dir_all(home.path().join("systems/python-hang")).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems");
+    for system in ["native", "direct", "wrk"] {
+        common::copy(&root.join(system), &home.path().join("systems").join(system));
+    }
+    let suite = "question = '?'\nrounds = 1\nwarmup-rounds = 0\nquick = { rounds = 1 }\n\
+        [[tables]]\nname = 't'\ntitle = 't'\nmetric = 'operations-per-second'\nlayer = 'http'\n\
+        workload = 'rr'\nrows = 'path'\ncolumns = 'client'\nid = '{{ client }}/{{ path }}'\n\
+        baseline = { path = 'direct' }\n\
+        roles = { client = '{{ client }}', relay = '{{ path }}', server = 'python-hang' }\n\
+        parameters = { seconds = 1, connections = 4, size = 128, timeout_ms = 500 }\n\
+        [tables.axes]\nclient = ['native', 'wrk']\npath = ['direct', 'native-splice']\n";
+    fs::write(home.path().join("suites/one.toml"), suite).unwrap();
+    let script = SERVER.replace("HANGS_AFTER", hangs_after);
+    let system = format!(
+        "about = 'hangs'\nprogram = '{PYTHON}'\n[variants.python-hang]\nabout = 'hangs'\n\
+         roles = ['server']\nstart = ['-c', '''{script}''']\n"
+    );
+    fs::write(home.path().join("systems/python-hang/system.toml"), system).unwrap();
+    home
+}
+
+/// The trials and duets of a server that hangs after this many seconds; `None`, with a message, without
+/// Python.
+fn run(hangs_after: &str) -> Option<(Vec<Trial>, Vec<Duet>)> {
+    if !Path::new(PYTHON).exists() {
+        skip("python3 is not installed");
+        return None;
+    }
+    let (home, folder) = (home_with_server(hangs_after), Folder::new("hang"));
+    let mut command = command(&["run", "one", "--out", folder.str()]);
+    let out = Output::of(command.env("LINERATE_HOME", home.path()));
+    let journal = folder.read("journal.jsonl");
+    let journal = linerate::journal::parse_journal("journal", journal.as_bytes());
+    assert!(!journal.trials.is_empty() && !journal.duets.is_empty(), "{}{}", out.stdout, out.stderr);
+    Some((journal.trials, journal.duets))
+}
+
+#[test]
+fn a_server_that_hangs_after_a_third_of_the_window_has_no_number_in_a_trial_or_a_duet() {
+    let Some(_machine) = machine() else { return };
+    let processes = lab_processes();
+    let Some((trials, duets)) = run("0.17") else { return };
+    let trials = trials.iter().map(|trial| (&trial.cell, &trial.outcome));
+    assert!(duets.iter().any(|duet| !duet.warmup), "units that count");
+    // A warm-up unit has no number.
+    let duets = duets.iter().filter(|duet| !duet.warmup).map(|duet| (&duet.cells[0], &duet.outcome));
+    for (cell, outcome) in trials.chain(duets) {
+        match outcome {
+            Outcome::Missing { .. } => {}
+            Outcome::Failed { reason, .. } => {
+                let is_hang = ["no progress", "hung", "timeout"].iter().any(|part| reason.contains(part));
+                assert!(is_hang, "{cell}: {reason}");
+            }
+            other => panic!("{cell}: {other:?}"),
+        }
+    }
+    assert_all_gone(&processes);
+}
+
+#[test]
+fn the_same_server_has_numbers_if_it_does_not_hang() {
+    let Some(_machine) = machine() else { return };
+    let Some((trials, duets)) = run("1000") else { return };
+    let outcomes = trials.iter().map(|trial| &trial.outcome).chain(duets.iter().map(|duet| &duet.outcome));
+    for outcome in outcomes {
+        assert!(matches!(outcome, Outcome::Ok | Outcome::Missing { .. }), "{outcome:?}");
+    }
+}
