@@ -154,3 +154,17 @@ fn beside_a_healthy_server_a_timed_window_has_its_length_and_nothing_fails() {
         assert!(done.stall_ns.unwrap().0 < 100_000_000, "{layer} {workload}: {:?}", done.stall_ns);
     }
 }
+
+/// The last of three datagrams is due after two thirds of the window.
+#[test]
+fn a_flow_of_few_datagrams_has_the_window_that_was_asked_for() {
+    let mut serving = Spec::new(Role::Server, "udp", "stream");
+    (serving.listen, serving.size) = (Some(local()), 64);
+    let (_server, address) = Engine::serving(&serving);
+    let mut client = Spec::new(Role::Client, "udp", "stream");
+    (client.connect, client.size) = (Some(address), 64);
+    (client.rate, client.duration_ns) = (Some(5.0), Some(WINDOW));
+    client.options.insert("direction".into(), "client-writes".into());
+    let done = Engine::start(&client).done();
+    assert_eq!((done.end_ns.since(done.start_ns), done.operations), (WINDOW, 3), "{done:?}");
+}

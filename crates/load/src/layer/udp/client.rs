@@ -171,7 +171,7 @@ struct Sender {
 #[derive(Debug, Default)]
 struct SenderResult {
     cpu: Nanos,
-    /// When the last datagram was sent, or the last one was due.
+    /// When the last datagram was sent, or the time was over.
     stopped: Nanos,
 }
 
@@ -185,7 +185,10 @@ impl Sender {
         } else {
             self.send_all(end);
         }
-        let result = SenderResult { cpu: clock::thread_cpu().since(cpu), stopped: clock::now().min(end) };
+        // A rate may have nothing more due long before the time is over.
+        let is_cut = self.stop.is_asked() || self.flows.iter().all(|flow| flow.sent >= self.until.datagrams);
+        let stopped = if is_cut { clock::now().min(end) } else { end };
+        let result = SenderResult { cpu: clock::thread_cpu().since(cpu), stopped };
         for flow in self.flows.iter_mut().filter(|flow| flow.failed.is_none()) {
             let over = Datagram::End { sent: flow.sent }.to_bytes();
             let report =
