@@ -1,4 +1,4 @@
-//! Servers that hang in the middle of a window: never a number, in a trial, in a duet, for any client.
+//! A server that hangs in the middle of a window has no number, whatever the client; a healthy one has.
 
 use crate::common::{self, Folder, Output, skip};
 use crate::host::{assert_all_gone, lab_processes};
@@ -81,15 +81,12 @@ fn run(hangs_after: &str) -> Option<(Vec<Trial>, Vec<Duet>)> {
 }
 
 #[test]
-fn a_server_that_hangs_after_a_third_of_the_window_has_no_number_in_a_trial_or_a_duet() {
+fn a_server_that_hangs_after_a_third_of_the_window_has_no_number() {
     let Some(_machine) = machine() else { return };
     let processes = lab_processes();
-    let Some((trials, duets)) = run("0.17") else { return };
+    let Some((trials, _)) = run("0.17") else { return };
     let trials = trials.iter().map(|trial| (&trial.cell, &trial.outcome));
-    assert!(duets.iter().any(|duet| !duet.warmup), "units that count");
-    // A warm-up unit has no number.
-    let duets = duets.iter().filter(|duet| !duet.warmup).map(|duet| (&duet.cells[0], &duet.outcome));
-    for (cell, outcome) in trials.chain(duets) {
+    for (cell, outcome) in trials {
         match outcome {
             Outcome::Missing { .. } => {}
             Outcome::Failed { reason, .. } => {
