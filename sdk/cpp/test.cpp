@@ -250,6 +250,67 @@ static void exchanges() {
     check(operations == 4 && slot.result.operations == 4, "crr uses up the operations that are left");
 }
 
+// A client whose window is over: an operation was in flight, and ends now. Prints its `done`.
+template <class End> static std::string done_after(std::uint64_t duration, std::uint64_t operations, End end) {
+    Spec spec;
+    spec.workload = "rr", spec.size = 10, spec.duration_ns = duration, spec.operations = operations;
+    Clients clients(spec);
+    clients.window.open();
+    auto& client = *clients.all[0];
+    auto message = std::string(client.next());
+    client.receive(message);
+    client.next();
+    end(client, clients.window, message);
+    std::fflush(stdout);
+    int saved = dup(1), pair[2];
+    check(pipe(pair) == 0, "a pipe");
+    dup2(pair[1], 1);
+    clients.window.done(clients.all);
+    dup2(saved, 1);
+    close(saved), close(pair[1]);
+    std::string line(4'096, '\0');
+    line.resize(std::size_t(std::max<ssize_t>(read(pair[0], line.data(), line.size()), 0)));
+    close(pair[0]);
+    return line;
+}
+
+static void windows() {
+    constexpr std::uint64_t duration = 20'000'000;
+    auto check_late = [](const std::string& line, const std::string& errors) {
+        auto done = detail::Json::parse(line);
+        check(done["end_ns"].get<std::uint64_t>() - done["start_ns"].get<std::uint64_t>() == duration,
+              "a timed window ends at its end");
+        check(done["operations"] == 1 && done["bytes"] == 10 && done["in_flight"] == 1, "what was in flight does not count");
+        check(done["latency"]["pairs"].size() == 1 && done["errors"].dump() == errors, "nor has it a latency, or an error");
+    };
+    auto wait = [](Window& window) {
+        while (!window.is_over(now_ns() - 1)) {}
+    };
+    check_late(done_after(duration, UINT64_MAX, [&](Client& client, Window& window, const std::string& message) {
+        wait(window), client.receive(message);
+    }), "{}");
+    check_late(done_after(duration, UINT64_MAX, [&](Client& client, Window& window, const std::string&) {
+        wait(window), client.fail(ECONNRESET, false);
+    }), "{}");
+    check_late(done_after(duration, 2, [&](Client& client, Window& window, const std::string&) {
+        int pair[2];
+        check(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "a pair of sockets");
+        client.watched.watch(pair[0]);
+        wait(window);
+        Watchdog dog(1'000'000, {&client.watched});
+        while (!client.watched.timed_out()) {}
+        client.fail(0, true);
+        client.watched.release();
+        close(pair[0]), close(pair[1]);
+    }), R"({"timeout":1})");
+
+    auto used_up = detail::Json::parse(done_after(3'600'000'000'000, 2, [](Client& client, Window&, const std::string& message) {
+        client.receive(message);
+    }));
+    check(used_up["end_ns"].get<std::uint64_t>() - used_up["start_ns"].get<std::uint64_t>() < 3'600'000'000'000,
+          "operations that are used up end the window");
+}
+
 static void rounds() {
     Spec spec;
     spec.workload = "fanout", spec.size = 10, spec.operations = 3, spec.connections = 4;
@@ -331,6 +392,7 @@ int main() {
     streams_by_time();
     exchanges();
     rounds();
+    windows();
     specs();
     watchdog();
     std::puts(failures == 0 ? "sdk/cpp: every check passed" : "sdk/cpp: checks failed");

@@ -51,7 +51,7 @@ func TestSpecsOfAnotherContractOrWithUnknownFieldsAreRefused(t *testing.T) {
 }
 
 func TestDoneHasTheFieldsOfTheContract(t *testing.T) {
-	window := OpenWindow()
+	window := OpenWindow(&Spec{})
 	tally := &Tally{}
 	tally.Succeed(Now(), Now(), 64)
 	tally.Fail("reset")

@@ -38,9 +38,9 @@ func NewStopCondition(spec *Spec) (StopCondition, error) {
 func (s StopCondition) ByTime() bool { return s.duration > 0 && s.Bytes == math.MaxUint64 }
 
 // Start starts the time of the stream.
-func (s *StopCondition) Start(window Window) {
+func (s *StopCondition) Start(window *Window) {
 	if s.duration > 0 {
-		s.until = window.Start() + s.duration
+		s.until = window.end
 	}
 }
 

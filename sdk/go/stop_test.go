@@ -24,7 +24,7 @@ func TestAStreamStopsByBytesOrByTime(t *testing.T) {
 	if err != nil || !stop.ByTime() || stop.Bytes != math.MaxUint64 || stop.Reached(0) {
 		t.Fatal(stop, err)
 	}
-	stop.Start(OpenWindow())
+	stop.Start(OpenWindow(spec))
 	time.Sleep(time.Millisecond)
 	if stop.Piece(0, 10) != 0 || stop.First(10) != 10 {
 		t.Fatal("the time is over, so only the first piece may follow")
@@ -42,11 +42,10 @@ func TestTransfersFollowUntilTheirNumberIsMadeOrTheTimeIsOver(t *testing.T) {
 	}
 	spec.DurationNs = uint64(time.Hour)
 	timed, _ := NewStopCondition(spec)
-	timed.Start(OpenWindow())
+	timed.Start(OpenWindow(spec))
 	if !timed.Another(7, 3) || timed.ByTime() || timed.Piece(2_000, 1_000) != 500 {
 		t.Fatal("the number does not apply, and a transfer has its bytes")
 	}
-	timed.Start(Window{})
 	timed.until = 1
 	if timed.Another(1, 3) || !timed.Another(0, 3) || timed.Reached(0) {
 		t.Fatal("the time is over: only a first transfer begins")

@@ -63,7 +63,7 @@ func TestTransfersOfAStreamForATimeAreWhole(t *testing.T) {
 		}
 		client, server := pair(t)
 		go func() { _ = service.Serve(service.Channel(server)) }()
-		window, tally, progress := OpenWindow(), &Tally{}, atomic.Uint64{}
+		window, tally, progress := OpenWindow(spec), &Tally{}, atomic.Uint64{}
 		stop.Start(window)
 		kind := stream.Drive(NewByteChannel(client, 1_000), stop, tally, &progress)
 		if kind != "" || tally.bytes <= 15_000 || tally.bytes%2_500 != 0 || len(tally.errors) > 0 {

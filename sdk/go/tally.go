@@ -9,7 +9,9 @@ import (
 
 // Tally counts the operations of one goroutine. It shares nothing, and is merged when the window closes.
 type Tally struct {
-	operations, bytes, verified, end uint64
+	operations, bytes, verified, inFlight, end uint64
+	// Nil: every operation counts, whenever it ends.
+	window *Window
 	// Of the longest flow of datagrams, by the server's clock.
 	flow             uint64
 	errors           map[string]uint64
@@ -19,6 +21,9 @@ type Tally struct {
 
 // Succeed counts an operation between these points of the clock whose content was compared.
 func (t *Tally) Succeed(began, now uint64, bytes int) {
+	if t.wasInFlight(now, 1) {
+		return
+	}
 	t.operations++
 	t.verified++
 	t.bytes += uint64(bytes)
@@ -36,6 +41,9 @@ func (t *Tally) Connected(took uint64) {
 
 // Ended counts operations without payload and latency.
 func (t *Tally) Ended(count, now uint64) {
+	if t.wasInFlight(now, count) {
+		return
+	}
 	t.operations += count
 	t.verified += count
 	t.end = now
@@ -63,13 +71,26 @@ func (t *Tally) Streamed(good, wanted, size uint64) {
 // Fail counts a failed operation.
 func (t *Tally) Fail(kind string) { t.FailTimes(kind, 1) }
 
-// FailTimes counts operations that failed in the same way.
+// FailTimes counts operations that failed in the same way. After the window's end only the end of its time is a failure.
 func (t *Tally) FailTimes(kind string, count uint64) {
+	now := Now()
+	if t.wasInFlight(now, count) && kind != "timeout" && kind != "connect_timeout" {
+		return
+	}
 	if t.errors == nil {
 		t.errors = map[string]uint64{}
 	}
 	t.errors[kind] += count
-	t.end = Now()
+	t.end = now
+}
+
+// wasInFlight counts operations that end after the window's end, and returns whether they do.
+func (t *Tally) wasInFlight(now, count uint64) bool {
+	if t.window == nil || !t.window.leavesOut(now) {
+		return false
+	}
+	t.inFlight += count
+	return true
 }
 
 // Merge adds the tally of another goroutine.
@@ -77,6 +98,7 @@ func (t *Tally) Merge(other *Tally) {
 	t.operations += other.operations
 	t.bytes += other.bytes
 	t.verified += other.verified
+	t.inFlight += other.inFlight
 	if other.end > t.end {
 		t.end = other.end
 	}
@@ -117,6 +139,7 @@ type Done struct {
 	Bytes      uint64            `json:"bytes"`
 	StartNs    uint64            `json:"start_ns"`
 	EndNs      uint64            `json:"end_ns"`
+	InFlight   uint64            `json:"in_flight,omitempty"`
 	Errors     map[string]uint64 `json:"errors"`
 	Latency    *Counts           `json:"latency,omitempty"`
 	Connect    *Counts           `json:"connect,omitempty"`
@@ -125,32 +148,6 @@ type Done struct {
 	Datagrams  *Datagrams        `json:"datagrams,omitempty"`
 	// Version, cipher suite and library, on layers with TLS.
 	TLS string `json:"tls,omitempty"`
-}
-
-// Window starts at a client's first operation: its clock and CPU clock.
-type Window struct{ start, cpu uint64 }
-
-// OpenWindow reads the clocks; call it when all connections are established.
-func OpenWindow() Window { return Window{Now(), CPU()} }
-
-// Start returns the point of the clock at which the window was opened.
-func (w Window) Start() uint64 { return w.start }
-
-// Close merges the tallies into the result.
-func (w Window) Close(tallies []*Tally) *Done {
-	cpu := CPU() - w.cpu
-	sum := Tally{end: w.start, errors: map[string]uint64{}}
-	for _, tally := range tallies {
-		sum.Merge(tally)
-	}
-	if w.start+sum.flow > sum.end {
-		sum.end = w.start + sum.flow
-	}
-	return &Done{
-		Operations: sum.operations, Bytes: sum.bytes, StartNs: w.start, EndNs: sum.end, Errors: sum.errors,
-		Latency: sum.latency.encoded(), Connect: sum.connect.encoded(), CPUNs: cpu, Verified: sum.verified,
-		Datagrams: sum.datagrams,
-	}
 }
 
 // ConnectError returns the kind of an error before a connection was established.

@@ -163,10 +163,12 @@ function connectKind({ code, message }) {
 // CLOCK_MONOTONIC. Exact for the first hundred days of a machine.
 const now = () => Number(process.hrtime.bigint());
 
-// The operations and errors of a client, whose connections share one thread.
+// The operations and errors of a client, whose connections share one thread, and its window: it ends at the end of its time,
+// or with the last of its operations; streams end with their last transfer if that is later.
 class Tally {
   constructor(spec) {
-    Object.assign(this, { left: spec.operations ?? Infinity, operations: 0, bytes: 0, errors: {}, latency: new Map() });
+    Object.assign(this, { left: spec.operations ?? Infinity, operations: 0, bytes: 0, inFlight: 0, errors: {}, latency: new Map() });
+    Object.assign(this, { limit: this.left, finishes: spec.workload === 'stream' });
     this.start = this.end = now();
     this.until = this.start + (spec.duration_ns ?? Infinity);
     this.cpu = process.cpuUsage();
@@ -174,10 +176,25 @@ class Tally {
 
   // Takes one operation from the budget; false if no operation or no time is left.
   begin(at) {
-    return at < this.until && this.left-- > 0;
+    if (at < this.until) return this.left-- > 0;
+    this.stop();
+    return false;
+  }
+
+  // Reads the CPU time when the time is found over: waiting for operations in flight takes none.
+  stop() {
+    this.used ??= process.cpuUsage(this.cpu);
+  }
+
+  // Counts an operation that ends after the window, and returns true. Transfers in flight are finished and count.
+  wasInFlight(ended) {
+    const was = ended > this.until && !this.finishes;
+    if (was) this.inFlight += 1;
+    return was;
   }
 
   succeed(operations, bytes, began, ended) {
+    if (this.wasInFlight(ended)) return;
     const { floor, log2, max } = Math;
     // The highest value of the bucket with three significant digits, as in HdrHistogram.
     const width = 2 ** max(0, floor(log2(max(1, ended - began))) - 10);
@@ -188,19 +205,30 @@ class Tally {
     this.end = ended;
   }
 
-  fail(kind) {
+  // After the window only the end of an operation's time is a failure.
+  fail(kind, ended = now()) {
+    if (this.wasInFlight(ended) && kind !== 'timeout') return;
     this.errors[kind] = (this.errors[kind] ?? 0) + 1;
-    this.end = now();
+    this.end = ended;
+  }
+
+  // The end of the window.
+  windowEnd() {
+    const made = Object.values(this.errors).reduce((sum, count) => sum + count, this.operations);
+    const isUsedUp = !this.finishes && made >= this.limit && this.inFlight === 0;
+    if (this.until === Infinity || isUsedUp) return this.end;
+    return this.finishes ? Math.max(this.end, this.until) : this.until;
   }
 
   // Prints the window; `more` are further fields.
   done(more) {
-    const used = process.cpuUsage(this.cpu);
+    this.stop();
     const pairs = [...this.latency].sort(([a], [b]) => a - b);
     const latency = pairs.length > 0 ? { pairs, min: pairs[0][0], max: pairs.at(-1)[0] } : undefined;
-    const { operations, bytes, errors, start, end } = this;
+    const { operations, bytes, errors, start, used } = this;
+    const [end, in_flight] = [this.windowEnd(), this.inFlight || undefined];
     const cpu = 1000 * (used.user + used.system);
-    emit({ event: 'done', operations, bytes, start_ns: start, end_ns: end, errors, latency, cpu_ns: cpu, ...more });
+    emit({ event: 'done', operations, bytes, start_ns: start, end_ns: end, in_flight, errors, latency, cpu_ns: cpu, ...more });
   }
 }
 

@@ -43,6 +43,31 @@ test('a budget of operations or of time ends', () => {
   assert.deepEqual([short.begin(short.start), short.begin(short.start + 10)], [true, false]);
 });
 
+test('a timed window ends at its end, and leaves out what was in flight', () => {
+  const duration = 10;
+  const tally = new Tally({ workload: 'rr', duration_ns: duration, operations: 9 });
+  const { start } = tally;
+  tally.succeed(1, 5, start, start + 3);
+  tally.succeed(1, 5, start, start + duration + 1);
+  tally.fail('reset', start + duration + 1);
+  tally.fail('timeout', start + duration + 1);
+  assert.deepEqual([tally.operations, tally.bytes, tally.inFlight, tally.errors], [1, 5, 3, { timeout: 1 }]);
+  assert.deepEqual([tally.latency.size, tally.windowEnd()], [1, start + duration]);
+});
+
+test('a window whose operations are used up ends with the last of them, and a stream with its last transfer', () => {
+  const tally = new Tally({ workload: 'rr', duration_ns: 1e9, operations: 2 });
+  tally.succeed(1, 1, tally.start, tally.start + 10);
+  assert.equal(tally.windowEnd(), tally.start + 1e9);
+  tally.succeed(1, 1, tally.start, tally.start + 20);
+  assert.equal(tally.windowEnd(), tally.start + 20);
+  const stream = new Tally({ workload: 'stream', duration_ns: 100, bytes: 7 });
+  stream.succeed(1, 7, stream.start, stream.start + 20);
+  assert.equal(stream.windowEnd(), stream.start + 100);
+  stream.succeed(1, 7, stream.start, stream.start + 120);
+  assert.deepEqual([stream.windowEnd(), stream.operations, stream.inFlight], [stream.start + 120, 2, 0]);
+});
+
 test('work without its numbers is refused', () => {
   const stream = { role: 'client', workload: 'stream', size: 1024, bytes: 1, options: { direction: 'both' } };
   const rr = { role: 'client', workload: 'rr', size: 64, operations: 1, options: {} };

@@ -10,6 +10,8 @@ import os
 import signal
 import ssl
 import sys
+import time
+from collections import Counter
 
 CONTRACT = 3
 UNSUPPORTED, BAD_SPEC = 127, 2
@@ -159,3 +161,85 @@ class Content:
         if right == received:
             return len(received)
         return sum(a == b for a, b in zip(right, received, strict=True))
+
+
+class Tally:
+    """Counts of all connections of a client, which share one thread, and its window.
+
+    The window ends at the end of its time, or with the last of its operations; streams end with their last transfer if that
+    is later.
+    """
+
+    def __init__(self, spec):
+        self.left = self.limit = spec.get("operations", 2**63)
+        self.duration, self.is_stream = spec.get("duration_ns"), spec["workload"] == "stream"
+        self.operations = self.bytes = self.in_flight = self.end = 0
+        self.start = self.cpu = self.used = None
+        self.until = 2**63
+        self.errors, self.latency = Counter(), Counter()
+
+    def open(self):
+        """Reads the clocks: all connections are established."""
+        self.start, self.cpu = time.monotonic_ns(), time.process_time_ns()
+        if self.duration is not None:
+            self.until = self.start + self.duration
+
+    def begin(self, now):
+        """Takes one operation from the budget; false if no operation or no time is left."""
+        if now >= self.until:
+            self.stop()
+            return False
+        if self.left == 0:
+            return False
+        self.left -= 1
+        return True
+
+    def stop(self):
+        """Reads the CPU time when the time is found over: waiting for operations in flight takes none."""
+        if self.used is None:
+            self.used = time.process_time_ns() - self.cpu
+
+    def was_in_flight(self, now):
+        """Counts an operation that ends after the window. Transfers in flight are finished and count."""
+        was = now > self.until and not self.is_stream
+        self.in_flight += was
+        return was
+
+    def succeed(self, operations, bytes_, began, now):
+        if self.was_in_flight(now):
+            return
+        self.operations += operations
+        self.bytes += bytes_
+        self.latency[rounded(now - began)] += 1
+        self.end = now
+
+    def fail(self, kind):
+        """After the window only the end of an operation's time is a failure."""
+        now = time.monotonic_ns()
+        if self.was_in_flight(now) and kind != "timeout":
+            return
+        self.errors[kind] += 1
+        self.end = now
+
+    def window_end(self):
+        is_used_up = not self.is_stream and self.operations + self.errors.total() >= self.limit and self.in_flight == 0
+        if self.duration is None or is_used_up:
+            return max(self.start, self.end)
+        return max(self.until, self.end) if self.is_stream else self.until
+
+    def done(self):
+        """The event of the client."""
+        self.stop()
+        done = {"event": "done", "operations": self.operations, "bytes": self.bytes, "start_ns": self.start,
+                "end_ns": self.window_end(), "in_flight": self.in_flight, "errors": self.errors, "cpu_ns": self.used,
+                "verified": self.bytes if self.is_stream else self.operations}
+        if self.latency:
+            pairs = sorted(self.latency.items())
+            done["latency"] = {"pairs": pairs, "min": pairs[0][0], "max": pairs[-1][0]}
+        return done
+
+
+def rounded(nanos):
+    """The highest value of the bucket with three significant digits, as in HdrHistogram."""
+    shift = max(0, nanos.bit_length() - 11)
+    return ((nanos >> shift) + 1 << shift) - 1

@@ -1,6 +1,7 @@
 """The tests of the library. `cargo test -p linerate --test sdk` runs them."""
 
 import json
+import time
 import unittest
 import unittest.mock
 
@@ -72,6 +73,39 @@ class TestNetwork(unittest.TestCase):
         for name in (("127.0.0.1", 7), ("::1", 7, 0, 0)):
             linerate.emit_ready(unittest.mock.Mock(getsockname=lambda name=name: name))
         self.assertEqual([event["address"] for event in events], ["127.0.0.1:7", "[::1]:7"])
+
+
+class TestTally(unittest.TestCase):
+    def opened(self, **more):
+        tally = linerate.Tally({"workload": "rr", **more})
+        tally.open()
+        return tally
+
+    def test_a_timed_window_ends_at_its_end_and_leaves_out_what_was_in_flight(self):
+        tally = self.opened(duration_ns=1_000, operations=9)
+        tally.succeed(1, 5, tally.start, tally.start + 10)
+        tally.succeed(1, 5, tally.start, tally.until + 1)
+        time.sleep(0.000_1)
+        tally.fail("reset")
+        tally.fail("timeout")
+        done = tally.done()
+        self.assertEqual((done["operations"], done["bytes"], done["in_flight"]), (1, 5, 3))
+        self.assertEqual((done["end_ns"] - done["start_ns"], dict(done["errors"])), (1_000, {"timeout": 1}))
+        self.assertEqual(len(done["latency"]["pairs"]), 1)
+
+    def test_a_window_whose_operations_are_used_up_ends_with_the_last_of_them(self):
+        tally = self.opened(duration_ns=10**12, operations=2)
+        tally.succeed(1, 1, tally.start, tally.start + 10)
+        self.assertEqual(tally.window_end(), tally.start + 10**12)
+        tally.succeed(1, 1, tally.start, tally.start + 20)
+        self.assertEqual(tally.window_end(), tally.start + 20)
+
+    def test_a_stream_ends_with_its_last_transfer_but_never_before_its_time(self):
+        tally = self.opened(workload="stream", duration_ns=100, bytes=7)
+        for after, end in ((20, 100), (120, 120)):
+            tally.succeed(1, 7, tally.start, tally.start + after)
+            self.assertEqual(tally.window_end(), tally.start + end)
+        self.assertEqual((tally.operations, tally.in_flight), (2, 0))
 
 
 class TestStart(unittest.TestCase):

@@ -9,6 +9,8 @@
 extern "C" {
 #endif
 
+struct tally;
+
 struct work {
     struct sockaddr_storage to;
     const struct sockaddr_storage *sources; /* local addresses, used in turn; may be none */
@@ -21,13 +23,19 @@ struct work {
     uint64_t operations; /* UINT64_MAX: no limit */
     uint64_t end_ns;     /* no operation starts after it; UINT64_MAX: no limit */
     uint64_t timeout_ns;
-    void *result; /* of main.cpp */
+    struct tally *tally; /* of main.cpp */
 };
 
 enum phase { CONNECTING, WAITING, RECEIVING };
 
 /* A failed operation: `error` is an errno, 0 if the peer has closed the connection, -1 if the length is wrong. */
 void failed(const struct work *work, enum phase phase, int error);
+
+/* The window has ended: what has begun is awaited, and counts no more. May be called again. */
+void window_over(const struct work *work);
+
+/* An operation has succeeded after the end of the window. */
+void was_in_flight(const struct work *work);
 
 uint64_t clock_ns(void);
 

@@ -66,9 +66,10 @@ uint64_t run_crr(const struct work *work, uint64_t start_ns) {
     if (slots == NULL || epoll < 0) abort();
     for (uint32_t i = 0; i < work->connections; ++i) slots[i].fd = -1;
     for (uint32_t i = 0; i < work->connections; ++i) waiting += (uint32_t)begin(work, &slots[i], i, epoll, &begun);
-    while (waiting > 0 && now < work->end_ns) {
+    while (waiting > 0) {
         int ready = epoll_wait(epoll, events, EVENTS, timeout_ms);
         now = clock_ns();
+        if (now >= work->end_ns) window_over(work);
         for (; ready == 0 && waiting > 0; --waiting) failed(work, WAITING, ETIMEDOUT);
         for (int e = 0; e < ready; ++e) {
             struct slot *slot = &slots[events[e].data.u32];
@@ -78,7 +79,7 @@ uint64_t run_crr(const struct work *work, uint64_t start_ns) {
             int is_short = n < 0 && errno == EAGAIN, is_complete = slot->received == work->response_length;
             /* The next edge reports more bytes, or the end. */
             if (is_short || (is_complete && !(events[e].events & EPOLLRDHUP))) continue;
-            if (is_complete) ++done;
+            if (is_complete) now > work->end_ns ? was_in_flight(work) : (void)++done;
             else failed(work, slot->received > 0 ? RECEIVING : WAITING, n < 0 ? errno : n == 0 ? 0 : -1);
             end(slot);
             if (now < work->end_ns && begin(work, slot, events[e].data.u32, epoll, &begun)) continue;

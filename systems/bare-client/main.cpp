@@ -9,6 +9,13 @@
 
 using namespace linerate;
 
+// Counts the operations that do not end in the window or do not succeed; the loops count the others.
+struct tally {
+    Window window;
+    Result result;
+    explicit tally(const Spec& spec) : window(spec), result(window) {}
+};
+
 namespace {
 
 sockaddr_storage numeric(const std::string& ip, std::uint16_t port, socklen_t& length) {
@@ -49,7 +56,7 @@ void drive(const Spec& spec, bool persistent) {
     need_limit(spec);
     need(spec.timeout_ns > 0, "\"timeout_ns\" must be above 0");
     if (spec.threads != 1) throw Unsupported("more than one thread");
-    Result result;
+    tally tally(spec);
     work work{};
     work.to = numeric(spec.connect.ip, spec.connect.port, work.address_length);
     std::vector<sockaddr_storage> sources;
@@ -59,18 +66,20 @@ void drive(const Spec& spec, bool persistent) {
     work.sources = sources.data(), work.source_count = sources.size();
     work.request = request.data(), work.request_length = request.size();
     work.connections = spec.connections, work.operations = spec.operations, work.timeout_ns = spec.timeout_ns;
-    work.result = &result;
+    work.tally = &tally;
     work.response_length = first_response(work, spec.size);
     std::vector<int> sockets;
     for (std::uint32_t i = 0; persistent && i < spec.connections; ++i)
         if (int fd = connected(&work, i); fd >= 0) sockets.push_back(fd);
-    auto cpu = cpu_ns(), start = now_ns();
-    work.end_ns = spec.duration_ns > UINT64_MAX - start ? UINT64_MAX : start + spec.duration_ns;
+    tally.window.open();
+    auto start = tally.window.start();
+    work.end_ns = tally.window.end_ns();
     auto count = std::uint32_t(sockets.size());
+    auto& result = tally.result;
     result.operations = persistent ? run_rr(&work, start, sockets.data(), count) : run_crr(&work, start);
     result.end_ns = now_ns();
     result.bytes = result.operations * spec.size;
-    emit_done(result, start, cpu_ns() - cpu, "");
+    tally.window.done(std::array{&tally});
 }
 
 void drive_rr(const Spec& spec) { drive(spec, true); }
@@ -83,8 +92,10 @@ void failed(const work* work, phase phase, int error) {
         : error == ETIMEDOUT ? Kind::timeout
         : error < 0 ? Kind::wrong_length
                     : transfer_kind(error, error == 0, phase == RECEIVING);
-    static_cast<Result*>(work->result)->fail(kind, now_ns());
+    work->tally->result.fail(kind, now_ns());
 }
+void window_over(const work* work) { work->tally->window.end(); }
+void was_in_flight(const work* work) { work->tally->result.succeed(now_ns(), 0); }
 
 int main(int argc, char** argv) {
     return start(argc, argv, {"bare-client", "1", {

@@ -34,9 +34,10 @@ uint64_t run_rr(const struct work *work, uint64_t start_ns, const int *sockets, 
         if (next(work, sockets[i])) ++waiting;
         else drop(work, sockets[i], 0, errno);
     }
-    while (waiting > 0 && now < work->end_ns) {
+    while (waiting > 0) {
         int ready = epoll_wait(epoll, events, EVENTS, timeout_ms);
         now = clock_ns();
+        if (now >= work->end_ns) window_over(work);
         for (; ready == 0 && waiting > 0; --waiting) failed(work, WAITING, ETIMEDOUT);
         for (int e = 0; e < ready; ++e) {
             uint32_t i = events[e].data.u32;
@@ -47,7 +48,7 @@ uint64_t run_rr(const struct work *work, uint64_t start_ns, const int *sockets, 
                 drop(work, sockets[i], received[i], n < 0 ? errno : n == 0 ? 0 : -1);
                 --waiting;
             } else if (received[i] == work->response_length) {
-                ++done;
+                now > work->end_ns ? was_in_flight(work) : (void)++done;
                 received[i] = 0;
                 if (begun == work->operations || now >= work->end_ns) {
                     close(sockets[i]);

@@ -24,7 +24,7 @@ type task struct {
 	message []byte
 	connect connect
 	dialed  atomic.Uint64
-	until   uint64
+	window  *sdk.Window
 }
 
 // newTask reads the task of rr, crr and fanout.
@@ -57,13 +57,9 @@ func (t *task) dial(network string) (net.Conn, error) {
 	return dialer.Dial(network, t.spec.Connect)
 }
 
-func (t *task) openWindow() sdk.Window {
-	window := sdk.OpenWindow()
-	t.until = math.MaxUint64
-	if t.spec.DurationNs > 0 {
-		t.until = window.Start() + t.spec.DurationNs
-	}
-	return window
+func (t *task) openWindow() *sdk.Window {
+	t.window = sdk.OpenWindow(t.spec)
+	return t.window
 }
 
 // share returns one connection's part of the operations.
@@ -84,7 +80,7 @@ func (t *task) each(work func(index int, tally *sdk.Tally)) []*sdk.Tally {
 	tallies := make([]*sdk.Tally, t.spec.Connections)
 	var group sync.WaitGroup
 	for i := range tallies {
-		tallies[i] = &sdk.Tally{}
+		tallies[i] = t.window.NewTally()
 		group.Add(1)
 		go func(i int) {
 			defer group.Done()
@@ -165,7 +161,7 @@ func rr(spec *sdk.Spec) (*sdk.Done, error) {
 
 // exchangeAll makes one connection's operations. After a failure the next one has a new connection.
 func (t *task) exchangeAll(on line, left uint64, tally *sdk.Tally) {
-	for left > 0 && sdk.Now() < t.until {
+	for left > 0 && !t.window.IsOver(sdk.Now()) {
 		if on.failure != "" {
 			left--
 			tally.Fail(on.failure)
@@ -176,7 +172,7 @@ func (t *task) exchangeAll(on line, left uint64, tally *sdk.Tally) {
 		var progress atomic.Uint64
 		stop := sdk.Watchdog(on.socket, &progress, t.spec.Timeout())
 		kind := ""
-		for began := sdk.Now(); kind == "" && left > 0 && began < t.until; left-- {
+		for began := sdk.Now(); kind == "" && left > 0 && !t.window.IsOver(began); left-- {
 			if kind = t.exchange(on); kind != "" {
 				tally.Fail(kind)
 				continue
@@ -192,7 +188,7 @@ func (t *task) exchangeAll(on line, left uint64, tally *sdk.Tally) {
 			return
 		}
 		_ = on.socket.Close()
-		if left > 0 {
+		if left > 0 && !t.window.IsOver(sdk.Now()) {
 			on = t.open()
 		}
 	}
@@ -208,7 +204,7 @@ func crr(spec *sdk.Spec) (*sdk.Done, error) {
 		channel := sdk.NewByteChannel(nil, len(t.message))
 		for left := t.share(i); left > 0; left-- {
 			began := sdk.Now()
-			if began >= t.until {
+			if window.IsOver(began) {
 				return
 			}
 			connection, err := t.dial("tcp")
@@ -238,9 +234,9 @@ func fanout(spec *sdk.Spec) (*sdk.Done, error) {
 		return nil, err
 	}
 	lines, _ := t.openAll()
-	window, tally := t.openWindow(), &sdk.Tally{}
-	began := window.Start()
-	for left := spec.Operations; left > 0 && began < t.until; left-- {
+	window := t.openWindow()
+	tally, began := window.NewTally(), window.Start()
+	for left := spec.Operations; left > 0 && !window.IsOver(began); left-- {
 		kind := t.fan(lines)
 		now := sdk.Now()
 		if kind == "" {
@@ -248,6 +244,9 @@ func fanout(spec *sdk.Spec) (*sdk.Done, error) {
 		} else {
 			tally.Fail(kind)
 			closeAll(lines)
+			if left == 1 || window.IsOver(now) {
+				break
+			}
 			time.Sleep(retry)
 			lines, _ = t.openAll()
 			now = sdk.Now()

@@ -27,7 +27,8 @@ func dispatch(spec *sdk.Spec) (*sdk.Done, error) {
 		return nil, sdk.BadSpec(`"operations" must be above 0`)
 	}
 	pass((spec.Operations+warmUp-1)/warmUp, uint64(spec.Threads))
-	window, tally := sdk.OpenWindow(), &sdk.Tally{}
+	window := sdk.OpenWindow(spec)
+	tally := window.NewTally()
 	// Without a duration the time is over after the first pass.
 	for now, end := uint64(0), window.Start()+spec.DurationNs; now < end; {
 		ran := pass(spec.Operations, uint64(spec.Threads))
@@ -132,15 +133,15 @@ func timers(spec *sdk.Spec) (*sdk.Done, error) {
 	t := &task{spec: spec}
 	window := t.openWindow()
 	tallies := t.each(func(i int, tally *sdk.Tally) {
-		for n := uint64(0); n < t.share(i); n++ {
+		for n := uint64(0); n < t.share(i) && !window.IsOver(sdk.Now()); n++ {
 			if n%2 == 1 {
 				time.NewTimer(time.Hour).Stop()
+				tally.Ended(1, sdk.Now())
 			} else {
 				due := sdk.Now() + uint64(time.Millisecond)
 				<-time.NewTimer(time.Millisecond).C
-				tally.RecordLatency(sdk.Now() - due)
+				tally.Succeed(due, sdk.Now(), 0)
 			}
-			tally.Ended(1, sdk.Now())
 		}
 	})
 	return window.Close(tallies), nil

@@ -107,7 +107,7 @@ func (s *setting) drive(spec *sdk.Spec) (*sdk.Done, error) {
 		s.apply(sessions[i])
 	}
 	s.open(sessions, stop, spec.Timeout())
-	window := sdk.OpenWindow()
+	window := sdk.OpenWindow(spec)
 	stop.Start(window)
 	var group sync.WaitGroup
 	for i, session := range sessions {

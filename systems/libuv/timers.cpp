@@ -17,7 +17,7 @@ struct Slot {
     Result result;
     std::uint64_t due = 0;
 
-    Slot(uv_loop_t* loop, Window& window) : window(window) {
+    Slot(uv_loop_t* loop, Window& window) : window(window), result(window) {
         check(uv_timer_init(loop, &timer), "uv_timer_init");
         timer.data = this;
     }
@@ -30,8 +30,7 @@ struct Slot {
     }
     void fired() {
         auto now = now_ns();
-        result.latency.record(now > due ? now - due : 0);
-        result.succeed(now, 0);
+        if (result.succeed(now, 0)) result.latency.record(now > due ? now - due : 0);
         cancel();
         fire();
     }

@@ -7,14 +7,13 @@ import asyncio
 import ssl
 import sys
 import time
-from collections import Counter
 
 import websockets
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 
 import linerate
-from linerate import BAD_SPEC, LONGEST_WRITE, PERIOD, UNSUPPORTED, Content, Refusal, page
+from linerate import BAD_SPEC, LONGEST_WRITE, PERIOD, UNSUPPORTED, Content, Refusal, Tally, page
 
 PROGRAM = {
     "name": "python-websockets", "version": f"{websockets.__version__} (Python {sys.version.split()[0]})",
@@ -106,38 +105,6 @@ async def compare(socket, content, total, first=b"", progress=lambda: None):
 
 # ---------------------------------------------------------------------------------------------- client
 
-class Tally:
-    """Counts of all connections: they share one thread."""
-
-    def __init__(self, spec):
-        self.left, self.until = spec.get("operations", 2**63), 2**63
-        self.operations = self.bytes = self.end = 0
-        self.errors, self.latency = Counter(), Counter()
-
-    def begin(self, now):
-        """Takes one operation from the budget; false if no operation or no time is left."""
-        if self.left == 0 or now >= self.until:
-            return False
-        self.left -= 1
-        return True
-
-    def succeed(self, operations, bytes_, began, now):
-        self.operations += operations
-        self.bytes += bytes_
-        self.latency[rounded(now - began)] += 1
-        self.end = now
-
-    def fail(self, kind):
-        self.errors[kind] += 1
-        self.end = time.monotonic_ns()
-
-
-def rounded(nanos):
-    """The highest value of the bucket with three significant digits, as in HdrHistogram."""
-    shift = max(0, nanos.bit_length() - 11)
-    return ((nanos >> shift) + 1 << shift) - 1
-
-
 class Link:
     """One connection of the client."""
 
@@ -172,8 +139,7 @@ async def client(spec):
                 raise Refusal(1, f"TLS negotiated {secured.cipher()[0]}, not the contract's cipher suite")
     content = Content(max(spec["size"], LONGEST_MESSAGE)) if spec["workload"] == "stream" else None
     message = page(spec["size"]) if spec["workload"] == "rr" else b""
-    start, cpu = time.monotonic_ns(), time.process_time_ns()
-    tally.until = start + spec.get("duration_ns", 2**62)
+    tally.open()
 
     async def work(link):
         if content:
@@ -201,12 +167,7 @@ async def client(spec):
             tally.fail("reset" if isinstance(error, ConnectionError) else "truncated" if content else "empty_reply")
 
     await asyncio.gather(*(watch(link) for link in links))
-    done = {"event": "done", "operations": tally.operations, "bytes": tally.bytes, "start_ns": start,
-            "end_ns": max(start, tally.end), "errors": tally.errors, "cpu_ns": time.process_time_ns() - cpu,
-            "verified": tally.bytes if content else tally.operations}
-    if tally.latency:
-        pairs = sorted(tally.latency.items())
-        done["latency"] = {"pairs": pairs, "min": pairs[0][0], "max": pairs[-1][0]}
+    done = tally.done()
     if described:
         done["tls"] = described
     linerate.emit(**done)

@@ -16,7 +16,7 @@
 //! | [`content`] | the bytes that every server sends and every client checks |
 //! | [`errors`] | failed operations by kind |
 //! | [`program`], [`refusal`] | the frame of a program: argument, output lines, exit status |
-//! | [`tally`], [`clock`] | counters of a client, and its clocks |
+//! | [`tally`], [`window`], [`clock`] | counters of a client, its window, and its clocks |
 //! | [`nearest`] | suggestions for misspelt names |
 //!
 //! The crate is small: systems written in Rust link it.
@@ -35,6 +35,7 @@ pub mod refusal;
 pub mod spec;
 pub mod tally;
 pub mod units;
+pub mod window;
 
 pub use content::{crc32, page};
 pub use errors::{ErrorKind, Errors};
@@ -45,6 +46,7 @@ pub use options::{Choice, Direction, Runtime, Shape};
 pub use refusal::Refusal;
 pub use spec::{Arrival, Expect, Request, Role, Spec, Tls};
 pub use units::{Bytes, Nanos};
+pub use window::Window;
 
 /// The version of the contract that this crate speaks; a spec carries it.
 pub const CONTRACT: u32 = 3;

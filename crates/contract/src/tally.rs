@@ -10,6 +10,9 @@ use std::io;
 pub struct Tally {
     operations: u64,
     bytes: u64,
+    in_flight: u64,
+    /// Operations that end after this time were in flight at the end of the window; none: all count.
+    cut: Option<Nanos>,
     end: Nanos,
     /// Of the longest flow of datagrams, by the server's clock.
     flow: Nanos,
@@ -20,6 +23,11 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Counts operations that end until `cut`; [`crate::Window::tally`] is the way to it.
+    pub(crate) fn until(cut: Option<Nanos>) -> Self {
+        Self { cut, ..Self::default() }
+    }
+
     /// An operation that `began` then has succeeded at `now`.
     pub fn succeed(&mut self, began: Nanos, now: Nanos, bytes: u64) {
         self.transferred(began, now, 1, bytes);
@@ -27,10 +35,23 @@ impl Tally {
 
     /// A transfer of `writes` writes that `began` then has ended at `now`.
     pub fn transferred(&mut self, began: Nanos, now: Nanos, writes: u64, bytes: u64) {
+        if self.was_in_flight(now) {
+            return;
+        }
         self.operations += writes;
         self.bytes += bytes;
         self.end = now;
         self.latency.get_or_insert_default().record(now.since(began).0);
+    }
+
+    /// An operation without payload and latency has succeeded at `now`; whether it counts.
+    pub fn ended(&mut self, now: Nanos) -> bool {
+        let counts = !self.was_in_flight(now);
+        if counts {
+            self.operations += 1;
+            self.end = now;
+        }
+        counts
     }
 
     /// A connection is established.
@@ -38,10 +59,22 @@ impl Tally {
         self.connect.get_or_insert_default().record(took.0);
     }
 
-    /// An operation has failed now.
+    /// An operation has failed now. After the window only the end of its time is a failure.
     pub fn fail(&mut self, kind: ErrorKind) {
+        let now = clock::now();
+        let is_timeout = matches!(kind, ErrorKind::Timeout | ErrorKind::ConnectTimeout);
+        if self.was_in_flight(now) && !is_timeout {
+            return;
+        }
         self.errors.add(kind, 1);
-        self.end = clock::now();
+        self.end = now;
+    }
+
+    /// Counts an operation that ends after the window.
+    fn was_in_flight(&mut self, now: Nanos) -> bool {
+        let was = self.cut.is_some_and(|cut| now > cut);
+        self.in_flight += u64::from(was);
+        was
     }
 
     /// Bytes of a stream in writes of `size`: good ones at the receiver, and wanted ones.
@@ -65,6 +98,7 @@ impl Tally {
     pub fn merge(&mut self, other: &Self) {
         self.operations += other.operations;
         self.bytes += other.bytes;
+        self.in_flight += other.in_flight;
         self.end = self.end.max(other.end);
         self.flow = self.flow.max(other.flow);
         self.errors.merge(&other.errors);
@@ -78,14 +112,13 @@ impl Tally {
         }
     }
 
-    /// The result of a window that began at `start` and took `cpu`. `verified` gets operations and bytes, and
-    /// returns operations (messages) or bytes (streams).
-    #[must_use]
-    pub fn done(&self, start: Nanos, cpu: Nanos, verified: impl Fn(u64, u64) -> u64) -> Done {
+    /// The result, with the end of the last operation. [`crate::Window::done`] has the end of the window.
+    pub(crate) fn done(&self, start: Nanos, cpu: Nanos, verified: impl Fn(u64, u64) -> u64) -> Done {
         Done {
             operations: self.operations,
             bytes: Bytes(self.bytes),
             start_ns: start,
+            in_flight: self.in_flight,
             end_ns: self.end.max(Nanos(start.0.saturating_add(self.flow.0))),
             errors: self.errors.clone(),
             latency: self.latency.as_ref().map(Recorder::counts),

@@ -184,6 +184,7 @@ void emit_done(const Result& sum, std::uint64_t start_ns, std::uint64_t cpu_ns, 
         if (sum.errors[i] != 0) errors[kind_names[i]] = sum.errors[i];
     detail::Json event = {{"event", "done"}, {"operations", sum.operations}, {"bytes", sum.bytes},
         {"start_ns", start_ns}, {"end_ns", sum.end_ns}, {"errors", errors}, {"cpu_ns", cpu_ns}, {"verified", sum.verified}};
+    if (sum.in_flight != 0) event["in_flight"] = sum.in_flight;
     if (sum.datagrams)
         event["datagrams"] = {{"sent", sum.datagrams->sent}, {"received", sum.datagrams->received}, {"lost", sum.datagrams->lost},
             {"reordered", sum.datagrams->reordered}, {"duplicates", sum.datagrams->duplicates}, {"damaged", sum.datagrams->damaged}};
@@ -194,7 +195,7 @@ void emit_done(const Result& sum, std::uint64_t start_ns, std::uint64_t cpu_ns, 
 }
 
 void Result::merge(const Result& other) {
-    operations += other.operations, bytes += other.bytes, verified += other.verified;
+    operations += other.operations, bytes += other.bytes, verified += other.verified, in_flight += other.in_flight;
     end_ns = std::max(end_ns, other.end_ns), flow_ns = std::max(flow_ns, other.flow_ns);
     for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += other.errors[i];
     if (other.datagrams) {

@@ -143,6 +143,8 @@ inline std::unique_ptr<Protocol> make_server(const Spec& spec, const Content& co
 // A client's end. It counts for itself, and the watchdog observes it while it has a socket.
 class Client : public Protocol {
 public:
+    explicit Client(const Window& window) : result(window) {}
+
     Result result;
     Watched watched;
 
@@ -163,7 +165,7 @@ protected:
 // One message out, and the same bytes back.
 class ExchangeClient : public Client {
 public:
-    explicit ExchangeClient(const Spec& spec) : message_(page(spec.size)) {}
+    ExchangeClient(const Spec& spec, const Window& window) : Client(window), message_(page(spec.size)) {}
 
     void receive(std::string_view bytes) override {
         watched.move();
@@ -183,8 +185,7 @@ protected:
     }
     void count_exchange(bool same, std::uint64_t began, std::uint64_t now, std::uint64_t bytes) {
         if (!same) return result.fail(Kind::wrong_content, now);
-        result.succeed(now, bytes);
-        result.latency.record(now - began);
+        if (result.succeed(now, bytes)) result.latency.record(now - began);
     }
     // As many bytes as the message has are back.
     virtual void back(bool same, std::uint64_t now) = 0;
@@ -199,7 +200,7 @@ private:
 
 class RrClient : public ExchangeClient {
 public:
-    RrClient(const Spec& spec, Window& window) : ExchangeClient(spec), window_(window) {}
+    RrClient(const Spec& spec, Window& window) : ExchangeClient(spec, window), window_(window) {}
 
     std::string_view next() override {
         if (in_flight_ || over_) return {};
@@ -223,7 +224,7 @@ private:
 // An operation: begin(), connect, connected(), the transport's loop until over(), close, closed().
 class CrrClient : public ExchangeClient {
 public:
-    CrrClient(const Spec& spec, Window& window) : ExchangeClient(spec), window_(window) {}
+    CrrClient(const Spec& spec, Window& window) : ExchangeClient(spec, window), window_(window) {}
 
     // False if the window is over.
     bool begin() {
@@ -275,7 +276,7 @@ private:
 
 class FanoutClient : public ExchangeClient {
 public:
-    FanoutClient(const Spec& spec, Rounds& rounds) : ExchangeClient(spec), rounds_(rounds) {}
+    FanoutClient(const Spec& spec, Rounds& rounds) : ExchangeClient(spec, rounds.window_), rounds_(rounds) {}
 
     std::string_view next() override {
         auto round = rounds_.number_.load();
@@ -310,7 +311,7 @@ private:
 class StreamClient : public Client {
 public:
     StreamClient(const Spec& spec, const Window& window, const Content& content)
-        : content_(content), window_(window), size_(spec.size), direction_(spec), left_(transfers(spec)) {}
+        : Client(window), content_(content), window_(window), size_(spec.size), direction_(spec), left_(transfers(spec)) {}
 
     // Transfers one after another on the same connection. With `bytes` and a duration they follow until the time is over.
     static std::uint64_t transfers(const Spec& spec) {

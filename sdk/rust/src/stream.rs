@@ -185,8 +185,7 @@ impl Stream {
             }
             Ok(written)
         };
-        let (written, (received, good)) =
-            tokio::try_join!(write, self.read(reader, into, buffer, progress))?;
+        let (written, (received, good)) = tokio::try_join!(write, self.read(reader, into, buffer, progress))?;
         if self.client_reads && received < stop.bytes && !stop.is_by_time() {
             tally.streamed(good, good, size);
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -261,7 +260,7 @@ fn error_kind(error: &io::Error) -> ErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Done, Role, page};
+    use linerate_contract::{Done, Role, Window, page};
     use std::time::Duration;
 
     fn spec(direction: &str) -> Spec {
@@ -277,7 +276,8 @@ mod tests {
     async fn run(spec: &Spec) -> Done {
         let stream = Stream::new(spec).unwrap();
         let mut stop = stream.stop_condition(spec).unwrap();
-        stop.start(clock::now());
+        let window = Window::open(spec);
+        stop.start(window.start());
         let (client, server) = tokio::io::duplex(512);
         let ((client_in, client_out), (server_in, server_out)) =
             (tokio::io::split(client), tokio::io::split(server));
@@ -288,7 +288,7 @@ mod tests {
         };
         let (served, driven) = tokio::time::timeout(Duration::from_secs(5), both).await.expect("it ends");
         assert_eq!((served.is_ok(), driven), (true, Ok(())));
-        tally.done(Nanos(0), Nanos(0), |_, bytes| bytes)
+        window.done(&tally, |_, bytes| bytes)
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -33,8 +34,8 @@ func run(spec *sdk.Spec) (*sdk.Done, error) {
 	case [3]string{"server", "tcp", "rr"}:
 		return nil, serve(spec)
 	case [3]string{"client", "tcp", "rr"}:
-		if spec.Operations == 0 || spec.Size < 1 || spec.Connect == "" {
-			return nil, sdk.BadSpec("\"connect\", \"operations\" or \"size\" is missing")
+		if spec.Operations == 0 && spec.DurationNs == 0 || spec.Size < 1 || spec.Connect == "" {
+			return nil, sdk.BadSpec("\"connect\", \"size\", or \"operations\" and \"duration_ns\" are missing")
 		}
 		return drive(spec)
 	}
@@ -81,32 +82,36 @@ func echo(connection net.Conn) {
 func drive(spec *sdk.Spec) (*sdk.Done, error) {
 	message := sdk.Page(spec.Size)
 	connections := make([]net.Conn, spec.Connections)
-	tallies := make([]*sdk.Tally, spec.Connections)
 	for i := range connections {
 		connection, err := net.DialTimeout("tcp", spec.Connect, spec.Timeout())
 		if err != nil {
 			return nil, err
 		}
 		defer connection.Close()
-		connections[i], tallies[i] = connection, &sdk.Tally{}
+		connections[i] = connection
 	}
 	left := int64(spec.Operations)
-	window := sdk.OpenWindow()
+	if left == 0 {
+		left = math.MaxInt64
+	}
+	window := sdk.OpenWindow(spec)
+	tallies := make([]*sdk.Tally, spec.Connections)
 	var all sync.WaitGroup
 	for i := range connections {
 		all.Add(1)
+		tallies[i] = window.NewTally()
 		go func(i int) {
 			defer all.Done()
-			exchange(connections[i], message, &left, spec.Timeout(), tallies[i])
+			exchange(connections[i], message, window, &left, spec.Timeout(), tallies[i])
 		}(i)
 	}
 	all.Wait()
 	return window.Close(tallies), nil
 }
 
-func exchange(connection net.Conn, message []byte, left *int64, timeout time.Duration, tally *sdk.Tally) {
+func exchange(connection net.Conn, message []byte, window *sdk.Window, left *int64, timeout time.Duration, tally *sdk.Tally) {
 	answer := make([]byte, len(message))
-	for atomic.AddInt64(left, -1) >= 0 {
+	for !window.IsOver(sdk.Now()) && atomic.AddInt64(left, -1) >= 0 {
 		began := sdk.Now()
 		connection.SetDeadline(time.Now().Add(timeout))
 		received := 0

@@ -17,7 +17,7 @@ class Timers {
 public:
     explicit Timers(const Spec& spec) : window_(spec), loops_(spec.threads) {
         for (std::uint32_t i = 0; i < spec.connections; ++i)
-            slots_.push_back(std::make_unique<Slot>(loops_.next()));
+            slots_.push_back(std::make_unique<Slot>(loops_.next(), window_));
         window_.open();
         for (auto& slot : slots_) net::post(slot->timer.get_executor(), [this, &slot = *slot] { fire(slot); });
         loops_.run();
@@ -26,7 +26,7 @@ public:
 
 private:
     struct Slot {
-        explicit Slot(Executor executor) : timer(std::move(executor)) {}
+        Slot(Executor executor, const Window& window) : timer(std::move(executor)), result(window) {}
         SteadyTimer timer;
         Result result;
     };
@@ -36,8 +36,8 @@ private:
         slot.timer.expires_after(std::chrono::milliseconds(1));
         slot.timer.async_wait([this, &slot](error_code) {
             auto late = net::steady_timer::clock_type::now() - slot.timer.expiry();
-            slot.result.latency.record(std::uint64_t(std::chrono::nanoseconds(late).count()));
-            slot.result.succeed(now_ns(), 0);
+            if (slot.result.succeed(now_ns(), 0))
+                slot.result.latency.record(std::uint64_t(std::chrono::nanoseconds(late).count()));
             cancel(slot);
         });
     }

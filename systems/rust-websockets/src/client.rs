@@ -4,10 +4,10 @@ use crate::{Library, Number, Socket, number, tls};
 use bytes::Bytes;
 use linerate_contract::program::Refusal;
 use linerate_contract::tally::Tally;
-use linerate_contract::{Direction, Done, ErrorKind, Nanos, Spec, clock, page};
+use linerate_contract::{Direction, Done, ErrorKind, Nanos, Spec, Window, clock, page};
 use linerate_sdk::client::{Target, watched};
 use linerate_sdk::content::{Content, PERIOD};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::task::spawn_local;
@@ -65,7 +65,8 @@ struct Task {
     content: Content,
     message: Bytes,
     left: Cell<u64>,
-    until: Cell<Nanos>,
+    /// Open when all connections are established.
+    window: OnceCell<Window>,
 }
 
 impl Task {
@@ -78,15 +79,19 @@ impl Task {
             content: Content::new((spec.size as usize).max(PERIOD)),
             message: page(if spec.workload == "rr" { spec.size as usize } else { 0 }).into(),
             left: Cell::new(spec.operations.unwrap_or(u64::MAX)),
-            until: Cell::new(Nanos(u64::MAX)),
+            window: OnceCell::new(),
             spec,
         })
+    }
+
+    fn window(&self) -> &Window {
+        self.window.get_or_init(|| Window::open(&self.spec))
     }
 
     /// Takes one operation of `rr` from the budget; false if no operation or no time is left.
     fn begin(&self, now: Nanos) -> bool {
         let left = self.left.get();
-        if left == 0 || now >= self.until.get() {
+        if self.window().is_over(now) || left == 0 {
             return false;
         }
         self.left.set(left - 1);
@@ -172,14 +177,14 @@ impl Task {
     /// duration any until the time is over.
     fn another(&self, made: u64) -> bool {
         match self.spec.duration_ns {
-            Some(_) => made == 0 || clock::now() < self.until.get(),
+            Some(_) => made == 0 || !self.window().is_over(clock::now()),
             None => made < self.transfers,
         }
     }
 
     /// One connection's operations or transfers.
     async fn work(&self, socket: &mut impl Socket) -> Tally {
-        let (mut tally, progress) = (Tally::default(), AtomicU64::new(0));
+        let (mut tally, progress) = (self.window().tally(), AtomicU64::new(0));
         let all = async {
             if self.spec.workload == "rr" {
                 return self.rr(socket, &mut tally, &progress).await;
@@ -214,10 +219,7 @@ async fn drive<K: Socket + 'static>(
             Err(kind) => sum.fail(kind),
         }
     }
-    let (start, cpu) = (clock::now(), clock::process_cpu());
-    task.until.set(
-        task.spec.duration_ns.map_or(Nanos(u64::MAX), |duration| Nanos(start.0.saturating_add(duration.0))),
-    );
+    let window = task.window();
     let each = |mut socket: K| {
         let task = Rc::clone(task);
         spawn_local(async move { task.work(&mut socket).await })
@@ -230,7 +232,7 @@ async fn drive<K: Socket + 'static>(
     }
     let is_rr = task.spec.workload == "rr";
     let verified = |operations, bytes| if is_rr { operations } else { bytes };
-    Done { tls: tls.and_then(Cell::take), ..sum.done(start, clock::process_cpu().since(cpu), verified) }
+    Done { tls: tls.and_then(Cell::take), ..window.done(&sum, verified) }
 }
 
 /// In a stream an early end is `truncated`, wherever it is.

@@ -2,7 +2,7 @@
 
 use linerate_contract::program::Refusal;
 use linerate_contract::tally::{Tally, stream_error};
-use linerate_contract::{Done, ErrorKind, Nanos, Spec, clock, page};
+use linerate_contract::{Done, ErrorKind, Spec, Window, clock, page};
 use linerate_sdk::client::{RETRY, Target, shares, watched};
 use linerate_sdk::server::runtime;
 use linerate_sdk::stream::Stream;
@@ -20,7 +20,6 @@ const LARGEST_MESSAGE: u64 = 65_536;
 struct Task {
     target: Target,
     message: Vec<u8>,
-    window: Nanos,
 }
 
 impl Task {
@@ -31,8 +30,7 @@ impl Task {
         if spec.operations.is_none() && spec.duration_ns.is_none() {
             return Err(Refusal::BadSpec("a client needs \"operations\" or \"duration_ns\"".into()));
         }
-        let window = spec.duration_ns.unwrap_or(Nanos(u64::MAX));
-        Ok(Arc::new(Self { target: Target::new(spec)?, message: page(spec.size as usize), window }))
+        Ok(Arc::new(Self { target: Target::new(spec)?, message: page(spec.size as usize) }))
     }
 
     /// Sends the message and receives it back.
@@ -63,12 +61,12 @@ pub fn rr(spec: &Spec) -> Result<Done, Refusal> {
         for _ in 0..connections {
             streams.push(task.target.connect().await.ok());
         }
-        let (start, cpu) = (clock::now(), clock::process_cpu());
+        let window = Arc::new(Window::open(spec));
         let mut set = JoinSet::new();
         for (stream, share) in streams.into_iter().zip(shares) {
-            set.spawn(one_pair(task.clone(), stream, share, start + task.window));
+            set.spawn(one_pair(task.clone(), stream, share, window.clone()));
         }
-        Ok(gather(set, Tally::default(), start, cpu, false).await)
+        Ok(gather(set, Tally::default(), &window, false).await)
     })
 }
 
@@ -76,12 +74,12 @@ pub fn crr(spec: &Spec) -> Result<Done, Refusal> {
     let task = Task::new(spec)?;
     let shares = shares(spec);
     runtime(spec)?.block_on(async move {
-        let (start, cpu) = (clock::now(), clock::process_cpu());
+        let window = Arc::new(Window::open(spec));
         let mut set = JoinSet::new();
         for share in shares {
-            set.spawn(one_slot(task.clone(), share, start + task.window));
+            set.spawn(one_slot(task.clone(), share, window.clone()));
         }
-        Ok(gather(set, Tally::default(), start, cpu, false).await)
+        Ok(gather(set, Tally::default(), &window, false).await)
     })
 }
 
@@ -90,13 +88,12 @@ pub fn fanout(spec: &Spec) -> Result<Done, Refusal> {
     let (operations, connections) = (spec.operations.unwrap_or(u64::MAX), spec.connections);
     runtime(spec)?.block_on(async move {
         let mut streams = open_all(&task.target, connections).await.unwrap_or_default();
-        let (start, cpu) = (clock::now(), clock::process_cpu());
-        let mut set = JoinSet::new();
+        let window = Arc::new(Window::open(spec));
+        let (mut set, time) = (JoinSet::new(), window.clone());
         set.spawn(async move {
-            let mut tally = Tally::default();
-            let mut now = start;
+            let (mut tally, mut now) = (time.tally(), time.start());
             for _ in 0..operations {
-                if now >= start + task.window {
+                if time.is_over(now) {
                     break;
                 }
                 let round = async {
@@ -122,15 +119,15 @@ pub fn fanout(spec: &Spec) -> Result<Done, Refusal> {
             }
             tally
         });
-        Ok(gather(set, Tally::default(), start, cpu, false).await)
+        Ok(gather(set, Tally::default(), &window, false).await)
     })
 }
 
 /// One connection's operations. After a failure the next one has a new connection.
-async fn one_pair(task: Arc<Task>, stream: Option<TcpStream>, mut left: u64, until: Nanos) -> Tally {
-    let (mut tally, mut buffer) = (Tally::default(), vec![0; task.message.len()]);
+async fn one_pair(task: Arc<Task>, stream: Option<TcpStream>, mut left: u64, window: Arc<Window>) -> Tally {
+    let (mut tally, mut buffer) = (window.tally(), vec![0; task.message.len()]);
     let mut stream = stream;
-    while left > 0 && clock::now() < until {
+    while left > 0 && !window.is_over(clock::now()) {
         let mut open = match stream.take() {
             Some(open) => open,
             None => match task.target.connect().await {
@@ -146,7 +143,7 @@ async fn one_pair(task: Arc<Task>, stream: Option<TcpStream>, mut left: u64, unt
         let progress = AtomicU64::new(0);
         let session = async {
             let mut began = clock::now();
-            while left > 0 && began < until {
+            while left > 0 && !window.is_over(began) {
                 left -= 1;
                 task.exchange(&mut open, &mut buffer).await?;
                 let now = clock::now();
@@ -164,11 +161,11 @@ async fn one_pair(task: Arc<Task>, stream: Option<TcpStream>, mut left: u64, unt
 }
 
 /// Connect, one exchange, close.
-async fn one_slot(task: Arc<Task>, share: u64, until: Nanos) -> Tally {
-    let (mut tally, mut buffer) = (Tally::default(), vec![0; task.message.len()]);
+async fn one_slot(task: Arc<Task>, share: u64, window: Arc<Window>) -> Tally {
+    let (mut tally, mut buffer) = (window.tally(), vec![0; task.message.len()]);
     for _ in 0..share {
         let began = clock::now();
-        if began >= until {
+        if window.is_over(began) {
             break;
         }
         let mut stream = match task.target.connect().await {
@@ -210,18 +207,12 @@ async fn open_all(target: &Target, connections: u32) -> Result<Vec<TcpStream>, E
 }
 
 /// Merges the tallies of all tasks; `verified` counts bytes of a stream, else operations.
-pub async fn gather(
-    mut set: JoinSet<Tally>,
-    mut sum: Tally,
-    start: Nanos,
-    cpu: Nanos,
-    is_stream: bool,
-) -> Done {
+pub async fn gather(mut set: JoinSet<Tally>, mut sum: Tally, window: &Window, is_stream: bool) -> Done {
     while let Some(tally) = set.join_next().await {
         sum.merge(&tally.expect("a panic aborts the process"));
     }
     let verified = |operations, bytes| if is_stream { bytes } else { operations };
-    sum.done(start, clock::process_cpu().since(cpu), verified)
+    window.done(&sum, verified)
 }
 
 pub fn stream(spec: &Spec) -> Result<Done, Refusal> {
@@ -236,8 +227,8 @@ pub fn stream(spec: &Spec) -> Result<Done, Refusal> {
                 Err(kind) => sum.fail(kind),
             }
         }
-        let (start, cpu) = (clock::now(), clock::process_cpu());
-        stop.start(start);
+        let window = Window::open(spec);
+        stop.start(window.start());
         let mut set = JoinSet::new();
         for mut socket in sockets {
             let stream = stream.clone();
@@ -251,6 +242,6 @@ pub fn stream(spec: &Spec) -> Result<Done, Refusal> {
                 tally
             });
         }
-        Ok(gather(set, sum, start, cpu, true).await)
+        Ok(gather(set, sum, &window, true).await)
     })
 }

@@ -4,7 +4,7 @@
 use crate::client::gather;
 use linerate_contract::program::Refusal;
 use linerate_contract::tally::{Tally, stream_error};
-use linerate_contract::{Direction, Done, ErrorKind, KCP_SOCKET_BUFFER, Spec, clock};
+use linerate_contract::{Direction, Done, ErrorKind, KCP_SOCKET_BUFFER, Spec, Window};
 use linerate_sdk::client::{Target, watched};
 use linerate_sdk::content::Content;
 use linerate_sdk::server::{ACCEPT_RETRY, runtime, serve as serve_until_terminated};
@@ -128,8 +128,8 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
                 Err(_) => sum.fail(ErrorKind::ConnectFailed),
             }
         }
-        let (start, cpu) = (clock::now(), clock::process_cpu());
-        stop.start(start);
+        let window = Window::open(spec);
+        stop.start(window.start());
         let mut set = JoinSet::new();
         for stream in streams {
             let options = options.clone();
@@ -142,7 +142,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
                 tally
             });
         }
-        Ok(gather(set, sum, start, cpu, true).await)
+        Ok(gather(set, sum, &window, true).await)
     })
 }
 

@@ -2,8 +2,10 @@
 //! of tokio's queue.
 
 use linerate_contract::program::Refusal;
-use linerate_contract::{Done, ErrorKind, Nanos, Recorder, Shape, Spec, clock};
+use linerate_contract::tally::Tally;
+use linerate_contract::{Done, ErrorKind, Nanos, Recorder, Shape, Spec, Window, clock};
 use linerate_sdk::server::runtime;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -92,37 +94,36 @@ pub fn timers(spec: &Spec) -> Result<Done, Refusal> {
     let operations = operations(spec)?;
     let slots = u64::from(spec.connections).min(operations);
     runtime(spec)?.block_on(async move {
-        let (start_ns, cpu) = (clock::now(), clock::process_cpu());
-        let mut set = JoinSet::new();
+        let (window, mut set) = (Arc::new(Window::open(spec)), JoinSet::new());
         for index in 0..slots {
-            set.spawn(slot(operations / slots + u64::from(index < operations % slots)));
+            let share = operations / slots + u64::from(index < operations % slots);
+            set.spawn(slot(share, window.clone()));
         }
-        let (mut latency, mut ended) = (Recorder::default(), 0);
+        let (mut latency, mut sum) = (Recorder::default(), Tally::default());
         while let Some(outcome) = set.join_next().await {
-            let (late, count) = outcome.expect("a panic aborts the process");
+            let (late, tally) = outcome.expect("a panic aborts the process");
             late.iter().for_each(|nanos| latency.record(nanos.0));
-            ended += count;
+            sum.merge(&tally);
         }
-        Ok(Done {
-            operations: ended,
-            start_ns,
-            end_ns: clock::now(),
-            latency: Some(latency.counts()),
-            cpu_ns: clock::process_cpu().since(cpu),
-            verified: ended,
-            ..Done::default()
-        })
+        Ok(Done { latency: Some(latency.counts()), ..window.done(&sum, |operations, _| operations) })
     })
 }
 
-/// `count` timers, one after the other. Returns how late each fired, and their number.
-async fn slot(count: u64) -> (Vec<Nanos>, u64) {
-    let mut late = Vec::with_capacity(count.div_ceil(2) as usize);
+/// `count` timers, one after the other, or until the time is over. Returns how late each fired, and the counts.
+async fn slot(count: u64, window: Arc<Window>) -> (Vec<Nanos>, Tally) {
+    let (mut late, mut tally) = (Vec::with_capacity(count.div_ceil(2) as usize), window.tally());
     for index in 0..count {
+        let began = clock::now();
+        if window.is_over(began) {
+            break;
+        }
         if index % 2 == 0 {
-            let due = clock::now() + Nanos::from(SOON);
+            let due = began + Nanos::from(SOON);
             sleep_until(Instant::now() + SOON).await;
-            late.push(clock::now().since(due));
+            let now = clock::now();
+            if tally.ended(now) {
+                late.push(now.since(due));
+            }
         } else {
             // A timer is set by the first poll, and cancelled by the drop.
             tokio::select! {
@@ -130,9 +131,10 @@ async fn slot(count: u64) -> (Vec<Nanos>, u64) {
                 () = sleep(FAR) => {}
                 () = std::future::ready(()) => {}
             }
+            tally.ended(clock::now());
         }
     }
-    (late, count)
+    (late, tally)
 }
 
 fn operations(spec: &Spec) -> Result<u64, Refusal> {

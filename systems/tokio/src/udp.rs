@@ -5,7 +5,7 @@ use crate::client::gather;
 use linerate_contract::datagram::{Datagram, HEADER, LARGEST, Receiver, Report};
 use linerate_contract::program::Refusal;
 use linerate_contract::tally::Tally;
-use linerate_contract::{Done, ErrorKind, Nanos, Spec, clock};
+use linerate_contract::{Done, ErrorKind, Nanos, Spec, Window, clock};
 use linerate_sdk::client::Target;
 use linerate_sdk::server::{runtime, serve as serve_until_terminated};
 use std::io;
@@ -75,13 +75,13 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
                 Err(kind) => sum.fail(kind),
             }
         }
-        let (start, cpu) = (clock::now(), clock::process_cpu());
+        let open = Window::open(spec);
         let mut set = JoinSet::new();
         for socket in sockets {
-            let flow = Flow { socket, datagram: datagram.clone(), limit, until: start + window };
+            let flow = Flow { socket, datagram: datagram.clone(), limit, until: open.start() + window };
             set.spawn(flow.run(target.timeout));
         }
-        let mut done = gather(set, sum, start, cpu, false).await;
+        let mut done = gather(set, sum, &open, false).await;
         done.verified *= content;
         Ok(done)
     })

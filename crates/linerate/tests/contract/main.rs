@@ -5,10 +5,12 @@
 mod cases;
 #[path = "../common/mod.rs"]
 mod common;
+mod hanging;
 
 use cases::{cases, secure};
 use common::program::{Program, any_port, describe, spec_of};
 use common::{is_offline, skip};
+use hanging::keeps_its_window;
 use linerate::system::build::{Builds, Permission};
 use linerate::system::manifest::Start;
 use linerate::system::probe::{Presence, Replacement, locate, presence};
@@ -139,10 +141,18 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
     let is_relay = chosen.variant.roles.contains(&Role::Relay);
     let workloads =
         described.workloads.iter().filter(|workload| takes_part(&chosen.variant.workloads, workload));
+    // The engine has tests of its own for this; the limit rows have no server.
+    let drives = chosen.plays(Role::Client)
+        && described.roles.contains(&Role::Client)
+        && program != common::program::native();
     for workload in workloads.filter(|_| !is_relay) {
         for layer in described.layers.iter().filter(|layer| takes_part(&chosen.variant.layers, layer)) {
             for (name, client, server) in cases(layer, workload) {
                 check(&name, works(chosen, &described, program, client, server));
+            }
+            if drives && ["tcp", "tls", "websocket", "wss", "http"].contains(&layer.as_str()) {
+                let kept = keeps_its_window(program, &chosen.variant.options, layer, workload);
+                check(&format!("{workload} on {layer} keeps its window when the server hangs"), kept);
             }
         }
     }

@@ -3,11 +3,11 @@
 
 use linerate_contract::program::{self, Refusal};
 use linerate_contract::tally::{Tally, connect_error, stream_error};
-use linerate_contract::{Describe, Done, ErrorKind, Event, Role, Spec, clock, page};
+use linerate_contract::{Describe, Done, ErrorKind, Event, Role, Spec, Window, clock, page};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn main() {
@@ -22,11 +22,13 @@ fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
         }
         (Role::Server, "tcp", "rr") => serve(spec.listen.ok_or_else(|| absent("listen"))?).map(|()| None),
         (Role::Client, "tcp", "rr") => {
-            let operations = spec.operations.ok_or_else(|| absent("operations"))?;
+            if spec.operations.is_none() && spec.duration_ns.is_none() {
+                return Err(absent("operations"));
+            }
             if spec.size == 0 {
                 return Err(absent("size"));
             }
-            drive(spec, spec.connect.ok_or_else(|| absent("connect"))?, operations).map(Some)
+            drive(spec, spec.connect.ok_or_else(|| absent("connect"))?).map(Some)
         }
         (role, layer, workload) => {
             Err(Refusal::Unsupported(format!("{role} of {workload} over {layer} I do not support")))
@@ -73,28 +75,23 @@ fn echo(mut stream: TcpStream) -> std::io::Result<()> {
 }
 
 /// On each connection: send, wait until all of it is back, compare, repeat.
-fn drive(spec: &Spec, address: SocketAddr, operations: u64) -> Result<Done, Refusal> {
+fn drive(spec: &Spec, address: SocketAddr) -> Result<Done, Refusal> {
     let streams: Vec<_> = (0..spec.connections).map(|_| connect(spec, address)).collect();
-    let left = Arc::new(AtomicU64::new(operations));
-    let together = Arc::new(Barrier::new(streams.len() + 1));
+    let left = Arc::new(AtomicU64::new(spec.operations.unwrap_or(u64::MAX)));
     let message = Arc::new(page(spec.size as usize));
+    let window = Arc::new(Window::open(spec));
     let threads: Vec<_> = streams
         .into_iter()
         .map(|stream| {
-            let (left, together, message) = (left.clone(), together.clone(), message.clone());
-            std::thread::spawn(move || {
-                together.wait();
-                exchange(stream, &message, &left)
-            })
+            let (left, window, message) = (left.clone(), window.clone(), message.clone());
+            std::thread::spawn(move || exchange(stream, &message, &window, &left))
         })
         .collect();
-    let (start, cpu) = (clock::now(), clock::process_cpu());
-    together.wait();
     let mut sum = Tally::default();
     for thread in threads {
         sum.merge(&thread.join().map_err(|_| std::io::Error::other("a thread panicked"))?);
     }
-    Ok(sum.done(start, clock::process_cpu().since(cpu), |operations, _| operations))
+    Ok(window.done(&sum, |operations, _| operations))
 }
 
 fn connect(spec: &Spec, address: SocketAddr) -> std::io::Result<TcpStream> {
@@ -104,8 +101,13 @@ fn connect(spec: &Spec, address: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn exchange(stream: std::io::Result<TcpStream>, message: &[u8], left: &AtomicU64) -> Tally {
-    let mut tally = Tally::default();
+fn exchange(
+    stream: std::io::Result<TcpStream>,
+    message: &[u8],
+    window: &Window,
+    left: &AtomicU64,
+) -> Tally {
+    let mut tally = window.tally();
     let mut stream = match stream {
         Ok(stream) => stream,
         Err(error) => {
@@ -114,8 +116,12 @@ fn exchange(stream: std::io::Result<TcpStream>, message: &[u8], left: &AtomicU64
         }
     };
     let mut answer = vec![0; message.len()];
-    while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok() {
+    loop {
         let began = clock::now();
+        let take = |left: u64| left.checked_sub(1);
+        if window.is_over(began) || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+            break;
+        }
         let kind = match stream.write_all(message).and_then(|()| stream.read_exact(&mut answer)) {
             Ok(()) if answer == message => {
                 tally.succeed(began, clock::now(), message.len() as u64);
