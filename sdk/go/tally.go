@@ -162,16 +162,22 @@ func ConnectError(err error) string {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return "descriptor_exhausted"
 	}
-	if timeout, ok := err.(interface{ Timeout() bool }); ok && timeout.Timeout() {
+	if isTimeout(err) {
 		return "connect_timeout"
 	}
 	return "connect_failed"
 }
 
+// isTimeout is true for an error that a library has made of an exceeded deadline, too.
+func isTimeout(err error) bool {
+	timeout, ok := err.(interface{ Timeout() bool })
+	return ok && timeout.Timeout()
+}
+
 // StreamError returns the kind of an error on an established connection, after this many bytes of the answer.
 func StreamError(err error, received int) string {
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT), isTimeout(err):
 		return "timeout"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "reset"

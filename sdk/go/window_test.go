@@ -25,6 +25,16 @@ func TestATimedWindowEndsAtItsEndAndLeavesOutWhatWasInFlight(t *testing.T) {
 	}
 }
 
+type hidden struct{ error }
+
+func (hidden) Timeout() bool { return true }
+
+func TestAnExceededDeadlineIsATimeoutInWhateverErrorALibraryHidesIt(t *testing.T) {
+	if kind := StreamError(hidden{}, 0); kind != "timeout" {
+		t.Fatal(kind)
+	}
+}
+
 func TestAWindowWhoseOperationsAreUsedUpEndsWithTheLastOfThem(t *testing.T) {
 	window := OpenWindow(&Spec{Workload: "rr", DurationNs: uint64(time.Hour), Operations: 2})
 	tally := window.NewTally()

@@ -16,7 +16,7 @@ const WINDOW: Nanos = Nanos(500_000_000);
 const LONG: Nanos = Nanos(700_000_000);
 const SHORT: Nanos = Nanos(200_000_000);
 /// Handshakes of two connections, and then some operations.
-const BYTES: i64 = 24 << 10;
+const BYTES: i64 = 8 << 10;
 
 /// Runs a client of the workload through a relay that hangs.
 pub(crate) fn keeps_its_window(
@@ -26,7 +26,7 @@ pub(crate) fn keeps_its_window(
     workload: &str,
 ) -> Result<(), String> {
     let mut client = Spec::new(Role::Client, layer, workload);
-    (client.size, client.connections, client.duration_ns) = (64, 2, Some(WINDOW));
+    (client.size, client.connections, client.duration_ns) = (256, 2, Some(WINDOW));
     client.timeout_ns = LONG;
     if workload == "stream" {
         (client.size, client.bytes, client.timeout_ns) = (4096, Some(MIB), SHORT);
