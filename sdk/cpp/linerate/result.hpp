@@ -98,7 +98,8 @@ void emit_done(const Result& sum, std::uint64_t start_ns, std::uint64_t cpu_ns, 
 class Window {
 public:
     explicit Window(const Spec& spec)
-        : budget_(spec.operations), operations_(spec.operations), bytes_(spec.bytes), duration_(spec.duration_ns), piece_(spec.workload == "stream" ? spec.size : 0),
+        : budget_(spec.operations), operations_(spec.operations), bytes_(spec.bytes), duration_(spec.duration_ns),
+          piece_(spec.workload == "stream" ? spec.size : 0),
           sends_once_(spec.bytes > 0 && (spec.layer == "udp" || spec.layer == "kcp")) {}
     void open() {
         cpu_ = cpu_ns(), start_ = now_ns();

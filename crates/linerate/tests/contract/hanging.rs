@@ -1,4 +1,5 @@
-//! A client beside a server that stops to answer: the window ends at its end, and what was in flight is reported.
+//! A client beside a server that stops answering: the window ends at its end, and operations in flight are
+//! reported.
 
 use super::cases::secure;
 use super::common::program::{Program, any_port, native, spec_of};
