@@ -3,14 +3,14 @@
 use crate::engine::{Engine, Workload};
 use crate::layer::Layer;
 use crate::meter::Meter;
-use crate::process::Signals;
+use crate::process::{Signals, spawn, together};
 use crate::refusal::{Doing, Refusal};
 use crate::sample;
 use crate::schedule::Schedule;
 use crate::waiter::Waiter;
 use linerate_contract::{Done, Nanos, Spec};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 
 /// Runs `spec` with this layer and workload.
 ///
@@ -27,7 +27,7 @@ pub fn run<L: Layer, W: Workload>(spec: &Spec) -> Result<Done, Refusal> {
             EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).doing("eventfd").map(Arc::new)
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let samplers = sample::samplers(spec.sample_ns, threads);
+    let samplers = sample::samplers(spec.sample_ns, threads)?;
     let engines = (0..threads)
         .zip(samplers)
         .map(|(t, sampler)| {
@@ -45,14 +45,16 @@ pub fn run<L: Layer, W: Workload>(spec: &Spec) -> Result<Done, Refusal> {
         })
         .collect::<Result<Vec<_>, _>>()?;
     // Not joined: it sleeps until a signal comes, or until the process is gone.
-    std::thread::spawn(move || {
+    spawn(move || {
         signals.wait();
         for stop in &stops {
             // Fails only when the counter is full; the engine is then notified already.
             let _ = stop.write(1);
         }
-    });
-    Ok(merge(run_together(engines)))
+    })?;
+    // Set-up is over in every thread before the first operation of any.
+    let runs = engines.into_iter().map(|engine| move || engine.run()).collect();
+    together(runs).map(merge)
 }
 
 fn check(spec: &Spec) -> Result<(), Refusal> {
@@ -76,24 +78,6 @@ fn check(spec: &Spec) -> Result<(), Refusal> {
 fn share(all: u64, parts: u32, index: u32) -> u64 {
     let (parts, index) = (u64::from(parts), u64::from(index));
     all / parts + u64::from(index < all % parts)
-}
-
-/// Set-up is over in every thread before the first operation of any.
-fn run_together<L: Layer, W: Workload>(engines: Vec<Engine<L, W>>) -> Vec<(Meter, Nanos)> {
-    let barrier = Barrier::new(engines.len());
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = engines
-            .into_iter()
-            .map(|engine| {
-                let barrier = &barrier;
-                scope.spawn(move || {
-                    barrier.wait();
-                    engine.run()
-                })
-            })
-            .collect();
-        threads.into_iter().map(|t| t.join().expect("a panic aborts the process")).collect()
-    })
 }
 
 fn merge(accounts: Vec<(Meter, Nanos)>) -> Done {

@@ -92,8 +92,15 @@ pub const OWN_OPTIONS: &[&str] = &[
 /// # Errors
 /// A [`Refusal`], which knows its exit status.
 pub fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
-    process::raise_descriptor_limit();
+    let descriptors = process::raise_descriptor_limit();
     process::follow_parent();
+    if spec.role == Role::Client && spec.layer != "none" && u64::from(spec.connections) > descriptors {
+        return Err(Refusal::Failed(std::io::Error::other(format!(
+            "\"connections\" is {}, and this process may open {descriptors} files (RLIMIT_NOFILE): ask for \
+             fewer, or raise the limit (ulimit -n)",
+            spec.connections
+        ))));
+    }
     if let (Role::Client | Role::Server, Some(limit)) = (spec.role, spec.options.get("limit")) {
         return limit::run(limit, spec);
     }

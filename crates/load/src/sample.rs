@@ -6,7 +6,8 @@
 //! quarter of a megabyte would delay the operations that are due meanwhile.
 
 use crate::meter::Meter;
-use crate::process::emit;
+use crate::process::{emit, spawn};
+use crate::refusal::Refusal;
 use linerate_contract::{Bytes, Event, Nanos, Recorder, Sample};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -37,13 +38,15 @@ pub struct Sampler {
 }
 
 /// One sampler per thread, or `None` for each if the spec requests no samples.
-#[must_use]
-pub fn samplers(every: Option<Nanos>, threads: u32) -> Vec<Option<Sampler>> {
-    let Some(every) = every else { return (0..threads).map(|_| None).collect() };
+///
+/// # Errors
+/// The limit of threads is reached.
+pub fn samplers(every: Option<Nanos>, threads: u32) -> Result<Vec<Option<Sampler>>, Refusal> {
+    let Some(every) = every else { return Ok((0..threads).map(|_| None).collect()) };
     let (out, messages) = channel();
     let (returns, backs): (Vec<_>, Vec<_>) = (0..threads).map(|_| channel()).unzip();
     // Not joined: it ends with the last sampler, or with the process.
-    std::thread::spawn(move || collect(&messages, &returns, |sample| emit(&Event::Sample(sample))));
+    spawn(move || collect(&messages, &returns, |sample| emit(&Event::Sample(sample))))?;
     let sampler = |(thread, back)| {
         Some(Sampler {
             thread,
@@ -55,7 +58,7 @@ pub fn samplers(every: Option<Nanos>, threads: u32) -> Vec<Option<Sampler>> {
             spare: Some(Recorder::default()),
         })
     };
-    backs.into_iter().enumerate().map(sampler).collect()
+    Ok(backs.into_iter().enumerate().map(sampler).collect())
 }
 
 impl Sampler {
@@ -164,7 +167,7 @@ mod tests {
     #[test]
     fn samples_exchange_the_histogram_and_the_end_restores_all_of_it() {
         let spec = Spec::new(Role::Client, "tcp", "rr");
-        let mut samplers = samplers(Some(EVERY), 2);
+        let mut samplers = samplers(Some(EVERY), 2).unwrap();
         let mut whole = meter(&spec);
         let mut sum = meter(&spec);
         for sampler in &mut samplers {

@@ -7,7 +7,7 @@
 mod workers;
 
 use crate::listener::Listener;
-use crate::process::{Signals, emit};
+use crate::process::{Signals, emit, spawn};
 use crate::refusal::{Doing, Refusal};
 use crate::waiter::Waiter;
 use linerate_contract::{Event, Nanos, Spec};
@@ -85,7 +85,7 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
         loops.push(ServerLoop::new(service.clone(), waiter.clone(), listener, worker)?);
     }
     for each in loops {
-        std::thread::spawn(move || each.run());
+        spawn(move || each.run())?;
     }
     emit(&Event::Ready { address });
     signals.wait();

@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code, reason = "ioctl(2) has no safe wrapper, and inherited descriptors have no owner yet")]
 
+use crate::process::spawn;
 use crate::refusal::{Doing, Refusal};
 use linerate_contract::Spec;
 use nix::errno::Errno;
@@ -47,8 +48,8 @@ pub(crate) fn start(spec: &Spec) -> Result<(), Refusal> {
     let far = attach(far, name, offload)?;
     let twice = |device: &File| device.try_clone().map_err(|e| Refusal::BadSpec(format!("{name}: {e}")));
     let (from, to) = (twice(&near)?, twice(&far)?);
-    std::thread::spawn(move || forward(&from, &to));
-    std::thread::spawn(move || forward(&far, &near));
+    spawn(move || forward(&from, &to))?;
+    spawn(move || forward(&far, &near))?;
     Ok(())
 }
 

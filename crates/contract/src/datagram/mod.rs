@@ -37,8 +37,8 @@ const WELCOME: u64 = u64::MAX - 3;
 pub const SHORT_CONTROL: usize = 16;
 /// Of each datagram that was sent, as duplicates and damaged ones: no path makes so many.
 const MOST_COPIES: u64 = 64;
-/// The clocks of two hosts run at the same speed, up to a share of one in this; the usual limit of a corrected
-/// clock is one in 2,000 (adjtimex(2)).
+/// The clocks of two hosts run at the same speed, up to a share of one in this; the usual limit of a
+/// corrected clock is one in 2,000 (adjtimex(2)).
 const CLOCK_TOLERANCE: u64 = 100;
 /// Of REPORT.
 pub const REPORT_LENGTH: usize = 8 + 7 * 8;

@@ -32,7 +32,7 @@ pub struct LoadTcpArgs {
         long,
         short = 'l',
         value_name = "BYTES",
-        value_parser = clap::value_parser!(u64).range(1..=16_777_216)
+        value_parser = clap::value_parser!(u64).range(1..=1_048_576)
     )]
     pub size: Option<u64>,
 
@@ -158,7 +158,7 @@ pub struct ServeTcpArgs {
         short = 'l',
         value_name = "BYTES",
         default_value_t = 131_072,
-        value_parser = clap::value_parser!(u64).range(1..=16_777_216)
+        value_parser = clap::value_parser!(u64).range(1..=1_048_576)
     )]
     pub size: u64,
 

@@ -40,6 +40,8 @@ pub struct TlsStream {
     tls: Box<ClientConnection>,
     /// Bytes that are encrypted and not yet sent.
     taken: usize,
+    /// The peer has ended the connection without close_notify.
+    cut: bool,
 }
 
 impl AsFd for TlsStream {
@@ -74,7 +76,7 @@ impl Transport for TlsTransport {
         // The first request follows the end of the handshake directly. A server that sends no tickets
         // acknowledges that end 40 ms late.
         setsockopt(&stream, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
-        Ok(TlsStream { stream, tls, taken: 0 })
+        Ok(TlsStream { stream, tls, taken: 0, cut: false })
     }
 
     #[inline]
@@ -95,6 +97,10 @@ impl Transport for TlsTransport {
         self.security.clone()
     }
 
+    fn is_cut(&self, secured: &TlsStream) -> bool {
+        secured.cut
+    }
+
     #[inline]
     fn send(&mut self, secured: &mut TlsStream, bytes: &[u8]) -> Result<Option<usize>, ErrorKind> {
         if self.establish(secured)? == Flow::Blocked {
@@ -112,8 +118,12 @@ impl Transport for TlsTransport {
         loop {
             match secured.tls.reader().read(buffer) {
                 Ok(n) => return Ok(Some(n)),
-                // Without close_notify, as many servers end: what is missing shows in the answer's length.
-                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(Some(0)),
+                // Without close_notify, as many servers end: what is missing shows in the answer's length, if
+                // it has one.
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                    secured.cut = true;
+                    return Ok(Some(0));
+                }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return Err(ErrorKind::TlsFailed),
             }

@@ -54,6 +54,12 @@ pub trait Transport: Clone + Send + 'static {
     /// The kind of failure.
     fn receive(&mut self, stream: &mut Self::Stream, buffer: &mut [u8]) -> Result<Option<usize>, ErrorKind>;
 
+    /// Whether the peer's end was none by the protocol, so that a part of the stream may be missing. Bare TCP
+    /// does not show it.
+    fn is_cut(&self, _stream: &Self::Stream) -> bool {
+        false
+    }
+
     /// As [`super::Layer::security`].
     fn security(&self) -> Option<String> {
         None

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::meter::Meter;
-use crate::process::{Signals, emit};
+use crate::process::{Signals, emit, spawn, together};
 use crate::refusal::{Doing, Refusal};
 use crate::socket::{Dialer, connect_all, connect_error, stream_error};
 use linerate_contract::{Done, ErrorKind, Event, Spec, page};
@@ -23,15 +23,16 @@ pub(super) fn serve(spec: &Spec) -> Result<(), Refusal> {
     let listener =
         TcpListener::bind(address).map_err(|e| errno(&e)).doing(&format!("listening at {address}"))?;
     let address = listener.local_addr().map_err(|e| errno(&e)).doing("getsockname")?;
-    std::thread::spawn(move || {
+    spawn(move || {
         loop {
             match listener.accept() {
                 // A peer that vanishes ends its connection and nothing else.
-                Ok((stream, _)) => drop(std::thread::spawn(move || echo(stream))),
+                // Without a thread for it, the connection is closed.
+                Ok((stream, _)) => drop(spawn(move || echo(stream))),
                 Err(_) => std::thread::sleep(REST),
             }
         }
-    });
+    })?;
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())
@@ -65,20 +66,15 @@ pub(super) fn client(spec: &Spec) -> Result<Done, Refusal> {
     }
     let cpu = clock::process_cpu();
     let start = clock::now();
-    let meters: Vec<Meter> = std::thread::scope(|scope| {
-        let threads: Vec<_> = pairs
-            .into_iter()
-            .map(|(mut meter, mut dialer, stream)| {
-                let message = &message;
-                scope.spawn(move || {
-                    meter.start(start);
-                    run_pair(spec, message, &mut meter, &mut dialer, stream);
-                    meter
-                })
-            })
-            .collect();
-        threads.into_iter().map(|t| t.join().expect("a panic aborts the process")).collect()
-    });
+    let work = |(mut meter, mut dialer, stream): (Meter, Dialer, _)| {
+        let message = &message;
+        move || {
+            meter.start(start);
+            run_pair(spec, message, &mut meter, &mut dialer, stream);
+            meter
+        }
+    };
+    let meters = together(pairs.into_iter().map(work).collect())?;
     let cpu = clock::process_cpu().since(cpu);
     let sum = meters.into_iter().reduce(|mut sum, meter| {
         sum.merge(&meter);

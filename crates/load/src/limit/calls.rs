@@ -1,5 +1,6 @@
 //! `dispatch` without a queue: a plain loop over prepared function pointers.
 
+use crate::process::spawn_scoped;
 use crate::refusal::Refusal;
 use crate::workload::dispatch::{counter, measure};
 use linerate_contract::{Done, Shape, Spec};
@@ -31,10 +32,11 @@ pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
             let mut parts = handlers.chunks(handlers.len().div_ceil(threads));
             let own = parts.next().unwrap_or_default();
             for part in parts {
-                scope.spawn(move || part.iter().for_each(|handler| handler(counter)));
+                spawn_scoped(scope, move || part.iter().for_each(|handler| handler(counter)))?;
             }
             own.iter().for_each(|handler| handler(counter));
-        });
-        counter.load(Relaxed)
+            Ok::<_, Refusal>(())
+        })?;
+        Ok(counter.load(Relaxed))
     })
 }

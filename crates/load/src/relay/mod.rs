@@ -13,7 +13,7 @@ mod splice;
 pub use fuzz::fuzz_relay;
 
 use crate::listener::Listener;
-use crate::process::{Signals, emit};
+use crate::process::{Signals, emit, spawn};
 use crate::refusal::{Doing, Refusal};
 use crate::socket::Dialer;
 use linerate_contract::{ErrorKind, Event, Spec};
@@ -114,7 +114,7 @@ fn relay(spec: &Spec) -> Result<(), Refusal> {
         loops.push(RelayLoop::new(dialer.clone(), listener)?);
     }
     for each in loops {
-        std::thread::spawn(move || each.run());
+        spawn(move || each.run())?;
     }
     emit(&Event::Ready { address });
     signals.wait();

@@ -3,10 +3,11 @@
 
 use crate::clock;
 use crate::eventloop::queue::{Hub, Queue};
+use crate::process::{spawn_scoped, together};
 use crate::refusal::Refusal;
 use linerate_contract::{Done, ErrorKind, Nanos, Shape, Spec};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Barrier};
 
 /// Handlers posted before each run of the shape `interleaved` (sdk/CONTRACT.md).
 const INTERLEAVE: u64 = 100;
@@ -19,9 +20,9 @@ const WARM_UP: u64 = 10;
 /// An invalid spec.
 pub fn run(spec: &Spec) -> Result<Done, Refusal> {
     measure(spec, |shape, operations, threads| match shape {
-        Shape::Single => single(operations),
+        Shape::Single => Ok(single(operations)),
         Shape::Threads => several(operations, threads),
-        Shape::Interleaved => interleaved(operations),
+        Shape::Interleaved => Ok(interleaved(operations)),
         Shape::Concurrent => concurrent(operations, threads),
     })
 }
@@ -31,20 +32,20 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
 ///
 /// # Errors
 /// An invalid spec.
-pub fn measure(spec: &Spec, pass: impl Fn(Shape, u64, u32) -> u64) -> Result<Done, Refusal> {
+pub fn measure(spec: &Spec, pass: impl Fn(Shape, u64, u32) -> Result<u64, Refusal>) -> Result<Done, Refusal> {
     let shape = spec.shape()?;
     let threads = spec.threads;
     let Some(operations) = spec.operations.filter(|n| *n > 0 && threads > 0) else {
         return Err(Refusal::BadSpec("\"operations\" and \"threads\" must be above 0".into()));
     };
-    pass(shape, (operations / WARM_UP).max(1), threads);
+    pass(shape, (operations / WARM_UP).max(1), threads)?;
     let cpu = clock::process_cpu();
     let start_ns = clock::now();
     let mut done = Done { start_ns, ..Done::default() };
     // Without a duration the time is over after the first pass.
     let until = start_ns + spec.duration_ns.unwrap_or(Nanos::ZERO);
     while done.end_ns < until {
-        let ran = pass(shape, operations, threads);
+        let ran = pass(shape, operations, threads)?;
         done.end_ns = clock::now();
         done.operations += ran.min(operations);
         done.verified += ran;
@@ -75,35 +76,32 @@ fn interleaved(operations: u64) -> u64 {
     counter.load(Relaxed)
 }
 
-fn several(operations: u64, threads: u32) -> u64 {
+fn several(operations: u64, threads: u32) -> Result<u64, Refusal> {
     let (hub, counter) = (Arc::new(Hub::default()), counter());
     let mut queue = Queue::new(hub.clone());
     post_shared(&mut queue, counter, operations);
     queue.hand_over();
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| Queue::new(hub.clone()).run());
+            spawn_scoped(scope, || Queue::new(hub.clone()).run())?;
         }
-    });
-    counter.load(Relaxed)
+        Ok::<_, Refusal>(())
+    })?;
+    Ok(counter.load(Relaxed))
 }
 
-fn concurrent(operations: u64, threads: u32) -> u64 {
+fn concurrent(operations: u64, threads: u32) -> Result<u64, Refusal> {
     let (hub, counter, all) = (Arc::new(Hub::default()), counter(), u64::from(threads));
-    let barrier = Barrier::new(threads as usize);
-    std::thread::scope(|scope| {
-        for index in 0..all {
-            let (hub, barrier) = (hub.clone(), &barrier);
-            let share = operations / all + u64::from(index < operations % all);
-            scope.spawn(move || {
-                let mut queue = Queue::new(hub);
-                barrier.wait();
-                post_shared(&mut queue, counter, share);
-                queue.run();
-            });
+    let work = |index: u64| {
+        let mut queue = Queue::new(hub.clone());
+        let share = operations / all + u64::from(index < operations % all);
+        move || {
+            post_shared(&mut queue, counter, share);
+            queue.run();
         }
-    });
-    counter.load(Relaxed)
+    };
+    together((0..all).map(work).collect())?;
+    Ok(counter.load(Relaxed))
 }
 
 /// A counter that is never freed: a handler then contains only its address.
@@ -166,7 +164,7 @@ mod tests {
         let mut spec = Spec::new(Role::Client, "none", "dispatch");
         spec.operations = Some(10);
         spec.options.insert("shape".into(), "single".into());
-        let done = measure(&spec, |_, operations, _| operations - 1).unwrap();
+        let done = measure(&spec, |_, operations, _| Ok(operations - 1)).unwrap();
         assert_eq!((done.operations, done.errors.total()), (9, 1));
     }
 }

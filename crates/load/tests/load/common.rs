@@ -46,7 +46,7 @@ impl Engine {
 
     /// The most memory that it has used so far, in bytes; 0 after its end.
     pub(crate) fn most_memory(&mut self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
     }
@@ -60,6 +60,10 @@ impl Engine {
             std::thread::sleep(Duration::from_millis(5));
         }
         most
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn event(&mut self) -> Option<Event> {
@@ -97,7 +101,7 @@ impl Engine {
     }
 
     pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.child.id() as i32), signal).unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.id() as i32), signal).unwrap();
     }
 }
 

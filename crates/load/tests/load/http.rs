@@ -202,7 +202,7 @@ fn the_handshake_does_not_end_in_time() {
 }
 
 #[test]
-fn the_generator_runs_out_of_descriptors() {
+fn more_connections_than_descriptors_are_refused_with_the_limit_by_name() {
     let (_server, address) = Engine::serving(&server(SIZE));
     let mut spec = client("rr", address, SIZE, 3000);
     spec.connections = 300;
@@ -217,10 +217,41 @@ fn the_generator_runs_out_of_descriptors() {
     unsafe {
         command.pre_exec(limit);
     }
+    let mut engine = Engine::start_command(&mut command);
+    assert_eq!(engine.wait().code(), Some(1));
+    let reason = engine.stderr();
+    assert!(reason.contains("300") && reason.contains("40 files (RLIMIT_NOFILE)"), "{reason}");
+    // As many as the limit, but the process has some open already.
+    spec.connections = 40;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-load"));
+    command.arg(spec.to_json());
+    #[allow(unsafe_code, reason = "as above")]
+    // SAFETY: as above.
+    unsafe {
+        command.pre_exec(limit);
+    }
     let done = Engine::start_command(&mut command).done();
     let exhausted = done.errors.0[&ErrorKind::DescriptorExhausted];
     assert!(exhausted > 0);
     assert_eq!(done.operations + exhausted, 3000, "{:?}", done.errors);
+}
+
+#[test]
+fn the_generator_runs_out_of_threads() {
+    let (_server, address) = Engine::serving(&server(SIZE));
+    let mut spec = client("rr", address, SIZE, 3000);
+    (spec.connections, spec.threads) = (200, 200);
+    // A user of its own, whose processes are counted apart from those of this test.
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-user=1234", "--", "prlimit", "--nproc=20", "--"]);
+    command.args([env!("CARGO_BIN_EXE_linerate-load"), &spec.to_json()]);
+    let Ok(output) = command.output() else { return eprintln!("skipped: no unshare(1)") };
+    let reason = String::from_utf8_lossy(&output.stderr);
+    if !reason.contains("starting a thread") {
+        assert!(output.status.success() || reason.contains("unshare:"), "{}: {reason}", output.status);
+        return eprintln!("skipped: the limit of threads does not hold here: {reason}");
+    }
+    assert_eq!(output.status.code(), Some(1), "{reason}");
 }
 
 #[test]

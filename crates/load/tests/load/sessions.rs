@@ -2,7 +2,7 @@
 //! every fault of a peer.
 
 use crate::common::{Engine, certificates, good_certificates, local, read_request, scripted};
-use linerate_contract::{Bytes, ErrorKind, Nanos, Role, Spec, Tls};
+use linerate_contract::{Bytes, ErrorKind, Nanos, Request, Role, Spec, Tls};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -326,4 +326,14 @@ fn what_is_missing_or_not_supported_is_said() {
     }
     let both = transfer(client("websocket", "stream", address, &tls), "both", 1, 1, 1);
     assert_eq!(Engine::start(&both).wait().code(), Some(127));
+}
+
+#[test]
+fn a_path_or_host_that_would_end_the_request_line_is_refused() {
+    for (path, host) in [("/a\r\nX: y", "h"), ("a", "h"), ("/a b", "h"), ("/", "h\r\nX: y")] {
+        let mut spec = client("websocket", "rr", local(), &Tls::default());
+        (spec.operations, spec.size, spec.path) = (Some(1), 10, Some(path.into()));
+        spec.request = Some(Request { host: Some(host.into()), ..Request::default() });
+        assert_eq!(Engine::start(&spec).wait().code(), Some(2), "{path:?} {host:?}");
+    }
 }

@@ -23,7 +23,7 @@ mod injection;
 use super::request::{ParsedRequest, parse};
 use crate::clock;
 use crate::listener::Listener;
-use crate::process::{Signals, emit};
+use crate::process::{Signals, emit, spawn};
 use crate::refusal::{Doing, Refusal};
 use crate::waiter::{self, Waiter};
 use injection::Injection;
@@ -61,11 +61,11 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     epoll.add(&*stop, EpollEvent::new(EpollFlags::EPOLLIN, STOP)).doing("epoll_ctl")?;
     listener.watch(&epoll)?;
     let wake_up = Arc::clone(&stop);
-    std::thread::spawn(move || {
+    spawn(move || {
         signals.wait();
         // Fails only when the counter is full; then it is readable already.
         let _ = wake_up.write(1);
-    });
+    })?;
     emit(&Event::Ready { address });
     let body = page(spec.size as usize);
     let answer = |connection: &str| {

@@ -5,7 +5,7 @@
 
 mod chunked;
 pub mod fault_injector;
-mod request;
+pub(super) mod request;
 pub mod response;
 mod service;
 mod verify;
@@ -195,7 +195,7 @@ impl<T: Transport> Http<T> {
     /// The peer has closed.
     #[cold]
     fn end(&mut self, connection: &mut HttpConnection<T::Stream>) -> Result<Answer, ErrorKind> {
-        if connection.parser.end_completes() {
+        if connection.parser.end_completes() && !self.transport.is_cut(&connection.stream) {
             self.complete(connection)
         } else if connection.parser.is_fresh() {
             Err(ErrorKind::EmptyReply)

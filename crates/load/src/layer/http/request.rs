@@ -6,13 +6,18 @@ use linerate_contract::Request;
 use std::mem::MaybeUninit;
 
 /// The bytes of a request: a plain GET unless `request` sets something else.
-pub(super) fn build(path: &str, host: &str, persistent: bool, request: &Request) -> Result<Vec<u8>, Refusal> {
-    // RFC 9112 section 3.2.1: a target in origin form, and nothing that would end the request line early.
-    if !path.starts_with('/') || !path.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(Refusal::BadSpec(format!(
-            "\"path\" must begin with / and contain only printable ASCII without spaces: {path:?}"
-        )));
+/// RFC 9112 section 3.2.1: a target in origin form, and nothing that would end the request line early.
+pub(in crate::layer) fn check_target(path: &str) -> Result<(), Refusal> {
+    if path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic()) {
+        return Ok(());
     }
+    Err(Refusal::BadSpec(format!(
+        "\"path\" must begin with / and contain only printable ASCII without spaces: {path:?}"
+    )))
+}
+
+pub(super) fn build(path: &str, host: &str, persistent: bool, request: &Request) -> Result<Vec<u8>, Refusal> {
+    check_target(path)?;
     let method = request.method.as_deref().unwrap_or("GET");
     if method.is_empty()
         || !method.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))

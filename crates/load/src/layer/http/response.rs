@@ -245,7 +245,9 @@ impl Fields {
                 }
             }
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                self.coding = tokens(header.value).last().map(|last| last.eq_ignore_ascii_case(b"chunked"));
+                // Several headers are one list; an empty one adds nothing, and is still there.
+                let last = tokens(header.value).last().map(|last| last.eq_ignore_ascii_case(b"chunked"));
+                self.coding = last.or(self.coding).or(Some(false));
             }
             _ => {}
         }
@@ -254,6 +256,10 @@ impl Fields {
 
     #[inline]
     fn head(self, status: u16, version_1_1: bool) -> Result<Head, Malformed> {
+        // HTTP/1.0 has no codings: its framing is faulty (RFC 9112 section 6.1). No status has less than 100.
+        if status < 100 || (self.coding.is_some() && !version_1_1) {
+            return Err(Malformed);
+        }
         let framing = match (status, self.coding, self.length) {
             (101 | 204 | 304, ..) => BodyFraming::Length(0),
             // Both together are an attempt at request smuggling: an error (RFC 9112 section 6.3, item 3).

@@ -50,11 +50,12 @@ impl Verifier {
         Check { wanted, ..Check::default() }
     }
 
-    /// Checks a head. Without an expectation any status below 400 is good, as in wrk and ab.
+    /// Checks a head. Without an expectation any final status below 400 is good, as in wrk and ab; 101
+    /// answers a request for another protocol, which this client does not send.
     #[inline]
     pub(super) fn head(&self, head: &Head) -> Result<(), ErrorKind> {
         let Some(expect) = self.expect else {
-            return if head.status < 400 { Ok(()) } else { Err(ErrorKind::WrongStatus) };
+            return if (200..400).contains(&head.status) { Ok(()) } else { Err(ErrorKind::WrongStatus) };
         };
         if head.status != expect.status {
             return Err(ErrorKind::WrongStatus);

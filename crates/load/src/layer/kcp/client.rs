@@ -10,7 +10,7 @@ use super::poller::Poller;
 use super::{KcpConfig, widen_buffers};
 use crate::clock;
 use crate::packets::{self, Inbox};
-use crate::process::Stop;
+use crate::process::{Stop, together};
 use crate::refusal::{Doing, Refusal};
 use kcp::Kcp;
 use linerate_contract::{Bytes, Done, ErrorKind, Errors, Nanos, Spec};
@@ -50,16 +50,12 @@ pub(crate) fn run(spec: &Spec) -> Result<Done, Refusal> {
         }
     }
     let start = clock::now();
-    let results: Vec<Result<WorkerResult, Refusal>> = std::thread::scope(|scope| {
-        let work = |sockets: Vec<OwnedFd>| {
-            let stop = stop.clone();
-            scope.spawn(move || KcpWorker::new(spec, config, sockets, start).map(|worker| worker.run(&stop)))
-        };
-        let threads: Vec<_> = sockets.into_iter().map(work).collect();
-        threads.into_iter().map(|t| t.join().expect("a panic aborts the process")).collect()
-    });
+    let work = |sockets: Vec<OwnedFd>| {
+        let stop = stop.clone();
+        move || KcpWorker::new(spec, config, sockets, start).map(|worker| worker.run(&stop))
+    };
     let (mut good, mut cpu, mut end) = (0, Nanos::ZERO, start);
-    for result in results {
+    for result in together(sockets.into_iter().map(work).collect())? {
         let result = result?;
         good += result.good;
         cpu += result.cpu;

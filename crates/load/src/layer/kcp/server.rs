@@ -7,7 +7,7 @@ use super::poller::Poller;
 use super::{KcpConfig, widen_buffers};
 use crate::clock;
 use crate::packets::{self, OwnAddresses};
-use crate::process::{Signals, emit};
+use crate::process::{Signals, emit, spawn};
 use crate::refusal::Refusal;
 use kcp::Kcp;
 use linerate_contract::{Bytes, Event, Nanos, Sample, Spec};
@@ -21,8 +21,8 @@ use std::rc::Rc;
 const IDLE: Nanos = Nanos(30_000_000_000);
 /// Concurrent sessions, so that the server's memory is bounded.
 const MAX_SESSIONS: usize = 1_024;
-/// Of them, those of one socket: a client has a socket for each conversation (sdk/CONTRACT.md); a few more, for
-/// one that uses its socket again at once.
+/// Of them, those of one socket: a client has a socket for each conversation (sdk/CONTRACT.md); a few more,
+/// for one that uses its socket again at once.
 const MAX_SESSIONS_OF_A_SOCKET: usize = 8;
 /// Bytes of segments that wait for an earlier one, over all sessions: 23 full windows of the default. Beyond,
 /// only what is in order is accepted, so every session still proceeds.
@@ -45,7 +45,7 @@ pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
     let sample = spec.sample_ns.filter(|every| *every > Nanos::ZERO);
     let poller = Poller::of(spec, [&socket])?;
     let own = OwnAddresses::of(address)?;
-    std::thread::spawn(move || KcpServer::new(config, socket, own, poller, in_flight, sample).run());
+    spawn(move || KcpServer::new(config, socket, own, poller, in_flight, sample).run())?;
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())

@@ -153,6 +153,8 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
     type Connection = SessionConnection<C::Wire, F, K::Script>;
 
     fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
+        // What a framing refuses in the spec is refused before the first connection.
+        F::new(End::Client, spec)?;
         Ok(Self {
             dialer: Dialer::new(spec)?,
             connector: C::new(spec)?,

@@ -1,6 +1,7 @@
 //! How messages lie in a stream of bytes: one behind the other, or in WebSocket's frames.
 
 use super::script::{Ended, Script};
+use crate::layer::http::request::check_target;
 use crate::layer::websocket::decoder::{Decoder, Receiver};
 use crate::layer::websocket::encoder::{Encoder, Messages};
 use crate::layer::websocket::frame::Opcode;
@@ -128,7 +129,12 @@ impl Framing for WebSocket {
             let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
             let host = spec.request.as_ref().and_then(|request| request.host.clone());
             let host = host.unwrap_or_else(|| address.to_string());
-            encoder.say(&upgrade::request(&host, spec.path.as_deref().unwrap_or("/"), nonce));
+            if !host.bytes().all(|b| b.is_ascii_graphic()) {
+                return Err(Refusal::BadSpec(format!("\"request.host\" must be printable ASCII: {host:?}")));
+            }
+            let path = spec.path.as_deref().unwrap_or("/");
+            check_target(path)?;
+            encoder.say(&upgrade::request(&host, path, nonce));
         }
         let decoder = Decoder::new(end).unmasking(is_unmasking(spec)?);
         Ok(Self { end, encoder, decoder, head: Some(Vec::new()), nonce, message: 0 })

@@ -4,7 +4,7 @@ use super::pace::{self, Pace};
 use super::{UdpConfig, throughput};
 use crate::clock;
 use crate::packets::{self, Burst};
-use crate::process::Stop;
+use crate::process::{Stop, together};
 use crate::refusal::Refusal;
 use linerate_contract::datagram::{Datagram, HEADER, REPORT_LENGTH, Report};
 use linerate_contract::{Bytes, Datagrams, Done, ErrorKind, Errors, Nanos, Spec};
@@ -62,11 +62,7 @@ pub(super) fn measure(spec: &Spec, stop: &Stop) -> Result<Done, Refusal> {
         senders[index % threads].flows.push(flow);
     }
     let start = clock::now();
-    let results: Vec<SenderResult> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            senders.iter_mut().map(|sender| scope.spawn(move || sender.run(start))).collect();
-        threads.into_iter().map(|t| t.join().expect("a panic aborts the process")).collect()
-    });
+    let results = together(senders.iter_mut().map(|sender| move || sender.run(start)).collect())?;
     let schedules: Vec<_> = senders
         .iter()
         .zip(&results)

@@ -6,7 +6,7 @@
 
 use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply};
 use crate::packets::{self, Inbox, Mode, OwnAddresses};
-use crate::process::{Signals, emit};
+use crate::process::{Signals, emit, spawn};
 use crate::refusal::Refusal;
 use crate::socket::connect_error;
 use linerate_contract::datagram::LARGEST;
@@ -129,7 +129,7 @@ pub fn serve(spec: &Spec) -> Result<(), Refusal> {
     let (socket, address) = packets::bind(spec, Mode::Single)?;
     let own = OwnAddresses::of(address)?;
     let mut inbox = Inbox::new(Mode::Single, LARGEST);
-    std::thread::spawn(move || {
+    spawn(move || {
         loop {
             // A timeout, or an ICMP message about a client that has exited; the socket remains usable.
             if inbox.receive(&socket, true).is_err() {
@@ -143,7 +143,7 @@ pub fn serve(spec: &Spec) -> Result<(), Refusal> {
                 let _ = sendto(socket.as_raw_fd(), bytes, &SockaddrStorage::from(from), NONBLOCKING);
             });
         }
-    });
+    })?;
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())

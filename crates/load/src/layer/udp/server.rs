@@ -3,7 +3,7 @@
 use super::UdpConfig;
 use crate::clock;
 use crate::packets::{self, Inbox, OwnAddresses};
-use crate::process::{Signals, emit};
+use crate::process::{Signals, emit, spawn};
 use crate::refusal::Refusal;
 use linerate_contract::datagram::{Account, Datagram, HEADER, REPORT_LENGTH};
 use linerate_contract::{Bytes, Event, Nanos, Sample, Spec};
@@ -25,7 +25,7 @@ const IDLE: Nanos = Nanos(30_000_000_000);
 pub fn run(spec: &Spec) -> Result<(), Refusal> {
     let signals = Signals::claim()?;
     let (mut receiver, inbox, address) = FlowReceiver::open(spec)?;
-    std::thread::spawn(move || receiver.run(inbox));
+    spawn(move || receiver.run(inbox))?;
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())

@@ -78,6 +78,21 @@ fn framing_follows_the_rules() {
 }
 
 #[test]
+fn heads_that_no_server_may_send_are_malformed() {
+    for answer in [
+        "HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\nContent-Length: 3\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding:\r\nContent-Length: 3\r\n\r\n",
+    ] {
+        assert_eq!(head(answer), None, "{answer}");
+    }
+    let several = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: \r\n\r\n";
+    assert_eq!(head(several).unwrap().framing, BodyFraming::Chunked);
+}
+
+#[test]
 fn version_and_headers_determine_whether_a_connection_is_reusable() {
     let reusable = |version: &str, connection: &str| {
         head(&format!("HTTP/{version} 200 OK\r\nContent-Length: 0\r\n{connection}\r\n")).unwrap().reusable

@@ -1,11 +1,47 @@
 //! The server of `rr`: every message goes back as it came.
+//!
+//! A message is kept until all of it has arrived. Up to [`KEPT`] bytes are a connection's own, as many as a
+//! message of the contract has; what is longer shares [`SHARED`] bytes with all other connections.
 
 use super::{Ended, Script};
+use crate::layer::websocket::LARGEST_MESSAGE;
 use crate::layer::websocket::encoder::Messages;
 use crate::layer::websocket::frame::Opcode;
 use crate::layer::websocket::mask::{self, Key};
 use linerate_contract::ErrorKind;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of a connection's buffer that stay with it: the longest message of `rr` (sdk/CONTRACT.md).
+const KEPT: usize = 65_536;
+/// Bytes of longer messages, of all connections of the process: one of the longest and half of another. With
+/// the kept bytes of 200 connections it is 36 MiB.
+const SHARED: usize = 24 << 20;
+/// What is left of those. It changes when a buffer grows beyond [`KEPT`], and not for each message.
+static LEFT: AtomicUsize = AtomicUsize::new(SHARED);
+
+/// A part of [`SHARED`].
+#[derive(Debug, Default)]
+struct Share(usize);
+
+impl Share {
+    /// Makes it `bytes`; false if so much is not left.
+    fn resize(&mut self, bytes: usize) -> bool {
+        let has = self.0;
+        let take = |left: usize| (left + has).checked_sub(bytes);
+        let is_granted = LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        if is_granted {
+            self.0 = bytes;
+        }
+        is_granted
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        LEFT.fetch_add(self.0, Ordering::Relaxed);
+    }
+}
 
 /// The server's part. It has all of a message before the first byte goes back.
 #[derive(Debug, Default)]
@@ -16,6 +52,31 @@ pub struct Echo {
     /// The one that is on its way back begins and ends here.
     from: usize,
     to: usize,
+    share: Share,
+    /// There was no room for a message.
+    is_full: bool,
+}
+
+impl Echo {
+    /// Makes room for `length` bytes in all; false if there is none.
+    #[cold]
+    fn grow(&mut self, length: usize) -> bool {
+        let most = if length <= KEPT { KEPT } else { length.max(LARGEST_MESSAGE as usize) };
+        let capacity = length.max(2 * self.bytes.capacity()).min(most);
+        let granted =
+            [capacity, length].into_iter().find(|bytes| self.share.resize(bytes.saturating_sub(KEPT)));
+        if let Some(capacity) = granted {
+            self.bytes.reserve_exact(capacity - self.bytes.len());
+        }
+        granted.is_some()
+    }
+
+    /// Returns what is beyond a connection's own bytes.
+    #[cold]
+    fn shrink(&mut self) {
+        self.bytes.shrink_to(KEPT);
+        self.share.resize(self.bytes.capacity().saturating_sub(KEPT));
+    }
 }
 
 impl Messages for Echo {
@@ -25,6 +86,9 @@ impl Messages for Echo {
             // All that was whole is out.
             self.bytes.drain(..self.to);
             (self.from, self.to) = (0, 0);
+            if self.bytes.capacity() > KEPT && self.bytes.len() <= KEPT {
+                self.shrink();
+            }
             return None;
         };
         (self.from, self.to) = (self.to, end);
@@ -40,6 +104,11 @@ impl Messages for Echo {
 impl Script for Echo {
     #[inline]
     fn payload(&mut self, bytes: &mut [u8], key: Key) {
+        let length = self.bytes.len() + bytes.len();
+        if length > self.bytes.capacity() && !self.grow(length) {
+            self.is_full = true;
+            return;
+        }
         mask::apply(bytes, key);
         self.bytes.extend_from_slice(bytes);
     }
@@ -54,6 +123,36 @@ impl Script for Echo {
     }
 
     fn verdict(&self) -> Result<(), ErrorKind> {
-        Ok(())
+        if self.is_full { Err(ErrorKind::Failed) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The shared bytes are one counter of the process, so one test has all of it.
+    #[test]
+    fn long_messages_share_a_limit_and_give_it_back() {
+        let mut piece = vec![0; 64 << 10];
+        let mut echoes: Vec<Echo> = (0..200).map(|_| Echo::default()).collect();
+        for echo in &mut echoes {
+            (0..16).for_each(|_| echo.payload(&mut piece, Key::NONE));
+        }
+        let all: usize = echoes.iter().map(|echo| echo.bytes.capacity()).sum();
+        assert!(all <= 200 * KEPT + SHARED, "{all}");
+        assert!(echoes[0].verdict().is_ok() && echoes[199].verdict().is_err());
+        assert_eq!(LEFT.load(Ordering::Relaxed), 200 * KEPT + SHARED - all);
+        // A message that goes back leaves no more than a connection's own bytes.
+        let echo = &mut echoes[0];
+        echo.ended(Ended::Message(Opcode::Binary));
+        assert_eq!(echo.next(), Some((Opcode::Binary, 16 * piece.len() as u64)));
+        assert_eq!(echo.next(), None);
+        assert!(echo.bytes.capacity() <= KEPT && echo.share.0 == 0);
+        drop(echoes);
+        assert_eq!(LEFT.load(Ordering::Relaxed), SHARED);
+        let mut longest = Echo::default();
+        (0..256).for_each(|_| longest.payload(&mut piece, Key::NONE));
+        assert!(longest.verdict().is_ok() && longest.bytes.capacity() as u64 == LARGEST_MESSAGE);
     }
 }

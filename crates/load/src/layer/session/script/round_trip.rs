@@ -13,13 +13,15 @@ pub struct RoundTrip {
     message: Arc<[u8]>,
     asked: bool,
     back: usize,
+    /// The end of the message has arrived: of a stream without messages, its last byte.
+    ended: bool,
     wrong: Option<ErrorKind>,
 }
 
 impl RoundTrip {
     #[must_use]
     pub fn new(message: Arc<[u8]>) -> Self {
-        Self { message, asked: false, back: 0, wrong: None }
+        Self { message, asked: false, back: 0, ended: false, wrong: None }
     }
 }
 
@@ -53,8 +55,13 @@ impl Script for RoundTrip {
 
     #[inline]
     fn ended(&mut self, what: Ended) {
-        if matches!(what, Ended::Message(_)) && self.back != self.message.len() {
-            self.wrong.get_or_insert(ErrorKind::WrongLength);
+        self.ended = self.back == self.message.len();
+        match what {
+            Ended::Message(Opcode::Binary) if self.ended => {}
+            Ended::Message(Opcode::Binary) => drop(self.wrong.get_or_insert(ErrorKind::WrongLength)),
+            // An echo has the kind of its message.
+            Ended::Message(_) => drop(self.wrong.get_or_insert(ErrorKind::Malformed)),
+            Ended::Read => {}
         }
     }
 
@@ -67,10 +74,10 @@ impl Script for RoundTrip {
 impl Operation for RoundTrip {
     #[inline]
     fn complete(&mut self) -> Option<u64> {
-        if self.back < self.message.len() {
+        if !self.ended {
             return None;
         }
-        (self.asked, self.back) = (false, 0);
+        (self.asked, self.back, self.ended) = (false, 0, false);
         Some(self.message.len() as u64)
     }
 

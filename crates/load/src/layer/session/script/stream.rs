@@ -133,7 +133,12 @@ impl<P: Part> Script for StreamScript<P> {
         }
     }
 
-    fn ended(&mut self, _what: Ended) {}
+    fn ended(&mut self, what: Ended) {
+        // The contract's messages are binary.
+        if what == Ended::Message(Opcode::Text) {
+            self.wrong = Some(ErrorKind::Malformed);
+        }
+    }
 
     #[inline]
     fn verdict(&self) -> Result<(), ErrorKind> {

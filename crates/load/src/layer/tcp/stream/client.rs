@@ -8,7 +8,7 @@ use super::sampler::TcpInfoSampler;
 use super::worker::{ThreadTotals, Worker};
 use super::{Payload, UNTIL_TIME_IS_OVER};
 use crate::clock;
-use crate::process::Stop;
+use crate::process::{Stop, together};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, connect_all, connect_error};
 use crate::waiter::Waiter;
@@ -39,11 +39,7 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
         workers[index % threads].add(socket)?;
     }
     let start = clock::now();
-    let totals: Vec<ThreadTotals> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            workers.iter_mut().map(|worker| scope.spawn(move || worker.run(start))).collect();
-        threads.into_iter().map(|t| t.join().expect("a panic aborts the process")).collect()
-    });
+    let totals = together(workers.iter_mut().map(|worker| move || worker.run(start)).collect())?;
     drop(sampler);
     let stall = Nanos(u64::MAX);
     let mut sum = ThreadTotals { end: start, stall, ..ThreadTotals::default() };

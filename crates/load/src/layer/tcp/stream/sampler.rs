@@ -1,7 +1,7 @@
 //! Progress of streams: a separate thread reads the connections' counters from the kernel, so the workers do
 //! nothing for it.
 
-use crate::process::emit;
+use crate::process::{emit, spawn};
 use crate::refusal::{Doing, Refusal};
 use crate::{clock, tcp_info};
 use linerate_contract::{Bytes, Event, Nanos, Sample, TcpInfo};
@@ -33,7 +33,7 @@ impl TcpInfoSampler {
         let own = own.collect::<Result<Vec<_>, _>>()?;
         let (over, waiting) = channel();
         let start = clock::now();
-        let thread = std::thread::spawn(move || {
+        let thread = spawn(move || {
             let (mut before, mut next) = (0, start + every);
             while waiting.recv_timeout(next.since(clock::now()).into()) == Err(RecvTimeoutError::Timeout) {
                 let passed = own.iter().filter_map(|socket| tcp_info::passed(socket).ok()).sum::<u64>();
@@ -51,7 +51,7 @@ impl TcpInfoSampler {
                 before = passed;
                 next += every;
             }
-        });
+        })?;
         Ok(Self { over: Some(over), thread: Some(thread) })
     }
 }
