@@ -25,8 +25,8 @@ impl Error {
         move |source| Self::File { path: path.to_owned(), source }
     }
 
-    /// 1 too many failed operations, 2 bad usage or bad input, 3 nothing could be measured, 130 interrupted (128 + SIGINT, as shells
-    /// count).
+    /// 1 too many failed operations, 2 bad usage or bad input, 3 nothing could be measured, 130 interrupted
+    /// (128 + SIGINT, as shells count).
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {

@@ -1,30 +1,34 @@
 //! The road that data takes, noun by noun:
 //!
 //! ```text
-//! argv -> Command -> Plan (trials, duets x rounds, seeded order)   `linerate plan` stops here and prints it
-//!      -> Lab (raised once, gone when the process is gone)
-//!      -> for each trial: raise, start, verify, measure, stop -> Measurement -> journal (one line, flushed)
-//! journal -> Summary per cell -> Comparison (paired by duet) -> Verdict -> Report
-//!         -> terminal | md | html | json | csv
+//! arguments -> cli -> plan::build (trials, duets x rounds, seeded order)   `linerate plan` prints it
+//!           -> lab (raised once, gone when the process is gone)
+//!           -> trial after trial: raise, start, verify, measure, stop -> journal (one line each, flushed)
+//! journal   -> report::build (cells, comparisons, verdicts by stats) -> Report
+//!           -> terminal | md | html | json | csv
 //! ```
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`cli`], [`command`] | arguments and subcommands |
+//! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
+//! | `toml_file`, [`home`] | their syntax, and where they are |
+//! | [`axes`], [`parameters`], [`arm`] | what distinguishes cells: values of axes, settings, builds |
+//! | [`path`], [`placement`], [`pins`] | the path as data; which machine and which CPUs a role has |
+//! | [`plan`], [`programs`] | which cells and their order; which systems this machine has |
+//! | [`session`] | a run: open, measure, publish; resumed runs, budget |
+//! | [`progress`], [`timings`], [`interrupt`] | the line on the terminal, how long trials took, Ctrl-C |
+//! | [`lab`], [`host`] | namespaces, links, processes, the scripted one of the tests; facts of the machine |
+//! | [`trial`], [`journal`] | one trial; the files of a run |
 //! | [`engine`], [`selftest`] | the load engine as a process, and the selftest's ground truth |
 //! | `authority` | certificates that are made for a trial or a server |
-//! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
-//! | [`session`] | a run: open, measure, publish; resumed runs, budget |
-//! | [`plan`], [`programs`] | which cells and their order; which systems this machine has |
-//! | [`path`], [`placement`] | the path between client and server, as data; which machine plays which role |
-//! | [`lab`] | namespaces, links, processes; the scripted one of the tests |
-//! | [`trial`], [`journal`] | one trial; the files of a run |
-//! | `fleet` | batch scripts and manifests that run suites on many hosts |
-//! | `merge` | runs of several hosts: read, checked, sorted by host |
 //! | [`measurement`] | the nouns of the journal |
-//! | `parallel` | the same work for many items, on all CPUs |
 //! | [`stats`] | what is made of them; pure |
+//! | [`comparison`] | two builds: arms, looks, verdicts of a gate |
 //! | [`report`] | the only place where numbers become text |
+//! | `merge` | runs of several hosts: read, checked, sorted by host |
+//! | `fleet` | batch scripts and manifests that run suites on many hosts |
+//! | [`error`], `parallel`, `shell` | errors with a next step, work on all CPUs, quoting |
 
 pub mod arm;
 mod authority;

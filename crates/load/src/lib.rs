@@ -19,6 +19,7 @@
 //! | [`meter`] | what one thread counts, without lock, atomic or allocation |
 //! | [`layer`] | trait [`layer::Layer`]: connect, send, receive, verify |
 //! | [`workload`] | the state machines of one connection, by trait [`engine::Workload`] |
+//! | [`registry`] | where layers and workloads meet, and nowhere else |
 //! | [`client`] | threads, shares, merging |
 //! | [`server`] | the accept loop and trait [`server::Service`] |
 //! | [`packets`] | datagrams in and out of the kernel, one or many for a call |
@@ -30,7 +31,7 @@
 //! | `fuzz`, `fuzz_input` | what fuzz targets run, for tests and fuzzing only |
 //! | [`process`], [`clock`], [`random`], [`refusal`] | process, clock, random numbers, errors |
 //!
-//! Layers and workloads meet in [`registry`] alone: a combination is one line there, compiled as one unit.
+//! A combination is one line in the registry, compiled as one unit.
 
 pub mod client;
 pub mod engine;

@@ -16,7 +16,8 @@ use std::time::Duration;
   linerate load udp 127.0.0.1:9000 --rate 100000
   linerate load udp 127.0.0.1:9000 --mode gso --search 0.1
 
-Exit status: 0 done, 1 failed flows, 2 bad usage, 3 nothing arrived, 130 interrupted (the partial result is printed).")]
+Exit status: 0 done, 1 failed flows, 2 bad usage, 3 nothing arrived, \
+130 interrupted (the partial result is printed).")]
 pub struct LoadUdpArgs {
     #[command(flatten)]
     pub common: LoadDatagramArgs,
@@ -47,7 +48,8 @@ pub struct LoadUdpArgs {
 #[command(after_help = "Example:
   linerate load kcp 127.0.0.1:9000 --window 256 --interval-us 1000
 
-Exit status: 0 done, 1 failed flows, 2 bad usage, 3 nothing arrived, 130 interrupted (the partial result is printed).")]
+Exit status: 0 done, 1 failed flows, 2 bad usage, 3 nothing arrived, \
+130 interrupted (the partial result is printed).")]
 pub struct LoadKcpArgs {
     #[command(flatten)]
     pub common: LoadDatagramArgs,

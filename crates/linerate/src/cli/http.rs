@@ -21,7 +21,8 @@ use std::time::Duration;
   linerate load http http://127.0.0.1:8080/ -X POST -H 'Content-Type: text/plain' --body hello \
     --json result.json
 
-Exit status: 0 done, 1 too many requests failed or the server hung, 2 bad usage, 3 no request succeeded, 130 interrupted (the partial result is printed).")]
+Exit status: 0 done, 1 too many requests failed or the server hung, 2 bad usage, \
+3 no request succeeded, 130 interrupted (the partial result is printed).")]
 pub struct LoadHttpArgs {
     /// URL of the server, http:// or https://
     #[arg(value_name = "URL")]

@@ -18,7 +18,8 @@ use std::time::Duration;
   linerate load tcp 127.0.0.1:9000 --both --json result.json
   linerate load tcp 127.0.0.1:9000 --ping-pong -c 16 --rate 10000
 
-Exit status: 0 done, 1 failed connections or a server that hung, 2 bad usage, 3 nothing arrived, 130 interrupted (the partial result is printed).")]
+Exit status: 0 done, 1 failed connections or a server that hung, 2 bad usage, \
+3 nothing arrived, 130 interrupted (the partial result is printed).")]
 pub struct LoadTcpArgs {
     /// IP address and port of the server
     #[arg(value_name = "ADDRESS")]
@@ -65,8 +66,8 @@ pub struct LoadTcpArgs {
   linerate load ws ws://127.0.0.1:9000/ --stream --size 65536
   linerate load ws wss://localhost:9000/ --authority ca.pem
 
-Exit status: 0 done, 1 too many failures or a server that hung, 2 bad usage, 3 no message was echoed or delivered, \
-    130 interrupted (the partial result is printed).")]
+Exit status: 0 done, 1 too many failures or a server that hung, 2 bad usage, \
+3 no message was echoed or delivered, 130 interrupted (the partial result is printed).")]
 pub struct LoadWsArgs {
     /// URL of the server, ws:// or wss://
     #[arg(value_name = "URL")]

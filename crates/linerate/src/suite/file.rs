@@ -1,6 +1,6 @@
 //! `suites/<name>.toml`: a question, as data. Tables of cells; each table spans its axes.
 
-use crate::measurement::{Metric, default_verify, default_warmup};
+use crate::measurement::{Metric, Precision, default_verify, default_warmup};
 use crate::parameters::Parameters;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -52,6 +52,20 @@ pub struct PrecisionEntry {
     pub half_width: f64,
     /// The most time of the whole suite, builds left out.
     pub time: String,
+}
+
+impl PrecisionEntry {
+    /// # Errors
+    /// A half-width that is no share, or a time that cannot be read; with the key.
+    pub(super) fn parse(&self) -> Result<Precision, String> {
+        if !(self.half_width > 0.0 && self.half_width < 1.0) {
+            return Err("precision.half-width: expected a share such as 0.02".to_owned());
+        }
+        let time = humantime::parse_duration(&self.time).ok().filter(|time| !time.is_zero());
+        let time =
+            time.ok_or_else(|| format!("precision.time: `{}` is not a time such as \"4min\"", self.time))?;
+        Ok(Precision { half_width: self.half_width, time: time.into() })
+    }
 }
 
 /// One table of the report: every combination of the axes' values is a cell.

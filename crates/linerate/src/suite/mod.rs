@@ -3,7 +3,6 @@
 mod expand;
 pub mod file;
 mod names;
-mod precision;
 mod truth;
 
 use crate::error::Error;
@@ -79,7 +78,7 @@ impl Suite {
             question: self.file.question.clone(),
             rounds,
             warmup_rounds,
-            precision: entry.as_ref().map(precision::precision).transpose().map_err(in_suite)?,
+            precision: entry.as_ref().map(file::PrecisionEntry::parse).transpose().map_err(in_suite)?,
             tables: Vec::new(),
             cells: Vec::new(),
             pairs: Vec::new(),

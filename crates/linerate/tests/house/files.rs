@@ -21,9 +21,13 @@ impl TextFile {
     }
 }
 
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 /// All but published runs, golden output, snapshots (made by code) and lock files.
 pub(crate) fn text_files() -> Vec<TextFile> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root();
     let paths = tracked(&root).unwrap_or_else(|| walk(&root));
     let is_own = |path: &String| {
         let made = ["/snapshots/", "/golden/"].iter().any(|folder| path.contains(folder));

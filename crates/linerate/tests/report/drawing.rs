@@ -74,8 +74,8 @@ pub(crate) fn check_cpu(field: &Element, cell: &Value) {
     }
 }
 
-/// A figure of latencies by percentile: a line for each row that has a curve, with a point for each percentile
-/// on one axis, linear or logarithmic.
+/// A figure of latencies by percentile: a line for each row that has a curve, with a point for each
+/// percentile on one axis, linear or logarithmic.
 pub(crate) fn check_latencies(figure: &Element, curves: &[(&str, &Value)]) {
     let lines: Vec<&Element> = figure.all("g").into_iter().filter(|g| g.get("data-name").is_some()).collect();
     let names: Vec<&str> = lines.iter().filter_map(|line| line.get("data-name")).collect();

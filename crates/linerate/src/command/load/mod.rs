@@ -26,7 +26,8 @@ const DURATION: Duration = Duration::from_secs(10);
 /// Interval of the progress line. Each sample costs a thread 50 us to copy its histogram.
 const LIVE: Nanos = Nanos(500_000_000);
 
-/// Loads a server and prints the result: 0, 1 if too much failed, 3 if no operation succeeded, or 130 after Ctrl-C.
+/// Loads a server and prints the result: 0, 1 if too much failed, 3 if no operation succeeded, or 130 after
+/// Ctrl-C.
 ///
 /// # Errors
 /// An invalid URL, an unreachable host, a file that cannot be written.

@@ -1,6 +1,6 @@
 //! A table as rows: tier, value, ratio, CPU, what bound it, further metrics, and all details of the cell.
 
-use super::anchor::anchor;
+use super::anchor;
 use super::forest::Forest;
 use super::{bars, sentence};
 use crate::report::layout::{self, Alternative, Group, Part};

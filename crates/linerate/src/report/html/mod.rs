@@ -10,9 +10,7 @@
 //! | `plot` | figures: percentiles, lines over time and by parameter, layers |
 //! | `run` | the run in full: versions, host, reading guide |
 
-mod anchor;
 mod bars;
-mod download;
 mod forest;
 mod list;
 mod plot;
@@ -20,7 +18,6 @@ mod run;
 mod suite;
 mod top;
 
-pub(super) use anchor::anchor;
 pub(super) use forest::Forest;
 pub(super) use plot::{HistoryMark, history};
 
@@ -80,5 +77,19 @@ pub(super) fn sentence(sentence: &Sentence) -> Markup {
                 Phrase::Name(name) => strong { (name) }
             }
         }
+    }
+}
+
+/// The address of a suite, a table or a cell inside the page: `proxy`, `proxy.forwarding`,
+/// `proxy.forwarding.nginx/direct`. An address has no spaces, and a percent sign in it begins an escape.
+pub(super) fn anchor(parts: &[&str]) -> String {
+    parts.join(".").replace(char::is_whitespace, "_").replace('%', "percent")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_anchor_is_an_address_as_it_is() {
+        assert_eq!(super::anchor(&["transport", "paths", "1%/a b"]), "transport.paths.1percent/a_b");
     }
 }

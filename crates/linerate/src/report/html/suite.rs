@@ -1,6 +1,6 @@
 //! The sections of a suite: one for each table, and the cells without a number.
 
-use super::anchor::anchor;
+use super::anchor;
 use super::{list, plot, sentence};
 use crate::report::layout::{self, GridCell};
 use crate::report::model::{SuiteReport, TableReport};

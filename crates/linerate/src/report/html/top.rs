@@ -1,14 +1,18 @@
 //! The first screen: the question of each suite, its answer, and the run in a strip.
 
-use super::anchor::anchor;
-use super::download;
+use super::anchor;
 use super::sentence;
 use crate::report::build::control_fails;
 use crate::report::layout::{self, GroupAnswer};
 use crate::report::model::{Report, SuiteReport, TableReport};
 use crate::report::numbers::seconds;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
+use std::io::Write;
 
 /// Groups whose answers are on the first screen; the others are a link away.
 const GROUPS_OF_ONE_SUITE: usize = 8;
@@ -103,12 +107,25 @@ fn strip(report: &Report) -> Markup {
             span { "Repeat it:" }
             pre tabindex="0" { code #replay { (run.command) } }
             button hidden data-copy="replay" { "Copy" }
-            (download::link(report))
+            (download(report))
         }
         p.key {
             "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≈ within 3 %; "
             "? cannot tell. Limit: a part of the work of every row, so nothing exceeds it. Numbers are "
             "medians with 95 % intervals. " a href="#reading" { "How to read it" }
+        }
+    }
+}
+
+/// `report.json`, compressed, in a link: it needs no script.
+fn download(report: &Report) -> Markup {
+    let json = serde_json::to_vec(report).expect("a report has string keys only, so it always serialises");
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&json).expect("memory can be written");
+    let packed = encoder.finish().expect("memory can be written");
+    html! {
+        a download="report.json.gz" href={ "data:application/gzip;base64," (STANDARD.encode(packed)) } {
+            "Download the numbers (JSON)"
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Details of each cell: CPU cost, latency, bottleneck, failed operations, flags.
 
+use super::cells_of;
 use super::columns::{Column, Depth, Details};
-use super::lookup::cells_of;
 use super::{path, transport};
 use crate::report::model::{
     CellReport, CpuCost, OutcomeWord, SensitivityReport, ShareOf, SuiteReport, TableReport, UsageReport,

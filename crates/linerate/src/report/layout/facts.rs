@@ -1,6 +1,6 @@
 //! Lines about the run as a whole, and the reading guide.
 
-use super::lookup::is_not_measured;
+use super::is_not_measured;
 use crate::measurement::{Host, PlannedHost};
 use crate::report::model::{OutcomeWord, Report, SuiteReport};
 use crate::report::numbers::seconds;

@@ -1,8 +1,8 @@
 //! A table as a grid: rows and columns by axes; in each grid cell a number, its percentage of the baseline,
 //! and notes.
 
-use super::lookup::{cells_of, has_flag, is_not_measured, value};
 use super::named;
+use super::{cells_of, has_flag, is_not_measured, value};
 use crate::report::model::{CellReport, Comparison, OutcomeWord, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{count, error, percent, plain, times, with_interval};
 use crate::report::words::{NOT_MEASURED, UNIT_OF_ROW, outcome_name};

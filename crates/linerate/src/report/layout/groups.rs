@@ -1,6 +1,6 @@
 //! The cells of a table in groups: a group has one baseline, and its cells are alternatives to each other.
 
-use super::lookup::has_flag;
+use super::has_flag;
 use super::named;
 use super::tiers::tiers;
 use crate::axes::Axes;

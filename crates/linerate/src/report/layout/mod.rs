@@ -6,7 +6,6 @@ mod details;
 mod facts;
 mod grid;
 mod groups;
-mod lookup;
 mod named;
 mod path;
 mod sentences;
@@ -21,6 +20,25 @@ pub(super) use grid::{Grid, GridCell, grid, mark, notes, usual_rounds};
 pub(super) use groups::{Alternative, Group, Part, groups};
 pub(super) use named::named;
 pub(super) use sentences::sentences;
+
+use super::model::{CellReport, SuiteReport, TableReport};
+
+/// The cells of a table that are in the report, with their places in it.
+fn cells_of<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> impl Iterator<Item = &'a CellReport> {
+    table.main_cells().filter_map(|entry| suite.cells.iter().find(|cell| cell.id == entry.id))
+}
+
+fn is_not_measured(cell: &CellReport) -> bool {
+    has_flag(cell, "not-measured")
+}
+
+fn has_flag(cell: &CellReport, kind: &str) -> bool {
+    cell.flags.iter().any(|flag| flag == kind)
+}
+
+fn value(cell: &CellReport, axis: &str) -> String {
+    cell.axes.get(axis).unwrap_or("-").to_owned()
+}
 
 #[cfg(test)]
 mod tests;

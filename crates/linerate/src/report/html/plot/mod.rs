@@ -18,7 +18,7 @@ mod waterfall;
 pub(in crate::report) use axis::{Axis, px};
 pub(in crate::report) use history::{HistoryMark, history};
 
-use super::anchor::anchor;
+use super::anchor;
 use crate::report::layout::{self, Group};
 use crate::report::model::{SuiteReport, TableReport};
 use maud::{Markup, html};
