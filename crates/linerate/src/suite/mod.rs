@@ -3,7 +3,6 @@
 mod expand;
 pub mod file;
 mod names;
-mod path;
 mod truth;
 
 use crate::error::Error;

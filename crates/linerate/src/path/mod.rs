@@ -2,11 +2,13 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`units`] | rates, shares, times and sizes |
+//! | [`entry`] | `path = { ... }` of a suite and axes of the same names, into a [`NetworkPath`] |
+//! | [`units`] | rates, shares, times and sizes of that entry |
 //! | `text` | a path as text, for plans and reports |
 //!
-//! Suites describe it (`suite/path.rs` of the command), and the lab raises it (`lab/agent/`).
+//! The lab raises what this describes (`lab/agent/topology.rs`, `lab/agent/wire/`).
 
+pub mod entry;
 mod text;
 pub mod units;
 
