@@ -1,6 +1,5 @@
 //! The command line: subcommands, options and their help.
 
-mod commands;
 mod compare;
 mod datagrams;
 mod failures;
@@ -12,7 +11,6 @@ mod streams;
 mod suites;
 mod tls;
 
-pub use commands::*;
 pub use compare::*;
 pub use datagrams::*;
 pub use failures::*;
@@ -25,7 +23,6 @@ pub use suites::*;
 pub use tls::*;
 
 use crate::lab::{AGENT, PRESENCE};
-use crate::subject::ask::ASK;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -105,11 +102,6 @@ pub enum Command {
     Man(ManArgs),
     #[command(name = AGENT, hide = true)]
     LabAgent(LabAgentArgs),
-    /// Make requests inside a lab and print the responses
-    #[command(name = ASK, hide = true)]
-    LabAsk {
-        question: String,
-    },
     /// Read variants from standard input and print which of them this machine has, building them
     #[command(name = PRESENCE, hide = true)]
     LabPresence,

@@ -2,7 +2,7 @@
 
 mod read;
 
-pub use read::{Lines, Stored, parse_journal, read};
+pub use read::{Lines, parse_journal, read};
 
 use crate::error::Error;
 use crate::measurement::{Entry, Run};

@@ -4,7 +4,7 @@
 //! arguments -> cli -> plan::build (trials, duets x rounds, seeded order)   `linerate plan` prints it
 //!           -> lab (raised once, gone when the process is gone)
 //!           -> trial after trial: raise, start, verify, measure, stop -> journal (one line each, flushed)
-//! journal   -> report::build (cells, comparisons, verdicts by stats) -> Report
+//! journal   -> analysis (cells, comparisons, verdicts) -> report::build -> Report
 //!           -> terminal | md | html | json | csv
 //! ```
 //!
@@ -12,10 +12,9 @@
 //! |---|---|
 //! | [`cli`], [`command`] | arguments and subcommands |
 //! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
-//! | [`subject`] | commands of the user's own that are compared: parsed, learned, planned |
 //! | `toml_file`, [`home`] | their syntax, and where they are |
-//! | [`axes`], [`parameters`], [`arm`] | what distinguishes cells: values of axes, settings, builds |
-//! | [`path`], [`placement`], [`pins`] | the path as data; which machine and which CPUs a role has |
+//! | [`arm`] | a build of a system as settings |
+//! | [`placement`], [`pins`] | which machine and which CPUs a role has |
 //! | [`plan`], [`programs`] | which cells and their order; which systems this machine has |
 //! | [`session`] | a run: open, measure, publish; resumed runs, budget |
 //! | [`progress`], [`timings`], [`interrupt`] | the line on the terminal, how long trials took, Ctrl-C |
@@ -23,20 +22,19 @@
 //! | [`trial`], [`journal`] | one trial; the files of a run |
 //! | [`engine`], [`selftest`] | the load engine as a process, and the selftest's ground truth |
 //! | `authority` | certificates that are made for a trial or a server |
-//! | [`measurement`] | the nouns of the journal |
-//! | [`stats`] | what is made of them; pure |
-//! | [`comparison`] | two builds: arms, looks, verdicts of a gate |
 //! | [`report`] | the only place where numbers become text |
 //! | `merge` | runs of several hosts: read, checked, sorted by host |
 //! | `fleet` | batch scripts and manifests that run suites on many hosts |
 //! | [`error`], `parallel`, `shell` | errors with a next step, work on all CPUs, quoting |
+//!
+//! The nouns of the journal, statistics and comparisons are in `crates/analysis`.
+
+pub use linerate_analysis::{axes, comparison, measurement, parameters, path, stats};
 
 pub mod arm;
 mod authority;
-pub mod axes;
 pub mod cli;
 pub mod command;
-pub mod comparison;
 pub mod engine;
 pub mod error;
 mod fleet;
@@ -45,11 +43,8 @@ pub mod host;
 pub mod interrupt;
 pub mod journal;
 pub mod lab;
-pub mod measurement;
 mod merge;
 mod parallel;
-pub mod parameters;
-pub mod path;
 pub mod pins;
 pub mod placement;
 pub mod plan;
@@ -59,8 +54,6 @@ pub mod report;
 pub mod selftest;
 pub mod session;
 mod shell;
-pub mod stats;
-pub mod subject;
 pub mod suite;
 pub mod system;
 pub mod timings;

@@ -1,10 +1,8 @@
 //! CPU pinning of roles.
 
+use crate::measurement::CPU_SHARED;
 use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The flag of a cell whose roles share a CPU.
-pub const SHARED: &str = "cpu-shared";
 
 /// The flag of a cell whose roles have more threads than there are CPUs, so that the scheduler affects the
 /// result.
@@ -53,7 +51,7 @@ pub fn assign(cpus: &[u32], roles: &[Role], threads: usize) -> Pins {
     }
     if cpus.len() < 2 {
         let all = order.iter().map(|role| (*role, cpus.to_vec())).collect();
-        return Pins { cpus: all, flags: if order.len() > 1 { vec![SHARED] } else { vec![] } };
+        return Pins { cpus: all, flags: if order.len() > 1 { vec![CPU_SHARED] } else { vec![] } };
     }
     if cpus.len() >= wanted {
         let own = order.iter().zip(cpus.chunks(threads.max(1)));
@@ -63,7 +61,7 @@ pub fn assign(cpus: &[u32], roles: &[Role], threads: usize) -> Pins {
         Role::Client => (*role, vec![cpus[0]]),
         _ => (*role, cpus[1..].to_vec()),
     };
-    Pins { cpus: order.iter().map(pin).collect(), flags: vec![SHARED] }
+    Pins { cpus: order.iter().map(pin).collect(), flags: vec![CPU_SHARED] }
 }
 
 #[cfg(test)]
@@ -81,7 +79,7 @@ mod tests {
     #[test]
     fn with_two_cpus_the_client_has_one_and_the_other_roles_share_one() {
         let pins = assign(&[4, 6], &[Client, Relay, Server], 1);
-        assert_eq!(pins.flags, [SHARED]);
+        assert_eq!(pins.flags, [CPU_SHARED]);
         assert_eq!(pins.cpus, BTreeMap::from([(Client, vec![4]), (Relay, vec![6]), (Server, vec![6])]));
     }
 
@@ -89,7 +87,7 @@ mod tests {
     fn a_single_cpu_is_shared_by_all_roles() {
         let pins = assign(&[3], &[Client, Server], 1);
         assert_eq!((&pins.cpus[&Client], &pins.cpus[&Server]), (&vec![3], &vec![3]));
-        assert_eq!(pins.flags, [SHARED]);
+        assert_eq!(pins.flags, [CPU_SHARED]);
         assert!(assign(&[3], &[Client], 1).flags.is_empty());
     }
 

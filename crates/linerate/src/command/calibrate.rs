@@ -3,8 +3,8 @@
 use super::{Terminal, print};
 use crate::cli::CalibrateArgs;
 use crate::error::Error;
-use crate::journal::{self, Stored};
-use crate::measurement::{Duet, Metric, PlannedSuite};
+use crate::journal;
+use crate::measurement::{Duet, Metric, PlannedSuite, Stored};
 use crate::progress::note;
 use crate::report::plain_table;
 use crate::stats::calibration::{Detection, clopper_pearson};

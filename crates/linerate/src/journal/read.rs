@@ -2,7 +2,7 @@
 
 use super::{JOURNAL_FILE, PACKED_FILE, RUN_FILE};
 use crate::error::Error;
-use crate::measurement::{Duet, Entry, RUN_SCHEMA, Run, Trial};
+use crate::measurement::{Duet, Entry, RUN_SCHEMA, Run, Stored, Trial};
 use flate2::read::MultiGzDecoder;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,16 +14,6 @@ use std::thread;
 /// Bytes that a thread takes at once, and the rest of their last line. Larger than nearly all lines, and
 /// small beside the entries of a run.
 const CHUNK: u64 = 1 << 20;
-
-/// A run on disk.
-#[derive(Debug)]
-pub struct Stored {
-    pub run: Run,
-    pub trials: Vec<Trial>,
-    pub duets: Vec<Duet>,
-    /// Lines that cannot be read, each with file and line; their trials can be made again.
-    pub warnings: Vec<String>,
-}
 
 /// Reads a stored run; damaged lines become warnings.
 ///

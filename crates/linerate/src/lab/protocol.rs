@@ -8,7 +8,7 @@ use crate::system::manifest::StopSignal;
 use linerate_contract::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 /// A network namespace of the lab.
@@ -44,9 +44,10 @@ pub enum Request {
         files: Vec<File>,
     },
     Spawn(Box<Spawn>),
-    /// Where TCP sockets listen.
-    Listeners {
+    /// Whether a TCP socket listens on this port.
+    Listening {
         host: HostName,
+        port: u16,
     },
     /// Starts to record CPU times, for the client that is started next.
     Record {
@@ -125,18 +126,6 @@ pub struct Spawn {
     /// True: it inherits both TUN devices of [`crate::path::Device::TunPair`], the client's side first; see
     /// [`TUN_DESCRIPTORS`].
     pub tuns: bool,
-    /// Set for a command of the user's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user: Option<UserProcess>,
-}
-
-/// A process that runs as the user would run it: with the user's rights, files and environment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UserProcess {
-    /// Its working folder.
-    pub folder: PathBuf,
-    /// Variables besides those that linerate has.
-    pub environment: BTreeMap<String, String>,
 }
 
 /// The environment variable with the numbers of inherited TUN descriptors, separated by commas. They are
@@ -157,8 +146,8 @@ pub enum Message {
     Lacking {
         reason: String,
     },
-    Listeners {
-        addresses: Vec<SocketAddr>,
+    Listening {
+        yes: bool,
     },
     Window {
         before: CpuTimes,

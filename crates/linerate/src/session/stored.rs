@@ -2,8 +2,8 @@
 
 use crate::cli::Selection;
 use crate::error::Error;
-use crate::journal::{self, Journal, Stored};
-use crate::measurement::{Duet, PlannedCell, PlannedSuite, Run, Trial};
+use crate::journal::{self, Journal};
+use crate::measurement::{Duet, PlannedCell, PlannedSuite, Run, Stored, Trial};
 use crate::plan;
 use std::path::Path;
 

@@ -1,11 +1,12 @@
 //! A table of a suite file, cell by cell.
 
 use super::file::{Amount, Quick, Table};
+use super::path;
 use super::{names, truth};
 use crate::axes::Axes;
 use crate::measurement::{self, DEFAULT_BUILD, PlannedCell, PlannedSystem, PlannedTable};
 use crate::parameters::Parameters;
-use crate::path::{self, MOST_ROUTERS};
+use crate::path::MOST_ROUTERS;
 use crate::system::{Registry, template};
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
@@ -141,12 +142,12 @@ fn cell(
     let mut systems = Vec::new();
     let render = |place: &str, text: &str| template::render(place, text, &values);
     let mut used = BTreeSet::new();
-    for text in table.path.iter().flat_map(path::entry::texts) {
+    for text in table.path.iter().flat_map(path::texts) {
         used.extend(template::variables(text)?);
     }
     // An axis that a template of the path uses is only where the template has it.
     let keys = axes.iter().filter(|(name, _)| !used.contains(*name));
-    let mut path = path::entry::read(table.path.as_ref(), keys, &render)?;
+    let mut path = path::read(table.path.as_ref(), keys, &render)?;
     let (mut is_limit, mut warmup) = (false, table.warmup);
     for (role, names) in &table.roles {
         let is_relay = *role == Role::Relay;

@@ -3,6 +3,7 @@
 mod expand;
 pub mod file;
 mod names;
+mod path;
 mod truth;
 
 use crate::error::Error;

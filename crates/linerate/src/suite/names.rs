@@ -1,8 +1,8 @@
 //! Names in a suite file: unknown ones are refused with the nearest known one, and with their line.
 
 use super::file::{Table, Variants};
+use super::path::{self, IMPAIRMENTS};
 use crate::parameters::Parameters;
-use crate::path::{self, entry::IMPAIRMENTS};
 use crate::system::template;
 use linerate_contract::nearest::suggestion;
 use linerate_contract::options::CONTRACT_OPTIONS;
@@ -64,7 +64,7 @@ fn used_names(table: &Table) -> Result<BTreeSet<String>, String> {
         .chain(table.options.values())
         .chain(amounts.filter_map(|amount| amount.template()));
     let mut used = BTreeSet::new();
-    let of_path = table.path.iter().flat_map(path::entry::texts);
+    let of_path = table.path.iter().flat_map(path::texts);
     for text in texts.map(String::as_str).chain(of_path) {
         used.extend(template::variables(text)?);
     }

@@ -4,7 +4,6 @@
 //! are skipped with the reason.
 
 mod bound;
-mod commands;
 #[path = "../common/mod.rs"]
 mod common;
 mod confined;

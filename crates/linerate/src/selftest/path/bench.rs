@@ -129,7 +129,6 @@ impl Bench {
             own_session: true,
             slice: None,
             tuns: false,
-            user: None,
         }
     }
 }

@@ -82,8 +82,7 @@ impl<'a> Setting<'a> {
             context,
             cell,
             pins: &pins.cpus,
-            addresses: Addresses::of_command(context, cell)
-                .unwrap_or_else(|| Addresses::new(&cell.path, relays, context.hosts)),
+            addresses: Addresses::new(&cell.path, relays, context.hosts),
             authority,
             relay_ends_tls: relays.iter().any(|relay| relay.variant.terminates_tls),
             slice,
@@ -159,9 +158,6 @@ impl<'a> Setting<'a> {
                     let (bytes, crc32) = (page.len() as u64, crc32(page.as_bytes()));
                     spec.path = Some("/".into());
                     spec.expect = Some(Expect { status: 200, bytes, crc32, every: check_every });
-                }
-                if let Some(commands) = &self.context.programs.commands {
-                    commands.ask_of(&mut spec, check_every);
                 }
             }
         }
@@ -277,7 +273,6 @@ impl<'a> Setting<'a> {
             own_session: self.has_own_cpus(role),
             slice: self.slice,
             tuns: role == Role::Server && self.cell.path.has_two_tuns(),
-            user: self.context.programs.user().filter(|_| role == Role::Server),
         })
     }
 

@@ -1,7 +1,7 @@
 //! The verdict on a comparison: four words.
 
 use super::ratio::RatioEstimate;
-#[cfg(test)]
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub const FALSE_DISCOVERY: f64 = 0.05;
 
 /// The outcome of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Verdict {
     #[serde(rename = "faster")]
     Faster,

@@ -98,6 +98,9 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+/// The flag of a trial whose roles share a CPU.
+pub const CPU_SHARED: &str = "cpu-shared";
+
 /// The raw numbers of one trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {

@@ -3,7 +3,6 @@
 //! `run.json` contains a [`Run`]: the plan and the machine. Each line of `journal.jsonl` is an [`Entry`]: a
 //! [`Trial`] or a [`Duet`]. Reports are made from these files alone.
 
-mod commands;
 mod comparison;
 mod duet;
 mod entry;
@@ -12,7 +11,6 @@ mod metric;
 mod planned;
 mod trial;
 
-pub use commands::*;
 pub use comparison::*;
 pub use duet::*;
 pub use histogram::*;

@@ -4,7 +4,7 @@ use super::by_round::ByRound;
 use super::latency::sound;
 use crate::measurement::{Measurement, Metric};
 use linerate_contract::{Nanos, Role};
-#[cfg(test)]
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ const BYTES_PER_KIB: f64 = 1024.0;
 
 /// Which way a number is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
     Higher,

@@ -1,11 +1,11 @@
 //! `run.json`: the plan of a run and the machine it ran on.
 
-use super::{Metric, Outcome, PlannedComparison};
+use super::{Duet, Metric, Outcome, PlannedComparison, Trial};
 use crate::axes::Axes;
 use crate::parameters::Parameters;
 use crate::path::NetworkPath;
 use linerate_contract::{Nanos, Role};
-#[cfg(test)]
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -44,13 +44,23 @@ pub struct Run {
     pub suites: Vec<PlannedSuite>,
 }
 
+/// A run on disk.
+#[derive(Debug)]
+pub struct Stored {
+    pub run: Run,
+    pub trials: Vec<Trial>,
+    pub duets: Vec<Duet>,
+    /// Lines that cannot be read, each with file and line; their trials can be made again.
+    pub warnings: Vec<String>,
+}
+
 /// A machine that plays roles, in a run over several.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct PlannedHost {
     /// `local`, or `ssh:NAME`.
     pub place: String,
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub roles: Vec<Role>,
     /// Where the other roles reach it; absent until the run has begun, if it was not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +84,7 @@ pub const RUN_SCHEMA: &str = "linerate.run/2";
 
 /// The machine, as far as it bears on the numbers. Open-ended: a fact is a name and a value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Host {
     /// The machine's name in reports of several hosts; empty in runs of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -256,9 +266,9 @@ pub fn default_warmup() -> Parameters {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct PlannedSystem {
-    #[cfg_attr(test, schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub role: Role,
     /// The variant's name, such as `haproxy-http`.
     pub name: String,

@@ -1,7 +1,7 @@
 //! Two stored runs, cell by cell. Runs at different times differ by more than the intervals within either, so
 //! the cells whose systems did not change show by how much (an empirical null, Efron 2004).
 
-use crate::journal::Stored;
+use crate::measurement::Stored;
 use crate::measurement::{PlannedCell, PlannedSuite, Run, Trial};
 use crate::stats::estimate::{Estimate, median};
 use crate::stats::metric::Better;

@@ -2,13 +2,11 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`entry`] | `path = { ... }` of a suite and axes of the same names, into a [`NetworkPath`] |
-//! | [`units`] | rates, shares, times and sizes of that entry |
+//! | [`units`] | rates, shares, times and sizes |
 //! | `text` | a path as text, for plans and reports |
 //!
-//! The lab raises what this describes (`lab/agent/topology.rs`, `lab/agent/wire/`).
+//! Suites describe it (`suite/path.rs` of the command), and the lab raises it (`lab/agent/`).
 
-pub mod entry;
 mod text;
 pub mod units;
 

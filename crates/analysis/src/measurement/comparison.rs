@@ -1,7 +1,6 @@
 //! The comparison of two builds, as part of the plan of a run.
 
-use super::PlannedCommands;
-#[cfg(test)]
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,13 +18,10 @@ pub struct PlannedComparison {
     /// Where the revisions of arms with `git=` come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<PlannedSource>,
-    /// Servers of the user's own, in place of builds of a system.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commands: Option<PlannedCommands>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ComparisonKind {
     Compare,
@@ -35,7 +31,7 @@ pub enum ComparisonKind {
 
 /// One of the two arms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct PlannedArm {
     /// As on the command line.
     pub arm: String,

@@ -1,6 +1,6 @@
 //! The coordinates of a cell: axis name to value, in the suite's order.
 
-#[cfg(test)]
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for Axes {
     }
 }
 
-#[cfg(test)]
+#[cfg(feature = "schema")]
 impl JsonSchema for Axes {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Axes".into()

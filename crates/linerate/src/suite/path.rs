@@ -1,13 +1,13 @@
 //! `path = { ... }` of a suite's table: keys, templates and axes into a [`NetworkPath`].
 
-use super::units::{self, BitRate, Share};
-use super::{Device, Impairment, Link, MOST_ROUTERS, Means, NetworkPath, Shape};
+use crate::path::units::{self, BitRate, Share};
+use crate::path::{Device, Impairment, Link, MOST_ROUTERS, Means, NetworkPath, Shape};
 use linerate_contract::nearest::suggestion;
 use linerate_contract::{Bytes, Nanos};
 use toml::{Table, Value};
 
 /// What a link does to packets; also names of axes, and keys of `up` and `down`.
-pub const IMPAIRMENTS: [&str; 7] = ["delay", "jitter", "loss", "burst", "rate", "queue", "reorder"];
+pub(super) const IMPAIRMENTS: [&str; 7] = ["delay", "jitter", "loss", "burst", "rate", "queue", "reorder"];
 const OF_LINK: [&str; 4] = ["mtu", "means", "up", "down"];
 const OF_PATH: [&str; 3] = ["device", "routers", "links"];
 const DEVICES: [(&str, Device); 4] = [
@@ -28,7 +28,7 @@ const LEAST_QUEUE: Bytes = Bytes(15_140);
 ///
 /// # Errors
 /// The key and the reason; an unknown key with the nearest known one.
-pub fn read<'a>(
+pub(super) fn read<'a>(
     entry: Option<&Value>,
     axes: impl IntoIterator<Item = (&'a str, &'a str)>,
     render: &dyn Fn(&str, &str) -> Result<String, String>,
@@ -75,7 +75,7 @@ fn shape(word: &str) -> Result<NetworkPath, String> {
 }
 
 /// Variables of an entry's templates are looked for in all its texts.
-pub fn texts(entry: &Value) -> Vec<&str> {
+pub(super) fn texts(entry: &Value) -> Vec<&str> {
     match entry {
         Value::String(text) => vec![text],
         Value::Table(table) => table.iter().flat_map(|(_, value)| texts(value)).collect(),

@@ -2,7 +2,7 @@
 
 use super::{Outcome, Stage, Trial};
 use linerate_contract::{Bytes, Errors, Nanos, Role};
-#[cfg(test)]
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ pub struct Probe {
 
 /// How the sides of a duet share the CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
     /// Both run all the time, and the scheduler gives either side half of each CPU.

@@ -1,0 +1,16 @@
+//! What a journal shows. Pure: nothing here reads files, prints, or draws random numbers, and no text is made
+//! that a report prints.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`axes`], [`parameters`], [`path`] | a cell: its coordinates, its numbers, the path between its ends |
+//! | [`measurement`] | the nouns of the journal |
+//! | [`stats`] | functions of numbers: estimates, intervals, costs, bottlenecks |
+//! | [`comparison`] | two builds or two stored runs: what changed, and what is still open |
+
+pub mod axes;
+pub mod comparison;
+pub mod measurement;
+pub mod parameters;
+pub mod path;
+pub mod stats;
