@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::measurement::{
     PlannedCell, PlannedComparison, PlannedPair, PlannedProbe, PlannedSuite, Run, probe_id,
 };
-use crate::suite::Suite;
+use crate::suite::{Form, Suite};
 use crate::system::Registry;
 use globset::{Glob, GlobMatcher};
 use linerate_contract::Role;
@@ -73,6 +73,8 @@ pub struct Step {
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     pub quick: bool,
+    /// Only the tables that repeat a document's.
+    pub published: bool,
     pub rounds: Option<u32>,
     pub only: Vec<String>,
     pub probe: bool,
@@ -87,8 +89,9 @@ pub struct Choice {
 pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<Vec<PlannedSuite>, Error> {
     let globs = globs(&choice.only)?;
     let (mut planned, mut ids) = (Vec::new(), Vec::new());
-    for suite in suites {
-        let mut expanded = suite.expand(registry, choice.quick)?;
+    for suite in suites.iter().filter(|suite| !choice.published || suite.has_published()) {
+        let mut expanded =
+            suite.expand(registry, Form { quick: choice.quick, published: choice.published })?;
         ids.extend(expanded.cells.iter().map(|cell| cell.id.clone()));
         if let Some(rounds) = choice.rounds {
             expanded.rounds = rounds;

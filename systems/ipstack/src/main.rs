@@ -5,7 +5,7 @@ use linerate_sdk::netstack::{Datagrams, System, Task, device};
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-const SYSTEM: System = System { name: "ipstack", version: env!("STACK_VERSION"), options: &[] };
+const SYSTEM: System = System { name: "ipstack", version: env!("STACK_VERSION"), options: &["config"] };
 /// Headers of IPv4 and TCP, without options.
 const HEADERS: u16 = 40;
 /// Bytes in flight: as in the example; the crate's default is 16 KiB.
@@ -19,9 +19,11 @@ fn main() {
 
 async fn serve(task: Task) -> io::Result<()> {
     let mut tcp = TcpConfig::default();
-    // Without it peers must assume 536 bytes (RFC 9293, 3.7.1).
-    tcp.options = Some(vec![TcpOptions::MaximumSegmentSize(task.mtu - HEADERS)]);
-    tcp.max_unacked_bytes = MAX_UNACKED;
+    if task.option("config") != Some("defaults") {
+        // Without it peers must assume 536 bytes (RFC 9293, 3.7.1).
+        tcp.options = Some(vec![TcpOptions::MaximumSegmentSize(task.mtu - HEADERS)]);
+        tcp.max_unacked_bytes = MAX_UNACKED;
+    }
     let mut configuration = IpStackConfig::default();
     configuration.mtu(task.mtu).map_err(io::Error::other)?.with_tcp_config(tcp);
     let mut stack = IpStack::new(configuration, device::open(&task)?);

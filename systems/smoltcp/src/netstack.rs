@@ -7,7 +7,7 @@ use netstack_smoltcp::{StackBuilder, UdpSocket};
 use std::io;
 
 const SYSTEM: System =
-    System { name: "netstack-smoltcp", version: env!("NETSTACK_SMOLTCP_VERSION"), options: &[] };
+    System { name: "netstack-smoltcp", version: env!("NETSTACK_SMOLTCP_VERSION"), options: &["stack_buffer", "tcp_buffer"] };
 
 fn main() {
     linerate_sdk::netstack::run(SYSTEM, serve);
@@ -15,7 +15,13 @@ fn main() {
 
 async fn serve(task: Task) -> io::Result<()> {
     let datagrams = task.datagrams();
-    let builder = StackBuilder::default().enable_tcp(datagrams.is_none()).enable_udp(datagrams.is_some());
+    let mut builder = StackBuilder::default().enable_tcp(datagrams.is_none()).enable_udp(datagrams.is_some());
+    if let Some(packets) = number(&task, "stack_buffer")? {
+        builder = builder.stack_buffer_size(packets);
+    }
+    if let Some(packets) = number(&task, "tcp_buffer")? {
+        builder = builder.tcp_buffer_size(packets);
+    }
     let (stack, runner, socket, listener) = builder.mtu(task.mtu.into()).build()?;
     device::join(device::open(&task)?, stack);
     task.ready();
@@ -28,6 +34,12 @@ async fn serve(task: Task) -> io::Result<()> {
         _ => return Err(io::Error::other("the stack was built without the requested layer")),
     }
     Err(io::Error::other("the stack has ended"))
+}
+
+/// An option of the program; `None` where it is not given.
+fn number(task: &Task, name: &str) -> io::Result<Option<usize>> {
+    let wrong = |e| io::Error::new(io::ErrorKind::InvalidInput, format!("option {name}: {e}"));
+    task.option(name).map(|text| text.parse().map_err(wrong)).transpose()
 }
 
 async fn answer(task: &Task, socket: UdpSocket, mut datagrams: Datagrams) {

@@ -9,6 +9,7 @@ mod entry;
 mod histogram;
 mod metric;
 mod planned;
+mod published;
 mod trial;
 
 pub use comparison::*;
@@ -16,4 +17,5 @@ pub use duet::*;
 pub use histogram::*;
 pub use metric::*;
 pub use planned::*;
+pub use published::*;
 pub use trial::*;

@@ -1,6 +1,6 @@
 //! `run.json`: the plan of a run and the machine it ran on.
 
-use super::{Duet, Metric, Outcome, PlannedComparison, Trial};
+use super::{Duet, Metric, Outcome, PlannedComparison, Published, Trial};
 use crate::axes::Axes;
 use crate::parameters::Parameters;
 use crate::path::NetworkPath;
@@ -25,6 +25,9 @@ pub struct Run {
     /// The largest number of measured rounds of a suite; the journal contains the rounds that were made.
     pub rounds: u32,
     pub quick: bool,
+    /// Only the tables that repeat a document's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub published: bool,
     /// Rounds are added where a verdict is open, until this time is used; `None`: a fixed number of
     /// rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,6 +188,9 @@ pub struct PlannedTable {
     pub best_of: Option<BestOf>,
     /// Sentences under the table.
     pub notes: Vec<String>,
+    /// The figures that it repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
 }
 
 /// What right values are, by metric.

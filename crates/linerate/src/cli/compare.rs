@@ -173,6 +173,7 @@ impl BuildOptions {
             selection: Selection {
                 suites: suite.into_iter().collect(),
                 quick: self.quick,
+                published: false,
                 rounds: None,
                 only: self.only.clone(),
                 probe: false,

@@ -14,6 +14,10 @@ pub struct Selection {
     #[arg(long)]
     pub quick: bool,
 
+    /// Only the tables that repeat a published document, beside its figures
+    #[arg(long)]
+    pub published: bool,
+
     /// Number of measured rounds [default: the suite's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: Option<u32>,

@@ -62,7 +62,7 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Error> {
         Listed::Cells => {
             let registry = Registry::load(&home)?;
             for suite in suite::load_all(&home)? {
-                for cell in suite.expand(&registry, false)?.cells {
+                for cell in suite.expand(&registry, suite::Form::default())?.cells {
                     let _ = writeln!(text, "{}:{}", suite.name, cell.id);
                 }
             }

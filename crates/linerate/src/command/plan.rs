@@ -82,6 +82,7 @@ fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
         seed: args.selection.seed.unwrap_or(0),
         rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
         quick: args.selection.quick,
+        published: args.selection.published,
         budget: None,
         hosts: Vec::new(),
         comparison: None,

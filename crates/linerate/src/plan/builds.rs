@@ -125,6 +125,7 @@ fn of_builds(table: &PlannedTable) -> PlannedTable {
         scaling: None,
         best_of: None,
         notes: Vec::new(),
+        published: None,
     }
 }
 

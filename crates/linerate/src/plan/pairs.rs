@@ -68,7 +68,10 @@ mod tests {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();
         let suites = suite::choose(suite::load_all(&home).unwrap(), &[name.to_owned()]).unwrap();
-        of(&suites[0].expand(&registry, quick).unwrap(), &registry)
+        of(
+            &suites[0].expand(&registry, crate::suite::Form { quick, ..Default::default() }).unwrap(),
+            &registry,
+        )
     }
 
     fn no_duet(pairs: &[PlannedPair], cells: [&str; 2]) -> Option<String> {

@@ -41,7 +41,7 @@ mod tests {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();
         let suites = suite::choose(suite::load_all(&home).unwrap(), &[name.to_owned()]).unwrap();
-        let probes = of(&suites[0].expand(&registry, false).unwrap(), &registry);
+        let probes = of(&suites[0].expand(&registry, crate::suite::Form::default()).unwrap(), &registry);
         probes
             .into_iter()
             .filter(|probe| probe.cell == cell)

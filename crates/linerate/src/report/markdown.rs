@@ -81,6 +81,17 @@ fn table_text(text: &mut String, suite: &SuiteReport, table: &TableReport) {
         let _ = writeln!(text, "{}\n", answer_text(&answer));
     }
     grid_text(text, &grid);
+    if let Some(published) = &table.published {
+        for shown in layout::published::tables(published) {
+            let _ = writeln!(text, "### {}\n", escape(shown.title));
+            write_table(text, &shown.headers, shown.rows.into_iter());
+            text.push('\n');
+        }
+        for line in layout::published::about(published) {
+            let _ = writeln!(text, "- {}", escape(&line));
+        }
+        text.push('\n');
+    }
     let further = !layout::further_metrics(table).is_empty();
     let title = if further { "All metrics, comparisons" } else { "Comparisons" };
     fold(text, &format!("{title}, notes, cell by cell"), |text| {

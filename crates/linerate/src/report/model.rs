@@ -3,6 +3,7 @@
 //! Every number is measured, or computed from measured ones by `stats/`; a number without trials is absent.
 
 mod path;
+mod published;
 
 use super::comparison::ComparisonReport;
 use crate::axes::Axes;
@@ -12,6 +13,7 @@ use crate::stats::latency::{Latency, LatencyCurve};
 use crate::stats::metric::Better;
 use crate::stats::verdict::Verdict;
 pub use path::{PathReport, WayReport};
+pub use published::{PublishedReport, PublishedRow, PublishedRows};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -104,6 +106,9 @@ pub struct TableReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub best_of: Vec<BestOfResult>,
     pub notes: Vec<String>,
+    /// The figures of the document that it repeats, beside its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<PublishedReport>,
 }
 
 /// A cell and the competitor that has the best median.

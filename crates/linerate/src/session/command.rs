@@ -16,6 +16,7 @@ pub(super) fn line(args: &RunArgs, comparison: Option<&PlannedComparison>, seed:
     let all = args.selection.suites.is_empty().then(|| suite::ALL.to_owned());
     words.extend(all.into_iter().chain(args.selection.suites.iter().cloned()));
     words.extend(args.selection.quick.then(|| "--quick".into()));
+    words.extend(args.selection.published.then(|| "--published".into()));
     words.extend(args.selection.rounds.map(|rounds| format!("--rounds {rounds}")));
     words.extend(args.budget.map(|budget| format!("--budget {}", time(budget))));
     words.extend(args.selection.only.iter().map(|glob| format!("--only {}", quoted(glob))));

@@ -232,6 +232,7 @@ impl From<&Selection> for Choice {
     fn from(selection: &Selection) -> Self {
         Self {
             quick: selection.quick,
+            published: selection.published,
             rounds: selection.rounds,
             only: selection.only.clone(),
             probe: selection.probe,
@@ -260,6 +261,7 @@ fn new_run(
         seed,
         rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
         quick: args.selection.quick,
+        published: args.selection.published,
         budget: args.budget.map(Into::into),
         comparison,
         started,

@@ -12,6 +12,7 @@ pub(super) fn selection(run: &Run) -> Selection {
     Selection {
         suites: run.suites.iter().map(|suite| suite.name.clone()).collect(),
         quick: run.quick,
+        published: run.published,
         rounds: None,
         only: if run.comparison.is_some() { origins(run) } else { Vec::new() },
         probe: run.suites.iter().any(|suite| !suite.probes.is_empty()),

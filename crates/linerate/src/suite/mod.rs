@@ -4,14 +4,16 @@ mod expand;
 pub mod file;
 mod names;
 mod path;
+mod published;
 mod truth;
 
 use crate::error::Error;
-use crate::measurement::PlannedSuite;
+use crate::measurement::{PlannedSuite, PlannedTable};
 use crate::system::{Registry, sorted_entries};
 use crate::toml_file;
 use file::SuiteFile;
 use linerate_contract::nearest::suggestion;
+use published::PublishedFile;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,8 +23,19 @@ pub struct Suite {
     pub name: String,
     pub path: PathBuf,
     pub file: SuiteFile,
+    /// The figures of the document that it repeats.
+    published: Option<PublishedFile>,
     /// The file as it is written, for the line of an error.
     text: String,
+}
+
+/// Which part of a suite runs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Form {
+    /// Fewer tables, rows and operations.
+    pub quick: bool,
+    /// Only the tables that repeat a document's.
+    pub published: bool,
 }
 
 /// Reads every `<home>/suites/*.toml`.
@@ -38,7 +51,8 @@ fn load(path: PathBuf) -> Result<Suite, Error> {
     let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
     let file = parse(&path, &text)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Suite { name, path, file, text })
+    let published = PublishedFile::beside(&path)?;
+    Ok(Suite { name, path, file, published, text })
 }
 
 fn parse(path: &Path, text: &str) -> Result<SuiteFile, Error> {
@@ -65,11 +79,13 @@ pub fn choose(all: Vec<Suite>, names: &[String]) -> Result<Vec<Suite>, Error> {
 }
 
 impl Suite {
-    /// Every cell and table, with the systems still without versions.
+    /// Every cell and table, with the systems still without versions; `published`: those tables alone that
+    /// repeat a document's, in the quick form too.
     ///
     /// # Errors
     /// An inconsistency of the file, with its key.
-    pub fn expand(&self, registry: &Registry, quick: bool) -> Result<PlannedSuite, Error> {
+    pub fn expand(&self, registry: &Registry, form: Form) -> Result<PlannedSuite, Error> {
+        let Form { quick, published } = form;
         let rounds = if quick { self.file.quick.rounds } else { self.file.rounds };
         let warmup_rounds = if quick { self.file.quick.warmup_rounds } else { self.file.warmup_rounds };
         let entry = if quick { &self.file.quick.precision } else { &self.file.precision };
@@ -85,7 +101,12 @@ impl Suite {
             pairs: Vec::new(),
             probes: Vec::new(),
         };
-        for table in self.file.tables.iter().filter(|table| !(quick && table.quick.leave_out)) {
+        let figures = |name: &str| self.published.as_ref().and_then(|file| file.of_table(name));
+        let is_part = |table: &&file::Table| match published {
+            true => self.published.as_ref().is_some_and(|file| file.is_repeated_by(&table.name)),
+            false => !(quick && table.quick.leave_out),
+        };
+        for table in self.file.tables.iter().filter(is_part) {
             let in_table = |what: String| {
                 let line = names::line_of(&self.text, &table.name, &what);
                 let line = line.map_or_else(String::new, |line| format!(":{line}"));
@@ -106,9 +127,15 @@ impl Suite {
                     None => suite.cells.push(cell),
                 }
             }
-            suite.tables.push(planned);
+            suite.tables.push(PlannedTable { published: figures(&table.name), ..planned });
         }
         Ok(suite)
+    }
+
+    /// Whether it repeats a document.
+    #[must_use]
+    pub fn has_published(&self) -> bool {
+        self.published.is_some()
     }
 }
 
@@ -121,7 +148,9 @@ mod tests {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let all = load_all(&home).unwrap();
         let registry = Registry::load(&home).unwrap();
-        choose(all, &[name.to_owned()]).unwrap()[0].expand(&registry, quick).unwrap()
+        choose(all, &[name.to_owned()]).unwrap()[0]
+            .expand(&registry, Form { quick, ..Form::default() })
+            .unwrap()
     }
 
     #[test]
@@ -130,7 +159,7 @@ mod tests {
         let registry = Registry::load(&home).unwrap();
         for suite in load_all(&home).unwrap() {
             for quick in [true, false] {
-                if let Err(error) = suite.expand(&registry, quick) {
+                if let Err(error) = suite.expand(&registry, Form { quick, ..Form::default() }) {
                     panic!("quick: {quick}: {error}");
                 }
             }
@@ -166,8 +195,11 @@ mod tests {
         ] {
             let text = proxy.text.replacen(right, wrong, 1);
             assert_ne!(text, proxy.text, "{right}");
-            let error = parse(&proxy.path, &text)
-                .and_then(|file| Suite { file, text, ..proxy.clone() }.expand(&registry, true).map(|_| ()));
+            let error = parse(&proxy.path, &text).and_then(|file| {
+                Suite { file, text, ..proxy.clone() }
+                    .expand(&registry, Form { quick: true, ..Form::default() })
+                    .map(|_| ())
+            });
             let error = error.unwrap_err().to_string();
             assert!(error.contains(message), "{wrong}: {error}");
             assert!(error.contains("proxy.toml:"), "{wrong}: {error}");
@@ -246,7 +278,9 @@ mod tests {
         let row = r#"relay = ["haproxy-tcp", "nftables"]"#;
         let text = proxy.text.replacen(r#"relay = "{{ path }}""#, row, 1);
         let file = parse(&proxy.path, &text).unwrap();
-        let suite = Suite { file, text, ..proxy.clone() }.expand(&registry, true).unwrap();
+        let suite = Suite { file, text, ..proxy.clone() }
+            .expand(&registry, Form { quick: true, ..Form::default() })
+            .unwrap();
         let cell = &suite.cells[0];
         let names: Vec<&str> = cell.systems.iter().map(|system| system.name.as_str()).collect();
         assert_eq!(names, ["native", "haproxy-tcp", "nftables", "nginx"]);
@@ -255,13 +289,18 @@ mod tests {
         let text = proxy.text.replacen("layer = \"http\"", up, 1);
         let text = text.replacen("[tables.axes]\n", "[tables.axes]\ndelay = [\"5ms\"]\n", 1);
         let file = parse(&proxy.path, &text).unwrap();
-        let suite = Suite { file, text, ..proxy.clone() }.expand(&registry, true).unwrap();
+        let suite = Suite { file, text, ..proxy.clone() }
+            .expand(&registry, Form { quick: true, ..Form::default() })
+            .unwrap();
         let once = "veth, 1 router; up 5 ms; down unchanged";
         assert_eq!(suite.cells[0].path.to_string(), once, "an axis in a template is no key besides");
         let twice =
             proxy.text.replacen(r#"server = "{{ server }}" }"#, r#"server = ["nginx", "nginx"] }"#, 1);
         let file = parse(&proxy.path, &twice).unwrap();
-        let error = Suite { file, ..proxy }.expand(&registry, true).unwrap_err().to_string();
+        let error = Suite { file, ..proxy }
+            .expand(&registry, Form { quick: true, ..Form::default() })
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("roles.server: expected one name"), "{error}");
     }
 
@@ -286,8 +325,9 @@ mod tests {
             ("beast-async-tls, beast-async-tls", "wss"),
             ("beast-async-tls, websocketpp-tls", "wss"),
         ];
-        let planned = suite.expand(&registry, false).unwrap();
-        for (table, direction) in planned.tables.iter().zip(["client-writes", "client-reads"]) {
+        let planned = suite.expand(&registry, Form::default()).unwrap();
+        for direction in ["client-writes", "client-reads"] {
+            let table = planned.tables.iter().find(|table| table.name == direction).unwrap();
             let ids: Vec<String> =
                 seed.iter().map(|(pair, _)| format!("stream/{direction}/65536/{pair}")).collect();
             assert_eq!(table.cells[..seed.len()], ids);

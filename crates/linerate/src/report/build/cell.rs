@@ -29,6 +29,11 @@ pub(super) struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
+    /// Why it has no number.
+    pub(super) fn why_no_number(&self) -> String {
+        self.detail.clone().unwrap_or_else(|| words::outcome_name(self.outcome).to_owned())
+    }
+
     pub(super) fn of(planned: &'a PlannedCell, trials: Option<&CellTrials<'a>>, metric: Metric) -> Self {
         let by_round =
             |rounds: &BTreeMap<u32, &'a Trial>| rounds.iter().map(|(r, t)| (*r, *t)).collect::<Vec<_>>();

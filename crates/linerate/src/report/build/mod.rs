@@ -6,6 +6,7 @@ mod facts;
 mod journal;
 mod marks;
 mod path;
+mod published;
 mod suite;
 mod table;
 mod transport;

@@ -3,6 +3,7 @@
 use super::cell::Cell;
 use super::compare::{Comparisons, control_fails};
 use super::marks::{against_truth, share};
+use super::published::published;
 use crate::axes::Axes;
 use crate::measurement::{BestOf, Metric, PlannedTable};
 use crate::parallel;
@@ -52,7 +53,12 @@ pub(super) fn table(
         judge(&mut entries, metric, planned.metric, aa.as_ref());
         entries
     };
+    let entries: Vec<TableCell> = planned.metrics().flat_map(of_metric).collect();
     TableReport {
+        published: planned
+            .published
+            .as_ref()
+            .map(|figures| published(figures, cells, &entries[..here.len()])),
         name: planned.name.clone(),
         title: planned.title.clone(),
         unit: if several { words::UNIT_OF_ROW.to_owned() } else { words::unit(planned.metric, operations) },
@@ -63,7 +69,7 @@ pub(super) fn table(
         column_values: planned.column_values.clone(),
         margin: MARGIN,
         truth_tolerance: planned.truth.as_ref().map(|truth| truth.tolerance),
-        cells: planned.metrics().flat_map(of_metric).collect(),
+        cells: entries,
         aa: aa.clone(),
         best_of: planned.best_of.as_ref().map(|c| best_of(c, &here, comparisons)).unwrap_or_default(),
         notes: planned.notes.clone(),

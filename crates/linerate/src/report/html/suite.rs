@@ -3,7 +3,7 @@
 use super::anchor;
 use super::{list, plot, sentence};
 use crate::report::layout::{self, GridCell};
-use crate::report::model::{SuiteReport, TableReport};
+use crate::report::model::{PublishedReport, SuiteReport, TableReport};
 use crate::report::words::{accuracy_name, verdict_name};
 use maud::{Markup, html};
 
@@ -49,6 +49,7 @@ fn table_section(suite: &SuiteReport, table: &TableReport) -> Markup {
                 p.answer { (sentence(&answer.lead)) @for more in &answer.rest { " " (sentence(more)) } }
             }
             (list::list(suite, table))
+            @if let Some(published) = &table.published { (published_tables(published)) }
             @if has_matrix { details.matrix { summary { "As a grid" } (matrix(&grid)) } }
             (plot::figures(suite, table))
             details {
@@ -56,6 +57,27 @@ fn table_section(suite: &SuiteReport, table: &TableReport) -> Markup {
                 ul { @for line in layout::sentences(suite, table).iter().chain(grid.notes) { li { (line) } } }
             }
         }
+    }
+}
+
+/// The figures of a document beside those of the run.
+fn published_tables(published: &PublishedReport) -> Markup {
+    html! {
+        @for shown in layout::published::tables(published) {
+            h4 { (shown.title) }
+            div.scroll tabindex="0" role="region" aria-label={ "as published: " (shown.title) } {
+                table.published {
+                    thead { tr { @for name in &shown.headers { th scope="col" { (name) } } } }
+                    tbody { @for row in &shown.rows {
+                        tr {
+                            th scope="row" { (row[0]) }
+                            @for text in &row[1..] { td { (text) } }
+                        }
+                    } }
+                }
+            }
+        }
+        ul { @for line in layout::published::about(published) { li { (line) } } }
     }
 }
 

@@ -8,6 +8,7 @@ mod grid;
 mod groups;
 mod named;
 mod path;
+pub(super) mod published;
 mod sentences;
 mod tiers;
 mod transport;

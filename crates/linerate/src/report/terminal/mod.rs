@@ -5,7 +5,7 @@ mod compact;
 
 use super::comparison;
 use super::layout::{self, Depth, Details, Grid, GridCell, GroupAnswer, Phrase};
-use super::model::{Report, SuiteReport, TableReport};
+use super::model::{PublishedReport, Report, SuiteReport, TableReport};
 use super::style::Style;
 use crate::stats::accuracy::Accuracy;
 use crate::stats::verdict::Verdict;
@@ -49,6 +49,9 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         } else {
             text.push_str(&compact::table(suite, table, style));
         }
+        if let Some(published) = &table.published {
+            published_text(text, published, style);
+        }
         text.push('\n');
     }
     for exception in layout::exceptions(suite) {
@@ -56,6 +59,19 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         let _ = writeln!(text, "{} {}: {detail}", exception.ids.join(", "), bold(exception.word, style));
     }
     text.push('\n');
+}
+
+/// The figures of a document beside those of the run.
+fn published_text(text: &mut String, published: &PublishedReport, style: Style) {
+    for shown in layout::published::tables(published) {
+        let mut table = empty(style, LINE_UNDER_HEADERS);
+        table.set_header(shown.headers.iter().map(|name| header(name, style)));
+        table.add_rows(shown.rows);
+        let _ = writeln!(text, "\n{}\n{}", bold(shown.title, style), table.trim_fmt());
+    }
+    for line in layout::published::about(published) {
+        text.push_str(&wrapped(&line, width(style)));
+    }
 }
 
 /// Every metric, interval and flag of a table.

@@ -1,0 +1,178 @@
+//! `suites/published/<suite>.toml`: the figures of the document whose tables a suite repeats.
+
+use crate::error::Error;
+use linerate_analysis::measurement::{DocumentUnit, Metric, Published, PublishedFigure, PublishedTable};
+use crate::toml_file;
+use serde::Deserialize;
+use std::fs;
+use std::path::Path;
+
+/// A file as it is written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PublishedFile {
+    /// What the document measured, in a line.
+    document: String,
+    /// Absent where the document has none.
+    #[serde(default)]
+    date: Option<String>,
+    machine: String,
+    /// What differs from the document in every table, and why.
+    #[serde(default)]
+    differences: Vec<String>,
+    tables: Vec<Entry>,
+}
+
+/// A table of the document.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    title: String,
+    /// The table of the suite that repeats it.
+    table: String,
+    metric: Metric,
+    /// The document's own unit.
+    unit: DocumentUnit,
+    rows: Vec<Row>,
+}
+
+/// A figure. It has the cell that repeats it, or the reason why none does.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    row: String,
+    #[serde(default)]
+    cell: Option<String>,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    value: Option<f64>,
+    #[serde(default)]
+    range: Option<[f64; 2]>,
+    /// In place of a value.
+    #[serde(default)]
+    text: Option<String>,
+    /// Of the document's baseline.
+    #[serde(default)]
+    percent: Option<f64>,
+    /// In place of the table's.
+    #[serde(default)]
+    metric: Option<Metric>,
+    #[serde(default)]
+    unit: Option<DocumentUnit>,
+}
+
+impl PublishedFile {
+    /// The file beside a suite's; `None` where the suite repeats no document.
+    ///
+    /// # Errors
+    /// The file is not valid, or a figure has neither a cell nor a reason; with the place.
+    pub(super) fn beside(suite: &Path) -> Result<Option<Self>, Error> {
+        let name = suite.file_name().unwrap_or_default();
+        let path = suite.with_file_name("published").join(name);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
+        let file: Self = toml_file::parse(&path, &text)?;
+        for (table, row) in
+            file.tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)))
+        {
+            let place = format!("{}: {}, {}", path.display(), table.title, row.row);
+            if row.cell.is_some() == row.reason.is_some() {
+                return Err(Error::Input(format!("{place}: expected either `cell` or `reason`")));
+            }
+            let (metric, unit) = (row.metric.unwrap_or(table.metric), row.unit.unwrap_or(table.unit));
+            if !unit.is_of(metric) {
+                return Err(Error::Input(format!("{place}: {} is no unit of its metric", unit.name())));
+            }
+            if row.value.is_none() && row.range.is_none() && row.text.is_none() {
+                return Err(Error::Input(format!("{place}: expected `value`, `range` or `text`")));
+            }
+        }
+        Ok(Some(file))
+    }
+
+    /// Whether a cell of this table repeats a figure; other tables have only reasons why none does.
+    pub(super) fn is_repeated_by(&self, name: &str) -> bool {
+        let tables = self.tables.iter().filter(|table| table.table == name);
+        tables.flat_map(|table| &table.rows).any(|row| row.cell.is_some())
+    }
+
+    /// The figures beside a table of the suite.
+    pub(super) fn of_table(&self, name: &str) -> Option<Published> {
+        let tables = self.tables.iter().filter(|table| table.table == name).map(Entry::planned);
+        let tables: Vec<PublishedTable> = tables.collect();
+        (!tables.is_empty()).then(|| Published {
+            document: self.document.clone(),
+            date: self.date.clone(),
+            machine: self.machine.clone(),
+            differences: self.differences.clone(),
+            tables,
+        })
+    }
+}
+
+impl Entry {
+    fn planned(&self) -> PublishedTable {
+        let figure = |row: &Row| PublishedFigure {
+            row: row.row.clone(),
+            cell: row.cell.clone(),
+            reason: row.reason.clone(),
+            value: row.value,
+            range: row.range,
+            text: row.text.clone(),
+            percent: row.percent,
+            metric: row.metric.unwrap_or(self.metric),
+            unit: row.unit.unwrap_or(self.unit),
+        };
+        PublishedTable { title: self.title.clone(), figures: self.rows.iter().map(figure).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::suite::{Form, load_all};
+    use crate::system::Registry;
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    #[test]
+    fn every_figure_of_the_five_documents_has_its_cell_or_the_reason_why_not() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        let mut counts = BTreeMap::new();
+        for suite in load_all(&home).unwrap().iter().filter(|suite| suite.has_published()) {
+            let whole = suite.expand(&registry, Form::default()).unwrap();
+            let alone = suite.expand(&registry, Form { quick: true, published: true }).unwrap();
+            assert!(alone.tables.iter().all(|table| table.published.is_some()), "{}", suite.name);
+            let file = suite.published.as_ref().unwrap();
+            for entry in &file.tables {
+                let table = whole.tables.iter().find(|table| table.name == entry.table);
+                let table =
+                    table.unwrap_or_else(|| panic!("{}: there is no table {}", suite.name, entry.table));
+                let has_cells = entry.rows.iter().any(|row| row.cell.is_some());
+                let is_alone = alone.tables.iter().any(|other| other.name == entry.table);
+                assert!(is_alone || !has_cells, "{}", entry.table);
+                for row in &entry.rows {
+                    let place = format!("{}, {}: {}", suite.name, entry.title, row.row);
+                    assert!(row.cell.is_some() || row.reason.is_some(), "{place}");
+                    if let Some(cell) = &row.cell {
+                        assert!(table.cells.contains(cell), "{place}: {} has no cell {cell}", entry.table);
+                        let metric = row.metric.unwrap_or(entry.metric);
+                        assert!(
+                            table.metrics().any(|shown| shown == metric),
+                            "{place}: {metric:?} is not shown"
+                        );
+                    }
+                }
+                *counts.entry(suite.name.clone()).or_insert(0) += entry.rows.len();
+            }
+        }
+        // Counted in the documents: rows of their tables, and every value of a row with several.
+        let counted =
+            [("netstack", 12), ("proxy", 63), ("runtime", 136), ("transport", 17), ("websocket", 27)];
+        let counted: Vec<(String, usize)> = counted.map(|(name, n)| (name.to_owned(), n)).into();
+        assert_eq!(counts.into_iter().collect::<Vec<_>>(), counted);
+    }
+}
