@@ -6,8 +6,11 @@ use linerate_sdk::netstack::{Datagrams, System, Task, device};
 use netstack_smoltcp::{StackBuilder, UdpSocket};
 use std::io;
 
-const SYSTEM: System =
-    System { name: "netstack-smoltcp", version: env!("NETSTACK_SMOLTCP_VERSION"), options: &["stack_buffer", "tcp_buffer"] };
+const SYSTEM: System = System {
+    name: "netstack-smoltcp",
+    version: env!("NETSTACK_SMOLTCP_VERSION"),
+    options: &["stack_buffer", "tcp_buffer"],
+};
 
 fn main() {
     linerate_sdk::netstack::run(SYSTEM, serve);

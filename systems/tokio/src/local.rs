@@ -109,7 +109,8 @@ pub fn timers(spec: &Spec) -> Result<Done, Refusal> {
     })
 }
 
-/// `count` timers, one after the other, or until the time is over. Returns how late each fired, and the counts.
+/// `count` timers, one after the other, or until the time is over. Returns how late each fired, and the
+/// counts.
 async fn slot(count: u64, window: Arc<Window>) -> (Vec<Nanos>, Tally) {
     let (mut late, mut tally) = (Vec::with_capacity(count.div_ceil(2) as usize), window.tally());
     for index in 0..count {

@@ -26,9 +26,7 @@ fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
         ));
     }
     match spec.role {
-        Role::Client if spec.rate.is_some() => {
-            Err(Refusal::Unsupported("an open loop (\"rate\")".into()))
-        }
+        Role::Client if spec.rate.is_some() => Err(Refusal::Unsupported("an open loop (\"rate\")".into())),
         Role::Server => serve(spec).map(|()| None),
         Role::Client => drive(spec).map(Some),
         _ => Err(unsupported(spec)),

@@ -1,7 +1,7 @@
 //! `suites/published/<suite>.toml`: the figures of the document whose tables a suite repeats.
 
 use crate::error::Error;
-use linerate_analysis::measurement::{DocumentUnit, Metric, Published, PublishedFigure, PublishedTable};
+use crate::measurement::{DocumentUnit, Metric, Published, PublishedFigure, PublishedTable};
 use crate::toml_file;
 use serde::Deserialize;
 use std::fs;

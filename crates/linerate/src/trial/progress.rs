@@ -43,8 +43,8 @@ pub(super) fn check(
         let seen = samples[index..].iter().take_while(|(time, _)| *time <= to).count() as u64;
         if seen >= wanted && ((count_at(samples, to) - count) as f64) < usual * NEXT_TO_NOTHING {
             return Err(format!(
-                "the server made no progress for a fifth of the window, {:.3} s from {:.3} s on: it sent next to \
-                 nothing",
+                "the server made no progress for a fifth of the window, {:.3} s from {:.3} s on: it sent \
+                 next to nothing",
                 pause.as_secs_f64(),
                 from.since(*start).as_secs_f64()
             ));

@@ -1,9 +1,9 @@
 //! The figures of a document beside the cells that repeat them.
 
 use super::cell::Cell;
-use linerate_analysis::measurement::{Published, PublishedFigure};
+use crate::measurement::{Published, PublishedFigure};
 use crate::report::model::{PublishedReport, PublishedRow, PublishedRows, TableCell};
-use linerate_analysis::stats::estimate::Estimate;
+use crate::stats::estimate::Estimate;
 
 /// `entries`: the cells of the table by its first metric.
 pub(super) fn published(published: &Published, cells: &[Cell<'_>], entries: &[TableCell]) -> PublishedReport {

@@ -1,6 +1,6 @@
 //! Figures of a document beside those of the run.
 
-use linerate_analysis::measurement::DocumentUnit;
+use crate::measurement::DocumentUnit;
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,70 @@
+use super::*;
+use linerate_contract::Role;
+
+fn meter(budget: u64) -> Meter {
+    let mut spec = Spec::new(Role::Client, "http", "crr");
+    spec.timeout_ns = Nanos(100);
+    Meter::new(&spec, Some(budget))
+}
+
+#[test]
+fn an_operation_counts_once_as_success_or_failure() {
+    let mut m = meter(3);
+    m.start(Nanos(10));
+    assert!(m.begin() && m.begin() && m.begin() && !m.begin());
+    m.succeed(Nanos(10), Nanos(60), 5, true);
+    m.succeed(Nanos(10), Nanos(111), 5, true);
+    assert!(m.running(Nanos(120)));
+    m.fail(ErrorKind::Reset, Nanos(130));
+    assert!(!m.running(Nanos(130)));
+    let done = m.done(Nanos(7));
+    assert_eq!((done.operations, done.bytes, done.verified, done.errors.total()), (1, Bytes(5), 1, 2));
+    assert_eq!(done.errors.0[&ErrorKind::Timeout], 1);
+    assert_eq!((done.start_ns, done.end_ns), (Nanos(10), Nanos(130)));
+}
+
+#[test]
+fn transfers_in_flight_at_the_end_of_the_window_are_finished_and_others_are_left_out() {
+    for (workload, finishes) in [("stream", true), ("rr", false)] {
+        let mut spec = Spec::new(Role::Client, "tls", workload);
+        spec.duration_ns = Some(Nanos(100));
+        let mut m = Meter::new(&spec, None);
+        m.start(Nanos(10));
+        assert!(m.begin_at(Nanos(20), true) && m.running(Nanos(109)));
+        assert_eq!((m.begin_at(Nanos(110), false), m.running(Nanos(110))), (false, finishes));
+        assert_eq!(m.begin_at(Nanos(110), true), finishes, "each connection makes one transfer");
+        m.succeed(Nanos(20), Nanos(120), 5, true);
+    }
+}
+
+#[test]
+fn latency_in_an_open_loop_counts_from_the_due_time() {
+    let mut spec = Spec::new(Role::Client, "http", "rr");
+    (spec.timeout_ns, spec.rate) = (Nanos(5_000_000), Some(1.0));
+    let mut m = Meter::new(&spec, Some(3));
+    m.start(Nanos(0));
+    m.begin_paced(Nanos(10), Nanos(30));
+    m.begin_paced(Nanos(20), Nanos(2_000_020));
+    m.succeed_paced(Nanos(10), Nanos(30), Nanos(100), 1, false);
+    m.succeed_paced(Nanos(20), Nanos(2_000_020), Nanos(2_000_100), 1, false);
+    m.give_up();
+    let done = m.done(Nanos::ZERO);
+    assert_eq!(done.latency.unwrap().min, 90);
+    assert_eq!(done.service.unwrap().pairs, [(70, 1), (80, 1)]);
+    let schedule = done.schedule.unwrap();
+    assert_eq!((schedule.late, schedule.unsent, schedule.delay.min), (1, 1, 20));
+}
+
+#[test]
+fn merged_counters_add_up_and_span_both_windows() {
+    let (mut a, mut b) = (meter(1), meter(1));
+    a.start(Nanos(5));
+    b.start(Nanos(3));
+    assert!(a.begin() && b.begin());
+    a.succeed(Nanos(5), Nanos(8), 1, false);
+    b.succeed(Nanos(3), Nanos(7), 2, false);
+    a.merge(&b);
+    let done = a.done(Nanos::ZERO);
+    assert_eq!((done.operations, done.bytes), (2, Bytes(3)));
+    assert_eq!((done.start_ns, done.end_ns), (Nanos(3), Nanos(8)));
+}
