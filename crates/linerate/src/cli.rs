@@ -1,5 +1,6 @@
 //! The command line: subcommands, options and their help.
 
+mod commands;
 mod compare;
 mod datagrams;
 mod failures;
@@ -11,6 +12,7 @@ mod streams;
 mod suites;
 mod tls;
 
+pub use commands::*;
 pub use compare::*;
 pub use datagrams::*;
 pub use failures::*;
@@ -23,6 +25,7 @@ pub use suites::*;
 pub use tls::*;
 
 use crate::lab::{AGENT, PRESENCE};
+use crate::subject::ask::ASK;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -102,6 +105,11 @@ pub enum Command {
     Man(ManArgs),
     #[command(name = AGENT, hide = true)]
     LabAgent(LabAgentArgs),
+    /// Make requests inside a lab and print the responses
+    #[command(name = ASK, hide = true)]
+    LabAsk {
+        question: String,
+    },
     /// Read variants from standard input and print which of them this machine has, building them
     #[command(name = PRESENCE, hide = true)]
     LabPresence,

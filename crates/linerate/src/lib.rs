@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`cli`], [`command`] | arguments and subcommands |
 //! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
+//! | [`subject`] | commands of the user's own that are compared: parsed, learned, planned |
 //! | `toml_file`, [`home`] | their syntax, and where they are |
 //! | [`arm`] | a build of a system as settings |
 //! | [`placement`], [`pins`] | which machine and which CPUs a role has |
@@ -54,6 +55,7 @@ pub mod report;
 pub mod selftest;
 pub mod session;
 mod shell;
+pub mod subject;
 pub mod suite;
 pub mod system;
 pub mod timings;

@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     let terminal = Terminal::new(cli.color);
     let done = match cli.command {
         Command::LabAgent(args) => return command::lab_agent(&args),
+        Command::LabAsk { question } => command::lab_ask(&question),
         Command::LabPresence => command::lab_presence(),
         Command::Run(args) => command::run(&args, cli.lab_script.as_deref(), terminal),
         Command::Plan(args) => command::plan(&args, cli.lab_script.as_deref()),

@@ -5,8 +5,9 @@ pub mod elsewhere;
 use crate::authority::without_tls;
 use crate::error::Error;
 use crate::lab::CommandLine;
+use crate::lab::protocol::UserProcess;
 use crate::lab::scripted::Scripted;
-use crate::measurement::{DEFAULT_BUILD, Outcome, PlannedSuite, PlannedSystem};
+use crate::measurement::{DEFAULT_BUILD, Outcome, PlannedCommands, PlannedSuite, PlannedSystem};
 use crate::placement;
 use crate::system::build::{Builds, Permission, revision};
 use crate::system::probe::{Presence, Replacement, presence};
@@ -18,7 +19,11 @@ use std::path::{Path, PathBuf};
 /// The program of each variant on the host of its role, by role, variant and build; with the arguments of one
 /// that starts it.
 #[derive(Debug, Clone, Default)]
-pub struct Programs(BTreeMap<(Role, String, String), CommandLine>);
+pub struct Programs {
+    found: BTreeMap<(Role, String, String), CommandLine>,
+    /// Where the servers are commands of the user's own.
+    pub(crate) commands: Option<PlannedCommands>,
+}
 
 /// The system whose `launch` starts a program with a planted slowdown.
 const PLANTED: &str = "planted";
@@ -27,11 +32,19 @@ impl Programs {
     /// The program of a variant; `None` where it starts none.
     #[must_use]
     pub fn of(&self, role: Role, variant: &str, build: &str) -> Option<&CommandLine> {
-        self.0.get(&(role, variant.to_owned(), build.to_owned()))
+        self.found.get(&(role, variant.to_owned(), build.to_owned()))
     }
 
-    fn insert(&mut self, role: Role, variant: &str, build: &str, program: CommandLine) {
-        self.0.insert((role, variant.to_owned(), build.to_owned()), program);
+    /// How the user's own commands are started.
+    #[must_use]
+    pub fn user(&self) -> Option<UserProcess> {
+        let commands = self.commands.as_ref()?;
+        let environment = [("PORT".to_owned(), commands.port.to_string())].into();
+        Some(UserProcess { folder: commands.folder.clone(), environment })
+    }
+
+    pub(crate) fn insert(&mut self, role: Role, variant: &str, build: &str, program: CommandLine) {
+        self.found.insert((role, variant.to_owned(), build.to_owned()), program);
     }
 }
 
@@ -157,6 +170,10 @@ pub fn resolve(
         let ends_tls = cell.systems.iter().any(|s| registry.terminates_tls(&s.name, s.role));
         for PlannedSystem { role, name, build, version, .. } in &mut cell.systems {
             let Ok(chosen) = registry.variant(name, *role) else { continue };
+            let of_user = programs.commands.as_ref().filter(|_| *role == Role::Server);
+            if of_user.is_some_and(|commands| commands.named(name).is_some()) {
+                continue;
+            }
             match machine.presence_of(chosen, *role, build) {
                 Presence::Ready { program, version: found } => {
                     *version = found;

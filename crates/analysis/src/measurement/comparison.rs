@@ -1,5 +1,6 @@
 //! The comparison of two builds, as part of the plan of a run.
 
+use super::PlannedCommands;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,9 @@ pub struct PlannedComparison {
     /// Where the revisions of arms with `git=` come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<PlannedSource>,
+    /// Servers of the user's own, in place of builds of a system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<PlannedCommands>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

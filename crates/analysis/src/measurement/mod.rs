@@ -3,6 +3,7 @@
 //! `run.json` contains a [`Run`]: the plan and the machine. Each line of `journal.jsonl` is an [`Entry`]: a
 //! [`Trial`] or a [`Duet`]. Reports are made from these files alone.
 
+mod commands;
 mod comparison;
 mod duet;
 mod entry;
@@ -12,6 +13,7 @@ mod planned;
 mod published;
 mod trial;
 
+pub use commands::*;
 pub use comparison::*;
 pub use duet::*;
 pub use histogram::*;

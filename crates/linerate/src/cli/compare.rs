@@ -1,6 +1,6 @@
 //! `linerate compare`, `gate` and `history`.
 
-use super::{HostArgs, RunArgs, Selection};
+use super::{CommandOptions, HostArgs, RunArgs, Selection};
 use crate::arm::{AS_IT_IS, Arm};
 use crate::measurement::{ComparisonKind, PlannedArm, PlannedComparison, PlannedSource};
 use clap::Args;
@@ -42,9 +42,9 @@ pub struct BuildOptions {
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     pub margin: f64,
 
-    /// Measure until all is decided, but not longer than this
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = super::span)]
-    pub budget: Duration,
+    /// Measure until all is decided, but not longer than this [default: 5m; of commands 30s]
+    #[arg(long, value_name = "TIME", value_parser = super::span)]
+    pub budget: Option<Duration>,
 
     /// Fewer operations in the three trials of each cell that give its value
     #[arg(long)]
@@ -75,6 +75,10 @@ pub struct BuildOptions {
     pub quiet: bool,
 }
 
+/// Of a comparison of builds, and of commands.
+const BUDGET: Duration = Duration::from_secs(300);
+pub const BUDGET_OF_COMMANDS: Duration = Duration::from_secs(30);
+
 const ARMS: &str = "An arm is a build: settings joined by commas.
   default              the system as it is
   program=PATH         another program
@@ -83,22 +87,28 @@ const ARMS: &str = "An arm is a build: settings joined by commas.
   set:KEY=VALUE        a setting of its templates, an option, or a parameter such as connections
   plant=N              N iterations of a loop after each receive: a slowdown to test with";
 
-/// Compare two builds of a system, at the same time on the same CPUs
+/// Compare servers by their commands, or two builds of a system, at the same time on the same CPUs
 ///
-/// Units of both builds, each a fresh pair of processes, are measured side by side until all cells are
-/// decided or the budget is used. Two folders of stored runs are compared as far as they can be.
+/// Units, each a fresh pair of processes, are measured side by side until all is decided or the budget is
+/// used. A command starts a server of HTTP in a network namespace of its own; its port is found, and the
+/// first command is the baseline. Two folders of stored runs are compared as far as they can be.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{ARMS}
 
 Examples:
+  linerate compare './shop-v1' './shop-v2'
+  linerate compare './shop-v1 --port {{port}}' './shop-v2 --port {{port}}' --url /api/items -c 64
   linerate compare proxy --only nginx/haproxy-tcp --head program=/opt/haproxy-3.2/haproxy
   linerate compare proxy --only nginx/direct --base set:sendfile=on --head set:sendfile=off
   linerate compare runtime --only 'http/*/asio-async' --head env:CXXFLAGS=-O3
   linerate compare results/a results/b"))]
 pub struct CompareArgs {
-    /// A suite, or two folders of runs
-    #[arg(value_name = "SUITE", num_args = 0..=2)]
+    /// Two commands or more; or a suite; or two folders of runs
+    #[arg(value_name = "COMMAND")]
     pub what: Vec<String>,
+
+    #[command(flatten)]
+    pub commands: CommandOptions,
 
     #[command(flatten)]
     pub builds: BuildOptions,
@@ -120,9 +130,12 @@ Examples:
       --build 'make TARGET=linux-glibc' --program haproxy --bisect
   linerate gate proxy --only nginx/direct --calibrate 20"))]
 pub struct GateArgs {
-    /// A suite
-    #[arg(value_name = "SUITE")]
-    pub suite: Option<String>,
+    /// Two commands or more; or a suite
+    #[arg(value_name = "COMMAND")]
+    pub what: Vec<String>,
+
+    #[command(flatten)]
+    pub commands: CommandOptions,
 
     #[command(flatten)]
     pub builds: BuildOptions,
@@ -180,7 +193,7 @@ impl BuildOptions {
                 seed: self.seed,
             },
             hosts: HostArgs::default(),
-            budget: Some(self.budget),
+            budget: Some(self.budget.unwrap_or(BUDGET)),
             out: self.out.clone(),
             resume: self.resume.clone(),
             install: self.install,
@@ -210,6 +223,7 @@ impl BuildOptions {
             subject: self.system.clone(),
             margin: self.margin,
             source,
+            commands: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `linerate compare`, and what it has in common with `linerate gate`.
 
 use super::{Terminal, print};
-use crate::cli::{BuildOptions, CompareArgs};
+use crate::cli::{BUDGET_OF_COMMANDS, BuildOptions, CommandOptions, CompareArgs, RunArgs};
 use crate::comparison::stored;
 use crate::error::Error;
 use crate::journal;
@@ -10,6 +10,9 @@ use crate::progress::note;
 use crate::report;
 use crate::report::comparison::{ComparisonReport, Conclusion, comment};
 use crate::session::{End, Session};
+use crate::subject::words;
+use crate::{home, suite};
+use linerate_contract::nearest::suggestion;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,19 +21,74 @@ use std::process::ExitCode;
 /// # Errors
 /// Bad input, or nothing could be measured.
 pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) -> Result<ExitCode, Error> {
-    if let [one, two] = &args.what[..] {
-        let runs = [one, two].map(|folder| journal::read(Path::new(folder)));
-        let [one, two] = runs;
-        return print(&report::comparison::of_stored(&stored::compare(&one?, &two?), terminal.style));
+    let what = What::of(&args.what, &args.commands)?;
+    if let What::Runs([one, two]) = what {
+        let (one, two) = (journal::read(Path::new(&one))?, journal::read(Path::new(&two))?);
+        return print(&report::comparison::of_stored(&stored::compare(&one, &two), terminal.style));
     }
-    let suite = args.what.first().cloned();
-    let compared = measure(&args.builds, suite, ComparisonKind::Compare, script, Some(terminal))?;
+    let compared = measure(&args.builds, what, ComparisonKind::Compare, script, Some(terminal))?;
     match compared {
         Measured { end: End::Interrupted, .. } => Ok(ExitCode::from(130)),
         Measured { comparison, .. } if comparison.conclusion == Conclusion::Nothing => {
             Err(Error::NothingMeasured(comparison.sentence))
         }
         Measured { .. } => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What is compared.
+#[derive(Debug)]
+pub(super) enum What<'a> {
+    /// Builds in the cells of a suite; `None` with `--resume`.
+    Suite(Option<String>),
+    Commands(&'a [String], &'a CommandOptions),
+    Runs([String; 2]),
+}
+
+impl<'a> What<'a> {
+    /// By the words on the command line.
+    ///
+    /// # Errors
+    /// Words that are neither; with the nearest suite.
+    pub(super) fn of(words: &'a [String], options: &'a CommandOptions) -> Result<Self, Error> {
+        let is_run = |word: &String| journal::is_run(Path::new(word));
+        match words {
+            [] => return Ok(Self::Suite(None)),
+            [one] if !one.contains([' ', '/']) => return Ok(Self::Suite(Some(one.clone()))),
+            [one] => {
+                return Err(Error::Input(format!(
+                    "`{one}` is one command: name two to compare, such as linerate compare './old' './new'"
+                )));
+            }
+            [one, two] if is_run(one) && is_run(two) => return Ok(Self::Runs([one.clone(), two.clone()])),
+            _ => {}
+        }
+        for word in words {
+            let path = Path::new(word);
+            if is_run(word) {
+                return Err(Error::Input(format!(
+                    "{word} is a stored run: two of these are compared, alone"
+                )));
+            }
+            if path.is_dir() {
+                return Err(Error::Input(format!(
+                    "{word} is a folder without run.json: neither a stored run nor a command"
+                )));
+            }
+            if word.contains("://") {
+                return Err(Error::Input(format!(
+                    "{word} is an address, and only commands are compared: linerate load http {word}"
+                )));
+            }
+            if !words::is_command(word) {
+                let suites = suite::load_all(&home::find()?)?;
+                let near = suggestion(word, suites.iter().map(|suite| suite.name.as_str()));
+                return Err(Error::Input(format!(
+                    "`{word}` is neither a program nor a stored run, and a suite is named alone; {near}"
+                )));
+            }
+        }
+        Ok(Self::Commands(words, options))
     }
 }
 
@@ -49,16 +107,27 @@ pub(super) struct Measured {
 /// Bad input, or the lab is lost.
 pub(super) fn measure(
     builds: &BuildOptions,
-    suite: Option<String>,
+    what: What<'_>,
     kind: ComparisonKind,
     script: Option<&Path>,
     terminal: Option<Terminal>,
 ) -> Result<Measured, Error> {
-    if suite.is_none() && builds.resume.is_none() {
-        return Err(Error::Input("name a suite, such as `proxy`; `linerate list` shows them".into()));
-    }
-    let run = builds.run(suite);
-    let session = Session::open(&run, Some(builds.comparison(kind)), script)?;
+    let mut comparison = builds.comparison(kind);
+    let run = match what {
+        What::Suite(None) | What::Runs(_) if builds.resume.is_none() => {
+            return Err(Error::Input(
+                "name two commands, such as './old' './new', or a suite; `linerate list` shows these".into(),
+            ));
+        }
+        What::Suite(suite) => builds.run(suite),
+        What::Runs(_) => builds.run(None),
+        What::Commands(commands, options) => {
+            comparison = options.comparison(commands, comparison)?;
+            let budget = builds.budget.unwrap_or(BUDGET_OF_COMMANDS);
+            RunArgs { budget: Some(budget), ..builds.run(None) }
+        }
+    };
+    let session = Session::open(&run, Some(comparison), script)?;
     let mut session = if terminal.is_none() { session.with_equal_arms() } else { session };
     let end = session.measure(&mut |_, _| {});
     let folder = session.publish()?.to_owned();

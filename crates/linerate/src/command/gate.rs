@@ -2,7 +2,7 @@
 
 mod calibrate;
 
-use super::compare::{Measured, measure};
+use super::compare::{Measured, What, measure};
 use super::{Terminal, history};
 use crate::cli::GateArgs;
 use crate::error::Error;
@@ -52,7 +52,7 @@ pub fn refused(refusal: &clap::Error) -> ExitCode {
 fn judged(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> Result<u8, Error> {
     let kind = ComparisonKind::Gate;
     let Measured { end, folder, report, comparison } =
-        measure(&args.builds, args.suite.clone(), kind, script, Some(terminal))?;
+        measure(&args.builds, What::of(&args.what, &args.commands)?, kind, script, Some(terminal))?;
     if end == End::Interrupted {
         return Ok(INTERRUPTED);
     }

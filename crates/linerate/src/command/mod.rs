@@ -42,6 +42,7 @@ use crate::error::Error;
 use crate::lab::agent::PathOf;
 use crate::programs::elsewhere;
 use crate::report::Style;
+use crate::subject::ask::ask;
 use crate::system::Registry;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -102,6 +103,22 @@ pub fn lab_presence() -> Result<ExitCode, Error> {
         std::io::read_to_string(std::io::stdin()).map_err(Error::file(Path::new("standard input")))?;
     let registry = Registry::load(&crate::home::find()?)?;
     print(&elsewhere::answers(&questions, &registry, &crate::progress::note))
+}
+
+/// Makes requests inside a lab.
+///
+/// # Errors
+/// The server does not answer.
+pub fn lab_ask(question: &str) -> Result<ExitCode, Error> {
+    let question = serde_json::from_str(question)
+        .map_err(|e| Error::Input(format!("the question is not valid: {e}")))?;
+    let mut lines = String::new();
+    let asked = ask(&question, |response| {
+        lines += &serde_json::to_string(response).expect("a response has string keys only");
+        lines.push('\n');
+    });
+    print(&lines)?;
+    asked.map(|()| ExitCode::SUCCESS).map_err(Error::NothingMeasured)
 }
 
 /// Prints a completion script.

@@ -20,7 +20,8 @@ use crate::measurement::{Host, PlannedHost, Usage, WireCounts};
 use crate::path::NetworkPath;
 use crate::system::manifest::{Ready, StopSignal};
 use linerate_contract::{Bytes, Nanos, Role};
-use protocol::{CpuTimes, ExitStatus, File, HostName, Turns};
+use protocol::{CpuTimes, ExitStatus, File, HostName, Turns, UserProcess};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,6 +60,8 @@ pub trait Lab: Send {
     fn raise(&mut self, label: &Label, path: NetworkPath, files: Vec<File>) -> Result<(), LabError>;
     /// Runs a server's or relay's setup, starts it and waits until it is ready.
     fn start(&mut self, launch: &Launch) -> Result<(), LabError>;
+    /// Where processes of the server's host listen for TCP connections.
+    fn listeners(&mut self) -> Result<Vec<SocketAddr>, LabError>;
     /// Runs a client to its end.
     fn run(&mut self, launch: &Launch, purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError>;
     /// Resource usage of the servers' processes, after a short time for closing connections; `None` if it
@@ -111,7 +114,7 @@ pub struct Launch {
     pub process: Option<CommandLine>,
     pub ready: Ready,
     pub stop: StopSignal,
-    /// The port on which it listens.
+    /// The port on which it listens; 0: it is ready when it listens on any.
     pub port: u16,
     pub cpus: Vec<u32>,
     /// True if no other role has one of these CPUs. It then has a session of its own: the kernel's autogroup
@@ -122,6 +125,8 @@ pub struct Launch {
     pub slice: Option<Nanos>,
     /// True if it joins two TUN devices; it inherits their descriptors.
     pub tuns: bool,
+    /// Set for a command of the user's own.
+    pub user: Option<UserProcess>,
 }
 
 /// A program and its arguments.

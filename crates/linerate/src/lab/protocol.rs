@@ -8,7 +8,7 @@ use crate::system::manifest::StopSignal;
 use linerate_contract::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// A network namespace of the lab.
@@ -44,10 +44,9 @@ pub enum Request {
         files: Vec<File>,
     },
     Spawn(Box<Spawn>),
-    /// Whether a TCP socket listens on this port.
-    Listening {
+    /// Where TCP sockets listen.
+    Listeners {
         host: HostName,
-        port: u16,
     },
     /// Starts to record CPU times, for the client that is started next.
     Record {
@@ -126,6 +125,18 @@ pub struct Spawn {
     /// True: it inherits both TUN devices of [`crate::path::Device::TunPair`], the client's side first; see
     /// [`TUN_DESCRIPTORS`].
     pub tuns: bool,
+    /// Set for a command of the user's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserProcess>,
+}
+
+/// A process that runs as the user would run it: with the user's rights, files and environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserProcess {
+    /// Its working folder.
+    pub folder: PathBuf,
+    /// Variables besides those that linerate has.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// The environment variable with the numbers of inherited TUN descriptors, separated by commas. They are
@@ -146,8 +157,8 @@ pub enum Message {
     Lacking {
         reason: String,
     },
-    Listening {
-        yes: bool,
+    Listeners {
+        addresses: Vec<SocketAddr>,
     },
     Window {
         before: CpuTimes,

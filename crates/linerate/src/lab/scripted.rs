@@ -14,6 +14,7 @@ use globset::{Glob, GlobMatcher};
 use linerate_contract::{Bytes, Done, Errors, Event, Nanos, Recorder, Role, Spec};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -238,6 +239,10 @@ impl Lab for Scripted {
 
     fn start(&mut self, _launch: &Launch) -> Result<(), LabError> {
         self.fail_at(Stage::Start)
+    }
+
+    fn listeners(&mut self) -> Result<Vec<SocketAddr>, LabError> {
+        Ok(Vec::new())
     }
 
     fn run(&mut self, launch: &Launch, purpose: Purpose, _deadline: Duration) -> Result<ClientRun, LabError> {

@@ -1,7 +1,7 @@
 //! The command that makes a run again, with the seed that this one drew.
 
 use crate::cli::RunArgs;
-use crate::measurement::{ComparisonKind, PlannedComparison};
+use crate::measurement::{ComparisonKind, PlannedCommands, PlannedComparison, PlannedRequest};
 use crate::shell::quoted;
 use crate::suite;
 use std::time::Duration;
@@ -13,7 +13,10 @@ pub(super) fn line(args: &RunArgs, comparison: Option<&PlannedComparison>, seed:
         Some(ComparisonKind::Gate) => "gate",
     };
     let mut words = vec![format!("linerate {subcommand}")];
-    let all = args.selection.suites.is_empty().then(|| suite::ALL.to_owned());
+    let commands = comparison.and_then(|comparison| comparison.commands.as_ref());
+    words.extend(commands.into_iter().flat_map(of_commands));
+    let is_all = args.selection.suites.is_empty() && commands.is_none();
+    let all = is_all.then(|| suite::ALL.to_owned());
     words.extend(all.into_iter().chain(args.selection.suites.iter().cloned()));
     words.extend(args.selection.quick.then(|| "--quick".into()));
     words.extend(args.selection.published.then(|| "--published".into()));
@@ -33,7 +36,10 @@ pub(super) fn line(args: &RunArgs, comparison: Option<&PlannedComparison>, seed:
 
 fn of_comparison(comparison: &PlannedComparison) -> Vec<String> {
     let PlannedComparison { base, head, subject, margin, source, .. } = comparison;
-    let mut words = vec![format!("--base {} --head {}", quoted(&base.arm), quoted(&head.arm))];
+    let mut words = Vec::new();
+    if comparison.commands.is_none() {
+        words.push(format!("--base {} --head {}", quoted(&base.arm), quoted(&head.arm)));
+    }
     words.extend(subject.iter().map(|subject| format!("--system {subject}")));
     words.extend(source.iter().flat_map(|source| {
         let required = [("checkout", &source.checkout), ("build", &source.build)];
@@ -41,6 +47,24 @@ fn of_comparison(comparison: &PlannedComparison) -> Vec<String> {
         all.map(|(name, value)| format!("--{name} {}", quoted(value)))
     }));
     words.push(format!("--margin {}%", (margin * 1e6).round() / 1e4));
+    words
+}
+
+fn of_commands(planned: &PlannedCommands) -> Vec<String> {
+    let PlannedRequest { method, path, headers, body } = &planned.request;
+    let option = |name: &str, value: &str| format!("--{name} {}", quoted(value));
+    let mut words: Vec<String> = planned.commands.iter().map(|one| quoted(&one.command)).collect();
+    words.extend(planned.commands.iter().map(|one| option("name", &one.name)));
+    words.push(option("url", path));
+    words.extend((method != "GET").then(|| option("method", method)));
+    words.extend(headers.iter().map(|header| option("header", header)));
+    words.extend((!body.is_empty()).then(|| option("body", body)));
+    let given = planned.given;
+    let status = given.status.map(|status| format!("status={status}"));
+    let expect: Vec<String> = status.into_iter().chain(given.bytes.map(|n| format!("bytes={n}"))).collect();
+    words.extend((!expect.is_empty()).then(|| option("expect", &expect.join(","))));
+    words.push(format!("--connections {}", planned.connections));
+    words.extend(planned.port_is_given.then(|| format!("--port {}", planned.port)));
     words
 }
 

@@ -30,6 +30,7 @@ use crate::programs::Programs;
 use crate::progress::Progress;
 use crate::report;
 use crate::report::model::Report;
+use crate::subject;
 use crate::suite;
 use crate::system::Registry;
 use crate::timings::Timings;
@@ -96,13 +97,19 @@ impl Session {
         if stored.is_none() {
             journal::check_vacant(&folder)?;
         }
+        let comparison = stored.as_ref().map_or(comparison, |stored| stored.run.comparison.clone());
         let selection = stored.as_ref().map_or_else(|| args.selection.clone(), |s| stored::selection(&s.run));
         let home = home::find()?;
         let registry = Registry::load(&home)?;
-        let chosen = suite::choose(suite::load_all(&home)?, &selection.suites)?;
-        let comparison = stored.as_ref().map_or(comparison, |stored| stored.run.comparison.clone());
-        let choice = Choice { comparison: comparison.clone(), ..Choice::from(&selection) };
-        let mut suites = plan::suites(&chosen, &registry, &choice)?;
+        let (registry, mut suites) = match comparison.as_ref().and_then(|plan| plan.commands.as_ref()) {
+            Some(commands) => (subject::registry(registry, commands), vec![subject::suite(commands)]),
+            None => {
+                let chosen = suite::choose(suite::load_all(&home)?, &selection.suites)?;
+                let choice = Choice { comparison: comparison.clone(), ..Choice::from(&selection) };
+                let suites = plan::suites(&chosen, &registry, &choice)?;
+                (registry, suites)
+            }
+        };
         let hosts = match &stored {
             Some(stored) => stored.run.hosts.clone(),
             None => placement::hosts(&args.hosts.host, args.hosts.hosts.as_deref())?,

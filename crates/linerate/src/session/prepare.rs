@@ -3,11 +3,14 @@
 use super::{Session, arms, stored};
 use crate::error::Error;
 use crate::journal;
+use crate::measurement::{PlannedCell, PlannedCommands, PlannedSuite};
 use crate::programs::elsewhere;
 use crate::programs::{self, Machine};
 use crate::progress::note;
+use crate::subject;
 use crate::system::build::Permission;
 use crate::system::install;
+use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Session {
@@ -16,6 +19,7 @@ impl Session {
     /// with, or an arm of a comparison cannot be built.
     pub(super) fn prepare(&mut self, suite: usize) -> Result<(), Error> {
         let replacements = match &mut self.run.comparison {
+            Some(comparison) if comparison.commands.is_some() => BTreeMap::new(),
             None => BTreeMap::new(),
             Some(comparison) => arms::replacements(comparison, note)?,
         };
@@ -38,9 +42,14 @@ impl Session {
         let mut machine = Machine::new(Permission::Build(&note), self.script.as_ref())
             .with(replacements)
             .with_hosts(elsewhere, !self.run.hosts.is_empty());
+        let commands = self.run.comparison.as_ref().and_then(|comparison| comparison.commands.clone());
+        self.programs.commands.clone_from(&commands);
         programs::resolve(&mut now, &self.registry, &mut self.programs, &mut machine);
         machine.check()?;
-        if !self.allows_equal_arms {
+        if let Some(commands) = commands {
+            now = self.learn(commands, now)?;
+        }
+        if !self.allows_equal_arms && self.programs.commands.is_none() {
             arms::check_different(&now, &self.programs)?;
         }
         if self.has_trials(suite) {
@@ -48,5 +57,32 @@ impl Session {
         }
         self.run.suites[suite] = now;
         journal::write_run(&self.folder, &self.run)
+    }
+
+    /// The suite of commands, with what is learned about them before the first trial.
+    fn learn(&mut self, mut commands: PlannedCommands, now: PlannedSuite) -> Result<PlannedSuite, Error> {
+        let lines = subject::lines(&commands)?;
+        if commands.warmup.is_none() && self.script.is_none() {
+            self.programs.commands = Some(commands.clone());
+            subject::learn(self.lab.as_mut(), &self.programs, &mut commands, &lines)?;
+        }
+        let suite = subject::suite(&commands);
+        for (cell, line) in suite.cells.iter().zip(lines) {
+            let servers = cell.systems.iter().filter(|system| system.role == Role::Server);
+            servers.for_each(|server| {
+                self.programs.insert(Role::Server, &server.name, &server.build, line.clone());
+            });
+        }
+        let with_versions = suite.cells.into_iter().zip(now.cells).map(|(cell, now)| PlannedCell {
+            systems: now.systems,
+            absent: now.absent,
+            ..cell
+        });
+        let cells = with_versions.collect();
+        self.programs.commands = Some(commands.clone());
+        if let Some(comparison) = &mut self.run.comparison {
+            comparison.commands = Some(commands);
+        }
+        Ok(PlannedSuite { cells, rounds: now.rounds, ..suite })
     }
 }

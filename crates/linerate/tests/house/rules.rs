@@ -40,7 +40,7 @@ const PARTS: &[(&str, &[&str], &[&str])] = &[
     ("lab", &["authority", "engine", "lab"], &["base", "config"]),
     (
         "run",
-        &["plan", "programs", "progress", "selftest", "session", "trial"],
+        &["plan", "programs", "progress", "selftest", "session", "subject", "trial"],
         &["base", "config", "journal", "lab"],
     ),
     ("report", &["merge", "report"], &["base", "journal"]),

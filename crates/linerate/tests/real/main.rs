@@ -4,6 +4,7 @@
 //! are skipped with the reason.
 
 mod bound;
+mod commands;
 #[path = "../common/mod.rs"]
 mod common;
 mod confined;

@@ -49,6 +49,7 @@ pub(super) fn tried(lab: &mut Namespaces, label: &Label) -> Result<Seen, LabErro
         own_session: false,
         slice: None,
         tuns: false,
+        user: None,
     };
     let lines = lab.run(&launch, Purpose::Verify, Duration::from_secs(10))?.stdout;
     let reached = lines.iter().filter_map(|line| line.strip_prefix("reached ")).map(str::to_owned).collect();

@@ -1,6 +1,6 @@
 //! `linerate gate --calibrate`: gates of a build against itself, and against itself with a planted slowdown.
 
-use super::{GateArgs, Terminal, history, measure, status};
+use super::{GateArgs, Terminal, What, history, measure, status};
 use crate::arm::Arm;
 use crate::cli::BuildOptions;
 use crate::command::print;
@@ -26,6 +26,9 @@ pub(super) fn calibrate(
         let remedy = "--calibrate compares --base with itself: leave out --head and plant=";
         return Err(Error::Input(remedy.into()));
     }
+    if args.what.len() > 1 {
+        return Err(Error::Input("--calibrate is for the builds of a suite: name one".into()));
+    }
     let folder = args.builds.out.clone();
     let folder = folder.ok_or_else(|| Error::Input("--calibrate needs --out DIR for its runs".into()))?;
     let with = |iterations: u32| {
@@ -44,7 +47,8 @@ pub(super) fn calibrate(
                 quiet: true,
                 ..args.builds.clone()
             };
-            let done = measure(&builds, args.suite.clone(), ComparisonKind::Gate, script, None)?;
+            let suite = What::Suite(args.what.first().cloned());
+            let done = measure(&builds, suite, ComparisonKind::Gate, script, None)?;
             if done.end == crate::session::End::Interrupted {
                 return Err(Error::Interrupted);
             }

@@ -230,9 +230,10 @@ impl Agent {
             Err(e) => Err(format!("the lab agent received an invalid request: {e}")),
             Ok(Request::Raise { path, files }) => self.raise(path, &files),
             Ok(Request::Spawn(spawn)) => self.spawn(&spawn),
-            Ok(Request::Listening { host, port }) => {
-                self.network().and_then(|n| n.listening(host, port)).map(|yes| Message::Listening { yes })
-            }
+            Ok(Request::Listeners { host }) => self
+                .network()
+                .and_then(|n| n.listeners(host))
+                .map(|addresses| Message::Listeners { addresses }),
             Ok(Request::Record { turns, brake }) => {
                 let mut recording = Recording::default();
                 recording.sample(&mut self.processes, self.network.as_ref());
@@ -309,14 +310,21 @@ impl Agent {
         self.files.make_folder(&spawn.folder)?;
         self.files.write_all(&spawn.files)?;
         let mut grants = self.files.grants(&spawn.folder)?;
-        let program = self.exposed.expose(&spawn.program, &mut grants)?;
-        let arguments =
-            spawn.arguments.iter().map(|argument| self.exposed.expose_argument(argument, &mut grants));
-        let spawn = &Spawn { arguments: arguments.collect::<Result<_, _>>()?, ..spawn.clone() };
+        let (mut program, mut own) = (spawn.program.clone(), spawn.clone());
+        // The user's command has the user's files where they are.
+        if spawn.user.is_none() {
+            program = self.exposed.expose(&spawn.program, &mut grants)?;
+            let arguments =
+                spawn.arguments.iter().map(|argument| self.exposed.expose_argument(argument, &mut grants));
+            own.arguments = arguments.collect::<Result<_, _>>()?;
+        }
+        let spawn = &own;
         let network = self.network()?;
         let namespace = network.namespace(spawn.host)?;
         let inherited = if spawn.tuns { network.tuns()? } else { Vec::new() };
-        let view = process::View { program: &program, folder: &self.files.path(&spawn.folder), grants };
+        let of_role = || self.files.path(&spawn.folder);
+        let folder = spawn.user.as_ref().map_or_else(of_role, |user| user.folder.clone());
+        let view = process::View { program: &program, folder: &folder, grants };
         let process = process::start(spawn, view, namespace, &inherited, &self.privileges, self.path)?;
         self.processes.insert(spawn.process, process);
         if let Some(recording) = &mut self.recording {

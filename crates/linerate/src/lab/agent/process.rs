@@ -64,8 +64,15 @@ pub(super) fn start(
     let View { program, folder, grants } = view;
     let mut command = Command::new(program);
     command.args(&spawn.arguments);
-    command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    command.env("LANG", "C.UTF-8").env("HOME", folder).env("TMPDIR", folder);
+    match &spawn.user {
+        Some(user) => command.envs(&user.environment),
+        None => command
+            .env_clear()
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("LANG", "C.UTF-8")
+            .env("HOME", folder)
+            .env("TMPDIR", folder),
+    };
     let inherited: Vec<RawFd> = inherited.iter().map(AsRawFd::as_raw_fd).collect();
     if !inherited.is_empty() {
         let numbers: Vec<String> = inherited.iter().map(ToString::to_string).collect();
@@ -83,6 +90,7 @@ pub(super) fn start(
         inherited,
         grants,
         folder: folder.to_owned(),
+        of_user: spawn.user.is_some(),
         is_separate: landlock::separates(landlock::version()),
         clock_maker,
     };
@@ -111,6 +119,8 @@ struct Preparation {
     inherited: Vec<RawFd>,
     grants: Grants,
     folder: PathBuf,
+    /// True for a command of the user's own, which has what the user has.
+    of_user: bool,
     /// True if Landlock separates it from other roles.
     is_separate: bool,
     clock_maker: ClockMaker,
@@ -137,6 +147,10 @@ impl Preparation {
         }
         if let Some(slice) = self.slice {
             slice::request(slice);
+        }
+        if self.of_user {
+            nix::unistd::chdir(&self.folder)?;
+            return self.clock_maker.run();
         }
         view::enter(&self.grants, &self.folder)?;
         if let Some((uid, gid)) = self.run_as {

@@ -48,6 +48,11 @@ pub(super) fn forward() -> Result<(), String> {
     set_first(&file("net/ipv4/ip_forward"), &["1"])
 }
 
+/// `lo` has `::1`, where some servers listen. A kernel without IPv6 has no such setting.
+pub(super) fn allow_ipv6_on_loopback() {
+    let _ = fs::write(file("net/ipv6/conf/lo/disable_ipv6"), "0");
+}
+
 /// The values of these settings in the network namespace of this thread, as the kernel reports them.
 pub(super) fn current() -> BTreeMap<String, String> {
     let value = |name: &str| {

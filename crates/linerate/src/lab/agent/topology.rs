@@ -12,7 +12,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The index of `lo`, which the kernel makes first in every namespace.
@@ -31,8 +31,9 @@ pub(super) struct Network {
 
 struct Namespace {
     namespace: File,
-    /// `/proc/net/tcp` and `/proc/net/dev` of this namespace.
-    sockets: File,
+    /// `/proc/net/tcp` of this namespace, and `tcp6` if the kernel has IPv6.
+    sockets: Vec<File>,
+    /// `/proc/net/dev`.
     devices: File,
 }
 
@@ -90,6 +91,7 @@ impl Network {
             match network.path.device {
                 Device::Loopback => {
                     network.enter(HostName::Client)?;
+                    sysctls::allow_ipv6_on_loopback();
                     Netlink::open()?.set_mtu(LOOPBACK_INDEX, link.mtu)?;
                 }
                 Device::Tun | Device::TunPair if is_last => {
@@ -211,10 +213,13 @@ impl Network {
     }
 
     /// Reads the kernel's socket table; a connection attempt would be visible to the system under test.
-    pub(super) fn listening(&self, name: HostName, port: u16) -> Result<bool, String> {
-        let table =
-            read_again(&self.host(name)?.sockets).map_err(|e| format!("the table of sockets: {e}"))?;
-        Ok(table.lines().skip(1).any(|line| is_listening(line, port)))
+    pub(super) fn listeners(&self, name: HostName) -> Result<Vec<SocketAddr>, String> {
+        let mut all = Vec::new();
+        for sockets in &self.host(name)?.sockets {
+            let table = read_again(sockets).map_err(|e| format!("the table of sockets: {e}"))?;
+            all.extend(table.lines().skip(1).filter_map(listener));
+        }
+        Ok(all)
     }
 }
 
@@ -248,9 +253,10 @@ impl Namespace {
     /// The namespace in which the agent is.
     fn current() -> Result<Self, String> {
         let open = |path: &str| File::open(path).map_err(|e| format!("{path}: {e}"));
+        let sockets = [open("/proc/self/net/tcp")?].into_iter().chain(File::open("/proc/self/net/tcp6"));
         Ok(Self {
             namespace: open("/proc/self/ns/net")?,
-            sockets: open("/proc/self/net/tcp")?,
+            sockets: sockets.collect(),
             devices: open("/proc/self/net/dev")?,
         })
     }
@@ -278,11 +284,22 @@ fn set_addresses(link: &str, addresses: &[Ipv4Addr]) -> Result<(), String> {
     netlink.set_up(index)
 }
 
-/// A line of `/proc/net/tcp` (proc_pid_net(5)): `sl local_address rem_address st ...`, state 0A is LISTEN.
-fn is_listening(line: &str, port: u16) -> bool {
+/// The address of a listening socket from a line of `/proc/net/tcp` or `tcp6` (proc_pid_net(5)): `sl
+/// local_address rem_address st ...`, state 0A is LISTEN. Addresses are words of 32 bits in hexadecimal.
+fn listener(line: &str) -> Option<SocketAddr> {
     let mut fields = line.split_ascii_whitespace().skip(1);
-    let local_port = fields.next().and_then(|local| u16::from_str_radix(local.rsplit(':').next()?, 16).ok());
-    local_port == Some(port) && fields.nth(1) == Some("0A")
+    let (address, port) = fields.next()?.rsplit_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let words = address.as_bytes().chunks(8).map(|word| {
+        let word = u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok()?;
+        Some(word.to_ne_bytes())
+    });
+    let bytes = words.collect::<Option<Vec<_>>>()?.concat();
+    let ip = match bytes.len() {
+        4 => IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
+        _ => IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?),
+    };
+    (fields.nth(1) == Some("0A")).then_some(SocketAddr::new(ip, port))
 }
 
 #[cfg(test)]
@@ -291,14 +308,19 @@ mod tests {
     use crate::lab::protocol::address::{CLIENT, client_sources};
 
     #[test]
-    fn a_listening_socket_is_recognised_by_port_and_state() {
+    fn a_listening_socket_is_recognised_by_its_state_and_has_its_address() {
         let listen = "   0: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1 1 0";
         let connected =
             "   1: 0200A84D:0050 0100A84D:9C40 01 00000000:00000000 00:00000000 00000000 0 0 1 1 0";
-        assert!(is_listening(listen, 80));
-        assert!(!is_listening(listen, 81));
-        assert!(!is_listening(connected, 80));
-        assert!(!is_listening("", 80));
+        assert_eq!(listener(listen), Some("0.0.0.0:80".parse().unwrap()));
+        assert_eq!(
+            listener(&listen.replace("00000000:0050", "0100007F:1F90")),
+            "127.0.0.1:8080".parse().ok()
+        );
+        let six = "00000000000000000000000001000000:1F90";
+        assert_eq!(listener(&listen.replace("00000000:0050", six)), "[::1]:8080".parse().ok());
+        assert_eq!(listener(connected), None);
+        assert_eq!(listener(""), None);
     }
 
     #[test]

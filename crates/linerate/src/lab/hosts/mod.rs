@@ -17,7 +17,7 @@ use crate::pins::CPUS_OF_HOST;
 use crate::placement;
 use linerate_contract::{Nanos, Role};
 use ssh::Package;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -213,6 +213,11 @@ impl Lab for Hosts {
     fn start(&mut self, launch: &Launch) -> Result<(), LabError> {
         let (index, launch) = self.there(launch);
         self.on(index, |agent| agent.start(&launch))
+    }
+
+    fn listeners(&mut self) -> Result<Vec<SocketAddr>, LabError> {
+        let server = self.index(Role::Server);
+        self.on(server, Namespaces::listeners)
     }
 
     fn run(&mut self, launch: &Launch, purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {

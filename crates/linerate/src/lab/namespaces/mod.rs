@@ -8,7 +8,7 @@ mod process;
 mod recorded;
 
 use super::protocol::{
-    AgentFacts, Brake, CpuTimes, ExitStatus, File, Message, ProcessId, Request, Spawn, Turns,
+    AgentFacts, Brake, CpuTimes, ExitStatus, File, HostName, Message, ProcessId, Request, Spawn, Turns,
 };
 use super::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
 use crate::host;
@@ -20,6 +20,7 @@ use linerate_contract::{Bytes, Event, Nanos, Role};
 use nix::sys::signal::Signal;
 use process::{Kind, Running};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -126,6 +127,7 @@ impl Namespaces {
             own_session: launch.own_session,
             slice: launch.slice,
             tuns: launch.tuns,
+            user: launch.user.clone(),
         };
         self.processes.insert(process, Running::new(kind, launch));
         self.channel.request(&Request::Spawn(Box::new(spawn)))?;
@@ -186,8 +188,8 @@ impl Namespaces {
                     first.is_some_and(|line| matches!(Event::parse(line), Ok(Event::Ready { .. })))
                 }
                 Ready::Listen => {
-                    let request = Request::Listening { host: launch.host, port: launch.port };
-                    matches!(self.channel.request(&request)?, Message::Listening { yes: true })
+                    let any = |address: &SocketAddr| launch.port == 0 || address.port() == launch.port;
+                    self.listeners_of(launch.host)?.iter().any(any)
                 }
             };
             if ready {
@@ -211,6 +213,13 @@ impl Namespaces {
                     while self.process_event(next_poll)? {}
                 }
             }
+        }
+    }
+
+    fn listeners_of(&mut self, host: HostName) -> Result<Vec<SocketAddr>, LabError> {
+        match self.channel.request(&Request::Listeners { host })? {
+            Message::Listeners { addresses } => Ok(addresses),
+            other => Err(LabError::Lost(format!("unexpected reply to a request for listeners: {other:?}"))),
         }
     }
 
@@ -285,6 +294,10 @@ impl Lab for Namespaces {
         let Some(command) = &launch.process else { return Ok(()) };
         let process = self.spawn(Kind::System, launch, command)?;
         self.await_ready(launch, process)
+    }
+
+    fn listeners(&mut self) -> Result<Vec<SocketAddr>, LabError> {
+        self.listeners_of(HostName::Server)
     }
 
     fn run(&mut self, launch: &Launch, _purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {

@@ -2,6 +2,7 @@
 
 mod calibration;
 mod cells;
+mod commands;
 mod comment;
 mod history;
 mod model;
@@ -42,6 +43,7 @@ pub(super) fn build(
         kind: plan.kind,
         base: plan.base.clone(),
         head: plan.head.clone(),
+        commands: commands::named(plan),
         conclusion: cells::conclusion(&cells),
         sentence: String::new(),
         margin: plan.margin,
@@ -59,7 +61,10 @@ pub(super) fn build(
         notes: notes.cloned().collect(),
         history: Vec::new(),
     };
-    comparison.sentence = sentence::sentence(&comparison);
+    comparison.sentence = match comparison.commands.is_empty() {
+        true => sentence::sentence(&comparison),
+        false => commands::sentence(&comparison),
+    };
     Some(comparison)
 }
 

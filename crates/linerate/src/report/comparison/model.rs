@@ -12,6 +12,9 @@ pub struct ComparisonReport {
     pub kind: ComparisonKind,
     pub base: PlannedArm,
     pub head: PlannedArm,
+    /// Servers of the user's own, the baseline first; empty for builds of a system.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<NamedCommand>,
     pub conclusion: Conclusion,
     /// The verdict as one sentence.
     pub sentence: String,
@@ -32,6 +35,13 @@ pub struct ComparisonReport {
     /// Gates of the same cells with the same history, the oldest first, this one included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct NamedCommand {
+    pub name: String,
+    pub command: String,
 }
 
 /// The exit status of a gate in words.

@@ -88,15 +88,19 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
     let ComparisonReport { base, head, .. } = comparison;
     let unit = unit(comparison).map_or_else(String::new, |unit| format!(" in {unit}"));
     let units: u32 = comparison.cells.iter().map(|cell| cell.units).sum();
-    let mut lines = vec![
-        format!("base: {}; head: {}", arm(base), arm(head)),
+    let arms = match comparison.commands.is_empty() {
+        true => vec![format!("base: {}; head: {}", arm(base), arm(head))],
+        false => super::commands::lines(comparison),
+    };
+    let mut lines = arms;
+    lines.extend([
         format!(
             "change: both builds in duet, fresh processes in each of {units} units; {} of {}",
             seconds(comparison.seconds),
             seconds(comparison.budget_seconds)
         ),
         format!("base and head: medians of three trials of each cell by itself{unit}"),
-    ];
+    ]);
     lines.extend(comparison.aa.as_ref().map(|aa| {
         let [low, high] = aa.ci95.unwrap_or([aa.ratio; 2]).map(|ratio| (ratio - 1.0) * 100.0);
         let percent = ChangeReport {

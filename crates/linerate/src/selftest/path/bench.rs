@@ -129,6 +129,7 @@ impl Bench {
             own_session: true,
             slice: None,
             tuns: false,
+            user: None,
         }
     }
 }

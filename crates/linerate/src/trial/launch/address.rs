@@ -1,11 +1,12 @@
 //! Addresses of the roles of a trial.
 
 use crate::lab::protocol::address;
-use crate::measurement::PlannedHost;
+use crate::measurement::{PlannedCell, PlannedHost};
 use crate::path::{Device, NetworkPath};
 use crate::placement;
 use crate::system::SystemVariant;
 use crate::system::manifest::ReachedAt;
+use crate::trial::Context;
 use linerate_contract::Role;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -46,6 +47,13 @@ impl Addresses {
         }
         all.reverse();
         Self { server, relays: all, target }
+    }
+
+    /// Those of a command of the user's own.
+    pub(super) fn of_command(context: Context<'_>, cell: &PlannedCell) -> Option<Self> {
+        let server = cell.systems.iter().find(|system| system.role == Role::Server)?;
+        let server = context.programs.commands.as_ref()?.named(&server.name)?.address?;
+        Some(Self { server, relays: Vec::new(), target: server })
     }
 
     fn on_hosts(relays: &[SystemVariant<'_>], hosts: &[PlannedHost]) -> Self {

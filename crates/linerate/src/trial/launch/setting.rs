@@ -9,6 +9,7 @@ use crate::measurement::{DEFAULT_BUILD, PlannedCell, PlannedSystem, Sharing};
 use crate::parameters::Parameters;
 use crate::path::{Device, NetworkPath};
 use crate::pins::Pins;
+use crate::subject::ask_of;
 use crate::system::manifest::Ready;
 use crate::system::{SystemVariant, template};
 use crate::trial::Context;
@@ -82,7 +83,8 @@ impl<'a> Setting<'a> {
             context,
             cell,
             pins: &pins.cpus,
-            addresses: Addresses::new(&cell.path, relays, context.hosts),
+            addresses: Addresses::of_command(context, cell)
+                .unwrap_or_else(|| Addresses::new(&cell.path, relays, context.hosts)),
             authority,
             relay_ends_tls: relays.iter().any(|relay| relay.variant.terminates_tls),
             slice,
@@ -158,6 +160,9 @@ impl<'a> Setting<'a> {
                     let (bytes, crc32) = (page.len() as u64, crc32(page.as_bytes()));
                     spec.path = Some("/".into());
                     spec.expect = Some(Expect { status: 200, bytes, crc32, every: check_every });
+                }
+                if let Some(commands) = &self.context.programs.commands {
+                    ask_of(commands, &mut spec, check_every);
                 }
             }
         }
@@ -273,6 +278,7 @@ impl<'a> Setting<'a> {
             own_session: self.has_own_cpus(role),
             slice: self.slice,
             tuns: role == Role::Server && self.cell.path.has_two_tuns(),
+            user: self.context.programs.user().filter(|_| role == Role::Server),
         })
     }
 

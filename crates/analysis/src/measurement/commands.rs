@@ -1,0 +1,80 @@
+//! Servers of the user's own that are compared, as part of the plan of a run.
+
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Commands that start servers, the baseline first, and what is asked of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedCommands {
+    pub commands: Vec<PlannedCommand>,
+    /// Their working folder.
+    pub folder: PathBuf,
+    /// What `{port}` and the variable PORT are.
+    pub port: u16,
+    /// True if the user named the port.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub port_is_given: bool,
+    pub request: PlannedRequest,
+    pub connections: u32,
+    /// Of the client; the server has as many CPUs.
+    pub threads: u32,
+    /// A correct response, as far as the user says.
+    #[serde(default)]
+    pub given: Expectation,
+    /// A correct response, by the user or else by the baseline's first responses.
+    #[serde(default)]
+    pub expect: Expectation,
+    /// Found before the first trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<Warmup>,
+}
+
+impl PlannedCommands {
+    /// The command of this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&PlannedCommand> {
+        self.commands.iter().find(|command| command.name == name)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedCommand {
+    pub name: String,
+    /// As on the command line.
+    pub command: String,
+    /// Where it listens; found before the first trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<SocketAddr>,
+}
+
+/// One HTTP request, in place of a plain GET of `/`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedRequest {
+    pub method: String,
+    pub path: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub body: String,
+}
+
+/// Parts of a correct response; what varies is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expectation {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// CRC-32 of the body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crc32: Option<u32>,
+}
+
+/// How long a server takes until its rate is steady, measured once and used in all units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warmup {
+    pub operations: u64,
+    /// False: the rate of one of them still changed at the end of the longest warm-up.
+    pub is_steady: bool,
+}

@@ -1,0 +1,71 @@
+//! Commands of the user's own: the verdict as a line to paste.
+
+use super::model::{CellVerdict, ChangeReport, ComparedCell, ComparisonReport, NamedCommand};
+use super::rows::{plain_percent, rough, signed};
+use crate::measurement::PlannedComparison;
+use crate::report::numbers::seconds;
+
+pub(super) fn named(plan: &PlannedComparison) -> Vec<NamedCommand> {
+    let commands = plan.commands.iter().flat_map(|planned| &planned.commands);
+    commands.map(|one| NamedCommand { name: one.name.clone(), command: one.command.clone() }).collect()
+}
+
+/// What each name stands for.
+pub(super) fn lines(comparison: &ComparisonReport) -> Vec<String> {
+    let commands = comparison.commands.iter().zip(std::iter::once("baseline").chain(std::iter::repeat("")));
+    let line = |(one, role): (&NamedCommand, &str)| match role {
+        "" => format!("{}: {}", one.name, one.command),
+        role => format!("{} ({role}): {}", one.name, one.command),
+    };
+    commands.map(line).collect()
+}
+
+/// Such as "v2 is 5.1 % slower than v1 (4.2 to 6.0 %); CPU per request +5.4 % (4.9 to 5.9)".
+pub(super) fn sentence(comparison: &ComparisonReport) -> String {
+    let base = comparison.commands.first().map_or("", |one| one.name.as_str());
+    let each = comparison.cells.iter().map(|cell| of_cell(cell, base, comparison));
+    each.collect::<Vec<_>>().join("; ")
+}
+
+fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> String {
+    let ComparedCell { system: name, rate, cpu, units, .. } = cell;
+    let Some(rate) = rate else {
+        let reason = cell.detail.as_deref().unwrap_or("no unit was made");
+        return format!("{name} could not be compared with {base}: {reason}");
+    };
+    let changed = |change: &ChangeReport, word: &str| {
+        let [percent, interval] = size(change);
+        format!("{name} is {percent} % {word} than {base}{interval}")
+    };
+    let margin = rough(comparison.margin);
+    let by_rate = match cell.verdict {
+        CellVerdict::Failed | CellVerdict::Missing => {
+            format!("{name} has no verdict: {}", cell.detail.as_deref().unwrap_or("it failed"))
+        }
+        // Another reading than the rate may have decided about the cell.
+        _ => match rate.verdict {
+            CellVerdict::Slower => changed(rate, "slower"),
+            CellVerdict::Faster => changed(rate, "faster"),
+            CellVerdict::WithinMargin => {
+                format!("no difference of {margin} % between {name} and {base}: {}", signed(rate))
+            }
+            CellVerdict::NotSlower => {
+                format!("{name} is not slower than {base} by {margin} %: {}", signed(rate))
+            }
+            _ => format!("cannot tell whether {name} differs from {base}: {}", signed(rate)),
+        },
+    };
+    let by_cpu = cpu.as_ref().map_or_else(String::new, |cpu| format!("; CPU per request {}", signed(cpu)));
+    let time = seconds(comparison.seconds);
+    format!("{by_rate}{by_cpu} [{units} units, {time}]")
+}
+
+/// `5.1` and ` (4.2 to 6.0 %)`, in the direction of the change.
+fn size(change: &ChangeReport) -> [String; 2] {
+    let text = |value: f64| plain_percent(value, change.ci95);
+    let interval = change.ci95.map_or_else(String::new, |ends| {
+        let [one, two] = ends.map(|end| end * change.percent.signum());
+        format!(" ({} to {} %)", text(one.min(two)), text(one.max(two)))
+    });
+    [text(change.percent.abs()), interval]
+}

@@ -1,0 +1,283 @@
+//! Before the first trial each command is started once, alone: where it listens, what it answers, and how
+//! many requests it needs until its rate is steady. All of it becomes part of the plan in `run.json`.
+
+use super::ask::{ASK, Question, Response};
+use super::ask_of;
+use crate::error::Error;
+use crate::lab::protocol::HostName;
+use crate::lab::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
+use crate::measurement::{DEFAULT_BUILD, Expectation, PlannedCommands, Warmup};
+use crate::path::Shape;
+use crate::pins::{self, Pins};
+use crate::programs::Programs;
+use crate::system::VERIFIER;
+use crate::system::manifest::{Ready, StopSignal};
+use linerate_contract::{Event, Nanos, Role, Spec};
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Responses that are compared.
+const RESPONSES: u32 = 5;
+/// After the first listener, others may follow within this time.
+const SETTLE: Duration = Duration::from_millis(100);
+/// The window of a warm-up's rate, and how many are measured at most: five seconds.
+const WINDOW: Nanos = Nanos(250_000_000);
+const MOST_WINDOWS: u32 = 20;
+/// The rate is steady when this many windows in a row are within this share of their mean. Windows of a
+/// warm server on a busy machine differ by less.
+const STEADY_WINDOWS: usize = 3;
+const STEADY: f64 = 0.1;
+/// Of one client.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Fills in what the plan lacks: addresses, the expectation, the warm-up.
+///
+/// # Errors
+/// A command that does not serve, or answers otherwise than the baseline; with the way out.
+pub(crate) fn learn(
+    lab: &mut dyn Lab,
+    programs: &Programs,
+    planned: &mut PlannedCommands,
+    lines: &[CommandLine],
+) -> Result<(), Error> {
+    let mut learner = Learner { pins: pins(lab, planned), lab, programs, planned: planned.clone() };
+    let mut baseline: Option<(Expectation, String)> = None;
+    let mut warmup = Warmup { operations: 0, is_steady: true };
+    for (index, line) in lines.iter().enumerate() {
+        let learned = learner.of_one(index, line, &mut baseline);
+        // Also after a failure.
+        learner.lab.stop().map_err(|error| of_lab("", error))?;
+        let (address, of_one) = learned?;
+        planned.commands[index].address = Some(address);
+        warmup.operations = warmup.operations.max(of_one.operations);
+        warmup.is_steady &= of_one.is_steady;
+    }
+    planned.expect = learner.planned.expect;
+    planned.warmup = Some(warmup);
+    Ok(())
+}
+
+fn pins(lab: &dyn Lab, planned: &PlannedCommands) -> Pins {
+    pins::assign(&lab.cpus(), &[Role::Client, Role::Server], planned.threads as usize)
+}
+
+struct Learner<'a> {
+    lab: &'a mut dyn Lab,
+    programs: &'a Programs,
+    /// With the expectation as far as it is known.
+    planned: PlannedCommands,
+    pins: Pins,
+}
+
+impl Learner<'_> {
+    fn of_one(
+        &mut self,
+        index: usize,
+        line: &CommandLine,
+        baseline: &mut Option<(Expectation, String)>,
+    ) -> Result<(SocketAddr, Warmup), Error> {
+        let name = self.planned.commands[index].name.clone();
+        let failed = |error| of_lab(&name, error);
+        let label = Label { suite: "commands".into(), cell: name.clone(), round: 0, warmup: true };
+        self.lab.raise(&label, Shape::Loopback.into(), Vec::new()).map_err(failed)?;
+        let server = Launch {
+            user: self.programs.user(),
+            ready: Ready::Listen,
+            ..self.launch(Role::Server, &name, line.clone())
+        };
+        self.lab.start(&server).map_err(failed)?;
+        let address = self.address(&name)?;
+        let answers = self.answers(&name, address)?;
+        self.check(&name, &answers, baseline)?;
+        Ok((address, self.warm_up(&name, address)?))
+    }
+
+    fn launch(&self, role: Role, system: &str, process: CommandLine) -> Launch {
+        Launch {
+            role,
+            system: system.into(),
+            host: HostName::Server,
+            folder: PathBuf::from(role.to_string()),
+            files: Vec::new(),
+            setup: Vec::new(),
+            process: Some(process),
+            ready: Ready::Event,
+            stop: StopSignal::default(),
+            port: 0,
+            cpus: self.pins.cpus.get(&role).cloned().unwrap_or_default(),
+            own_session: false,
+            slice: None,
+            tuns: false,
+            user: None,
+        }
+    }
+
+    /// Where it listens, as a client reaches it.
+    fn address(&mut self, name: &str) -> Result<SocketAddr, Error> {
+        sleep(SETTLE);
+        let mut all = self.lab.listeners().map_err(|error| of_lab(name, error))?;
+        all.sort_by_key(|address| (address.port(), address.is_ipv6()));
+        all.dedup_by_key(|address| address.port());
+        let PlannedCommands { port, port_is_given, .. } = self.planned;
+        let has = |port: u16| all.iter().find(|address| address.port() == port);
+        let chosen = match (&all[..], has(port)) {
+            (_, Some(address)) => *address,
+            (_, None) if port_is_given => {
+                let ports = ports(&all);
+                return Err(Error::Input(format!("{name} does not listen on --port {port}, but on {ports}")));
+            }
+            ([one], None) => *one,
+            (several, None) => {
+                let (ports, first) = (ports(several), several.first().map_or(0, SocketAddr::port));
+                return Err(Error::Input(format!(
+                    "{name} listens on several ports ({ports}): name the one to measure, such as \
+                     --port {first}"
+                )));
+            }
+        };
+        let ip = match chosen.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            // Most sockets of both protocols have the address `::`.
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_loopback() => Ipv6Addr::LOCALHOST.into(),
+            other => other,
+        };
+        Ok(SocketAddr::new(ip, chosen.port()))
+    }
+
+    fn answers(&mut self, name: &str, address: SocketAddr) -> Result<Vec<Response>, Error> {
+        let request = self.planned.request.clone();
+        let question = Question { address, request, times: RESPONSES };
+        let question = serde_json::to_string(&question).expect("a question has string keys only");
+        let program = std::env::current_exe().map_err(Error::file(&PathBuf::from("/proc/self/exe")))?;
+        let run = self.run(name, (program, vec![ASK.into(), question]))?;
+        Ok(run.stdout.iter().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    }
+
+    fn run(&mut self, name: &str, process: CommandLine) -> Result<ClientRun, Error> {
+        let client = self.launch(Role::Client, name, process);
+        self.lab.run(&client, Purpose::Verify, DEADLINE).map_err(|error| of_lab(name, error))
+    }
+
+    /// The baseline's responses are what all must response, as far as the user has not said it.
+    fn check(
+        &mut self,
+        name: &str,
+        answers: &[Response],
+        baseline: &mut Option<(Expectation, String)>,
+    ) -> Result<(), Error> {
+        let Some(common) = Response::common(answers) else {
+            return Err(Error::NothingMeasured(format!("{name}: it sent no response")));
+        };
+        let request = format!("{} {}", self.planned.request.method, self.planned.request.path);
+        let described = format!("{name} answers {request} with {}", described(common, &answers[0]));
+        let PlannedCommands { given, expect, .. } = self.planned;
+        if let Some(other) = first_difference(expect, common) {
+            return Err(Error::NothingMeasured(match baseline {
+                Some((_, of_baseline)) => format!(
+                    "the responses differ in their {other}\n  {of_baseline}\n  {described}\n\
+                     if both are right, say what is: --expect status=200 alone, or with bytes=N"
+                ),
+                None => format!("{described}; --expect has another {other}"),
+            }));
+        }
+        if baseline.is_none() {
+            let status = common.status.unwrap_or(answers[0].status);
+            if given.status.is_none() && !(200..400).contains(&status) {
+                return Err(Error::NothingMeasured(format!(
+                    "{described}\nask for another path with --url, or say that it is right: \
+                     --expect status={status}"
+                )));
+            }
+            // What the user has said is all that is expected.
+            if given == Expectation::default() {
+                self.planned.expect = common;
+            }
+            *baseline = Some((common, described));
+        }
+        Ok(())
+    }
+
+    /// Measures its rate until it is steady.
+    fn warm_up(&mut self, name: &str, address: SocketAddr) -> Result<Warmup, Error> {
+        let native = self.programs.of(Role::Client, VERIFIER, DEFAULT_BUILD).cloned();
+        let (program, words) =
+            native.ok_or_else(|| Error::NothingMeasured("linerate-load is not beside linerate".into()))?;
+        let mut spec = Spec::new(Role::Client, "http", "rr");
+        spec.connections = self.planned.connections;
+        spec.threads = self.planned.threads;
+        spec.duration_ns = Some(WINDOW);
+        spec.connect = Some(address);
+        ask_of(&self.planned, &mut spec, 1);
+        let (mut last, mut operations) = (VecDeque::new(), 0);
+        for _ in 0..MOST_WINDOWS {
+            let words = words.iter().cloned().chain([spec.to_json()]).collect();
+            let run = self.run(name, (program.clone(), words))?;
+            let done = run.stdout.iter().rev().find_map(|line| match Event::parse(line) {
+                Ok(Event::Done(done)) => Some(done),
+                _ => None,
+            });
+            let done = done.filter(|done| done.operations > 0);
+            let done = done.ok_or_else(|| {
+                let time = WINDOW.as_secs_f64();
+                Error::NothingMeasured(format!("{name}: not one correct response in {time} s under load"))
+            })?;
+            last.push_back((done.operations, done.end_ns.since(done.start_ns).as_secs_f64()));
+            if last.len() > STEADY_WINDOWS {
+                operations += last.pop_front().map_or(0, |(operations, _)| operations);
+            }
+            if last.len() == STEADY_WINDOWS && is_steady(&last) {
+                // At least one window: pools and caches are filled by then.
+                let least = last.front().map_or(0, |(operations, _)| *operations);
+                return Ok(Warmup { operations: operations.max(least), is_steady: true });
+            }
+        }
+        let rest: u64 = last.iter().map(|(operations, _)| operations).sum();
+        Ok(Warmup { operations: operations + rest, is_steady: false })
+    }
+}
+
+fn is_steady(windows: &VecDeque<(u64, f64)>) -> bool {
+    let rates: Vec<f64> = windows.iter().map(|(operations, seconds)| *operations as f64 / seconds).collect();
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    rates.iter().all(|rate| (rate / mean - 1.0).abs() <= STEADY)
+}
+
+/// The part in which what is common to the responses is not what is expected.
+fn first_difference(expected: Expectation, common: Expectation) -> Option<&'static str> {
+    let differs = |is_expected: bool, is_same: bool| is_expected && !is_same;
+    if differs(expected.status.is_some(), common.status == expected.status) {
+        Some("status")
+    } else if differs(expected.bytes.is_some(), common.bytes == expected.bytes) {
+        Some("length")
+    } else if differs(expected.crc32.is_some(), common.crc32 == expected.crc32) {
+        Some("content")
+    } else {
+        None
+    }
+}
+
+fn described(common: Expectation, first: &Response) -> String {
+    let status = common.status.map_or("a status that varies".to_owned(), |status| status.to_string());
+    let bytes = common.bytes.map_or("a length that varies".to_owned(), |bytes| format!("{bytes} bytes"));
+    let content = if common.crc32.is_none() { ", content that varies" } else { "" };
+    format!("{status}, {bytes}{content}: {:?}", first.start)
+}
+
+fn ports(listeners: &[SocketAddr]) -> String {
+    listeners.iter().map(|address| address.port().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn of_lab(name: &str, error: LabError) -> Error {
+    match error {
+        LabError::Interrupted => Error::Interrupted,
+        LabError::System { reason, log } => {
+            let log: String = log.lines().map(|line| format!("\n  {line}")).collect();
+            Error::NothingMeasured(format!("{reason}{log}"))
+        }
+        other => Error::NothingMeasured(format!("{name}: {other}")),
+    }
+}

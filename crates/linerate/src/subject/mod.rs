@@ -1,0 +1,109 @@
+//! Commands of the user's own that start servers: the subjects of `linerate compare './a' './b'`.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`words`] | a command line into a program and its arguments |
+//! | `plan` | the suite of one table that is measured, and its systems |
+//! | `learn` | before the first trial: where each listens, what it answers, how long it warms up |
+//! | [`ask`] | the requests of `learn`, made inside the lab |
+
+pub mod ask;
+mod learn;
+mod plan;
+pub mod words;
+
+pub(crate) use learn::learn;
+pub(crate) use plan::{registry, suite};
+
+use crate::error::Error;
+use crate::lab::CommandLine;
+use crate::measurement::{Expectation, PlannedCommand, PlannedCommands, PlannedRequest};
+use linerate_contract::{Expect, Request, Spec};
+use std::collections::BTreeSet;
+
+/// Names of the commands: the given ones, else the programs' names where these differ, else the commands.
+///
+/// # Errors
+/// Names that are not one for each command, or not different.
+pub fn named(commands: &[String], names: &[String]) -> Result<Vec<PlannedCommand>, Error> {
+    if !names.is_empty() && names.len() != commands.len() {
+        return Err(Error::Input(format!(
+            "--name is there {} times for {} commands: give one for each, in their order",
+            names.len(),
+            commands.len()
+        )));
+    }
+    let are_different = |names: &[String]| names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    let mut chosen = match names {
+        [] => commands.iter().map(|command| words::short_name(command)).collect(),
+        given => given.to_vec(),
+    };
+    if !are_different(&chosen) {
+        if let Some(twice) = names.first() {
+            return Err(Error::Input(format!("--name {twice}: names must differ from each other")));
+        }
+        chosen = commands.to_vec();
+    }
+    if !are_different(&chosen) {
+        // The same command twice: a comparison with itself.
+        let numbered = commands.iter().zip(1..).map(|(command, n)| format!("{command} ({n})"));
+        chosen = numbered.collect();
+    }
+    let named = chosen.into_iter().zip(commands);
+    Ok(named
+        .map(|(name, command)| PlannedCommand { name, command: command.clone(), address: None })
+        .collect())
+}
+
+/// The program and the arguments of each command.
+///
+/// # Errors
+/// A command that cannot be split, or whose program is not there.
+pub fn lines(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> {
+    let parse = |one: &PlannedCommand| words::parse(&one.command, &planned.folder, planned.port);
+    planned.commands.iter().map(parse).collect::<Result<_, _>>().map_err(Error::Input)
+}
+
+/// Sets the request and the expectation of a client.
+pub(crate) fn ask_of(planned: &PlannedCommands, spec: &mut Spec, check_every: u64) {
+    let PlannedRequest { method, path, headers, body } = planned.request.clone();
+    spec.path = Some(path);
+    spec.request = Some(Request {
+        method: Some(method).filter(|method| method != "GET"),
+        headers,
+        body,
+        ..Request::default()
+    });
+    // Without a common length, any status below 400 is correct.
+    spec.expect = match planned.expect {
+        Expectation { status: Some(status), bytes: Some(bytes), crc32: Some(crc32) } => {
+            Some(Expect { status, bytes, crc32, every: check_every })
+        }
+        _ => None,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(commands: &[&str], names: &[&str]) -> Result<Vec<String>, String> {
+        let owned = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+        let named = named(&owned(commands), &owned(names)).map_err(|e| e.to_string())?;
+        Ok(named.into_iter().map(|command| command.name).collect())
+    }
+
+    #[test]
+    fn commands_are_named_by_their_programs_or_by_what_differs() {
+        assert_eq!(names(&["./shop-v1 -p 1", "bin/shop-v2"], &[]).unwrap(), ["shop-v1", "shop-v2"]);
+        assert_eq!(names(&["./shop -t 1", "./shop -t 2"], &[]).unwrap(), ["./shop -t 1", "./shop -t 2"]);
+        assert_eq!(names(&["./shop", "./shop"], &[]).unwrap(), ["./shop (1)", "./shop (2)"]);
+        assert_eq!(names(&["./a", "./b"], &["old", "new"]).unwrap(), ["old", "new"]);
+    }
+
+    #[test]
+    fn names_must_be_as_many_as_commands_and_differ() {
+        assert!(names(&["./a", "./b"], &["old"]).unwrap_err().contains("1 times for 2 commands"));
+        assert!(names(&["./a", "./b"], &["x", "x"]).unwrap_err().contains("must differ"));
+    }
+}

@@ -1,0 +1,129 @@
+//! The suite that is measured: one table, a cell for each command, each compared with the first.
+
+use crate::arm::{BASE, HEAD};
+use crate::axes::Axes;
+use crate::measurement::{
+    DEFAULT_BUILD, Metric, PlannedCell, PlannedCommand, PlannedCommands, PlannedPair, PlannedSuite,
+    PlannedSystem, PlannedTable, default_verify, default_warmup,
+};
+use crate::parameters::Parameters;
+use crate::path::Shape;
+use crate::system::manifest::{Manifest, Start, Variant};
+use crate::system::{Registry, System, VERIFIER};
+use linerate_contract::Role;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The name of the suite, of its table and of the system.
+const NAME: &str = "commands";
+const AXIS: &str = "command";
+const COLUMN: &str = "load";
+
+/// The suite of these commands.
+pub(crate) fn suite(planned: &PlannedCommands) -> PlannedSuite {
+    let cells: Vec<PlannedCell> = planned
+        .commands
+        .iter()
+        .enumerate()
+        .map(|(index, command)| cell(planned, command, if index == 0 { BASE } else { HEAD }))
+        .collect();
+    let ids: Vec<String> = cells.iter().map(|cell| cell.id.clone()).collect();
+    // The first pair is the control: the baseline with itself.
+    let pairs = ids.iter().map(|id| PlannedPair { cells: [id.clone(), ids[0].clone()], no_duet: None });
+    let load = cells[0].axes.get(COLUMN).unwrap_or_default().to_owned();
+    PlannedSuite {
+        name: NAME.into(),
+        question: "Which of these servers is faster?".into(),
+        // As many as its budget has time for.
+        rounds: 1,
+        // The first units decide how a pair shares the CPUs; they are the warm-up.
+        warmup_rounds: 0,
+        precision: None,
+        tables: vec![PlannedTable {
+            name: NAME.into(),
+            title: format!("{load}: requests per second"),
+            metric: Metric::OperationsPerSecond,
+            also: Vec::new(),
+            rows: AXIS.into(),
+            columns: COLUMN.into(),
+            row_values: planned.commands.iter().map(|command| command.name.clone()).collect(),
+            column_values: vec![load],
+            cells: ids.clone(),
+            baseline: Axes(vec![(AXIS.into(), planned.commands[0].name.clone())]),
+            truth: None,
+            limit: None,
+            reference: None,
+            scaling: None,
+            best_of: None,
+            notes: notes(planned),
+        }],
+        pairs: pairs.collect(),
+        cells,
+        probes: Vec::new(),
+    }
+}
+
+fn notes(planned: &PlannedCommands) -> Vec<String> {
+    let is_steady = planned.warmup.is_none_or(|warmup| warmup.is_steady);
+    let note = "the rate still changed at the end of the longest warm-up (5 s): results may be of a server \
+                that is not warm yet";
+    if is_steady { Vec::new() } else { vec![note.into()] }
+}
+
+fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> PlannedCell {
+    let PlannedCommands { request, connections, threads, warmup, .. } = planned;
+    let load = format!("{} {}, {connections} connections", request.method, request.path);
+    let axes = [(AXIS, command.name.clone()), (COLUMN, load)];
+    let system = |role, name: &str, build: &str| PlannedSystem {
+        role,
+        name: name.into(),
+        build: build.into(),
+        version: None,
+        settings: BTreeMap::new(),
+        spins: false,
+    };
+    PlannedCell {
+        id: command.name.clone(),
+        axes: Axes(axes.map(|(name, value)| (name.to_owned(), value)).into()),
+        layer: "http".into(),
+        workload: "rr".into(),
+        path: Shape::Loopback.into(),
+        parameters: Parameters {
+            seconds: Some(1),
+            connections: Some((*connections).into()),
+            threads: Some((*threads).into()),
+            ..Parameters::default()
+        },
+        verify: default_verify(),
+        warmup: warmup.map_or_else(default_warmup, |warmup| Parameters {
+            operations: Some(warmup.operations),
+            ..Parameters::default()
+        }),
+        options: BTreeMap::new(),
+        own_client: false,
+        is_limit: false,
+        systems: vec![
+            system(Role::Client, VERIFIER, DEFAULT_BUILD),
+            system(Role::Server, &command.name, build),
+        ],
+        absent: None,
+    }
+}
+
+/// linerate's own client, and a system with a variant for each command.
+pub(crate) fn registry(all: Registry, planned: &PlannedCommands) -> Registry {
+    let mut systems: BTreeMap<String, System> =
+        all.systems.into_iter().filter(|(name, _)| name == VERIFIER).collect();
+    let variants = planned.commands.iter().map(|command| {
+        let variant = Variant {
+            about: command.command.clone(),
+            roles: vec![Role::Server],
+            start: Some(Start::Same(Vec::new())),
+            ..Variant::default()
+        };
+        (command.name.clone(), variant)
+    });
+    let manifest = Manifest { variants: variants.collect(), ..Manifest::default() };
+    systems.insert(NAME.into(), System { name: NAME.into(), folder: PathBuf::new(), manifest });
+    Registry { systems }
+}

@@ -1,0 +1,112 @@
+//! `linerate compare './a' './b'`: commands of the user's own, as servers in Python.
+
+use crate::common::{Folder, Output};
+use crate::host::{assert_all_gone, lab_processes};
+use crate::{command, machine};
+use linerate::measurement::Run;
+use linerate::report::model::Report;
+use std::fs;
+
+/// A server of HTTP/1 with these answers; it listens on the port of its environment.
+const SERVER: &str = r#"
+import os, socket, sys, threading
+body = (sys.argv[1] if len(sys.argv) > 1 else "hello").encode()
+status = sys.argv[2] if len(sys.argv) > 2 else "200"
+answer = b"HTTP/1.1 %s X\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(body), body)
+def serve(connection):
+    with connection:
+        try:
+            while data := connection.recv(65536):
+                connection.send(answer)
+        except OSError:
+            pass
+ports = os.environ.get("PORTS", os.environ["PORT"]).split()
+listeners = [socket.create_server(("127.0.0.1", int(port))) for port in ports]
+while True:
+    connection, _ = listeners[0].accept()
+    threading.Thread(target=serve, args=(connection,), daemon=True).start()
+"#;
+
+/// A folder with `server.py`, in which commands run.
+fn workplace(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    fs::create_dir_all(folder.path()).unwrap();
+    fs::write(folder.path().join("server.py"), SERVER).unwrap();
+    folder
+}
+
+fn compare(folder: &Folder, args: &[&str]) -> Output {
+    let mut compare = command(&["compare"]);
+    compare.args(args).args(["--budget", "8s", "--seed", "7", "--out", "out"]).current_dir(folder.path());
+    Output::of(&mut compare)
+}
+
+#[test]
+fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
+    let Some(_machine) = machine() else { return };
+    let processes = lab_processes();
+    let folder = workplace("commands");
+    let out = compare(&folder, &["python3 server.py", "python3 ./server.py 'hello'", "-c", "4"]);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    assert_all_gone(&processes);
+    let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
+    let commands = run.comparison.unwrap().commands.unwrap();
+    let addresses: Vec<String> =
+        commands.commands.iter().map(|one| one.address.unwrap().to_string()).collect();
+    assert_eq!(addresses, ["127.0.0.1:8080", "127.0.0.1:8080"]);
+    assert_eq!((commands.expect.status, commands.expect.bytes), (Some(200), Some(5)));
+    assert!(commands.warmup.unwrap().operations > 0);
+    let report: Report = serde_json::from_str(&folder.read("out/report.json")).unwrap();
+    let compared = report.comparison.unwrap();
+    assert_eq!(compared.cells.len(), 1);
+    assert!(compared.cells[0].units > 0 && compared.cells[0].detail.is_none(), "{:?}", compared.cells);
+    let names = ["python3 server.py", "python3 ./server.py 'hello'"];
+    let quoted = "linerate compare 'python3 server.py' 'python3 ./server.py '\\''hello'\\''' --name";
+    assert!(run.command.starts_with(quoted), "{}", run.command);
+    assert!(names.iter().all(|name| out.stdout.lines().next().unwrap().contains(name)), "{}", out.stdout);
+    // The budget is used, so nothing is measured again.
+    let mut again = command(&["compare", "--resume", "out"]);
+    let again = Output::of(again.current_dir(folder.path()));
+    assert_eq!((again.status, again.stdout), (0, out.stdout), "{}", again.stderr);
+}
+
+#[test]
+fn what_does_not_serve_is_an_error_with_the_way_out() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("commands-errors");
+    let good = "python3 server.py";
+    for (other, status, parts) in [
+        (
+            "sh -c 'echo no config >&2; exit 3'",
+            3,
+            &["ended before it was ready (exit status 3)", "no config"][..],
+        ),
+        ("sh -c 'PORTS=\"81 82\" python3 server.py'", 2, &["listens on several ports (81, 82)", "--port 81"]),
+        (
+            "python3 server.py goodbye",
+            3,
+            &["differ in their length", "200, 5 bytes: \"hello\"", "200, 7 bytes: \"goodbye\"", "--expect"],
+        ),
+        ("python3 server.py hello 500", 3, &["differ in their status", "500, 5 bytes"]),
+        ("./server.py", 2, &["server.py is not executable: chmod +x"]),
+        ("./nothing", 2, &["nothing: No such file"]),
+    ] {
+        let out = compare(&folder, &[good, other, "-n", "good", "-n", "odd"]);
+        assert_eq!(out.status, status, "{other}: {}{}", out.stdout, out.stderr);
+        for part in parts {
+            assert!(out.stderr.contains(part), "{other}: {part}: {}", out.stderr);
+        }
+        let _ = fs::remove_dir_all(folder.path().join("out"));
+    }
+}
+
+#[test]
+fn a_baseline_that_answers_500_is_an_error_unless_that_is_expected() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("commands-500");
+    let failing = "python3 server.py oops 500";
+    let out = compare(&folder, &[failing, failing]);
+    assert_eq!(out.status, 3, "{}", out.stderr);
+    assert!(out.stderr.contains("answers GET / with 500, 4 bytes: \"oops\""), "{}", out.stderr);
+    assert!(out.stderr.contains("--expect status=500"), "{}", out.stderr);
+}
