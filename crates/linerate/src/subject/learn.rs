@@ -192,9 +192,15 @@ impl Learner<'_> {
                      --expect status={status}"
                 )));
             }
-            // What the user has said is all that is expected.
-            if given == Expectation::default() {
+            // What the user has said is all that is expected. The load engine takes an error for correct only
+            // by its content.
+            if given == Expectation::default() || status >= 400 {
                 self.planned.expect = common;
+            }
+            if status >= 400 && common.crc32.is_none() {
+                return Err(Error::NothingMeasured(format!(
+                    "{described}\nan error with content that varies cannot be measured: ask for another path"
+                )));
             }
             *baseline = Some((common, described));
         }

@@ -109,4 +109,7 @@ fn a_baseline_that_answers_500_is_an_error_unless_that_is_expected() {
     assert_eq!(out.status, 3, "{}", out.stderr);
     assert!(out.stderr.contains("answers GET / with 500, 4 bytes: \"oops\""), "{}", out.stderr);
     assert!(out.stderr.contains("--expect status=500"), "{}", out.stderr);
+    let _ = fs::remove_dir_all(folder.path().join("out"));
+    let out = compare(&folder, &[failing, failing, "--expect", "status=500"]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
 }
