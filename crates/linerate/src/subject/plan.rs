@@ -55,6 +55,7 @@ pub(crate) fn suite(planned: &PlannedCommands) -> PlannedSuite {
             reference: None,
             scaling: None,
             best_of: None,
+            published: None,
             notes: notes(planned),
         }],
         pairs: pairs.collect(),
