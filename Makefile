@@ -49,7 +49,7 @@ test: setup
 check: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/setup scripts/browser scripts/cargo scripts/fuzz scripts/common.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/setup scripts/browser scripts/cargo scripts/test-runner scripts/fuzz scripts/common.sh .ci/run; \
 	else echo 'linerate: skipped: shellcheck (not installed)' >&2; fi
 
 # dist/linerate.tar.gz: static programs and all data, for machines without Rust. Unpack it and run bin/linerate.

@@ -68,3 +68,13 @@ fn it_describes_itself() {
     assert_eq!(describe.roles, [Role::Client, Role::Relay, Role::Server]);
     assert!(engine.wait().success());
 }
+
+#[test]
+fn these_tests_have_a_network_namespace_of_their_own() {
+    let own = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net"));
+    match (std::env::var("TEST_NETWORK").as_deref(), own("self"), own("1")) {
+        (Ok("own"), Ok(mine), Ok(of_the_host)) => assert_ne!(mine, of_the_host),
+        (Ok("own"), ..) => eprintln!("skipped: another user's process has no namespace to read"),
+        _ => eprintln!("skipped: the tests were not started by scripts/test-runner, or it has no rights"),
+    }
+}
