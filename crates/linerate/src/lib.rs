@@ -26,11 +26,11 @@
 //! | [`report`] | the only place where numbers become text |
 //! | `merge` | runs of several hosts: read, checked, sorted by host |
 //! | `fleet` | batch scripts and manifests that run suites on many hosts |
-//! | [`error`], `parallel`, `shell` | errors with a next step, work on all CPUs, quoting |
+//! | [`error`], `shell` | errors with a next step, quoting |
 //!
 //! The nouns of the journal, statistics and comparisons are in `crates/analysis`.
 
-pub use linerate_analysis::{axes, comparison, measurement, parameters, path, stats};
+pub use linerate_analysis::{axes, comparison, measurement, parallel, parameters, path, stats, summary};
 
 pub mod arm;
 mod authority;
@@ -45,7 +45,6 @@ pub mod interrupt;
 pub mod journal;
 pub mod lab;
 mod merge;
-mod parallel;
 pub mod pins;
 pub mod placement;
 pub mod plan;

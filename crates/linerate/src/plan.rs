@@ -69,9 +69,11 @@ pub struct Step {
     pub warmup: bool,
 }
 
-/// The arguments of the user that affect the plan.
+/// What a user chooses that affects the plan.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
+    /// Names of suites, or `all`.
+    pub suites: Vec<String>,
     pub quick: bool,
     /// Only the tables that repeat a document's.
     pub published: bool,
@@ -286,7 +288,7 @@ fn duets(suite: &PlannedSuite) -> Vec<Slot> {
     let pairs = suite.pairs.iter().filter(|pair| pair.no_duet.is_none());
     let duet = |pair: &PlannedPair, repeat: u32| {
         let [cell, other] = [index_of(suite, &pair.cells[0])?, index_of(suite, &pair.cells[1])?];
-        Some(Slot { cell, against: Some(other), probe: None, id: pair.cells.join(" | "), repeat })
+        Some(Slot { cell, against: Some(other), probe: None, id: pair.id(), repeat })
     };
     pairs.flat_map(|pair| (1..=UNITS_PER_ROUND).filter_map(move |repeat| duet(pair, repeat))).collect()
 }

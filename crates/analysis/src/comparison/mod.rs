@@ -8,12 +8,12 @@
 mod series;
 pub mod stored;
 
-use crate::measurement::{ComparisonKind, Duet, Metric, PlannedPair, Run, Trial};
+use crate::measurement::{ComparisonKind, Duet, Metric, PlannedPair, Run, Trial, pair_id};
 use crate::stats::duet::{log_cpu_ratio, log_ratio};
 use crate::stats::estimate::median;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential;
-use crate::stats::verdict::lies_beyond;
+use crate::stats::verdict::control_fails;
 pub use series::{Change, Confirmation, Reading};
 use series::{Looks, PairSeries, Rules};
 
@@ -21,8 +21,6 @@ use series::{Looks, PairSeries, Rules};
 pub const ALPHA: f64 = 0.05;
 /// Units of the first look.
 pub const FIRST_LOOK: u32 = 6;
-/// A control whose interval lies wholly beyond this from 1 differs from itself: half the margin of a gate.
-const CONTROL_TOLERANCE: f64 = 0.005;
 
 /// What a run shows so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +34,19 @@ pub struct Judgement {
     pub spread: Option<f64>,
     /// Readings of the family.
     pub tests: usize,
+}
+
+/// What is known about a comparison before its units are made.
+#[derive(Debug)]
+pub struct Prospect {
+    /// Units of each cell in the budget.
+    pub units: f64,
+    pub pairs: usize,
+    /// Seconds, also of one unit.
+    pub budget: f64,
+    pub unit: f64,
+    /// `None`: not known yet.
+    pub spread: Option<f64>,
 }
 
 /// The two builds in one cell.
@@ -56,6 +67,11 @@ pub struct JudgedPair {
 }
 
 impl JudgedPair {
+    #[must_use]
+    pub fn id(&self) -> String {
+        pair_id([&self.cells[0], &self.cells[1]])
+    }
+
     /// Units of which both sides succeeded.
     #[must_use]
     pub fn units(&self) -> u32 {
@@ -130,7 +146,7 @@ pub fn judge(run: &Run, trials: &[Trial], duets: &[Duet]) -> Option<Judgement> {
         let logs = units_of(&suite.name, &pair.cells);
         RatioEstimate::of(logs.into_iter().filter_map(|duet| log_ratio(duet, Metric::OperationsPerSecond)))
     });
-    let is_void = control.and_then(|c| c.ci95).is_some_and(|ci95| lies_beyond(ci95, CONTROL_TOLERANCE));
+    let is_void = control.and_then(|c| c.ci95).is_some_and(|ci95| control_fails(ci95, plan.margin));
     let spread = median(series.iter().step_by(2).filter_map(PairSeries::spread));
     let found = series::holm(&series, &looks, tests);
     let is_gate = plan.kind == ComparisonKind::Gate;

@@ -48,7 +48,7 @@ impl Duet {
     #[must_use]
     pub fn id(&self) -> String {
         match &self.probe {
-            None => self.cells.join(" | "),
+            None => pair_id([&self.cells[0], &self.cells[1]]),
             Some(probe) => probe_id(&self.cells[0], probe.role),
         }
     }
@@ -58,6 +58,12 @@ impl Duet {
     pub fn time(&self) -> Nanos {
         self.stages.values().fold(Nanos::ZERO, |sum, time| sum + *time)
     }
+}
+
+/// The id of a pair of cells.
+#[must_use]
+pub fn pair_id(cells: [&str; 2]) -> String {
+    cells.join(" | ")
 }
 
 /// The id of the probe of a cell's role.

@@ -1,6 +1,6 @@
 //! `run.json`: the plan of a run and the machine it ran on.
 
-use super::{Duet, Metric, Outcome, PlannedComparison, Published, Trial};
+use super::{Duet, Metric, Outcome, PlannedComparison, Published, Trial, pair_id};
 use crate::axes::Axes;
 use crate::parameters::Parameters;
 use crate::path::NetworkPath;
@@ -151,6 +151,13 @@ pub struct PlannedPair {
     /// Why the pair is not measured in duet, but compared by its solo trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_duet: Option<String>,
+}
+
+impl PlannedPair {
+    #[must_use]
+    pub fn id(&self) -> String {
+        pair_id([&self.cells[0], &self.cells[1]])
+    }
 }
 
 /// How a table of the report is laid out, and what its cells are compared with.

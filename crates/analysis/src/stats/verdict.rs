@@ -44,6 +44,18 @@ pub fn lies_beyond([low, high]: [f64; 2], tolerance: f64) -> bool {
     low > 1.0 + tolerance || high < 1.0 - tolerance
 }
 
+/// The part of the margin by which an A/A control may differ from itself: twice as much would decide most of
+/// what the margin decides.
+const CONTROL_SHARE: f64 = 1.0 / 3.0;
+/// A control may always differ by this: the half-width of its own interval is 0.3 % after a minute.
+const CONTROL_LEAST: f64 = 0.005;
+
+/// Whether a control with this interval differs from itself, where differences of `margin` matter.
+#[must_use]
+pub fn control_fails(interval: [f64; 2], margin: f64) -> bool {
+    lies_beyond(interval, (CONTROL_SHARE * margin).max(CONTROL_LEAST))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +71,13 @@ mod tests {
         assert_eq!(verdict(&around(-0.1, 0.05), 0.03), Verdict::Slower);
         assert_eq!(verdict(&around(0.0, 0.01), 0.03), Verdict::WithinMargin);
         assert_eq!(verdict(&around(0.0, 0.2), 0.03), Verdict::CannotTell);
+    }
+
+    #[test]
+    fn a_control_may_differ_by_a_third_of_the_margin_and_always_by_half_a_percent() {
+        let fails = |low: f64, margin: f64| control_fails([low, 1.1], margin);
+        assert!(fails(1.011, 0.03) && !fails(1.009, 0.03));
+        assert!(fails(1.006, 0.01) && !fails(1.004, 0.01));
     }
 
     #[test]

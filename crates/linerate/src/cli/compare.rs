@@ -1,8 +1,10 @@
 //! `linerate compare`, `gate` and `history`.
 
-use super::{CommandOptions, HostArgs, RunArgs, Selection};
+use super::CommandOptions;
 use crate::arm::{AS_IT_IS, Arm};
 use crate::measurement::{ComparisonKind, PlannedArm, PlannedComparison, PlannedSource};
+use crate::plan::Choice;
+use crate::session::Request;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -179,26 +181,24 @@ pub struct HistoryArgs {
 }
 
 impl BuildOptions {
-    /// The arguments of a run of these cells.
+    /// These cells with both builds.
     #[must_use]
-    pub fn run(&self, suite: Option<String>) -> RunArgs {
-        RunArgs {
-            selection: Selection {
+    pub fn request(&self, suite: Option<String>, comparison: PlannedComparison) -> Request {
+        Request {
+            choice: Choice {
                 suites: suite.into_iter().collect(),
                 quick: self.quick,
-                published: false,
-                rounds: None,
                 only: self.only.clone(),
-                probe: false,
-                seed: self.seed,
+                comparison: Some(comparison),
+                ..Choice::default()
             },
-            hosts: HostArgs::default(),
+            seed: self.seed,
             budget: Some(self.budget.unwrap_or(BUDGET)),
             out: self.out.clone(),
             resume: self.resume.clone(),
             install: self.install,
             quiet: self.quiet,
-            long: false,
+            ..Request::default()
         }
     }
 

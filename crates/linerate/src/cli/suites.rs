@@ -1,5 +1,7 @@
 //! `linerate run`, `plan`, `list` and `report`.
 
+use crate::plan::Choice;
+use crate::session::{HostRequest, Request};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -82,7 +84,7 @@ pub struct RunArgs {
 }
 
 /// Roles on machines of their own.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct HostArgs {
     /// Play a role on another machine, such as server=ssh:box2 (repeatable; roles: client, relay, server)
     #[arg(
@@ -201,4 +203,38 @@ pub struct CalibrateArgs {
     /// Folders of runs
     #[arg(value_name = "DIR", required = true)]
     pub folders: Vec<PathBuf>,
+}
+
+impl From<&Selection> for Choice {
+    fn from(selection: &Selection) -> Self {
+        Self {
+            suites: selection.suites.clone(),
+            quick: selection.quick,
+            published: selection.published,
+            rounds: selection.rounds,
+            only: selection.only.clone(),
+            probe: selection.probe,
+            comparison: None,
+        }
+    }
+}
+
+impl From<&RunArgs> for Request {
+    fn from(args: &RunArgs) -> Self {
+        Self {
+            choice: Choice::from(&args.selection),
+            seed: args.selection.seed,
+            budget: args.budget,
+            hosts: HostRequest {
+                places: args.hosts.host.clone(),
+                file: args.hosts.hosts.clone(),
+                network: args.hosts.host_network,
+            },
+            out: args.out.clone(),
+            resume: args.resume.clone(),
+            install: args.install,
+            quiet: args.quiet,
+            allows_equal_arms: false,
+        }
+    }
 }

@@ -1,15 +1,15 @@
 //! `linerate compare`, and what it has in common with `linerate gate`.
 
-use super::{Terminal, print};
-use crate::cli::{BUDGET_OF_COMMANDS, BuildOptions, CommandOptions, CompareArgs, RunArgs};
+use super::{Terminal, print, publish};
+use crate::cli::{BUDGET_OF_COMMANDS, BuildOptions, CommandOptions, CompareArgs};
 use crate::comparison::stored;
 use crate::error::Error;
 use crate::journal;
 use crate::measurement::ComparisonKind;
 use crate::progress::note;
 use crate::report;
-use crate::report::comparison::{ComparisonReport, Conclusion, comment};
-use crate::session::{End, Session};
+use crate::report::comparison::{ComparisonReport, Conclusion, comment, prospect};
+use crate::session::{End, Event, Request, Session};
 use crate::subject::words;
 use crate::{home, suite};
 use linerate_contract::nearest::suggestion;
@@ -112,27 +112,30 @@ pub(super) fn measure(
     script: Option<&Path>,
     terminal: Option<Terminal>,
 ) -> Result<Measured, Error> {
-    let mut comparison = builds.comparison(kind);
-    let run = match what {
+    let comparison = builds.comparison(kind);
+    let request = match what {
         What::Suite(None) | What::Runs(_) if builds.resume.is_none() => {
             return Err(Error::Input(
                 "name two commands, such as './old' './new', or a suite; `linerate list` shows these".into(),
             ));
         }
-        What::Suite(suite) => builds.run(suite),
-        What::Runs(_) => builds.run(None),
+        What::Suite(suite) => builds.request(suite, comparison),
+        What::Runs(_) => builds.request(None, comparison),
         What::Commands(commands, options) => {
-            comparison = options.comparison(commands, comparison)?;
+            let comparison = options.comparison(commands, comparison)?;
             let budget = builds.budget.unwrap_or(BUDGET_OF_COMMANDS);
-            RunArgs { budget: Some(budget), ..builds.run(None) }
+            Request { budget: Some(budget), ..builds.request(None, comparison) }
         }
     };
-    let session = Session::open(&run, Some(comparison), script)?;
-    let mut session = if terminal.is_none() { session.with_equal_arms() } else { session };
-    let end = session.measure(&mut |_, _| {});
-    let folder = session.publish()?.to_owned();
+    let request = Request { allows_equal_arms: terminal.is_none(), ..request };
+    let mut session = Session::open(&request, script)?;
+    let end = session.measure(&mut |event| {
+        if let Event::Prospect(found) = event {
+            note(&prospect(&found));
+        }
+    });
+    let (report, folder) = (publish(&session)?, session.folder().to_owned());
     let end = end?;
-    let report = session.report();
     let comparison = report.comparison.clone().ok_or_else(|| {
         let folder = folder.display();
         Error::Input(format!("{folder}: this run compares no builds: `linerate run --resume {folder}`"))

@@ -41,7 +41,9 @@ use crate::cli::{CompletionsArgs, LabAgentArgs, ManArgs, When};
 use crate::error::Error;
 use crate::lab::agent::PathOf;
 use crate::programs::elsewhere;
-use crate::report::Style;
+use crate::report::model::Report;
+use crate::report::{Style, build, write_files};
+use crate::session::Session;
 use crate::subject::ask::ask;
 use crate::system::Registry;
 use std::io::{IsTerminal, Write};
@@ -146,4 +148,11 @@ fn print(text: &str) -> Result<ExitCode, Error> {
         }
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Writes the report files of what was measured.
+fn publish(session: &Session) -> Result<Report, Error> {
+    let report = build(session.run(), session.trials(), session.duets());
+    write_files(session.folder(), &report)?;
+    Ok(report)
 }

@@ -1,12 +1,12 @@
 //! `linerate run`.
 
-use super::{Terminal, overview, print};
+use super::{Terminal, overview, print, publish};
 use crate::cli::RunArgs;
 use crate::error::Error;
 use crate::measurement::Outcome;
 use crate::progress::note;
 use crate::report;
-use crate::session::{End, Extent, Session};
+use crate::session::{End, Event, Request, Session};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,22 +19,23 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
     if args.selection.suites.is_empty() && args.resume.is_none() {
         return print(&overview::text(script)?);
     }
-    let mut session = Session::open(args, None, script)?;
+    let mut session = Session::open(&Request::from(args), script)?;
     let mut printed = Ok(ExitCode::SUCCESS);
-    let end = session.measure(&mut |suite, part| {
+    let end = session.measure(&mut |event| {
         let style = terminal.style(args.long);
-        match part {
+        match event {
             // Standard output gets each table once.
-            Extent::Rounds { left } if !args.quiet => note(&format!(
+            Event::Rounds { suite, left } if !args.quiet => note(&format!(
                 "{}more units of pairs with wide intervals follow, for up to {}; then the tables again\n",
-                report::TERMINAL.render(suite, style.on_stderr()),
+                report::TERMINAL.render(&report::of(&suite), style.on_stderr()),
                 humantime::format_duration(Duration::from_secs(left.ceil() as u64))
             )),
-            Extent::Rounds { .. } => {}
-            Extent::All => printed = print(&report::TERMINAL.render(suite, style)),
+            Event::Rounds { .. } | Event::Prospect(_) => {}
+            Event::Suite(suite) => printed = print(&report::TERMINAL.render(&report::of(&suite), style)),
         }
     });
-    let folder = session.publish()?.to_owned();
+    publish(&session)?;
+    let folder = session.folder();
     note(&format!("report: {}/report.md (also .html, .json, .csv)", folder.display()));
     printed?;
     match end? {

@@ -37,7 +37,7 @@ fn next_unit(
     precision: Precision,
     duets: &[Duet],
 ) -> Option<(f64, Step)> {
-    let id = pair.cells.join(" | ");
+    let id = pair.id();
     let of_pair = |duet: &&Duet| duet.suite == suite.name && !duet.warmup && duet.id() == id;
     let units: Vec<&Duet> = duets.iter().filter(of_pair).collect();
     let mut tables = suite.tables.iter().filter(|table| is_of_windows(table.metric));

@@ -48,8 +48,7 @@ mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub use build::build;
-pub(crate) use build::control_fails;
+pub use build::{build, of};
 pub use formats::{FORMATS, Format, TERMINAL, format, format_names, write_files};
 pub use site::{SiteRun, site};
 pub use style::Style;

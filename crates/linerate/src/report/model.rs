@@ -7,11 +7,10 @@ mod published;
 
 use super::comparison::ComparisonReport;
 use crate::axes::Axes;
-use crate::measurement::{Host, PlannedHost, PlannedSystem, Sharing};
-use crate::stats::accuracy::Accuracy;
+use crate::measurement::{Host, PlannedHost, PlannedSystem};
 use crate::stats::latency::{Latency, LatencyCurve};
 use crate::stats::metric::Better;
-use crate::stats::verdict::Verdict;
+pub use linerate_analysis::summary::{AgainstTruth, Comparison, DuetReport, OutcomeWord, ShareOf};
 pub use path::{PathReport, WayReport};
 pub use published::{PublishedReport, PublishedRow, PublishedRows};
 #[cfg(test)]
@@ -222,89 +221,6 @@ pub struct CellReport {
     /// Each begins with its kind: `few-rounds`, `bound-by-generator`, `above-limit`, `littles-law`,
     /// `outlier`, `steal`, `disturbed`, `drift`, `leak`, `not-measured`, or a flag of the lab.
     pub flags: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum OutcomeWord {
-    Ok,
-    Failed,
-    Unsupported,
-    Missing,
-}
-
-/// The ratio of two cells: Hodges-Lehmann estimate of the units' log ratios.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct Comparison {
-    /// Id of the cell compared with.
-    pub with: String,
-    /// Performance of this cell over that of `with`: above 1 is better, whatever the unit's direction.
-    pub ratio: f64,
-    /// From the signed-rank distribution; with fewer than six units their range.
-    pub ci95: [f64; 2],
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ci90: Option<[f64; 2]>,
-    /// Of the signed-rank test, two-sided, that the ratio is 1.
-    pub p: f64,
-    /// Of Benjamini and Hochberg, over the comparisons of a table with its baselines by one metric.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub q: Option<f64>,
-    /// |ratio - 1| that this number of units with this spread finds with a power of 80 %.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub smallest_detectable: Option<f64>,
-    /// Units of duets; of a ratio from solo trials: rounds in which both succeeded.
-    pub n: u32,
-    /// The ratio of each unit or round, in the order of their numbers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub units: Vec<f64>,
-    pub verdict: Verdict,
-    /// Set where the two were measured in duet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duet: Option<DuetReport>,
-}
-
-/// Performance as a share of a limit's or a reference's: 1 is equal to it, above 1 is better than it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct ShareOf {
-    /// Id of the limit or the reference.
-    pub with: String,
-    /// From solo trials, paired by round.
-    pub ratio: f64,
-    /// From the signed-rank distribution; with fewer than six rounds their range.
-    pub ci95: [f64; 2],
-    pub n: u32,
-}
-
-/// A reported value against the known true one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct AgainstTruth {
-    /// In the unit of the cell.
-    pub truth: f64,
-    /// Reported over true: Hodges-Lehmann estimate of the rounds' log ratios. The error is `ratio - 1`.
-    pub ratio: f64,
-    /// From the signed-rank distribution; with fewer than six rounds their range.
-    pub ci95: [f64; 2],
-    pub n: u32,
-    pub accuracy: Accuracy,
-}
-
-/// What duets add to a ratio.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct DuetReport {
-    /// True if the ratio is that of the duets. False if it is that of the solo trials, because the duets
-    /// contradict them.
-    pub has_rate: bool,
-    /// How the two shared the CPUs.
-    pub sharing: Option<Sharing>,
-    /// CPU time per operation (or byte) of all roles, this cell over `with`: above 1 is more expensive.
-    pub cpu_ratio: Option<f64>,
-    /// Absent with fewer than 6 units.
-    pub cpu_ci95: Option<[f64; 2]>,
 }
 
 /// 1: the rate falls by as much as the role's CPU time; 0: it does not fall.

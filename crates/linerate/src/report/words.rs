@@ -6,6 +6,7 @@ use crate::measurement::{Metric, Outcome};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::bound::Bottleneck;
 use crate::stats::verdict::Verdict;
+use crate::summary::FailedTrial;
 use std::fmt::Write;
 
 /// A note on a cell's numbers.
@@ -77,19 +78,11 @@ fn rounds_text(rounds: &[u32]) -> String {
     if rounds.len() == 1 { format!("round {listed}") } else { format!("rounds {listed}") }
 }
 
-/// A measured trial that did not succeed.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct FailedTrial {
-    pub(super) round: u32,
-    pub(super) word: OutcomeWord,
-    pub(super) reason: String,
-}
-
-/// The number of failed trials, and the first reason.
-pub(super) fn failures(failures: &[FailedTrial], measured: usize) -> String {
-    let first =
-        failures.first().map_or(String::new(), |f| format!(", the first in round {} {}", f.round, f.reason));
-    format!("{} of {measured} trials failed{first}", failures.len())
+/// The number of failed trials, and the first reason; `None` if none failed.
+pub(super) fn failures(failures: &[FailedTrial], measured: usize) -> Option<String> {
+    let FailedTrial { round, outcome } = failures.first()?;
+    let reason = reason(outcome).unwrap_or_default();
+    Some(format!("{} of {measured} trials failed, the first in round {round} {reason}", failures.len()))
 }
 
 /// The start of the detail of a cell that was planned and not run, and its text in a table.
@@ -98,18 +91,9 @@ pub(super) const NOT_MEASURED: &str = "not measured";
 pub(super) fn not_measured(warmup: Option<&FailedTrial>) -> String {
     let mut text = format!("{NOT_MEASURED}: the run ended before the first round of this cell");
     if let Some(failure) = warmup {
-        let _ = write!(text, "; its warm-up failed {}", failure.reason);
+        let _ = write!(text, "; its warm-up failed {}", reason(&failure.outcome).unwrap_or_default());
     }
     text
-}
-
-pub(super) fn outcome(outcome: &Outcome) -> OutcomeWord {
-    match outcome {
-        Outcome::Ok => OutcomeWord::Ok,
-        Outcome::Failed { .. } => OutcomeWord::Failed,
-        Outcome::Unsupported { .. } => OutcomeWord::Unsupported,
-        Outcome::Missing { .. } => OutcomeWord::Missing,
-    }
 }
 
 /// The reason of an outcome that is not `ok`: with the stage and the end of the log, or with the installation
@@ -130,7 +114,7 @@ pub(super) fn reason(outcome: &Outcome) -> Option<String> {
 /// An outcome in one sentence, such as `missing: ...`, for plan and report; `ok` for `None`.
 #[must_use]
 pub fn outcome_text(outcome: Option<&Outcome>) -> String {
-    let word = outcome_name(outcome.map_or(OutcomeWord::Ok, self::outcome));
+    let word = outcome_name(outcome.map_or(OutcomeWord::Ok, OutcomeWord::from));
     outcome.and_then(reason).map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
 }
 

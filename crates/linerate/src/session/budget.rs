@@ -1,12 +1,11 @@
 //! `--budget`: after the first rounds, rounds are spent where a verdict is open, until the time is used.
 
-use crate::measurement::{Duet, Run, Trial};
+use crate::measurement::{Duet, Run, Trial, pair_id};
 use crate::plan::{Step, UNITS_PER_ROUND};
-use crate::report::model::{Comparison, TableReport};
-use crate::report::{build, control_fails};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::verdict::Verdict;
+use crate::summary::{self, Comparison, SortedJournal, TableSummary};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most rounds that a budget can buy; an interval shrinks with the root of their number, so more would
@@ -56,7 +55,7 @@ impl Budget {
         // The share of a round that an entry makes.
         let unit = 1.0 / f64::from(UNITS_PER_ROUND);
         let of_trials = trials.iter().map(|t| (&t.suite, t.cell.clone(), t.warmup, t.time(), 1.0));
-        let of_duets = duets.iter().map(|d| (&d.suite, d.cells.join(" | "), d.warmup, d.time(), unit));
+        let of_duets = duets.iter().map(|d| (&d.suite, d.id(), d.warmup, d.time(), unit));
         let (mut used, mut by_step) = (0.0, BTreeMap::<String, (f64, f64)>::new());
         for (of, id, is_warmup, time, part) in of_trials.chain(of_duets) {
             used += time.as_secs_f64();
@@ -73,20 +72,20 @@ impl Budget {
 /// Steps that an open verdict needs, each once, in how many tables it may be: duets where the ratio is that
 /// of duets, else the solo trials of both cells. By the first metric of each table.
 fn open(run: &Run, trials: &[Trial], duets: &[Duet], suite: usize) -> BTreeSet<String> {
-    let report = build(&Run { suites: vec![run.suites[suite].clone()], ..run.clone() }, trials, duets);
-    report.suites.iter().flat_map(|suite| &suite.tables).flat_map(open_in).collect()
+    let summary = summary::suite(&run.suites[suite], &SortedJournal::of(run, trials, duets));
+    summary.tables.iter().flat_map(open_in).collect()
 }
 
-fn open_in(table: &TableReport) -> Vec<String> {
+fn open_in(table: &TableSummary<'_>) -> Vec<String> {
     // More units do not make a control pass.
-    let is_void = table.aa.as_ref().is_some_and(control_fails);
+    let is_void = table.aa.as_ref().is_some_and(Comparison::fails_as_control);
     let mut wanted = Vec::new();
-    for cell in table.main_cells() {
+    for cell in table.entries.iter().filter(|entry| entry.metric == table.planned.metric) {
         let is_worth_it = |compared: &&Comparison| is_open(compared.verdict, compared.p);
         if let Some(compared) = cell.vs_baseline.as_ref().filter(is_worth_it) {
             match compared.duet.as_ref().is_some_and(|duet| duet.has_rate) {
                 true if is_void => {}
-                true => wanted.push(format!("{} | {}", cell.id, compared.with)),
+                true => wanted.push(pair_id([&cell.id, &compared.with])),
                 false => wanted.extend([cell.id.clone(), compared.with.clone()]),
             }
         }
@@ -95,7 +94,7 @@ fn open_in(table: &TableReport) -> Vec<String> {
         }
     }
     let control = table.aa.as_ref().filter(|aa| !is_void && aa.verdict == Verdict::CannotTell);
-    wanted.extend(control.map(|aa| format!("{0} | {0}", aa.with)));
+    wanted.extend(control.map(|aa| pair_id([&aa.with, &aa.with])));
     wanted
 }
 

@@ -1,12 +1,14 @@
 //! The command that makes a run again, with the seed that this one drew.
 
-use crate::cli::RunArgs;
+use super::Request;
 use crate::measurement::{ComparisonKind, PlannedCommands, PlannedComparison, PlannedRequest};
 use crate::shell::quoted;
 use crate::suite;
 use std::time::Duration;
 
-pub(super) fn line(args: &RunArgs, comparison: Option<&PlannedComparison>, seed: u64) -> String {
+pub(super) fn line(request: &Request, seed: u64) -> String {
+    let Request { choice, budget, hosts, .. } = request;
+    let comparison = choice.comparison.as_ref();
     let subcommand = match comparison.map(|comparison| comparison.kind) {
         None => "run",
         Some(ComparisonKind::Compare) => "compare",
@@ -15,20 +17,18 @@ pub(super) fn line(args: &RunArgs, comparison: Option<&PlannedComparison>, seed:
     let mut words = vec![format!("linerate {subcommand}")];
     let commands = comparison.and_then(|comparison| comparison.commands.as_ref());
     words.extend(commands.into_iter().flat_map(of_commands));
-    let is_all = args.selection.suites.is_empty() && commands.is_none();
+    let is_all = choice.suites.is_empty() && commands.is_none();
     let all = is_all.then(|| suite::ALL.to_owned());
-    words.extend(all.into_iter().chain(args.selection.suites.iter().cloned()));
-    words.extend(args.selection.quick.then(|| "--quick".into()));
-    words.extend(args.selection.published.then(|| "--published".into()));
-    words.extend(args.selection.rounds.map(|rounds| format!("--rounds {rounds}")));
-    words.extend(args.budget.map(|budget| format!("--budget {}", time(budget))));
-    words.extend(args.selection.only.iter().map(|glob| format!("--only {}", quoted(glob))));
-    words.extend(args.hosts.host.iter().map(|given| format!("--host {given}")));
-    words.extend(
-        args.hosts.hosts.iter().map(|file| format!("--hosts {}", quoted(&file.display().to_string()))),
-    );
-    words.extend(args.hosts.host_network.then(|| "--host-network".into()));
-    words.extend(args.selection.probe.then(|| "--probe".into()));
+    words.extend(all.into_iter().chain(choice.suites.iter().cloned()));
+    words.extend(choice.quick.then(|| "--quick".into()));
+    words.extend(choice.published.then(|| "--published".into()));
+    words.extend(choice.rounds.map(|rounds| format!("--rounds {rounds}")));
+    words.extend(budget.map(|budget| format!("--budget {}", time(budget))));
+    words.extend(choice.only.iter().map(|glob| format!("--only {}", quoted(glob))));
+    words.extend(hosts.places.iter().map(|given| format!("--host {given}")));
+    words.extend(hosts.file.iter().map(|file| format!("--hosts {}", quoted(&file.display().to_string()))));
+    words.extend(hosts.network.then(|| "--host-network".into()));
+    words.extend(choice.probe.then(|| "--probe".into()));
     words.extend(comparison.into_iter().flat_map(of_comparison));
     words.push(format!("--seed {seed}"));
     words.join(" ")

@@ -1,8 +1,8 @@
 //! The trials of a suite, one after the other, each into the journal before the next.
 
-use super::Session;
 use super::budget::Budget;
 use super::sequence::Sequence;
+use super::{Event, Session};
 use crate::error::Error;
 use crate::lab::LabError;
 use crate::measurement::{Duet, Entry, Outcome, Run, Sharing, Trial, is_given_up};
@@ -18,7 +18,7 @@ impl Session {
     ///
     /// # Errors
     /// The user stopped the run, the journal cannot be written, or the lab is lost.
-    pub(super) fn measure_suite(&mut self, suite: usize) -> Result<(), Error> {
+    pub(super) fn measure_suite(&mut self, suite: usize, on: &mut dyn FnMut(Event)) -> Result<(), Error> {
         let mut done: BTreeSet<(String, String, u32, bool)> = self.trials.iter().map(key_of).collect();
         done.extend(self.duets.iter().map(|duet| (duet.suite.clone(), duet.id(), duet.unit, duet.warmup)));
         let name = self.run.suites[suite].name.clone();
@@ -32,6 +32,7 @@ impl Session {
                 None => budget.skips(run, trials, duets, step),
                 Some(_) => sequence.skips(run, trials, duets, &open[index..]),
             };
+            sequence.prospect.take().map(Event::Prospect).into_iter().for_each(&mut *on);
             if self.is_given_up(step) || is_not_worth_it {
                 self.progress.done();
                 continue;

@@ -1,20 +1,22 @@
-//! A run: open, measure, publish.
+//! A run: open, measure.
 //!
 //! [`Session::open`] makes the plan, raises the lab and creates the folder. [`Session::measure`] takes suite
 //! by suite: it prepares the systems, makes every trial, and appends each to the journal before the next.
-//! [`Session::publish`] writes the report files. `--resume` opens a stored session and goes on.
+//! A stored session is opened again and goes on. What was measured goes to the caller, which makes the reports.
 
 mod arms;
 pub mod budget;
 mod command;
 mod measure;
 mod prepare;
+mod request;
 mod sequence;
 mod stored;
 
 pub use measure::seconds;
+pub use request::{HostRequest, Request};
 
-use crate::cli::{RunArgs, Selection};
+use crate::comparison::Prospect;
 use crate::error::Error;
 use crate::home;
 use crate::interrupt;
@@ -23,13 +25,11 @@ use crate::lab::hosts::Hosts;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError};
-use crate::measurement::{Duet, PlannedComparison, PlannedSuite, RUN_SCHEMA, Run, Trial};
+use crate::measurement::{Duet, PlannedSuite, RUN_SCHEMA, Run, Stored, Trial};
 use crate::placement;
-use crate::plan::{self, Choice};
+use crate::plan;
 use crate::programs::Programs;
 use crate::progress::Progress;
-use crate::report;
-use crate::report::model::Report;
 use crate::subject;
 use crate::suite;
 use crate::system::Registry;
@@ -45,13 +45,15 @@ pub enum End {
     Interrupted,
 }
 
-/// How much of a suite is measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Extent {
-    /// Its rounds. Units that make intervals narrow follow, for up to this many seconds.
-    Rounds { left: f64 },
-    /// All, or as much as there was when the run was interrupted.
-    All,
+/// What is known while a run goes on.
+#[derive(Debug)]
+pub enum Event {
+    /// Before the units of a comparison, and once more after the first of them.
+    Prospect(Prospect),
+    /// The rounds of a suite are made. Units that make intervals narrow follow, for up to this many seconds.
+    Rounds { suite: Stored, left: f64 },
+    /// All of a suite is measured, or as much as there was when the run was interrupted.
+    Suite(Stored),
 }
 
 /// Tables are shown after the rounds if the rest takes longer than this, in seconds: in the first suite, when
@@ -85,37 +87,34 @@ impl Session {
     ///
     /// # Errors
     /// Bad input, a folder that cannot be used, or a kernel that refuses the lab.
-    pub fn open(
-        args: &RunArgs,
-        comparison: Option<PlannedComparison>,
-        script: Option<&Path>,
-    ) -> Result<Self, Error> {
-        let resumed =
-            args.resume.as_ref().filter(|folder| journal::is_run(folder) || args.selection.suites.is_empty());
+    pub fn open(request: &Request, script: Option<&Path>) -> Result<Self, Error> {
+        let resumed = request
+            .resume
+            .as_ref()
+            .filter(|folder| journal::is_run(folder) || request.choice.suites.is_empty());
         let stored = resumed.map(|folder| journal::read(folder)).transpose()?;
-        let folder = args.resume.clone().or_else(|| args.out.clone()).unwrap_or_else(default_folder);
+        let folder = request.resume.clone().or_else(|| request.out.clone()).unwrap_or_else(default_folder);
         if stored.is_none() {
             journal::check_vacant(&folder)?;
         }
-        let comparison = stored.as_ref().map_or(comparison, |stored| stored.run.comparison.clone());
-        let selection = stored.as_ref().map_or_else(|| args.selection.clone(), |s| stored::selection(&s.run));
+        let choice = stored.as_ref().map_or_else(|| request.choice.clone(), |s| stored::choice(&s.run));
         let home = home::find()?;
         let registry = Registry::load(&home)?;
-        let (registry, mut suites) = match comparison.as_ref().and_then(|plan| plan.commands.as_ref()) {
+        let (registry, mut suites) = match choice.comparison.as_ref().and_then(|plan| plan.commands.as_ref())
+        {
             Some(commands) => (subject::registry(registry, commands), vec![subject::suite(commands)]),
             None => {
-                let chosen = suite::choose(suite::load_all(&home)?, &selection.suites)?;
-                let choice = Choice { comparison: comparison.clone(), ..Choice::from(&selection) };
+                let chosen = suite::choose(suite::load_all(&home)?, &choice.suites)?;
                 let suites = plan::suites(&chosen, &registry, &choice)?;
                 (registry, suites)
             }
         };
         let hosts = match &stored {
             Some(stored) => stored.run.hosts.clone(),
-            None => placement::hosts(&args.hosts.host, args.hosts.hosts.as_deref())?,
+            None => placement::hosts(&request.hosts.places, request.hosts.file.as_deref())?,
         };
         if !hosts.is_empty() {
-            if selection.probe {
+            if choice.probe {
                 return Err(Error::Input("--probe needs all roles on one host: leave out --host".into()));
             }
             placement::without_duets(&mut suites);
@@ -137,14 +136,14 @@ impl Session {
         let (run, trials, duets, journal) = match stored {
             Some(stored) => stored::open(&folder, stored, suites)?,
             None => {
-                let run = new_run(args, comparison, suites, lab.as_ref());
+                let run = new_run(request, suites, lab.as_ref());
                 let journal = journal::create(&folder, &run)?;
                 (run, Vec::new(), Vec::new(), journal)
             }
         };
         let done = trials.len() + duets.len();
         // A comparison has one unit of each pair in a round: too little for a line in a log.
-        let is_quiet = args.quiet || run.comparison.is_some() && !std::io::stderr().is_terminal();
+        let is_quiet = request.quiet || run.comparison.is_some() && !std::io::stderr().is_terminal();
         let progress = Progress::new(plan::order(&run).len() as u64, done as u64, is_quiet);
         Ok(Self {
             registry,
@@ -159,29 +158,23 @@ impl Session {
             timings: Timings::load(),
             progress,
             folder,
-            install: args.install,
-            allows_equal_arms: false,
+            install: request.install,
+            allows_equal_arms: request.allows_equal_arms,
         })
     }
 
-    /// Lets both arms of a comparison be the same build.
-    #[must_use]
-    pub fn with_equal_arms(self) -> Self {
-        Self { allows_equal_arms: true, ..self }
-    }
-
-    /// Prepares and measures each suite. `on_suite` gets the report of a suite when its trials are made, or
-    /// when the run is interrupted in it, and before that when its rounds are made and much time is left.
+    /// Prepares and measures each suite. `on` gets the trials of a suite when all are made, or when the
+    /// run is interrupted in it, and before that when its rounds are made and much time is left.
     ///
     /// # Errors
     /// The journal cannot be written, or the lab is lost. Trials that were made are in the journal.
-    pub fn measure(&mut self, on_suite: &mut dyn FnMut(&Report, Extent)) -> Result<End, Error> {
+    pub fn measure(&mut self, on: &mut dyn FnMut(Event)) -> Result<End, Error> {
         let mut end = Ok(End::Complete);
         for suite in 0..self.run.suites.len() {
-            let rounds = self.prepare(suite).and_then(|()| self.measure_suite(suite));
+            let rounds = self.prepare(suite).and_then(|()| self.measure_suite(suite, on));
             let left = rounds.as_ref().map_or(0.0, |()| self.time_to_narrow(suite));
             if left > WAIT[suite.min(1)] {
-                self.progress.suspend(|| on_suite(&self.report_of(suite), Extent::Rounds { left }));
+                self.progress.suspend(|| on(Event::Rounds { suite: self.part(suite), left }));
             }
             end = match rounds.and_then(|()| self.narrow(suite)) {
                 Ok(()) => Ok(End::Complete),
@@ -189,7 +182,7 @@ impl Session {
                 Err(error) => Err(error),
             };
             if self.has_trials(suite) || matches!(end, Ok(End::Complete)) {
-                on_suite(&self.report_of(suite), Extent::All);
+                on(Event::Suite(self.part(suite)));
             }
             if !matches!(end, Ok(End::Complete)) {
                 break;
@@ -200,19 +193,15 @@ impl Session {
         end
     }
 
-    /// Writes the report files; returns the folder.
-    ///
-    /// # Errors
-    /// A file cannot be written.
-    pub fn publish(&self) -> Result<&Path, Error> {
-        report::write_files(&self.folder, &self.report())?;
-        Ok(&self.folder)
+    /// The folder of the run.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
-    /// The report of the run so far.
     #[must_use]
-    pub fn report(&self) -> Report {
-        report::build(&self.run, &self.trials, &self.duets)
+    pub fn run(&self) -> &Run {
+        &self.run
     }
 
     /// Every trial of the run so far.
@@ -221,41 +210,32 @@ impl Session {
         &self.trials
     }
 
+    /// Every unit of the run so far.
+    #[must_use]
+    pub fn duets(&self) -> &[Duet] {
+        &self.duets
+    }
+
     fn has_trials(&self, suite: usize) -> bool {
         self.trials.iter().any(|trial| trial.suite == self.run.suites[suite].name)
     }
 
-    fn report_of(&self, suite: usize) -> Report {
+    /// A suite of the run by itself.
+    fn part(&self, suite: usize) -> Stored {
         let suites = vec![self.run.suites[suite].clone()];
-        let trials: Vec<Trial> =
-            self.trials.iter().filter(|trial| trial.suite == suites[0].name).cloned().collect();
-        let duets: Vec<Duet> =
-            self.duets.iter().filter(|duet| duet.suite == suites[0].name).cloned().collect();
-        report::build(&Run { suites, ..self.run.clone() }, &trials, &duets)
-    }
-}
-
-impl From<&Selection> for Choice {
-    fn from(selection: &Selection) -> Self {
-        Self {
-            quick: selection.quick,
-            published: selection.published,
-            rounds: selection.rounds,
-            only: selection.only.clone(),
-            probe: selection.probe,
-            comparison: None,
+        let name = &suites[0].name;
+        Stored {
+            trials: self.trials.iter().filter(|trial| trial.suite == *name).cloned().collect(),
+            duets: self.duets.iter().filter(|duet| duet.suite == *name).cloned().collect(),
+            run: Run { suites, ..self.run.clone() },
+            warnings: Vec::new(),
         }
     }
 }
 
-fn new_run(
-    args: &RunArgs,
-    comparison: Option<PlannedComparison>,
-    mut suites: Vec<PlannedSuite>,
-    lab: &dyn Lab,
-) -> Run {
-    let seed = args.selection.seed.unwrap_or_else(fresh_seed);
-    if args.budget.is_some() {
+fn new_run(request: &Request, mut suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run {
+    let seed = request.seed.unwrap_or_else(fresh_seed);
+    if request.budget.is_some() {
         for suite in &mut suites {
             (suite.rounds, suite.precision) = (budget::MOST_ROUNDS, None);
         }
@@ -264,13 +244,13 @@ fn new_run(
     Run {
         schema: RUN_SCHEMA.into(),
         id: format!("{}-{:04x}", started.replace([':', '-'], ""), seed & 0xffff),
-        command: command::line(args, comparison.as_ref(), seed),
+        command: command::line(request, seed),
         seed,
         rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
-        quick: args.selection.quick,
-        published: args.selection.published,
-        budget: args.budget.map(Into::into),
-        comparison,
+        quick: request.choice.quick,
+        published: request.choice.published,
+        budget: request.budget.map(Into::into),
+        comparison: request.choice.comparison.clone(),
         started,
         linerate: env!("CARGO_PKG_VERSION").into(),
         host: lab.host(),

@@ -1,10 +1,8 @@
 //! A comparison of builds goes on until every pair is decided, or its budget is used.
 
-use crate::comparison::{FIRST_LOOK, JudgedPair, Judgement, judge};
+use crate::comparison::{FIRST_LOOK, JudgedPair, Judgement, Prospect, judge};
 use crate::measurement::{ComparisonKind, Duet, Run, Trial};
 use crate::plan::Step;
-use crate::progress::note;
-use crate::report::comparison::{Prospect, prospect};
 use crate::stats::sequential::is_look;
 use linerate_contract::Nanos;
 use std::collections::BTreeSet;
@@ -17,6 +15,8 @@ const FOR_CONFIRMATION: f64 = 0.5;
 pub(super) struct Sequence {
     round: u32,
     is_announced: bool,
+    /// What the budget can find, until it is taken.
+    pub(super) prospect: Option<Prospect>,
     pairs: usize,
     /// Ids of the pairs that are done; their units are left out.
     decided: BTreeSet<String>,
@@ -85,12 +85,12 @@ impl Sequence {
         let in_round = left.iter().filter(|step| step.against.is_some()).count() as f64 / f64::from(rounds);
         let units = f64::from(self.round - 1) + time / (unit * in_round);
         let spread = judgement.spread.filter(|_| self.round > 1);
-        note(&prospect(&Prospect { units, pairs: self.pairs, budget, unit, spread }));
+        self.prospect = Some(Prospect { units, pairs: self.pairs, budget, unit, spread });
     }
 }
 
 fn ids(judgement: &Judgement, is_chosen: fn(&JudgedPair) -> bool) -> BTreeSet<String> {
-    judgement.pairs.iter().filter(|pair| is_chosen(pair)).map(|pair| pair.cells.join(" | ")).collect()
+    judgement.pairs.iter().filter(|pair| is_chosen(pair)).map(|pair| pair.id()).collect()
 }
 
 fn mean(times: impl ExactSizeIterator<Item = Nanos>) -> f64 {

@@ -1,22 +1,21 @@
 //! `--resume`: a run that was cut off goes on with the cells and versions that it began with.
 
-use crate::cli::Selection;
 use crate::error::Error;
 use crate::journal::{self, Journal};
 use crate::measurement::{Duet, PlannedCell, PlannedSuite, Run, Stored, Trial};
-use crate::plan;
+use crate::plan::{self, Choice};
 use std::path::Path;
 
-/// The selection that gives at least the cells of a stored run.
-pub(super) fn selection(run: &Run) -> Selection {
-    Selection {
+/// The choice that gives at least the cells of a stored run.
+pub(super) fn choice(run: &Run) -> Choice {
+    Choice {
         suites: run.suites.iter().map(|suite| suite.name.clone()).collect(),
         quick: run.quick,
         published: run.published,
         rounds: None,
         only: if run.comparison.is_some() { origins(run) } else { Vec::new() },
         probe: run.suites.iter().any(|suite| !suite.probes.is_empty()),
-        seed: Some(run.seed),
+        comparison: run.comparison.clone(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Facts of the run as a whole: progress, and time by stage.
 
-use super::journal::{CellTrials, SortedJournal};
 use crate::measurement::{Duet, PlannedSuite, Run, Sharing, Stage, is_given_up};
 use crate::report::model::RunFacts;
 use crate::stats::estimate::FEWEST_ROUNDS;
+use crate::summary::{CellTrials, SortedJournal};
 use linerate_contract::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 

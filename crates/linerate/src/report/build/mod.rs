@@ -1,10 +1,7 @@
 //! Journal to report: a pure and total function. Every journal has a report.
 
 mod cell;
-mod compare;
 mod facts;
-mod journal;
-mod marks;
 mod path;
 mod published;
 mod suite;
@@ -13,10 +10,8 @@ mod transport;
 
 use super::comparison;
 use super::model::{REPORT_SCHEMA, Report, SuiteReport};
-use crate::measurement::{Duet, Run, Trial};
-pub(crate) use compare::control_fails;
-use journal::SortedJournal;
-pub(crate) use marks::is_above;
+use crate::measurement::{Duet, Run, Stored, Trial};
+use crate::summary::SortedJournal;
 
 /// The report of a run. Warm-ups count only as time. Of two lines for the same cell and round the last one
 /// counts; lines of cells that are not in the plan are ignored and flagged.
@@ -37,6 +32,12 @@ pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
         comparison: compared,
         suites,
     }
+}
+
+/// The report of what is stored.
+#[must_use]
+pub fn of(stored: &Stored) -> Report {
+    build(&stored.run, &stored.trials, &stored.duets)
 }
 
 /// A comparison of builds is looked at while it goes on, so the intervals of a fixed number of units would be

@@ -1,12 +1,17 @@
 //! The figures of a document beside the cells that repeat them.
 
-use super::cell::Cell;
+use super::cell::why_no_number;
 use crate::measurement::{Published, PublishedFigure};
 use crate::report::model::{PublishedReport, PublishedRow, PublishedRows, TableCell};
 use crate::stats::estimate::Estimate;
+use crate::summary::CellSummary;
 
 /// `entries`: the cells of the table by its first metric.
-pub(super) fn published(published: &Published, cells: &[Cell<'_>], entries: &[TableCell]) -> PublishedReport {
+pub(super) fn published(
+    published: &Published,
+    cells: &[CellSummary<'_>],
+    entries: &[TableCell],
+) -> PublishedReport {
     let rows =
         |figures: &[PublishedFigure]| figures.iter().map(|figure| row(figure, cells, entries)).collect();
     PublishedReport {
@@ -22,7 +27,7 @@ pub(super) fn published(published: &Published, cells: &[Cell<'_>], entries: &[Ta
     }
 }
 
-fn row(figure: &PublishedFigure, cells: &[Cell<'_>], entries: &[TableCell]) -> PublishedRow {
+fn row(figure: &PublishedFigure, cells: &[CellSummary<'_>], entries: &[TableCell]) -> PublishedRow {
     let id = figure.cell.as_ref();
     let cell = cells.iter().find(|cell| Some(&cell.planned.id) == id);
     let estimate = cell.and_then(|cell| Estimate::of(cell.values(figure.metric).into_values()));
@@ -32,7 +37,7 @@ fn row(figure: &PublishedFigure, cells: &[Cell<'_>], entries: &[TableCell]) -> P
     let convert = |value: f64| figure.unit.convert(value);
     let unmeasured = match cell {
         None => "not in this run".to_owned(),
-        Some(cell) => cell.why_no_number(),
+        Some(cell) => why_no_number(cell),
     };
     PublishedRow {
         row: figure.row.clone(),

@@ -1,23 +1,20 @@
 //! One suite: its cells and its tables.
 
-use super::cell::Cell;
-use super::compare::Comparisons;
-use super::journal::SortedJournal;
-use super::marks::is_above;
+use super::cell;
 use super::table::table;
 use crate::measurement::{Metric, PlannedSuite};
 use crate::parallel;
-use crate::report::model::{CellReport, SuiteReport, TableReport};
+use crate::report::model::{CellReport, SensitivityReport, SuiteReport, TableReport};
 use crate::report::words::Flag;
+use crate::stats::sensitivity::Sensitivity;
+use crate::summary::{self, CellSummary, Comparisons, SortedJournal};
+use std::collections::BTreeMap;
 
 pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>) -> SuiteReport {
-    let cells: Vec<Cell<'_>> = planned
-        .cells
-        .iter()
-        .map(|cell| Cell::of(cell, journal.cell(&planned.name, &cell.id), first_metric(planned, &cell.id)))
-        .collect();
+    let summary = summary::suite(planned, journal);
     let comparisons = Comparisons { suite: &planned.name, journal };
-    let tables: Vec<TableReport> = planned.tables.iter().map(|t| table(t, &cells, &comparisons)).collect();
+    let tables: Vec<TableReport> =
+        summary.tables.into_iter().map(|found| table(found, &summary.cells)).collect();
     let metric = planned.tables.first().map_or(Metric::Seconds, |t| t.metric);
     let first_baseline =
         || tables.iter().flat_map(|t| &t.cells).find_map(|c| Some(c.vs_baseline.as_ref()?.with.clone()));
@@ -27,16 +24,18 @@ pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>) -> Suit
         unit: tables.first().map(|t| t.unit.clone()).unwrap_or_default(),
         better: metric.better(),
         baseline: first_baseline().unwrap_or_default(),
-        cells: parallel::map(&cells, |cell| {
-            comparisons.probed(cell, with_comparisons(cell.report(), &tables))
+        cells: parallel::map(&summary.cells, |cell| CellReport {
+            sensitivity: sensitivity(cell, &comparisons),
+            ..with_comparisons(cell::report(cell), &tables)
         }),
         tables,
     }
 }
 
-/// The metric of the first table that contains a cell.
-fn first_metric(planned: &PlannedSuite, id: &String) -> Metric {
-    planned.tables.iter().find(|table| table.cells.contains(id)).map_or(Metric::Seconds, |table| table.metric)
+fn sensitivity(cell: &CellSummary<'_>, comparisons: &Comparisons<'_>) -> BTreeMap<String, SensitivityReport> {
+    let report = |Sensitivity { value, ci95, n }| SensitivityReport { value, ci95, n };
+    let found = comparisons.sensitivity(cell).into_iter();
+    found.map(|(role, sensitivity)| (role.to_string(), report(sensitivity))).collect()
 }
 
 fn with_comparisons(mut cell: CellReport, tables: &[TableReport]) -> CellReport {
@@ -45,7 +44,7 @@ fn with_comparisons(mut cell: CellReport, tables: &[TableReport]) -> CellReport 
     cell.vs_limit = entries().find_map(|entry| entry.vs_limit.clone());
     cell.vs_reference = entries().find_map(|entry| entry.vs_reference.clone());
     cell.vs_truth = entries().next().and_then(|entry| entry.vs_truth.clone());
-    let above = entries().filter_map(|entry| entry.vs_limit.as_ref()).find(|limit| is_above(limit));
+    let above = entries().filter_map(|entry| entry.vs_limit.as_ref()).find(|limit| limit.is_above());
     let flag = above.map(|limit| Flag::AboveLimit { ratio: limit.ratio, limit: limit.with.clone() }.text());
     cell.flags.extend(flag);
     cell

@@ -1,64 +1,34 @@
-//! A table: its cells by its metrics, each compared with its baseline.
+//! A table as a report has it: its metrics in words.
 
-use super::cell::Cell;
-use super::compare::{Comparisons, control_fails};
-use super::marks::{against_truth, share};
 use super::published::published;
-use crate::axes::Axes;
-use crate::measurement::{BestOf, Metric, PlannedTable};
-use crate::parallel;
-use crate::report::model::{BestOfResult, Comparison, DuetReport, TableCell, TableReport};
+use crate::report::model::{BestOfResult, TableCell, TableReport};
 use crate::report::words;
-use crate::stats::estimate::Estimate;
-use crate::stats::metric::Better;
-use crate::stats::multiplicity::q_values;
-use crate::stats::verdict::{MARGIN, Verdict};
+use crate::stats::verdict::MARGIN;
+use crate::summary::{AgainstBest, CellSummary, Entry, TableSummary};
 
-pub(super) fn table(
-    planned: &PlannedTable,
-    cells: &[Cell<'_>],
-    comparisons: &Comparisons<'_>,
-) -> TableReport {
-    let here: Vec<&Cell<'_>> =
-        planned.cells.iter().filter_map(|id| cells.iter().find(|c| c.planned.id == *id)).collect();
-    let operations = here.first().and_then(|cell| cell.planned.parameters.operations);
-    let alike = here.iter().all(|cell| cell.planned.parameters.operations == operations);
-    // A partner may be in another table of the suite.
-    let partners: Vec<&Cell<'_>> = here.iter().copied().chain(cells).collect();
+pub(super) fn table(summary: TableSummary<'_>, cells: &[CellSummary<'_>]) -> TableReport {
+    let TableSummary { planned, operations, entries, aa, best_of } = summary;
     let several = !planned.also.is_empty();
-    let operations = operations.filter(|_| alike);
-    let control = here.iter().find_map(|cell| partner(cell, &planned.baseline, &partners));
-    let aa = control.and_then(|cell| comparisons.control(&cell.planned.id, planned.metric));
-    let entry = |cell: &Cell<'_>, metric: Metric| {
-        let with = |axes: &Axes| comparisons.of(cell, partner(cell, axes, &partners)?, metric);
-        let is_competitor = !cell.planned.is_limit;
-        let mark = |axes: &Option<Axes>| axes.as_ref().filter(|_| is_competitor).and_then(with).map(share);
-        let estimate = Estimate::of(cell.values(metric).into_values());
-        TableCell {
-            id: cell.planned.id.clone(),
-            metric: several.then(|| words::metric(metric, operations)),
-            n: estimate.map_or(0, |e| e.n),
-            median: estimate.map(|e| e.median),
-            ci95: estimate.map(|e| e.interval),
-            vs_baseline: with(&planned.baseline).filter(|_| is_competitor),
-            // What bounds the table's own metric need not bound its tail percentiles.
-            vs_limit: mark(&planned.limit).filter(|_| metric == planned.metric),
-            vs_reference: mark(&planned.reference),
-            vs_truth: planned.truth.as_ref().and_then(|truth| against_truth(cell, metric, truth)),
-            scaling: planned.scaling.as_ref().and_then(with),
-        }
+    let cell = |entry: Entry| TableCell {
+        id: entry.id,
+        metric: several.then(|| words::metric(entry.metric, operations)),
+        n: entry.estimate.map_or(0, |e| e.n),
+        median: entry.estimate.map(|e| e.median),
+        ci95: entry.estimate.map(|e| e.interval),
+        vs_baseline: entry.vs_baseline,
+        vs_limit: entry.vs_limit,
+        vs_reference: entry.vs_reference,
+        vs_truth: entry.vs_truth,
+        scaling: entry.scaling,
     };
-    let of_metric = |metric: Metric| {
-        let mut entries: Vec<TableCell> = parallel::map(&here, |cell| entry(cell, metric));
-        judge(&mut entries, metric, planned.metric, aa.as_ref());
-        entries
+    let first = entries.iter().filter(|entry| entry.metric == planned.metric).count();
+    let entries: Vec<TableCell> = entries.into_iter().map(cell).collect();
+    let best = |AgainstBest { id, metric, vs_best }| BestOfResult {
+        id,
+        metric: words::metric(metric, None),
+        vs_best,
     };
-    let entries: Vec<TableCell> = planned.metrics().flat_map(of_metric).collect();
     TableReport {
-        published: planned
-            .published
-            .as_ref()
-            .map(|figures| published(figures, cells, &entries[..here.len()])),
         name: planned.name.clone(),
         title: planned.title.clone(),
         unit: if several { words::UNIT_OF_ROW.to_owned() } else { words::unit(planned.metric, operations) },
@@ -69,78 +39,10 @@ pub(super) fn table(
         column_values: planned.column_values.clone(),
         margin: MARGIN,
         truth_tolerance: planned.truth.as_ref().map(|truth| truth.tolerance),
+        published: planned.published.as_ref().map(|p| published(p, cells, &entries[..first])),
         cells: entries,
-        aa: aa.clone(),
-        best_of: planned.best_of.as_ref().map(|c| best_of(c, &here, comparisons)).unwrap_or_default(),
+        aa,
+        best_of: best_of.into_iter().map(best).collect(),
         notes: planned.notes.clone(),
     }
-}
-
-/// Adds the q values of the comparisons with the baseline by one metric, and withdraws the verdicts of duets
-/// if the control fails.
-fn judge(entries: &mut [TableCell], metric: Metric, primary: Metric, aa: Option<&Comparison>) {
-    let mut compared: Vec<&mut Comparison> =
-        entries.iter_mut().filter_map(|entry| entry.vs_baseline.as_mut()).collect();
-    let q = q_values(&compared.iter().map(|comparison| comparison.p).collect::<Vec<_>>());
-    let withdrawn = aa.is_some_and(control_fails);
-    for (comparison, q) in compared.iter_mut().zip(q) {
-        comparison.q = Some(q);
-        if withdrawn && comparison.duet.as_ref().is_some_and(|duet| duet.has_rate) {
-            comparison.verdict = Verdict::CannotTell;
-        }
-        // The CPU cost is the same by every metric, and is shown once.
-        if let Some(duet) = comparison.duet.as_mut().filter(|_| metric != primary) {
-            *duet = DuetReport { has_rate: duet.has_rate, ..DuetReport::default() };
-        }
-    }
-}
-
-/// Each of the subject's cells against the competitor with the best median. The choice is made on the same
-/// rounds, so chance favours the competitor. Only cells of the table compete: several tables share a list of
-/// competitors.
-fn best_of(best_of: &BestOf, here: &[&Cell<'_>], comparisons: &Comparisons<'_>) -> Vec<BestOfResult> {
-    let is_subject = |cell: &&&Cell<'_>| cell.planned.axes.get(&best_of.axis) == Some(&best_of.subject);
-    let against_best = |cell: &Cell<'_>, metric: Metric| {
-        let competitors = best_of.competitors.iter().filter_map(|competitor| {
-            let competitor = partner(cell, &Axes(vec![(best_of.axis.clone(), competitor.clone())]), here)?;
-            Some((Estimate::of(competitor.values(metric).into_values())?.median, competitor))
-        });
-        let (_, best) = match metric.better() {
-            Better::Higher => competitors.max_by(|a, b| a.0.total_cmp(&b.0)),
-            Better::Lower => competitors.min_by(|a, b| a.0.total_cmp(&b.0)),
-        }?;
-        Some(BestOfResult {
-            id: cell.planned.id.clone(),
-            metric: words::metric(metric, None),
-            vs_best: comparisons.of(cell, best, metric)?,
-        })
-    };
-    let subjects = here.iter().filter(is_subject);
-    subjects
-        .flat_map(|cell| best_of.metrics.iter().filter_map(|metric| against_best(cell, *metric)))
-        .collect()
-}
-
-/// The cell that has the values of `axes` and equals `cell` in all other axes; `None` for that cell itself. A
-/// cell in several tables may have axes that others lack: these only break ties.
-fn partner<'c, 'a>(cell: &Cell<'_>, axes: &Axes, cells: &[&'c Cell<'a>]) -> Option<&'c Cell<'a>> {
-    let is_meant = |other: &Axes| axes.0.iter().all(|(axis, value)| other.get(axis) == Some(value));
-    if axes.0.is_empty() || is_meant(&cell.planned.axes) {
-        return None;
-    }
-    let alike = |other: &Axes| {
-        let mut same = 0;
-        for (axis, value) in cell.planned.axes.0.iter().filter(|(axis, _)| axes.get(axis).is_none()) {
-            match other.get(axis) {
-                Some(theirs) if theirs == value => same += 1,
-                Some(_) => return None,
-                None => {}
-            }
-        }
-        Some(same)
-    };
-    let candidates = cells.iter().filter(|other| is_meant(&other.planned.axes));
-    let scored = candidates.filter_map(|other| Some((alike(&other.planned.axes)?, *other)));
-    // The first of the most similar: the table's own cells precede those of other tables.
-    scored.rev().max_by_key(|(same, _)| *same).map(|(_, other)| other)
 }

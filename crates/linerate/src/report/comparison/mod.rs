@@ -18,7 +18,7 @@ pub(super) use comment::markdown;
 pub use history::{entries, history, keep_history, with_history};
 pub use model::*;
 pub(super) use page::section;
-pub use sentence::{Prospect, prospect};
+pub use sentence::prospect;
 pub use stored::of_stored;
 pub(super) use terminal::{lines, render};
 

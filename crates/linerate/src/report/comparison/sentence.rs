@@ -2,7 +2,7 @@
 
 use super::model::{CellVerdict, ChangeReport, ComparedCell, ComparisonReport, Conclusion};
 use super::rows::{plain_percent, rough, signed};
-use crate::comparison::{detectable, fewest};
+use crate::comparison::{Prospect, detectable, fewest};
 use crate::report::numbers::seconds;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -130,19 +130,6 @@ fn rest(comparison: &ComparisonReport, except: Option<CellVerdict>) -> String {
     };
     let others = all.into_iter().filter(|verdict| Some(*verdict) != except);
     others.filter_map(count).collect::<Vec<_>>().join(", ")
-}
-
-/// What is known about a comparison before its units are made.
-#[derive(Debug)]
-pub struct Prospect {
-    /// Units of each cell in the budget.
-    pub units: f64,
-    pub pairs: usize,
-    /// Seconds, also of one unit.
-    pub budget: f64,
-    pub unit: f64,
-    /// `None`: not known yet.
-    pub spread: Option<f64>,
 }
 
 /// The spread of a unit's log ratio that is assumed before there are units (docs/method.md).

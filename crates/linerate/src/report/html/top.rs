@@ -2,7 +2,6 @@
 
 use super::anchor;
 use super::sentence;
-use crate::report::build::control_fails;
 use crate::report::layout::{self, GroupAnswer};
 use crate::report::model::{Report, SuiteReport, TableReport};
 use crate::report::numbers::seconds;
@@ -134,7 +133,7 @@ fn download(report: &Report) -> Markup {
 fn aa(report: &Report) -> Markup {
     let tables = || report.suites.iter().flat_map(|suite| suite.tables.iter().map(move |t| (suite, t)));
     let checked: Vec<_> = tables().filter_map(|(s, t)| Some((s, t, t.aa.as_ref()?))).collect();
-    let failed: Vec<_> = checked.iter().filter(|(_, _, aa)| control_fails(aa)).collect();
+    let failed: Vec<_> = checked.iter().filter(|(_, _, aa)| aa.fails_as_control()).collect();
     html! {
         @if checked.is_empty() { "not run" }
         @else if failed.is_empty() {

@@ -2,7 +2,6 @@
 
 use super::groups::{Alternative, Group, Part, groups};
 use crate::measurement::BUILD_AXIS;
-use crate::report::build::{control_fails, is_above};
 use crate::report::model::{Comparison, OutcomeWord, SuiteReport, TableReport};
 use crate::report::numbers::{percent, percent_range, plain, with_interval};
 use crate::report::words::UNIT_OF_ROW;
@@ -77,7 +76,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     let has_tiers = ranked.iter().any(|member| member.tier.is_some());
     if !has_tiers {
         let why = match &table.aa {
-            Some(aa) if control_fails(aa) => {
+            Some(aa) if aa.fails_as_control() => {
                 "The A/A check failed, so this table has no verdicts. ".to_owned()
             }
             _ => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
@@ -207,7 +206,7 @@ fn marks(group: &Group<'_>) -> Vec<Sentence> {
         Some(sentence)
     });
     let limited = || group.members.iter().filter_map(|m| Some((m, m.entry.vs_limit.as_ref()?)));
-    let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| is_above(limit));
+    let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| limit.is_above());
     let best = below.into_iter().max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).map(|(member, limit)| {
         let mut sentence = vec![plain_text("Nearest to the limit: ".to_owned())];
         sentence.extend(names(&[member]));

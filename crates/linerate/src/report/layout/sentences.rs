@@ -1,6 +1,5 @@
 //! The comparisons of a table as sentences.
 
-use crate::report::build::control_fails;
 use crate::report::model::{Comparison, SuiteReport, TableReport};
 use crate::report::numbers::sentence;
 
@@ -29,7 +28,7 @@ pub(in crate::report) fn sentences(suite: &SuiteReport, table: &TableReport) -> 
 
 fn aa(control: &Comparison) -> String {
     let withdrawn =
-        if control_fails(control) { "; the verdicts of this table's duets are withdrawn" } else { "" };
+        if control.fails_as_control() { "; the verdicts of this table's duets are withdrawn" } else { "" };
     format!("A/A: {}{withdrawn}", sentence(&control.with, control))
 }
 

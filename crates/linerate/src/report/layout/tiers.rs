@@ -1,7 +1,6 @@
 //! Tiers in place of ranks: cells whose intervals overlap have no order that the run shows.
 
 use super::groups::{Alternative, Part};
-use crate::report::build::control_fails;
 use crate::report::model::{Comparison, TableReport};
 use crate::stats::estimate::FEWEST_ROUNDS;
 
@@ -9,7 +8,7 @@ use crate::stats::estimate::FEWEST_ROUNDS;
 /// interval; the best of the others begins the next. Limits and references are no choice. Intervals need six
 /// units, and duets a baseline that equals itself.
 pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
-    let withdrawn = table.aa.as_ref().is_some_and(control_fails);
+    let withdrawn = table.aa.as_ref().is_some_and(Comparison::fails_as_control);
     let is_sound = |c: &&Comparison| {
         c.n >= FEWEST_ROUNDS && !(withdrawn && c.duet.as_ref().is_some_and(|duet| duet.has_rate))
     };

@@ -5,10 +5,11 @@ use super::model::{
     Disagreement, MERGE_SCHEMA, MergedCell, MergedHost, MergedReport, MergedSuite, MergedTable, OnHost,
     OverHosts, Subject,
 };
-use crate::report::build::control_fails;
 use crate::report::csv::in_order;
 use crate::report::layout;
-use crate::report::model::{CellReport, OutcomeWord, Report, SuiteReport, TableCell, TableReport};
+use crate::report::model::{
+    CellReport, Comparison, OutcomeWord, Report, SuiteReport, TableCell, TableReport,
+};
 use crate::report::words::{accuracy_name, verdict_name};
 use crate::stats::over_hosts::{HostRatio, disagreeing, median_and_range};
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +97,7 @@ fn table(runs: &[TableOfRun<'_>]) -> Option<MergedTable> {
         }
     }
     cells.iter_mut().for_each(|cell| cell.over_hosts = over_hosts(cell));
-    let fails = |table: &TableReport| table.aa.as_ref().is_some_and(control_fails);
+    let fails = |table: &TableReport| table.aa.as_ref().is_some_and(Comparison::fails_as_control);
     Some(MergedTable {
         name: first.name.clone(),
         title: first.title.clone(),

@@ -110,7 +110,7 @@ fn ratio(table: &TableReport, member: &Alternative<'_>) -> (String, Option<Colou
     match &entry.vs_baseline {
         Some(comparison) => (share(comparison), colour(comparison)),
         None if member.part == Part::Baseline && entry.median.is_some() => {
-            let failed = table.aa.as_ref().is_some_and(crate::report::build::control_fails);
+            let failed = table.aa.as_ref().is_some_and(Comparison::fails_as_control);
             (if failed { "baseline, A/A failed" } else { "baseline" }.to_owned(), None)
         }
         None => (String::new(), None),

@@ -1,6 +1,6 @@
 //! The journal, sorted by cell and round.
 
-use crate::measurement::{Duet, Run, Trial, probe_id};
+use crate::measurement::{Duet, PlannedPair, Run, Trial, pair_id, probe_id};
 use linerate_contract::Role;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Values;
@@ -8,29 +8,30 @@ use std::iter::Copied;
 
 /// The trials of planned cells and the duets of planned pairs and probes, by suite.
 #[derive(Debug)]
-pub(super) struct SortedJournal<'a> {
+pub struct SortedJournal<'a> {
     suites: BTreeMap<&'a str, BTreeMap<&'a str, CellTrials<'a>>>,
     duets: BTreeMap<&'a str, BTreeMap<String, BTreeMap<u32, &'a Duet>>>,
     /// Warm-up units, for the time that they took.
     warm_duets: Vec<&'a Duet>,
     /// Lines of cells, pairs or suites that are not in the plan.
-    pub(super) unknown_cells: usize,
+    pub unknown_cells: usize,
     /// Lines that a later line for the same cell or pair and round replaced.
-    pub(super) replaced: usize,
+    pub replaced: usize,
 }
 
 /// The units of a pair or of a probe, in order.
-pub(super) type Units<'s, 'a> = Copied<Values<'s, u32, &'a Duet>>;
+pub type Units<'s, 'a> = Copied<Values<'s, u32, &'a Duet>>;
 
 /// The trials of one cell, by round.
 #[derive(Debug, Default)]
-pub(super) struct CellTrials<'a> {
-    pub(super) measured: BTreeMap<u32, &'a Trial>,
-    pub(super) warmups: BTreeMap<u32, &'a Trial>,
+pub struct CellTrials<'a> {
+    pub measured: BTreeMap<u32, &'a Trial>,
+    pub warmups: BTreeMap<u32, &'a Trial>,
 }
 
 impl<'a> SortedJournal<'a> {
-    pub(super) fn of(run: &'a Run, trials: &'a [Trial], duets: &'a [Duet]) -> Self {
+    #[must_use]
+    pub fn of(run: &'a Run, trials: &'a [Trial], duets: &'a [Duet]) -> Self {
         let mut journal = Self {
             suites: BTreeMap::new(),
             duets: BTreeMap::new(),
@@ -41,7 +42,7 @@ impl<'a> SortedJournal<'a> {
         for suite in &run.suites {
             let cells = suite.cells.iter().map(|cell| (cell.id.as_str(), CellTrials::default()));
             journal.suites.insert(&suite.name, cells.collect());
-            let pairs = suite.pairs.iter().map(|pair| pair.cells.join(" | "));
+            let pairs = suite.pairs.iter().map(PlannedPair::id);
             let probes = suite.probes.iter().map(|probe| probe_id(&probe.cell, probe.role));
             let ids = pairs.chain(probes).map(|id| (id, BTreeMap::new()));
             journal.duets.insert(&suite.name, ids.collect());
@@ -78,17 +79,20 @@ impl<'a> SortedJournal<'a> {
         }
     }
 
-    pub(super) fn cell(&self, suite: &str, cell: &str) -> Option<&CellTrials<'a>> {
+    #[must_use]
+    pub fn cell(&self, suite: &str, cell: &str) -> Option<&CellTrials<'a>> {
         self.suites.get(suite)?.get(cell)
     }
 
     /// The units of a pair, in order.
-    pub(super) fn duets(&self, suite: &str, cells: [&str; 2]) -> Units<'_, 'a> {
-        self.units(suite, &cells.join(" | "))
+    #[must_use]
+    pub fn duets(&self, suite: &str, cells: [&str; 2]) -> Units<'_, 'a> {
+        self.units(suite, &pair_id(cells))
     }
 
     /// The units of a probe, in order.
-    pub(super) fn probe(&self, suite: &str, cell: &str, role: Role) -> Units<'_, 'a> {
+    #[must_use]
+    pub fn probe(&self, suite: &str, cell: &str, role: Role) -> Units<'_, 'a> {
         self.units(suite, &probe_id(cell, role))
     }
 
@@ -97,12 +101,12 @@ impl<'a> SortedJournal<'a> {
         units.map(BTreeMap::values).unwrap_or_default().copied()
     }
 
-    pub(super) fn all_duets(&self) -> impl Iterator<Item = &'a Duet> {
+    pub fn all_duets(&self) -> impl Iterator<Item = &'a Duet> {
         let measured = self.duets.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values).copied();
         measured.chain(self.warm_duets.iter().copied())
     }
 
-    pub(super) fn trials(&self) -> impl Iterator<Item = &'a Trial> {
+    pub fn trials(&self) -> impl Iterator<Item = &'a Trial> {
         let cells = self.suites.values().flat_map(BTreeMap::values);
         cells.flat_map(|cell| cell.measured.values().chain(cell.warmups.values()).copied())
     }

@@ -5,7 +5,7 @@ use std::thread;
 
 /// The results in the order of the items. A thread takes the next item when it is ready for it, since items
 /// differ in their work.
-pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = Mutex::new(items.iter().enumerate());
     let take = || next.lock().expect(NO_PANIC).next();
     let all_that_come = || std::iter::from_fn(take).map(|(index, item)| (index, work(item))).collect();

@@ -1,26 +1,80 @@
 //! The comparison of two cells: from their duets where the run has them, else from their solo trials by
 //! round.
 
-use super::cell::Cell;
+use super::cell::CellSummary;
 use super::journal::SortedJournal;
-use crate::measurement::Metric;
-use crate::report::model::{CellReport, Comparison, DuetReport, SensitivityReport};
+use crate::measurement::{Metric, Sharing};
 use crate::stats::compare::log_ratios;
 use crate::stats::duet::{log_cpu_ratio, log_ratio};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sensitivity::Sensitivity;
-use crate::stats::verdict::{MARGIN, lies_beyond, verdict};
+use crate::stats::verdict::{MARGIN, Verdict, control_fails, verdict};
 use linerate_contract::Role;
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-/// Differences of an A/A control up to this are tolerated: a third of the margin of 3 % that users care
-/// about.
-const CONTROL_TOLERANCE: f64 = 0.01;
+/// The ratio of two cells: Hodges-Lehmann estimate of the units' log ratios.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Comparison {
+    /// Id of the cell compared with.
+    pub with: String,
+    /// Performance of this cell over that of `with`: above 1 is better, whatever the unit's direction.
+    pub ratio: f64,
+    /// From the signed-rank distribution; with fewer than six units their range.
+    pub ci95: [f64; 2],
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci90: Option<[f64; 2]>,
+    /// Of the signed-rank test, two-sided, that the ratio is 1.
+    pub p: f64,
+    /// Of Benjamini and Hochberg, over the comparisons of a table with its baselines by one metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub q: Option<f64>,
+    /// |ratio - 1| that this number of units with this spread finds with a power of 80 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_detectable: Option<f64>,
+    /// Units of duets; of a ratio from solo trials: rounds in which both succeeded.
+    pub n: u32,
+    /// The ratio of each unit or round, in the order of their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<f64>,
+    pub verdict: Verdict,
+    /// Set where the two were measured in duet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duet: Option<DuetReport>,
+}
+
+impl Comparison {
+    /// True if a baseline in duet with itself differs from itself, so that its duets decide nothing.
+    #[must_use]
+    pub fn fails_as_control(&self) -> bool {
+        self.n >= FEWEST_ROUNDS && control_fails(self.ci95, MARGIN)
+    }
+}
+
+/// What duets add to a ratio.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct DuetReport {
+    /// True if the ratio is that of the duets. False if it is that of the solo trials, because the duets
+    /// contradict them.
+    pub has_rate: bool,
+    /// How the two shared the CPUs.
+    pub sharing: Option<Sharing>,
+    /// CPU time per operation (or byte) of all roles, this cell over `with`: above 1 is more expensive.
+    pub cpu_ratio: Option<f64>,
+    /// Absent with fewer than 6 units.
+    pub cpu_ci95: Option<[f64; 2]>,
+}
 
 /// The comparisons of a suite.
-pub(super) struct Comparisons<'a> {
-    pub(super) suite: &'a str,
-    pub(super) journal: &'a SortedJournal<'a>,
+#[derive(Debug, Clone, Copy)]
+pub struct Comparisons<'a> {
+    pub suite: &'a str,
+    pub journal: &'a SortedJournal<'a>,
 }
 
 impl Comparisons<'_> {
@@ -28,7 +82,12 @@ impl Comparisons<'_> {
     ///
     /// Where the duets contradict the solo trials (docs/method.md), the ratio is that of the solo trials, and
     /// the duets give the CPU cost.
-    pub(super) fn of(&self, cell: &Cell<'_>, other: &Cell<'_>, metric: Metric) -> Option<Comparison> {
+    pub(super) fn of(
+        &self,
+        cell: &CellSummary<'_>,
+        other: &CellSummary<'_>,
+        metric: Metric,
+    ) -> Option<Comparison> {
         let with = &other.planned.id;
         let logs = log_ratios(&cell.values(metric), &other.values(metric), metric.better()).collect();
         let alone = Ratio::of(logs).filter(|_| !metric.is_growth());
@@ -47,15 +106,13 @@ impl Comparisons<'_> {
         Some(self.by_duet(id, id, metric)?.report(id))
     }
 
-    /// Adds what the probes of the cell's roles found.
-    pub(super) fn probed(&self, cell: &Cell<'_>, report: CellReport) -> CellReport {
+    /// What the probes of the cell's roles found.
+    pub fn sensitivity(&self, cell: &CellSummary<'_>) -> BTreeMap<Role, Sensitivity> {
         let of_role = |role: Role| {
             let units = self.journal.probe(self.suite, &cell.planned.id, role);
-            let Sensitivity { value, ci95, n } = Sensitivity::of(units, cell.metric)?;
-            Some((role.to_string(), SensitivityReport { value, ci95, n }))
+            Some((role, Sensitivity::of(units, cell.metric)?))
         };
-        let roles = cell.planned.systems.iter().map(|system| system.role);
-        CellReport { sensitivity: roles.filter_map(of_role).collect(), ..report }
+        cell.planned.systems.iter().filter_map(|system| of_role(system.role)).collect()
     }
 
     fn by_duet(&self, id: &str, other: &str, metric: Metric) -> Option<Ratio> {
@@ -107,9 +164,4 @@ impl Ratio {
             duet: self.duet,
         }
     }
-}
-
-/// True if a baseline in duet with itself differs from itself, so that its duets decide nothing.
-pub(crate) fn control_fails(aa: &Comparison) -> bool {
-    aa.n >= FEWEST_ROUNDS && lies_beyond(aa.ci95, CONTROL_TOLERANCE)
 }

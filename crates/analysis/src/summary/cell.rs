@@ -1,0 +1,110 @@
+//! One cell: its trials, and whether they are a result.
+
+use super::journal::CellTrials;
+use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
+use crate::stats::by_round::ByRound;
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum OutcomeWord {
+    Ok,
+    Failed,
+    Unsupported,
+    Missing,
+}
+
+impl From<&Outcome> for OutcomeWord {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Ok => Self::Ok,
+            Outcome::Failed { .. } => Self::Failed,
+            Outcome::Unsupported { .. } => Self::Unsupported,
+            Outcome::Missing { .. } => Self::Missing,
+        }
+    }
+}
+
+/// A cell of the plan with its trials; numbers are by the metric of the first table that contains it.
+#[derive(Debug)]
+pub struct CellSummary<'a> {
+    pub planned: &'a PlannedCell,
+    pub metric: Metric,
+    pub outcome: OutcomeWord,
+    /// Measured trials, whatever their outcome.
+    pub measured: Vec<(u32, &'a Trial)>,
+    /// Measurements of the successful ones.
+    pub good: Vec<(u32, &'a Measurement)>,
+    /// The others.
+    pub failures: Vec<FailedTrial>,
+    /// The first warm-up trial that failed.
+    pub failed_warmup: Option<FailedTrial>,
+}
+
+/// A trial that did not succeed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailedTrial {
+    pub round: u32,
+    pub outcome: Outcome,
+}
+
+impl<'a> CellSummary<'a> {
+    #[must_use]
+    pub fn of(planned: &'a PlannedCell, trials: Option<&CellTrials<'a>>, metric: Metric) -> Self {
+        let by_round =
+            |rounds: &BTreeMap<u32, &'a Trial>| rounds.iter().map(|(r, t)| (*r, *t)).collect::<Vec<_>>();
+        let measured = trials.map_or_else(Vec::new, |trials| by_round(&trials.measured));
+        let failure = |round: u32, trial: &Trial| {
+            success(trial, metric).err().map(|outcome| FailedTrial { round, outcome })
+        };
+        let good = measured.iter().filter_map(|(r, t)| Some((*r, success(t, metric).ok()?))).collect();
+        let failures: Vec<FailedTrial> = measured.iter().filter_map(|(r, t)| failure(*r, t)).collect();
+        let failed_warmup = trials.and_then(|t| t.warmups.iter().find_map(|(r, t)| failure(*r, t)));
+        let outcome = match &planned.absent {
+            Some(Outcome::Ok) | None if measured.is_empty() => OutcomeWord::Failed,
+            Some(Outcome::Ok) | None => judge(&failures, measured.len()),
+            Some(absent) => absent.into(),
+        };
+        Self { planned, metric, outcome, measured, good, failures, failed_warmup }
+    }
+
+    /// Values by any metric, for tables and comparisons; none of a cell that is not `ok`.
+    #[must_use]
+    pub fn values(&self, metric: Metric) -> ByRound {
+        if self.outcome == OutcomeWord::Ok {
+            metric.values(self.good.iter().copied())
+        } else {
+            ByRound::new()
+        }
+    }
+}
+
+/// A cell is `ok` if at most one in ten of its measured trials failed: what hangs is slow, and to leave it
+/// out would make the cell look fast.
+fn judge(failures: &[FailedTrial], measured: usize) -> OutcomeWord {
+    match failures.first() {
+        Some(first) if failures.len() * 10 > measured => OutcomeWord::from(&first.outcome),
+        _ => OutcomeWord::Ok,
+    }
+}
+
+/// The measurement of a successful trial, or the outcome of a failed one. A trial with an empty measurement
+/// has failed.
+fn success(trial: &Trial, metric: Metric) -> Result<&Measurement, Outcome> {
+    let empty = |reason: &str| {
+        let reason = reason.to_owned();
+        Err(Outcome::Failed { stage: Stage::Measure, reason, log: String::new() })
+    };
+    match (&trial.outcome, &trial.measurement) {
+        (Outcome::Ok, Some(measurement)) if metric.value(measurement).is_some() => Ok(measurement),
+        (Outcome::Ok, Some(_)) => {
+            empty("the measurement is empty: no work, no time or no latency was recorded")
+        }
+        (Outcome::Ok, None) => empty("there is no measurement"),
+        (outcome, _) => Err(outcome.clone()),
+    }
+}

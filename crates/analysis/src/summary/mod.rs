@@ -1,0 +1,39 @@
+//! Journal to numbers and comparisons, cell by cell and table by table. Every journal has a summary.
+
+mod cell;
+mod compare;
+mod journal;
+mod marks;
+mod table;
+
+pub use cell::{CellSummary, FailedTrial, OutcomeWord};
+pub use compare::{Comparison, Comparisons, DuetReport};
+pub use journal::{CellTrials, SortedJournal, Units};
+pub use marks::{AgainstTruth, ShareOf};
+pub use table::{AgainstBest, Entry, TableSummary};
+
+use crate::measurement::{Metric, PlannedSuite};
+
+/// The cells of a suite, and its tables.
+#[derive(Debug)]
+pub struct SuiteSummary<'a> {
+    pub cells: Vec<CellSummary<'a>>,
+    pub tables: Vec<TableSummary<'a>>,
+}
+
+/// The numbers of a suite in the journal.
+#[must_use]
+pub fn suite<'a>(planned: &'a PlannedSuite, journal: &SortedJournal<'a>) -> SuiteSummary<'a> {
+    let of_cell = |id: &str| journal.cell(&planned.name, id);
+    let cells = planned.cells.iter();
+    let cells: Vec<CellSummary<'a>> =
+        cells.map(|cell| CellSummary::of(cell, of_cell(&cell.id), first_metric(planned, &cell.id))).collect();
+    let comparisons = Comparisons { suite: &planned.name, journal };
+    let tables = planned.tables.iter().map(|t| table::table(t, &cells, &comparisons)).collect();
+    SuiteSummary { cells, tables }
+}
+
+/// The metric of the first table that contains a cell.
+fn first_metric(planned: &PlannedSuite, id: &String) -> Metric {
+    planned.tables.iter().find(|table| table.cells.contains(id)).map_or(Metric::Seconds, |table| table.metric)
+}
