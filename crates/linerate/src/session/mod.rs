@@ -2,7 +2,7 @@
 //!
 //! [`Session::open`] makes the plan, raises the lab and creates the folder. [`Session::measure`] takes suite
 //! by suite: it prepares the systems, makes every trial, and appends each to the journal before the next.
-//! A stored session is opened again and goes on. What was measured goes to the caller, which makes the reports.
+//! `--resume` opens a stored session and goes on. The caller makes the reports.
 
 mod arms;
 pub mod budget;
