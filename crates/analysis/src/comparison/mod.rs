@@ -13,8 +13,8 @@ use crate::stats::duet::{log_cpu_ratio, log_ratio};
 use crate::stats::estimate::median;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential;
-use crate::stats::verdict::control_fails;
-pub use series::{Change, Confirmation, Reading};
+use crate::stats::verdict::{Verdict, control_fails};
+pub use series::{Confirmation, Reading};
 use series::{Looks, PairSeries, Rules};
 
 /// The probability of a false difference anywhere in the run, before suspects are confirmed.
@@ -82,7 +82,7 @@ impl JudgedPair {
     #[must_use]
     pub fn is_decided(&self) -> bool {
         let readings = || [self.rate.as_ref(), self.cpu.as_ref()].into_iter().flatten();
-        let is_slower = readings().any(|reading| reading.change == Change::Slower);
+        let is_slower = readings().any(|reading| reading.verdict == Verdict::Slower);
         self.rate.is_some() && (is_slower || readings().all(|reading| reading.is_decided))
     }
 
@@ -93,15 +93,15 @@ impl JudgedPair {
         readings.into_iter().flatten().any(|reading| reading.confirmation == Some(Confirmation::Pending))
     }
 
-    /// The change of the cell as a whole: slower where either reading is, and open where either is.
+    /// The verdict on the cell as a whole: slower where either reading is, and open where either is.
     #[must_use]
-    pub fn change(&self) -> Change {
-        let of = |reading: &Option<Reading>| reading.as_ref().map(|reading| reading.change);
+    pub fn verdict(&self) -> Verdict {
+        let of = |reading: &Option<Reading>| reading.as_ref().map(|reading| reading.verdict);
         match (of(&self.rate), of(&self.cpu)) {
-            (None, _) => Change::Open,
+            (None, _) => Verdict::CannotTell,
             (Some(rate), None) => rate,
             // A faster system may use more CPU time for it.
-            (Some(Change::Faster), Some(Change::Slower)) => Change::Faster,
+            (Some(Verdict::Faster), Some(Verdict::Slower)) => Verdict::Faster,
             (Some(rate), Some(cpu)) => rate.worse(cpu),
         }
     }

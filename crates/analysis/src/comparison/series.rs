@@ -4,36 +4,13 @@ use super::ALPHA;
 use crate::measurement::{Duet, Run, Trial};
 use crate::stats::ratio::{RatioEstimate, interval, p_value};
 use crate::stats::sequential::{looks, nominal};
+use crate::stats::verdict::Verdict;
 
 /// Error probability of a suspect's second series, both directions together.
 const CONFIRMATION: f64 = 0.1;
 /// The second series has at most this many units for each one of the first. Chance favours a first series
 /// that ends early, so the difference is smaller than it looked.
 const CONFIRMING_UNITS: u32 = 2;
-
-/// What became of a reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
-    Faster,
-    WithinMargin,
-    /// Any slowdown is below the margin; it may be faster.
-    NotSlower,
-    Open,
-    Slower,
-}
-
-impl Change {
-    /// That of the two which matters more to a user.
-    #[must_use]
-    pub fn worse(self, other: Self) -> Self {
-        match (self, other) {
-            // One reading may gain while the other stays.
-            (Self::Faster, Self::WithinMargin | Self::NotSlower) => Self::Faster,
-            (Self::WithinMargin | Self::NotSlower, Self::Faster) => self,
-            (one, other) => one.max(other),
-        }
-    }
-}
 
 /// The second series of a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +27,7 @@ pub struct Reading {
     /// 95 % at all looks together; `None`: too few units.
     pub interval: Option<[f64; 2]>,
     pub range: [f64; 2],
-    pub change: Change,
+    pub verdict: Verdict,
     /// Of a gate's suspect.
     pub confirmation: Option<Confirmation>,
     /// Further units would not change it.
@@ -159,26 +136,26 @@ impl PairSeries {
         };
         let is_within = any(|[low, high], [least, most]| low >= least && high <= most);
         let is_not_slower = rules.is_gate && any(|[low, _], [least, _]| low >= least);
-        let change = match (found, confirmation) {
-            _ if rules.is_void => Change::Open,
-            _ if is_within => Change::WithinMargin,
+        let verdict = match (found, confirmation) {
+            _ if rules.is_void => Verdict::CannotTell,
+            _ if is_within => Verdict::WithinMargin,
             // The first series may have been chance: the margin can still decide.
-            (Some(_), Some(Confirmation::Failed)) if is_not_slower => Change::NotSlower,
-            (Some(_), Some(Confirmation::Pending | Confirmation::Failed)) => Change::Open,
-            (Some(found), _) if found.is_slower => Change::Slower,
-            (Some(_), _) => Change::Faster,
-            (None, _) if is_not_slower => Change::NotSlower,
-            (None, _) => Change::Open,
+            (Some(_), Some(Confirmation::Failed)) if is_not_slower => Verdict::NotSlower,
+            (Some(_), Some(Confirmation::Pending | Confirmation::Failed)) => Verdict::CannotTell,
+            (Some(found), _) if found.is_slower => Verdict::Slower,
+            (Some(_), _) => Verdict::Faster,
+            (None, _) if is_not_slower => Verdict::NotSlower,
+            (None, _) => Verdict::CannotTell,
         };
         // A few units more show that it is faster, if it is.
-        let is_decided = match change {
-            Change::Open => false,
-            Change::NotSlower => ratio <= most,
+        let is_decided = match verdict {
+            Verdict::CannotTell => false,
+            Verdict::NotSlower => ratio <= most,
             _ => true,
         };
         let confirmation = confirmation.filter(|_| !is_within);
         let interval = intervals.last().map(|(_, interval)| *interval);
-        Some(Reading { ratio, interval, range, change, confirmation, is_decided })
+        Some(Reading { ratio, interval, range, verdict, confirmation, is_decided })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The verdict on a comparison: four words.
+//! The verdict on a comparison.
 
 use super::ratio::RatioEstimate;
 #[cfg(feature = "schema")]
@@ -10,7 +10,7 @@ pub const MARGIN: f64 = 0.03;
 /// A difference has a full mark up to this q value, a light one above it.
 pub const FALSE_DISCOVERY: f64 = 0.05;
 
-/// The outcome of a comparison.
+/// What became of a comparison, a reading of it, or a cell that has two builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Verdict {
@@ -21,8 +21,35 @@ pub enum Verdict {
     /// The 90 % interval is inside the margin (two one-sided tests, Schuirmann 1987).
     #[serde(rename = "within the margin")]
     WithinMargin,
+    /// Any slowdown is below the margin: enough for a gate.
+    #[serde(rename = "not slower")]
+    NotSlower,
     #[serde(rename = "cannot tell")]
     CannotTell,
+    /// There is no ratio: a cell or more than a tenth of the units failed.
+    #[serde(rename = "failed")]
+    Failed,
+    /// There is no ratio: a system is not here, or does not support the cell.
+    #[serde(rename = "missing")]
+    Missing,
+}
+
+impl Verdict {
+    /// Of the verdicts on two readings of a cell, that which matters more to a user.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        let rank = |verdict: Self| match verdict {
+            Self::Faster => 0,
+            Self::WithinMargin => 1,
+            Self::NotSlower => 2,
+            Self::CannotTell => 3,
+            Self::Slower => 4,
+            Self::Failed | Self::Missing => 5,
+        };
+        // The first reading may gain while the other stays.
+        let gains = self == Self::Faster && rank(other) <= 2;
+        if gains || rank(self) >= rank(other) { self } else { other }
+    }
 }
 
 /// The verdict on a ratio of performance. `margin` is the relative difference that matters, such as 0.03.
@@ -71,6 +98,14 @@ mod tests {
         assert_eq!(verdict(&around(-0.1, 0.05), 0.03), Verdict::Slower);
         assert_eq!(verdict(&around(0.0, 0.01), 0.03), Verdict::WithinMargin);
         assert_eq!(verdict(&around(0.0, 0.2), 0.03), Verdict::CannotTell);
+    }
+
+    #[test]
+    fn a_cell_has_the_worse_of_two_verdicts_and_a_gain_in_rate_counts() {
+        assert_eq!(Verdict::Faster.worse(Verdict::NotSlower), Verdict::Faster);
+        assert_eq!(Verdict::WithinMargin.worse(Verdict::Faster), Verdict::WithinMargin);
+        assert_eq!(Verdict::Faster.worse(Verdict::CannotTell), Verdict::CannotTell);
+        assert_eq!(Verdict::CannotTell.worse(Verdict::Slower), Verdict::Slower);
     }
 
     #[test]

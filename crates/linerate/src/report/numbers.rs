@@ -61,7 +61,8 @@ pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
         _ if *n < FEWEST_ROUNDS => ": too few rounds for a verdict".to_owned(),
         Verdict::WithinMargin => ": within the margin".to_owned(),
         Verdict::CannotTell => cannot_tell(comparison.smallest_detectable),
-        Verdict::Faster | Verdict::Slower => String::new(),
+        Verdict::NotSlower => ": not slower by the margin".to_owned(),
+        Verdict::Faster | Verdict::Slower | Verdict::Failed | Verdict::Missing => String::new(),
     };
     let duet = duet.as_ref().map_or_else(String::new, duet_text);
     format!("{id} is {ratio}x {with} ({range}n={n}{duet}){verdict}")

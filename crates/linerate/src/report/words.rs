@@ -140,7 +140,10 @@ pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",
         Verdict::WithinMargin => "within the margin",
+        Verdict::NotSlower => "not slower",
         Verdict::CannotTell => "cannot tell",
+        Verdict::Failed => "failed",
+        Verdict::Missing => "missing",
     }
 }
 

@@ -101,7 +101,7 @@ fn open_in(table: &TableSummary<'_>) -> Vec<String> {
 fn is_open(verdict: Verdict, p: f64) -> bool {
     match verdict {
         Verdict::CannotTell => true,
-        Verdict::WithinMargin => false,
+        Verdict::WithinMargin | Verdict::NotSlower | Verdict::Failed | Verdict::Missing => false,
         Verdict::Faster | Verdict::Slower => p > SURE,
     }
 }

@@ -6,8 +6,9 @@ mod revisions;
 mod script;
 
 use common::{Folder, Output};
-use linerate::report::comparison::{CellVerdict, Conclusion};
+use linerate::report::comparison::Conclusion;
 use linerate::report::model::Report;
+use linerate::stats::verdict::Verdict;
 use script::Script;
 use std::fs;
 
@@ -48,7 +49,7 @@ fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
     // 0.200 / 0.208
     assert!(low < -3.85 && -3.85 < high && high < 0.0, "{rate:?}");
     assert_eq!(rate.second_series.as_deref(), Some("confirmed"));
-    assert_eq!(found.cells[1].verdict, CellVerdict::WithinMargin);
+    assert_eq!(found.cells[1].verdict, Verdict::WithinMargin);
     // Before it starts, and after the first units.
     assert!(out.stderr.matches("find a slowdown of").count() == 2, "{}", out.stderr);
 
@@ -238,7 +239,7 @@ fn compare_is_status_0_whatever_it_finds() {
     assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
     assert!(out.stdout.starts_with("pipe is 3.") || out.stdout.starts_with("pipe is 4."), "{}", out.stdout);
     let rate = report(&folder).comparison.unwrap().cells[0].rate.clone().unwrap();
-    assert_eq!((rate.verdict, rate.second_series), (CellVerdict::Slower, None));
+    assert_eq!((rate.verdict, rate.second_series), (Verdict::Slower, None));
 }
 
 #[test]

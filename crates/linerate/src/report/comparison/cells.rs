@@ -1,10 +1,11 @@
 //! Cell by cell: values of both builds, what changed, and why a cell has no verdict.
 
-use super::model::{CellVerdict, ChangeReport, ComparedCell, Conclusion};
+use super::model::{ChangeReport, ComparedCell, Conclusion};
 use crate::arm::HEAD;
-use crate::comparison::{Change, Confirmation, JudgedPair, Judgement, Reading};
+use crate::comparison::{Confirmation, JudgedPair, Judgement, Reading};
 use crate::measurement::Run;
 use crate::report::model::{CellReport, OutcomeWord, SuiteReport};
+use crate::stats::verdict::Verdict;
 
 pub(super) fn cells(run: &Run, judgement: &Judgement, suites: &[SuiteReport]) -> Vec<ComparedCell> {
     judgement.pairs.iter().map(|pair| cell(run, pair, judgement, suites)).collect()
@@ -41,44 +42,38 @@ fn verdict(
     pair: &JudgedPair,
     judgement: &Judgement,
     cells: [Option<&CellReport>; 2],
-) -> (CellVerdict, Option<String>) {
+) -> (Verdict, Option<String>) {
     let lost = cells.into_iter().flatten().find(|cell| cell.outcome != OutcomeWord::Ok);
     // More failed units than of any cell's trials: what fails is not left out of a comparison.
     let fails = pair.tried > 0 && pair.units() * 10 < pair.tried * 9;
     if let Some(cell) = lost {
         let word = match cell.outcome {
-            OutcomeWord::Missing | OutcomeWord::Unsupported => CellVerdict::Missing,
-            _ => CellVerdict::Failed,
+            OutcomeWord::Missing | OutcomeWord::Unsupported => Verdict::Missing,
+            _ => Verdict::Failed,
         };
         let detail = cell.detail.clone().unwrap_or_else(|| "it failed".into());
         return (word, Some(format!("{}: {detail}", cell.id)));
     }
     if fails {
         let failed = pair.tried - pair.units();
-        return (CellVerdict::Failed, Some(format!("{failed} of {} units failed", pair.tried)));
+        return (Verdict::Failed, Some(format!("{failed} of {} units failed", pair.tried)));
     }
     if judgement.is_void {
-        return (CellVerdict::CannotTell, Some("the control differs from itself".into()));
+        return (Verdict::CannotTell, Some("the control differs from itself".into()));
     }
     let is = |wanted: Confirmation| {
         [pair.rate, pair.cpu].into_iter().flatten().any(|reading| reading.confirmation == Some(wanted))
     };
-    let detail = match pair.change() {
-        Change::Open if is(Confirmation::Failed) => Some("a second series did not confirm the slowdown"),
-        Change::Open if is(Confirmation::Pending) => Some("the time did not suffice to confirm the slowdown"),
+    let detail = match pair.verdict() {
+        Verdict::CannotTell if is(Confirmation::Failed) => {
+            Some("a second series did not confirm the slowdown")
+        }
+        Verdict::CannotTell if is(Confirmation::Pending) => {
+            Some("the time did not suffice to confirm the slowdown")
+        }
         _ => None,
     };
-    (word(pair.change()), detail.map(str::to_owned))
-}
-
-fn word(change: Change) -> CellVerdict {
-    match change {
-        Change::Slower => CellVerdict::Slower,
-        Change::Faster => CellVerdict::Faster,
-        Change::WithinMargin => CellVerdict::WithinMargin,
-        Change::NotSlower => CellVerdict::NotSlower,
-        Change::Open => CellVerdict::CannotTell,
-    }
+    (pair.verdict(), detail.map(str::to_owned))
 }
 
 fn change(reading: &Reading, scale: impl Fn(f64) -> f64) -> ChangeReport {
@@ -87,7 +82,7 @@ fn change(reading: &Reading, scale: impl Fn(f64) -> f64) -> ChangeReport {
     ChangeReport {
         percent: percent(reading.ratio),
         ci95: reading.interval.map(|ends| ordered(ends.map(percent))),
-        verdict: word(reading.change),
+        verdict: reading.verdict,
         second_series: reading.confirmation.map(|confirmation| {
             let word = match confirmation {
                 Confirmation::Pending => "pending",
@@ -101,12 +96,12 @@ fn change(reading: &Reading, scale: impl Fn(f64) -> f64) -> ChangeReport {
 
 /// A failed or missing cell is never a success.
 pub(super) fn conclusion(cells: &[ComparedCell]) -> Conclusion {
-    let any = |verdicts: &[CellVerdict]| cells.iter().any(|cell| verdicts.contains(&cell.verdict));
+    let any = |verdicts: &[Verdict]| cells.iter().any(|cell| verdicts.contains(&cell.verdict));
     if cells.iter().all(|cell| cell.rate.is_none()) {
         Conclusion::Nothing
-    } else if any(&[CellVerdict::Slower]) {
+    } else if any(&[Verdict::Slower]) {
         Conclusion::Slowdown
-    } else if any(&[CellVerdict::CannotTell, CellVerdict::Failed, CellVerdict::Missing]) {
+    } else if any(&[Verdict::CannotTell, Verdict::Failed, Verdict::Missing]) {
         Conclusion::Open
     } else {
         Conclusion::NoSlowdown

@@ -1,9 +1,10 @@
 //! Commands of the user's own: the verdict as a line to paste.
 
-use super::model::{CellVerdict, ChangeReport, ComparedCell, ComparisonReport, NamedCommand};
+use super::model::{ChangeReport, ComparedCell, ComparisonReport, NamedCommand};
 use super::rows::{plain_percent, rough, signed};
 use crate::measurement::PlannedComparison;
 use crate::report::numbers::seconds;
+use crate::stats::verdict::Verdict;
 
 pub(super) fn named(plan: &PlannedComparison) -> Vec<NamedCommand> {
     let commands = plan.commands.iter().flat_map(|planned| &planned.commands);
@@ -39,17 +40,17 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
     };
     let margin = rough(comparison.margin);
     let by_rate = match cell.verdict {
-        CellVerdict::Failed | CellVerdict::Missing => {
+        Verdict::Failed | Verdict::Missing => {
             format!("{name} has no verdict: {}", cell.detail.as_deref().unwrap_or("it failed"))
         }
         // Another reading than the rate may have decided about the cell.
         _ => match rate.verdict {
-            CellVerdict::Slower => changed(rate, "slower"),
-            CellVerdict::Faster => changed(rate, "faster"),
-            CellVerdict::WithinMargin => {
+            Verdict::Slower => changed(rate, "slower"),
+            Verdict::Faster => changed(rate, "faster"),
+            Verdict::WithinMargin => {
                 format!("no difference of {margin} % between {name} and {base}: {}", signed(rate))
             }
-            CellVerdict::NotSlower => {
+            Verdict::NotSlower => {
                 format!("{name} is not slower than {base} by {margin} %: {}", signed(rate))
             }
             _ => format!("cannot tell whether {name} differs from {base}: {}", signed(rate)),

@@ -1,9 +1,10 @@
 //! A comparison as a comment in Markdown: the verdict first, the rest folded.
 
-use super::model::{CellVerdict, ComparedCell, ComparisonReport};
+use super::model::{ComparedCell, ComparisonReport};
 use super::rows::{HEADERS, host, made, rows, versions};
 use crate::report::markdown::{escape, write_table};
 use crate::report::model::Report;
+use crate::stats::verdict::Verdict;
 use std::fmt::Write;
 
 /// Rows above the fold, and folded ones: the comment stays below 60 lines.
@@ -14,8 +15,7 @@ const FOLDED_ROWS: usize = 16;
 pub fn comment(report: &Report, comparison: &ComparisonReport) -> String {
     let mut text = format!("**{}**\n\n", escape(&comparison.sentence));
     let all: Vec<(&ComparedCell, Vec<String>)> = comparison.cells.iter().zip(rows(comparison)).collect();
-    let is_quiet =
-        |cell: &ComparedCell| matches!(cell.verdict, CellVerdict::WithinMargin | CellVerdict::NotSlower);
+    let is_quiet = |cell: &ComparedCell| matches!(cell.verdict, Verdict::WithinMargin | Verdict::NotSlower);
     let table = |text: &mut String, wanted: bool, most: usize| {
         let chosen: Vec<_> = all.iter().filter(|(cell, _)| is_quiet(cell) != wanted).collect();
         if !chosen.is_empty() {

@@ -142,14 +142,14 @@ fn bar(change: &ChangeReport, widest: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::comparison::CellVerdict;
+    use crate::stats::verdict::Verdict;
 
     #[test]
     fn a_point_is_at_its_place_beside_zero() {
         let change = |percent: f64, ci95| ChangeReport {
             percent,
             ci95,
-            verdict: CellVerdict::CannotTell,
+            verdict: Verdict::CannotTell,
             second_series: None,
         };
         let bar = |percent, ci95| bar(&change(percent, ci95), 10.0);

@@ -1,6 +1,7 @@
 //! The part of `report.json` that a comparison of builds adds.
 
 use crate::measurement::{ComparisonKind, PlannedArm};
+use crate::stats::verdict::Verdict;
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,7 +78,7 @@ pub struct ComparedCell {
     pub id: String,
     /// The system with two builds.
     pub system: String,
-    pub verdict: CellVerdict,
+    pub verdict: Verdict,
     /// Medians of solo trials, in `unit`.
     pub base: Option<f64>,
     pub head: Option<f64>,
@@ -95,27 +96,6 @@ pub struct ComparedCell {
     pub detail: Option<String>,
 }
 
-/// What became of a cell or of a reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub enum CellVerdict {
-    #[serde(rename = "slower")]
-    Slower,
-    #[serde(rename = "faster")]
-    Faster,
-    #[serde(rename = "within the margin")]
-    WithinMargin,
-    /// Any slowdown is below the margin.
-    #[serde(rename = "not slower")]
-    NotSlower,
-    #[serde(rename = "cannot tell")]
-    CannotTell,
-    #[serde(rename = "failed")]
-    Failed,
-    #[serde(rename = "missing")]
-    Missing,
-}
-
 /// Head against base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -124,7 +104,7 @@ pub struct ChangeReport {
     pub percent: f64,
     /// 95 % at all looks together; absent with too few units.
     pub ci95: Option<[f64; 2]>,
-    pub verdict: CellVerdict,
+    pub verdict: Verdict,
     /// Of a gate's suspect: `pending`, `confirmed` or `failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second_series: Option<String>,
@@ -153,7 +133,7 @@ pub struct HistoryEntry {
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct HistoryCell {
     pub id: String,
-    pub verdict: CellVerdict,
+    pub verdict: Verdict,
     pub units: u32,
     pub rate: Option<ChangeReport>,
     pub cpu: Option<ChangeReport>,

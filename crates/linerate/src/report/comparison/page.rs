@@ -1,9 +1,10 @@
 //! A comparison as the first section of a page.
 
 use super::calibration::conclusion_words;
-use super::model::{CellVerdict, ComparedCell, ComparisonReport, HistoryCell, HistoryEntry};
+use super::model::{ComparedCell, ComparisonReport, HistoryCell, HistoryEntry};
 use super::rows::{CHANGE, HEADERS, made, rows, short, signed};
 use crate::report::html::{Forest, HistoryMark, history as drawing};
+use crate::stats::verdict::Verdict;
 use maud::{Markup, html};
 
 const BACKGROUND: &str = "comparison~margin";
@@ -120,7 +121,7 @@ fn plot(forest: &Forest, cell: &ComparedCell) -> Markup {
     reading(cell).map_or(html! {}, drawing)
 }
 
-fn field(header: &str, text: &str, verdict: CellVerdict) -> Markup {
+fn field(header: &str, text: &str, verdict: Verdict) -> Markup {
     html! {
         @match header {
             "cell" => th scope="row" { (text) },
@@ -131,11 +132,11 @@ fn field(header: &str, text: &str, verdict: CellVerdict) -> Markup {
 }
 
 /// As in the tables of other reports.
-fn class(verdict: CellVerdict) -> &'static str {
+fn class(verdict: Verdict) -> &'static str {
     match verdict {
-        CellVerdict::Slower => "slower",
-        CellVerdict::Faster => "faster",
-        CellVerdict::WithinMargin | CellVerdict::NotSlower => "within",
-        CellVerdict::CannotTell | CellVerdict::Failed | CellVerdict::Missing => "none",
+        Verdict::Slower => "slower",
+        Verdict::Faster => "faster",
+        Verdict::WithinMargin | Verdict::NotSlower => "within",
+        Verdict::CannotTell | Verdict::Failed | Verdict::Missing => "none",
     }
 }

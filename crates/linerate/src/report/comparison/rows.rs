@@ -1,9 +1,10 @@
 //! The table of a comparison, and how it was made, as text for all formats.
 
-use super::model::{CellVerdict, ChangeReport, ComparedCell, ComparisonReport};
+use super::model::{ChangeReport, ComparedCell, ComparisonReport};
 use crate::measurement::{ComparisonKind, PlannedArm};
 use crate::report::model::Report;
 use crate::report::numbers::{plain, seconds};
+use crate::stats::verdict::Verdict;
 
 pub(super) const CHANGE: &str = "change (95 %)";
 pub(super) const HEADERS: [&str; 7] =
@@ -34,16 +35,16 @@ pub(super) fn unit(comparison: &ComparisonReport) -> Option<&str> {
     comparison.cells.iter().all(|cell| cell.unit == first).then_some(first)
 }
 
-pub(super) fn verdict(verdict: CellVerdict, margin: f64) -> String {
+pub(super) fn verdict(verdict: Verdict, margin: f64) -> String {
     let margin = rough(margin);
     match verdict {
-        CellVerdict::Slower => "slower".into(),
-        CellVerdict::Faster => "faster".into(),
-        CellVerdict::WithinMargin => format!("within {margin} %"),
-        CellVerdict::NotSlower => format!("not slower by {margin} %"),
-        CellVerdict::CannotTell => "open".into(),
-        CellVerdict::Failed => "failed".into(),
-        CellVerdict::Missing => "missing".into(),
+        Verdict::Slower => "slower".into(),
+        Verdict::Faster => "faster".into(),
+        Verdict::WithinMargin => format!("within {margin} %"),
+        Verdict::NotSlower => format!("not slower by {margin} %"),
+        Verdict::CannotTell => "open".into(),
+        Verdict::Failed => "failed".into(),
+        Verdict::Missing => "missing".into(),
     }
 }
 
@@ -106,7 +107,7 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
         let percent = ChangeReport {
             percent: (aa.ratio - 1.0) * 100.0,
             ci95: Some([low, high]).filter(|_| aa.ci95.is_some()),
-            verdict: CellVerdict::CannotTell,
+            verdict: Verdict::CannotTell,
             second_series: None,
         };
         let void = if aa.is_void { ": it differs from itself, so no cell has a verdict" } else { "" };

@@ -1,9 +1,10 @@
 //! The verdict as a sentence, and what a budget can find.
 
-use super::model::{CellVerdict, ChangeReport, ComparedCell, ComparisonReport, Conclusion};
-use super::rows::{plain_percent, rough, signed};
+use super::model::{ChangeReport, ComparedCell, ComparisonReport, Conclusion};
+use super::rows::{plain_percent, rough, signed, verdict as verdict_words};
 use crate::comparison::{Prospect, detectable, fewest};
 use crate::report::numbers::seconds;
+use crate::stats::verdict::Verdict;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// within 1 %".
 pub(super) fn sentence(comparison: &ComparisonReport) -> String {
     let cells = &comparison.cells;
-    let of = |verdict: CellVerdict| cells.iter().filter(|cell| cell.verdict == verdict).collect::<Vec<_>>();
+    let of = |verdict: Verdict| cells.iter().filter(|cell| cell.verdict == verdict).collect::<Vec<_>>();
     let names: BTreeSet<&str> = cells.iter().map(|cell| cell.system.as_str()).collect();
     let names = Vec::from_iter(names).join(" and ");
     match comparison.conclusion {
@@ -20,17 +21,17 @@ pub(super) fn sentence(comparison: &ComparisonReport) -> String {
             format!("nothing could be measured: {reason}")
         }
         Conclusion::Slowdown => {
-            changed(comparison, &names, &of(CellVerdict::Slower), ["slower", "more"], CellVerdict::Slower)
+            changed(comparison, &names, &of(Verdict::Slower), ["slower", "more"], Verdict::Slower)
         }
         Conclusion::Open => open(comparison, &names),
-        Conclusion::NoSlowdown => match &of(CellVerdict::Faster)[..] {
+        Conclusion::NoSlowdown => match &of(Verdict::Faster)[..] {
             [] => {
                 let units: u32 = cells.iter().map(|cell| cell.units).sum();
                 let time = seconds(comparison.seconds);
                 let rest = rest(comparison, None);
                 format!("no slowdown of {names} with this change: {rest} ({units} units, {time})")
             }
-            faster => changed(comparison, &names, faster, ["faster", "less"], CellVerdict::Faster),
+            faster => changed(comparison, &names, faster, ["faster", "less"], Verdict::Faster),
         },
     }
 }
@@ -41,7 +42,7 @@ fn changed(
     names: &str,
     changed: &[&ComparedCell],
     [by_rate, by_cpu]: [&str; 2],
-    verdict: CellVerdict,
+    verdict: Verdict,
 ) -> String {
     let change = |cell: &ComparedCell| -> Option<(bool, ChangeReport)> {
         let is_changed = |change: &&ChangeReport| change.verdict == verdict;
@@ -83,7 +84,7 @@ fn changed(
 
 fn open(comparison: &ComparisonReport, names: &str) -> String {
     let is_open = |cell: &&ComparedCell| {
-        matches!(cell.verdict, CellVerdict::CannotTell | CellVerdict::Failed | CellVerdict::Missing)
+        matches!(cell.verdict, Verdict::CannotTell | Verdict::Failed | Verdict::Missing)
     };
     let open: Vec<&ComparedCell> = comparison.cells.iter().filter(is_open).collect();
     let reason = open.iter().find_map(|cell| cell.detail.clone()).or_else(|| {
@@ -104,29 +105,19 @@ fn open(comparison: &ComparisonReport, names: &str) -> String {
 }
 
 /// The other cells: `5 within 1 %, 1 failed`.
-fn rest(comparison: &ComparisonReport, except: Option<CellVerdict>) -> String {
+fn rest(comparison: &ComparisonReport, except: Option<Verdict>) -> String {
     let all = [
-        CellVerdict::Slower,
-        CellVerdict::Faster,
-        CellVerdict::WithinMargin,
-        CellVerdict::NotSlower,
-        CellVerdict::CannotTell,
-        CellVerdict::Failed,
-        CellVerdict::Missing,
+        Verdict::Slower,
+        Verdict::Faster,
+        Verdict::WithinMargin,
+        Verdict::NotSlower,
+        Verdict::CannotTell,
+        Verdict::Failed,
+        Verdict::Missing,
     ];
-    let margin = rough(comparison.margin);
-    let count = |verdict: CellVerdict| {
+    let count = |verdict: Verdict| {
         let n = comparison.cells.iter().filter(|cell| cell.verdict == verdict).count();
-        let word = match verdict {
-            CellVerdict::Slower => "slower".to_owned(),
-            CellVerdict::Faster => "faster".to_owned(),
-            CellVerdict::WithinMargin => format!("within {margin} %"),
-            CellVerdict::NotSlower => format!("not slower by {margin} %"),
-            CellVerdict::CannotTell => "open".to_owned(),
-            CellVerdict::Failed => "failed".to_owned(),
-            CellVerdict::Missing => "missing".to_owned(),
-        };
-        (n > 0).then(|| format!("{n} {word}"))
+        (n > 0).then(|| format!("{n} {}", verdict_words(verdict, comparison.margin)))
     };
     let others = all.into_iter().filter(|verdict| Some(*verdict) != except);
     others.filter_map(count).collect::<Vec<_>>().join(", ")

@@ -1,11 +1,12 @@
 //! Two stored runs as text.
 
-use super::model::{CellVerdict, ChangeReport};
+use super::model::ChangeReport;
 use super::rows::signed;
 use crate::comparison::stored::{INTERLEAVE, StoredCell, StoredComparison};
 use crate::report::numbers::plain;
 use crate::report::style::Style;
 use crate::report::terminal::plain_table;
+use crate::stats::verdict::Verdict;
 use std::fmt::Write;
 
 /// What can be said of two runs at different times.
@@ -47,7 +48,7 @@ fn change(cell: &StoredCell) -> String {
     let change = ChangeReport {
         percent: percent(cell.ratio),
         ci95: cell.interval.map(|ends| ends.map(percent)),
-        verdict: CellVerdict::CannotTell,
+        verdict: Verdict::CannotTell,
         second_series: None,
     };
     match cell.interval {

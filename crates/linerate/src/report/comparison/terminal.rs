@@ -1,10 +1,11 @@
 //! A comparison for a terminal.
 
-use super::model::{CellVerdict, ComparisonReport};
+use super::model::ComparisonReport;
 use super::rows::{HEADERS, made, rows};
 use crate::report::model::Report;
 use crate::report::style::Style;
 use crate::report::terminal::plain_table;
+use crate::stats::verdict::Verdict;
 use comfy_table::{Cell, Color};
 use std::fmt::Write;
 
@@ -17,10 +18,10 @@ pub(in crate::report) fn render(report: &Report, comparison: &ComparisonReport, 
     table.set_header(HEADERS);
     for (cell, row) in comparison.cells.iter().zip(rows(comparison)) {
         let colour = match cell.verdict {
-            CellVerdict::Slower => Some(Color::Red),
-            CellVerdict::Faster => Some(Color::Green),
-            CellVerdict::CannotTell | CellVerdict::Failed | CellVerdict::Missing => Some(Color::Yellow),
-            CellVerdict::WithinMargin | CellVerdict::NotSlower => None,
+            Verdict::Slower => Some(Color::Red),
+            Verdict::Faster => Some(Color::Green),
+            Verdict::CannotTell | Verdict::Failed | Verdict::Missing => Some(Color::Yellow),
+            Verdict::WithinMargin | Verdict::NotSlower => None,
         };
         table.add_row(row.iter().enumerate().map(|(column, text)| match colour {
             Some(colour) if style.colour && HEADERS[column] == "verdict" => Cell::new(text).fg(colour),

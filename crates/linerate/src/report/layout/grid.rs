@@ -72,8 +72,8 @@ pub(crate) fn mark(comparison: &Comparison) -> &'static str {
         Verdict::Faster => "▲",
         Verdict::Slower if is_light => "▽",
         Verdict::Slower => "▼",
-        Verdict::WithinMargin => "≈",
-        Verdict::CannotTell => "?",
+        Verdict::WithinMargin | Verdict::NotSlower => "≈",
+        Verdict::CannotTell | Verdict::Failed | Verdict::Missing => "?",
     }
 }
 

@@ -126,7 +126,7 @@ fn colour(comparison: &Comparison) -> Option<Colour> {
         _ if comparison.n < FEWEST_ROUNDS => None,
         Verdict::Faster => Some(Colour::Better),
         Verdict::Slower => Some(Colour::Worse),
-        Verdict::WithinMargin | Verdict::CannotTell => None,
+        _ => None,
     }
 }
 

@@ -140,7 +140,7 @@ fn cell_text(cell: &GridCell, style: Style) -> Cell {
         _ if cell.accuracy == Some(Accuracy::Wrong) => Some(Color::Red),
         Some(Verdict::Faster) => Some(Color::Green),
         Some(Verdict::Slower) => Some(Color::Red),
-        Some(Verdict::WithinMargin | Verdict::CannotTell) | None => None,
+        _ => None,
     };
     match colour.filter(|_| style.colour) {
         Some(colour) => text.fg(colour),
