@@ -37,13 +37,20 @@ fn units_in(round: u32, run: &Run) -> u32 {
 
 /// Solo trials of each cell in a comparison of builds: for values and bottlenecks, not for the ratio.
 const SOLO_ROUNDS: u32 = 3;
+/// The same of commands, whose budget is a tenth as long.
+const SOLO_ROUNDS_OF_COMMANDS: u32 = 1;
 /// A comparison of builds has a unit of its control in every fourth round.
 const CONTROL_ROUNDS: u32 = 4;
 
-/// Whether a comparison of builds has this trial or unit in a round.
-fn is_due_in(round: u32, slot: &Slot) -> bool {
+/// Solo trials of each cell in this comparison.
+fn solo_rounds(comparison: &PlannedComparison) -> u32 {
+    if comparison.commands.is_some() { SOLO_ROUNDS_OF_COMMANDS } else { SOLO_ROUNDS }
+}
+
+/// Whether a comparison has this trial or unit in a round.
+fn is_due_in(round: u32, slot: &Slot, comparison: &PlannedComparison) -> bool {
     match slot.against {
-        None => round <= SOLO_ROUNDS,
+        None => round <= solo_rounds(comparison),
         Some(other) if other == slot.cell => round % CONTROL_ROUNDS == 1,
         Some(_) => true,
     }
@@ -222,10 +229,12 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
         };
         let units = units_in(round, run);
         let before: u32 = (1..round).map(|earlier| units_in(earlier, run)).sum();
-        let has_builds = run.comparison.is_some();
         let is_due = |slot: &Slot| match warmup {
             true => slot.is_warm(),
-            false => slot.repeat <= units && (!has_builds || is_due_in(round, slot)),
+            false => {
+                let is_due = |comparison| is_due_in(round, slot, comparison);
+                slot.repeat <= units && run.comparison.as_ref().is_none_or(is_due)
+            }
         };
         let mut slots: Vec<Slot> = cells.into_iter().filter(is_due).collect();
         if steps.iter().all(|step| step.warmup && step.against.is_some()) {

@@ -100,7 +100,10 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
             seconds(comparison.seconds),
             seconds(comparison.budget_seconds)
         ),
-        format!("base and head: medians of three trials of each cell by itself{unit}"),
+        match comparison.commands.is_empty() {
+            true => format!("base and head: medians of three trials of each cell by itself{unit}"),
+            false => format!("base and head: one trial of each by itself{unit}"),
+        },
     ]);
     lines.extend(comparison.aa.as_ref().map(|aa| {
         let [low, high] = aa.ci95.unwrap_or([aa.ratio; 2]).map(|ratio| (ratio - 1.0) * 100.0);
