@@ -6,7 +6,10 @@
 use linerate_contract::Nanos;
 
 /// A pause of this part of the window is a hang.
-const PART: u64 = 5;
+pub(super) const PART: u64 = 5;
+/// A shorter pause is none, in however short a window: on a machine with more to run than CPUs, a process
+/// waited for 213 ms.
+pub(super) const LEAST_PAUSE: Nanos = Nanos(250_000_000);
 /// A server that sends less than this share of its usual packets makes no progress: what is left are the
 /// kernel's answers to probes of its window.
 const NEXT_TO_NOTHING: f64 = 0.01;
@@ -26,14 +29,15 @@ pub(super) fn check(
     operations: u64,
     is_late: bool,
 ) -> Result<(), String> {
-    let pause = Nanos(elapsed.0 / PART);
+    let pause = Nanos(elapsed.0 / PART).max(LEAST_PAUSE);
     let first = if is_late { progress.windows(2).position(|two| two[0].1 < two[1].1) } else { Some(0) };
     let samples = first.and_then(|first| progress.get(first..)).unwrap_or_default();
     let (Some((start, sent)), true) = (samples.first(), operations >= LEAST_OPERATIONS) else {
         return Ok(());
     };
     let end = samples.last().map_or(*start, |(end, _)| (*start + elapsed).min(*end));
-    let usual = (count_at(samples, end) - *sent) as f64 / PART as f64;
+    let share = pause.as_secs_f64() / elapsed.as_secs_f64();
+    let usual = (count_at(samples, end) - *sent) as f64 * share;
     let wanted = (pause.0 / SAMPLE.0 / 2).max(LEAST_SAMPLES);
     for (index, (from, count)) in samples.iter().enumerate() {
         let to = *from + pause;
@@ -43,7 +47,7 @@ pub(super) fn check(
         let seen = samples[index..].iter().take_while(|(time, _)| *time <= to).count() as u64;
         if seen >= wanted && ((count_at(samples, to) - count) as f64) < usual * NEXT_TO_NOTHING {
             return Err(format!(
-                "the server made no progress for a fifth of the window, {:.3} s from {:.3} s on: it sent \
+                "the server made no progress for {:.3} s of the window, from {:.3} s on: it sent \
                  next to nothing",
                 pause.as_secs_f64(),
                 from.since(*start).as_secs_f64()
@@ -85,13 +89,13 @@ mod tests {
     #[test]
     fn a_pause_of_a_fifth_of_the_window_fails_wherever_it_is() {
         assert!(judged(&samples(|_| false)));
-        for (from, to) in [(35, 101), (0, 25), (40, 65), (79, 101)] {
+        for (from, to) in [(35, 101), (0, 30), (40, 70), (74, 101)] {
             let samples = samples(|number| (from..to).contains(&number));
             assert!(!judged(&samples), "{from} to {to}");
         }
-        assert!(judged(&samples(|number| (40..55).contains(&number))), "a shorter one");
+        assert!(judged(&samples(|number| (40..60).contains(&number))), "a shorter one");
         let error = check(&samples(|number| number >= 35), SECOND, 5_000, false).unwrap_err();
-        assert!(error.contains("0.200 s from 0.340 s on"), "{error}");
+        assert!(error.contains("0.250 s of the window, from 0.340 s on"), "{error}");
     }
 
     #[test]
@@ -103,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_time_before_the_first_packet_and_after_the_work_is_not_judged_in_a_whole_run() {
-        let late = samples(|number| number < 40 || number > 80);
+        let late = samples(|number| number < 40 || number > 70);
         let work = Nanos(40 * SAMPLE.0);
         assert_eq!(check(&late, work, 5_000, true), Ok(()));
         assert!(check(&late, SECOND, 5_000, false).is_err());
