@@ -2,10 +2,13 @@
 
 pub use crate::Refusal;
 use crate::{Describe, Done, Event, Role, Spec};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 /// Runs the spec in `argv[1]`, or describes the program: the whole of a `main`. A client returns its
 /// [`Done`].
+///
+/// With `-` in place of the spec, the spec is read from stdin: arguments are readable by every user of the
+/// machine, and the spec of a server with TLS has its private key.
 ///
 /// `own_options` are the option names that only this program supports.
 #[allow(clippy::print_stderr, reason = "the contract sends logs to stderr")]
@@ -15,7 +18,7 @@ pub fn run(
     describe: impl FnOnce(&Spec) -> Describe,
     act: impl FnOnce(&Spec) -> Result<Option<Done>, Refusal>,
 ) {
-    let outcome = task(std::env::args().skip(1), own_options).and_then(|spec| match spec.role {
+    let outcome = task(std::env::args().skip(1), io::stdin(), own_options).and_then(|spec| match spec.role {
         Role::Describe => Ok(Some(Event::Describe(describe(&spec)))),
         _ => act(&spec).map(|done| done.map(|done| Event::Done(Box::new(done)))),
     });
@@ -39,10 +42,18 @@ fn write(event: &Event, mut out: impl Write) {
     let _ = writeln!(out, "{}", event.to_json()).and_then(|()| out.flush());
 }
 
-fn task(mut arguments: impl Iterator<Item = String>, own_options: &[&str]) -> Result<Spec, Refusal> {
-    let (Some(json), None) = (arguments.next(), arguments.next()) else {
+fn task(
+    mut arguments: impl Iterator<Item = String>,
+    stdin: impl Read,
+    own_options: &[&str],
+) -> Result<Spec, Refusal> {
+    let (Some(mut json), None) = (arguments.next(), arguments.next()) else {
         return Err(Refusal::BadSpec("expected one argument, the spec as JSON (sdk/CONTRACT.md)".into()));
     };
+    if json == "-" {
+        let read = io::read_to_string(stdin);
+        json = read.map_err(|e| Refusal::BadSpec(format!("the spec on stdin: {e}")))?;
+    }
     let spec = Spec::parse(&json).map_err(Refusal::BadSpec)?;
     spec.check_options(own_options)?;
     Ok(spec)
@@ -56,7 +67,7 @@ mod tests {
     fn a_spec_with_known_options_is_the_only_argument() {
         let mut spec = Spec::new(Role::Client, "tcp", "rr");
         spec.set_option("offload", "yes");
-        let parsed = |arguments: &[String], own: &[&str]| task(arguments.iter().cloned(), own);
+        let parsed = |arguments: &[String], own: &[&str]| task(arguments.iter().cloned(), io::empty(), own);
         assert_eq!(parsed(&[spec.to_json()], &["offload"]).unwrap(), spec);
         for (wrong, own) in [
             (&[][..], &["offload"][..]),
@@ -66,6 +77,14 @@ mod tests {
         ] {
             assert_eq!(parsed(wrong, own).unwrap_err().exit_status(), 2, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_dash_is_the_spec_on_stdin() {
+        let spec = Spec::new(Role::Client, "tcp", "rr");
+        let parsed = |stdin: &str| task(["-".to_owned()].into_iter(), stdin.as_bytes(), &[]);
+        assert_eq!(parsed(&spec.to_json()).unwrap(), spec);
+        assert_eq!(parsed("").unwrap_err().exit_status(), 2);
     }
 
     #[test]

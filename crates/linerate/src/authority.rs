@@ -4,12 +4,16 @@
 //! They are made anew each time and passed in the specs, so no secret is on disk and the machine's trust
 //! store is not used.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use linerate_contract::{Role, Tls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::net::IpAddr;
 
 /// The name in the certificates of servers; `.test` is reserved (RFC 2606).
 const NAME: &str = "linerate.test";
+/// The name of the CA.
+const ISSUER: &str = "linerate, made for one run";
 /// The layers with TLS, and each without it.
 const LAYERS: [(&str, &str); 3] = [("https", "http"), ("tls", "tcp"), ("wss", "websocket")];
 
@@ -49,6 +53,19 @@ impl Authority {
         Self::new(names)
     }
 
+    /// True for a text of [`Self::pem`], of this process or another one, and nothing else.
+    pub(crate) fn is_made_here(text: &str) -> bool {
+        let text = text.trim();
+        let body = text.strip_prefix("-----BEGIN CERTIFICATE-----");
+        let body = body.and_then(|rest| rest.strip_suffix("-----END CERTIFICATE-----"));
+        let base64 = body.map(|body| body.split_whitespace().collect::<String>());
+        let der = base64.and_then(|text| STANDARD.decode(text).ok());
+        // Its name is there twice: it is its own issuer.
+        der.is_some_and(|der| {
+            der.windows(ISSUER.len()).filter(|part| *part == ISSUER.as_bytes()).count() == 2
+        })
+    }
+
     /// The CA certificate that clients must trust, as PEM.
     pub(crate) fn pem(&self) -> &str {
         &self.authority
@@ -61,7 +78,7 @@ impl Authority {
     fn sign(names: Vec<String>) -> Result<Self, rcgen::Error> {
         let mut issuer = CertificateParams::new([])?;
         issuer.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        issuer.distinguished_name.push(DnType::CommonName, "linerate, made for one run");
+        issuer.distinguished_name.push(DnType::CommonName, ISSUER);
         let issuer = CertifiedIssuer::self_signed(issuer, KeyPair::generate()?)?;
         let first = names.first().cloned().unwrap_or_default();
         let mut leaf = CertificateParams::new(names)?;
@@ -93,6 +110,17 @@ mod tests {
     #[test]
     fn a_relay_that_ends_tls_has_the_same_layer_without_it_behind_it() {
         assert_eq!(["https", "tls", "wss", "http"].map(without_tls), ["http", "tcp", "websocket", "http"]);
+    }
+
+    #[test]
+    fn only_a_ca_certificate_of_serve_is_made_here() {
+        let made = Authority::for_layer("tls").unwrap().unwrap();
+        assert!(Authority::is_made_here(made.pem()));
+        let two = made.pem().repeat(2);
+        let with_key = made.pem().to_owned() + &made.key;
+        for other in ["", "text", &made.certificate, &made.key, &two, &with_key] {
+            assert!(!Authority::is_made_here(other), "{other}");
+        }
     }
 
     #[test]

@@ -140,7 +140,7 @@ pub struct SystemsArgs {
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
 
-    /// Install missing Debian packages (their services are not started) and build the rest
+    /// Install missing Debian packages (their services are disabled) and build the rest
     #[arg(long)]
     pub install: bool,
 

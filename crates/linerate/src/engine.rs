@@ -8,7 +8,7 @@ use crate::system::probe;
 use linerate_contract::{Done, Event, Spec};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -36,13 +36,18 @@ impl Engine {
             ))
         })?;
         let mut child = Command::new(&program)
-            .arg(spec.to_json())
+            .arg("-")
             .env("LINERATE_TIED", "1")
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|e| Error::NothingMeasured(format!("cannot start {}: {e}", program.display())))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // Not an argument, which every user can read: it may have a private key. An engine that has ended
+            // already has printed its reason.
+            let _ = stdin.write_all(spec.to_json().as_bytes());
+        }
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let (sender, events) = channel();
         std::thread::spawn(move || {

@@ -2,10 +2,12 @@
 
 mod read;
 
+pub(crate) use read::existing;
 pub use read::{Lines, parse_journal, read};
 
 use crate::error::Error;
 use crate::measurement::{Entry, Run};
+use crate::printable::printable;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
@@ -40,9 +42,7 @@ pub fn create(folder: &Path, run: &Run) -> Result<Journal, Error> {
 /// # Errors
 /// It cannot be written; the old one is unchanged.
 pub fn write_run(folder: &Path, run: &Run) -> Result<(), Error> {
-    let (path, new) = (folder.join(RUN_FILE), folder.join(".run.json.new"));
-    write(&new, &to_json(run))?;
-    fs::rename(&new, &path).map_err(Error::file(&path))
+    replace(&folder.join(RUN_FILE), &to_json(run))
 }
 
 /// Checks that a new run may use this folder: it does not exist, or is empty.
@@ -87,8 +87,9 @@ pub fn open(folder: &Path) -> Result<Journal, Error> {
             packed.display()
         )));
     }
-    let file =
-        OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(Error::file(&path))?;
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).custom_flags(nix::libc::O_NOFOLLOW);
+    let file = read::regular(&path, &mut options)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -123,12 +124,29 @@ impl Journal {
     }
 }
 
-/// Writes a file that can be made again, such as a report.
+/// Writes a file that can be made again, without characters that a terminal obeys.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), Error> {
-    fs::write(path, text).map_err(Error::file(path))
+    fs::write(path, printable(text).as_bytes()).map_err(Error::file(path))
+}
+
+/// As [`write`], in one step. A link of this name is replaced and not followed: the folder of a run may come
+/// from someone else.
+///
+/// # Errors
+/// It cannot be written; the old file is unchanged.
+pub fn replace(path: &Path, text: &str) -> Result<(), Error> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = path.with_file_name(format!(".{name}.new"));
+    match fs::remove_file(&new) {
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::file(&new)(e)),
+        _ => {}
+    }
+    let mut file = File::create_new(&new).map_err(Error::file(&new))?;
+    file.write_all(printable(text).as_bytes()).map_err(Error::file(&new))?;
+    fs::rename(&new, path).map_err(Error::file(path))
 }
 
 /// Writes a file that gets its name when it is complete, so a killed process leaves no partial file.

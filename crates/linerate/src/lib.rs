@@ -23,6 +23,7 @@
 //! | [`trial`], [`journal`] | one trial; the files of a run |
 //! | [`engine`], [`selftest`] | the load engine as a process, and the selftest's ground truth |
 //! | `authority` | certificates that are made for a trial or a server |
+//! | `printable` | text of others, for terminals |
 //! | [`report`] | the only place where numbers become text |
 //! | `merge` | runs of several hosts: read, checked, sorted by host |
 //! | `fleet` | batch scripts and manifests that run suites on many hosts |
@@ -48,6 +49,7 @@ mod merge;
 pub mod pins;
 pub mod placement;
 pub mod plan;
+mod printable;
 pub mod programs;
 pub mod progress;
 pub mod report;

@@ -3,7 +3,6 @@
 use clap::Parser;
 use linerate::cli::{Cli, Command};
 use linerate::command::{self, Terminal};
-use linerate::error::Error;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -36,11 +35,5 @@ fn main() -> ExitCode {
         Command::Completions(args) => command::completions(&args),
         Command::Man(args) => command::man(&args),
     };
-    done.unwrap_or_else(|error| report(&error))
-}
-
-#[allow(clippy::print_stderr, reason = "this is where errors reach the user")]
-fn report(error: &Error) -> ExitCode {
-    eprintln!("linerate: {error}");
-    ExitCode::from(error.exit_status())
+    done.unwrap_or_else(|error| command::failed(&error))
 }

@@ -2,6 +2,7 @@
 
 use crate::measurement::PlannedSuite;
 use crate::plan::Step;
+use crate::printable::printable;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 /// A line to the user on stderr.
 #[allow(clippy::print_stderr, reason = "notes go to stderr, and this is the place for them")]
 pub fn note(line: &str) {
-    eprintln!("{line}");
+    eprintln!("{}", printable(line));
 }
 
 /// Shows each trial before it starts.
@@ -50,7 +51,8 @@ impl Progress {
             (false, rounds) if step.round > rounds => "more units of pairs with wide intervals".to_owned(),
             (false, rounds) => format!("round {} of {rounds}", step.round),
         };
-        self.bar.set_message(format!("{}: {part}{left}: {}", suite.name, step.id));
+        let message = format!("{}: {part}{left}: {}", suite.name, step.id);
+        self.bar.set_message(printable(&message).into_owned());
         let round = Some((step.suite, step.round, step.warmup));
         if !self.terminal && self.last_round != round {
             self.print(&format!("{}: {part}{left}", suite.name));
@@ -63,9 +65,8 @@ impl Progress {
     }
 
     /// A line of its own above the bar.
-    #[allow(clippy::print_stderr, reason = "progress goes to stderr, and this is the place for it")]
     pub fn print(&self, line: &str) {
-        self.suspend(|| eprintln!("{line}"));
+        self.suspend(|| note(line));
     }
 
     /// Prints without the bar.

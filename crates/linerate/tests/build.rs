@@ -205,3 +205,31 @@ fn the_inputs_of_every_system_are_there() {
         }
     }
 }
+
+#[test]
+fn a_build_ends_with_a_linerate_that_was_killed() {
+    let home =
+        Home::new("build-killed", "sleep 1000 & echo $! > {{ out }}/pids; echo $$ >> {{ out }}/pids; wait");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.args(["systems", "--install"]).env("LINERATE_HOME", home.path("home"));
+    command.env("XDG_CACHE_HOME", home.path("cache")).stderr(std::process::Stdio::null());
+    let mut linerate = command.spawn().unwrap();
+    let pids = || -> Vec<String> {
+        let texts = home.builds().into_iter().filter_map(|build| fs::read_to_string(build.join("pids")).ok());
+        texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+    };
+    wait_until(|| pids().len() == 2);
+    linerate.kill().unwrap();
+    linerate.wait().unwrap();
+    let lives = |pid: &String| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
+    wait_until(|| !pids().iter().any(lives));
+}
+
+#[track_caller]
+fn wait_until(done: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !done() {
+        assert!(std::time::Instant::now() < end, "it does not happen");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}

@@ -9,6 +9,8 @@ use std::process::Command;
 
 /// A trial of a second with nothing but linerate's own systems.
 const RUN: &str = "$LINERATE run transport --quick --only tcp/1/native --quiet --host-network";
+/// Goes on with it.
+const AGAIN: &str = "$LINERATE run --resume $OUT --quiet --host-network --host server=ssh:box2";
 /// Waits until the journal of $OUT has more lines, for a minute at most.
 const TRIALS: &str = "trials() { for _ in $(seq 600); do
     [ $(cat $OUT/journal.jsonl 2> /dev/null | wc -l) -gt $1 ] && return; sleep 0.1
@@ -86,7 +88,7 @@ fn a_killed_run_leaves_nothing_on_any_host_and_resume_completes() {
          done; echo killed $killed; OUT=$OUT/last\n\
          on 1 {RUN} --rounds 4 --host server=ssh:box2 --out $OUT >&2 & trials 1\n\
          on 1 pkill -9 -o -x linerate; wait $!\n\
-         on 1 $LINERATE run --resume $OUT --quiet >&2; echo resumed $?; {LEFT}"
+         on 1 {AGAIN} >&2; echo resumed $?; {LEFT}"
     );
     let Some(output) = among("2", &out, &script) else { return };
     assert_eq!(output.stdout, format!("killed {kills}\nresumed 0\n"), "{}", output.stderr);
@@ -99,7 +101,7 @@ fn a_network_that_is_cut_ends_both_sides_and_resume_completes() {
         "set +e; on 1 {RUN} --rounds 4 --host server=ssh:box2 --out $OUT >&2 & trials 1\n\
          unplug 2; wait $!; echo status $?\n\
          for _ in $(seq 200); do on 2 pgrep -x linerate > /dev/null || break; sleep 0.1; done; {LEFT}\n\
-         plug 2; on 1 $LINERATE run --resume $OUT --quiet >&2; echo resumed $?"
+         plug 2; on 1 {AGAIN} >&2; echo resumed $?"
     );
     let Some(output) = among("2", &out, &script) else { return };
     assert_eq!(output.stdout, "status 3\nresumed 0\n", "{}", output.stderr);

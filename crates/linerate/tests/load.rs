@@ -43,6 +43,10 @@ impl Server {
     fn of(arguments: &[&str]) -> Self {
         let mut command = Command::new(LINERATE);
         command.arg("serve").args(arguments);
+        Self::by(command)
+    }
+
+    fn by(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut output = String::new();
@@ -333,4 +337,54 @@ fn misspelt_names_on_the_command_line_are_refused_with_the_nearest_name() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
         assert!(stderr.contains(nearest), "{arguments:?}: {stderr}");
     }
+}
+
+#[test]
+fn no_private_key_is_an_argument_of_a_process() {
+    if !engine_is_built() {
+        return;
+    }
+    let server = Server::of(&["http", "--listen", "127.0.0.1:0", "--tls"]);
+    let id = server.child.id();
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    assert_eq!(children.split_whitespace().count(), 1);
+    for process in children.split_whitespace().chain([&*id.to_string()]) {
+        let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap();
+        assert!(!String::from_utf8_lossy(&line).contains("PRIVATE KEY"));
+    }
+}
+
+#[test]
+fn under_nohup_a_hangup_ends_nothing() {
+    if !engine_is_built() {
+        return;
+    }
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" serve http --listen 127.0.0.1:0", LINERATE]);
+    let mut server = Server::by(command);
+    signal(&server.child, Signal::SIGHUP);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(server.child.try_wait().unwrap().is_none());
+}
+
+#[test]
+fn serve_replaces_no_file_but_its_own_ca_certificate() {
+    if !engine_is_built() {
+        return;
+    }
+    let file = std::env::temp_dir().join(format!("linerate-serve-{}.pem", std::process::id()));
+    let path = file.to_str().unwrap();
+    let arguments = ["http", "--listen", "127.0.0.1:0", "--tls", path];
+    std::fs::write(&file, "-----BEGIN PRIVATE KEY-----\nown\n").unwrap();
+    let refused = linerate(&[&["serve"], &arguments[..]].concat());
+    assert_eq!(refused.status.code(), Some(2));
+    let reason = String::from_utf8_lossy(&refused.stderr);
+    assert!(reason.contains("name a new file, or remove it"), "{reason}");
+    assert!(std::fs::read_to_string(&file).unwrap().ends_with("own\n"));
+    std::fs::remove_file(&file).unwrap();
+    drop(Server::of(&arguments));
+    let first = std::fs::read(&file).unwrap();
+    drop(Server::of(&arguments));
+    assert_ne!(std::fs::read(&file).unwrap(), first);
+    std::fs::remove_file(&file).unwrap();
 }

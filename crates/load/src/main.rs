@@ -1,4 +1,4 @@
-//! `linerate-load SPEC`: runs the spec, prints JSON lines.
+//! `linerate-load SPEC`: runs the spec, prints JSON lines. `-` is the spec on stdin.
 
 use linerate_load::{OWN_OPTIONS, describe, run};
 

@@ -60,7 +60,8 @@ pub struct BuildOptions {
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
 
-    /// Continue the comparison in this folder; its own plan applies
+    /// Continue the comparison in this folder; its own plan applies. Its --build, --checkout and --program,
+    /// and arms with program= or env:, are given again
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
 
@@ -68,7 +69,7 @@ pub struct BuildOptions {
     #[arg(long, value_name = "FILE")]
     pub comment: Option<PathBuf>,
 
-    /// Install missing Debian packages of the suite first; their services are not started
+    /// Install missing Debian packages of the suite first; their services are disabled
     #[arg(long)]
     pub install: bool,
 

@@ -66,11 +66,12 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
 
-    /// Continue the run in this folder; with a suite, start it there if the folder has no run
+    /// Continue the run in this folder; with a suite, start it there if the folder has no run. The --host of
+    /// the run are given again
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
 
-    /// Install missing Debian packages of each suite before it runs; their services are not started
+    /// Install missing Debian packages of each suite before it runs; their services are disabled
     #[arg(long)]
     pub install: bool,
 
@@ -91,8 +92,7 @@ pub struct HostArgs {
         long,
         value_name = "ROLE=WHERE",
         value_parser = crate::placement::role_place,
-        requires = "host_network",
-        conflicts_with = "resume"
+        requires = "host_network"
     )]
     pub host: Vec<crate::placement::RolePlace>,
 

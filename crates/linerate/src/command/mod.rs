@@ -40,6 +40,7 @@ pub use systems::systems;
 use crate::cli::{CompletionsArgs, LabAgentArgs, ManArgs, When};
 use crate::error::Error;
 use crate::lab::agent::PathOf;
+use crate::printable::printable;
 use crate::programs::elsewhere;
 use crate::report::model::Report;
 use crate::report::{Style, build, write_files};
@@ -140,9 +141,16 @@ pub fn man(args: &ManArgs) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints an error on stderr; returns its exit status.
+#[must_use]
+pub fn failed(error: &Error) -> ExitCode {
+    crate::progress::note(&format!("linerate: {error}"));
+    ExitCode::from(error.exit_status())
+}
+
 /// Writes to standard output. A reader that is gone (`| head`) is no error.
 fn print(text: &str) -> Result<ExitCode, Error> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match std::io::stdout().write_all(printable(text).as_bytes()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Error::file(Path::new("standard output"))(e))
         }

@@ -8,7 +8,9 @@ use crate::error::Error;
 use crate::progress::note;
 use crate::{interrupt, journal};
 use linerate_contract::{Event, Role, Spec, Tls};
+use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Serves until Ctrl-C.
@@ -89,10 +91,29 @@ fn certified(listen: SocketAddr, secure: &SecureArgs) -> Result<Option<Tls>, Err
     let authority = Authority::for_address(listen.ip()).map_err(Error::NothingMeasured)?;
     match file {
         Some(file) => {
+            check_replaceable(file)?;
             journal::write(file, authority.pem())?;
             note(&format!("CA certificate: {} (for --authority)", file.display()));
         }
         None => note("clients cannot verify this certificate: use load --insecure, or serve --tls FILE"),
     }
     Ok(authority.for_role(Role::Server))
+}
+
+/// Checks that nothing is lost when the file is written.
+fn check_replaceable(file: &Path) -> Result<(), Error> {
+    let is_lost = match fs::metadata(file) {
+        Ok(found) if found.is_file() && found.len() > 0 => {
+            !fs::read_to_string(file).is_ok_and(|text| Authority::is_made_here(&text))
+        }
+        _ => false, // a new file, or a terminal or pipe
+    };
+    if is_lost {
+        return Err(Error::Input(format!(
+            "--tls {0}: this file exists, and `linerate serve` did not write it; the CA certificate would \
+             replace it: name a new file, or remove it",
+            file.display()
+        )));
+    }
+    Ok(())
 }

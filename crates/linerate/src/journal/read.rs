@@ -5,8 +5,9 @@ use crate::error::Error;
 use crate::measurement::{Duet, Entry, RUN_SCHEMA, Run, Stored, Trial};
 use flate2::read::MultiGzDecoder;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
@@ -14,6 +15,9 @@ use std::thread;
 /// Bytes that a thread takes at once, and the rest of their last line. Larger than nearly all lines, and
 /// small beside the entries of a run.
 const CHUNK: u64 = 1 << 20;
+/// The longest line, many times that of the largest entry. A packed journal of a few kilobytes can have one
+/// that fills the memory.
+const LONGEST_LINE: u64 = 32 << 20;
 
 /// Reads a stored run; damaged lines become warnings.
 ///
@@ -21,12 +25,12 @@ const CHUNK: u64 = 1 << 20;
 /// There is no run, or its plan cannot be read.
 pub fn read(folder: &Path) -> Result<Stored, Error> {
     let path = folder.join(RUN_FILE);
-    let text = fs::read_to_string(&path).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => Error::Input(format!(
+    let text = existing(&path)?.map(io::read_to_string).transpose().map_err(Error::file(&path))?;
+    let text = text.ok_or_else(|| {
+        Error::Input(format!(
             "{}: there is no run in it (no {RUN_FILE}); start one with `linerate run SUITE --out {0}`",
             folder.display()
-        )),
-        _ => Error::file(&path)(e),
+        ))
     })?;
     let run = parse_run(&path, &text)?;
     let (path, journal) = open_journal(folder)?;
@@ -38,17 +42,30 @@ pub fn read(folder: &Path) -> Result<Stored, Error> {
 /// The journal, packed or not; empty for a run without a trial.
 fn open_journal(folder: &Path) -> Result<(PathBuf, Box<dyn BufRead + Send>), Error> {
     let (path, packed) = (folder.join(JOURNAL_FILE), folder.join(PACKED_FILE));
-    match File::open(&path) {
-        Err(e) if e.kind() == ErrorKind::NotFound && packed.exists() => {
-            let file = File::open(&packed).map_err(Error::file(&packed))?;
-            Ok((packed, Box::new(BufReader::new(MultiGzDecoder::new(file)))))
-        }
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok((path, Box::new(io::empty()))),
-        other => {
-            let file = other.map_err(Error::file(&path))?;
-            Ok((path, Box::new(BufReader::new(file))))
-        }
+    if let Some(file) = existing(&path)? {
+        return Ok((path, Box::new(BufReader::new(file))));
     }
+    match existing(&packed)? {
+        Some(file) => Ok((packed, Box::new(BufReader::new(MultiGzDecoder::new(file))))),
+        None => Ok((path, Box::new(io::empty()))),
+    }
+}
+
+/// The file, opened to read; `None` if there is none.
+pub(crate) fn existing(path: &Path) -> Result<Option<File>, Error> {
+    match regular(path, OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK)) {
+        Err(Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        file => file.map(Some),
+    }
+}
+
+/// Opens a file of a run: a pipe or device would have no end.
+pub(super) fn regular(path: &Path, options: &mut OpenOptions) -> Result<File, Error> {
+    let file = options.open(path).map_err(Error::file(path))?;
+    if file.metadata().map_err(Error::file(path))?.is_file() {
+        return Ok(file);
+    }
+    Err(Error::Input(format!("{}: it is no file but a pipe, folder or device: remove it", path.display())))
 }
 
 fn parse_run(path: &Path, text: &str) -> Result<Run, Error> {
@@ -143,10 +160,16 @@ impl<J: BufRead> Unread<J> {
     fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
         let mut text = Vec::new();
         self.journal.by_ref().take(CHUNK).read_to_end(&mut text)?;
-        self.journal.read_until(b'\n', &mut text)?;
-        let chunk = Chunk { index: self.chunks, lines_before: self.lines, text };
+        self.journal.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut text)?;
+        let lines_before = self.lines;
+        self.lines += text.iter().filter(|byte| **byte == b'\n').count();
+        if text.len() as u64 >= CHUNK + LONGEST_LINE && !text.ends_with(b"\n") {
+            let (line, most) = (self.lines + 1, LONGEST_LINE >> 20);
+            let reason = format!("line {line} has more than {most} MiB, and no entry is that long");
+            return Err(io::Error::new(ErrorKind::InvalidData, reason));
+        }
+        let chunk = Chunk { index: self.chunks, lines_before, text };
         self.chunks += 1;
-        self.lines += chunk.text.iter().filter(|byte| **byte == b'\n').count();
         Ok((!chunk.text.is_empty()).then_some(chunk))
     }
 }
@@ -178,6 +201,22 @@ mod tests {
         r#"{"kind":"duet","suite":"s","cells":["a","b"],"unit":1,"#,
         r#""sharing":"turns","at":0,"outcome":"ok","stages":{}}"#
     );
+
+    #[test]
+    fn a_line_without_an_end_is_an_error_before_it_fills_the_memory() {
+        let journal = BufReader::new(b"{}\n".chain(io::repeat(b'a')));
+        let error = read_lines("j", journal).unwrap_err();
+        assert!(error.to_string().starts_with("line 2 has more than 32 MiB"), "{error}");
+    }
+
+    #[test]
+    fn a_journal_that_is_a_pipe_is_an_error() {
+        let pipe = std::env::temp_dir().join(format!("linerate-journal-{}", std::process::id()));
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        let error = existing(&pipe).unwrap_err();
+        std::fs::remove_file(&pipe).unwrap();
+        assert!(error.to_string().contains("it is no file but a pipe"), "{error}");
+    }
 
     #[test]
     fn lines_of_many_chunks_keep_their_order_and_their_numbers() {

@@ -50,7 +50,7 @@ impl<R> Format<R> {
     pub(super) fn write_files(formats: &[Self], folder: &Path, report: &R) -> Result<(), Error> {
         for format in formats.iter().filter(|format| format.is_file) {
             let path = folder.join(format!("report.{}", format.name));
-            journal::write(&path, &format.render(report, Style::default()))?;
+            journal::replace(&path, &format.render(report, Style::default()))?;
         }
         Ok(())
     }

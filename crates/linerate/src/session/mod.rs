@@ -100,6 +100,10 @@ impl Session {
         let choice = stored.as_ref().map_or_else(|| request.choice.clone(), |s| stored::choice(&s.run));
         let home = home::find()?;
         let registry = Registry::load(&home)?;
+        let given = placement::hosts(&request.hosts.places, request.hosts.file.as_deref())?;
+        if let Some(stored) = &stored {
+            stored::check_commands(&folder, &stored.run, request.choice.comparison.as_ref(), &given)?;
+        }
         let (registry, mut suites) = match choice.comparison.as_ref().and_then(|plan| plan.commands.as_ref())
         {
             Some(commands) => (subject::registry(registry, commands), vec![subject::suite(commands)]),
@@ -109,10 +113,7 @@ impl Session {
                 (registry, suites)
             }
         };
-        let hosts = match &stored {
-            Some(stored) => stored.run.hosts.clone(),
-            None => placement::hosts(&request.hosts.places, request.hosts.file.as_deref())?,
-        };
+        let hosts = stored.as_ref().map_or(given, |stored| stored.run.hosts.clone());
         if !hosts.is_empty() {
             if choice.probe {
                 return Err(Error::Input("--probe needs all roles on one host: leave out --host".into()));

@@ -1,9 +1,14 @@
 //! `--resume`: a run that was cut off goes on with the cells and versions that it began with.
 
+use crate::arm::Arm;
 use crate::error::Error;
 use crate::journal::{self, Journal};
-use crate::measurement::{Duet, PlannedCell, PlannedSuite, Run, Stored, Trial};
+use crate::measurement::{
+    ComparisonKind, Duet, PlannedArm, PlannedCell, PlannedCommands, PlannedComparison, PlannedHost,
+    PlannedSuite, Run, Stored, Trial,
+};
 use crate::plan::{self, Choice};
+use crate::shell::quoted;
 use std::path::Path;
 
 /// The choice that gives at least the cells of a stored run.
@@ -17,6 +22,95 @@ pub(super) fn choice(run: &Run) -> Choice {
         probe: run.suites.iter().any(|suite| !suite.probes.is_empty()),
         comparison: run.comparison.clone(),
     }
+}
+
+/// Checks that the user gave again what a stored run would execute outside of the lab: its folder may come
+/// from someone else. These are the builds and programs of a comparison, and ssh with its options.
+///
+/// # Errors
+/// The options that are not given, or have other values.
+pub(super) fn check_commands(
+    folder: &Path,
+    run: &Run,
+    comparison: Option<&PlannedComparison>,
+    hosts: &[PlannedHost],
+) -> Result<(), Error> {
+    let subcommand = match run.comparison.as_ref().map(|comparison| comparison.kind) {
+        None => "run",
+        Some(ComparisonKind::Compare) => "compare",
+        Some(ComparisonKind::Gate) => "gate",
+    };
+    let mut absent = run.comparison.as_ref().map_or_else(Vec::new, |stored| of_builds(stored, comparison));
+    absent.extend(of_hosts(&run.hosts, hosts));
+    if !absent.is_empty() {
+        return Err(Error::Input(format!(
+            "{0}: this run executes commands that are in its run.json, and a folder may come from someone \
+             else. If they are yours, give them again: linerate {subcommand} --resume {0} {1}",
+            folder.display(),
+            absent.join(" ")
+        )));
+    }
+    let arms = run.comparison.iter().flat_map(|comparison| [&comparison.base, &comparison.head]);
+    match arms.filter_map(|arm| arm.resolved.as_ref()).find(|commit| !is_hash(commit)) {
+        Some(commit) => Err(Error::Input(format!("{}: `{commit}` is no commit", folder.display()))),
+        None => Ok(()),
+    }
+}
+
+/// The options of the stored builds and programs that differ from those given.
+fn of_builds(stored: &PlannedComparison, given: Option<&PlannedComparison>) -> Vec<String> {
+    let executes = |arm: &PlannedArm| {
+        Arm::parse(&arm.arm).map_or(true, |arm| arm.program.is_some() || !arm.env.is_empty())
+    };
+    let arm = |arm: &PlannedArm| executes(arm).then(|| arm.arm.clone());
+    let (source, given_source) = (stored.source.as_ref(), given.and_then(|given| given.source.as_ref()));
+    let options = [
+        ("base", arm(&stored.base), given.map(|given| &given.base.arm)),
+        ("head", arm(&stored.head), given.map(|given| &given.head.arm)),
+        ("checkout", source.map(|s| s.checkout.clone()), given_source.map(|s| &s.checkout)),
+        ("build", source.map(|s| s.build.clone()), given_source.map(|s| &s.build)),
+        ("program", source.and_then(|s| s.program.clone()), given_source.and_then(|s| s.program.as_ref())),
+    ];
+    let differ = options.into_iter().filter_map(|(name, stored, given)| {
+        let stored = stored.filter(|stored| Some(stored) != given)?;
+        Some(format!("--{name} {}", quoted(&stored)))
+    });
+    let given_commands = given.and_then(|given| given.commands.as_ref());
+    let commands = stored.commands.iter().flat_map(|stored| of_servers(stored, given_commands));
+    commands.chain(differ).collect()
+}
+
+/// The commands of servers, if they are not those given, and their folder, if it is not the current one.
+fn of_servers(stored: &PlannedCommands, given: Option<&PlannedCommands>) -> Vec<String> {
+    let lines = |planned: &PlannedCommands| -> Vec<String> {
+        planned.commands.iter().map(|one| one.command.clone()).collect()
+    };
+    let is_here = given.is_none_or(|given| given.folder == stored.folder);
+    if is_here && given.map(lines) == Some(lines(stored)) {
+        return Vec::new();
+    }
+    let commands = lines(stored).into_iter().map(|line| quoted(&line));
+    commands.chain((!is_here).then(|| format!("(in the folder {})", stored.folder.display()))).collect()
+}
+
+/// `--host` of each role, if the machines are not those given. Their addresses and CPUs are no commands.
+fn of_hosts(stored: &[PlannedHost], given: &[PlannedHost]) -> Vec<String> {
+    let command = |host: &PlannedHost| {
+        let ssh = (host.destination.clone(), host.ssh_options.clone(), host.agent.clone());
+        (host.place.clone(), host.roles.clone(), ssh)
+    };
+    if stored.iter().map(command).eq(given.iter().map(command)) {
+        return Vec::new();
+    }
+    let places = stored.iter().flat_map(|host| host.roles.iter().map(move |role| (role, &host.place)));
+    let options = places.map(|(role, place)| format!("--host {}", quoted(&format!("{role}={place}"))));
+    let has_options = stored.iter().any(|host| command(host).2 != (None, Vec::new(), None));
+    let file = has_options.then(|| "--hosts FILE (with the ssh options of that run)".to_owned());
+    options.chain(["--host-network".to_owned()]).chain(file).collect()
+}
+
+fn is_hash(commit: &str) -> bool {
+    !commit.is_empty() && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The suite's own cells of a comparison of builds: its arms need not fit others.

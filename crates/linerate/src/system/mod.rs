@@ -1,6 +1,7 @@
 //! Systems under test: `systems/<name>/system.toml`, and their presence on this machine.
 
 pub mod build;
+mod group;
 pub mod install;
 pub mod manifest;
 pub mod probe;

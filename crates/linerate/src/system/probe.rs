@@ -1,13 +1,16 @@
 //! Presence and version of systems on this machine; the version is the program's own output.
 
 use super::build::Builds;
+use super::group::ChildGroup;
 use super::manifest::VersionProbe;
 use super::{SystemVariant, install, template};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
-use std::io::Read;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -32,6 +35,8 @@ pub enum Presence {
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 /// Time limit for printing a version.
 const VERSION_DEADLINE: Duration = Duration::from_secs(5);
+/// A version is in the first lines; the rest is read and dropped.
+const MOST_OUTPUT: usize = 64 << 10;
 
 /// What an arm of a comparison has in place of a system's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -127,29 +132,50 @@ fn version(program: &Path, probe: &VersionProbe) -> Result<String, String> {
 
 /// Both output streams, whatever the exit status: some programs exit with 1 after printing their version.
 fn output_of(program: &Path, args: &[String]) -> Result<String, String> {
-    let failed = |e: std::io::Error| format!("cannot run {} for its version: {e}", program.display());
+    let failed = |e: io::Error| format!("cannot run {} for its version: {e}", program.display());
+    let (reader, writer) = io::pipe().map_err(failed)?;
     let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    let mut child = command.spawn().map_err(failed)?;
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let deadline = Instant::now() + VERSION_DEADLINE;
-    while child.try_wait().map_err(failed)?.is_none() {
-        if Instant::now() > deadline {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(format!("{} printed no version within {VERSION_DEADLINE:?}", program.display()));
+    command.args(args).stdin(Stdio::null()).stdout(writer.try_clone().map_err(failed)?).stderr(writer);
+    let group = ChildGroup::spawn(&mut command).map_err(failed)?;
+    drop(command); // and with it the writing ends of the pipe
+    let output = read_until_end(&group, reader, Instant::now() + VERSION_DEADLINE);
+    group.end().map_err(failed)?;
+    let output = output.map_err(failed)?;
+    let late = || format!("{} printed no version within {VERSION_DEADLINE:?}", program.display());
+    output.map(|output| String::from_utf8_lossy(&output).into_owned()).ok_or_else(late)
+}
+
+/// What the program prints until it ends, also if a process that it started keeps the pipe open; `None` at
+/// the deadline.
+fn read_until_end(
+    group: &ChildGroup,
+    mut pipe: PipeReader,
+    deadline: Instant,
+) -> io::Result<Option<Vec<u8>>> {
+    let (mut output, mut part) = (Vec::new(), [0; 4096]);
+    while Instant::now() < deadline {
+        // Before the look at the pipe: what the program printed is in it.
+        let has_ended = group.has_ended()?;
+        let mut ready = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
+        let wait = if has_ended { PollTimeout::ZERO } else { PollTimeout::from(10_u8) };
+        let count = match poll(&mut ready, wait) {
+            Err(Errno::EINTR) => continue,
+            count => count?,
+        };
+        match count {
+            0 if has_ended => return Ok(Some(output)),
+            0 => {}
+            _ => match pipe.read(&mut part)? {
+                0 if has_ended => return Ok(Some(output)),
+                0 => std::thread::sleep(Duration::from_millis(1)),
+                length => {
+                    let room = MOST_OUTPUT - output.len();
+                    output.extend_from_slice(&part[..length.min(room)]);
+                }
+            },
         }
-        std::thread::sleep(Duration::from_millis(1));
     }
-    // The output of a version probe fits into the pipe's buffer, so reading after the end loses nothing.
-    let mut output = Vec::new();
-    if let Some(mut stdout) = stdout {
-        stdout.read_to_end(&mut output).map_err(failed)?;
-    }
-    if let Some(mut stderr) = stderr {
-        stderr.read_to_end(&mut output).map_err(failed)?;
-    }
-    Ok(String::from_utf8_lossy(&output).into_owned())
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -167,6 +193,31 @@ mod tests {
     #[test]
     fn the_version_comes_from_the_output_of_the_program() {
         assert_eq!(version(Path::new("/bin/sh"), &probe(r"version (\S+)")), Ok("1.2.3".into()));
+    }
+
+    #[test]
+    fn a_child_that_keeps_the_output_open_is_ended_and_the_version_is_read() {
+        let (start, mut probe) = (Instant::now(), probe(r"version (\S+)"));
+        let pid = std::env::temp_dir().join(format!("linerate-probe-{}", std::process::id()));
+        probe.args[1] = format!("sleep 1000 & echo $! > {}; echo version 7", pid.display());
+        assert_eq!(version(Path::new("/bin/sh"), &probe), Ok("7".into()));
+        assert!(start.elapsed() < VERSION_DEADLINE);
+        let child = std::fs::read_to_string(&pid).unwrap();
+        std::fs::remove_file(&pid).unwrap();
+        let command = format!("/proc/{}/cmdline", child.trim());
+        let goes_on = || std::fs::read_to_string(&command).is_ok_and(|line| line.contains("sleep"));
+        while goes_on() {
+            assert!(start.elapsed() < VERSION_DEADLINE * 2, "it goes on");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn output_without_an_end_has_a_deadline_and_a_limit() {
+        let mut probe = probe(r"version (\S+)");
+        probe.args[1] = "yes & echo version 7; sleep 1000".into();
+        let error = version(Path::new("/bin/sh"), &probe).unwrap_err();
+        assert!(error.contains("printed no version within 5s"), "{error}");
     }
 
     #[test]

@@ -16,6 +16,9 @@ use minijinja::{Environment, UndefinedBehavior, Value};
 use std::collections::HashSet;
 use std::net::SocketAddr;
 
+/// The most steps of a template: a thousand times those of the longest one. A loop in a loop ends here.
+const STEPS: u64 = 1_000_000;
+
 /// Renders `text`; `place` (a path or key) names it in errors.
 ///
 /// # Errors
@@ -24,6 +27,7 @@ pub fn render(place: &str, text: &str, values: &Value) -> Result<String, String>
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_keep_trailing_newline(true);
+    environment.set_fuel(Some(STEPS));
     environment.template_from_str(text).and_then(|t| t.render(values)).map_err(|e| {
         let line = e.line().map(|line| format!(":{line}")).unwrap_or_default();
         format!("{place}{line}: {}{}", e.kind(), e.detail().map(|d| format!(": {d}")).unwrap_or_default())
@@ -59,6 +63,13 @@ mod tests {
         let values = minijinja::context! { listen => address("10.0.0.1:80".parse().unwrap()) };
         let text = "http { server { listen {{ listen.address }}; } }\n";
         assert_eq!(render("x", text, &values).unwrap(), "http { server { listen 10.0.0.1:80; } }\n");
+    }
+
+    #[test]
+    fn a_template_of_too_many_steps_ends_with_its_place() {
+        let text = "{% for a in range(99999) %}{% for b in range(99999) %}{{ a }}{% endfor %}{% endfor %}";
+        let error = render("systems/x/x.cfg", text, &minijinja::context! {}).unwrap_err();
+        assert!(error.starts_with("systems/x/x.cfg:1: "), "{error}");
     }
 
     #[test]

@@ -90,3 +90,42 @@ fn a_revision_that_does_not_build_is_status_3_with_the_compilers_words() {
     let none = repository.gate(BUILD, &["--base", "git=one", "--head", "git=four"]);
     assert!(none.status == 3 && none.stderr.contains("there is no revision `four`"), "{}", none.stderr);
 }
+
+#[test]
+fn a_stored_comparison_executes_only_what_is_given_again() {
+    let repository = Repository::new("resumed");
+    let (folder, mark) = (Folder::new("out-resumed"), Folder::new("mark-resumed"));
+    let script = Script::new("resumed");
+    let source = ["--checkout", repository.folder.str(), "--build", BUILD, "--program", "bin/pipe"];
+    let arms = ["--base", "git=one", "--head", "git=two"];
+    let suite = ["gate", "mini", "--only", "fast/pipe", "--seed", "7", "--out", folder.str()];
+    assert_eq!(script.run(&[&suite[..], &source, &arms].concat()).status, 0);
+
+    let resume = ["gate", "--resume", folder.str()];
+    let out = script.run(&resume);
+    assert_eq!(out.status, 2, "{}", out.stderr);
+    for part in
+        ["give them again: linerate gate --resume", "--build 'mkdir bin", "--checkout '", "--program 'bin"]
+    {
+        assert!(out.stderr.contains(part), "{part}: {}", out.stderr);
+    }
+    assert_eq!(script.run(&[&resume[..], &source].concat()).status, 0);
+
+    // Someone changed the command, and then an arm.
+    let mut run: serde_json::Value = serde_json::from_str(&folder.read("run.json")).unwrap();
+    run["comparison"]["source"]["build"] = format!("{BUILD} && mkdir {}", mark.str()).into();
+    let save = |run: &serde_json::Value| fs::write(folder.path().join("run.json"), run.to_string()).unwrap();
+    save(&run);
+    let out = script.run(&[&resume[..], &source].concat());
+    assert!(out.status == 2 && out.stderr.contains("--build"), "{}", out.stderr);
+    run["comparison"]["source"]["build"] = BUILD.into();
+    run["comparison"]["head"] = serde_json::json!({ "arm": "program=/bin/true" });
+    save(&run);
+    let out = script.run(&[&resume[..], &source].concat());
+    assert!(out.status == 2 && out.stderr.contains("--head 'program=/bin/true'"), "{}", out.stderr);
+    run["comparison"]["head"] = serde_json::json!({ "arm": "git=two", "resolved": "--orphan" });
+    save(&run);
+    let out = script.run(&[&resume[..], &source].concat());
+    assert!(out.status == 2 && out.stderr.contains("`--orphan` is no commit"), "{}", out.stderr);
+    assert!(!mark.path().exists());
+}

@@ -20,7 +20,19 @@ const CRATES: &[(&str, &[&str])] = &[
 const PARTS: &[(&str, &[&str], &[&str])] = &[
     (
         "base",
-        &["arm", "error", "home", "host", "interrupt", "pins", "placement", "shell", "timings", "toml_file"],
+        &[
+            "arm",
+            "error",
+            "home",
+            "host",
+            "interrupt",
+            "pins",
+            "placement",
+            "printable",
+            "shell",
+            "timings",
+            "toml_file",
+        ],
         &[],
     ),
     ("config", &["suite", "system"], &["base"]),

@@ -64,9 +64,15 @@ fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
     let quoted = "linerate compare 'python3 server.py' 'python3 ./server.py '\\''hello'\\''' --name";
     assert!(run.command.starts_with(quoted), "{}", run.command);
     assert!(names.iter().all(|name| out.stdout.lines().next().unwrap().contains(name)), "{}", out.stdout);
+    // What it would start is given again.
+    let resume = |words: &[&str]| {
+        let mut again = command(&["compare", "--resume", "out"]);
+        Output::of(again.args(words).current_dir(folder.path()))
+    };
+    let refused = resume(&[]);
+    assert!(refused.status == 2 && refused.stderr.contains("'python3 server.py'"), "{}", refused.stderr);
     // The budget is used, so nothing is measured again.
-    let mut again = command(&["compare", "--resume", "out"]);
-    let again = Output::of(again.current_dir(folder.path()));
+    let again = resume(&names);
     assert_eq!((again.status, again.stdout), (0, out.stdout), "{}", again.stderr);
 }
 

@@ -10,8 +10,8 @@ use crate::report::style::Style;
 use crate::report::terminal::plain_table;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 impl HistoryEntry {
     #[must_use]
@@ -75,13 +75,15 @@ pub fn keep_history(file: &Path, folder: &Path, comparison: &ComparisonReport) -
     let newest = &entries[entries.len().saturating_sub(NEWEST)..];
     let lines =
         newest.iter().map(|e| serde_json::to_string(e).expect("an entry has string keys only") + "\n");
-    journal::write(&folder.join(FILE), &lines.collect::<String>())
+    journal::replace(&folder.join(FILE), &lines.collect::<String>())
 }
 
 /// Adds the history in the folder of a gate, if it has one, to the report.
 #[must_use]
 pub fn with_history(mut report: Report, folder: &Path) -> Report {
-    if let (Some(comparison), Ok(text)) = (&mut report.comparison, fs::read_to_string(folder.join(FILE))) {
+    let file = journal::existing(&folder.join(FILE)).ok().flatten();
+    let text = file.and_then(|file| io::read_to_string(file).ok());
+    if let (Some(comparison), Some(text)) = (&mut report.comparison, text) {
         comparison.history = entries(FILE, &text).0;
     }
     report

@@ -164,11 +164,11 @@ impl Site {
         if self.out.join(MARK).exists() {
             return Ok(()); // another linerate built it meanwhile
         }
-        self.fetch_python(&build.python)?;
+        self.fetch_python(&build.python, &lock)?;
         begin_anew(&self.out)?;
         let log = self.out.with_extension("log");
         for command in &commands {
-            process::run(command, &self.source, env, &log)?;
+            process::run(command, &self.source, env, &log, &lock)?;
         }
         let program = template::render("system.toml: build.program", &build.program, &values)?;
         if !Path::new(&program).exists() {
@@ -179,7 +179,7 @@ impl Site {
         Ok(())
     }
 
-    fn fetch_python(&self, packages: &[String]) -> Result<(), Failure> {
+    fn fetch_python(&self, packages: &[String], lock: &File) -> Result<(), Failure> {
         if packages.is_empty() || self.python.join(MARK).exists() {
             return Ok(());
         }
@@ -188,7 +188,7 @@ impl Site {
         let mut command: Vec<String> = pip.split(' ').map(str::to_owned).collect();
         command.push(self.python.display().to_string());
         command.extend(packages.iter().cloned());
-        process::run(&command, &self.source, &[], &self.python.with_extension("log"))?;
+        process::run(&command, &self.source, &[], &self.python.with_extension("log"), lock)?;
         mark(&self.python)
     }
 }

@@ -1,14 +1,16 @@
-//! One command of a build, with a log; it is ended at its deadline, or when linerate is interrupted.
+//! One command of a build, with a log; it is ended at its deadline, or when linerate ends in any way.
+//!
+//! A shell between the two watches a pipe, which the kernel closes also for a linerate that was killed, and
+//! then ends the process group. A process that has left the group goes on, and with it the lock of the build,
+//! which every process of the build inherits: no other build writes to the same files.
 
 use crate::home::shortened;
 use crate::interrupt;
+use crate::system::group::ChildGroup;
 use crate::system::probe::locate;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
-use std::fs::{self, OpenOptions};
-use std::os::unix::process::CommandExt;
+use std::fs::{self, File, OpenOptions};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -35,9 +37,24 @@ impl From<String> for Failure {
 /// Variables in place of those of linerate's own environment.
 pub(super) type Environment = [(String, String)];
 
-/// Runs a command to its end and appends its output to the file `log`.
-pub(super) fn run(words: &[String], folder: &Path, env: &Environment, log: &Path) -> Result<(), Failure> {
-    run_until(words, folder, env, log, Instant::now() + DEADLINE)
+/// Runs the words after it. Its own input is the pipe of linerate, its output the log, and its error output
+/// the lock.
+const WATCH: &str = "exec 3<&0 4>&2 2>&1 </dev/null
+{ read -r _ <&3; kill -s KILL 0; } 4>&- &
+\"$@\" 3<&-
+status=$?
+kill $!
+exit $status";
+
+/// Runs a command to its end and appends its output to the file `log`. The caller holds the lock.
+pub(super) fn run(
+    words: &[String],
+    folder: &Path,
+    env: &Environment,
+    log: &Path,
+    lock: &File,
+) -> Result<(), Failure> {
+    run_until(words, folder, env, log, lock, Instant::now() + DEADLINE)
 }
 
 fn run_until(
@@ -45,28 +62,30 @@ fn run_until(
     folder: &Path,
     env: &Environment,
     log: &Path,
+    lock: &File,
     deadline: Instant,
 ) -> Result<(), Failure> {
     let (name, arguments) = words.split_first().ok_or_else(|| "an empty build command".to_owned())?;
     let program = locate(name).ok_or_else(|| format!("{name}, which builds it, is not installed"))?;
     let failed = |e: std::io::Error| Failure::from(format!("cannot run {name}: {e}"));
     let output = OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).envs(env.iter().cloned()).stdin(Stdio::null());
-    command.stdout(output.try_clone().map_err(failed)?).stderr(output).process_group(0);
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", WATCH, "build"]).arg(program).args(arguments);
+    command.current_dir(folder).envs(env.iter().cloned());
+    command.stdin(Stdio::piped()).stdout(output).stderr(lock.try_clone().map_err(failed)?);
     let start = fs::metadata(log).map_or(0, |log| log.len());
     let interrupted = interrupt::watch();
-    let mut child = command.spawn().map_err(failed)?;
+    let group = ChildGroup::spawn(&mut command).map_err(failed)?;
     loop {
-        if let Some(status) = child.try_wait().map_err(failed)? {
-            return judge(status, name, log, start);
+        if group.has_ended().map_err(failed)? {
+            return judge(group.end().map_err(failed)?, name, log, start);
         }
         if interrupted.load(Ordering::Relaxed) {
-            end(&mut child);
+            group.end().map_err(failed)?;
             return Err(Failure::Interrupted);
         }
         if Instant::now() > deadline {
-            end(&mut child);
+            group.end().map_err(failed)?;
             let log = log.display();
             return Err(shortened(&format!("its build hangs: `{name}` was ended ({log})")).into());
         }
@@ -87,22 +106,26 @@ fn judge(status: ExitStatus, name: &str, log: &Path, start: u64) -> Result<(), F
         .into())
 }
 
-/// With its children: `make` has many.
-fn end(child: &mut Child) {
-    let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
-    let _ = child.wait();
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn shell(script: &str, timeout: Duration) -> Result<(), String> {
-        let log =
-            std::env::temp_dir().join(format!("linerate-build-{}-{}", std::process::id(), script.len()));
+        let name = format!("linerate-build-{}-{}", std::process::id(), script.len());
+        let [log, lock] = ["log", "lock"].map(|end| std::env::temp_dir().join(format!("{name}.{end}")));
         let words = ["sh", "-c", script].map(str::to_owned);
-        let result = run_until(&words, Path::new("/"), &[], &log, Instant::now() + timeout);
-        let _ = fs::remove_file(&log);
+        let held = File::create(&lock).unwrap();
+        held.lock().unwrap();
+        let result = run_until(&words, Path::new("/"), &[], &log, &held, Instant::now() + timeout);
+        drop(held);
+        let end = Instant::now() + Duration::from_secs(3);
+        let mut is_free = false;
+        while !is_free && Instant::now() < end {
+            is_free = File::open(&lock).unwrap().try_lock().is_ok();
+            std::thread::sleep(POLL);
+        }
+        assert_eq!(is_free, !script.contains("setsid"), "only a process that left the group has the lock");
+        let _ = [log, lock].map(fs::remove_file);
         result.map_err(|failure| match failure {
             Failure::Reason(reason) => reason,
             Failure::Interrupted => "interrupted".into(),
@@ -126,9 +149,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_build_leaves_ends_with_it_and_what_escapes_keeps_the_lock() {
+        assert_eq!(shell("sleep 1000 & true", DEADLINE), Ok(()));
+        assert_eq!(shell("setsid sleep 5 & true", DEADLINE), Ok(()));
+    }
+
+    #[test]
+    fn a_build_has_no_input() {
+        assert_eq!(shell("! read line", DEADLINE), Ok(()));
+    }
+
+    #[test]
     fn a_tool_that_is_not_there_is_named() {
         let words = ["no-such-compiler".to_owned()];
-        let failure = run(&words, Path::new("/"), &[], Path::new("/dev/null")).unwrap_err();
+        let null = Path::new("/dev/null");
+        let lock = File::open(null).unwrap();
+        let failure = run(&words, Path::new("/"), &[], null, &lock).unwrap_err();
         assert!(matches!(failure, Failure::Reason(reason) if reason.contains("no-such-compiler")));
     }
 }

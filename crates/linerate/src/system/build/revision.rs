@@ -64,23 +64,9 @@ impl Repository<'_> {
         let checkout = checkout.map_err(|e| format!("{}: {e}", self.checkout.display()))?;
         let key = hash_of(&(&checkout, commit, self.build));
         let site = arms()?.join(key);
-        let _lock = lock(&site.with_extension("lock"))?;
         let tree = site.join("tree");
         if !site.join(MARK).exists() {
-            let short = &commit[..commit.len().min(12)];
-            note(&format!("building {short} of {} (kept for later runs)", self.checkout.display()));
-            let start = Instant::now();
-            begin_anew(&site)?;
-            let log = site.join("log");
-            let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-            let (from, to) = (checkout.display().to_string(), tree.display().to_string());
-            let clone = ["git", "clone", "--quiet", "--shared", "--no-checkout", &from, &to];
-            process::run(&words(&clone), &site, &[], &log)?;
-            let detach = ["git", "checkout", "--quiet", "--detach", commit];
-            process::run(&words(&detach), &tree, &[], &log)?;
-            process::run(&words(&["sh", "-c", self.build]), &tree, &[], &log)?;
-            super::mark(&site)?;
-            note(&format!("built {short} in {} s", start.elapsed().as_secs()));
+            self.make(commit, &checkout, &site, &tree, note)?;
         }
         let missing = self.program.map(|program| tree.join(program)).filter(|program| !program.exists());
         match missing {
@@ -89,6 +75,36 @@ impl Repository<'_> {
             }
             None => Ok(tree),
         }
+    }
+
+    fn make(
+        &self,
+        commit: &str,
+        checkout: &Path,
+        site: &Path,
+        tree: &Path,
+        note: impl Fn(&str),
+    ) -> Result<(), Failure> {
+        let lock = lock(&site.with_extension("lock"))?;
+        if site.join(MARK).exists() {
+            return Ok(()); // another linerate built it meanwhile
+        }
+        let short = &commit[..commit.len().min(12)];
+        note(&format!("building {short} of {} (kept for later runs)", self.checkout.display()));
+        let start = Instant::now();
+        begin_anew(site)?;
+        let log = site.join("log");
+        let run = |words: &[&str], folder: &Path| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            process::run(&words, folder, &[], &log, &lock)
+        };
+        let (from, to) = (checkout.display().to_string(), tree.display().to_string());
+        run(&["git", "clone", "--quiet", "--shared", "--no-checkout", &from, &to], site)?;
+        run(&["git", "checkout", "--quiet", "--detach", commit], tree)?;
+        run(&["sh", "-c", self.build], tree)?;
+        super::mark(site)?;
+        note(&format!("built {short} in {} s", start.elapsed().as_secs()));
+        Ok(())
     }
 }
 

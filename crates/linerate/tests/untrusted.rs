@@ -1,0 +1,112 @@
+//! Folders of runs of someone else: nothing in them is executed or followed, and no terminal obeys them.
+
+mod common;
+
+use common::{Folder, Output, linerate, tests};
+use std::fs;
+use std::process::Command;
+
+/// A finished run of a small suite.
+fn run(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    let out = linerate("good", &["run", "mini", "--quick", "--rounds", "1", "--out", folder.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    folder
+}
+
+/// Edits run.json.
+fn edit(folder: &Folder, change: impl FnOnce(&mut serde_json::Value)) {
+    let mut run = serde_json::from_str(&folder.read("run.json")).unwrap();
+    change(&mut run);
+    fs::write(folder.path().join("run.json"), run.to_string()).unwrap();
+}
+
+#[test]
+fn a_report_replaces_a_link_of_its_name_and_does_not_follow_it() {
+    let folder = run("untrusted-link");
+    let files = Folder::new("untrusted-link-files");
+    fs::create_dir_all(files.path()).unwrap();
+    let victim = files.path().join("victim");
+    fs::write(&victim, "own").unwrap();
+    for name in ["report.md", ".report.md.new", ".run.json.new"] {
+        let _ = fs::remove_file(folder.path().join(name));
+        std::os::unix::fs::symlink(&victim, folder.path().join(name)).unwrap();
+    }
+    assert_eq!(linerate("good", &["report", folder.str()]).status, 0);
+    assert_eq!(linerate("good", &["run", "--resume", folder.str()]).status, 0);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "own");
+    assert!(folder.read("report.md").contains("mini"));
+}
+
+#[test]
+fn a_journal_that_is_a_pipe_or_a_link_is_refused() {
+    let folder = run("untrusted-pipe");
+    let journal = folder.path().join("journal.jsonl");
+    let victim = folder.path().join("victim");
+    fs::rename(&journal, &victim).unwrap();
+    let before = fs::read(&victim).unwrap();
+    std::os::unix::fs::symlink(&victim, &journal).unwrap();
+    assert_eq!(linerate("good", &["run", "--resume", folder.str()]).status, 2);
+    assert_eq!(fs::read(&victim).unwrap(), before);
+    fs::remove_file(&journal).unwrap();
+    assert!(Command::new("mkfifo").arg(&journal).status().unwrap().success());
+    for arguments in [&["report", folder.str()][..], &["run", "--resume", folder.str()]] {
+        let mut command = Command::new("timeout");
+        command.arg("20").arg(env!("CARGO_BIN_EXE_linerate")).args(arguments);
+        command.env("LINERATE_HOME", tests().join("lab"));
+        command.env("LINERATE_LAB_SCRIPT", tests().join("lab/good.toml"));
+        let out = Output::of(&mut command);
+        assert_eq!(out.status, 2, "{}", out.stderr);
+        assert!(out.stderr.contains("journal.jsonl: it is no file but a pipe"), "{}", out.stderr);
+    }
+}
+
+#[test]
+fn what_a_terminal_obeys_in_a_stored_run_is_shown_as_an_escape() {
+    let folder = run("untrusted-escapes");
+    edit(&folder, |run| {
+        for cell in run["suites"][0]["cells"].as_array_mut().unwrap() {
+            cell["systems"][0]["version"] = "1\u{1b}]0;title\u{7}\u{9b}2J\u{202e}".into();
+        }
+        run["suites"][0]["question"] = "who\u{1b}[2J?".into();
+    });
+    let obeyed = |text: &str| text.contains(|c: char| matches!(c, '\u{7}' | '\u{9b}' | '\u{202e}'));
+    for format in ["terminal", "md", "html", "json", "csv"] {
+        let out =
+            linerate("good", &["report", folder.str(), "--format", format, "--long", "--color", "always"]);
+        assert_eq!(out.status, 0, "{}", out.stderr);
+        for text in [&out.stdout, &out.stderr] {
+            assert!(
+                !obeyed(text) && !text.contains("\u{1b}[2J") && !text.contains("\u{1b}]"),
+                "{format}: {text}"
+            );
+        }
+        // CSV has neither versions nor questions.
+        assert!(format == "csv" || out.stdout.contains("\\u001b"), "{format}: {}", out.stdout);
+    }
+    for file in ["report.md", "report.html", "report.json", "report.csv"] {
+        let text = folder.read(file);
+        assert!(!obeyed(&text) && !text.contains('\u{1b}'), "{file}");
+    }
+}
+
+#[test]
+fn hosts_of_a_stored_run_are_given_again() {
+    let folder = run("untrusted-hosts");
+    edit(&folder, |run| {
+        let host = run["host"].clone();
+        let option = "-oProxyCommand=touch /nowhere";
+        run["hosts"] = serde_json::json!([
+            { "place": "local", "roles": ["client"], "host": host },
+            { "place": "ssh:box2", "roles": ["relay", "server"], "ssh_options": [option], "host": host },
+        ]);
+    });
+    let other = ["--host", "server=ssh:box2", "--host", "relay=ssh:box2", "--host-network"];
+    for given in [&[][..], &other] {
+        let out = linerate("good", &[&["run", "--resume", folder.str()], given].concat());
+        assert_eq!(out.status, 2, "{}", out.stderr);
+        for part in ["give them again: linerate run --resume", "--host 'server=ssh:box2'", "--hosts FILE"] {
+            assert!(out.stderr.contains(part), "{part}: {}", out.stderr);
+        }
+    }
+}
