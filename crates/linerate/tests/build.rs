@@ -209,7 +209,7 @@ fn the_inputs_of_every_system_are_there() {
 #[test]
 fn a_build_ends_with_a_linerate_that_was_killed() {
     let home =
-        Home::new("build-killed", "sleep 1000 & echo $! > {{ out }}/pids; echo $$ >> {{ out }}/pids; wait");
+        Home::new("build-ends", "sleep 1000 & echo $! > {{ out }}/pids; echo $$ >> {{ out }}/pids; wait");
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.args(["systems", "--install"]).env("LINERATE_HOME", home.path("home"));
     command.env("XDG_CACHE_HOME", home.path("cache")).stderr(std::process::Stdio::null());
