@@ -8,14 +8,17 @@ use linerate::measurement::Trial;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A test's own folder, removed at its end.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// A path unique to this process and test; the folder itself is not made.
+    /// A path of its own, whatever the name; the folder itself is not made.
     pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("linerate-test-{}-{name}", std::process::id()));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("linerate-test-{process}-{number}-{name}"));
         let _ = fs::remove_dir_all(&path);
         Self(path)
     }
