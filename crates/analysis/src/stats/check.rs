@@ -6,6 +6,7 @@
 
 use super::latency::sound;
 use crate::measurement::Measurement;
+use linerate_contract::Nanos;
 
 /// The name of a foreign client's mean latency.
 const MEAN: &str = "mean";
@@ -31,6 +32,21 @@ pub fn littles_law<'a>(
     let in_flight = in_operations / elapsed;
     let off = (in_flight / connections as f64 - 1.0).abs();
     (off.is_finite() && in_operations > 0.0 && off > TOLERANCE).then_some(in_flight)
+}
+
+/// No progress for this share of a window is a hang, whatever the rate.
+pub const LONGEST_STALL: f64 = 0.2;
+/// A shorter pause is none, in however short a window: on a machine with more to run than CPUs, a process
+/// waited for 213 ms.
+pub const LEAST_PAUSE: Nanos = Nanos(250_000_000);
+/// With fewer operations, a pause of a fifth can be one slow operation.
+pub const LEAST_OPERATIONS: u64 = 50;
+
+/// Whether a system hung that ended `operations` within `time`, and none for as long as `stall`.
+#[must_use]
+pub fn has_hung(operations: u64, stall: Nanos, time: Nanos) -> bool {
+    let is_long = stall.0 as f64 >= LONGEST_STALL * time.0 as f64 && stall >= LEAST_PAUSE;
+    is_long && operations >= LEAST_OPERATIONS
 }
 
 #[cfg(test)]

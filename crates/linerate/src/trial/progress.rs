@@ -3,13 +3,9 @@
 //! The client cannot be asked: programs of others report what they completed, and some end their time with
 //! it. The lab counts the packets that the server sends, for every client the same.
 
+use crate::stats::check::{LEAST_OPERATIONS, LEAST_PAUSE, LONGEST_STALL};
 use linerate_contract::Nanos;
 
-/// A pause of this part of the window is a hang.
-pub(super) const PART: u64 = 5;
-/// A shorter pause is none, in however short a window: on a machine with more to run than CPUs, a process
-/// waited for 213 ms.
-pub(super) const LEAST_PAUSE: Nanos = Nanos(250_000_000);
 /// A server that sends less than this share of its usual packets makes no progress: what is left are the
 /// kernel's answers to probes of its window.
 const NEXT_TO_NOTHING: f64 = 0.01;
@@ -17,8 +13,6 @@ const NEXT_TO_NOTHING: f64 = 0.01;
 /// machine stood still, and not the server.
 const LEAST_SAMPLES: u64 = 4;
 const SAMPLE: Nanos = Nanos(10_000_000);
-/// With fewer operations, a pause of a fifth can be one slow operation.
-const LEAST_OPERATIONS: u64 = 50;
 
 /// An error if the server made no progress for a fifth of the time. `progress` contains its packets by time;
 /// the client worked for `elapsed` after their start, or after the first packet (`is_late`: a program whose
@@ -29,7 +23,7 @@ pub(super) fn check(
     operations: u64,
     is_late: bool,
 ) -> Result<(), String> {
-    let pause = Nanos(elapsed.0 / PART).max(LEAST_PAUSE);
+    let pause = Nanos((elapsed.0 as f64 * LONGEST_STALL) as u64).max(LEAST_PAUSE);
     let first = if is_late { progress.windows(2).position(|two| two[0].1 < two[1].1) } else { Some(0) };
     let samples = first.and_then(|first| progress.get(first..)).unwrap_or_default();
     let (Some((start, sent)), true) = (samples.first(), operations >= LEAST_OPERATIONS) else {

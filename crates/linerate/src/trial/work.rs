@@ -1,8 +1,8 @@
 //! The work of a client (operations, bytes or time), and the check that all of it was done.
 
-use super::progress;
 use crate::measurement::Measurement;
 use crate::parameters::Parameters;
+use crate::stats::check::{LONGEST_STALL, has_hung};
 use linerate_contract::{Datagrams, Nanos};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,11 +13,6 @@ pub(super) const TOLERATED_ERRORS: f64 = 0.01;
 const BASE_TIMEOUT: Duration = Duration::from_secs(20);
 const TIMEOUT_PER_OPERATION: Duration = Duration::from_millis(5);
 const SECOND: Nanos = Nanos(1_000_000_000);
-/// No progress for this share of the time is a failure: the rate is that of a system that hung.
-const LONGEST_STALL: f64 = 1.0 / progress::PART as f64;
-/// With fewer operations a slow system's own response time would be a stall.
-const FEWEST_OF_STALL: u64 = 50;
-
 /// How the time of a client's result is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timing {
@@ -153,10 +148,7 @@ impl Work {
 /// An error if the system made no progress for a large share of the time.
 fn check_progress(measurement: &Measurement, time: Nanos) -> Result<(), String> {
     let stall = measurement.stall.unwrap_or(Nanos::ZERO);
-    if measurement.operations < FEWEST_OF_STALL
-        || (stall.0 as f64) < LONGEST_STALL * time.0 as f64
-        || stall < progress::LEAST_PAUSE
-    {
+    if !has_hung(measurement.operations, stall, time) {
         return Ok(());
     }
     let (stall, time) = (stall.as_secs_f64(), time.as_secs_f64());

@@ -2,10 +2,8 @@
 
 use crate::error::Error;
 use crate::report::numbers::plain;
+use crate::stats::check::has_hung;
 use linerate_contract::{Done, Spec};
-
-/// No progress for this share of the time is a failure, whatever the rate.
-const LONGEST_STALL: f64 = 0.2;
 
 /// An error if more than `most` of the work failed, or if nothing ended for a fifth of the time.
 ///
@@ -28,13 +26,11 @@ pub(super) fn check(spec: &Spec, done: &Done, most: f64) -> Result<(), Error> {
         )));
     }
     match (done.stall_ns, spec.duration_ns) {
-        (Some(stall), Some(time)) if stall.0 as f64 >= LONGEST_STALL * time.0 as f64 => {
-            Err(Error::Failed(format!(
-                "the server hung: no operation ended for {} s of {} s",
-                plain(stall.as_secs_f64()),
-                plain(time.as_secs_f64())
-            )))
-        }
+        (Some(stall), Some(time)) if has_hung(done.operations, stall, time) => Err(Error::Failed(format!(
+            "the server hung: no operation ended for {} s of {} s",
+            plain(stall.as_secs_f64()),
+            plain(time.as_secs_f64())
+        ))),
         _ => Ok(()),
     }
 }
@@ -57,6 +53,8 @@ mod tests {
         done.stall_ns = Some(Nanos(1_950_000_000));
         let error = check(&spec, &done, 0.01).unwrap_err().to_string();
         assert_eq!(error, "the server hung: no operation ended for 1.95 s of 3.00 s");
+        let few = Done { operations: 3, stall_ns: Some(Nanos(1_000_000_000)), ..Done::default() };
+        assert!(check(&spec, &few, 0.01).is_ok(), "one operation a second is a rate, and no hang");
     }
 
     #[test]
