@@ -10,7 +10,7 @@ use linerate_contract::Nanos;
 /// kernel's answers to probes of its window.
 const NEXT_TO_NOTHING: f64 = 0.01;
 /// A pause is seen by samples, one each 10 ms. With fewer of them in it the agent did not run either: the
-/// machine stood still, and not the server.
+/// machine did not run, and not the server.
 const LEAST_SAMPLES: u64 = 4;
 const SAMPLE: Nanos = Nanos(10_000_000);
 
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(check(&[], SECOND, 5_000, false), Ok(()));
         assert_eq!(check(&samples(|_| true), SECOND, 5_000, false), Ok(()));
         assert_eq!(check(&hung, SECOND, 3, false), Ok(()));
-        // The agent took no sample in the pause: the machine stood still.
+        // The agent took no sample in the pause: the machine did not run.
         let still: Vec<_> = [&hung[..36], &hung[100..]].concat();
         assert_eq!(check(&still, SECOND, 5_000, false), Ok(()));
     }

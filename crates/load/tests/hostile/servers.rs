@@ -109,7 +109,7 @@ const SERVERS: &[(&str, &[&str], Behaviour, &[ErrorKind])] = &[
         &[Malformed],
     ),
     (
-        "changes the protocol that nobody asked for",
+        "changes the protocol without a request for it",
         HTTP,
         |peer| http(peer, "HTTP/1.1 101 Switching Protocols\r\n\r\n", ""),
         &[WrongStatus],

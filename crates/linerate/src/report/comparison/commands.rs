@@ -11,7 +11,7 @@ pub(super) fn named(plan: &PlannedComparison) -> Vec<NamedCommand> {
     commands.map(|one| NamedCommand { name: one.name.clone(), command: one.command.clone() }).collect()
 }
 
-/// What each name stands for.
+/// The meaning of each name.
 pub(super) fn lines(comparison: &ComparisonReport) -> Vec<String> {
     let commands = comparison.commands.iter().zip(std::iter::once("baseline").chain(std::iter::repeat("")));
     let line = |(one, role): (&NamedCommand, &str)| match role {
