@@ -24,7 +24,8 @@ pub use streams::*;
 pub use suites::*;
 pub use tls::*;
 
-use crate::lab::{AGENT, PRESENCE};
+use crate::lab::AGENT;
+use crate::programs::elsewhere::PRESENCE;
 use crate::subject::ask::ASK;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};

@@ -4,7 +4,7 @@
 //! threads, and this program needs no TLS library.
 
 use crate::error::Error;
-use crate::system::probe;
+use crate::lab::program;
 use linerate_contract::{Done, Event, Spec};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -30,7 +30,7 @@ impl Engine {
     /// # Errors
     /// The program is missing, or cannot be started.
     pub fn start(spec: &Spec) -> Result<Self, Error> {
-        let program = probe::locate(PROGRAM).ok_or_else(|| {
+        let program = program::locate(PROGRAM).ok_or_else(|| {
             Error::NothingMeasured(format!(
                 "{PROGRAM} is not in linerate's folder or on PATH: build it with `cargo build --release`"
             ))

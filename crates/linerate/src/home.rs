@@ -1,4 +1,4 @@
-//! Finds the folders of suites, systems and caches.
+//! Finds the folder of suites and systems.
 
 use crate::error::Error;
 use std::path::{Path, PathBuf};
@@ -35,21 +35,6 @@ pub fn find() -> Result<PathBuf, Error> {
                 .into(),
         )
     })
-}
-
-/// linerate's cache folder: builds and trial times (XDG Base Directory 0.8).
-#[must_use]
-pub fn cache() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    Some(cache.join("linerate"))
-}
-
-/// The user's home folder.
-#[must_use]
-pub(crate) fn folder() -> Option<PathBuf> {
-    let home = std::env::var_os("HOME").map(PathBuf::from)?;
-    (home.is_absolute() && home.parent().is_some()).then_some(home)
 }
 
 /// Replaces the user's home folder by `~`, so that published reports contain no user name.

@@ -19,7 +19,6 @@
 //! | [`plan`], [`programs`] | which cells and their order; which systems this machine has |
 //! | [`session`] | a run: open, measure, publish; resumed runs, budget |
 //! | [`progress`], [`timings`], [`interrupt`] | the line on the terminal, how long trials took, Ctrl-C |
-//! | [`lab`], [`host`] | namespaces, links, processes, the scripted one of the tests; facts of the machine |
 //! | [`trial`], [`journal`] | one trial; the files of a run |
 //! | [`engine`], [`selftest`] | the load engine as a process, and the selftest's ground truth |
 //! | `authority` | certificates that are made for a trial or a server |
@@ -27,11 +26,13 @@
 //! | [`report`] | the only place where numbers become text |
 //! | `merge` | runs of several hosts: read, checked, sorted by host |
 //! | `fleet` | batch scripts and manifests that run suites on many hosts |
-//! | [`error`], `shell` | errors with a next step, quoting |
+//! | [`error`] | errors with a next step |
 //!
-//! The nouns of the journal, statistics and comparisons are in `crates/analysis`.
+//! The nouns of the journal, statistics and comparisons are in `crates/analysis`; namespaces, links,
+//! processes and other hosts in `crates/lab`.
 
 pub use linerate_analysis::{axes, comparison, measurement, parallel, parameters, path, stats, summary};
+pub use linerate_lab as lab;
 
 pub mod arm;
 mod authority;
@@ -41,10 +42,8 @@ pub mod engine;
 pub mod error;
 mod fleet;
 pub mod home;
-pub mod host;
 pub mod interrupt;
 pub mod journal;
-pub mod lab;
 mod merge;
 pub mod pins;
 pub mod placement;
@@ -55,7 +54,6 @@ pub mod progress;
 pub mod report;
 pub mod selftest;
 pub mod session;
-mod shell;
 pub mod subject;
 pub mod suite;
 pub mod system;

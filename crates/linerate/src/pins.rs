@@ -1,5 +1,6 @@
 //! CPU pinning of roles.
 
+use crate::lab::hosts::CPUS_OF_HOST;
 use crate::measurement::CPU_SHARED;
 use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,9 +16,6 @@ pub struct Pins {
     pub cpus: BTreeMap<Role, Vec<u32>>,
     pub flags: Vec<&'static str>,
 }
-
-/// In a run over several hosts, the CPUs of the host with index i have the numbers from i times this.
-pub const CPUS_OF_HOST: u32 = 1 << 16;
 
 /// As [`assign`], for roles on several hosts, each by itself.
 #[must_use]

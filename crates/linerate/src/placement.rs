@@ -1,7 +1,7 @@
 //! Which machine plays which role: `--host ROLE=WHERE` and hosts.toml.
 
 use crate::error::Error;
-use crate::measurement::{PlannedCell, PlannedHost, PlannedSuite};
+use crate::measurement::{PlannedCell, PlannedHost, PlannedSuite, SSH_PLACE};
 use crate::toml_file;
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
@@ -13,7 +13,6 @@ use std::path::Path;
 
 /// The place of roles that no `--host` names.
 pub const LOCAL: &str = "local";
-const SSH: &str = "ssh:";
 /// Read from the current folder where `--hosts` names no other file.
 const FILE: &str = "hosts.toml";
 /// Roles that have a place; a cell need not have all of them.
@@ -44,7 +43,7 @@ pub fn role_place(text: &str) -> Result<RolePlace, String> {
         format!("there is no role `{role}`; {}", suggestion(role, names.iter().map(String::as_str)))
     })?;
     let is_name = |name: &str| !name.is_empty() && !name.starts_with('-');
-    if place == LOCAL || place.strip_prefix(SSH).is_some_and(is_name) {
+    if place == LOCAL || place.strip_prefix(SSH_PLACE).is_some_and(is_name) {
         Ok(RolePlace { role, place: place.to_owned() })
     } else {
         Err(expected())
@@ -92,7 +91,7 @@ pub fn hosts(given: &[RolePlace], file: Option<&Path>) -> Result<Vec<PlannedHost
 }
 
 fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -> PlannedHost {
-    let entry = entries.remove(place.trim_start_matches(SSH)).unwrap_or_default();
+    let entry = entries.remove(place.trim_start_matches(SSH_PLACE)).unwrap_or_default();
     PlannedHost {
         place: place.to_owned(),
         roles: vec![role],
@@ -120,13 +119,6 @@ pub fn without_duets(suites: &mut [PlannedSuite]) {
     for pair in suites.iter_mut().flat_map(|suite| &mut suite.pairs) {
         pair.no_duet.get_or_insert_with(|| "the roles are on several hosts".to_owned());
     }
-}
-
-/// What ssh(1) connects to; `None` for this machine.
-#[must_use]
-pub fn destination(host: &PlannedHost) -> Option<&str> {
-    let name = host.place.strip_prefix(SSH)?;
-    Some(host.destination.as_deref().unwrap_or(name))
 }
 
 /// The place of a role among `hosts`; the first for a run on one machine.
@@ -165,8 +157,8 @@ mod tests {
         let hosts = hosts(&given(&["server=ssh:box2", "relay=ssh:box2"]), Some(none)).unwrap();
         let roles: Vec<_> = hosts.iter().map(|host| (host.place.as_str(), host.roles.clone())).collect();
         assert_eq!(roles, [("local", vec![Role::Client]), ("ssh:box2", vec![Role::Relay, Role::Server])]);
-        assert_eq!((index_of(&hosts, Role::Server), destination(&hosts[1])), (1, Some("box2")));
-        assert_eq!(destination(&hosts[0]), None);
+        assert_eq!((index_of(&hosts, Role::Server), hosts[1].ssh_destination()), (1, Some("box2")));
+        assert_eq!(hosts[0].ssh_destination(), None);
         assert_eq!(super::hosts(&given(&["server=local"]), Some(none)).unwrap(), []);
     }
 

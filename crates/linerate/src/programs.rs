@@ -100,7 +100,7 @@ impl<'a> Machine<'a> {
 
     fn presence_here(&mut self, chosen: SystemVariant<'_>, build: &str) -> Presence {
         if let Some(script) = self.script {
-            return script.presence(chosen, build);
+            return scripted(script, chosen, build);
         }
         let key = (chosen.name.to_owned(), build.to_owned());
         if let Some(known) = self.known.get(&key) {
@@ -148,6 +148,27 @@ impl<'a> Machine<'a> {
     /// [`Error::Interrupted`], if the user stopped a build.
     pub fn check(&self) -> Result<(), Error> {
         if self.builds.interrupted() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// The script of the tests, if there is one.
+///
+/// # Errors
+/// As [`Scripted::load`].
+pub fn script(path: Option<&Path>) -> Result<Option<Scripted>, Error> {
+    path.map(Scripted::load).transpose().map_err(Error::Input)
+}
+
+fn scripted(script: &Scripted, chosen: SystemVariant<'_>, build: &str) -> Presence {
+    match script.program(chosen.name, build) {
+        None => Presence::Missing {
+            reason: format!("{} is not in the script", chosen.name),
+            install: install::advice(chosen),
+        },
+        Some((_, "")) => Presence::Ready { program: None, version: None },
+        Some((program, version)) => {
+            Presence::Ready { program: Some(program), version: Some(version.to_owned()) }
+        }
     }
 }
 

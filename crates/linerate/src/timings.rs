@@ -2,7 +2,7 @@
 //!
 //! Used for the durations that `plan` prints and for the time left; never for a result.
 
-use crate::home;
+use crate::lab::program;
 use crate::measurement::{Outcome, PlannedSuite, Stage, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ fn key(suite: &str, cell: &str) -> String {
 }
 
 fn path() -> Option<PathBuf> {
-    Some(home::cache()?.join("timings.json"))
+    Some(program::cache()?.join("timings.json"))
 }
 
 #[cfg(test)]

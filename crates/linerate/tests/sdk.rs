@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Folder, is_offline, skip, tests};
-use linerate::system::probe::locate;
+use linerate::lab::program::locate;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -83,6 +83,18 @@ pub struct PlannedHost {
     pub host: Host,
 }
 
+/// The places of other machines begin with it.
+pub const SSH_PLACE: &str = "ssh:";
+
+impl PlannedHost {
+    /// What ssh(1) connects to; `None` for this machine.
+    #[must_use]
+    pub fn ssh_destination(&self) -> Option<&str> {
+        let name = self.place.strip_prefix(SSH_PLACE)?;
+        Some(self.destination.as_deref().unwrap_or(name))
+    }
+}
+
 pub const RUN_SCHEMA: &str = "linerate.run/2";
 
 /// The machine, as far as it bears on the numbers. Open-ended: a fact is a name and a value.

@@ -4,12 +4,13 @@ mod confinement;
 
 use super::print;
 use crate::error::Error;
+use crate::interrupt;
 use crate::lab::agent::landlock::SCOPES;
+use crate::lab::host;
 use crate::lab::namespaces::Namespaces;
+use crate::lab::program;
 use crate::lab::{Lab, LabError, Label};
 use crate::path::{NetworkPath, Shape};
-use crate::system::probe;
-use crate::{host, interrupt};
 use confinement::Seen;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -60,7 +61,7 @@ fn cpus(number: usize) -> Finding {
 }
 
 fn engine() -> Finding {
-    let program = probe::locate("linerate-load");
+    let program = program::locate("linerate-load");
     let found = program.as_ref().map_or("linerate-load is missing".into(), |path| path.display().to_string());
     let fix = program.is_none().then_some("build it with `cargo build --release`");
     Finding { what: "load engine", found, fix }

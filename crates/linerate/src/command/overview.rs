@@ -1,7 +1,6 @@
 //! `linerate run` without a suite: which suites there are, what is ready, how long each takes, how to start.
 
 use crate::error::Error;
-use crate::lab::scripted::Scripted;
 use crate::measurement::{Outcome, PlannedSuite, RUN_SCHEMA, Run};
 use crate::plan::{self, Choice};
 use crate::programs::{self, Machine, Programs};
@@ -18,7 +17,7 @@ use std::time::Duration;
 /// # Errors
 /// A suite or manifest is not valid.
 pub(super) fn text(script: Option<&Path>) -> Result<String, Error> {
-    let script = script.map(Scripted::load).transpose()?;
+    let script = programs::script(script)?;
     let home = home::find()?;
     let registry = Registry::load(&home)?;
     let suites = suite::load_all(&home)?;

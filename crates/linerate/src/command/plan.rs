@@ -36,7 +36,7 @@ const TRIAL_SECONDS: u64 = 1;
 /// # Errors
 /// Bad input, or the lab cannot be raised for the trials that estimate durations.
 pub fn plan(args: &PlanArgs, script: Option<&Path>) -> Result<ExitCode, Error> {
-    let script = script.map(Scripted::load).transpose()?;
+    let script = programs::script(script)?;
     let chosen = choose(args, script.as_ref())?;
     let run = run_of(&chosen.suites, args);
     let mut timings = Timings::load();

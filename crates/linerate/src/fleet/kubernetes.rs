@@ -2,7 +2,7 @@
 //! the pods of a Job have one node selector.
 
 use super::FleetJobs;
-use crate::host;
+use crate::lab::host;
 
 /// The label that cloud providers set to the type of machine (Kubernetes, well-known labels).
 const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";

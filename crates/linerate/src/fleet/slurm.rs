@@ -1,8 +1,8 @@
 //! A batch script for sbatch(1): an array over the suites; in each element, a task on every node.
 
 use super::FleetJobs;
-use crate::host;
-use crate::shell::quoted;
+use crate::lab::host;
+use crate::lab::program::quoted;
 
 /// The script. Its folders are `OUT/JOB-SUITE-NODE`, so that a second submission has others.
 #[must_use]

@@ -4,13 +4,16 @@
 
 use super::{Elsewhere, Machine};
 use crate::error::Error;
-use crate::lab::{Lab, PRESENCE};
+use crate::lab::Lab;
 use crate::measurement::PlannedSuite;
 use crate::system::build::Permission;
 use crate::system::probe::Presence;
 use crate::system::{Registry, VERIFIER};
 use linerate_contract::Role;
 use std::collections::BTreeSet;
+
+/// The hidden subcommand that reports which systems another host has.
+pub const PRESENCE: &str = "lab-presence";
 
 /// What the hosts of the suite's roles have, where these are not this machine.
 ///

@@ -2,11 +2,12 @@
 
 use crate::arm::{Arm, BASE, HEAD};
 use crate::error::Error;
+use crate::lab::program::locate;
 use crate::measurement::{PlannedArm, PlannedCell, PlannedComparison, PlannedSuite, PlannedSystem};
 use crate::programs::Programs;
 use crate::system::build::Failure;
 use crate::system::build::revision::Repository;
-use crate::system::probe::{Replacement, locate};
+use crate::system::probe::Replacement;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

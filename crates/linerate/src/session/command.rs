@@ -1,8 +1,8 @@
 //! The command that makes a run again, with the seed that this one drew.
 
 use super::Request;
+use crate::lab::program::quoted;
 use crate::measurement::{ComparisonKind, PlannedCommands, PlannedComparison, PlannedRequest};
-use crate::shell::quoted;
 use crate::suite;
 use std::time::Duration;
 

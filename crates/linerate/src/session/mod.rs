@@ -28,7 +28,7 @@ use crate::lab::{Lab, LabError};
 use crate::measurement::{Duet, PlannedSuite, RUN_SCHEMA, Run, Stored, Trial};
 use crate::placement;
 use crate::plan;
-use crate::programs::Programs;
+use crate::programs::{self, Programs};
 use crate::progress::Progress;
 use crate::subject;
 use crate::suite;
@@ -120,10 +120,9 @@ impl Session {
             }
             placement::without_duets(&mut suites);
         }
-        let load = || script.map(Scripted::load).transpose();
         let interrupted = interrupt::watch();
         let raise = || -> Result<Box<dyn Lab>, Error> {
-            Ok(match load()? {
+            Ok(match programs::script(script)? {
                 Some(script) => Box::new(script),
                 None if !hosts.is_empty() => Box::new(
                     Hosts::raise(hosts.clone(), &home, interrupted.clone())
@@ -148,7 +147,7 @@ impl Session {
         let progress = Progress::new(plan::order(&run).len() as u64, done as u64, is_quiet);
         Ok(Self {
             registry,
-            script: load()?,
+            script: programs::script(script)?,
             programs: Programs::default(),
             lab,
             second,

@@ -3,12 +3,12 @@
 use crate::arm::Arm;
 use crate::error::Error;
 use crate::journal::{self, Journal};
+use crate::lab::program::quoted;
 use crate::measurement::{
     ComparisonKind, Duet, PlannedArm, PlannedCell, PlannedCommands, PlannedComparison, PlannedHost,
     PlannedSuite, Run, Stored, Trial,
 };
 use crate::plan::{self, Choice};
-use crate::shell::quoted;
 use std::path::Path;
 
 /// The choice that gives at least the cells of a stored run.

@@ -1,7 +1,7 @@
 //! A command line into a program and its arguments, as a shell splits words; nothing else of a shell.
 
 use crate::lab::CommandLine;
-use crate::system::probe::is_program;
+use crate::lab::program::is_program;
 use linerate_contract::nearest::nearest;
 use std::collections::BTreeSet;
 use std::env;

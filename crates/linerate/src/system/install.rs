@@ -4,6 +4,7 @@ use super::manifest::Manifest;
 use super::{Registry, SystemVariant};
 use crate::error::Error;
 use crate::home;
+use crate::lab::program::{self, locate};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::Path;
@@ -46,13 +47,13 @@ fn needed(manifest: &Manifest) -> impl Iterator<Item = &String> {
 /// # Errors
 /// There is no `apt-get`, or no right to use it.
 fn apt() -> Result<Vec<&'static str>, String> {
-    if super::probe::locate("apt-get").is_none() {
+    if locate("apt-get").is_none() {
         return Err("no apt-get on this machine".into());
     }
     if nix::unistd::geteuid().is_root() {
         return Ok(vec![]);
     }
-    let sudo = super::probe::locate("sudo").is_some();
+    let sudo = locate("sudo").is_some();
     let quiet = |args: &[&str]| {
         Command::new("sudo")
             .args(args)
@@ -83,7 +84,7 @@ pub fn install(packages: &BTreeSet<String>, mut note: impl FnMut(&str)) -> Resul
     let names: Vec<&str> = missing.iter().map(|p| p.as_str()).collect();
     let prefix = apt()
         .map_err(|why| Error::NothingMeasured(format!("{why}; install as root: {}", names.join(" "))))?;
-    let log = home::cache().unwrap_or_else(std::env::temp_dir).join("install.log");
+    let log = program::cache().unwrap_or_else(std::env::temp_dir).join("install.log");
     fs::create_dir_all(log.parent().unwrap_or(Path::new("/"))).map_err(Error::file(&log))?;
     let shown = home::shortened(&log.display().to_string());
     note(&format!("installing {} (no service is started; output: {shown})", names.join(" ")));

@@ -3,6 +3,7 @@
 //! Strings marked *template* are rendered with minijinja (`{{ name }}`) before use; [`super::template`] lists
 //! the names. An unknown name is an error with file and line.
 
+use crate::lab::{Ready, StopSignal};
 use crate::path::Device;
 use linerate_contract::{ErrorKind, Role};
 use serde::{Deserialize, Serialize};
@@ -178,27 +179,6 @@ pub enum Tuning {
     #[default]
     Default,
     Tuned,
-}
-
-/// How a started system signals that it is ready.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ready {
-    /// A TCP socket listens on its port (read from the kernel's socket table, without a connection).
-    #[default]
-    Listen,
-    /// It prints the contract's `ready` event.
-    Event,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum StopSignal {
-    #[default]
-    Term,
-    Int,
-    Quit,
-    Kill,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

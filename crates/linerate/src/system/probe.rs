@@ -4,13 +4,13 @@ use super::build::Builds;
 use super::group::ChildGroup;
 use super::manifest::VersionProbe;
 use super::{SystemVariant, install, template};
+use crate::lab::program::locate;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use std::io::{self, PipeReader, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -31,8 +31,6 @@ pub enum Presence {
     },
 }
 
-/// Folders of programs that are not on a normal user's `PATH`.
-const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 /// Time limit for printing a version.
 const VERSION_DEADLINE: Duration = Duration::from_secs(5);
 /// A version is in the first lines; the rest is read and dropped.
@@ -95,24 +93,6 @@ fn built_program(
     let out = builds.of(chosen.system, &with.env)?;
     let place = format!("systems/{}/system.toml: program", chosen.system.name);
     template::render(&place, name, &minijinja::context! { out => out.display().to_string() })
-}
-
-/// Finds a program by name, in linerate's own folder, on `PATH` and in system folders; or a file by its path.
-#[must_use]
-pub fn locate(name: &str) -> Option<PathBuf> {
-    if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(|path| path.exists());
-    }
-    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.to_owned()));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders =
-        beside.into_iter().chain(std::env::split_paths(&path)).chain(SYSTEM_FOLDERS.map(PathBuf::from));
-    folders.map(|folder| folder.join(name)).find(|file| is_program(file))
-}
-
-/// True for a file that is executable.
-pub(crate) fn is_program(file: &Path) -> bool {
-    file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
 fn version(program: &Path, probe: &VersionProbe) -> Result<String, String> {
@@ -224,11 +204,5 @@ mod tests {
     fn output_without_a_version_is_part_of_the_error() {
         let error = version(Path::new("/bin/sh"), &probe(r"release (\S+)")).unwrap_err();
         assert!(error.contains("demo version"), "{error}");
-    }
-
-    #[test]
-    fn existing_programs_are_found_and_others_are_not() {
-        assert!(locate("sh").is_some());
-        assert_eq!(locate("no-such-program-anywhere"), None);
     }
 }

@@ -1,11 +1,10 @@
 //! What a system can reach on this machine: a process in the lab tries it.
 
-use crate::home;
 use crate::lab::namespaces::Namespaces;
+use crate::lab::program;
 use crate::lab::protocol::HostName;
-use crate::lab::{Lab, LabError, Label, Launch, Purpose};
+use crate::lab::{Lab, LabError, Label, Launch, Purpose, Ready, StopSignal};
 use crate::path::Shape;
-use crate::system::manifest::{Ready, StopSignal};
 use linerate_contract::Role;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,7 +31,7 @@ pub(super) struct Seen {
 /// Runs the process in a topology of its own.
 pub(super) fn tried(lab: &mut Namespaces, label: &Label) -> Result<Seen, LabError> {
     let folder = |path: Option<PathBuf>| path.unwrap_or_default().display().to_string();
-    let arguments = ["-c", SCRIPT, "sh", &folder(home::folder()), &folder(home::cache())];
+    let arguments = ["-c", SCRIPT, "sh", &folder(program::home()), &folder(program::cache())];
     lab.raise(label, Shape::Link.into(), Vec::new())?;
     let launch = Launch {
         role: Role::Client,

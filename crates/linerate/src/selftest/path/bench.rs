@@ -3,13 +3,12 @@
 use super::{PathCase, SMALL, Traffic};
 use crate::error::Error;
 use crate::lab::namespaces::Namespaces;
+use crate::lab::program;
 use crate::lab::protocol::{HostName, address};
-use crate::lab::{Lab, LabError, Label, Launch, Purpose};
+use crate::lab::{Lab, LabError, Label, Launch, Purpose, Ready, StopSignal};
 use crate::measurement::WireCounts;
 use crate::path::Means;
 use crate::pins;
-use crate::system::manifest::{Ready, StopSignal};
-use crate::system::probe;
 use linerate_contract::{Done, Event, Nanos, Role, Spec};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -36,7 +35,7 @@ impl Bench {
     /// # Errors
     /// It cannot be raised, or `linerate-load` is missing.
     pub fn raise(interrupted: Arc<AtomicBool>) -> Result<Self, Error> {
-        let program = probe::locate("linerate-load").ok_or_else(|| {
+        let program = program::locate("linerate-load").ok_or_else(|| {
             Error::NothingMeasured("linerate-load is missing: build it with `cargo build --release`".into())
         })?;
         let lab = Namespaces::raise(interrupted).map_err(|e| Error::NothingMeasured(e.to_string()))?;

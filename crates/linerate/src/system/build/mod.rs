@@ -11,7 +11,8 @@ pub mod revision;
 
 use super::manifest::Build;
 use super::{System, template};
-use crate::{home, interrupt};
+use crate::interrupt;
+use crate::lab::program;
 use inputs::key;
 pub use process::Failure;
 use process::POLL;
@@ -127,7 +128,7 @@ impl<'a> Builds<'a> {
 
 /// The folder of all builds.
 fn cache() -> Result<PathBuf, String> {
-    let cache = home::cache().ok_or("no folder to build in: neither XDG_CACHE_HOME nor HOME is set")?;
+    let cache = program::cache().ok_or("no folder to build in: neither XDG_CACHE_HOME nor HOME is set")?;
     Ok(cache.join("builds"))
 }
 

@@ -6,8 +6,8 @@
 
 use crate::home::shortened;
 use crate::interrupt;
+use crate::lab::program::locate;
 use crate::system::group::ChildGroup;
-use crate::system::probe::locate;
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};

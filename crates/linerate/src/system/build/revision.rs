@@ -5,7 +5,7 @@
 
 use super::inputs::hash_of;
 use super::{Failure, MARK, begin_anew, lock, process};
-use crate::home;
+use crate::lab::program;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -125,7 +125,7 @@ pub fn link(program: &Path, name: &str) -> Result<PathBuf, String> {
 
 /// The folder of all arms.
 fn arms() -> Result<PathBuf, String> {
-    let cache = home::cache().ok_or("no folder to build in: neither XDG_CACHE_HOME nor HOME is set")?;
+    let cache = program::cache().ok_or("no folder to build in: neither XDG_CACHE_HOME nor HOME is set")?;
     Ok(cache.join("arms"))
 }
 

@@ -5,12 +5,13 @@ mod setting;
 
 use super::work::{TOLERATED_ERRORS, Timing, Work};
 use super::{Context, output, progress};
+use crate::lab::hosts::CPUS_OF_HOST;
 use crate::lab::protocol::File;
 use crate::lab::{ClientRun, DOCROOT, Launch};
 use crate::measurement::{Measurement, PlannedCell, Sharing};
 use crate::parameters::Parameters;
 use crate::path::NetworkPath;
-use crate::pins::{self, CPUS_OF_HOST, Pins};
+use crate::pins::{self, Pins};
 use crate::placement;
 use crate::system::manifest::{OutputPatterns, Verifier};
 use crate::system::{SystemVariant, VERIFIER};

@@ -3,6 +3,7 @@
 use super::TimedWindow;
 use super::address::Addresses;
 use crate::authority::{Authority, without_tls};
+use crate::lab::Ready;
 use crate::lab::protocol::{File, HostName, address};
 use crate::lab::{DOCROOT, Launch, SCRATCH};
 use crate::measurement::{DEFAULT_BUILD, PlannedCell, PlannedSystem, Sharing};
@@ -10,7 +11,6 @@ use crate::parameters::Parameters;
 use crate::path::{Device, NetworkPath};
 use crate::pins::Pins;
 use crate::subject::ask_of;
-use crate::system::manifest::Ready;
 use crate::system::{SystemVariant, template};
 use crate::trial::Context;
 use linerate_contract::{Expect, Nanos, Role, Spec, Tls, crc32, page};
@@ -252,7 +252,7 @@ impl<'a> Setting<'a> {
                     format!("{manifest}: variants.{}.start has nothing for a {role}", chosen.name)
                 })?;
                 let program = self.context.programs.of(role, chosen.name, self.build_of(seat)).cloned();
-                let located = || Some((crate::system::probe::locate(chosen.program()?)?, Vec::new()));
+                let located = || Some((crate::lab::program::locate(chosen.program()?)?, Vec::new()));
                 let (program, mut words) = program
                     .or_else(located)
                     .ok_or_else(|| format!("{manifest}: `{}` has no program to start", chosen.name))?;

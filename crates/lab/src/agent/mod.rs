@@ -1,0 +1,382 @@
+//! The agent: pid 1 of the lab. It makes topologies, starts processes and reports their ends.
+//!
+//! linerate starts itself again as `linerate lab-agent`, which enters new namespaces ([`namespaces`]) and
+//! serves [`Request`]s until its socket is closed. It is pid 1 of a pid namespace, so the kernel kills all
+//! its processes when it ends. Only its descriptors and its children refer to the network namespaces, so
+//! links and rules are removed as well. Cleaning up needs no code that a SIGKILL could prevent.
+
+#![allow(unsafe_code, reason = "sigaction(2) has no safe wrapper")]
+
+mod brake;
+mod cpu;
+mod exposed;
+mod files;
+mod interface;
+pub mod landlock;
+pub mod link;
+mod namespaces;
+mod netlink;
+mod output;
+mod process;
+mod recording;
+mod session;
+mod slice;
+mod sysctls;
+mod topology;
+mod tun;
+mod turns;
+mod view;
+mod wire;
+
+use crate::host;
+use crate::protocol::{AgentFacts, Brake, File, Message, ProcessId, Request, Spawn, Stream};
+use brake::RunningBrake;
+use exposed::Exposed;
+use linerate_analysis::measurement::WireCounts;
+use linerate_analysis::path::NetworkPath;
+use linerate_contract::{Nanos, clock};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::{TimeSpec, TimeValLike};
+use process::Process;
+use recording::Recording;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use topology::Network;
+use turns::TurnTaking;
+
+/// Enters the namespaces and serves requests on `socket` until it is closed. Returns the exit status.
+///
+/// # Errors
+/// The step that the kernel refused, and the remedy. The message is also sent over the socket.
+pub fn serve(socket: OwnedFd, path: PathOf) -> Result<i32, String> {
+    let mut socket = UnixStream::from(socket);
+    let privileges = match namespaces::enter(path) {
+        Ok(namespaces::Entered::Inside(privileges)) => privileges,
+        Ok(namespaces::Entered::Outside(status)) => return Ok(status),
+        Err(reason) => {
+            send(&mut socket, &Message::Refused { reason: reason.clone() });
+            return Err(reason);
+        }
+    };
+    Agent::new(socket, privileges, path)?.run();
+    Ok(0)
+}
+
+/// The network of the trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathOf {
+    /// Namespaces of the lab's own.
+    Lab,
+    /// The host's interfaces. Systems get no right to change them, and no setting is changed.
+    Host,
+}
+
+struct Agent {
+    path: PathOf,
+    socket: UnixStream,
+    children: SignalFd,
+    privileges: namespaces::Privileges,
+    network: Option<Network>,
+    files: files::Files,
+    exposed: Exposed,
+    processes: BTreeMap<ProcessId, Process>,
+    /// While a client runs.
+    recording: Option<Recording>,
+    /// What the path's wires had done when that began.
+    wires: Vec<WireCounts>,
+    /// While a client runs whose lab takes turns with another.
+    turns: Option<TurnTaking>,
+    /// A brake whose role has not been started yet, and one at work.
+    planned_brake: Option<Brake>,
+    brake: Option<RunningBrake>,
+}
+
+impl Agent {
+    fn new(socket: UnixStream, privileges: namespaces::Privileges, path: PathOf) -> Result<Self, String> {
+        let mut mask = SigSet::empty();
+        mask.add(Signal::SIGCHLD);
+        let failed = |e: nix::Error| format!("the lab agent cannot receive signals of its children: {e}");
+        nix::sys::signal::sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None).map_err(failed)?;
+        // Turns stop and continue children many times a second, which is no event.
+        let ends_only = SigAction::new(SigHandler::SigDfl, SaFlags::SA_NOCLDSTOP, SigSet::empty());
+        // SAFETY: the default handler runs no code of ours.
+        unsafe { nix::sys::signal::sigaction(Signal::SIGCHLD, &ends_only) }.map_err(failed)?;
+        let children =
+            SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(failed)?;
+        let files = files::Files::new(&privileges);
+        Ok(Self {
+            path,
+            socket,
+            children,
+            privileges,
+            network: None,
+            files,
+            exposed: Exposed::default(),
+            processes: BTreeMap::new(),
+            recording: None,
+            wires: Vec::new(),
+            turns: None,
+            planned_brake: None,
+            brake: None,
+        })
+    }
+
+    fn run(mut self) {
+        // The agent's own namespace accepts the same values as those of topologies.
+        if self.path == PathOf::Lab
+            && let Err(reason) = sysctls::set_all()
+        {
+            return self.send(&Message::Refused { reason });
+        }
+        let facts = AgentFacts {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: host::facts(&self.privileges.to_string()),
+            cpus: host::usable_cpus(),
+            privileges: self.privileges.to_string(),
+            perf: cpu::perf_works(),
+            landlock: landlock::version(),
+            sysctls: sysctls::current(),
+        };
+        self.send(&Message::Up(facts));
+        let Ok(reading_end) = self.socket.try_clone() else { return };
+        let mut requests = BufReader::new(reading_end);
+        loop {
+            if !requests.buffer().is_empty() || self.wait() {
+                let mut line = String::new();
+                match requests.read_line(&mut line) {
+                    Ok(0) | Err(_) => return,
+                    Ok(_) => self.serve_request(&line),
+                }
+            }
+        }
+    }
+
+    /// Waits for an event and handles those of processes; true if a request is pending.
+    fn wait(&mut self) -> bool {
+        let mut fds = vec![
+            PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.children.as_fd(), PollFlags::POLLIN),
+        ];
+        let streams: Vec<(ProcessId, Stream)> = self
+            .processes
+            .iter()
+            .flat_map(|(id, process)| process.open_streams().map(move |stream| (*id, stream)))
+            .collect();
+        for (id, stream) in &streams {
+            fds.push(PollFd::new(self.processes[id].stream(*stream), PollFlags::POLLIN));
+        }
+        let next = [self.recording.as_ref().map(Recording::next), self.turns.as_ref().map(TurnTaking::next)];
+        let next = next.into_iter().flatten().min();
+        let timeout = next.map(|next| TimeSpec::nanoseconds(next.since(clock::now()).0 as i64));
+        if ppoll(&mut fds, timeout, None).is_err() {
+            return false; // EINTR: poll again
+        }
+        let happened: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        drop(fds);
+        if let Some(turns) = &mut self.turns {
+            turns.follow();
+        }
+        for (index, (id, stream)) in streams.into_iter().enumerate() {
+            if happened[index + 2] {
+                self.forward(id, stream);
+            }
+        }
+        if happened[1] {
+            self.reap();
+        }
+        if let Some(recording) = self.recording.as_mut().filter(|recording| recording.is_due()) {
+            recording.sample(&mut self.processes, self.network.as_ref());
+        }
+        happened[0]
+    }
+
+    /// Sends the output of a process.
+    fn forward(&mut self, id: ProcessId, stream: Stream) {
+        let Some(process) = self.processes.get_mut(&id) else { return };
+        let lines = process.read_lines(stream);
+        let reason = process.end_excess();
+        for line in lines {
+            self.send(&Message::Output { process: id, stream, line });
+        }
+        if let Some(line) = reason {
+            self.send(&Message::Output { process: id, stream: Stream::Stderr, line });
+        }
+    }
+
+    /// Reaps every dead child, orphans included, as pid 1 must.
+    fn reap(&mut self) {
+        while let Ok(Some(_)) = self.children.read_signal() {}
+        for (pid, status, peak) in process::reap_all() {
+            let Some(id) = self.processes.iter().find(|(_, p)| p.pid == pid).map(|(id, _)| *id) else {
+                continue;
+            };
+            self.forward(id, Stream::Stdout);
+            self.forward(id, Stream::Stderr);
+            if let Some(process) = self.processes.remove(&id) {
+                if let (Some(recording), Some(time)) = (&mut self.recording, process.cpu_at_exit()) {
+                    recording.note(id, time);
+                }
+                self.send(&Message::Exited { process: id, status, peak });
+            }
+        }
+    }
+
+    fn serve_request(&mut self, line: &str) {
+        let reply = match serde_json::from_str(line) {
+            Err(e) => Err(format!("the lab agent received an invalid request: {e}")),
+            Ok(Request::Raise { path, files }) => self.raise(path, &files),
+            Ok(Request::Spawn(spawn)) => self.spawn(&spawn),
+            Ok(Request::Listeners { host }) => self
+                .network()
+                .and_then(|n| n.listeners(host))
+                .map(|addresses| Message::Listeners { addresses }),
+            Ok(Request::Record { turns, brake }) => {
+                let mut recording = Recording::default();
+                recording.sample(&mut self.processes, self.network.as_ref());
+                self.recording = Some(recording);
+                self.wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
+                self.turns = turns.as_ref().map(TurnTaking::new);
+                self.planned_brake = brake;
+                Ok(self.start_brake())
+            }
+            Ok(Request::Window { start, end }) => {
+                let mut recording = self.recording.take().unwrap_or_default();
+                recording.sample(&mut self.processes, self.network.as_ref());
+                self.brake = None;
+                let window = recording.clamp([start, end]);
+                let turns = self.turns.take();
+                let share = |window| turns.as_ref().map_or(1.0, |turns| turns.share(window));
+                let running = share(window);
+                let progress = recording.progress(window, |time| {
+                    Nanos((time.since(window[0]).0 as f64 * share([window[0], time])) as u64)
+                });
+                let [before, after] = window.map(|time| recording.at(time));
+                let wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
+                let wires = wire::between(&self.wires, wires);
+                Ok(Message::Window { before, after, running, wires, progress })
+            }
+            Ok(Request::Interface { address }) => {
+                interface::facts(address).map(|facts| Message::Interface { facts })
+            }
+            Ok(Request::Usage) => Ok(Message::Usage {
+                processes: self
+                    .processes
+                    .iter()
+                    .filter_map(|(id, p)| Some((*id, session::usage(p.pid)?)))
+                    .collect(),
+            }),
+            Ok(Request::Signal { process, signal }) => {
+                if let Some(process) = self.processes.get(&process) {
+                    process.signal(signal);
+                }
+                Ok(Message::Done)
+            }
+            Ok(Request::Drop) => {
+                self.drop_all();
+                Ok(Message::Done)
+            }
+        };
+        self.send(&reply.unwrap_or_else(|reason| Message::Refused { reason }));
+    }
+
+    fn raise(&mut self, path: NetworkPath, files: &[File]) -> Result<Message, String> {
+        self.drop_all();
+        if self.path == PathOf::Host {
+            self.files.share(files)?;
+            self.network = Some(Network::of_host(path)?);
+            return Ok(Message::Done);
+        }
+        if path.has_tun()
+            && let Err(reason) = tun::check()
+        {
+            return Ok(Message::Lacking { reason });
+        }
+        self.files.share(files)?;
+        let is_impaired = path.is_impaired();
+        match Network::raise(path) {
+            Ok(network) => self.network = Some(network),
+            // What links can be impaired by differs between kernels.
+            Err(reason) if is_impaired => return Ok(Message::Lacking { reason }),
+            Err(reason) => return Err(reason),
+        }
+        Ok(Message::Done)
+    }
+
+    fn spawn(&mut self, spawn: &Spawn) -> Result<Message, String> {
+        self.files.make_folder(&spawn.folder)?;
+        self.files.write_all(&spawn.files)?;
+        let mut grants = self.files.grants(&spawn.folder)?;
+        let (mut program, mut own) = (spawn.program.clone(), spawn.clone());
+        // The user's command has the user's files where they are.
+        if spawn.user.is_none() {
+            program = self.exposed.expose(&spawn.program, &mut grants)?;
+            let arguments =
+                spawn.arguments.iter().map(|argument| self.exposed.expose_argument(argument, &mut grants));
+            own.arguments = arguments.collect::<Result<_, _>>()?;
+        }
+        let spawn = &own;
+        let network = self.network()?;
+        let namespace = network.namespace(spawn.host)?;
+        let inherited = if spawn.tuns { network.tuns()? } else { Vec::new() };
+        let of_role = || self.files.path(&spawn.folder);
+        let folder = spawn.user.as_ref().map_or_else(of_role, |user| user.folder.clone());
+        let view = process::View { program: &program, folder: &folder, grants };
+        let process = process::start(spawn, view, namespace, &inherited, &self.privileges, self.path)?;
+        self.processes.insert(spawn.process, process);
+        if let Some(recording) = &mut self.recording {
+            recording.note(spawn.process, Nanos::ZERO);
+        }
+        if let Some(turns) = &self.turns {
+            turns.has_started_one();
+        }
+        Ok(self.start_brake())
+    }
+
+    /// Starts the brake as soon as its role runs.
+    fn start_brake(&mut self) -> Message {
+        let role = self.planned_brake.and_then(|brake| Some((brake, self.processes.get(&brake.of)?)));
+        let Some((brake, role)) = role else { return Message::Done };
+        self.planned_brake = None;
+        match RunningBrake::start(&brake, role) {
+            Ok((running, process)) => {
+                self.brake = Some(running);
+                self.processes.insert(brake.process, process);
+                if let Some(recording) = &mut self.recording {
+                    recording.note(brake.process, Nanos::ZERO);
+                }
+                Message::Done
+            }
+            Err(reason) => Message::Lacking { reason },
+        }
+    }
+
+    fn network(&self) -> Result<&Network, String> {
+        self.network.as_ref().ok_or_else(|| "no topology is raised".to_owned())
+    }
+
+    fn drop_all(&mut self) {
+        (self.planned_brake, self.brake) = (None, None);
+        process::kill_all();
+        self.processes.clear();
+        self.recording = None;
+        self.turns = None;
+        while let Ok(Some(_)) = self.children.read_signal() {}
+        self.network = None;
+        self.files.clear();
+    }
+
+    fn send(&mut self, message: &Message) {
+        send(&mut self.socket, message);
+    }
+}
+
+/// Sends a line. Errors are ignored: if linerate has ended, the next read returns the end of the stream.
+fn send(socket: &mut UnixStream, message: &Message) {
+    let mut line = serde_json::to_string(message).expect("messages have string keys only");
+    line.push('\n');
+    let _ = socket.write_all(line.as_bytes());
+}

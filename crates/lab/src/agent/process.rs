@@ -1,0 +1,296 @@
+//! Processes of the lab: start, output, CPU time and end.
+
+#![allow(unsafe_code, reason = "what happens between fork and exec has no safe wrapper")]
+
+use super::cpu::{ClockMaker, ProcessClock};
+use super::exposed::Grants;
+use super::namespaces::Privileges;
+use super::output::Printed;
+use super::{PathOf, landlock, slice, view};
+use crate::StopSignal;
+use crate::protocol::{ExitStatus, Spawn, Stream, TUN_DESCRIPTORS};
+use caps::{CapSet, Capability, CapsHashSet};
+use linerate_contract::{Bytes, Nanos};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::libc;
+use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
+use nix::sys::prctl::set_no_new_privs;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{Gid, Pid, Uid, setgroups, setpgid, setresgid, setresuid, setsid};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStderr, ChildStdout, Command, Stdio};
+
+/// Capabilities of networking software without root: ports, raw sockets, packet filters, priority.
+const CAPABILITIES: [Capability; 4] = [
+    Capability::CAP_NET_ADMIN,
+    Capability::CAP_NET_RAW,
+    Capability::CAP_NET_BIND_SERVICE,
+    Capability::CAP_SYS_NICE,
+];
+
+/// Those that cannot change the host's network.
+const HARMLESS: [Capability; 2] = [Capability::CAP_NET_BIND_SERVICE, Capability::CAP_SYS_NICE];
+
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    clock: ProcessClock,
+    stdout: Printed<ChildStdout>,
+    stderr: Printed<ChildStderr>,
+}
+
+/// What a process has of the files.
+pub(super) struct View<'a> {
+    pub(super) program: &'a Path,
+    /// Where it starts.
+    pub(super) folder: &'a Path,
+    pub(super) grants: Grants,
+}
+
+/// Starts a process in a namespace, pinned, unprivileged, in a process group of its own.
+pub(super) fn start(
+    spawn: &Spawn,
+    view: View<'_>,
+    namespace: BorrowedFd<'_>,
+    inherited: &[OwnedFd],
+    privileges: &Privileges,
+    path: PathOf,
+) -> Result<Process, String> {
+    let View { program, folder, grants } = view;
+    let mut command = Command::new(program);
+    command.args(&spawn.arguments);
+    match &spawn.user {
+        Some(user) => command.envs(&user.environment),
+        None => command
+            .env_clear()
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("LANG", "C.UTF-8")
+            .env("HOME", folder)
+            .env("TMPDIR", folder),
+    };
+    let inherited: Vec<RawFd> = inherited.iter().map(AsRawFd::as_raw_fd).collect();
+    if !inherited.is_empty() {
+        let numbers: Vec<String> = inherited.iter().map(ToString::to_string).collect();
+        command.env(TUN_DESCRIPTORS, numbers.join(","));
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (clock_maker, receiver) = ClockMaker::pair().map_err(|e| format!("a socket pair: {e}"))?;
+    let prepare = Preparation {
+        namespace: namespace.as_raw_fd(),
+        cpus: cpu_set(&spawn.cpus)?,
+        own_session: spawn.own_session,
+        slice: spawn.slice,
+        run_as: privileges.run_as(),
+        capabilities: usable_capabilities(path),
+        inherited,
+        grants,
+        folder: folder.to_owned(),
+        of_user: spawn.user.is_some(),
+        is_separate: landlock::separates(landlock::version()),
+        clock_maker,
+    };
+    // SAFETY: the agent has one thread, so no lock is held by another thread during the fork.
+    unsafe { command.pre_exec(move || prepare.run()) };
+    let mut child = command.spawn().map_err(|e| format!("cannot start {}: {e}", spawn.program.display()))?;
+    let pid = Pid::from_raw(child.id() as i32);
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    for fd in [stdout.as_ref().map(AsRawFd::as_raw_fd), stderr.as_ref().map(AsRawFd::as_raw_fd)] {
+        set_nonblocking(fd).map_err(|e| format!("the output of {}: {e}", spawn.program.display()))?;
+    }
+    let clock = ProcessClock::new(pid, &receiver);
+    let (stdout, stderr) = (Printed::new(Stream::Stdout, stdout), Printed::new(Stream::Stderr, stderr));
+    Ok(Process { pid, clock, stdout, stderr })
+}
+
+/// The child's steps between fork and exec.
+struct Preparation {
+    namespace: RawFd,
+    cpus: Option<CpuSet>,
+    own_session: bool,
+    slice: Option<Nanos>,
+    run_as: Option<(Uid, Gid)>,
+    capabilities: CapsHashSet,
+    /// Descriptors that stay open after exec; the parent keeps them open until then.
+    inherited: Vec<RawFd>,
+    grants: Grants,
+    folder: PathBuf,
+    /// True for a command of the user's own, which has what the user has.
+    of_user: bool,
+    /// True if Landlock separates it from other roles.
+    is_separate: bool,
+    clock_maker: ClockMaker,
+}
+
+impl Preparation {
+    fn run(&self) -> io::Result<()> {
+        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
+        // A process group of its own. Where roles share CPUs, all are in the agent's session: the kernel's
+        // autogroup (sched(7)) then shares CPUs between labs, and not between their processes.
+        if self.own_session {
+            setsid()?;
+        } else {
+            setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+        }
+        // SAFETY: the parent keeps the descriptor open during this call, so the child has it as well.
+        setns(unsafe { BorrowedFd::borrow_raw(self.namespace) }, CloneFlags::CLONE_NEWNET)?;
+        for fd in &self.inherited {
+            // SAFETY: as above.
+            fcntl(unsafe { BorrowedFd::borrow_raw(*fd) }, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        }
+        if let Some(cpus) = &self.cpus {
+            sched_setaffinity(Pid::from_raw(0), cpus)?;
+        }
+        if let Some(slice) = self.slice {
+            slice::request(slice);
+        }
+        if self.of_user {
+            nix::unistd::chdir(&self.folder)?;
+            return self.clock_maker.run();
+        }
+        view::enter(&self.grants, &self.folder)?;
+        if let Some((uid, gid)) = self.run_as {
+            caps::securebits::set_keepcaps(true).map_err(io::Error::other)?;
+            setgroups(&[])?;
+            setresgid(gid, gid, gid)?;
+            setresuid(uid, uid, uid)?;
+        }
+        // A program without file capabilities keeps only ambient ones over exec. The permitted set can only
+        // shrink, and not below the effective set: hence the empty set first.
+        caps::set(None, CapSet::Effective, &CapsHashSet::new()).map_err(io::Error::other)?;
+        for set in [CapSet::Permitted, CapSet::Effective, CapSet::Inheritable, CapSet::Ambient] {
+            caps::set(None, set, &self.capabilities).map_err(io::Error::other)?;
+        }
+        // No program that it starts gains rights, such as by a set-user-id bit or file capabilities.
+        set_no_new_privs()?;
+        if self.is_separate {
+            landlock::restrict()?;
+        }
+        self.clock_maker.run()
+    }
+}
+
+/// Those of [`CAPABILITIES`] that the agent itself has; a container may lack some.
+fn usable_capabilities(path: PathOf) -> CapsHashSet {
+    let own = caps::read(None, CapSet::Permitted).unwrap_or_default();
+    let is_allowed = |c: &Capability| path == PathOf::Lab || HARMLESS.contains(c);
+    CAPABILITIES.into_iter().filter(|c| own.contains(c) && is_allowed(c)).collect()
+}
+
+fn cpu_set(cpus: &[u32]) -> Result<Option<CpuSet>, String> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        set.set(*cpu as usize).map_err(|e| format!("cannot pin to CPU {cpu}: {e}"))?;
+    }
+    Ok((!cpus.is_empty()).then_some(set))
+}
+
+impl Process {
+    /// A process without output.
+    pub(super) fn silent(pid: Pid, clock: ProcessClock) -> Self {
+        let (stdout, stderr) = (Printed::new(Stream::Stdout, None), Printed::new(Stream::Stderr, None));
+        Self { pid, clock, stdout, stderr }
+    }
+
+    /// Its clock for another process; `None` without perf.
+    pub(super) fn perf_clock(&self) -> Option<ProcessClock> {
+        self.clock.copy()
+    }
+
+    pub(super) fn open_streams(&self) -> impl Iterator<Item = Stream> + '_ {
+        let stdout = self.stdout.pipe.as_ref().map(|_| Stream::Stdout);
+        let stderr = self.stderr.pipe.as_ref().map(|_| Stream::Stderr);
+        stdout.into_iter().chain(stderr)
+    }
+
+    /// The reading end of an open stream.
+    pub(super) fn stream(&self, stream: Stream) -> BorrowedFd<'_> {
+        let fd = match stream {
+            Stream::Stdout => self.stdout.pipe.as_ref().map(AsFd::as_fd),
+            Stream::Stderr => self.stderr.pipe.as_ref().map(AsFd::as_fd),
+        };
+        fd.expect("callers take streams from open_streams()")
+    }
+
+    /// Every complete line that can be read; closes the stream at its end.
+    pub(super) fn read_lines(&mut self, stream: Stream) -> Vec<String> {
+        match stream {
+            Stream::Stdout => self.stdout.read_lines(),
+            Stream::Stderr => self.stderr.read_lines(),
+        }
+    }
+
+    /// Ends the process if it has printed too much; the reason, once.
+    pub(super) fn end_excess(&mut self) -> Option<String> {
+        let reason = self.stdout.excess()?;
+        // It may already have ended.
+        let _ = killpg(self.pid, Signal::SIGKILL);
+        Some(reason)
+    }
+
+    pub(super) fn cpu(&mut self) -> Option<Nanos> {
+        self.clock.read()
+    }
+
+    /// CPU time after its end; only a perf counter still has it.
+    pub(super) fn cpu_at_exit(mut self) -> Option<Nanos> {
+        matches!(self.clock, ProcessClock::Perf(_)).then(|| self.cpu()).flatten()
+    }
+
+    pub(super) fn signal(&self, signal: StopSignal) {
+        let signal = match signal {
+            StopSignal::Term => Signal::SIGTERM,
+            StopSignal::Int => Signal::SIGINT,
+            StopSignal::Quit => Signal::SIGQUIT,
+            StopSignal::Kill => Signal::SIGKILL,
+        };
+        // It may already have ended.
+        let _ = kill(self.pid, signal);
+    }
+}
+
+fn set_nonblocking(fd: Option<RawFd>) -> nix::Result<()> {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    if let Some(fd) = fd {
+        // SAFETY: the caller owns the stream of this descriptor.
+        fcntl(unsafe { BorrowedFd::borrow_raw(fd) }, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    }
+    Ok(())
+}
+
+/// Reaps dead children without waiting for running ones.
+pub(super) fn reap_all() -> Vec<(Pid, ExitStatus, Bytes)> {
+    let mut dead = Vec::new();
+    loop {
+        let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
+        // SAFETY: both pointers are to variables of their types that outlive the call.
+        let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+        // SAFETY: an rusage consists of numbers, so zeroes are valid, and so are the kernel's values.
+        let peak = Bytes(unsafe { usage.assume_init() }.ru_maxrss as u64 * 1024);
+        match WaitStatus::from_raw(Pid::from_raw(pid.max(0)), status) {
+            _ if pid < 0 && Errno::last() == Errno::EINTR => {}
+            _ if pid <= 0 => return dead, // none has ended; ECHILD: none is left
+            Ok(WaitStatus::Exited(pid, code)) => dead.push((pid, ExitStatus::Code(code), peak)),
+            Ok(WaitStatus::Signaled(pid, signal, _)) => {
+                dead.push((pid, ExitStatus::Signal(signal as i32), peak))
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Kills and reaps every process of the pid namespace but the agent, which is its pid 1.
+pub(super) fn kill_all() {
+    // Outside of a private pid namespace this would end the user's session.
+    assert_eq!(nix::unistd::getpid(), Pid::from_raw(1), "the agent is pid 1");
+    while kill(Pid::from_raw(-1), Signal::SIGKILL).is_ok() {
+        if waitpid(Pid::from_raw(-1), None) == Err(Errno::ECHILD) {
+            return;
+        }
+    }
+    reap_all();
+}

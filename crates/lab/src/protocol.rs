@@ -1,0 +1,312 @@
+//! Messages between linerate and its agent inside the namespaces: one JSON document per line, over a socket
+//! pair that is the agent's standard input, or over ssh. The agent ends when linerate closes the channel or
+//! ends.
+
+use crate::StopSignal;
+use linerate_analysis::measurement::{Host, Usage, WireCounts};
+use linerate_analysis::path::NetworkPath;
+use linerate_contract::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// A network namespace of the lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HostName {
+    Client,
+    /// Counted from the client, from 0.
+    Router(u8),
+    Server,
+}
+
+impl HostName {
+    /// # Panics
+    /// There are at most [`linerate_analysis::path::MOST_ROUTERS`].
+    #[must_use]
+    pub fn router(index: usize) -> Self {
+        Self::Router(u8::try_from(index).expect("the path's description is checked"))
+    }
+}
+
+/// Identifies a process of a trial; valid until the topology is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ProcessId(pub u32);
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "lowercase")]
+pub enum Request {
+    /// Makes namespaces, links, addresses, routes and sysctls; writes files below [`super::SCRATCH`].
+    Raise {
+        path: NetworkPath,
+        files: Vec<File>,
+    },
+    Spawn(Box<Spawn>),
+    /// Where TCP sockets listen.
+    Listeners {
+        host: HostName,
+    },
+    /// Starts to record CPU times, for the client that is started next.
+    Record {
+        /// Until [`Request::Window`], the processes run only in these turns.
+        turns: Option<Turns>,
+        /// Until then, it takes CPU time from one of them.
+        #[serde(default)]
+        brake: Option<Brake>,
+    },
+    /// Ends the recording; the CPU times at these times of `CLOCK_MONOTONIC`.
+    Window {
+        start: Nanos,
+        end: Nanos,
+    },
+    /// Facts of the host's interface with this address.
+    Interface {
+        address: Ipv4Addr,
+    },
+    /// Current resource usage of each running process and its session.
+    Usage,
+    Signal {
+        process: ProcessId,
+        signal: StopSignal,
+    },
+    /// Kills every process; removes namespaces and files.
+    Drop,
+}
+
+/// Turns of two labs on the same CPUs: all processes of one are stopped while those of the other run. Both
+/// labs get the same but for the side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Turns {
+    /// Of the first turn, on `CLOCK_MONOTONIC`.
+    pub start: Nanos,
+    /// Of a turn.
+    pub length: Nanos,
+    /// Of the order, which is drawn for each two turns.
+    pub seed: u64,
+    /// True for the second of the two labs.
+    pub second: bool,
+}
+
+/// A process that takes CPU time from a role's process and its children.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Brake {
+    pub process: ProcessId,
+    /// The role's process. It may be one that is started later.
+    pub of: ProcessId,
+    /// Of the CPU time that both use together.
+    pub share: f64,
+}
+
+/// A file to write, with a path relative to [`super::SCRATCH`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    pub path: PathBuf,
+    pub contents: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Spawn {
+    pub process: ProcessId,
+    pub host: HostName,
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+    /// Its working folder, the only folder that it may write to, relative to [`super::SCRATCH`].
+    pub folder: PathBuf,
+    pub files: Vec<File>,
+    /// CPUs to pin it to; empty: not pinned.
+    pub cpus: Vec<u32>,
+    /// A session of its own, not the agent's.
+    pub own_session: bool,
+    /// Time slice to request; `None`: the kernel's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<Nanos>,
+    /// True: it inherits both TUN devices of a path with two, the client's side first; see
+    /// [`TUN_DESCRIPTORS`].
+    pub tuns: bool,
+    /// Set for a command of the user's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserProcess>,
+}
+
+/// A process that runs as the user would run it: with the user's rights, files and environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserProcess {
+    /// Its working folder.
+    pub folder: PathBuf,
+    /// Variables besides those that linerate has.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// The environment variable with the numbers of inherited TUN descriptors, separated by commas. They are
+/// inherited because a process cannot open devices of another namespace.
+pub const TUN_DESCRIPTORS: &str = "LINERATE_TUN";
+
+/// A message of the agent: one reply to each request, with events in between.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "message", rename_all = "lowercase")]
+pub enum Message {
+    /// Sent once, before the first request.
+    Up(AgentFacts),
+    Done,
+    Refused {
+        reason: String,
+    },
+    /// This machine or this user lacks a requirement; the reason names the remedy.
+    Lacking {
+        reason: String,
+    },
+    Listeners {
+        addresses: Vec<SocketAddr>,
+    },
+    Window {
+        before: CpuTimes,
+        after: CpuTimes,
+        /// The share of the time between in which the processes were not stopped by [`Turns`].
+        running: f64,
+        /// What impaired links did in the window that was recorded.
+        wires: Vec<WireCounts>,
+        /// As [`super::ClientRun::progress`].
+        progress: Vec<(Nanos, u64)>,
+    },
+    Interface {
+        facts: BTreeMap<String, String>,
+    },
+    /// Processes whose usage cannot be read from `/proc` are left out.
+    Usage {
+        processes: Vec<(ProcessId, Usage)>,
+    },
+    /// A line of a process's output.
+    Output {
+        process: ProcessId,
+        stream: Stream,
+        line: String,
+    },
+    /// A process ended; all its output was sent before.
+    Exited {
+        process: ProcessId,
+        status: ExitStatus,
+        /// Its peak memory, or that of its dead children where that is more (`ru_maxrss` of getrusage(2)).
+        peak: Bytes,
+    },
+}
+
+/// Facts about the agent, for the report.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentFacts {
+    /// Of linerate.
+    #[serde(default)]
+    pub version: String,
+    /// The machine, as the agent sees it.
+    #[serde(default)]
+    pub host: Host,
+    /// The CPUs that the agent may use.
+    #[serde(default)]
+    pub cpus: Vec<u32>,
+    pub privileges: String,
+    /// True if the CPU time of processes comes from perf counters, false if from `/proc`.
+    pub perf: bool,
+    /// The version of the kernel's Landlock; `None` without it.
+    #[serde(default)]
+    pub landlock: Option<u32>,
+    /// Settings of the lab's namespaces, by name, as the kernel reports them.
+    pub sysctls: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExitStatus {
+    Code(i32),
+    Signal(i32),
+}
+
+impl std::fmt::Display for ExitStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit status {code}"),
+            Self::Signal(signal) => match nix::sys::signal::Signal::try_from(*signal) {
+                Ok(name) => write!(f, "killed by {name}"),
+                Err(_) => write!(f, "killed by signal {signal}"),
+            },
+        }
+    }
+}
+
+/// CPU time used since the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuTimes {
+    /// Each process with all its descendants, dead ones included.
+    pub processes: Vec<(ProcessId, Nanos)>,
+    /// Each CPU, from `/proc/stat`.
+    pub cpus: Vec<CpuTime>,
+}
+
+/// A CPU's line of `/proc/stat`, see proc_stat(5).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuTime {
+    pub cpu: u32,
+    pub total: Nanos,
+    pub busy: Nanos,
+    pub interrupts: Nanos,
+    pub steal: Nanos,
+}
+
+/// The addresses of the lab: private (RFC 1918), inside namespaces that no packet leaves.
+pub mod address {
+    use super::Ipv4Addr;
+
+    /// The first of the client's `CLIENT_SOURCES` addresses, with 64,511 ports each: enough for any trial.
+    pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
+    pub const CLIENT_SOURCES: u8 = 8;
+    /// The name of each TUN device.
+    pub const TUN: &str = "tun0";
+    /// The network of a default route.
+    pub const ALL: (Ipv4Addr, u8) = (Ipv4Addr::UNSPECIFIED, 0);
+
+    /// All source addresses of the client.
+    #[must_use]
+    pub fn client_sources() -> Vec<Ipv4Addr> {
+        let [a, b, c, d] = CLIENT.octets();
+        (0..CLIENT_SOURCES).map(|i| Ipv4Addr::new(a, b, c, d + i)).collect()
+    }
+
+    /// The addresses of a link's end on the client's side; links are counted from the client, from 0.
+    #[must_use]
+    pub fn near(link: usize) -> Vec<Ipv4Addr> {
+        if link == 0 { client_sources() } else { vec![on_link(link, 1)] }
+    }
+
+    /// The address of a link's other end. The server has one that is not among the client's.
+    #[must_use]
+    pub fn far(link: usize, is_server: bool) -> Ipv4Addr {
+        on_link(
+            link,
+            if link > 0 {
+                2
+            } else if is_server {
+                100
+            } else {
+                1
+            },
+        )
+    }
+
+    /// The network of a link.
+    #[must_use]
+    pub fn network(link: usize) -> (Ipv4Addr, u8) {
+        (on_link(link, 0), 24)
+    }
+
+    fn on_link(link: usize, host: u8) -> Ipv4Addr {
+        let network = u8::try_from(link + 1).expect("a path has few links");
+        Ipv4Addr::new(10, 77, network, host)
+    }
+}
