@@ -53,7 +53,7 @@ fn run(script: &str, arguments: &[&str]) -> Folder {
 
 #[test]
 fn the_files_of_a_scripted_run_agree() {
-    for script in ["good", "fails", "loops", "leaks", "truth", "paths", "interrupted"] {
+    for script in ["good", "fails", "loops", "leaks", "truth", "paths", "again", "interrupted"] {
         let suite = if ["good", "fails", "interrupted"].contains(&script) { "mini" } else { script };
         check(run(script, &[suite]).path());
     }

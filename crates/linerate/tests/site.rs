@@ -55,6 +55,37 @@ fn the_history_marks_versions_that_changed() {
     assert!(row.contains("path class=\"change\""), "{row}");
 }
 
+/// Tables, derived ones, and findings by what the cells of the script say.
+#[test]
+fn a_run_of_a_documents_tables_makes_the_page_that_says_which_findings_hold() {
+    let (runs, out) = (Folder::new("again-runs"), Folder::new("again-site"));
+    let folder = runs.path().join("a");
+    let args = ["run", "again", "--published", "--seed", "7", "--out", folder.to_str().unwrap()];
+    let made = linerate("again", &args);
+    assert_eq!(made.status, 0, "{}", made.stderr);
+    assert!(!made.stdout.contains("Not in the document"), "{}", made.stdout);
+    common::assert_golden("again.txt", &made.stdout);
+    let pages = of(runs.str(), &out);
+    links(&pages);
+    let (text, page) = (&pages["published.md"], &pages["published.html"]);
+    let day = regex::Regex::new(r"\d{4}-\d\d-\d\d, on").unwrap();
+    common::assert_golden("published.md", &day.replace(text, "<day>, on"));
+    for (finding, answer) in [
+        ("tic is ahead in round trips.", "holds"),
+        ("tac is ahead in streams of 65,536 bytes.", "does not hold"),
+        ("tac costs a quarter of the rate with 4,096 bytes.", "not decided"),
+        ("toc cannot be measured.", "holds"),
+        ("tic is faster elsewhere.", "not measured here"),
+    ] {
+        let row = text.lines().find(|line| line.starts_with(&format!("| {finding}"))).expect(finding);
+        let cells: Vec<&str> = row.split(" | ").collect();
+        assert_eq!(cells[3], answer, "{row}");
+        let row = page.split("<tr>").find(|row| row.contains(finding)).expect(finding);
+        assert!(row.contains(&format!("<td>{answer}</td>")), "{row}");
+    }
+    assert!(pages["index.html"].contains("published.html"));
+}
+
 #[test]
 fn every_link_of_a_site_has_its_place() {
     assert!(links(&site("links")) > 30);

@@ -127,6 +127,9 @@ pub struct PlannedSuite {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<Precision>,
     pub tables: Vec<PlannedTable>,
+    /// The document whose tables it repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
     pub cells: Vec<PlannedCell>,
     /// Pairs of cells whose ratios the tables show; empty where the run has no duets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -207,9 +210,6 @@ pub struct PlannedTable {
     pub best_of: Option<BestOf>,
     /// Sentences under the table.
     pub notes: Vec<String>,
-    /// The figures that it repeats.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<Published>,
 }
 
 /// What right values are, by metric.

@@ -1,14 +1,16 @@
-//! The figures of a document whose tables a suite repeats.
+//! A document whose tables a suite repeats: its figures, what it derives from them, and what it found.
 
 use super::Metric;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A document, and those of its tables that one table of a suite repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     pub document: String,
+    /// Where it is, or its program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
     pub machine: String,
@@ -16,12 +18,18 @@ pub struct Published {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
     pub tables: Vec<PublishedTable>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub derived: Vec<DerivedTable>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
 }
 
 /// A table of the document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedTable {
     pub title: String,
+    /// The table of the suite that repeats it.
+    pub table: String,
     pub figures: Vec<PublishedFigure>,
 }
 
@@ -47,6 +55,120 @@ pub struct PublishedFigure {
     pub percent: Option<f64>,
     pub metric: Metric,
     pub unit: DocumentUnit,
+}
+
+/// The place of a figure: the title of its table, and its row.
+pub type FigurePlace = [String; 2];
+
+/// What the document computes from two figures each, the first in relation to the second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DerivedTable {
+    pub title: String,
+    pub form: DerivedForm,
+    /// Whose figures they are, where the question is who is ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<[String; 2]>,
+    pub rows: Vec<DerivedRow>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DerivedRow {
+    pub row: String,
+    pub figures: [FigurePlace; 2],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum DerivedForm {
+    /// Of the values, whichever direction is better: `+29.6 %`.
+    Difference,
+    /// Of the performance: `76.4 %`.
+    Percent,
+    /// Of the performance: `1.59x`.
+    Times,
+}
+
+/// A sentence of the document that figures of it support.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Finding {
+    pub text: String,
+    /// Two that are compared, or the one that has no value.
+    pub figures: Vec<FigurePlace>,
+    #[serde(default)]
+    pub claim: Claim,
+    /// Cells that decide it; empty: those of the figures alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<Reading>,
+    /// What the answer depends on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decides: Option<Decides>,
+}
+
+/// What a finding says of the performance of the first figure in relation to the second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Claim {
+    /// It is better.
+    #[default]
+    Ahead,
+    /// The ratio is in this range.
+    Between([f64; 2]),
+    /// The only figure cannot be measured.
+    Fails,
+}
+
+/// A form of the measurement in which a finding is looked at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    pub form: String,
+    /// Ids, in the order of the figures.
+    pub cells: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Decides {
+    pub by: Decider,
+    pub why: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Decider {
+    /// How it is measured.
+    Form,
+    /// Of the systems under test.
+    Version,
+    /// Operating system and hardware.
+    Machine,
+}
+
+impl Published {
+    #[must_use]
+    pub fn figure(&self, [title, row]: &FigurePlace) -> Option<&PublishedFigure> {
+        let table = self.tables.iter().find(|table| table.title == *title)?;
+        table.figures.iter().find(|figure| figure.row == *row)
+    }
+
+    /// Two figures of the document.
+    #[must_use]
+    pub fn pair(&self, [first, second]: &[FigurePlace; 2]) -> Option<[&PublishedFigure; 2]> {
+        Some([self.figure(first)?, self.figure(second)?])
+    }
+}
+
+impl PublishedFigure {
+    /// In the unit of its metric; of a range the middle.
+    #[must_use]
+    pub fn typical(&self) -> Option<f64> {
+        let value = self.value.or(self.range.map(|[low, high]| f64::midpoint(low, high)))?;
+        Some(value / self.unit.convert(1.0))
+    }
 }
 
 /// The units of documents.
@@ -99,6 +221,17 @@ impl DocumentUnit {
         }
     }
 
+    /// The unit of the metric and the number in it, where the document's is another of nearly the same size.
+    #[must_use]
+    pub fn own(self, value: f64) -> Option<(f64, &'static str)> {
+        let name = match self {
+            Self::GibitPerSecond => "Gbit/s",
+            Self::MegabytesPerSecond => "MiB/s",
+            _ => return None,
+        };
+        Some((value / self.convert(1.0), name))
+    }
+
     /// Whether it is a unit of this metric's quantity.
     #[must_use]
     pub fn is_of(self, metric: Metric) -> bool {
@@ -123,5 +256,8 @@ mod tests {
         assert!((DocumentUnit::ThousandsPerSecond.convert(90_290.0) - 90.29).abs() < 1e-9);
         assert!(DocumentUnit::Microseconds.is_of(Metric::P99Latency));
         assert!(!DocumentUnit::GibitPerSecond.is_of(Metric::MibPerSecond));
+        let (gbit, name) = DocumentUnit::GibitPerSecond.own(22.4).unwrap();
+        assert!((gbit - 24.05).abs() < 0.01 && name == "Gbit/s");
+        assert_eq!(DocumentUnit::Seconds.own(1.0), None);
     }
 }

@@ -15,6 +15,7 @@
 //! | [`compare`], [`duet`] | log ratios of two cells: by round, by unit of duets |
 //! | [`sharing`] | whether a pair's sides run side by side or in turns |
 //! | [`sensitivity`] | how much of a cell's rate each role decides |
+//! | [`difference`] | the ratio of latencies in microseconds |
 //! | [`ratio`] | Hodges-Lehmann estimate and signed-rank interval |
 //! | [`sequential`] | looks at a comparison while it goes on, without more false findings |
 //! | [`verdict`], [`multiplicity`] | faster, slower, within the margin, cannot tell; q values over a table |
@@ -36,6 +37,7 @@ pub mod calibration;
 pub mod check;
 pub mod compare;
 pub mod cost;
+pub mod difference;
 pub mod duet;
 pub mod estimate;
 pub mod latency;

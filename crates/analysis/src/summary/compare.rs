@@ -5,8 +5,9 @@ use super::cell::CellSummary;
 use super::journal::SortedJournal;
 use crate::measurement::{Metric, Sharing};
 use crate::stats::compare::log_ratios;
+use crate::stats::difference::LatencyDifference;
 use crate::stats::duet::{log_cpu_ratio, log_ratio};
-use crate::stats::estimate::FEWEST_ROUNDS;
+use crate::stats::estimate::{Estimate, FEWEST_ROUNDS};
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sensitivity::Sensitivity;
 use crate::stats::verdict::{MARGIN, Verdict, control_fails, verdict};
@@ -28,6 +29,9 @@ pub struct Comparison {
     pub ci95: [f64; 2],
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci90: Option<[f64; 2]>,
+    /// The same in microseconds, of latencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<LatencyDifference>,
     /// Of the signed-rank test, two-sided, that the ratio is 1.
     pub p: f64,
     /// Of Benjamini and Hochberg, over the comparisons of a table with its baselines by one metric.
@@ -82,23 +86,24 @@ impl Comparisons<'_> {
     ///
     /// Where the duets contradict the solo trials (docs/method.md), the ratio is that of the solo trials, and
     /// the duets give the CPU cost.
-    pub(super) fn of(
-        &self,
-        cell: &CellSummary<'_>,
-        other: &CellSummary<'_>,
-        metric: Metric,
-    ) -> Option<Comparison> {
+    #[must_use]
+    pub fn of(&self, cell: &CellSummary<'_>, other: &CellSummary<'_>, metric: Metric) -> Option<Comparison> {
         let with = &other.planned.id;
         let logs = log_ratios(&cell.values(metric), &other.values(metric), metric.better()).collect();
         let alone = Ratio::of(logs).filter(|_| !metric.is_growth());
         let together = self.by_duet(&cell.planned.id, with, metric);
-        match (together, alone) {
+        let ratio = match (together, alone) {
             (Some(together), Some(alone)) if together.contradicts(&alone) => {
                 let duet = together.duet.map(|duet| DuetReport { has_rate: false, ..duet });
-                Some(Ratio { duet, ..alone }.report(with))
+                Ratio { duet, ..alone }
             }
-            (together, alone) => Some(together.or(alone)?.report(with)),
-        }
+            (together, alone) => together.or(alone)?,
+        };
+        let found = ratio.report(with);
+        let baseline = Estimate::of(other.values(metric).into_values()).filter(|_| metric.is_latency());
+        let difference =
+            baseline.and_then(|baseline| LatencyDifference::of(found.ratio, found.ci95, baseline.median));
+        Some(Comparison { difference, ..found })
     }
 
     /// The cell in duet with itself; `None` without a unit.
@@ -155,6 +160,7 @@ impl Ratio {
             ratio,
             ci95: ci95.unwrap_or(range),
             ci90,
+            difference: None,
             p,
             q: None,
             smallest_detectable: detectable,

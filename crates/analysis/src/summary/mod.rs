@@ -2,12 +2,14 @@
 
 mod cell;
 mod compare;
+mod finding;
 mod journal;
 mod marks;
 mod table;
 
 pub use cell::{CellSummary, FailedTrial, OutcomeWord};
 pub use compare::{Comparison, Comparisons, DuetReport};
+pub use finding::{Confirmation, FindingReading, figure_ratio, readings};
 pub use journal::{CellTrials, SortedJournal, Units};
 pub use marks::{AgainstTruth, ShareOf};
 pub use table::{AgainstBest, Entry, TableSummary};

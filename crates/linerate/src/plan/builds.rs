@@ -25,6 +25,7 @@ pub(super) fn split(
     let arms = arms(comparison)?;
     let mut cells = Vec::new();
     let tables = std::mem::take(&mut suite.tables);
+    suite.published = None;
     for table in &tables {
         let mut planned = PlannedTable {
             metric: if is_rate(table.metric) { table.metric } else { Metric::OperationsPerSecond },
@@ -125,7 +126,6 @@ fn of_builds(table: &PlannedTable) -> PlannedTable {
         scaling: None,
         best_of: None,
         notes: Vec::new(),
-        published: None,
     }
 }
 

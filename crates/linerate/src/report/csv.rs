@@ -4,6 +4,7 @@
 use super::model::{CellReport, Report, SuiteReport};
 use super::style::Style;
 use super::words::{accuracy_name, outcome_name, verdict_name};
+use crate::stats::difference::LatencyDifference;
 use std::collections::BTreeSet;
 
 #[must_use]
@@ -21,6 +22,13 @@ pub(super) fn render(report: &Report, _: Style) -> String {
     let bytes = writer.into_inner().expect("memory can be flushed");
     String::from_utf8(bytes).expect("every field is a string")
 }
+
+/// Of a difference in microseconds: its value and its interval.
+const DIFFERENCES: [(&str, fn(LatencyDifference) -> f64); 3] = [
+    ("difference_us", |found| found.us),
+    ("difference_us_low", |found| found.ci95[0]),
+    ("difference_us_high", |found| found.ci95[1]),
+];
 
 type Text = Box<dyn Fn(&SuiteReport, &CellReport) -> String>;
 
@@ -51,6 +59,12 @@ fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<CsvColumn> {
     add("ratio", Box::new(|_, cell| number(cell.vs_baseline.as_ref().map(|c| c.ratio))));
     add("ratio_low", Box::new(|_, cell| number(cell.vs_baseline.as_ref().map(|c| c.ci95[0]))));
     add("ratio_high", Box::new(|_, cell| number(cell.vs_baseline.as_ref().map(|c| c.ci95[1]))));
+    for (name, of) in DIFFERENCES {
+        add(
+            name,
+            Box::new(move |_, cell| number(cell.vs_baseline.as_ref().and_then(|c| c.difference).map(of))),
+        );
+    }
     add(
         "verdict",
         Box::new(|_, cell| {

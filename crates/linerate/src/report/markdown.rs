@@ -3,7 +3,7 @@
 
 use super::comparison;
 use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase};
-use super::model::{Report, SuiteReport, TableCell, TableReport};
+use super::model::{CellReport, PublishedReport, Report, SuiteReport, TableCell, TableReport};
 use super::style::Style;
 use std::fmt::Write;
 
@@ -28,7 +28,7 @@ pub(super) fn render(report: &Report, _: Style) -> String {
     );
     let _ = writeln!(text, "- {}", layout::time(report));
     let _ = writeln!(text, "\nTo repeat it:\n\n```\n{}\n```\n", report.run.command.replace("```", "'''"));
-    fold(&mut text, "Versions", |text| facts(text, "system", &layout::versions(report)));
+    fold(&mut text, "Versions", |text| facts(text, "system", &layout::versions(&report.suites)));
     for (title, of_host) in layout::hosts(report) {
         fold(&mut text, &title, |text| facts(text, "fact", &of_host));
     }
@@ -64,6 +64,10 @@ fn answer_text(answer: &GroupAnswer) -> String {
 fn suite_text(text: &mut String, suite: &SuiteReport) {
     let _ = writeln!(text, "# {}: {}\n", escape(&suite.name), escape(&suite.question));
     suite.tables.iter().for_each(|table| table_text(text, suite, table));
+    if let Some(published) = &suite.published {
+        let _ = writeln!(text, "## As published\n");
+        published_text(text, published, &[]);
+    }
     let exceptions = layout::exceptions(suite);
     if !exceptions.is_empty() {
         let _ = writeln!(text, "## Failed, missing or incomplete cells\n");
@@ -71,6 +75,27 @@ fn suite_text(text: &mut String, suite: &SuiteReport) {
         write_table(text, &["cell", "outcome", "reason"], rows);
         text.push('\n');
     }
+}
+
+/// A document beside the run. `cells`: with CPU time and bottleneck of these.
+pub(super) fn published_text(text: &mut String, published: &PublishedReport, cells: &[CellReport]) {
+    lines(text, &layout::published::about(published));
+    let tables = layout::published::tables(published, cells).into_iter();
+    let findings = Some(layout::published::findings(published)).filter(|table| !table.rows.is_empty());
+    for shown in tables.chain(findings) {
+        let _ = writeln!(text, "### {}\n", escape(shown.title));
+        write_table(text, &shown.headers, shown.rows.into_iter());
+        text.push('\n');
+        lines(text, &shown.notes);
+    }
+    fold(text, "Values of each round", |text| lines(text, &layout::published::rounds(published)));
+}
+
+pub(super) fn lines(text: &mut String, lines: &[String]) {
+    for line in lines {
+        let _ = writeln!(text, "- {}", escape(line));
+    }
+    text.push_str(if lines.is_empty() { "" } else { "\n" });
 }
 
 fn table_text(text: &mut String, suite: &SuiteReport, table: &TableReport) {
@@ -81,17 +106,6 @@ fn table_text(text: &mut String, suite: &SuiteReport, table: &TableReport) {
         let _ = writeln!(text, "{}\n", answer_text(&answer));
     }
     grid_text(text, &grid);
-    if let Some(published) = &table.published {
-        for shown in layout::published::tables(published) {
-            let _ = writeln!(text, "### {}\n", escape(shown.title));
-            write_table(text, &shown.headers, shown.rows.into_iter());
-            text.push('\n');
-        }
-        for line in layout::published::about(published) {
-            let _ = writeln!(text, "- {}", escape(&line));
-        }
-        text.push('\n');
-    }
     let further = !layout::further_metrics(table).is_empty();
     let title = if further { "All metrics, comparisons" } else { "Comparisons" };
     fold(text, &format!("{title}, notes, cell by cell"), |text| {

@@ -12,7 +12,7 @@ use crate::stats::latency::{Latency, LatencyCurve};
 use crate::stats::metric::Better;
 pub use linerate_analysis::summary::{AgainstTruth, Comparison, DuetReport, OutcomeWord, ShareOf};
 pub use path::{PathReport, WayReport};
-pub use published::{PublishedReport, PublishedRow, PublishedRows};
+pub use published::*;
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,9 @@ pub struct RunFacts {
     /// True if every planned trial is in the journal.
     pub complete: bool,
     pub quick: bool,
+    /// Only the tables that repeat a document's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub published: bool,
     pub linerate: String,
     /// RFC 3339, UTC.
     pub started: String,
@@ -76,6 +79,9 @@ pub struct SuiteReport {
     /// Id of the first baseline.
     pub baseline: String,
     pub tables: Vec<TableReport>,
+    /// The document that it repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<PublishedReport>,
     pub cells: Vec<CellReport>,
 }
 
@@ -105,9 +111,6 @@ pub struct TableReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub best_of: Vec<BestOfResult>,
     pub notes: Vec<String>,
-    /// The figures of the document that it repeats, beside its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<PublishedReport>,
 }
 
 /// A cell and the competitor that has the best median.

@@ -2,8 +2,9 @@
 
 use super::model::{AgainstTruth, Comparison, DuetReport};
 use super::words::accuracy_name;
-use crate::measurement::Sharing;
+use crate::measurement::{DocumentUnit, Sharing};
 use crate::stats::accuracy::Accuracy;
+use crate::stats::difference::LatencyDifference;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::verdict::Verdict;
 
@@ -52,9 +53,56 @@ pub(super) fn times(ratio: f64, interval: [f64; 2]) -> String {
     range.map_or_else(|| format!("{value}x"), |range| format!("{value}x ({range})"))
 }
 
+/// `+0.42 µs (0.36 to 0.48)`: how much longer an operation takes than with the baseline.
+pub(super) fn difference(found: &LatencyDifference) -> String {
+    let LatencyDifference { us, ci95: [from, to] } = *found;
+    // The value may be near 0 while its interval is not.
+    let largest = [us, from, to].into_iter().map(f64::abs).fold(0.0, f64::max);
+    let digits = decimals(largest, [from, to]);
+    let sign = if us > 0.0 { "+" } else { "" };
+    let range = (from < to).then(|| format!(" ({} to {})", fixed(from, digits), fixed(to, digits)));
+    format!("{sign}{} µs{}", fixed(us, digits), range.unwrap_or_default())
+}
+
+/// `+2.84 µs`, without an interval.
+pub(super) fn micros(us: f64) -> String {
+    let sign = if us > 0.0 { "+" } else { "" };
+    format!("{sign}{} µs", plain(us))
+}
+
+/// How much the value of a cell differs: `+29.6 %`, `-4.0 % (-4.5 to -3.5)`. `is_inverse`: lower values are
+/// those of a higher performance.
+pub(super) fn change(ratio: f64, interval: Option<[f64; 2]>, is_inverse: bool) -> String {
+    let of = |ratio: f64| (if is_inverse { 1.0 / ratio } else { ratio } - 1.0) * 100.0;
+    let value = of(ratio);
+    let sign = if value > 0.0 { "+" } else { "" };
+    let Some([low, high]) = interval else { return format!("{sign}{} %", plain(value)) };
+    let bounds = if is_inverse { [of(high), of(low)] } else { [of(low), of(high)] };
+    let (text, range) = value_and_range(value, bounds);
+    let range = range.map_or_else(String::new, |range| format!(" ({range})"));
+    format!("{sign}{text} %{range}")
+}
+
+/// A figure of a document, with all its digits: `0.531 Gbit/s (0.432 to 0.638)`.
+pub(super) fn figure(
+    unit: DocumentUnit,
+    value: Option<f64>,
+    range: Option<[f64; 2]>,
+    text: Option<&str>,
+) -> String {
+    let unit = unit.name();
+    let range = range.map(|[low, high]| format!("{low} to {high}"));
+    match (value, range) {
+        (Some(value), Some(range)) => format!("{value} {unit} ({range})"),
+        (Some(value), None) => format!("{value} {unit}"),
+        (None, Some(range)) => format!("{range} {unit}"),
+        (None, None) => text.unwrap_or_default().to_owned(),
+    }
+}
+
 /// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and the reason where there is no verdict.
 pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
-    let Comparison { with, n, duet, .. } = comparison;
+    let Comparison { with, n, duet, difference: micros, .. } = comparison;
     let (ratio, range) = value_and_range(comparison.ratio, comparison.ci95);
     let range = range.map_or_else(String::new, |range| format!("{range}, "));
     let verdict = match comparison.verdict {
@@ -65,7 +113,8 @@ pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
         Verdict::Faster | Verdict::Slower | Verdict::Failed | Verdict::Missing => String::new(),
     };
     let duet = duet.as_ref().map_or_else(String::new, duet_text);
-    format!("{id} is {ratio}x {with} ({range}n={n}{duet}){verdict}")
+    let micros = micros.as_ref().map_or_else(String::new, |micros| format!(", {}", difference(micros)));
+    format!("{id} is {ratio}x {with} ({range}n={n}{duet}){micros}{verdict}")
 }
 
 /// `error -95.6 % (-96.1 to -95.0) of 90,000: wrong, 22.5 times too low`.
@@ -242,6 +291,7 @@ mod tests {
             ratio: 0.7312,
             ci95: [0.71, 0.749],
             ci90: None,
+            difference: None,
             p: 0.002,
             q: None,
             smallest_detectable: Some(0.0312),
@@ -269,6 +319,10 @@ mod tests {
             sentence("a", &comparison)
         );
         comparison.duet = None;
+        comparison.difference = LatencyDifference::of(0.96, [0.955, 0.965], 10.08);
+        let micros = ", n=10), +0.42 µs (0.37 to 0.47): cannot tell";
+        assert!(sentence("a", &comparison).contains(micros), "{}", sentence("a", &comparison));
+        comparison.difference = None;
         comparison.n = 5;
         assert!(sentence("a", &comparison).ends_with(", n=5): too few rounds for a verdict"));
         (comparison.n, comparison.ci95) = (1, [comparison.ratio; 2]);
@@ -276,6 +330,24 @@ mod tests {
             sentence("a", &comparison),
             "a is 0.7312x nginx/direct (n=1): too few rounds for a verdict"
         );
+    }
+
+    #[test]
+    fn a_difference_near_zero_has_the_digits_of_its_interval_and_a_larger_one_its_sign() {
+        let text = |us, ci95| difference(&LatencyDifference { us, ci95 });
+        assert_eq!(text(0.0003, [-0.12, 0.14]), "+0.00 µs (-0.12 to 0.14)");
+        assert_eq!(text(-1.23, [-1.5, -1.1]), "-1.2 µs (-1.5 to -1.1)");
+    }
+
+    #[test]
+    fn a_figure_of_a_document_has_all_its_digits_and_a_change_its_sign() {
+        let of = |value, range| figure(DocumentUnit::Seconds, value, range, Some("none"));
+        assert_eq!(of(Some(161.864), None), "161.864 s");
+        assert_eq!(of(Some(0.531), Some([0.432, 0.638])), "0.531 s (0.432 to 0.638)");
+        assert_eq!((of(None, Some([2.3, 5.3])), of(None, None)), ("2.3 to 5.3 s".into(), "none".into()));
+        assert_eq!(change(0.772, None, true), "+29.5 %");
+        assert_eq!(change(0.96, Some([0.955, 0.965]), false), "-4.0 % (-4.5 to -3.5)");
+        assert_eq!(micros(2.84), "+2.84 µs");
     }
 
     #[test]

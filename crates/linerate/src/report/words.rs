@@ -6,7 +6,7 @@ use crate::measurement::{Metric, Outcome};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::bound::Bottleneck;
 use crate::stats::verdict::Verdict;
-use crate::summary::FailedTrial;
+use crate::summary::{Confirmation, FailedTrial};
 use std::fmt::Write;
 
 /// A note on a cell's numbers.
@@ -144,6 +144,15 @@ pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::CannotTell => "cannot tell",
         Verdict::Failed => "failed",
         Verdict::Missing => "missing",
+    }
+}
+
+pub(super) fn confirmation_name(confirmation: Confirmation) -> &'static str {
+    match confirmation {
+        Confirmation::Holds => "holds",
+        Confirmation::DoesNotHold => "does not hold",
+        Confirmation::NotDecided => "not decided",
+        Confirmation::NotMeasured => "not measured here",
     }
 }
 

@@ -89,7 +89,6 @@ pub(super) fn table(
         scaling: partner_of("scaling", &table.scaling)?,
         best_of: table.best_of.as_ref().map(|_| best_of(table, &axes, lists)).transpose()?,
         notes: table.notes.clone(),
-        published: None,
     };
     Ok((planned, cells))
 }

@@ -8,7 +8,7 @@ mod published;
 mod truth;
 
 use crate::error::Error;
-use crate::measurement::{PlannedSuite, PlannedTable};
+use crate::measurement::PlannedSuite;
 use crate::system::{Registry, sorted_entries};
 use crate::toml_file;
 use file::SuiteFile;
@@ -97,11 +97,11 @@ impl Suite {
             warmup_rounds,
             precision: entry.as_ref().map(file::PrecisionEntry::parse).transpose().map_err(in_suite)?,
             tables: Vec::new(),
+            published: self.published.as_ref().map(PublishedFile::planned),
             cells: Vec::new(),
             pairs: Vec::new(),
             probes: Vec::new(),
         };
-        let figures = |name: &str| self.published.as_ref().and_then(|file| file.of_table(name));
         let is_part = |table: &&file::Table| match published {
             true => self.published.as_ref().is_some_and(|file| file.is_repeated_by(&table.name)),
             false => !(quick && table.quick.leave_out),
@@ -127,7 +127,7 @@ impl Suite {
                     None => suite.cells.push(cell),
                 }
             }
-            suite.tables.push(PlannedTable { published: figures(&table.name), ..planned });
+            suite.tables.push(planned);
         }
         Ok(suite)
     }

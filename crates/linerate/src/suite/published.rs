@@ -1,7 +1,10 @@
 //! `suites/published/<suite>.toml`: the figures of the document whose tables a suite repeats.
 
 use crate::error::Error;
-use crate::measurement::{DocumentUnit, Metric, Published, PublishedFigure, PublishedTable};
+use crate::measurement::{
+    Claim, DerivedForm, DerivedRow, DerivedTable, DocumentUnit, FigurePlace, Finding, Metric, Published,
+    PublishedFigure, PublishedTable,
+};
 use crate::toml_file;
 use serde::Deserialize;
 use std::fs;
@@ -13,6 +16,9 @@ use std::path::Path;
 pub(super) struct PublishedFile {
     /// What the document measured, in a line.
     document: String,
+    /// Where it is, or its program.
+    #[serde(default)]
+    source: Option<String>,
     /// Absent where the document has none.
     #[serde(default)]
     date: Option<String>,
@@ -21,6 +27,29 @@ pub(super) struct PublishedFile {
     #[serde(default)]
     differences: Vec<String>,
     tables: Vec<Entry>,
+    #[serde(default)]
+    derived: Vec<Derived>,
+    #[serde(default)]
+    findings: Vec<Finding>,
+}
+
+/// In the names of figures: the row of a derived table.
+const ROW: &str = "{row}";
+
+/// What the document computes of two figures in each row.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Derived {
+    title: String,
+    form: DerivedForm,
+    /// Titles: that of the first figure and, where it is another, that of the second.
+    tables: Vec<String>,
+    /// Rows of those tables, with `{row}` in place of the row here.
+    first: String,
+    second: String,
+    #[serde(default)]
+    names: Option<[String; 2]>,
+    rows: Vec<String>,
 }
 
 /// A table of the document.
@@ -90,6 +119,7 @@ impl PublishedFile {
                 return Err(Error::Input(format!("{place}: expected `value`, `range` or `text`")));
             }
         }
+        check_figures(&file.planned()).map_err(|e| Error::Input(format!("{}: {e}", path.display())))?;
         Ok(Some(file))
     }
 
@@ -99,17 +129,18 @@ impl PublishedFile {
         tables.flat_map(|table| &table.rows).any(|row| row.cell.is_some())
     }
 
-    /// The figures beside a table of the suite.
-    pub(super) fn of_table(&self, name: &str) -> Option<Published> {
-        let tables = self.tables.iter().filter(|table| table.table == name).map(Entry::planned);
-        let tables: Vec<PublishedTable> = tables.collect();
-        (!tables.is_empty()).then(|| Published {
+    /// The document as `run.json` has it.
+    pub(super) fn planned(&self) -> Published {
+        Published {
             document: self.document.clone(),
+            source: self.source.clone(),
             date: self.date.clone(),
             machine: self.machine.clone(),
             differences: self.differences.clone(),
-            tables,
-        })
+            tables: self.tables.iter().map(Entry::planned).collect(),
+            derived: self.derived.iter().map(Derived::planned).collect(),
+            findings: self.findings.clone(),
+        }
     }
 }
 
@@ -126,14 +157,62 @@ impl Entry {
             metric: row.metric.unwrap_or(self.metric),
             unit: row.unit.unwrap_or(self.unit),
         };
-        PublishedTable { title: self.title.clone(), figures: self.rows.iter().map(figure).collect() }
+        PublishedTable {
+            title: self.title.clone(),
+            table: self.table.clone(),
+            figures: self.rows.iter().map(figure).collect(),
+        }
     }
+}
+
+impl Derived {
+    fn planned(&self) -> DerivedTable {
+        let [first, second] = [self.tables.first(), self.tables.last()];
+        let place = |table: Option<&String>, pattern: &str, row: &str| {
+            [table.cloned().unwrap_or_default(), pattern.replace(ROW, row)]
+        };
+        let row = |row: &String| DerivedRow {
+            row: row.clone(),
+            figures: [place(first, &self.first, row), place(second, &self.second, row)],
+        };
+        DerivedTable {
+            title: self.title.clone(),
+            form: self.form,
+            names: self.names.clone(),
+            rows: self.rows.iter().map(row).collect(),
+        }
+    }
+}
+
+/// # Errors
+/// A figure that is compared is none of the document, or is another quantity than the one beside it.
+fn check_figures(published: &Published) -> Result<(), String> {
+    let derived = published.derived.iter().flat_map(|table| &table.rows).map(|row| &row.figures[..]);
+    for places in derived.chain(published.findings.iter().map(|finding| &finding.figures[..])) {
+        let figure = |place: &FigurePlace| {
+            published.figure(place).ok_or_else(|| format!("{}, {}: no such figure", place[0], place[1]))
+        };
+        let figures = places.iter().map(figure).collect::<Result<Vec<_>, _>>()?;
+        if figures.windows(2).any(|pair| pair[0].metric != pair[1].metric) {
+            return Err(format!("{:?} are of two quantities", places.concat()));
+        }
+    }
+    for finding in &published.findings {
+        let wanted = if finding.claim == Claim::Fails { 1 } else { 2 };
+        let cells = finding.readings.iter().map(|reading| reading.cells.len());
+        if std::iter::once(finding.figures.len()).chain(cells).any(|number| number != wanted) {
+            return Err(format!("`{}`: expected {wanted} figures, and as many cells", finding.text));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::measurement::Claim;
     use crate::suite::{Form, load_all};
     use crate::system::Registry;
+    use linerate_analysis::summary::figure_ratio;
     use std::collections::BTreeMap;
     use std::path::Path;
 
@@ -145,7 +224,8 @@ mod tests {
         for suite in load_all(&home).unwrap().iter().filter(|suite| suite.has_published()) {
             let whole = suite.expand(&registry, Form::default()).unwrap();
             let alone = suite.expand(&registry, Form { quick: true, published: true }).unwrap();
-            assert!(alone.tables.iter().all(|table| table.published.is_some()), "{}", suite.name);
+            let repeats = |name: &str| suite.published.as_ref().unwrap().is_repeated_by(name);
+            assert!(alone.tables.iter().all(|table| repeats(&table.name)), "{}", suite.name);
             let file = suite.published.as_ref().unwrap();
             for entry in &file.tables {
                 let table = whole.tables.iter().find(|table| table.name == entry.table);
@@ -174,5 +254,34 @@ mod tests {
             [("netstack", 12), ("proxy", 63), ("runtime", 136), ("transport", 17), ("websocket", 27)];
         let counted: Vec<(String, usize)> = counted.map(|(name, n)| (name.to_owned(), n)).into();
         assert_eq!(counts.into_iter().collect::<Vec<_>>(), counted);
+    }
+
+    /// Each finding is true of the document's own figures: only then can a run contradict it.
+    #[test]
+    fn every_finding_is_one_of_the_documents_figures_and_its_cells_are_in_the_suite() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        for suite in load_all(&home).unwrap() {
+            let whole = suite.expand(&registry, Form::default()).unwrap();
+            let Some(published) = whole.published else { continue };
+            assert!(published.findings.len() >= 5, "{}", suite.name);
+            for finding in &published.findings {
+                let figures: Vec<_> =
+                    finding.figures.iter().map(|place| published.figure(place).unwrap()).collect();
+                let is_true = match (finding.claim, &figures[..]) {
+                    (Claim::Fails, [figure]) => figure.text.is_some(),
+                    (Claim::Ahead, [a, b]) => figure_ratio([a, b]).unwrap() > 1.0,
+                    (Claim::Between([low, high]), [a, b]) => {
+                        (low..=high).contains(&figure_ratio([a, b]).unwrap())
+                    }
+                    _ => false,
+                };
+                assert!(is_true, "{}: {}", suite.name, finding.text);
+                for cell in finding.readings.iter().flat_map(|reading| &reading.cells) {
+                    let is_there = whole.cells.iter().any(|planned| planned.id == *cell);
+                    assert!(is_there, "{}: {}: no cell {cell}", suite.name, finding.text);
+                }
+            }
+        }
     }
 }

@@ -93,6 +93,8 @@ pub(crate) fn check_csv(csv: &str, report: &Value) {
                 ("ratio", &compared["ratio"]),
                 ("ratio_low", &compared["ci95"][0]),
                 ("ratio_high", &compared["ci95"][1]),
+                ("difference_us", &compared["difference"]["us"]),
+                ("difference_us_high", &compared["difference"]["ci95"][1]),
                 ("vs_limit", &cell["vs_limit"]["ratio"]),
                 ("vs_reference", &cell["vs_reference"]["ratio"]),
                 ("reported_over_true", &cell["vs_truth"]["ratio"]),

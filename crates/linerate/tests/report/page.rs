@@ -226,6 +226,7 @@ impl Table<'_> {
                 "{shown}: {compared}"
             );
             assert_eq!(ratio.one(".sign").text, mark(compared), "{compared}");
+            check_difference(ratio, compared);
             let few = compared["n"].as_u64() < Some(6);
             let word = if few { "too few rounds" } else { text(compared, "verdict") };
             assert_eq!(ratio.one(".sr").text, word);
@@ -270,8 +271,17 @@ impl Table<'_> {
             let shown = &field.one(".sub").text;
             assert!(is_ratio(shown, number(&compared["ratio"]), interval(&compared["ci95"])), "{shown}");
             assert!(shown.ends_with(mark(compared)), "{shown}: {compared}");
+            check_difference(field, compared);
         }
     }
+}
+
+/// In microseconds, of latencies alone.
+fn check_difference(field: &Element, compared: &Value) {
+    let shown = field.all(".micros");
+    let Some(found) = compared.get("difference") else { return assert!(shown.is_empty(), "{compared}") };
+    let us = shown.first().map_or("", |shown| &shown.text).trim_start_matches('+');
+    assert!(is_estimate(us, number(&found["us"]), interval(&found["ci95"])), "{us}: {compared}");
 }
 
 /// All that is measured of a cell.
@@ -296,7 +306,7 @@ fn check_details(shown: BTreeMap<&str, &str>, cell: &Value) {
         };
         assert!(is_it, "{id}: {text}: {cost}");
     }
-    let latencies = ["mean", "p50", "p90", "p99", "p99.9", "max"];
+    let latencies = ["mean", "min", "p50", "p90", "p99", "p99.9", "max"];
     let numbers = [
         ("datagrams", vec![("sent", "sent"), ("received", "received"), ("lost %", "lost_percent")]),
         ("tcp", vec![("retransmits", "retransmits"), ("RTT µs", "rtt_us"), ("cwnd", "cwnd")]),

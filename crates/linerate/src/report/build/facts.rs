@@ -19,6 +19,7 @@ pub(super) fn facts(run: &Run, journal: &SortedJournal<'_>) -> RunFacts {
         planned_rounds: suites.iter().map(|suite| suite.planned).max().unwrap_or(0),
         complete: suites.iter().all(SuiteProgress::is_complete),
         quick: run.quick,
+        published: run.published,
         linerate: run.linerate.clone(),
         started: run.started.clone(),
         wall_seconds: time.wall().as_secs_f64(),

@@ -19,7 +19,7 @@ use crate::summary::SortedJournal;
 pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
     let journal = SortedJournal::of(run, trials, duets);
     let mut suites: Vec<SuiteReport> =
-        run.suites.iter().map(|planned| suite::suite(planned, &journal)).collect();
+        run.suites.iter().map(|planned| suite::suite(planned, &journal, run.published)).collect();
     let compared = comparison::build(run, trials, duets, &suites);
     if compared.is_some() {
         suites.iter_mut().for_each(without_verdicts);

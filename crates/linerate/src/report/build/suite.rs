@@ -1,6 +1,7 @@
 //! One suite: its cells and its tables.
 
 use super::cell;
+use super::published::Repeated;
 use super::table::table;
 use crate::measurement::{Metric, PlannedSuite};
 use crate::parallel;
@@ -10,11 +11,15 @@ use crate::stats::sensitivity::Sensitivity;
 use crate::summary::{self, CellSummary, Comparisons, SortedJournal};
 use std::collections::BTreeMap;
 
-pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>) -> SuiteReport {
+/// `published`: the run has only the tables that repeat a document.
+pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>, published: bool) -> SuiteReport {
     let summary = summary::suite(planned, journal);
     let comparisons = Comparisons { suite: &planned.name, journal };
-    let tables: Vec<TableReport> =
-        summary.tables.into_iter().map(|found| table(found, &summary.cells)).collect();
+    let document = planned.published.as_ref();
+    let document = document.and_then(|document| {
+        Repeated { published: document, summary: &summary, comparisons }.report(published)
+    });
+    let tables: Vec<TableReport> = summary.tables.into_iter().map(table).collect();
     let metric = planned.tables.first().map_or(Metric::Seconds, |t| t.metric);
     let first_baseline =
         || tables.iter().flat_map(|t| &t.cells).find_map(|c| Some(c.vs_baseline.as_ref()?.with.clone()));
@@ -29,6 +34,7 @@ pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>) -> Suit
             ..with_comparisons(cell::report(cell), &tables)
         }),
         tables,
+        published: document,
     }
 }
 

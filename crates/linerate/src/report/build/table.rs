@@ -1,12 +1,11 @@
 //! A table as a report has it: its metrics in words.
 
-use super::published::published;
 use crate::report::model::{BestOfResult, TableCell, TableReport};
 use crate::report::words;
 use crate::stats::verdict::MARGIN;
-use crate::summary::{AgainstBest, CellSummary, Entry, TableSummary};
+use crate::summary::{AgainstBest, Entry, TableSummary};
 
-pub(super) fn table(summary: TableSummary<'_>, cells: &[CellSummary<'_>]) -> TableReport {
+pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
     let TableSummary { planned, operations, entries, aa, best_of } = summary;
     let several = !planned.also.is_empty();
     let cell = |entry: Entry| TableCell {
@@ -21,8 +20,6 @@ pub(super) fn table(summary: TableSummary<'_>, cells: &[CellSummary<'_>]) -> Tab
         vs_truth: entry.vs_truth,
         scaling: entry.scaling,
     };
-    let first = entries.iter().filter(|entry| entry.metric == planned.metric).count();
-    let entries: Vec<TableCell> = entries.into_iter().map(cell).collect();
     let best = |AgainstBest { id, metric, vs_best }| BestOfResult {
         id,
         metric: words::metric(metric, None),
@@ -39,8 +36,7 @@ pub(super) fn table(summary: TableSummary<'_>, cells: &[CellSummary<'_>]) -> Tab
         column_values: planned.column_values.clone(),
         margin: MARGIN,
         truth_tolerance: planned.truth.as_ref().map(|truth| truth.tolerance),
-        published: planned.published.as_ref().map(|p| published(p, cells, &entries[..first])),
-        cells: entries,
+        cells: entries.into_iter().map(cell).collect(),
         aa,
         best_of: best_of.into_iter().map(best).collect(),
         notes: planned.notes.clone(),

@@ -5,7 +5,7 @@ use super::forest::Forest;
 use super::{bars, sentence};
 use crate::report::layout::{self, Alternative, Group, Part};
 use crate::report::model::{CellReport, SensitivityReport, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{error, percent, with_interval};
+use crate::report::numbers::{difference, error, percent, with_interval};
 use crate::report::words::{accuracy_name, outcome_name, verdict_name};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use maud::{Markup, html};
@@ -202,6 +202,7 @@ fn ratio(table: &TableReport, forest: &Forest, background: &str, member: &Altern
                 span.sign aria-hidden="true" { (layout::mark(comparison)) }
                 span.sr { (word) }
             }
+            @if let Some(found) = &comparison.difference { span.micros { (difference(found)) } }
             (forest.row(background, entry))
         }
     }
@@ -251,6 +252,7 @@ fn further(table: &TableReport, cell: &CellReport, metric: &str) -> Markup {
             span.v { (with_interval(median, ci95)) }
             @if let Some(c) = comparison {
                 span.sub { (percent(c.ratio, c.ci95)) " " span aria-hidden="true" { (layout::mark(c)) } }
+                @if let Some(found) = &c.difference { span.micros { (difference(found)) } }
             }
             @if let Some(truth) = truth { span.sub { (error(truth)) } }
         }

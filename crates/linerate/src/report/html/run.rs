@@ -13,7 +13,7 @@ pub(super) fn section(report: &Report) -> Markup {
                 li { "started " (report.run.started) ", with linerate " (report.run.linerate) }
                 li { (layout::time(report)) }
             }
-            h2 #versions { "Versions" } (pairs(&layout::versions(report)))
+            h2 #versions { "Versions" } (pairs(&layout::versions(&report.suites)))
             @for (index, (title, of_host)) in layout::hosts(report).iter().enumerate() {
                 h2 id=[(index == 0).then_some("host")] { (title) } (pairs(of_host))
             }

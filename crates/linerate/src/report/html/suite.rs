@@ -2,8 +2,9 @@
 
 use super::anchor;
 use super::{list, plot, sentence};
+use crate::report::layout::published::TextTable;
 use crate::report::layout::{self, GridCell};
-use crate::report::model::{PublishedReport, SuiteReport, TableReport};
+use crate::report::model::{CellReport, PublishedReport, SuiteReport, TableReport};
 use crate::report::words::{accuracy_name, verdict_name};
 use maud::{Markup, html};
 
@@ -14,6 +15,7 @@ pub(super) fn section(suite: &SuiteReport) -> Markup {
         section.suite id=(id) {
             h2 { a.anchor href={ "#" (id) } { (suite.name) ": " (suite.question) } }
             @for table in &suite.tables { (table_section(suite, table)) }
+            @if let Some(published) = &suite.published { (published_tables(published, &[])) }
             @if !exceptions.is_empty() {
                 h3 { "Failed, missing or incomplete cells" }
                 div.scroll tabindex="0" role="region" aria-label={ "cells without a number, " (suite.name) } {
@@ -49,7 +51,6 @@ fn table_section(suite: &SuiteReport, table: &TableReport) -> Markup {
                 p.answer { (sentence(&answer.lead)) @for more in &answer.rest { " " (sentence(more)) } }
             }
             (list::list(suite, table))
-            @if let Some(published) = &table.published { (published_tables(published)) }
             @if has_matrix { details.matrix { summary { "As a grid" } (matrix(&grid)) } }
             (plot::figures(suite, table))
             details {
@@ -60,24 +61,38 @@ fn table_section(suite: &SuiteReport, table: &TableReport) -> Markup {
     }
 }
 
-/// The figures of a document beside those of the run.
-fn published_tables(published: &PublishedReport) -> Markup {
+/// A document beside the run. `cells`: with CPU time and bottleneck of these.
+pub(in crate::report) fn published_tables(published: &PublishedReport, cells: &[CellReport]) -> Markup {
+    let findings = layout::published::findings(published);
+    let rounds = layout::published::rounds(published);
     html! {
-        @for shown in layout::published::tables(published) {
+        h3 { "As published" }
+        ul { @for line in layout::published::about(published) { li { (line) } } }
+        @for shown in &layout::published::tables(published, cells) {
             h4 { (shown.title) }
-            div.scroll tabindex="0" role="region" aria-label={ "as published: " (shown.title) } {
-                table.published {
-                    thead { tr { @for name in &shown.headers { th scope="col" { (name) } } } }
-                    tbody { @for row in &shown.rows {
-                        tr {
-                            th scope="row" { (row[0]) }
-                            @for text in &row[1..] { td { (text) } }
-                        }
-                    } }
-                }
+            (text_table(shown))
+        }
+        @if !findings.rows.is_empty() { h4 { (findings.title) } (text_table(&findings)) }
+        @if !rounds.is_empty() {
+            details { summary { "Values of each round" } ul { @for line in &rounds { li { (line) } } } }
+        }
+    }
+}
+
+pub(in crate::report) fn text_table(shown: &TextTable<'_>) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label={ "as published: " (shown.title) } {
+            table.published {
+                thead { tr { @for name in &shown.headers { th scope="col" { (name) } } } }
+                tbody { @for row in &shown.rows {
+                    tr {
+                        th scope="row" { (row[0]) }
+                        @for text in &row[1..] { td { (lines(text.lines())) } }
+                    }
+                } }
             }
         }
-        ul { @for line in layout::published::about(published) { li { (line) } } }
+        @for note in &shown.notes { p.caption { (note) } }
     }
 }
 

@@ -71,8 +71,9 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
         return columns;
     }
     type Percentile = fn(&Latency) -> f64;
-    let percentiles: [(&str, Percentile); 6] = [
+    let percentiles: [(&str, Percentile); 7] = [
         ("mean", |l| l.mean),
+        ("min", |l| l.min),
         ("p50", |l| l.p50),
         ("p90", |l| l.p90),
         ("p99", |l| l.p99),

@@ -61,9 +61,9 @@ pub(crate) fn exceptions(suite: &SuiteReport) -> Vec<Exception<'_>> {
 }
 
 /// Systems and the versions that their programs print, by name.
-pub(crate) fn versions(report: &Report) -> Vec<(String, String)> {
+pub(crate) fn versions(suites: &[SuiteReport]) -> Vec<(String, String)> {
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for system in report.suites.iter().flat_map(|s| &s.cells).flat_map(|c| &c.systems) {
+    for system in suites.iter().flat_map(|s| &s.cells).flat_map(|c| &c.systems) {
         versions.entry(&system.name).or_default().extend(system.version.as_deref());
     }
     let known = versions.into_iter().filter(|(_, versions)| !versions.is_empty());

@@ -4,7 +4,7 @@
 use super::named;
 use super::{cells_of, has_flag, is_not_measured, value};
 use crate::report::model::{CellReport, Comparison, OutcomeWord, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{count, error, percent, plain, times, with_interval};
+use crate::report::numbers::{count, difference, error, percent, plain, times, with_interval};
 use crate::report::words::{NOT_MEASURED, UNIT_OF_ROW, outcome_name};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
@@ -38,6 +38,8 @@ pub(crate) struct GridCell {
     pub(crate) number: String,
     /// Percentage of the baseline: `73 % (71 to 75) ▼`.
     pub(crate) share: Option<String>,
+    /// The same in microseconds, of latencies: `+0.42 µs (0.36 to 0.48)`.
+    pub(crate) difference: Option<String>,
     /// CPU time per operation, as a percentage of the baseline's: `CPU 102 % (101 to 103)`.
     pub(crate) cpu: Option<String>,
     /// Such as `1.59x (1.57 to 1.61) of threads 1`.
@@ -56,6 +58,7 @@ impl GridCell {
     pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.number)
             .chain(&self.share)
+            .chain(&self.difference)
             .chain(&self.cpu)
             .chain(&self.scaling)
             .chain(&self.error)
@@ -194,6 +197,7 @@ fn grid_cell(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: O
     GridCell {
         number,
         share: entry.vs_baseline.as_ref().map(|c| format!("{} {}", percent(c.ratio, c.ci95), mark(c))),
+        difference: entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref()).map(difference),
         cpu: entry.vs_baseline.as_ref().and_then(|c| {
             let duet = c.duet.as_ref()?;
             Some(format!("CPU {}", percent(duet.cpu_ratio?, duet.cpu_ci95?)))

@@ -6,6 +6,7 @@ mod details;
 mod facts;
 mod grid;
 mod groups;
+mod leaders;
 mod named;
 mod path;
 pub(super) mod published;

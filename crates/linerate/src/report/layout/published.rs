@@ -1,64 +1,213 @@
-//! The figures of a document beside those of the run, as rows of text.
+//! A document beside the run that repeats it, as rows of text.
 
-use crate::report::model::{PublishedReport, PublishedRow, PublishedRows};
-use crate::report::numbers::{brief_percent, percent, plain, with_interval};
+use super::leaders::leaders;
+use crate::measurement::{Decider, DerivedForm};
+use crate::report::model::{
+    CellReport, DerivedRows, FindingReport, PublishedReport, PublishedRow, PublishedRows, RatioOfTwo,
+};
+use crate::report::numbers::{
+    brief_percent, change, difference, figure, micros, percent, plain, times, with_interval,
+};
+use crate::report::words::confirmation_name;
+use crate::summary::Confirmation;
 
-/// A table of the document.
+/// A table of text; the first column names the row.
 #[derive(Debug)]
-pub(crate) struct PublishedTable<'a> {
+pub(crate) struct TextTable<'a> {
     pub(crate) title: &'a str,
     pub(crate) headers: Vec<&'static str>,
     pub(crate) rows: Vec<Vec<String>>,
+    /// Sentences below it.
+    pub(crate) notes: Vec<String>,
 }
 
 /// The document in a line, and what differs from it.
 pub(crate) fn about(published: &PublishedReport) -> Vec<String> {
     let date = published.date.as_ref().map_or_else(String::new, |date| format!(", {date}"));
-    let first = format!("{}{date}. Measured on: {}.", published.document, published.machine);
+    let source = published.source.as_ref().map_or_else(String::new, |source| format!(" Source: {source}."));
+    let first = format!("{}{date}. Measured on: {}.{source}", published.document, published.machine);
     std::iter::once(first).chain(published.differences.iter().cloned()).collect()
 }
 
-pub(crate) fn tables(published: &PublishedReport) -> impl Iterator<Item = PublishedTable<'_>> {
-    published.tables.iter().map(table)
+/// The document's tables, then those that it computes from them. `cells`: with CPU time and bottleneck of
+/// these.
+pub(crate) fn tables<'a>(published: &'a PublishedReport, cells: &[CellReport]) -> Vec<TextTable<'a>> {
+    let figures = published.tables.iter().map(|rows| table(rows, cells));
+    figures.chain(published.derived.iter().map(derived)).collect()
 }
 
-fn table(table: &PublishedRows) -> PublishedTable<'_> {
-    let has_ratios = table.rows.iter().any(|row| row.published_ratio.is_some());
-    let mut headers = vec!["as published", "document", "this run (95 % interval)"];
-    if has_ratios {
-        headers.extend(["document, of its baseline", "this run, of its baseline"]);
-    }
-    headers.push("");
-    let rows = table.rows.iter().map(|row| {
-        let mut texts = vec![row.row.clone(), of_document(row), of_run(row)];
-        if has_ratios {
-            texts.push(row.published_ratio.map(brief_percent).unwrap_or_default());
-            let ratio = row.ratio.zip(row.ratio_ci95);
-            texts.push(ratio.map(|(ratio, interval)| percent(ratio, interval)).unwrap_or_default());
+/// Rows have columns that some of them fill.
+struct Columns {
+    headers: Vec<&'static str>,
+    texts: Vec<Vec<String>>,
+}
+
+impl Columns {
+    fn add(&mut self, header: &'static str, texts: Vec<String>) {
+        if texts.iter().any(|text| !text.is_empty()) {
+            self.headers.push(header);
+            self.texts.push(texts);
         }
-        texts.push(row.reason.clone().unwrap_or_default());
-        texts
-    });
-    PublishedTable { title: &table.title, headers, rows: rows.collect() }
+    }
+
+    fn into_rows(self) -> Vec<Vec<String>> {
+        let rows = self.texts.first().map_or(0, Vec::len);
+        (0..rows).map(|row| self.texts.iter().map(|column| column[row].clone()).collect()).collect()
+    }
 }
 
-/// `0.531 Gbit/s (0.432 to 0.638)`
-fn of_document(row: &PublishedRow) -> String {
-    let unit = row.unit.name();
-    let range = row.range.map(|[low, high]| format!("{} to {}", plain(low), plain(high)));
-    match (row.published, range) {
-        (Some(value), Some(range)) => format!("{} {unit} ({range})", plain(value)),
-        (Some(value), None) => format!("{} {unit}", plain(value)),
-        (None, Some(range)) => format!("{range} {unit}"),
-        (None, None) => row.text.clone().unwrap_or_default(),
-    }
+fn table<'a>(table: &'a PublishedRows, cells: &[CellReport]) -> TextTable<'a> {
+    let each = |text: &dyn Fn(&PublishedRow) -> String| table.rows.iter().map(text).collect::<Vec<_>>();
+    let cell = |row: &PublishedRow| cells.iter().find(|cell| Some(&cell.id) == row.cell.as_ref());
+    let mut columns = Columns { headers: Vec::new(), texts: Vec::new() };
+    columns.add("as published", each(&|row| row.row.clone()));
+    columns.add("document", each(&|row| figure(row.unit, row.published, row.range, row.text.as_deref())));
+    columns.add("this run (95 % interval)", each(&of_run));
+    columns.add(
+        "lost",
+        each(&|row| row.lost.map_or_else(String::new, |lost| format!("{} {}", plain(lost), row.unit.name()))),
+    );
+    columns.add(
+        "document, of its baseline",
+        each(&|row| row.published_ratio.map(brief_percent).unwrap_or_default()),
+    );
+    columns.add(
+        "this run, of its baseline",
+        each(&|row| {
+            let ratio = row.ratio.zip(row.ratio_ci95);
+            ratio.map(|(ratio, interval)| percent(ratio, interval)).unwrap_or_default()
+        }),
+    );
+    columns.add("CPU", each(&|row| cell(row).filter(|_| row.n > 0).map(cpu).unwrap_or_default()));
+    columns.add(
+        "bound by",
+        each(&|row| {
+            cell(row).filter(|_| row.n > 0).and_then(|cell| cell.bound_by.clone()).unwrap_or_default()
+        }),
+    );
+    columns.add("why no number", each(&|row| row.reason.clone().unwrap_or_default()));
+    let headers = columns.headers.clone();
+    TextTable { title: &table.title, headers, rows: columns.into_rows(), notes: Vec::new() }
 }
 
 fn of_run(row: &PublishedRow) -> String {
-    let value = row.median.zip(row.ci95);
-    value
-        .map(|(median, interval)| {
-            format!("{} {}, n={}", with_interval(median, interval), row.unit.name(), row.n)
-        })
-        .unwrap_or_default()
+    let text = |(median, interval)| {
+        let own = row.unit.own(median).map(|(value, unit)| format!(" = {} {unit}", plain(value)));
+        let value = with_interval(median, interval);
+        format!("{value} {}{}, n={}", row.unit.name(), own.unwrap_or_default(), row.n)
+    };
+    row.median.zip(row.ci95).map(text).unwrap_or_default()
+}
+
+/// `client 5.2, server 6.1 µs/op`
+fn cpu(cell: &CellReport) -> String {
+    let unit = if cell.cpu.values().any(|cost| cost.us_per_mb.is_some()) { "µs/MB" } else { "µs/op" };
+    let roles = super::roles(&[cell]).into_iter().filter(|role| role != "machine");
+    let cost = |role: String| {
+        let cost = cell.cpu.get(&role)?;
+        Some(format!("{role} {}", plain(cost.us_per_op.or(cost.us_per_mb)?)))
+    };
+    let costs: Vec<String> = roles.filter_map(cost).collect();
+    if costs.is_empty() { String::new() } else { format!("{} {unit}", costs.join(", ")) }
+}
+
+/// Values of single rounds, a line for each row that has several: `lwip reader: 0.531, 0.540`.
+pub(crate) fn rounds(published: &PublishedReport) -> Vec<String> {
+    let rows = published.tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)));
+    let line = |(table, row): (&PublishedRows, &PublishedRow)| {
+        let values: Vec<String> = row.values.iter().map(|value| plain(*value)).collect();
+        format!("{}, {}, {}: {}", table.title, row.row, row.unit.name(), values.join(", "))
+    };
+    rows.filter(|(_, row)| row.values.len() > 1).map(line).collect()
+}
+
+fn derived(table: &DerivedRows) -> TextTable<'_> {
+    let of = |row: &RatioOfTwo, ratio: f64, interval: Option<[f64; 2]>| match (table.form, interval) {
+        (DerivedForm::Difference, interval) => change(ratio, interval, row.is_inverse),
+        (DerivedForm::Percent, Some(interval)) => percent(ratio, interval),
+        (DerivedForm::Percent, None) => brief_percent(ratio),
+        (DerivedForm::Times, Some(interval)) => times(ratio, interval),
+        (DerivedForm::Times, None) => format!("{}x", plain(ratio)),
+    };
+    let row = |row: &RatioOfTwo| {
+        let document = row.published.map(|ratio| of(row, ratio, None));
+        let run = row.ratio.zip(row.ci95).map(|(ratio, interval)| of(row, ratio, Some(interval)));
+        let with = |text: Option<String>, micros: Option<String>| {
+            text.into_iter().chain(micros).collect::<Vec<_>>().join(", ")
+        };
+        let is_difference = table.form == DerivedForm::Difference;
+        vec![
+            row.row.clone(),
+            with(document, row.published_difference.filter(|_| is_difference).map(micros)),
+            with(run, row.difference.as_ref().filter(|_| is_difference).map(difference)),
+        ]
+    };
+    TextTable {
+        title: &table.title,
+        headers: vec!["as published", "document", "this run (95 % interval)"],
+        rows: table.rows.iter().map(row).collect(),
+        notes: leaders(table).into_iter().collect(),
+    }
+}
+
+/// What the document found, and whether it holds.
+pub(crate) fn findings(published: &PublishedReport) -> TextTable<'static> {
+    let row = |finding: &FindingReport| {
+        let ratio = finding.readings.first().and_then(|reading| reading.published).map(brief_percent);
+        let figures = finding.figures.join("\n");
+        vec![
+            finding.text.clone(),
+            ratio.into_iter().chain([figures]).collect::<Vec<_>>().join("\n"),
+            finding.readings.iter().map(reading).collect::<Vec<_>>().join("\n"),
+            confirmation_name(finding.confirmation).to_owned(),
+            decides(finding),
+        ]
+    };
+    TextTable {
+        title: "Findings",
+        headers: vec!["the document's finding", "document", "this run", "today", "what decides it"],
+        rows: published.findings.iter().map(row).collect(),
+        notes: Vec::new(),
+    }
+}
+
+/// A finding in a line: `holds: HAProxy is ahead of NGINX. Document 103 %, this run 107 % (106 to 108)`.
+pub(crate) fn finding_line(finding: &FindingReport) -> String {
+    let ratio = finding.readings.first().and_then(|reading| reading.published);
+    let document = ratio.map(|ratio| format!("Document {}", brief_percent(ratio)));
+    let runs: Vec<String> = finding.readings.iter().map(reading).filter(|text| !text.is_empty()).collect();
+    let run = (!runs.is_empty()).then(|| format!("this run {}", runs.join("; ")));
+    let facts: Vec<String> = document.into_iter().chain(run).collect();
+    format!("{}: {} {}", confirmation_name(finding.confirmation), finding.text, facts.join(", "))
+}
+
+/// `with a LAN's delay: 73 % (71 to 75): holds`; without a form the ratio alone.
+fn reading(reading: &RatioOfTwo) -> String {
+    let ratio = reading.ratio.zip(reading.ci95).map(|(ratio, interval)| percent(ratio, interval));
+    let micros = reading.difference.as_ref().map(difference);
+    let facts = ratio.into_iter().chain(micros).collect::<Vec<_>>().join(", ");
+    if reading.row.is_empty() {
+        return facts;
+    }
+    let facts = if facts.is_empty() { facts } else { format!("{facts}: ") };
+    format!("{}: {facts}{}", reading.row, confirmation_name(reading.confirmation))
+}
+
+/// Two forms with opposite answers are shown first: these were measured.
+fn decides(finding: &FindingReport) -> String {
+    let form_of = |wanted: Confirmation| {
+        let mut readings = finding.readings.iter();
+        readings.find(|reading| reading.confirmation == wanted).map(|reading| &reading.row)
+    };
+    let forms = form_of(Confirmation::Holds).zip(form_of(Confirmation::DoesNotHold));
+    let forms = forms.map(|(holds, not)| format!("form: it holds with {holds} and not with {not}."));
+    let stated = finding.decides.as_ref().map(|decides| {
+        let by = match decides.by {
+            Decider::Form => "form",
+            Decider::Version => "version",
+            Decider::Machine => "machine",
+        };
+        format!("{by}: {}", decides.why)
+    });
+    forms.into_iter().chain(stated).collect::<Vec<_>>().join(" ")
 }

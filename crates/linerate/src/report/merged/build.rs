@@ -29,7 +29,7 @@ pub fn build(runs: Vec<(String, Report)>) -> MergedReport {
 fn hosts(runs: Vec<(String, Report)>) -> Vec<MergedHost> {
     let mut hosts: Vec<MergedHost> = Vec::new();
     for (name, report) in runs {
-        let versions = layout::versions(&report);
+        let versions = layout::versions(&report.suites);
         match hosts.last_mut().filter(|host| host.name == name) {
             Some(host) => {
                 host.runs.push(report.run);

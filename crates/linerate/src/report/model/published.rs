@@ -1,6 +1,8 @@
-//! Figures of a document beside those of the run.
+//! A document beside the run that repeats it: figures, what is derived from them, findings.
 
-use crate::measurement::DocumentUnit;
+use crate::measurement::{Decides, DerivedForm, DocumentUnit};
+use crate::stats::difference::LatencyDifference;
+use crate::summary::Confirmation;
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,13 +11,19 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct PublishedReport {
     pub document: String,
+    /// Where it is, or its program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
     /// Of the document.
     pub machine: String,
     /// What differs from the document in every row.
     pub differences: Vec<String>,
+    /// Of a run with `--published` all, else those with a number.
     pub tables: Vec<PublishedRows>,
+    pub derived: Vec<DerivedRows>,
+    pub findings: Vec<FindingReport>,
 }
 
 /// A table of the document.
@@ -49,6 +57,11 @@ pub struct PublishedRow {
     pub ci95: Option<[f64; 2]>,
     /// Successful trials.
     pub n: u32,
+    /// Of each round.
+    pub values: Vec<f64>,
+    /// Sent and not received, of datagrams: the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<f64>,
     /// Performance as a share of the baseline, with its 95 % interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
@@ -57,4 +70,54 @@ pub struct PublishedRow {
     /// Why there is no number of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// What the document computes of two figures each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct DerivedRows {
+    pub title: String,
+    pub form: DerivedForm,
+    /// Whose figures they are, where the question is who is ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<[String; 2]>,
+    pub rows: Vec<RatioOfTwo>,
+}
+
+/// Two figures as a ratio of performance, of the document and of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct RatioOfTwo {
+    /// The row of a derived table, or the form of the measurement; empty where a finding has but one.
+    pub row: String,
+    /// Lower values are better.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_inverse: bool,
+    pub published: Option<f64>,
+    /// In microseconds, of latencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_difference: Option<f64>,
+    pub cells: Vec<String>,
+    pub ratio: Option<f64>,
+    pub ci95: Option<[f64; 2]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<LatencyDifference>,
+    /// Rounds or units.
+    pub n: u32,
+    /// Whether the first is ahead; of a finding, whether it holds.
+    pub confirmation: Confirmation,
+}
+
+/// A sentence of the document, and whether it holds in this run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct FindingReport {
+    pub text: String,
+    /// The figures that it is about, as the document has them.
+    pub figures: Vec<String>,
+    /// By the first reading.
+    pub confirmation: Confirmation,
+    pub readings: Vec<RatioOfTwo>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decides: Option<Decides>,
 }

@@ -1,9 +1,10 @@
-//! A static site of runs: an index, each run's page, the history of ratios, and the method. Plain files that
-//! refer to each other and to nothing else.
+//! A static site of runs: an index, each run's page, the history of ratios, the documents that suites repeat,
+//! and the method. Plain files that refer to each other and to nothing else.
 
 mod history;
 mod index;
 mod method;
+mod published;
 
 use super::html;
 use super::model::Report;
@@ -39,24 +40,38 @@ impl SiteRun {
 #[must_use]
 pub fn site(mut runs: Vec<SiteRun>) -> Vec<(String, String)> {
     runs.sort_by(|a, b| (&a.report.run.started, &a.name).cmp(&(&b.report.run.started, &b.name)));
+    let documents = published::documents(&runs);
     let pages = [
         ("index.html", "Published runs", index::body(&runs)),
         ("history.html", "History of ratios", history::body(&runs)),
+        (DOCUMENTS, published::TITLE, published::body(&documents)),
         ("method.html", "The method", method::body()),
     ];
-    let own = pages.into_iter().map(|(file, title, body)| {
+    let has_documents = !documents.is_empty();
+    let is_there = |file: &str| has_documents || file != DOCUMENTS;
+    let navigation = |current: &str| navigation(current, is_there);
+    let own = pages.into_iter().filter(|(file, ..)| is_there(file)).map(|(file, title, body)| {
         let body = html! { (navigation(file)) (body) };
         (file.to_owned(), html::page(&format!("linerate: {title}"), &body))
     });
+    let text = has_documents.then(|| (DOCUMENTS.replace(".html", ".md"), published::text(&documents)));
     let of_runs = runs.iter().map(|run| (run.file(), html::render_below(&run.report, &navigation(""))));
-    own.chain(of_runs).collect()
+    own.chain(of_runs).chain(text).collect()
 }
 
-fn navigation(current: &str) -> Markup {
-    let pages = [("index.html", "Runs"), ("history.html", "History"), ("method.html", "Method")];
+/// Absent where no run is of a document's tables alone.
+const DOCUMENTS: &str = "published.html";
+
+fn navigation(current: &str, is_there: impl Fn(&str) -> bool) -> Markup {
+    let pages = [
+        ("index.html", "Runs"),
+        ("history.html", "History"),
+        (DOCUMENTS, "Measured again"),
+        ("method.html", "Method"),
+    ];
     html! {
         nav.site aria-label="site" {
-            @for (file, title) in pages {
+            @for (file, title) in pages.into_iter().filter(|(file, _)| is_there(file)) {
                 a href=(file) aria-current=[(file == current).then_some("page")] { (title) }
             }
         }

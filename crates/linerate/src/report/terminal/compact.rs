@@ -4,7 +4,7 @@
 use super::{answer_text, width, wrapped};
 use crate::report::layout::{self, Alternative, Group, Part};
 use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{brief_error, percent, percent_range, with_interval};
+use crate::report::numbers::{brief_error, difference, percent, percent_range, with_interval};
 use crate::report::style::Style;
 use crate::report::words::{outcome_name, verdict_name};
 use crate::stats::accuracy::Accuracy;
@@ -18,8 +18,8 @@ const BAR: usize = 8;
 /// Eighths of a column.
 const BLOCKS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 /// The columns of a row; where the terminal is narrow, those of [`LESS`] are left out, in this order.
-const COLUMNS: usize = 8;
-const LESS: [usize; 4] = [1, 3, 5, 6];
+const COLUMNS: usize = 9;
+const LESS: [usize; 5] = [1, 3, 6, 7, 5];
 
 /// Text and colour of each column.
 type CompactRow = [(String, Option<Colour>); COLUMNS];
@@ -40,7 +40,7 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
     let row = |member: &Alternative<'_>| row(table, member, most, usual);
     let rows: Vec<Vec<CompactRow>> =
         groups.iter().map(|group| group.members.iter().map(row).collect()).collect();
-    let head = ["", "tier", "median (interval)", "", ratio_name(table), "CPU", "bound by", ""];
+    let head = ["", "tier", "median (interval)", "", ratio_name(table), "difference", "CPU", "bound by", ""];
     let head = head.map(|text| (text.to_owned(), None));
     let widths = widths(std::iter::once(&head).chain(rows.iter().flatten()), width(style));
     let mut text = wrapped(&caption(table, usual), width(style));
@@ -81,6 +81,7 @@ fn row(table: &TableReport, member: &Alternative<'_>, most: f64, usual: Option<u
     let (ratio, colour) = ratio(table, member);
     let duet = entry.vs_baseline.as_ref().and_then(|c| c.duet.as_ref());
     let cpu = duet.and_then(|duet| duet.cpu_ratio).map(|ratio| percent_range(ratio, ratio));
+    let micros = entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref()).map(difference);
     let mark = Some(part.name().to_owned()).filter(|name| !name.is_empty() && *part != Part::Baseline);
     // The column before says who bound it.
     let notes = layout::notes(cell, entry, usual).into_iter().filter(|note| note != "bound by generator");
@@ -91,6 +92,7 @@ fn row(table: &TableReport, member: &Alternative<'_>, most: f64, usual: Option<u
         (value, absent),
         (bar.unwrap_or_default(), None),
         (ratio, colour),
+        (micros.unwrap_or_default(), None),
         (cpu.unwrap_or_default(), None),
         (cell.bound_by.clone().filter(|_| absent.is_none()).unwrap_or_default(), None),
         (mark.into_iter().chain(notes).collect::<Vec<_>>().join("; "), None),
@@ -199,7 +201,8 @@ fn others(table: &TableReport, group: &Group<'_>, style: Style) -> String {
             let comparison = entry.vs_baseline.as_ref().filter(|c| colour(c).is_some())?;
             let first = member.entry.vs_baseline.as_ref().map(|c| verdict_name(c.verdict));
             let is_news = first != Some(verdict_name(comparison.verdict));
-            is_news.then(|| format!("{} {}", member.label, share(comparison)))
+            let micros = comparison.difference.as_ref().map(|found| format!(", {}", difference(found)));
+            is_news.then(|| format!("{} {}{}", member.label, share(comparison), micros.unwrap_or_default()))
         });
         let differing: Vec<String> = differing.collect();
         if !differing.is_empty() {
@@ -224,8 +227,8 @@ mod tests {
     fn a_narrow_terminal_loses_tiers_first() {
         let row: CompactRow = std::array::from_fn(|_| ("0123456789".to_owned(), None));
         let kept = |width| widths([&row, &row].into_iter(), width).map(|width| width > 0);
-        assert_eq!(kept(100), [true; COLUMNS]);
-        assert_eq!(kept(90), [true, false, true, true, true, true, true, true]);
+        assert_eq!(kept(110), [true; COLUMNS]);
+        assert_eq!(kept(100), [true, false, true, true, true, true, true, true, true]);
         assert!(kept(20)[2] && kept(20)[4], "value and ratio remain");
     }
 }

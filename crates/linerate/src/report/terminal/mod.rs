@@ -49,10 +49,10 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         } else {
             text.push_str(&compact::table(suite, table, style));
         }
-        if let Some(published) = &table.published {
-            published_text(text, published, style);
-        }
         text.push('\n');
+    }
+    if let Some(published) = &suite.published {
+        published_text(text, published, style);
     }
     for exception in layout::exceptions(suite) {
         let detail = exception.detail.replace('\n', "\n    ");
@@ -61,17 +61,28 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
     text.push('\n');
 }
 
-/// The figures of a document beside those of the run.
+/// A document beside the run.
 fn published_text(text: &mut String, published: &PublishedReport, style: Style) {
-    for shown in layout::published::tables(published) {
+    let _ = writeln!(text, "{}", bold("as published", style));
+    for line in layout::published::about(published) {
+        text.push_str(&wrapped(&line, width(style)));
+    }
+    for shown in layout::published::tables(published, &[]) {
         let mut table = empty(style, LINE_UNDER_HEADERS);
         table.set_header(shown.headers.iter().map(|name| header(name, style)));
         table.add_rows(shown.rows);
         let _ = writeln!(text, "\n{}\n{}", bold(shown.title, style), table.trim_fmt());
+        shown.notes.iter().for_each(|note| text.push_str(&wrapped(note, width(style))));
     }
-    for line in layout::published::about(published) {
-        text.push_str(&wrapped(&line, width(style)));
+    if !published.findings.is_empty() {
+        let _ = writeln!(text, "\n{}", bold("findings of the document", style));
     }
+    for finding in &published.findings {
+        text.push_str(&wrapped(&layout::published::finding_line(finding), width(style)));
+    }
+    let rounds = if style.long { layout::published::rounds(published) } else { Vec::new() };
+    rounds.iter().for_each(|line| text.push_str(&wrapped(line, width(style))));
+    text.push('\n');
 }
 
 /// Every metric, interval and flag of a table.
@@ -105,7 +116,7 @@ fn answer_text(answer: &GroupAnswer, style: Style) -> String {
 }
 
 /// Lines of at most `width` columns, broken between words.
-fn wrapped(text: &str, width: usize) -> String {
+pub(super) fn wrapped(text: &str, width: usize) -> String {
     let (mut lines, mut used) = (String::new(), 0);
     for word in text.split_whitespace() {
         let columns = console::measure_text_width(word);
