@@ -17,7 +17,7 @@
 //! | [`arm`] | a build of a system as settings |
 //! | [`placement`], [`pins`] | which machine and which CPUs a role has |
 //! | [`plan`], [`programs`] | which cells and their order; which systems this machine has |
-//! | [`session`] | a run: open, measure, publish; resumed runs, budget |
+//! | [`session`] | a run: open, measure; resumed runs |
 //! | [`progress`], [`timings`], [`interrupt`] | the line on the terminal, how long trials took, Ctrl-C |
 //! | [`trial`], [`journal`] | one trial; the files of a run |
 //! | [`engine`], [`selftest`] | the load engine as a process, and the selftest's ground truth |
@@ -31,7 +31,9 @@
 //! The nouns of the journal, statistics and comparisons are in `crates/analysis`; namespaces, links,
 //! processes and other hosts in `crates/lab`.
 
-pub use linerate_analysis::{axes, comparison, measurement, parallel, parameters, path, stats, summary};
+pub use linerate_analysis::{
+    axes, comparison, measurement, parallel, parameters, path, stats, stopping, summary,
+};
 pub use linerate_lab as lab;
 
 pub mod arm;

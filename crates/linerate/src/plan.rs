@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::measurement::{
     PlannedCell, PlannedComparison, PlannedPair, PlannedProbe, PlannedSuite, Run, probe_id,
 };
+use crate::stopping::{CONTROL_ROUNDS, FIRST_ROUNDS};
 use crate::suite::{Form, Suite};
 use crate::system::Registry;
 use globset::{Glob, GlobMatcher};
@@ -39,8 +40,6 @@ fn units_in(round: u32, run: &Run) -> u32 {
 const SOLO_ROUNDS: u32 = 3;
 /// The same of commands, whose budget is a tenth as long.
 const SOLO_ROUNDS_OF_COMMANDS: u32 = 1;
-/// A comparison of builds has a unit of its control in every fourth round.
-const CONTROL_ROUNDS: u32 = 4;
 
 /// Solo trials of each cell in this comparison.
 fn solo_rounds(comparison: &PlannedComparison) -> u32 {
@@ -209,7 +208,9 @@ pub fn order(run: &Run) -> Vec<Step> {
 pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
     let suite = &run.suites[index];
     let mut random = Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64));
-    let rounds = (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=suite.rounds).map(|r| (r, false)));
+    // Runs of earlier versions with a budget planned a thousand rounds.
+    let rounds = if run.budget.is_some() { suite.rounds.min(FIRST_ROUNDS) } else { suite.rounds };
+    let rounds = (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=rounds).map(|r| (r, false)));
     let mut steps = if suite.warmup_rounds == 0 { warm_units(suite, index) } else { Vec::new() };
     let mut last: Option<Vec<Slot>> = None;
     for (round, warmup) in rounds {

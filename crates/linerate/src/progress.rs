@@ -48,7 +48,7 @@ impl Progress {
         });
         let part = match (step.warmup, suite.rounds) {
             (true, _) => format!("warm-up round {}", step.round),
-            (false, rounds) if step.round > rounds => "more units of pairs with wide intervals".to_owned(),
+            (false, rounds) if step.round > rounds => "more units of what is open".to_owned(),
             (false, rounds) => format!("round {} of {rounds}", step.round),
         };
         let message = format!("{}: {part}{left}: {}", suite.name, step.id);

@@ -168,24 +168,36 @@ fn only_keeps_the_baselines_of_the_selected_cells() {
     assert!(out.stderr.contains("--only nothing/*"), "{}", out.stderr);
 }
 
+/// The tests' systems, and the suite `mini` with a precision.
+fn home_with_precision(half_width: &str, time: &str) -> Folder {
+    let home = Folder::new("precision-home");
+    common::copy(&common::tests().join("lab"), home.path());
+    let suite = fs::read_to_string(common::tests().join("lab/suites/mini.toml")).unwrap();
+    let precision = format!("precision = {{ half-width = {half_width}, time = \"{time}\" }}");
+    let suite = suite.replace("rounds = 6\n", &format!("rounds = 6\n{precision}\n"));
+    fs::write(home.path().join("suites/mini.toml"), suite).unwrap();
+    home
+}
+
 #[test]
-fn a_budget_is_spent_on_open_verdicts_after_six_rounds_of_all() {
-    let folder = Folder::new("budget");
-    let out = linerate("good", &["run", "mini", "--seed", "7", "--budget", "60s", "--out", folder.str()]);
-    assert_eq!(out.status, 0, "{}", out.stderr);
-    let trials = folder.journal();
-    let time: u64 = trials.iter().flat_map(|t| t.stages.values()).map(|t| t.0).sum();
-    assert!(time <= 60_000_000_000, "{time} ns");
-    // Values have their six rounds; a difference of a factor of two is certain by then, one of two percent
-    // later: that pair alone has further units.
-    assert!(trials.iter().all(|t| t.round <= 6));
-    let journal = folder.read("journal.jsonl");
-    let is_unit = |line: &&str, cells: &str| line.contains(cells) && !line.contains(r#""warmup":true"#);
-    let units = |cells: &str| journal.lines().filter(|line| is_unit(line, cells)).count();
-    assert_eq!(units(r#"["fast/pipe","fast/none"]"#), 12);
-    assert_eq!(units(r#"["slow/pipe","slow/none"]"#), 14);
-    assert!(!out.stdout.contains("cannot tell"), "{}", out.stdout);
-    assert!(out.stdout.contains("6 of 6 rounds complete"), "{}", out.stdout);
+fn a_budget_is_spent_on_wide_ratios_after_six_rounds_of_all() {
+    for (half_width, is_spent) in [("0.5", false), ("0.000001", true)] {
+        let (home, folder) = (home_with_precision(half_width, "1s"), Folder::new("budget"));
+        let args = ["run", "mini", "--seed", "7", "--budget", "60s", "--out", folder.str()];
+        let out = common::linerate_at(home.path(), "good", &args);
+        assert_eq!(out.status, 0, "{}", out.stderr);
+        let (trials, journal) = (folder.journal(), folder.read("journal.jsonl"));
+        let duets = linerate::journal::parse_journal("journal", journal.as_bytes()).duets;
+        let solos = trials.iter().flat_map(|trial| trial.stages.values());
+        let units = duets.iter().flat_map(|duet| duet.stages.values());
+        let seconds = solos.chain(units).map(|time| time.0).sum::<u64>() as f64 / 1e9;
+        // A unit takes a second.
+        assert!(seconds < 62.0 && is_spent == (seconds > 57.0), "{half_width}: {seconds} s");
+        // Values have their six rounds; ratios have more units where they are wide.
+        assert!(trials.iter().all(|t| t.round <= 6));
+        assert_eq!(is_spent, duets.iter().any(|duet| duet.unit > 12), "{half_width}");
+        assert!(out.stdout.contains("6 of 6 rounds complete"), "{}", out.stdout);
+    }
 }
 
 #[test]
@@ -201,13 +213,8 @@ fn a_budget_without_time_for_a_round_of_all_ends_before_it() {
 
 #[test]
 fn pairs_with_wide_intervals_get_more_units_until_the_time_of_the_suite_is_used() {
-    let home = Folder::new("precision-home");
-    common::copy(&common::tests().join("lab"), home.path());
     let units = |half_width: &str| {
-        let suite = fs::read_to_string(common::tests().join("lab/suites/mini.toml")).unwrap();
-        let precision = format!("precision = {{ half-width = {half_width}, time = \"80s\" }}");
-        let suite = suite.replace("rounds = 6\n", &format!("rounds = 6\n{precision}\n"));
-        fs::write(home.path().join("suites/mini.toml"), suite).unwrap();
+        let home = home_with_precision(half_width, "80s");
         let run = Folder::new("precision");
         let out = common::linerate_at(home.path(), "good", &["run", "mini", "--out", run.str()]);
         assert_eq!(out.status, 0, "{}", out.stderr);

@@ -19,8 +19,6 @@ use series::{Looks, PairSeries, Rules};
 
 /// The probability of a false difference anywhere in the run, before suspects are confirmed.
 pub const ALPHA: f64 = 0.05;
-/// Units of the first look.
-pub const FIRST_LOOK: u32 = 6;
 
 /// What a run shows so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,19 +32,6 @@ pub struct Judgement {
     pub spread: Option<f64>,
     /// Readings of the family.
     pub tests: usize,
-}
-
-/// What is known about a comparison before its units are made.
-#[derive(Debug)]
-pub struct Prospect {
-    /// Units of each cell in the budget.
-    pub units: f64,
-    pub pairs: usize,
-    /// Seconds, also of one unit.
-    pub budget: f64,
-    pub unit: f64,
-    /// `None`: not known yet.
-    pub spread: Option<f64>,
 }
 
 /// The two builds in one cell.
@@ -110,13 +95,20 @@ impl JudgedPair {
 /// Judges the units of a comparison in the journal; `None` for a run that compares no builds.
 #[must_use]
 pub fn judge(run: &Run, trials: &[Trial], duets: &[Duet]) -> Option<Judgement> {
+    judge_until(run, trials, duets, u32::MAX)
+}
+
+/// Judges the units up to `last`.
+pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32) -> Option<Judgement> {
     let plan = run.comparison.as_ref()?;
-    let measured = || duets.iter().filter(|duet| !duet.warmup && duet.probe.is_none());
+    let until = |duet: &&Duet| duet.warmup || duet.unit <= last;
+    let duets: Vec<&Duet> = duets.iter().filter(until).collect();
+    let measured = || duets.iter().copied().filter(|duet| !duet.warmup && duet.probe.is_none());
     let planned = || run.suites.iter().flat_map(|suite| suite.pairs.iter().map(move |pair| (suite, pair)));
     let is_compared = |pair: &PlannedPair| pair.cells[0] != pair.cells[1] && pair.no_duet.is_none();
     let compared: Vec<_> = planned().filter(|(_, pair)| is_compared(pair)).collect();
     let tests = 2 * compared.len();
-    let looks = Looks::of(run, trials, duets);
+    let looks = Looks::of(run, trials, &duets);
     let units_of = |suite: &str, cells: &[String; 2]| {
         measured().filter(|duet| duet.suite == suite && duet.cells == *cells).collect::<Vec<_>>()
     };

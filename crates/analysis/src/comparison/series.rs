@@ -38,7 +38,7 @@ pub struct Reading {
 pub(super) struct Looks(Vec<(u32, f64)>);
 
 impl Looks {
-    pub(super) fn of(run: &Run, trials: &[Trial], duets: &[Duet]) -> Self {
+    pub(super) fn of(run: &Run, trials: &[Trial], duets: &[&Duet]) -> Self {
         let budget = run.budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64());
         let before: f64 = trials.iter().map(|trial| trial.time().as_secs_f64()).sum();
         let last = duets.iter().filter(|duet| !duet.warmup).map(|duet| duet.unit).max().unwrap_or(0);

@@ -6,14 +6,13 @@
 //! sums of independent units have it. A repeated interval (Jennison and Turnbull 1989) has that nominal
 //! level, and contains the truth at all looks together with probability 1 - alpha.
 
+use super::estimate::FEWEST_ROUNDS;
 use super::ratio;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The spent part is alpha * t^2 (Kim and DeMets 1987). With O'Brien and Fleming's rule, large differences
 /// would wait for tiny nominal p values; with a power of 1, too little would be left for the last looks.
 const POWER: i32 = 2;
-/// The first look: fewer units have no interval of 95 %.
-const FIRST: u32 = 6;
 /// Nodes of the integration, odd for Simpson's rule, and the largest |z| that they reach.
 const NODES: usize = 121;
 const WIDEST: f64 = 6.5;
@@ -24,14 +23,23 @@ const LEAST: f64 = 1e-14;
 /// The last one is among them.
 #[must_use]
 pub fn looks(last: u32) -> Vec<u32> {
-    let is_due = |n: &u32| *n == last || n.is_multiple_of((*n / 20).max(1));
-    (FIRST..=last).filter(is_due).collect()
+    (FEWEST_ROUNDS..=last).filter(|n| *n == last || is_look(*n)).collect()
 }
 
-/// True if the comparison is looked at after this unit.
+/// The last look at one of the first units; `None` before the first one.
 #[must_use]
-pub fn is_look(unit: u32) -> bool {
-    unit >= FIRST && unit.is_multiple_of((unit / 20).max(1))
+pub fn last_look(unit: u32) -> Option<u32> {
+    (FEWEST_ROUNDS..=unit).rev().find(|unit| is_look(*unit))
+}
+
+/// The next look after this unit.
+#[must_use]
+pub fn next_look(unit: u32) -> u32 {
+    (unit.max(FEWEST_ROUNDS - 1) + 1..).find(|unit| is_look(*unit)).unwrap_or(u32::MAX)
+}
+
+fn is_look(unit: u32) -> bool {
+    unit.is_multiple_of((unit / 20).max(1))
 }
 
 /// The nominal two-sided p values at each look, for an error probability of `alpha` at all looks together.
@@ -139,7 +147,7 @@ fn upper(z: f64) -> f64 {
 /// The fewest units whose signed ranks can have a p value of `alpha` or less: 2 / 2^n.
 #[must_use]
 pub fn fewest(alpha: f64) -> u32 {
-    ((2.0 / alpha).log2().ceil() as u32).max(FIRST)
+    ((2.0 / alpha).log2().ceil() as u32).max(FEWEST_ROUNDS)
 }
 
 /// The relative difference that a comparison of `units` finds with this power, where one unit has the
@@ -249,7 +257,8 @@ mod tests {
         let looks = looks(333);
         assert_eq!((looks[0], looks[14], *looks.last().unwrap()), (6, 20, 333));
         assert!(looks.len() < 90, "{}", looks.len());
-        assert!(looks.iter().all(|n| is_look(*n) || *n == 333));
+        assert!(looks.windows(2).all(|two| next_look(two[0]) == two[1] || two[1] == 333));
+        assert_eq!((last_look(5), last_look(6), last_look(41), next_look(41)), (None, Some(6), Some(40), 42));
     }
 
     #[test]

@@ -49,13 +49,13 @@ pub struct Selection {
   linerate run proxy --only '*/haproxy*' these cells and their baselines
   linerate run proxy --only nginx/haproxy-tcp --probe
                                          and how much each role decides
-  linerate run proxy --budget 10m        ten minutes, spent on open verdicts
+  linerate run proxy --budget 10m        ten minutes, spent on wide intervals
   linerate run --resume results/x        continue an interrupted run")]
 pub struct RunArgs {
     #[command(flatten)]
     pub selection: Selection,
 
-    /// Add rounds where a verdict is open, until this time is used, such as 5m
+    /// Add units where intervals are wide, until this time is used, such as 5m
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "rounds")]
     pub budget: Option<std::time::Duration>,
 

@@ -1,20 +1,19 @@
 //! The trials of a suite, one after the other, each into the journal before the next.
 
-use super::budget::Budget;
-use super::sequence::Sequence;
 use super::{Event, Session};
 use crate::error::Error;
 use crate::lab::LabError;
-use crate::measurement::{Duet, Entry, Outcome, Run, Sharing, Trial, is_given_up};
+use crate::measurement::{Duet, Entry, Outcome, Run, Sharing, Trial};
 use crate::plan::{self, Step};
 use crate::stats::sharing::sharing;
+use crate::stopping::FIRST_ROUNDS;
 use crate::timings::Timings;
 use crate::trial::{self, Context};
-use linerate_contract::Nanos;
 use std::collections::BTreeSet;
 
 impl Session {
-    /// Makes every trial of the suite's rounds that the journal lacks.
+    /// Makes every trial of the suite's rounds that the journal lacks. A round that has begun is finished; no
+    /// further one begins that does not fit into a budget.
     ///
     /// # Errors
     /// The user stopped the run, the journal cannot be written, or the lab is lost.
@@ -25,67 +24,66 @@ impl Session {
         let mut open = plan::order_of(&self.run, suite);
         open.retain(|step| !done.contains(&(name.clone(), step.id.clone(), step.unit, step.warmup)));
         let cpus = self.lab.cpus();
-        let (mut budget, mut sequence) = (Budget::default(), Sequence::default());
+        let (mut round, mut is_announced) = (1, false);
         for (index, step) in open.iter().enumerate() {
-            let (run, trials, duets) = (&self.run, &self.trials, &self.duets);
-            let is_not_worth_it = match run.comparison {
-                None => budget.skips(run, trials, duets, step),
-                Some(_) => sequence.skips(run, trials, duets, &open[index..]),
-            };
-            sequence.prospect.take().map(Event::Prospect).into_iter().for_each(&mut *on);
-            if self.is_given_up(step) || is_not_worth_it {
+            if step.round > round && !step.warmup {
+                round = step.round;
+                let has_begun = self.trials.iter().any(|t| t.suite == name && t.round == round && !t.warmup);
+                let ids = open[index..].iter().take_while(|step| step.round == round).map(|step| &step.id);
+                if !has_begun && !self.made().has_time_for(suite, ids) {
+                    open[index..].iter().for_each(|_| self.progress.done());
+                    break;
+                }
+            }
+            // When a solo trial of each cell was made.
+            if !is_announced && !step.warmup && step.against.is_some() {
+                is_announced = true;
+                let solos = open[index..].iter().filter(|step| step.against.is_none()).count();
+                self.made().prospect(suite, solos).map(Event::Prospect).into_iter().for_each(&mut *on);
+            }
+            if self.is_given_up(step) {
                 self.progress.done();
                 continue;
             }
-            let left = seconds(&self.run, &self.timings, &self.duets, &open[index..]);
+            let of_rounds = || seconds(&self.run, &self.timings, &self.duets, &open[index..]);
+            let left =
+                self.run.budget.map_or_else(of_rounds, |_| Some(self.made().seconds_left(suite).max(0.0)));
             self.progress.next(step, &self.run.suites[suite], left);
             self.make(step, &cpus)?;
         }
         Ok(())
     }
 
-    /// Seconds that units beyond the rounds may take; 0 if no pair needs one.
-    pub(super) fn time_to_narrow(&self, suite: usize) -> f64 {
-        match plan::further(&self.run, suite, &self.duets).is_empty() {
+    /// Seconds that trials beyond the rounds of a suite's tables may take; 0 if none is needed.
+    pub(super) fn time_to_go_on(&self, suite: usize) -> f64 {
+        match self.run.comparison.is_some() || self.made().needs(suite).is_empty() {
             true => 0.0,
-            false => self.time_of_precision(suite) - self.spent(suite),
+            false => self.made().seconds_left(suite),
         }
     }
 
-    fn time_of_precision(&self, suite: usize) -> f64 {
-        self.run.suites[suite].precision.map_or(0.0, |precision| precision.time.as_secs_f64())
-    }
-
-    /// Adds units to pairs whose intervals are wider than the suite asks for, until its time is used.
+    /// Makes what the open questions of the suite need, until none is open or the time is used.
     ///
     /// # Errors
     /// As of [`Session::measure_suite`].
-    pub(super) fn narrow(&mut self, suite: usize) -> Result<(), Error> {
-        let (most, cpus) = (self.time_of_precision(suite), self.lab.cpus());
+    pub(super) fn go_on(&mut self, suite: usize, on: &mut dyn FnMut(Event)) -> Result<(), Error> {
+        let cpus = self.lab.cpus();
+        // Once more, by the spread of the first units.
+        if self.duets.iter().map(|duet| duet.unit).max() == Some(FIRST_ROUNDS) {
+            self.made().prospect(suite, 0).map(Event::Prospect).into_iter().for_each(on);
+        }
         loop {
-            let wide = plan::further(&self.run, suite, &self.duets);
-            let open: Vec<Step> = wide.into_iter().filter(|step| !self.is_given_up(step)).collect();
-            self.progress.add(open.len() as u64);
-            for step in &open {
-                let left = most - self.spent(suite);
-                if left <= 0.0 {
-                    return Ok(());
-                }
-                self.progress.next(step, &self.run.suites[suite], Some(left));
-                self.make(step, &cpus)?;
-            }
+            let open = plan::further(&self.run, suite, &self.made().needs(suite), self.duets.len());
             if open.is_empty() {
                 return Ok(());
             }
+            self.progress.add(open.len() as u64);
+            for step in &open {
+                let left = self.made().seconds_left(suite).max(0.0);
+                self.progress.next(step, &self.run.suites[suite], Some(left));
+                self.make(step, &cpus)?;
+            }
         }
-    }
-
-    /// Seconds of all trials and units of the suite.
-    fn spent(&self, suite: usize) -> f64 {
-        let name = &self.run.suites[suite].name;
-        let trials = self.trials.iter().filter(|trial| trial.suite == *name).map(Trial::time);
-        let duets = self.duets.iter().filter(|duet| duet.suite == *name).map(Duet::time);
-        trials.chain(duets).map(Nanos::as_secs_f64).sum()
     }
 
     /// Makes one trial or unit and appends it to the journal.
@@ -111,21 +109,9 @@ impl Session {
         Ok(())
     }
 
-    /// A pair is also left out while one of its cells has only failed: its unit would take the same deadline.
     fn is_given_up(&self, step: &Step) -> bool {
-        let suite = &self.run.suites[step.suite];
-        let outcomes = |cell: usize| {
-            let id = &suite.cells[cell].id;
-            let of_cell = self.trials.iter().filter(move |t| t.suite == suite.name && t.cell == *id);
-            of_cell.map(|trial| &trial.outcome)
-        };
-        let has_only_failed = |cell| {
-            let mut of_cell = outcomes(cell).peekable();
-            of_cell.peek().is_some() && of_cell.all(|outcome| *outcome != Outcome::Ok)
-        };
-        let Some(against) = step.against else { return is_given_up(outcomes(step.cell)) };
-        let units = self.duets.iter().filter(|duet| duet.suite == suite.name && duet.id() == step.id);
-        has_only_failed(step.cell) || has_only_failed(against) || is_given_up(units.map(|duet| &duet.outcome))
+        let id = |cell: usize| self.run.suites[step.suite].cells[cell].id.as_str();
+        self.made().is_given_up(step.suite, &step.id, id(step.cell), step.against.map(id))
     }
 
     /// The same for all units of a pair: by its warm-up unit, which runs side by side, and the first trial of

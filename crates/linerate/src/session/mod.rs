@@ -5,18 +5,15 @@
 //! `--resume` opens a stored session and goes on. The caller makes the reports.
 
 mod arms;
-pub mod budget;
 mod command;
 mod measure;
 mod prepare;
 mod request;
-mod sequence;
 mod stored;
 
 pub use measure::seconds;
 pub use request::{HostRequest, Request};
 
-use crate::comparison::Prospect;
 use crate::error::Error;
 use crate::home;
 use crate::interrupt;
@@ -30,6 +27,7 @@ use crate::placement;
 use crate::plan;
 use crate::programs::{self, Programs};
 use crate::progress::Progress;
+use crate::stopping::{FIRST_ROUNDS, Made, Prospect};
 use crate::subject;
 use crate::suite;
 use crate::system::Registry;
@@ -50,7 +48,7 @@ pub enum End {
 pub enum Event {
     /// Before the units of a comparison, and once more after the first of them.
     Prospect(Prospect),
-    /// The rounds of a suite are made. Units that make intervals narrow follow, for up to this many seconds.
+    /// The rounds of a suite's tables are made. Units of wide intervals follow, for up to this many seconds.
     Rounds { suite: Stored, left: f64 },
     /// All of a suite is measured, or as much as there was when the run was interrupted.
     Suite(Stored),
@@ -172,11 +170,11 @@ impl Session {
         let mut end = Ok(End::Complete);
         for suite in 0..self.run.suites.len() {
             let rounds = self.prepare(suite).and_then(|()| self.measure_suite(suite, on));
-            let left = rounds.as_ref().map_or(0.0, |()| self.time_to_narrow(suite));
+            let left = rounds.as_ref().map_or(0.0, |()| self.time_to_go_on(suite));
             if left > WAIT[suite.min(1)] {
                 self.progress.suspend(|| on(Event::Rounds { suite: self.part(suite), left }));
             }
-            end = match rounds.and_then(|()| self.narrow(suite)) {
+            end = match rounds.and_then(|()| self.go_on(suite, on)) {
                 Ok(()) => Ok(End::Complete),
                 Err(Error::Interrupted) => Ok(End::Interrupted),
                 Err(error) => Err(error),
@@ -216,6 +214,10 @@ impl Session {
         &self.duets
     }
 
+    fn made(&self) -> Made<'_> {
+        Made { run: &self.run, trials: &self.trials, duets: &self.duets }
+    }
+
     fn has_trials(&self, suite: usize) -> bool {
         self.trials.iter().any(|trial| trial.suite == self.run.suites[suite].name)
     }
@@ -236,9 +238,7 @@ impl Session {
 fn new_run(request: &Request, mut suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run {
     let seed = request.seed.unwrap_or_else(fresh_seed);
     if request.budget.is_some() {
-        for suite in &mut suites {
-            (suite.rounds, suite.precision) = (budget::MOST_ROUNDS, None);
-        }
+        suites.iter_mut().for_each(|suite| suite.rounds = FIRST_ROUNDS);
     }
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     Run {

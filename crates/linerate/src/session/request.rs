@@ -12,7 +12,7 @@ pub struct Request {
     pub choice: Choice,
     /// `None`: drawn.
     pub seed: Option<u64>,
-    /// Rounds are spent where a verdict is open, until this time is used.
+    /// After the first rounds, units are made of what is open, until this time is used.
     pub budget: Option<Duration>,
     pub hosts: HostRequest,
     /// The folder of a new run; `None`: named after its start.

@@ -2,9 +2,10 @@
 
 use super::model::{ChangeReport, ComparedCell, ComparisonReport, Conclusion};
 use super::rows::{plain_percent, rough, signed, verdict as verdict_words};
-use crate::comparison::{Prospect, detectable, fewest};
+use crate::comparison::{detectable, fewest};
 use crate::report::numbers::seconds;
 use crate::stats::verdict::Verdict;
+use crate::stopping::Prospect;
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -1,0 +1,342 @@
+//! When a run has measured enough: one rule for tables and for builds.
+//!
+//! A suite makes its first rounds. After them its open questions alone get further units, until none is open
+//! or the time is used. Two things differ by run:
+//!
+//! | run | open is | the numbers are looked at |
+//! |---|---|---|
+//! | tables | a ratio whose 95 % interval is wider than the precision | after each batch |
+//! | builds | a pair without a verdict, by an error probability that all looks spend together | at each look |
+//!
+//! In tables the width alone decides, never where an interval lies, so that no verdict is favoured (Chow and
+//! Robbins, "On the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals", 1965). Of builds see
+//! [`crate::stats::sequential`].
+
+mod prospect;
+
+use crate::comparison::{JudgedPair, Judgement, judge_until};
+use crate::measurement::{
+    ComparisonKind, Duet, Outcome, PlannedPair, PlannedSuite, Run, Trial, is_given_up, pair_id,
+};
+use crate::stats::duet::{is_of_windows, log_ratio};
+use crate::stats::estimate::FEWEST_ROUNDS;
+use crate::stats::ratio::RatioEstimate;
+use crate::stats::sequential::{last_look, next_look};
+use crate::stats::verdict::MARGIN;
+use crate::summary::{self, Entry, SortedJournal};
+use linerate_contract::Nanos;
+pub use prospect::Prospect;
+use std::collections::BTreeMap;
+
+/// The rounds that every cell of a run with a budget gets, if there is time: fewer have no interval of 95 %.
+pub const FIRST_ROUNDS: u32 = FEWEST_ROUNDS;
+/// The base in duet with itself has one unit in this number of rounds of a comparison.
+pub const CONTROL_ROUNDS: u32 = 4;
+/// The half-width of a budget without a precision of its own: a ratio of 1 is then within the margin.
+const HALF_WIDTH: f64 = MARGIN / 3.0;
+/// The part of the budget that the second series of suspects may take beyond it.
+const FOR_CONFIRMATION: f64 = 0.5;
+
+/// A trial or unit that an open question needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// Its number in the journal: of a trial the round, of a pair the unit.
+    pub unit: u32,
+    pub cell: String,
+    /// The other cell of a pair; `None`: a solo trial.
+    pub against: Option<String>,
+}
+
+impl Need {
+    fn of(pair: &PlannedPair, unit: u32) -> Self {
+        Self { unit, cell: pair.cells[0].clone(), against: Some(pair.cells[1].clone()) }
+    }
+
+    /// The id under which it is journaled.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.against.as_ref().map_or_else(|| self.cell.clone(), |other| pair_id([&self.cell, other]))
+    }
+}
+
+/// The plan of a run, and what of it is made.
+#[derive(Debug, Clone, Copy)]
+pub struct Made<'a> {
+    pub run: &'a Run,
+    pub trials: &'a [Trial],
+    pub duets: &'a [Duet],
+}
+
+impl<'a> Made<'a> {
+    /// What the open questions of a suite need next, in the order of their numbers. Nothing: it is done.
+    #[must_use]
+    pub fn needs(self, suite: usize) -> Vec<Need> {
+        match self.run.comparison {
+            None => self.of_tables(suite),
+            Some(_) => self.of_builds(suite),
+        }
+    }
+
+    /// Seconds that a suite has left. A run with a budget gives each suite an equal share, and what the ones
+    /// before it left.
+    #[must_use]
+    pub fn seconds_left(self, suite: usize) -> f64 {
+        let suites = &self.run.suites;
+        match (self.run.budget, suites[suite].precision) {
+            (Some(budget), _) => {
+                let share = (suite + 1) as f64 / suites.len() as f64;
+                budget.as_secs_f64() * share - self.spent(|_| true)
+            }
+            (None, Some(precision)) => {
+                precision.time.as_secs_f64() - self.spent(|of| *of == suites[suite].name)
+            }
+            (None, None) => 0.0,
+        }
+    }
+
+    /// Whether these trials and units of the first rounds fit into the budget, by their mean times so far.
+    #[must_use]
+    pub fn has_time_for<'s>(self, suite: usize, ids: impl Iterator<Item = &'s String>) -> bool {
+        let times = self.mean_times(suite);
+        let seconds: f64 = ids.filter_map(|id| times.get(id)).sum();
+        self.run.budget.is_none() || seconds <= self.seconds_left(suite)
+    }
+
+    /// True for a cell, or for a pair or probe by its id, that is not tried again. A pair is also left out
+    /// while one of its cells has only failed: its unit would take the same deadline.
+    #[must_use]
+    pub fn is_given_up(self, suite: usize, id: &str, cell: &str, against: Option<&str>) -> bool {
+        let suite = &self.run.suites[suite].name;
+        let outcomes = |cell: &str| {
+            let of_cell = self.trials.iter().filter(|trial| trial.suite == *suite && trial.cell == cell);
+            of_cell.map(|trial| &trial.outcome).collect::<Vec<_>>()
+        };
+        let has_only_failed = |cell: &str| {
+            let of_cell = outcomes(cell);
+            !of_cell.is_empty() && of_cell.iter().all(|outcome| **outcome != Outcome::Ok)
+        };
+        let Some(against) = against else { return is_given_up(outcomes(cell).into_iter()) };
+        let units = self.duets.iter().filter(|duet| duet.suite == *suite && duet.id() == id);
+        has_only_failed(cell) || has_only_failed(against) || is_given_up(units.map(|duet| &duet.outcome))
+    }
+
+    /// The half of the wide ratios that lacks the fewest units, so that more become narrow within the time.
+    fn of_tables(self, index: usize) -> Vec<Need> {
+        let suite = &self.run.suites[index];
+        let precision = suite.precision.map(|precision| precision.half_width);
+        let goal = precision.or(self.run.budget.map(|_| HALF_WIDTH));
+        let (Some(goal), left) = (goal, self.seconds_left(index)) else { return Vec::new() };
+        let mut wide: Vec<Wide> = self.wide_pairs(index, goal);
+        if self.run.budget.is_some() {
+            wide.extend(self.wide_solos(suite, goal));
+        }
+        wide.sort_by(|a, b| a.lacks.total_cmp(&b.lacks));
+        wide.truncate(wide.len().div_ceil(2));
+        let (mut needs, mut seconds, times) = (Vec::new(), 0.0, self.mean_times(index));
+        for need in wide.into_iter().flat_map(|wide| wide.needs) {
+            if seconds < left && !needs.contains(&need) {
+                seconds += times.get(&need.id()).copied().unwrap_or(0.0);
+                needs.push(need);
+            }
+        }
+        needs
+    }
+
+    fn wide_pairs(self, index: usize, goal: f64) -> Vec<Wide> {
+        let suite = &self.run.suites[index];
+        let of_pair = |pair: &PlannedPair| {
+            let units: Vec<&Duet> = self.units(suite).filter(|duet| duet.cells == pair.cells).collect();
+            let mut tables = suite.tables.iter().filter(|table| is_of_windows(table.metric));
+            let metric =
+                tables.find(|table| pair.cells.iter().all(|cell| table.cells.contains(cell)))?.metric;
+            let estimate = RatioEstimate::of(units.iter().filter_map(|duet| log_ratio(duet, metric)))?;
+            let lacks = lacking(estimate.half_width()?, goal, estimate.n)?;
+            // Half of the units failed: more time buys little.
+            let is_worth_it = estimate.n * 2 >= units.len() as u32;
+            let unit = units.iter().map(|duet| duet.unit).max().unwrap_or(0) + 1;
+            is_worth_it.then(|| Wide { lacks, needs: vec![Need::of(pair, unit)] })
+        };
+        self.pairs(index).filter_map(of_pair).collect()
+    }
+
+    /// Ratios and errors by the first metric of each table that duets do not have.
+    fn wide_solos(self, suite: &PlannedSuite, goal: f64) -> Vec<Wide> {
+        let rounds = |cell: &str| {
+            let of_cell = |trial: &&Trial| trial.suite == suite.name && trial.cell == cell && !trial.warmup;
+            self.trials.iter().filter(of_cell).map(|trial| trial.round).max().unwrap_or(0)
+        };
+        let wide = |cells: Vec<&String>, ratio: f64, [low, high]: [f64; 2], n: u32| {
+            let lacks = lacking((high - low) / 2.0 / ratio, goal, n)?;
+            let need = |cell: &String| Need { unit: rounds(cell) + 1, cell: cell.clone(), against: None };
+            Some(Wide { lacks, needs: cells.into_iter().map(need).collect() })
+        };
+        let of_entry = |entry: &Entry| {
+            let is_alone = |duet: Option<bool>| duet != Some(true);
+            let compared = entry.vs_baseline.as_ref();
+            let compared = compared.filter(|c| is_alone(c.duet.as_ref().map(|duet| duet.has_rate)));
+            let ratio = compared.and_then(|c| wide(vec![&entry.id, &c.with], c.ratio, c.ci95, c.n));
+            let error = entry.vs_truth.as_ref();
+            [ratio, error.and_then(|found| wide(vec![&entry.id], found.ratio, found.ci95, found.n))]
+        };
+        let journal = SortedJournal::of(self.run, self.trials, self.duets);
+        let tables = summary::suite(suite, &journal).tables;
+        let entries = tables
+            .iter()
+            .flat_map(|table| table.entries.iter().filter(|entry| entry.metric == table.planned.metric));
+        entries.flat_map(of_entry).flatten().collect()
+    }
+
+    /// The units of open pairs up to the next look, and those of the control between them.
+    fn of_builds(self, index: usize) -> Vec<Need> {
+        let suite = &self.run.suites[index];
+        let last = self.units(suite).map(|duet| duet.unit).max().unwrap_or(0);
+        // A round that was interrupted is finished first, by those that were open before it.
+        if let Some(before) = last_look(last.saturating_sub(1)) {
+            let newest = |pair: &&PlannedPair| {
+                let of_pair = self.units(suite).filter(|duet| duet.cells == pair.cells);
+                of_pair.map(|duet| duet.unit).max().unwrap_or(0)
+            };
+            let lacks_last = |pair: &&PlannedPair| (before..last).contains(&newest(pair));
+            if self.pairs(index).any(|pair| lacks_last(&pair)) {
+                let (open, _) = self.open_builds(index, before);
+                let unfinished: Vec<_> = open.into_iter().filter(lacks_last).collect();
+                if !unfinished.is_empty() {
+                    return unfinished.into_iter().map(|pair| Need::of(pair, last)).collect();
+                }
+            }
+        }
+        let Some(look) = last_look(last) else { return Vec::new() };
+        let (open, rounds) = self.open_builds(index, look);
+        let end = next_look(last).min(last.saturating_add(rounds));
+        let control = self.pairs(index).find(|pair| pair.cells[0] == pair.cells[1]);
+        let in_round = |unit: u32| {
+            let control = control.filter(|_| unit % CONTROL_ROUNDS == 1);
+            open.iter().copied().chain(control).map(move |pair| Need::of(pair, unit)).collect::<Vec<_>>()
+        };
+        if open.is_empty() { Vec::new() } else { (last + 1..=end).flat_map(in_round).collect() }
+    }
+
+    /// The pairs without a verdict at a look, and the rounds of these for which there is time. Where there is
+    /// none, those that wait for their second series.
+    fn open_builds(self, index: usize, look: u32) -> (Vec<&'a PlannedPair>, u32) {
+        let Some(judged) = judge_until(self.run, self.trials, self.duets, look) else {
+            return (Vec::new(), 0);
+        };
+        let suite = &self.run.suites[index];
+        let chosen = |is_chosen: fn(&JudgedPair) -> bool| self.chosen(index, &judged, is_chosen);
+        let unit = mean(self.duets.iter().filter(|duet| duet.suite == suite.name).map(Duet::time));
+        let rounds = |pairs: usize, left: f64| (left / (unit * pairs as f64)).max(0.0) as u32;
+        let (open, left) = (chosen(|pair| !pair.is_decided()), self.seconds_left(index));
+        match rounds(open.len(), left) {
+            0 => {
+                let is_gate =
+                    self.run.comparison.as_ref().is_some_and(|plan| plan.kind == ComparisonKind::Gate);
+                let more = self.run.budget.filter(|_| is_gate).map_or(0.0, Nanos::as_secs_f64);
+                let suspects = chosen(JudgedPair::is_suspect);
+                match rounds(suspects.len(), left + more * FOR_CONFIRMATION) {
+                    0 => (Vec::new(), 0),
+                    rounds => (suspects, rounds),
+                }
+            }
+            rounds => (open, rounds),
+        }
+    }
+
+    fn chosen(self, index: usize, judged: &Judgement, is: fn(&JudgedPair) -> bool) -> Vec<&'a PlannedPair> {
+        let suite = &self.run.suites[index].name;
+        let is_chosen = |pair: &&PlannedPair| {
+            let found =
+                judged.pairs.iter().find(|judged| judged.suite == *suite && judged.cells == pair.cells);
+            found.is_some_and(is)
+        };
+        self.pairs(index).filter(is_chosen).collect()
+    }
+
+    /// Pairs that are measured in duet and not given up.
+    fn pairs(self, index: usize) -> impl Iterator<Item = &'a PlannedPair> {
+        let is_tried = move |pair: &&PlannedPair| {
+            let [cell, other] = &pair.cells;
+            pair.no_duet.is_none() && !self.is_given_up(index, &pair.id(), cell, Some(other))
+        };
+        self.run.suites[index].pairs.iter().filter(is_tried)
+    }
+
+    fn units(self, suite: &PlannedSuite) -> impl Iterator<Item = &'a Duet> {
+        let is_unit = move |duet: &&Duet| duet.suite == suite.name && !duet.warmup && duet.probe.is_none();
+        self.duets.iter().filter(is_unit)
+    }
+
+    fn spent(self, is_meant: impl Fn(&String) -> bool) -> f64 {
+        let trials = self.trials.iter().filter(|trial| is_meant(&trial.suite)).map(Trial::time);
+        let duets = self.duets.iter().filter(|duet| is_meant(&duet.suite)).map(Duet::time);
+        trials.chain(duets).map(Nanos::as_secs_f64).sum()
+    }
+
+    /// Seconds of a trial or unit, by its id.
+    fn mean_times(self, suite: usize) -> BTreeMap<String, f64> {
+        let suite = &self.run.suites[suite].name;
+        let trials = self.trials.iter().filter(|trial| trial.suite == *suite && !trial.warmup);
+        let duets = self.duets.iter().filter(|duet| duet.suite == *suite && !duet.warmup);
+        let trials = trials.map(|trial| (trial.cell.clone(), trial.time()));
+        let mut times = BTreeMap::<String, (f64, f64)>::new();
+        for (id, time) in trials.chain(duets.map(|duet| (duet.id(), duet.time()))) {
+            let (sum, count) = times.entry(id).or_default();
+            (*sum, *count) = (*sum + time.as_secs_f64(), *count + 1.0);
+        }
+        times.into_iter().map(|(id, (sum, count))| (id, sum / count)).collect()
+    }
+}
+
+/// A ratio whose interval is too wide.
+struct Wide {
+    lacks: f64,
+    needs: Vec<Need>,
+}
+
+/// The number of units that a ratio lacks: a half-width is inverse to the root of their number. `None` if it
+/// is narrow, or has no interval.
+fn lacking(half_width: f64, goal: f64, n: u32) -> Option<f64> {
+    let excess = half_width / goal;
+    (n >= FEWEST_ROUNDS && excess > 1.0).then(|| f64::from(n) * (excess * excess - 1.0))
+}
+
+fn mean(times: impl Iterator<Item = Nanos>) -> f64 {
+    let (sum, n) = times.fold((0.0, 0.0), |(sum, n), time| (sum + time.as_secs_f64(), n + 1.0));
+    sum / f64::max(n, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    fn noise(random: &mut impl Rng) -> f64 {
+        (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
+    }
+
+    /// 5 %, and four standard errors of 1,000 runs on top.
+    #[test]
+    fn intervals_that_end_by_their_width_contain_the_truth_as_often_as_they_should() {
+        let mut random = Pcg64::seed_from_u64(5);
+        let (runs, first, most) = (1_000, 9, 60);
+        let wrong = (0..runs).filter(|_| {
+            let logs: Vec<f64> = (0..most).map(|_| 0.05 * noise(&mut random)).collect();
+            let mut looks = (first..=most).map(|n| RatioEstimate::of(logs[..n].iter().copied()).unwrap());
+            let is_end = |look: &RatioEstimate| {
+                look.n == most as u32
+                    || look.half_width().is_some_and(|half| lacking(half, 0.02, look.n).is_none())
+            };
+            let end = looks.find(is_end).unwrap();
+            end.ci95.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
+        });
+        let rate = wrong.count() as f64 / f64::from(runs);
+        assert!(rate <= 0.078, "{rate}");
+    }
+
+    #[test]
+    fn a_ratio_lacks_units_by_the_square_of_its_width_and_nothing_once_it_is_narrow() {
+        assert_eq!(lacking(0.04, 0.02, 10), Some(30.0));
+        assert_eq!((lacking(0.02, 0.02, 10), lacking(0.04, 0.02, 5)), (None, None));
+    }
+}
