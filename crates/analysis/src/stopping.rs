@@ -6,7 +6,7 @@
 //! | run | open is | the numbers are looked at |
 //! |---|---|---|
 //! | tables | a ratio whose 95 % interval is wider than the precision | after each batch |
-//! | builds | a pair without a verdict, by an error probability that all looks spend together | at each look |
+//! | builds | a pair without a verdict, by an error probability that all looks spend | at each look |
 //!
 //! In tables the width alone decides, never where an interval lies, so that no verdict is favoured (Chow and
 //! Robbins, "On the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals", 1965). Of builds see

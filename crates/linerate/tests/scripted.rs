@@ -3,6 +3,8 @@
 mod common;
 #[path = "scripted/paths.rs"]
 mod paths;
+#[path = "scripted/stopping.rs"]
+mod stopping;
 
 use common::{Folder, assert_golden, linerate};
 use flate2::write::GzEncoder;
@@ -166,66 +168,6 @@ fn only_keeps_the_baselines_of_the_selected_cells() {
     let out = linerate("good", &["plan", "mini", "--no-trial", "--only", "nothing/*"]);
     assert_eq!(out.status, 2);
     assert!(out.stderr.contains("--only nothing/*"), "{}", out.stderr);
-}
-
-/// The tests' systems, and the suite `mini` with a precision.
-fn home_with_precision(half_width: &str, time: &str) -> Folder {
-    let home = Folder::new("precision-home");
-    common::copy(&common::tests().join("lab"), home.path());
-    let suite = fs::read_to_string(common::tests().join("lab/suites/mini.toml")).unwrap();
-    let precision = format!("precision = {{ half-width = {half_width}, time = \"{time}\" }}");
-    let suite = suite.replace("rounds = 6\n", &format!("rounds = 6\n{precision}\n"));
-    fs::write(home.path().join("suites/mini.toml"), suite).unwrap();
-    home
-}
-
-#[test]
-fn a_budget_is_spent_on_wide_ratios_after_six_rounds_of_all() {
-    for (half_width, is_spent) in [("0.5", false), ("0.000001", true)] {
-        let (home, folder) = (home_with_precision(half_width, "1s"), Folder::new("budget"));
-        let args = ["run", "mini", "--seed", "7", "--budget", "60s", "--out", folder.str()];
-        let out = common::linerate_at(home.path(), "good", &args);
-        assert_eq!(out.status, 0, "{}", out.stderr);
-        let (trials, journal) = (folder.journal(), folder.read("journal.jsonl"));
-        let duets = linerate::journal::parse_journal("journal", journal.as_bytes()).duets;
-        let solos = trials.iter().flat_map(|trial| trial.stages.values());
-        let units = duets.iter().flat_map(|duet| duet.stages.values());
-        let seconds = solos.chain(units).map(|time| time.0).sum::<u64>() as f64 / 1e9;
-        // A unit takes a second.
-        assert!(seconds < 62.0 && is_spent == (seconds > 57.0), "{half_width}: {seconds} s");
-        // Values have their six rounds; ratios have more units where they are wide.
-        assert!(trials.iter().all(|t| t.round <= 6));
-        assert_eq!(is_spent, duets.iter().any(|duet| duet.unit > 12), "{half_width}");
-        assert!(out.stdout.contains("6 of 6 rounds complete"), "{}", out.stdout);
-    }
-}
-
-#[test]
-fn a_budget_without_time_for_a_round_of_all_ends_before_it() {
-    let folder = Folder::new("short-budget");
-    let out = linerate("good", &["run", "mini", "--seed", "7", "--budget", "12s", "--out", folder.str()]);
-    assert_eq!(out.status, 0, "{}", out.stderr);
-    let trials = folder.journal();
-    let rounds = trials.iter().map(|t| t.round).max().unwrap();
-    assert!((1..6).contains(&rounds), "{rounds} rounds");
-    assert_eq!(trials.len() as u32, 4 * (rounds + 1));
-}
-
-#[test]
-fn pairs_with_wide_intervals_get_more_units_until_the_time_of_the_suite_is_used() {
-    let units = |half_width: &str| {
-        let home = home_with_precision(half_width, "80s");
-        let run = Folder::new("precision");
-        let out = common::linerate_at(home.path(), "good", &["run", "mini", "--out", run.str()]);
-        assert_eq!(out.status, 0, "{}", out.stderr);
-        let early = out.stderr.contains("then the tables again");
-        assert_eq!(early, half_width == "0.000001", "{}", out.stderr);
-        run.read("journal.jsonl").lines().filter(|line| line.contains(r#""kind":"duet""#)).count()
-    };
-    // 3 pairs x 12 units, and 3 warm-up units.
-    assert_eq!(units("0.5"), 39);
-    let narrow = units("0.000001");
-    assert!((45..150).contains(&narrow), "{narrow}");
 }
 
 /// Beside a relay that forks for each connection, nginx had no operation for 0.2 to 0.5 s.
