@@ -24,7 +24,7 @@ const PARTS: &[(&str, &[&str], &[&str])] = &[
         &["arm", "error", "home", "interrupt", "pins", "placement", "printable", "timings", "toml_file"],
         &["lab"],
     ),
-    ("config", &["suite", "system"], &["base", "lab"]),
+    ("config", &["project", "suite", "system"], &["base", "lab"]),
     ("journal", &["journal"], &["base"]),
     ("engine", &["authority", "engine"], &["base", "config", "lab"]),
     (
