@@ -1,4 +1,4 @@
-//! A shop's list of items as JSON, a thread for each connection. It listens on the port of its first argument.
+//! A shop's list of items as JSON, a thread for each connection. Its argument is the port.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};

@@ -47,7 +47,7 @@ pub(super) enum What {
 }
 
 impl What {
-    /// By the words on the command line and the file of the project; with the options, completed by that file.
+    /// By the words on the command line and the project's file; with the options, completed by that file.
     ///
     /// # Errors
     /// Words that are neither; with the nearest suite.
@@ -78,8 +78,8 @@ impl What {
             [one] if !one.contains([' ', '/']) => return Ok(Self::Suite(Some(one.clone()))),
             [one] => {
                 return Err(Error::Input(format!(
-                    "`{one}` is one command: name two to compare, such as linerate compare './old' './new', or \
-                     values for it: -L threads 1,2,4; or two revisions of it: --build 'make'"
+                    "`{one}` is one command: name two to compare, such as linerate compare './old' './new', \
+                     or values for it: -L threads 1,2,4; or two revisions of it: --build 'make'"
                 )));
             }
             [one, two] if is_run(one) && is_run(two) => return Ok(Self::Runs([one.clone(), two.clone()])),
@@ -138,8 +138,8 @@ pub(super) fn measure(
     let request = match what {
         What::Suite(None) | What::Runs(_) if builds.resume.is_none() => {
             return Err(Error::Input(
-                "name two commands, such as './old' './new', or a suite; `linerate list` shows these; `linerate \
-                 init` writes a linerate.toml, with which there is nothing to name"
+                "name two commands, such as './old' './new', or a suite; `linerate list` shows these; \
+                 `linerate init` writes a linerate.toml, with which there is nothing to name"
                     .into(),
             ));
         }

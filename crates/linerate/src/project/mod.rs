@@ -1,5 +1,5 @@
-//! `linerate.toml` in a repository of the user's own: how its server is built and started, and what is asked of
-//! it. Its keys are named as the options of `linerate compare`.
+//! `linerate.toml` in a repository of the user's own: how its server is built and started, and what is asked
+//! of it. Its keys are named as the options of `linerate compare`.
 
 pub mod look;
 
