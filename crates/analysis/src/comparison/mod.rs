@@ -48,8 +48,8 @@ pub struct JudgedPair {
     /// Time of its units.
     pub seconds: f64,
     pub rate: Option<Reading>,
-    /// Performance by CPU time per operation of all roles, or of the server alone where commands are compared:
-    /// below 1, head needs more.
+    /// Performance by CPU time per operation of all roles, or of the server alone where commands are
+    /// compared: below 1, head needs more.
     pub cpu: Option<Reading>,
 }
 
