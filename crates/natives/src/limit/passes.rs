@@ -8,13 +8,13 @@
 //!
 //! The buffer in between is as large as a write: a kernel that needs more is slower, not faster.
 
-use crate::clock;
-use crate::layer::websocket::mask::{Key, copy, matches};
-use crate::layer::wire::tls::record::{self, Kind};
-use crate::listener::Listener;
-use crate::process::{Signals, emit};
-use crate::refusal::Refusal;
-use linerate_contract::{Bytes, Done, ErrorKind, Event, Nanos, Spec, page};
+use linerate_contract::{Bytes, Done, ErrorKind, Event, Nanos, Spec, clock, page};
+use linerate_load::Refusal;
+use linerate_load::layer::websocket::mask::{Key, copy, matches};
+use linerate_load::layer::wire::tls::RING_VERSION;
+use linerate_load::layer::wire::tls::record::{self, Kind};
+use linerate_load::listener::Listener;
+use linerate_load::process::{Signals, emit};
 use std::hint::black_box;
 
 /// The contract's: content repeats with this period.
@@ -66,7 +66,7 @@ pub(super) fn aead(spec: &Spec) -> Result<Done, Refusal> {
         })
     })?;
     // Records of this suite, without a handshake.
-    let tls = format!("TLSv1.3 TLS_AES_128_GCM_SHA256 ring {}", env!("RING_VERSION"));
+    let tls = format!("TLSv1.3 TLS_AES_128_GCM_SHA256 ring {RING_VERSION}");
     Ok(Done { tls: Some(tls), ..done })
 }
 

@@ -1,8 +1,8 @@
 //! The injected faults, drawn per request from a seed.
 
-use crate::random::uniform;
-use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Nanos, Spec};
+use linerate_load::Refusal;
+use linerate_load::random::uniform;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 

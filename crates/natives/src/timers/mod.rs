@@ -1,10 +1,11 @@
 //! Timers set, fired and cancelled: of every two, one fires after a millisecond; the other, of an hour, is
 //! cancelled.
 
-use crate::clock;
-use crate::eventloop::timers::Timers;
-use crate::refusal::{Doing, Refusal};
-use linerate_contract::{Done, Nanos, Recorder, Spec};
+pub mod heap;
+
+use heap::Timers;
+use linerate_contract::{Done, Nanos, Recorder, Spec, clock};
+use linerate_load::refusal::{Doing, Refusal};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};

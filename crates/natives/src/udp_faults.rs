@@ -12,14 +12,14 @@
 //! (`SO_MEMINFO`), so that loss by the machine is not counted as an error. One thread, with a loop of its own
 //! in front of the server's receiver.
 
-use super::server::FlowReceiver;
-use crate::packets::Inbox;
-use crate::process::{Stop, emit};
-use crate::random::uniform;
-use crate::refusal::{Doing, Refusal};
-use crate::{clock, tcp_info};
 use linerate_contract::datagram::Datagram;
-use linerate_contract::{Datagrams, Done, Event, Spec};
+use linerate_contract::{Datagrams, Done, Event, Spec, clock};
+use linerate_load::layer::udp::server::FlowReceiver;
+use linerate_load::packets::Inbox;
+use linerate_load::process::{Stop, emit};
+use linerate_load::random::uniform;
+use linerate_load::refusal::{Doing, Refusal};
+use linerate_load::tcp_info;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 use std::net::SocketAddr;
@@ -56,7 +56,7 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
 
 /// The faults to inject, and the counts of injected ones.
 #[derive(Debug)]
-pub(super) struct FaultyPath {
+pub struct FaultyPath {
     /// A draw below the first drops a datagram, below the second duplicates it, below the third delays it.
     below: [f64; 3],
     random: Pcg64Mcg,
@@ -66,7 +66,11 @@ pub(super) struct FaultyPath {
 }
 
 impl FaultyPath {
-    pub(super) fn of(spec: &Spec) -> Result<Self, Refusal> {
+    /// The faults that the options of `spec` request, by its seed.
+    ///
+    /// # Errors
+    /// A share that is none, or shares above 1 together.
+    pub fn of(spec: &Spec) -> Result<Self, Refusal> {
         let mut below = [0.0; 3];
         let mut sum = 0.0;
         for (limit, option) in below.iter_mut().zip(OPTIONS) {
@@ -95,7 +99,7 @@ impl FaultyPath {
     }
 
     /// Takes a datagram that has arrived, and delivers it as the draw decides.
-    pub(super) fn pass(&mut self, from: SocketAddr, bytes: &[u8], mut deliver: impl FnMut(&[u8])) {
+    pub fn pass(&mut self, from: SocketAddr, bytes: &[u8], mut deliver: impl FnMut(&[u8])) {
         if !matches!(Datagram::parse(bytes), Some(Datagram::Payload { .. })) {
             // The flow begins or ends: deliver its delayed datagram.
             if let Some((_, last)) = self.late.take_if(|(flow, _)| *flow == from) {

@@ -1,9 +1,8 @@
 //! `stream` without moving anything: one empty system call for each write and one for each read. No program
 //! that makes a call for each can be faster, whatever the calls do.
 
-use crate::clock;
-use crate::refusal::Refusal;
-use linerate_contract::{Bytes, Done, Nanos, Spec};
+use linerate_contract::{Bytes, Done, Nanos, Spec, clock};
+use linerate_load::Refusal;
 
 /// Writes between two readings of the clock.
 const TURN: u64 = 1_024;

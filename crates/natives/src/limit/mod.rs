@@ -14,8 +14,8 @@ mod calls;
 mod passes;
 mod syscalls;
 
-use crate::refusal::Refusal;
 use linerate_contract::{Datagrams, Direction, Done, Role, Spec};
+use linerate_load::Refusal;
 
 /// Runs `spec` as the limit row of this name.
 ///

@@ -1,9 +1,9 @@
 //! `dispatch` without a queue: a plain loop over prepared function pointers.
 
-use crate::process::spawn_scoped;
-use crate::refusal::Refusal;
-use crate::workload::dispatch::{counter, measure};
+use crate::dispatch::{counter, measure};
 use linerate_contract::{Done, Shape, Spec};
+use linerate_load::Refusal;
+use linerate_load::process::spawn_scoped;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,8 +1,7 @@
 //! When bytes arrived at this machine, independent of wake-ups: `SO_TIMESTAMPNS` (socket(7)), over TCP since
 //! Linux 4.14.
 
-use crate::clock;
-use linerate_contract::Nanos;
+use linerate_contract::{Nanos, clock};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;

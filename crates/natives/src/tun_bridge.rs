@@ -9,9 +9,9 @@
 
 #![allow(unsafe_code, reason = "ioctl(2) has no safe wrapper, and inherited descriptors have no owner yet")]
 
-use crate::process::spawn;
-use crate::refusal::{Doing, Refusal};
 use linerate_contract::Spec;
+use linerate_load::process::spawn;
+use linerate_load::refusal::{Doing, Refusal};
 use nix::errno::Errno;
 use nix::unistd::{read, write};
 use std::fs::File;
@@ -30,7 +30,7 @@ nix::ioctl_write_int_bad!(set_offload, libc::TUNSETOFFLOAD);
 ///
 /// # Errors
 /// An unknown value, a missing device name, or a device that is missing or refused.
-pub(crate) fn start(spec: &Spec) -> Result<(), Refusal> {
+pub fn start(spec: &Spec) -> Result<(), Refusal> {
     let offload = match spec.options.get("tun_bridge").map(String::as_str) {
         None => return Ok(()),
         Some("plain") => false,

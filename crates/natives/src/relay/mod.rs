@@ -12,11 +12,11 @@ mod splice;
 #[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_relay;
 
-use crate::listener::Listener;
-use crate::process::{Signals, emit, spawn};
-use crate::refusal::{Doing, Refusal};
-use crate::socket::Dialer;
 use linerate_contract::{ErrorKind, Event, Spec};
+use linerate_load::listener::Listener;
+use linerate_load::process::{Signals, emit, spawn};
+use linerate_load::refusal::{Doing, Refusal};
+use linerate_load::socket::Dialer;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -90,7 +90,7 @@ enum Advance {
 ///
 /// # Errors
 /// An invalid spec, an unsupported mode, or an address that is in use or not of this host.
-pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
+pub fn run(spec: &Spec) -> Result<(), Refusal> {
     if spec.layer != "tcp" {
         return Err(Refusal::Unsupported(format!("a relay of layer {:?}; supported: tcp", spec.layer)));
     }

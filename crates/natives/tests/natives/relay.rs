@@ -1,11 +1,24 @@
 //! The relay, as a process on loopback: nothing is lost, ends are passed on, failures are seen.
 
-use crate::common::{Engine, client, dead_port, local, relay, server};
-use linerate_contract::page;
+use crate::PROGRAM;
+use crate::common::{Engine, client, dead_port, local, server};
+use linerate_contract::{Event, Role, Spec, page};
 use nix::sys::signal::Signal;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The buffers of some dozen connections, and no more.
+const MOST_MEMORY: u64 = 128 << 20;
+
+fn relay(mode: &str, to: SocketAddr) -> Spec {
+    let mut spec = Spec::new(Role::Relay, "tcp", "relay");
+    spec.listen = Some(local());
+    spec.connect = Some(to);
+    spec.options.insert("mode".into(), mode.into());
+    spec
+}
 
 fn with_relay(to: SocketAddr, test: impl Fn(SocketAddr)) {
     let (_relay, address) = Engine::serving(&relay("splice", to));
@@ -163,4 +176,74 @@ fn a_signal_ends_it() {
     let (mut engine, _) = Engine::serving(&relay("splice", dead_port()));
     engine.signal(Signal::SIGTERM);
     assert!(engine.wait().success());
+}
+
+/// With so many descriptors that some of 60 connections wait.
+fn limited(spec: &Spec) -> (Engine, SocketAddr) {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 40; exec \"$0\" \"$1\"", PROGRAM]);
+    Engine::ready(Engine::start_command(command.arg(spec.to_json())))
+}
+
+#[test]
+fn connections_that_wait_for_a_descriptor_do_not_slow_the_others() {
+    let echo = Spec { listen: Some(local()), ..Spec::new(Role::Server, "tcp", "rr") };
+    let (_upstream, upstream) = Engine::serving(&echo);
+    for (what, spec) in [("server", &echo), ("relay", &relay("splice", upstream))] {
+        let (_engine, address) = limited(spec);
+        let mut active = TcpStream::connect(address).unwrap();
+        active.set_nodelay(true).unwrap();
+        active.write_all(b"x").unwrap();
+        active.read_exact(&mut [0]).unwrap();
+        let waiting: Vec<_> = (0..60).map(|_| TcpStream::connect(address).unwrap()).collect();
+        std::thread::sleep(Duration::from_millis(100));
+        let start = Instant::now();
+        for _ in 0..300 {
+            active.write_all(b"x").unwrap();
+            active.read_exact(&mut [0]).unwrap();
+        }
+        // With a pause of 10 ms for each event these are three seconds.
+        assert!(start.elapsed() < Duration::from_secs(1), "{what}: {:?}", start.elapsed());
+        drop(waiting);
+        let mut late = TcpStream::connect(address).unwrap();
+        late.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        late.write_all(b"x").unwrap();
+        late.read_exact(&mut [0]).unwrap();
+    }
+}
+
+#[test]
+fn a_relay_survives_peers_that_never_read_and_memory_is_bounded() {
+    let (_server, upstream) = Engine::serving(&server(1 << 20));
+    let (mut engine, address) = Engine::serving(&relay("splice", upstream));
+    let mut streams: Vec<_> = (0..8).map(|_| TcpStream::connect(address).unwrap()).collect();
+    for stream in &mut streams {
+        stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+        while stream.write_all(&b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".repeat(1_000)).is_ok() {}
+    }
+    let done = Engine::start(&client("crr", address, 1 << 20, 20)).done();
+    assert_eq!((done.operations, done.errors.total()), (20, 0), "{:?}", done.errors);
+    assert!(engine.most_memory() < MOST_MEMORY, "{}", engine.most_memory());
+}
+
+#[test]
+fn a_relay_of_another_kind_is_refused_by_its_name() {
+    let other_mode = relay("telepathy", local());
+    for (spec, name) in
+        [(Spec { layer: "udp".into(), ..other_mode.clone() }, "udp"), (other_mode, "telepathy")]
+    {
+        let mut engine = Engine::start(&spec);
+        assert_eq!(engine.wait().code(), Some(127), "{name}");
+        assert!(engine.stderr().contains(name), "{name}");
+    }
+}
+
+#[test]
+fn the_program_describes_what_the_engine_lacks() {
+    let mut engine = Engine::start(&Spec::new(Role::Describe, "", ""));
+    let Some(Event::Describe(described)) = engine.event() else { panic!() };
+    assert_eq!(described.roles, [Role::Client, Role::Relay, Role::Server]);
+    let has = |names: &[String], name: &str| names.iter().any(|each| each == name);
+    assert!(has(&described.layers, "none") && has(&described.layers, "http"));
+    assert!(["dispatch", "relay", "rr", "timers"].iter().all(|name| has(&described.workloads, name)));
 }

@@ -20,14 +20,13 @@
 mod arrival;
 mod injection;
 
-use super::request::{ParsedRequest, parse};
-use crate::clock;
-use crate::listener::Listener;
-use crate::process::{Signals, emit, spawn};
-use crate::refusal::{Doing, Refusal};
-use crate::waiter::{self, Waiter};
 use injection::Injection;
-use linerate_contract::{Bytes, Counts, Done, ErrorKind, Errors, Event, Nanos, Spec, page};
+use linerate_contract::{Bytes, Counts, Done, ErrorKind, Errors, Event, Nanos, Spec, clock, page};
+use linerate_load::layer::http::request::{ParsedRequest, parse};
+use linerate_load::listener::Listener;
+use linerate_load::process::{Signals, emit, spawn};
+use linerate_load::refusal::{Doing, Refusal};
+use linerate_load::waiter::{self, Waiter};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;

@@ -1,11 +1,10 @@
 //! `rr` without an event loop: blocking sockets, and a thread for each connection at both ends.
 
-use crate::clock;
-use crate::meter::Meter;
-use crate::process::{Signals, emit, spawn, together};
-use crate::refusal::{Doing, Refusal};
-use crate::socket::{Dialer, connect_all, connect_error, stream_error};
-use linerate_contract::{Done, ErrorKind, Event, Spec, page};
+use linerate_contract::{Done, ErrorKind, Event, Spec, clock, page};
+use linerate_load::meter::Meter;
+use linerate_load::process::{Signals, emit, spawn, together};
+use linerate_load::refusal::{Doing, Refusal};
+use linerate_load::socket::{Dialer, connect_all, connect_error, stream_error};
 use nix::errno::Errno;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

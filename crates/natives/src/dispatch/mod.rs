@@ -1,11 +1,14 @@
-//! Handlers posted to [`eventloop::queue`](crate::eventloop::queue) and run: the cost of an event loop
-//! without I/O.
+//! Handlers posted to a [`queue`] and run: the cost of an event loop without I/O.
+//!
+//! The load engine's own loop has no such queue: its work is known in advance. It is a lower bound for the
+//! cost of those in libraries.
 
-use crate::clock;
-use crate::eventloop::queue::{Hub, Queue};
-use crate::process::{spawn_scoped, together};
-use crate::refusal::Refusal;
-use linerate_contract::{Done, ErrorKind, Nanos, Shape, Spec};
+pub mod queue;
+
+use linerate_contract::{Done, ErrorKind, Nanos, Shape, Spec, clock};
+use linerate_load::Refusal;
+use linerate_load::process::{spawn_scoped, together};
+use queue::{Hub, Queue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

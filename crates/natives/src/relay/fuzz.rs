@@ -1,15 +1,16 @@
 //! Fuzz target: both peers of a pair.
 
 use super::{Pair, RelayLoop, Side};
-use crate::fuzz_input::{FuzzInput, connected, drain, put};
-use crate::listener::Listener;
-use crate::socket::Dialer;
 use linerate_contract::{Role, Spec};
+use linerate_load::listener::Listener;
+use linerate_load::socket::Dialer;
 use nix::sys::epoll::{EpollEvent, EpollTimeout};
 use nix::sys::signal::{SigSet, Signal};
-use nix::sys::socket::{Shutdown, shutdown};
 use std::cell::RefCell;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 
 /// Turns of the loop for one step: far more than any needs.
 const MOST_TURNS: usize = 1_000;
@@ -18,7 +19,7 @@ const MOST_TURNS: usize = 1_000;
 /// has received a beginning of what the other has sent, and after an orderly end all of it.
 pub fn fuzz_relay(input: &[u8]) {
     thread_local!(static RELAY: RefCell<RelayLoop> = RefCell::new(relay()));
-    RELAY.with_borrow_mut(|relay| steps(relay, FuzzInput(input)));
+    RELAY.with_borrow_mut(|relay| steps(relay, input));
 }
 
 fn relay() -> RelayLoop {
@@ -33,17 +34,16 @@ fn relay() -> RelayLoop {
     RelayLoop::new(Dialer::new(&spec).expect("a good spec"), listener).expect("descriptors are left")
 }
 
-fn steps(relay: &mut RelayLoop, mut input: FuzzInput<'_>) {
-    let ends = [connected(), connected()];
-    let [(client, near), (upstream, far)] = ends;
+fn steps(relay: &mut RelayLoop, input: &[u8]) {
+    let [(client, near), (upstream, far)] = [connected(), connected()];
     let index = client.as_raw_fd() as usize;
     relay.pairs.clear();
     relay.pairs.resize_with(index + 1, || None);
-    relay.advance(index, Box::new(Pair::new([client, upstream])));
+    relay.advance(index, Box::new(Pair::new([client.into(), upstream.into()])));
     let mut peers = [Some(near), Some(far)];
     let (mut sent, mut received) = ([0_u64; 2], [0_u64; 2]);
     let (mut ended, mut orderly) = ([false; 2], true);
-    while let Some(choice) = input.byte() {
+    for choice in input {
         let side = if choice & 1 == 0 { Side::Client } else { Side::Upstream };
         let (own, other) = (side as usize, side.other() as usize);
         let Some(peer) = &peers[own] else { continue };
@@ -53,7 +53,7 @@ fn steps(relay: &mut RelayLoop, mut input: FuzzInput<'_>) {
             6 if choice & 8 == 0 => {
                 ended[own] = true;
                 // Fails where the relay has closed.
-                let _ = shutdown(peer.as_raw_fd(), Shutdown::Write);
+                let _ = peer.shutdown(Shutdown::Write);
             }
             6 => (orderly, peers[own]) = (false, None),
             _ => {}
@@ -67,7 +67,7 @@ fn steps(relay: &mut RelayLoop, mut input: FuzzInput<'_>) {
     }
     for _ in 0..MOST_TURNS {
         for (peer, own) in peers.iter().flatten().zip(0..) {
-            let _ = shutdown(peer.as_raw_fd(), Shutdown::Write);
+            let _ = peer.shutdown(Shutdown::Write);
             check(peer, &mut received[own], sent[1 - own]);
         }
         run(relay);
@@ -80,16 +80,34 @@ fn steps(relay: &mut RelayLoop, mut input: FuzzInput<'_>) {
     assert!(relay.pairs.iter().all(Option::is_none), "the pair is closed");
 }
 
-/// Numbered bytes; how many the socket took.
-fn write(peer: &OwnedFd, from: u64, count: usize) -> u64 {
-    let bytes: Vec<_> = (from..from + count as u64).map(|number| (number % 251) as u8).collect();
-    put(peer, &bytes) as u64
+/// Two ends of a byte stream that do not block.
+fn connected() -> (UnixStream, UnixStream) {
+    let ends = UnixStream::pair().expect("descriptors are left");
+    for end in [&ends.0, &ends.1] {
+        end.set_nonblocking(true).expect("it is open");
+    }
+    ends
 }
 
-fn check(peer: &OwnedFd, received: &mut u64, sent: u64) {
-    for byte in drain(peer) {
-        assert_eq!(byte, (*received % 251) as u8);
-        *received += 1;
+/// Numbered bytes; how many the socket took.
+fn write(mut peer: &UnixStream, from: u64, count: usize) -> u64 {
+    let bytes: Vec<_> = (from..from + count as u64).map(|number| (number % 251) as u8).collect();
+    peer.write(&bytes).unwrap_or(0) as u64
+}
+
+fn check(mut peer: &UnixStream, received: &mut u64, sent: u64) {
+    let mut buffer = [0; 16 << 10];
+    loop {
+        let count = match peer.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        for byte in &buffer[..count] {
+            assert_eq!(*byte, (*received % 251) as u8);
+            *received += 1;
+        }
     }
     assert!(*received <= sent);
 }
@@ -105,4 +123,13 @@ fn run(relay: &mut RelayLoop) {
         relay.turn(&events[..ready]);
     }
     panic!("a relay that never waits");
+}
+
+#[cfg(test)]
+#[path = "../../../../fuzz/each_seed.rs"]
+mod each_seed;
+
+#[test]
+fn the_relay_accepts_its_seeds_and_changes_of_them() {
+    each_seed::each_seed("relay", fuzz_relay);
 }
