@@ -26,8 +26,8 @@
 //! | `fuzz`, `fuzz_input` | what fuzz targets run, for tests and fuzzing only |
 //! | [`process`], [`clock`], [`random`], [`refusal`] | process, clock, random numbers, errors |
 //!
-//! A combination is one line in the registry, compiled as one unit. What is no load generation (relay, limits,
-//! fault injectors) is `crates/natives`, which uses this library.
+//! A combination is one line in the registry, compiled as one unit. What is no load generation (relay,
+//! limits, fault injectors) is `crates/natives`, which uses this library.
 
 pub mod client;
 pub mod engine;

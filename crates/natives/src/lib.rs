@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | [`relay`] | relay | TCP forwarding by `splice(2)` |
 //! | [`limit`] | client, server | limit rows: the same work with the part under test left out |
-//! | [`dispatch`], [`timers`] | client | loops without sockets: handlers posted and run, timers set and fired |
+//! | [`dispatch`], [`timers`] | client | loops without sockets: handlers are posted and run, timers fire |
 //! | [`http_faults`], [`udp_faults`] | server | fault injectors with a known ground truth |
 //! | [`tun_bridge`] | server | two TUN devices joined, for the kernel's rows beside stacks in a process |
 //!
