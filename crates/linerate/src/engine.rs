@@ -1,5 +1,5 @@
-//! The load engine as a process: starts and stops `linerate-load` and reads its events. The fault injectors of
-//! the selftest are in `linerate-natives`.
+//! The load engine as a process: starts and stops `linerate-load` and reads its events. The fault injectors
+//! of the selftest are in `linerate-natives`.
 //!
 //! `linerate load` uses the same program as every trial. Terminal output and reports use no CPU of its
 //! threads, and this program needs no TLS library.
