@@ -105,8 +105,6 @@ pub enum Purpose {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     pub role: Role,
-    /// A process that its server needs, such as a database. It belongs to no role's CPU time.
-    pub is_companion: bool,
     /// The variant's name.
     pub system: String,
     pub host: HostName,
@@ -118,7 +116,7 @@ pub struct Launch {
     pub process: Option<CommandLine>,
     pub ready: Ready,
     pub stop: StopSignal,
-    /// The port on which it listens; 0: it is ready when there is a listener that was not there before.
+    /// The port on which it listens; 0: it is ready when it listens on any.
     pub port: u16,
     pub cpus: Vec<u32>,
     /// True if no other role has one of these CPUs. It then has a session of its own: the kernel's autogroup

@@ -4,11 +4,7 @@ pub use linerate_contract::program::Refusal;
 use std::io;
 
 /// Names what was tried when a system call fails.
-pub trait Doing<T> {
-    /// The value, or a refusal that names `what` was tried.
-    ///
-    /// # Errors
-    /// The system call failed.
+pub(crate) trait Doing<T> {
     fn doing(self, what: &str) -> Result<T, Refusal>;
 }
 

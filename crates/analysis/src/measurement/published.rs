@@ -199,7 +199,7 @@ impl DocumentUnit {
     pub fn name(self) -> &'static str {
         match self {
             Self::Seconds => "s",
-            Self::Microseconds => "us",
+            Self::Microseconds => "µs",
             Self::ThousandsPerSecond => "Kops/s",
             Self::MillionsPerSecond => "Mops/s",
             Self::MibPerSecond => "MiB/s",

@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code, reason = "prctl(2) between fork and exec has no safe wrapper")]
 
-mod advice;
 mod channel;
 mod client;
 mod process;
@@ -180,13 +179,7 @@ impl Namespaces {
         }
     }
 
-    /// `before`: listeners of others.
-    fn await_ready(
-        &mut self,
-        launch: &Launch,
-        process: ProcessId,
-        before: &[SocketAddr],
-    ) -> Result<(), LabError> {
+    fn await_ready(&mut self, launch: &Launch, process: ProcessId) -> Result<(), LabError> {
         let deadline = Instant::now() + READY_DEADLINE;
         loop {
             let ready = match launch.ready {
@@ -195,10 +188,7 @@ impl Namespaces {
                     first.is_some_and(|line| matches!(Event::parse(line), Ok(Event::Ready { .. })))
                 }
                 Ready::Listen => {
-                    let any = |address: &SocketAddr| match launch.port {
-                        0 => !before.contains(address),
-                        port => address.port() == port,
-                    };
+                    let any = |address: &SocketAddr| launch.port == 0 || address.port() == launch.port;
                     self.listeners_of(launch.host)?.iter().any(any)
                 }
             };
@@ -209,11 +199,9 @@ impl Namespaces {
                 return Err(self.running(process).failed(&format!("ended before it was ready ({status})")));
             }
             if Instant::now() >= deadline {
-                let what = match launch.ready {
-                    Ready::Listen if launch.user.is_some() => "did not listen",
-                    _ => "was not ready",
-                };
-                return Err(self.running(process).failed(&format!("{what} within {READY_DEADLINE:?}")));
+                return Err(self
+                    .running(process)
+                    .failed(&format!("was not ready within {READY_DEADLINE:?}")));
             }
             match launch.ready {
                 Ready::Event => {
@@ -237,7 +225,7 @@ impl Namespaces {
 
     /// Sends the stop signal to running systems and waits for [`STOP_GRACE`]; the rest is killed later.
     fn stop_gracefully(&mut self) -> Result<(), LabError> {
-        let is_left = |running: &&Running| running.kind.lasts() && running.ended.is_none();
+        let is_left = |running: &&Running| running.kind == Kind::System && running.ended.is_none();
         let left: Vec<_> = self
             .processes
             .iter()
@@ -304,10 +292,8 @@ impl Lab for Namespaces {
             self.set_up(launch, command)?;
         }
         let Some(command) = &launch.process else { return Ok(()) };
-        let before = if launch.port == 0 { self.listeners_of(launch.host)? } else { Vec::new() };
-        let kind = if launch.is_companion { Kind::Companion } else { Kind::System };
-        let process = self.spawn(kind, launch, command)?;
-        self.await_ready(launch, process, &before)
+        let process = self.spawn(Kind::System, launch, command)?;
+        self.await_ready(launch, process)
     }
 
     fn listeners(&mut self) -> Result<Vec<SocketAddr>, LabError> {

@@ -44,7 +44,7 @@ pub struct Selection {
 /// report of all completed trials.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate run proxy --quick             a first table, under three minutes
+  linerate run proxy --quick             a first table, under four minutes
   linerate run proxy                     the full table
   linerate run proxy --only '*/haproxy*' these cells and their baselines
   linerate run proxy --only nginx/haproxy-tcp --probe
@@ -175,8 +175,9 @@ pub struct ReportArgs {
 
 /// Make a static site of runs
 ///
-/// An index with the newest answer of each suite, a page for each run, the history of ratios, the method.
-/// Plain files: open index.html, or copy the folder to any web server.
+/// An index with the newest answer of each suite, a page for each run, the history of ratios, the method; of
+/// runs with --published also the documents, measured again (published.html, published.md). Plain files: open
+/// index.html, or copy the folder to any web server.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   linerate site results --out site")]

@@ -82,7 +82,7 @@ pub(super) fn published_text(text: &mut String, published: &PublishedReport, cel
     lines(text, &layout::published::about(published));
     let tables = layout::published::tables(published, cells).into_iter();
     let findings = Some(layout::published::findings(published)).filter(|table| !table.rows.is_empty());
-    for shown in tables.chain(findings) {
+    for shown in findings.into_iter().chain(tables) {
         let _ = writeln!(text, "### {}\n", escape(shown.title));
         write_table(text, &shown.headers, shown.rows.into_iter());
         text.push('\n');

@@ -8,7 +8,6 @@ pub mod probe;
 pub mod template;
 
 use crate::error::Error;
-use crate::home;
 use crate::toml_file;
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
@@ -43,14 +42,13 @@ pub struct SystemVariant<'a> {
 }
 
 impl Registry {
-    /// Reads `systems/*/system.toml` of linerate and of the user's project.
+    /// Reads `<home>/systems/*/system.toml`.
     ///
     /// # Errors
-    /// The first invalid manifest, with its line; or two variants or systems of the same name.
+    /// The first invalid manifest, with its line; or two variants of the same name.
     pub fn load(home: &Path) -> Result<Self, Error> {
         let mut systems = BTreeMap::new();
-        let all = home::folders(home, "systems").into_iter().map(|folder| sorted_entries(&folder));
-        for folder in all.collect::<Result<Vec<_>, _>>()?.concat() {
+        for folder in sorted_entries(&home.join("systems"))? {
             let file = folder.join("system.toml");
             if !file.is_file() {
                 continue;
@@ -58,12 +56,6 @@ impl Registry {
             let text = fs::read_to_string(&file).map_err(Error::file(&file))?;
             let manifest = parse(&file, &text)?;
             let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if systems.contains_key(&name) {
-                let file = file.display();
-                return Err(Error::Input(format!(
-                    "{file}: linerate has a system `{name}`: rename the folder"
-                )));
-            }
             systems.insert(name.clone(), System { name, folder, manifest });
         }
         let registry = Self { systems };

@@ -27,8 +27,14 @@ pub(crate) fn output() -> PathBuf {
 }
 
 /// Scripts of the scripted lab, and the suite of each.
-const SCRIPTS: [(&str, &str); 5] =
-    [("good", "mini"), ("fails", "mini"), ("loops", "loops"), ("leaks", "leaks"), ("truth", "truth")];
+const SCRIPTS: [(&str, &str); 6] = [
+    ("good", "mini"),
+    ("fails", "mini"),
+    ("loops", "loops"),
+    ("leaks", "leaks"),
+    ("truth", "truth"),
+    ("again", "again"),
+];
 
 /// Tests run at the same time and make the same pages.
 static MAKING: Mutex<()> = Mutex::new(());
@@ -37,7 +43,26 @@ static MAKING: Mutex<()> = Mutex::new(());
 pub(crate) fn pages() -> Vec<Page> {
     let scripted = SCRIPTS.iter().map(|(script, suite)| scripted(script, suite));
     let published: Vec<Page> = published_runs().iter().map(|run| of_published(run)).collect();
-    scripted.chain(published).chain(site()).chain([compared(), merged()]).collect()
+    scripted.chain(published).chain(site()).chain([documents(), compared(), merged()]).collect()
+}
+
+/// The documents that a scripted run repeats.
+fn documents() -> Page {
+    let _alone = MAKING.lock().unwrap_or_else(|broken| broken.into_inner());
+    let [runs, folder] = ["again-runs", "again-site"].map(|name| output().join(name));
+    let path = folder.join("published.html");
+    if !is_newer(&path) {
+        let _ = fs::remove_dir_all(&runs);
+        let run = runs.join("a");
+        for args in [
+            &["run", "again", "--published", "--seed", "7", "--out", run.to_str().unwrap()][..],
+            &["site", runs.to_str().unwrap(), "--out", folder.to_str().unwrap()],
+        ] {
+            let out = linerate("again", args);
+            assert_eq!(out.status, 0, "{}", out.stderr);
+        }
+    }
+    Page { name: "documents".to_owned(), path }
 }
 
 fn site() -> Vec<Page> {

@@ -120,14 +120,9 @@ impl Drop for Program {
     }
 }
 
-/// The load engine.
+/// The load engine, in linerate's folder.
 pub(crate) fn native() -> PathBuf {
-    own("linerate-load")
-}
-
-/// A program of linerate's own, in its folder.
-pub(crate) fn own(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name(name)
+    Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-load")
 }
 
 /// A port of the kernel's choice.

@@ -68,11 +68,11 @@ pub(in crate::report) fn published_tables(published: &PublishedReport, cells: &[
     html! {
         h3 { "As published" }
         ul { @for line in layout::published::about(published) { li { (line) } } }
+        @if !findings.rows.is_empty() { h4 { (findings.title) } (text_table(&findings)) }
         @for shown in &layout::published::tables(published, cells) {
             h4 { (shown.title) }
             (text_table(shown))
         }
-        @if !findings.rows.is_empty() { h4 { (findings.title) } (text_table(&findings)) }
         @if !rounds.is_empty() {
             details { summary { "Values of each round" } ul { @for line in &rounds { li { (line) } } } }
         }
@@ -87,7 +87,9 @@ pub(in crate::report) fn text_table(shown: &TextTable<'_>) -> Markup {
                 tbody { @for row in &shown.rows {
                     tr {
                         th scope="row" { (row[0]) }
-                        @for text in &row[1..] { td { (lines(text.lines())) } }
+                        @for (name, text) in shown.headers.iter().zip(row).skip(1) {
+                            td data-l=(name) { (lines(text.lines())) }
+                        }
                     }
                 } }
             }

@@ -67,18 +67,18 @@ fn published_text(text: &mut String, published: &PublishedReport, style: Style) 
     for line in layout::published::about(published) {
         text.push_str(&wrapped(&line, width(style)));
     }
+    if !published.findings.is_empty() {
+        let _ = writeln!(text, "\n{}", bold("findings of the document", style));
+    }
+    for finding in &published.findings {
+        text.push_str(&wrapped(&layout::published::finding_line(finding), width(style)));
+    }
     for shown in layout::published::tables(published, &[]) {
         let mut table = empty(style, LINE_UNDER_HEADERS);
         table.set_header(shown.headers.iter().map(|name| header(name, style)));
         table.add_rows(shown.rows);
         let _ = writeln!(text, "\n{}\n{}", bold(shown.title, style), table.trim_fmt());
         shown.notes.iter().for_each(|note| text.push_str(&wrapped(note, width(style))));
-    }
-    if !published.findings.is_empty() {
-        let _ = writeln!(text, "\n{}", bold("findings of the document", style));
-    }
-    for finding in &published.findings {
-        text.push_str(&wrapped(&layout::published::finding_line(finding), width(style)));
     }
     let rounds = if style.long { layout::published::rounds(published) } else { Vec::new() };
     rounds.iter().for_each(|line| text.push_str(&wrapped(line, width(style))));

@@ -1,5 +1,6 @@
-//! Fuzz target: datagrams at a server of streams.
+//! Fuzz target: datagrams at a server of streams, and at one that injects faults.
 
+use super::fault_injector::FaultyPath;
 use super::server::FlowReceiver;
 use crate::fuzz_input::FuzzInput;
 use linerate_contract::{Nanos, Role, Spec};
@@ -8,8 +9,8 @@ use std::net::SocketAddr;
 
 /// Datagrams: a byte for the sender, the length, the bytes.
 pub fn fuzz_datagrams(input: &[u8]) {
-    thread_local!(static SERVER: RefCell<(FlowReceiver, SocketAddr)> = RefCell::new(server()));
-    SERVER.with_borrow_mut(|(receiver, own)| {
+    thread_local!(static ENDS: RefCell<(FlowReceiver, FaultyPath, SocketAddr)> = RefCell::new(ends()));
+    ENDS.with_borrow_mut(|(receiver, path, own)| {
         receiver.forget();
         let (mut input, mut now) = (FuzzInput(input), Nanos(1));
         while let Some(choice) = input.byte() {
@@ -17,14 +18,22 @@ pub fn fuzz_datagrams(input: &[u8]) {
             // Answers go to the server itself, where they wait and are dropped.
             let from = SocketAddr::new(own.ip(), own.port() ^ u16::from(choice & 1));
             now += Nanos(u64::from(choice) << 28);
-            receiver.take(from, bytes, now);
+            if choice & 2 == 0 {
+                receiver.take(from, bytes, now);
+            } else {
+                path.pass(from, bytes, |bytes| receiver.take(from, bytes, now));
+            }
         }
     });
 }
 
-fn server() -> (FlowReceiver, SocketAddr) {
+fn ends() -> (FlowReceiver, FaultyPath, SocketAddr) {
     let mut spec = Spec::new(Role::Server, "udp", "stream");
     (spec.size, spec.listen) = (64, Some("127.0.0.1:0".parse().expect("an address")));
+    for option in ["loss", "duplicate", "reorder"] {
+        spec.options.insert(option.into(), "0.2".into());
+    }
+    let path = FaultyPath::of(&spec).expect("good shares");
     let (receiver, _, address) = FlowReceiver::open(&spec).expect("a good spec");
-    (receiver, address)
+    (receiver, path, address)
 }

@@ -31,9 +31,8 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Handles the received datagrams, for this server and a fault injector.
-#[derive(Debug)]
-pub struct FlowReceiver {
+/// Handles the received datagrams, for this server and the fault injector.
+pub(super) struct FlowReceiver {
     socket: OwnedFd,
     content: Box<[u8]>,
     /// The content of every n-th datagram is compared.
@@ -45,10 +44,7 @@ pub struct FlowReceiver {
 
 impl FlowReceiver {
     /// Opens the socket; returns its inbox and its address as well.
-    ///
-    /// # Errors
-    /// As [`run`].
-    pub fn open(spec: &Spec) -> Result<(Self, Inbox, SocketAddr), Refusal> {
+    pub(super) fn open(spec: &Spec) -> Result<(Self, Inbox, SocketAddr), Refusal> {
         let config = UdpConfig::of(spec)?;
         let every = spec.options.get("every").map_or(Ok(1), |n| n.parse::<u64>());
         let every = every.ok().filter(|n| *n > 0);
@@ -67,9 +63,7 @@ impl FlowReceiver {
         self.flows.clear();
     }
 
-    /// Where the datagrams arrive.
-    #[must_use]
-    pub fn socket(&self) -> &OwnedFd {
+    pub(super) fn socket(&self) -> &OwnedFd {
         &self.socket
     }
 
@@ -88,9 +82,8 @@ impl FlowReceiver {
         }
     }
 
-    /// Takes a datagram that arrived at `now`; answers where it has an answer.
     #[inline]
-    pub fn take(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
+    pub(super) fn take(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
         match Datagram::parse(bytes) {
             Some(Datagram::Payload { sequence }) => {
                 let Some(account) = self.flows.get_mut(&from) else { return };
@@ -146,8 +139,7 @@ impl FlowReceiver {
     }
 }
 
-/// Samples: the totals that were already reported.
-#[derive(Debug)]
+/// FlowProgress samples: the totals that were already reported.
 struct FlowProgress {
     every: Nanos,
     /// When the first datagram after the last HELLO arrived.

@@ -1,3 +1,0 @@
-module example.org/shop
-
-go 1.20
