@@ -59,7 +59,7 @@ STATIC = $(TARGET)/static/$(HOST)/release
 dist: setup
 	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --target $(HOST) --target-dir $(TARGET)/static
 	rm -rf dist && mkdir -p dist/linerate/bin
-	cp $(STATIC)/linerate $(STATIC)/linerate-load dist/linerate/bin
+	cp $(STATIC)/linerate $(STATIC)/linerate-load $(STATIC)/linerate-natives dist/linerate/bin
 	git archive HEAD suites systems sdk crates/contract docs Cargo.toml Cargo.lock README.md CHANGELOG.md LICENSE \
 	    | tar -x -C dist/linerate
 	tar -czf dist/linerate.tar.gz -C dist linerate

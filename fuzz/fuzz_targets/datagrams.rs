@@ -1,4 +1,4 @@
-//! Datagrams at a server of UDP streams and at a fault injector: no panic.
+//! Datagrams at a server of UDP streams: no panic.
 //!
 //! `scripts/fuzz datagrams`
 

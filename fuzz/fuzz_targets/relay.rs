@@ -4,4 +4,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| linerate_load::fuzz::relay(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| linerate_natives::relay::fuzz_relay(input));

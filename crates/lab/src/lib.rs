@@ -105,6 +105,8 @@ pub enum Purpose {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     pub role: Role,
+    /// A process that its server needs, such as a database. It belongs to no role's CPU time.
+    pub is_companion: bool,
     /// The variant's name.
     pub system: String,
     pub host: HostName,
@@ -116,7 +118,7 @@ pub struct Launch {
     pub process: Option<CommandLine>,
     pub ready: Ready,
     pub stop: StopSignal,
-    /// The port on which it listens; 0: it is ready when it listens on any.
+    /// The port on which it listens; 0: it is ready when there is a listener that was not there before.
     pub port: u16,
     pub cpus: Vec<u32>,
     /// True if no other role has one of these CPUs. It then has a session of its own: the kernel's autogroup

@@ -64,12 +64,16 @@ pub struct Cli {
 }
 
 const AFTER_HELP: &str = "Examples:
-  linerate doctor                    check this machine
+  linerate compare './old' './new'   which of two servers is faster?
+  linerate gate                      is this branch slower? (with linerate.toml, see linerate init)
   linerate run proxy --quick         a first table
+  linerate doctor                    check this machine
   linerate load http http://127.0.0.1:8080/
 
 Exit status: 0 complete (failed rows included), 1 the selftest failed, 2 bad usage or bad input, \
-3 nothing could be measured, 130 interrupted (completed trials are reported).";
+3 nothing could be measured, 130 interrupted (completed trials are reported).
+
+LINERATE_HOME: the folder with linerate's suites/ and systems/, where they are not found by themselves.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum When {
@@ -80,27 +84,31 @@ pub enum When {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    Run(RunArgs),
+    // Measure.
     Compare(CompareArgs),
     Gate(GateArgs),
-    History(HistoryArgs),
-    Plan(PlanArgs),
-    List(ListArgs),
-    Systems(SystemsArgs),
+    Init(InitArgs),
+    Run(RunArgs),
     Load(LoadArgs),
     Serve(ServeArgs),
-    Selftest(SelftestArgs),
+    // Read.
     Report(ReportArgs),
-    Fleet(FleetArgs),
-    Merge(MergeArgs),
+    History(HistoryArgs),
     Site(SiteArgs),
-    Calibrate(CalibrateArgs),
+    Merge(MergeArgs),
+    List(ListArgs),
+    Plan(PlanArgs),
+    // Look after.
     /// Check what this machine can measure, and print the remedy for each problem
     ///
     /// Tries CPUs, namespaces, links, TUN devices and CPU clocks in namespaces that are removed afterwards.
     /// Exit status 3 if no trial can run.
     #[command(after_help = "Example:\n  linerate doctor")]
     Doctor,
+    Systems(SystemsArgs),
+    Selftest(SelftestArgs),
+    Calibrate(CalibrateArgs),
+    Fleet(FleetArgs),
     New(NewArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

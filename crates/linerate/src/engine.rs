@@ -1,4 +1,5 @@
-//! The load engine as a process: starts and stops `linerate-load` and reads its events.
+//! The load engine as a process: starts and stops `linerate-load` and reads its events. The fault injectors
+//! of the selftest are in `linerate-natives`.
 //!
 //! `linerate load` uses the same program as every trial. Terminal output and reports use no CPU of its
 //! threads, and this program needs no TLS library.
@@ -14,35 +15,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-const PROGRAM: &str = "linerate-load";
+/// The programs, in linerate's own folder: the load engine, and what is no load generation.
+pub const LOAD: &str = "linerate-load";
+pub const NATIVES: &str = "linerate-natives";
 /// Poll interval of the interrupt flag, for signals that the terminal did not also send to the engine.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A running engine. It ends after its task, when this value is dropped, or with this process.
 #[derive(Debug)]
 pub struct Engine {
+    program: &'static str,
     child: Child,
     events: Receiver<Result<Event, String>>,
     stderr: Option<std::thread::JoinHandle<String>>,
 }
 
 impl Engine {
+    /// Starts `program`, [`LOAD`] or [`NATIVES`], with `spec`.
+    ///
     /// # Errors
     /// The program is missing, or cannot be started.
-    pub fn start(spec: &Spec) -> Result<Self, Error> {
-        let program = program::locate(PROGRAM).ok_or_else(|| {
+    pub fn start(program: &'static str, spec: &Spec) -> Result<Self, Error> {
+        let file = program::locate(program).ok_or_else(|| {
             Error::NothingMeasured(format!(
-                "{PROGRAM} is not in linerate's folder or on PATH: build it with `cargo build --release`"
+                "{program} is not in linerate's folder or on PATH: build it with `cargo build --release`"
             ))
         })?;
-        let mut child = Command::new(&program)
+        let mut child = Command::new(&file)
             .arg("-")
             .env("LINERATE_TIED", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|e| Error::NothingMeasured(format!("cannot start {}: {e}", program.display())))?;
+            .map_err(|e| Error::NothingMeasured(format!("cannot start {}: {e}", file.display())))?;
         if let Some(mut stdin) = child.stdin.take() {
             // Not an argument, which every user can read: it may have a private key. An engine that has ended
             // already has printed its reason.
@@ -65,7 +71,7 @@ impl Engine {
             }
             text
         });
-        Ok(Self { child, events, stderr: Some(stderr_text) })
+        Ok(Self { program, child, events, stderr: Some(stderr_text) })
     }
 
     /// Calls `on_event` until the task is over; stops the engine when `interrupted` is set.
@@ -86,14 +92,15 @@ impl Engine {
                 self.stop();
             }
         }
-        let status = self.child.wait().map_err(|e| Error::NothingMeasured(format!("{PROGRAM}: {e}")))?;
+        let status =
+            self.child.wait().map_err(|e| Error::NothingMeasured(format!("{}: {e}", self.program)))?;
         let text = self.stderr.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let reason = text.trim_end().lines().last().unwrap_or("no error message");
-        let reason = reason.strip_prefix("linerate-load: ").unwrap_or(reason).to_owned();
+        let reason = reason.strip_prefix(&format!("{}: ", self.program)).unwrap_or(reason).to_owned();
         match status.code() {
             Some(0) => Ok(()),
             Some(2) => Err(Error::Input(reason)),
-            _ => Err(Error::NothingMeasured(format!("{PROGRAM} ended with {status}: {reason}"))),
+            _ => Err(Error::NothingMeasured(format!("{} ended with {status}: {reason}", self.program))),
         }
     }
 
@@ -102,12 +109,12 @@ impl Engine {
     /// # Errors
     /// As [`Self::listen`], or the engine exited without a result.
     pub fn result(self, interrupted: &AtomicBool, mut on_event: impl FnMut(Event)) -> Result<Done, Error> {
-        let mut done = None;
+        let (program, mut done) = (self.program, None);
         self.listen(interrupted, |event| match event {
             Event::Done(result) => done = Some(*result),
             event => on_event(event),
         })?;
-        done.ok_or_else(|| Error::NothingMeasured(format!("{PROGRAM} exited without a result")))
+        done.ok_or_else(|| Error::NothingMeasured(format!("{program} exited without a result")))
     }
 
     /// The first event, and the running engine.
@@ -120,8 +127,9 @@ impl Engine {
             Ok(Ok(event)) => Ok((self, event)),
             Ok(Err(reason)) => Err(Error::NothingMeasured(reason)),
             Err(_) => {
+                let program = self.program;
                 self.listen(&AtomicBool::new(false), |_| {})?;
-                Err(Error::NothingMeasured(format!("{PROGRAM} exited without output")))
+                Err(Error::NothingMeasured(format!("{program} exited without output")))
             }
         }
     }

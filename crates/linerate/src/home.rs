@@ -37,6 +37,24 @@ pub fn find() -> Result<PathBuf, Error> {
     })
 }
 
+/// The file of a repository whose server linerate compares.
+pub const PROJECT: &str = "linerate.toml";
+
+/// The nearest folder with such a file, at or above the current one.
+#[must_use]
+pub fn project() -> Option<PathBuf> {
+    let current = std::env::current_dir().ok()?;
+    current.ancestors().find(|folder| folder.join(PROJECT).is_file()).map(Path::to_owned)
+}
+
+/// The folders of this name in linerate's home, and beside the file of the project.
+#[must_use]
+pub(crate) fn folders(home: &Path, name: &str) -> Vec<PathBuf> {
+    let own = project().map(|folder| folder.join(name));
+    let own = own.filter(|folder| folder.is_dir() && *folder != home.join(name));
+    [home.join(name)].into_iter().chain(own).collect()
+}
+
 /// Replaces the user's home folder by `~`, so that published reports contain no user name.
 #[must_use]
 pub fn shortened(text: &str) -> String {
@@ -45,5 +63,7 @@ pub fn shortened(text: &str) -> String {
 }
 
 fn is_home(folder: &Path) -> bool {
-    folder.join("suites").is_dir() && folder.join("systems").is_dir()
+    // A user's project may have its own beside its file.
+    let is_project = folder.join(PROJECT).exists();
+    folder.join("suites").is_dir() && folder.join("systems").is_dir() && !is_project
 }

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`cli`], [`command`] | arguments and subcommands |
 //! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
+//! | [`project`] | `linerate.toml`, in a repository of the user's own |
 //! | [`subject`] | commands of the user's own that are compared: parsed, learned, planned |
 //! | `toml_file`, [`home`] | their syntax, and where they are |
 //! | [`arm`] | a build of a system as settings |
@@ -53,6 +54,7 @@ pub mod plan;
 mod printable;
 pub mod programs;
 pub mod progress;
+pub mod project;
 pub mod report;
 pub mod selftest;
 pub mod session;

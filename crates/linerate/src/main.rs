@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Command::LabAsk { question } => command::lab_ask(&question),
         Command::LabPresence => command::lab_presence(),
         Command::Run(args) => command::run(&args, cli.lab_script.as_deref(), terminal),
+        Command::Init(args) => command::init(&args),
         Command::Plan(args) => command::plan(&args, cli.lab_script.as_deref()),
         Command::List(args) => command::list(&args),
         Command::Systems(args) => command::systems(&args, terminal),

@@ -4,9 +4,9 @@ pub mod elsewhere;
 
 use crate::authority::without_tls;
 use crate::error::Error;
-use crate::lab::CommandLine;
 use crate::lab::protocol::UserProcess;
 use crate::lab::scripted::Scripted;
+use crate::lab::{CommandLine, Launch, Ready};
 use crate::measurement::{DEFAULT_BUILD, Outcome, PlannedCommands, PlannedSuite, PlannedSystem};
 use crate::placement;
 use crate::system::build::{Builds, Permission, revision};
@@ -23,6 +23,8 @@ pub struct Programs {
     found: BTreeMap<(Role, String, String), CommandLine>,
     /// Where the servers are commands of the user's own.
     pub(crate) commands: Option<PlannedCommands>,
+    /// What is started before each of them.
+    pub(crate) companions: Vec<CommandLine>,
 }
 
 /// The system whose `launch` starts a program with a planted slowdown.
@@ -35,12 +37,28 @@ impl Programs {
         self.found.get(&(role, variant.to_owned(), build.to_owned()))
     }
 
-    /// How the user's own commands are started.
+    /// How a command of the user's own is started.
     #[must_use]
-    pub fn user(&self) -> Option<UserProcess> {
+    pub fn user(&self, name: &str) -> Option<UserProcess> {
         let commands = self.commands.as_ref()?;
+        let own = commands.named(name).and_then(|command| command.folder.clone());
         let environment = [("PORT".to_owned(), commands.port.to_string())].into();
-        Some(UserProcess { folder: commands.folder.clone(), environment })
+        Some(UserProcess { folder: own.unwrap_or_else(|| commands.folder.clone()), environment })
+    }
+
+    /// The companions of a server of the user's own, in its namespace and on its CPUs.
+    pub(crate) fn companions(&self, server: &Launch) -> Vec<Launch> {
+        let numbered = self.companions.iter().zip(1..);
+        let launch = |(line, number): (&CommandLine, u32)| Launch {
+            is_companion: true,
+            system: line.0.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            folder: PathBuf::from(format!("companion-{number}")),
+            process: Some(line.clone()),
+            ready: Ready::Listen,
+            port: 0,
+            ..server.clone()
+        };
+        numbered.map(launch).collect()
     }
 
     pub(crate) fn insert(&mut self, role: Role, variant: &str, build: &str, program: CommandLine) {

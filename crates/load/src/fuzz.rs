@@ -6,7 +6,6 @@
 pub use crate::layer::kcp::fuzz_kcp as kcp;
 pub use crate::layer::udp::fuzz_datagrams as datagrams;
 pub use crate::layer::wire::tls::{fuzz_handshake as tls_handshake, fuzz_records as tls_records};
-pub use crate::relay::fuzz_relay as relay;
 
 use crate::fuzz_input::{FuzzInput, connected, drain, put};
 use crate::layer::http::{Http, HttpService};
@@ -207,41 +206,16 @@ pub fn websocket_client(input: &[u8]) {
 }
 
 #[cfg(test)]
+#[path = "../../../fuzz/each_seed.rs"]
+mod each_seed;
+
+#[cfg(test)]
 mod tests {
+    use super::each_seed::each_seed;
     use super::*;
     use crate::layer::wire::Wires;
     use crate::layer::wire::tls::{TlsAcceptor, TlsConnector};
     use linerate_contract::Tls;
-    use rand_pcg::Pcg64Mcg;
-    use rand_pcg::rand_core::{Rng, SeedableRng};
-    use std::path::Path;
-
-    /// Each seed, and changed copies of it: a byte, a cut, a part twice.
-    fn each_seed(target: &str, run: impl Fn(&[u8])) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
-        let mut random = Pcg64Mcg::seed_from_u64(1);
-        let mut files: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.sort();
-        assert!(!files.is_empty(), "{target} has no seeds");
-        for file in files {
-            let seed = std::fs::read(file).unwrap();
-            run(&seed);
-            for _ in 0..100 {
-                let mut changed = seed.clone();
-                let mut at = || (random.next_u64() % (seed.len() as u64 + 1)) as usize;
-                let (from, to, cut) = (at(), at(), at());
-                match from % 3 {
-                    0 => changed.truncate(cut),
-                    1 => changed.extend_from_slice(&seed[from.min(to)..from.max(to)]),
-                    _ => {}
-                }
-                if let Some(byte) = changed.get_mut(to) {
-                    *byte = random.next_u64() as u8;
-                }
-                run(&changed);
-            }
-        }
-    }
 
     #[test]
     fn every_target_accepts_its_seeds_and_changes_of_them() {
@@ -252,7 +226,6 @@ mod tests {
         each_seed("tls_records", tls_records);
         each_seed("kcp", kcp);
         each_seed("datagrams", datagrams);
-        each_seed("relay", relay);
         let made = rcgen::generate_simple_self_signed(["linerate.test".to_owned()]).unwrap();
         let (authority, key) = (made.cert.pem(), made.signing_key.serialize_pem());
         let mut spec = Spec::new(Role::Server, "tls", "rr");

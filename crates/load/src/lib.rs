@@ -1,20 +1,17 @@
-//! linerate's own load engine: client, server and relay behind the contract of [`linerate_contract`].
+//! linerate's own load engine: client and server behind the contract of [`linerate_contract`].
 //!
 //! ```text
 //!             spec -> run ─┬─ client -> a thread each: engine (epoll loop) -> meter -> merged -> done
 //!                          │               drives  workload/<name>.rs  (what happens when)
 //!                          │               through layer/<name>.rs     (how bytes are sent and checked)
-//!                          ├─ server -> a thread each: accept loop, a layer's Service answers
-//!                          └─ relay  -> accept, connect onward, relay/<mode>.rs moves the bytes
+//!                          └─ server -> a thread each: accept loop, a layer's Service answers
 //! ```
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`engine`] | the client's epoll loop: connections in slots, deadlines, the end of the window |
-//! | [`eventloop`] | queue and timers of a loop without sockets, for the layer `none` |
 //! | [`search`] | the highest sustainable rate, by a sequential test |
 //! | [`schedule`], [`waiter`] | open loop: when operations are due, and waiting until then |
-//! | [`limit`] | limit rows: the same work with the part under test left out |
 //! | [`sample`] | progress while a client runs |
 //! | [`meter`] | what one thread counts, without lock, atomic or allocation |
 //! | [`layer`] | trait [`layer::Layer`]: connect, send, receive, verify |
@@ -23,25 +20,22 @@
 //! | [`client`] | threads, shares, merging |
 //! | [`server`] | the accept loop and trait [`server::Service`] |
 //! | [`packets`] | datagrams in and out of the kernel, one or many for a call |
-//! | [`relay`] | TCP forwarding by `splice(2)` |
-//! | [`tun_bridge`] | two TUN devices joined, for the kernel's rows beside stacks in a process |
 //! | [`listener`] | a listening socket of an event loop, also when no descriptor is left |
 //! | [`socket`] | non-blocking sockets and what their errors mean |
-//! | `tcp_info` | the kernel's statistics of a TCP connection |
+//! | [`tcp_info`] | the kernel's statistics of a TCP connection |
 //! | `fuzz`, `fuzz_input` | what fuzz targets run, for tests and fuzzing only |
 //! | [`process`], [`clock`], [`random`], [`refusal`] | process, clock, random numbers, errors |
 //!
-//! A combination is one line in the registry, compiled as one unit.
+//! A combination is one line in the registry, compiled as one unit. What is no load generation (relay,
+//! limits, fault injectors) is `crates/natives`, which uses this library.
 
 pub mod client;
 pub mod engine;
-pub mod eventloop;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 #[cfg(any(test, fuzzing))]
 mod fuzz_input;
 pub mod layer;
-pub mod limit;
 pub mod listener;
 pub mod meter;
 pub mod packets;
@@ -49,14 +43,12 @@ pub mod process;
 pub mod random;
 pub mod refusal;
 pub mod registry;
-pub mod relay;
 pub mod sample;
 pub mod schedule;
 pub mod search;
 pub mod server;
 pub mod socket;
-mod tcp_info;
-pub mod tun_bridge;
+pub mod tcp_info;
 pub mod waiter;
 pub mod workload;
 
@@ -74,25 +66,29 @@ pub const OWN_OPTIONS: &[&str] = &[
     "pipeline",
     // WebSocket: received payload is unmasked before it is compared.
     "unmask",
-    // Limit rows and the TUN bridge.
-    "limit",
-    "tun_bridge",
-    // UDP server: how often content is compared; injected faults of datagrams and of HTTP responses.
+    // UDP server: how often content is compared.
     "every",
-    "loss",
-    "duplicate",
-    "reorder",
-    "delay",
-    "stall",
-    "errors",
-    "cap",
 ];
 
 /// Does what `spec` says; returns when the task is over, for a client with its account.
 ///
 /// # Errors
-/// A [`Refusal`], which knows its exit status.
+/// A [`Refusal`], which has its exit status.
 pub fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
+    prepare(spec)?;
+    match spec.role {
+        Role::Client => registry::client(spec).map(Some),
+        Role::Server => registry::server(spec).map(|()| None),
+        Role::Relay => Err(Refusal::Unsupported("a relay: linerate-natives is one".into())),
+        Role::Describe => Err(Refusal::BadSpec("a description is no task".into())),
+    }
+}
+
+/// Prepares the process for the task: its limit of descriptors, and its end with its parent.
+///
+/// # Errors
+/// A client needs more connections than the process may open files.
+pub fn prepare(spec: &Spec) -> Result<(), Refusal> {
     let descriptors = process::raise_descriptor_limit();
     process::follow_parent();
     if spec.role == Role::Client && spec.layer != "none" && u64::from(spec.connections) > descriptors {
@@ -102,16 +98,5 @@ pub fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
             spec.connections
         ))));
     }
-    if let (Role::Client | Role::Server, Some(limit)) = (spec.role, spec.options.get("limit")) {
-        return limit::run(limit, spec);
-    }
-    match spec.role {
-        Role::Client => registry::client(spec).map(Some),
-        Role::Server => {
-            tun_bridge::start(spec)?;
-            registry::server(spec).map(|()| None)
-        }
-        Role::Relay => relay::run(spec).map(|()| None),
-        Role::Describe => Err(Refusal::BadSpec("a description is no task".into())),
-    }
+    Ok(())
 }

@@ -4,7 +4,11 @@ pub use linerate_contract::program::Refusal;
 use std::io;
 
 /// Names what was tried when a system call fails.
-pub(crate) trait Doing<T> {
+pub trait Doing<T> {
+    /// The value, or a refusal that names `what` was tried.
+    ///
+    /// # Errors
+    /// The system call failed.
     fn doing(self, what: &str) -> Result<T, Refusal>;
 }
 

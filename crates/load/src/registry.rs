@@ -4,7 +4,7 @@
 //! has no indirect call. A new layer or workload is a file and its rows here.
 
 use crate::layer::Layer;
-use crate::layer::http::{Http, HttpService, fault_injector};
+use crate::layer::http::{Http, HttpService};
 use crate::layer::kcp;
 use crate::layer::session::client::{RoundTrips, Sessions, Transfers, as_operations, as_writes};
 use crate::layer::session::framing::{Framing, Raw, WebSocket};
@@ -16,7 +16,7 @@ use crate::layer::udp;
 use crate::layer::wire::Wires;
 use crate::layer::wire::plain::PlainWires;
 use crate::layer::wire::tls::{TlsAcceptor, TlsConnector};
-use crate::workload::{crr::Crr, dispatch, fanout, paced::Paced, rr::Rr, timers};
+use crate::workload::{crr::Crr, fanout, paced::Paced, rr::Rr};
 use crate::{Refusal, client, server};
 use linerate_contract::{Describe, Done, Role, Spec};
 
@@ -33,17 +33,11 @@ pub(crate) struct Combination {
     client: RunClient,
     /// The client with an open loop (`rate`), where there is one.
     paced: Option<RunClient>,
-    /// Absent: the workload needs no network.
-    server: Option<RunServer>,
+    server: RunServer,
 }
 
 impl Combination {
-    const fn of(
-        layer: &'static str,
-        workload: &'static str,
-        client: RunClient,
-        server: Option<RunServer>,
-    ) -> Self {
+    const fn of(layer: &'static str, workload: &'static str, client: RunClient, server: RunServer) -> Self {
         Self { layer, workload, client, paced: None, server }
     }
 
@@ -55,24 +49,19 @@ impl Combination {
 
 /// Operations one after the other on connections that stay.
 const fn rr<L: Layer>(layer: &'static str, server: RunServer) -> Combination {
-    Combination::of(layer, "rr", client::run::<L, Rr>, Some(server)).paced(client::run::<L, Paced<true>>)
+    Combination::of(layer, "rr", client::run::<L, Rr>, server).paced(client::run::<L, Paced<true>>)
 }
 
 /// A connection for each operation.
 const fn crr<L: Layer>(layer: &'static str, server: RunServer) -> Combination {
-    Combination::of(layer, "crr", client::run::<L, Crr>, Some(server)).paced(client::run::<L, Paced<false>>)
+    Combination::of(layer, "crr", client::run::<L, Crr>, server).paced(client::run::<L, Paced<false>>)
 }
 
 /// Both workloads of a session: the ends of its wires, and its framing.
 const fn session<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) -> [Combination; 2] {
     [
         rr::<Sessions<C, F, RoundTrips>>(layer, server::run::<SessionService<A, F, Echoes>>),
-        Combination::of(
-            layer,
-            "stream",
-            transfers::<C, F>,
-            Some(server::run::<SessionService<A, F, Streams>>),
-        ),
+        Combination::of(layer, "stream", transfers::<C, F>, server::run::<SessionService<A, F, Streams>>),
     ]
 }
 
@@ -82,29 +71,24 @@ const WSS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, WebSocket>("w
 
 /// Every combination, by layer and workload.
 pub(crate) const COMBINATIONS: &[Combination] = &[
-    crr::<Http<Plain>>("http", http_server),
-    rr::<Http<Plain>>("http", http_server),
+    crr::<Http<Plain>>("http", server::run::<HttpService<PlainWires>>),
+    rr::<Http<Plain>>("http", server::run::<HttpService<PlainWires>>),
     crr::<Http<TlsTransport>>("https", server::run::<HttpService<TlsAcceptor>>),
     rr::<Http<TlsTransport>>("https", server::run::<HttpService<TlsAcceptor>>),
-    Combination::of("kcp", "stream", kcp::client::run, Some(kcp::server::run)),
-    Combination::of("none", "dispatch", dispatch::run, None),
-    Combination::of("none", "timers", timers::run, None),
+    Combination::of("kcp", "stream", kcp::client::run, kcp::server::run),
     crr::<Tcp>("tcp", server::run::<EchoService>),
-    Combination::of("tcp", "fanout", fanout::run::<Tcp>, Some(server::run::<EchoService>)),
+    Combination::of("tcp", "fanout", fanout::run::<Tcp>, server::run::<EchoService>),
     rr::<Tcp>("tcp", server::run::<EchoService>),
-    Combination::of("tcp", "stream", stream::client::run, Some(server::run::<stream::StreamService>)),
+    Combination::of("tcp", "stream", stream::client::run, server::run::<stream::StreamService>),
     TLS[0],
     TLS[1],
     rr::<udp::echo::UdpEcho>("udp", udp::echo::serve),
-    Combination::of("udp", "stream", udp::client::run, Some(udp_receiver)).paced(udp::client::run),
+    Combination::of("udp", "stream", udp::client::run, udp::server::run).paced(udp::client::run),
     WEBSOCKET[0],
     WEBSOCKET[1],
     WSS[0],
     WSS[1],
 ];
-
-/// The workload of the relay, which forwards TCP.
-const RELAY: &str = "relay";
 
 /// Runs a client to its end.
 ///
@@ -127,8 +111,7 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
 /// # Errors
 /// Unsupported combinations, invalid specs, failing system calls.
 pub fn server(spec: &Spec) -> Result<(), Refusal> {
-    let server = find(spec)?.server.ok_or_else(|| unsupported(spec))?;
-    server(spec)
+    (find(spec)?.server)(spec)
 }
 
 /// Roles, layers and workloads of this program.
@@ -140,47 +123,27 @@ pub fn describe() -> Describe {
         names.dedup();
         names
     };
-    let mut workloads = names(|row| row.workload);
-    workloads.push(RELAY.into());
-    workloads.sort();
     Describe {
         name: "native".into(),
         version: env!("CARGO_PKG_VERSION").into(),
-        roles: vec![Role::Client, Role::Relay, Role::Server],
+        roles: vec![Role::Client, Role::Server],
         layers: names(|row| row.layer),
-        workloads,
+        workloads: names(|row| row.workload),
     }
 }
 
 fn find(spec: &Spec) -> Result<&'static Combination, Refusal> {
     let found = COMBINATIONS.iter().find(|row| row.layer == spec.layer && row.workload == spec.workload);
-    found.ok_or_else(|| unsupported(spec))
-}
-
-fn unsupported(spec: &Spec) -> Refusal {
-    Refusal::Unsupported(format!("{} of layer {:?} and workload {:?}", spec.role, spec.layer, spec.workload))
+    found.ok_or_else(|| {
+        let text = format!("{} of layer {:?} and workload {:?}", spec.role, spec.layer, spec.workload);
+        Refusal::Unsupported(text)
+    })
 }
 
 /// A `stream` over sessions: the engine counts transfers, the result counts writes.
 fn transfers<C: Wires, F: Framing + 'static>(spec: &Spec) -> Result<Done, Refusal> {
     let done = client::run::<Sessions<C, F, Transfers>, Rr>(&as_operations(spec)?)?;
     Ok(as_writes(spec, done))
-}
-
-fn http_server(spec: &Spec) -> Result<(), Refusal> {
-    if fault_injector::is_requested(spec) {
-        fault_injector::run(spec)
-    } else {
-        server::run::<HttpService<PlainWires>>(spec)
-    }
-}
-
-fn udp_receiver(spec: &Spec) -> Result<(), Refusal> {
-    if udp::fault_injector::is_requested(spec) {
-        udp::fault_injector::run(spec)
-    } else {
-        udp::server::run(spec)
-    }
 }
 
 #[cfg(test)]
@@ -209,7 +172,7 @@ mod tests {
     fn combinations_that_are_not_listed_are_unsupported() {
         let mut spec = Spec::new(Role::Client, "http", "stream");
         assert_eq!(client(&spec).unwrap_err().exit_status(), 127);
-        spec = Spec::new(Role::Server, "none", "timers");
+        spec = Spec::new(Role::Server, "udp", "crr");
         assert_eq!(server(&spec).unwrap_err().exit_status(), 127);
         spec = Spec { rate: Some(10.0), ..Spec::new(Role::Client, "tcp", "stream") };
         assert_eq!(client(&spec).unwrap_err().exit_status(), 127);

@@ -47,7 +47,10 @@ pub(crate) fn is_closed(socket: &OwnedFd) -> bool {
 }
 
 /// Datagrams that a socket has dropped since it was opened (`SO_MEMINFO`, linux/sock_diag.h).
-pub(crate) fn drops(socket: &OwnedFd) -> nix::Result<u64> {
+///
+/// # Errors
+/// As getsockopt(2); `ENOSYS` if the kernel does not count them.
+pub fn drops(socket: &OwnedFd) -> nix::Result<u64> {
     let mut words = [0_u64; (SK_MEMINFO_DROPS + 8) / 8];
     let length = get(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut words)?;
     if length < SK_MEMINFO_DROPS + 4 { Err(Errno::ENOSYS) } else { Ok(half(&words, SK_MEMINFO_DROPS)) }

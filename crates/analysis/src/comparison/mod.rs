@@ -14,6 +14,7 @@ use crate::stats::estimate::median;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential;
 use crate::stats::verdict::{Verdict, control_fails};
+use linerate_contract::Role;
 pub use series::{Confirmation, Reading};
 use series::{Looks, PairSeries, Rules};
 
@@ -47,7 +48,8 @@ pub struct JudgedPair {
     /// Time of its units.
     pub seconds: f64,
     pub rate: Option<Reading>,
-    /// Performance by CPU time per operation: below 1, head needs more.
+    /// Performance by CPU time per operation of all roles, or of the server alone where commands are
+    /// compared: below 1, head needs more.
     pub cpu: Option<Reading>,
 }
 
@@ -120,7 +122,9 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
         let units = units_of(&suite.name, &pair.cells);
         let spins = suite.cells.iter().filter(|cell| pair.cells.contains(&cell.id));
         let spins = spins.flat_map(|cell| &cell.systems).any(|system| system.spins);
-        let cpu = |duet: &Duet| log_cpu_ratio(duet, metric, None).filter(|_| !spins).map(|log| -log);
+        // A command is a server, and the client is linerate's own.
+        let role = plan.commands.as_ref().map(|_| Role::Server);
+        let cpu = |duet: &Duet| log_cpu_ratio(duet, metric, role).filter(|_| !spins).map(|log| -log);
         series.push(PairSeries::of(&units, |duet| log_ratio(duet, metric)));
         series.push(PairSeries::of(&units, cpu));
         pairs.push(JudgedPair {

@@ -8,6 +8,9 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedCommands {
     pub commands: Vec<PlannedCommand>,
+    /// Commands that are started before each server, in its namespace, such as its database.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub companions: Vec<String>,
     /// Their working folder.
     pub folder: PathBuf,
     /// What `{port}` and the variable PORT are.
@@ -43,6 +46,14 @@ pub struct PlannedCommand {
     pub name: String,
     /// As on the command line.
     pub command: String,
+    /// Shell commands outside of the lab: before anything is measured, and at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleanup: Option<String>,
+    /// The worktree of its revision; without one, the folder of all commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
     /// Where it listens; found before the first trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<SocketAddr>,

@@ -45,7 +45,7 @@ pub struct PlannedArm {
 }
 
 /// A repository that both arms are built from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedSource {
     pub checkout: String,
     /// A shell command, run in a worktree of the revision.

@@ -22,6 +22,7 @@ use nix::unistd::{Gid, Pid, Uid, setgroups, setpgid, setresgid, setresuid, setsi
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
@@ -96,7 +97,8 @@ pub(super) fn start(
     };
     // SAFETY: the agent has one thread, so no lock is held by another thread during the fork.
     unsafe { command.pre_exec(move || prepare.run()) };
-    let mut child = command.spawn().map_err(|e| format!("cannot start {}: {e}", spawn.program.display()))?;
+    let run_as = privileges.run_as().filter(|_| spawn.user.is_none());
+    let mut child = command.spawn().map_err(|e| cannot_start(&spawn.program, &e, run_as))?;
     let pid = Pid::from_raw(child.id() as i32);
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     for fd in [stdout.as_ref().map(AsRawFd::as_raw_fd), stderr.as_ref().map(AsRawFd::as_raw_fd)] {
@@ -105,6 +107,23 @@ pub(super) fn start(
     let clock = ProcessClock::new(pid, &receiver);
     let (stdout, stderr) = (Printed::new(Stream::Stdout, stdout), Printed::new(Stream::Stderr, stderr));
     Ok(Process { pid, clock, stdout, stderr })
+}
+
+/// Why a program was not started, and the next step.
+fn cannot_start(program: &Path, e: &io::Error, run_as: Option<(Uid, Gid)>) -> String {
+    let text = format!("cannot start {}: {e}", program.display());
+    let is_closed = |part: &&Path| part.metadata().is_ok_and(|found| found.mode() & 1 == 0);
+    let closed = [program.parent(), Some(program)].into_iter().flatten().find(is_closed);
+    match (e.kind(), closed, run_as) {
+        (io::ErrorKind::PermissionDenied, Some(closed), Some((user, _))) => {
+            let closed = closed.display();
+            format!("{text}: systems run as user {user}, which may not use {closed}: chmod o+rx {closed}")
+        }
+        (io::ErrorKind::NotFound, ..) if program.exists() => {
+            format!("{text}: the interpreter that it names is not there")
+        }
+        _ => text,
+    }
 }
 
 /// The child's steps between fork and exec.

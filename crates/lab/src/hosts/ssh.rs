@@ -55,9 +55,11 @@ impl Package {
     pub(crate) fn make(home: &Path) -> Result<Self, LabError> {
         let lost = |why: String| LabError::Lost(format!("packing linerate for other hosts: {why}"));
         let program = std::env::current_exe().map_err(|e| lost(e.to_string()))?;
-        let engine = locate("linerate-load").ok_or_else(|| {
-            lost("linerate-load is missing: build linerate's programs with `cargo build --release`".into())
-        })?;
+        let beside = ["linerate-load", "linerate-natives"].map(|name| {
+            locate(name).ok_or_else(|| {
+                lost(format!("{name} is missing: build linerate's programs with `cargo build --release`"))
+            })
+        });
         let mut tar = Command::new("tar");
         tar.args([
             "--create",
@@ -69,7 +71,8 @@ impl Package {
             "--exclude=target",
         ]);
         tar.arg("--directory").arg(home).args(DATA.iter().filter(|name| home.join(name).exists()));
-        for path in [&program, &engine] {
+        for path in std::iter::once(Ok(program)).chain(beside) {
+            let path = path?;
             let folder = path.parent().unwrap_or(Path::new("/"));
             tar.arg("--directory").arg(fs::canonicalize(folder).map_err(|e| lost(e.to_string()))?);
             tar.arg(path.file_name().unwrap_or_default());

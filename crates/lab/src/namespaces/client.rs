@@ -23,7 +23,7 @@ impl Namespaces {
 
     /// A server or relay that exited before the client.
     pub(super) fn exited_system(&self) -> Option<ProcessId> {
-        let ended = |running: &Running| running.kind == Kind::System && running.ended.is_some();
+        let ended = |running: &Running| running.kind.lasts() && running.ended.is_some();
         self.processes.iter().find(|(_, running)| ended(running)).map(|(id, _)| *id)
     }
 

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "prctl(2) between fork and exec has no safe wrapper")]
 
+mod advice;
 mod channel;
 mod client;
 mod process;
@@ -179,7 +180,13 @@ impl Namespaces {
         }
     }
 
-    fn await_ready(&mut self, launch: &Launch, process: ProcessId) -> Result<(), LabError> {
+    /// `before`: listeners of others.
+    fn await_ready(
+        &mut self,
+        launch: &Launch,
+        process: ProcessId,
+        before: &[SocketAddr],
+    ) -> Result<(), LabError> {
         let deadline = Instant::now() + READY_DEADLINE;
         loop {
             let ready = match launch.ready {
@@ -188,7 +195,10 @@ impl Namespaces {
                     first.is_some_and(|line| matches!(Event::parse(line), Ok(Event::Ready { .. })))
                 }
                 Ready::Listen => {
-                    let any = |address: &SocketAddr| launch.port == 0 || address.port() == launch.port;
+                    let any = |address: &SocketAddr| match launch.port {
+                        0 => !before.contains(address),
+                        port => address.port() == port,
+                    };
                     self.listeners_of(launch.host)?.iter().any(any)
                 }
             };
@@ -199,9 +209,11 @@ impl Namespaces {
                 return Err(self.running(process).failed(&format!("ended before it was ready ({status})")));
             }
             if Instant::now() >= deadline {
-                return Err(self
-                    .running(process)
-                    .failed(&format!("was not ready within {READY_DEADLINE:?}")));
+                let what = match launch.ready {
+                    Ready::Listen if launch.user.is_some() => "did not listen",
+                    _ => "was not ready",
+                };
+                return Err(self.running(process).failed(&format!("{what} within {READY_DEADLINE:?}")));
             }
             match launch.ready {
                 Ready::Event => {
@@ -225,7 +237,7 @@ impl Namespaces {
 
     /// Sends the stop signal to running systems and waits for [`STOP_GRACE`]; the rest is killed later.
     fn stop_gracefully(&mut self) -> Result<(), LabError> {
-        let is_left = |running: &&Running| running.kind == Kind::System && running.ended.is_none();
+        let is_left = |running: &&Running| running.kind.lasts() && running.ended.is_none();
         let left: Vec<_> = self
             .processes
             .iter()
@@ -292,8 +304,10 @@ impl Lab for Namespaces {
             self.set_up(launch, command)?;
         }
         let Some(command) = &launch.process else { return Ok(()) };
-        let process = self.spawn(Kind::System, launch, command)?;
-        self.await_ready(launch, process)
+        let before = if launch.port == 0 { self.listeners_of(launch.host)? } else { Vec::new() };
+        let kind = if launch.is_companion { Kind::Companion } else { Kind::System };
+        let process = self.spawn(kind, launch, command)?;
+        self.await_ready(launch, process, &before)
     }
 
     fn listeners(&mut self) -> Result<Vec<SocketAddr>, LabError> {

@@ -1,5 +1,6 @@
 //! The state of a process in the lab, as seen from outside.
 
+use super::advice::advice;
 use crate::StopSignal;
 use crate::protocol::{ExitStatus, Stream};
 use crate::{LabError, Launch};
@@ -19,15 +20,25 @@ pub(super) struct Running {
     pub(super) stdout: Vec<String>,
     pub(super) stderr: VecDeque<String>,
     pub(super) ended: Option<ExitStatus>,
+    /// True for a command of the user's own.
+    of_user: bool,
     pub(super) peak: Option<Bytes>,
 }
 
-/// The kind of a process; only a system that ends before the client is a failure.
+/// The kind of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Setup,
     System,
+    Companion,
     Client,
+}
+
+impl Kind {
+    /// It has to last until the client has ended.
+    pub(super) fn lasts(self) -> bool {
+        matches!(self, Self::System | Self::Companion)
+    }
 }
 
 impl Running {
@@ -40,6 +51,7 @@ impl Running {
             stdout: Vec::new(),
             stderr: VecDeque::new(),
             ended: None,
+            of_user: launch.user.is_some(),
             peak: None,
         }
     }
@@ -82,7 +94,10 @@ impl Running {
                 self.stderr.back().cloned().unwrap_or_else(|| format!("exit status {EXIT_UNSUPPORTED}"));
             return LabError::Unsupported(format!("{}: {reason}", self.system));
         }
-        LabError::System { reason: format!("{} {what}", self.system), log: tail(&self.stdout, &self.stderr) }
+        let log = tail(&self.stdout, &self.stderr);
+        let next = self.of_user.then(|| advice(self.ended, &log)).flatten();
+        let next = next.map_or_else(String::new, |step| format!("; {step}"));
+        LabError::System { reason: format!("{} {what}{next}", self.system), log }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The lab on one of several hosts: how it is raised, and what it adds to a run whose client is elsewhere.
 
 use super::channel::Channel;
+use super::process::Kind;
 use super::{Namespaces, Window};
 use crate::LabError;
 use crate::protocol::{CpuTimes, Message, Request};
@@ -78,7 +79,7 @@ impl Namespaces {
         let mut cpu: BTreeMap<Role, Nanos> = BTreeMap::new();
         for (process, then) in &before.processes {
             let now = after.processes.iter().find(|(id, _)| id == process);
-            let running = self.processes.get(process);
+            let running = self.processes.get(process).filter(|running| running.kind != Kind::Companion);
             if let Some(((_, now), running)) = now.zip(running) {
                 *cpu.entry(running.role).or_default() += now.since(*then);
             }
@@ -88,7 +89,7 @@ impl Namespaces {
 
     /// Lines that servers have printed.
     pub(super) fn server_output(&self) -> Vec<String> {
-        let servers = self.processes.values().filter(|running| running.role == Role::Server);
+        let servers = self.processes.values().filter(|running| running.is_server());
         servers.flat_map(|running| running.stdout.iter().cloned()).collect()
     }
 }

@@ -1,11 +1,16 @@
 //! Options of `linerate compare` and `gate` for commands that start servers.
 
+use crate::arm::Arm;
 use crate::error::Error;
-use crate::measurement::{Expectation, PlannedArm, PlannedCommands, PlannedComparison, PlannedRequest};
+use crate::measurement::{
+    Expectation, PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedRequest,
+};
+use crate::project::{Project, Settings, Texts};
 use crate::subject;
+use crate::subject::values::{self, Filled};
 use clap::Args;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What `{port}` and PORT are, unless the user's own PORT or --port is another.
 const PORT: u16 = 8080;
@@ -14,17 +19,33 @@ const PORT: u16 = 8080;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Commands")]
 pub struct CommandOptions {
+    /// A command for each value, which replaces {NAME} in commands, setups and cleanups (repeatable)
+    #[arg(long = "values", short = 'L', num_args = 2, value_names = ["NAME", "VALUES"])]
+    pub lists: Vec<String>,
+
+    /// A command that is started before each server, in its namespace, such as its database (repeatable)
+    #[arg(long = "with", value_name = "COMMAND")]
+    pub companions: Vec<String>,
+
+    /// Shell command before anything is measured: one for all commands, or one for each
+    #[arg(long, value_name = "COMMAND")]
+    pub setup: Vec<String>,
+
+    /// Shell command at the end: one for all commands, or one for each
+    #[arg(long, value_name = "COMMAND")]
+    pub cleanup: Vec<String>,
+
     /// Name of a command, in their order [default: its program, or the whole command]
     #[arg(long = "name", short = 'n', value_name = "NAME")]
     pub names: Vec<String>,
 
-    /// Request target
-    #[arg(long, value_name = "PATH", default_value = "/", value_parser = target)]
-    pub url: String,
+    /// Request target [default: /]
+    #[arg(long, value_name = "PATH", value_parser = target)]
+    pub url: Option<String>,
 
-    /// Request method
-    #[arg(long, short = 'X', value_name = "METHOD", default_value = "GET")]
-    pub method: String,
+    /// Request method [default: GET]
+    #[arg(long, short = 'X', value_name = "METHOD")]
+    pub method: Option<String>,
 
     /// Additional header, 'Name: value' (repeatable)
     #[arg(long, short = 'H', value_name = "LINE")]
@@ -38,22 +59,49 @@ pub struct CommandOptions {
     #[arg(long, value_name = "PARTS", value_parser = expectation)]
     pub expect: Option<Expectation>,
 
-    /// Concurrent connections
-    #[arg(
-        long,
-        short,
-        value_name = "N",
-        default_value_t = 16,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    pub connections: u32,
+    /// Concurrent connections [default: 16]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub connections: Option<u32>,
 
     /// The port to measure, where a server listens on several; also {port} and PORT
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
+
+    /// Where the commands run; the current folder, or that of linerate.toml.
+    #[arg(skip)]
+    pub folder: Option<PathBuf>,
 }
 
+/// Enough that most servers are busy, and few enough that the client is not.
+const CONNECTIONS: u32 = 16;
+
 impl CommandOptions {
+    /// With the settings of a project where the user has given none.
+    ///
+    /// # Errors
+    /// A setting with a wrong value.
+    pub fn with(self, project: &Project, settings: &Settings) -> Result<Self, Error> {
+        let or = |own: Vec<String>, texts: &Texts| if own.is_empty() { texts.0.clone() } else { own };
+        let lists = settings.values.iter().flat_map(|(name, values)| [name.clone(), values.join(",")]);
+        let given = settings.expect.as_deref().map(expectation).transpose();
+        let url = settings.url.as_deref().map(target).transpose();
+        Ok(Self {
+            lists: or(self.lists, &Texts(lists.collect())),
+            companions: or(self.companions, &settings.with),
+            setup: or(self.setup, &settings.setups()),
+            cleanup: or(self.cleanup, &settings.cleanup),
+            names: or(self.names, &settings.name),
+            url: self.url.or(url.map_err(|e| project.error("url", &e))?),
+            method: self.method.or(settings.method.clone()),
+            header: or(self.header, &settings.header),
+            body: self.body.or(settings.body.clone()),
+            expect: self.expect.or(given.map_err(|e| project.error("expect", &e))?),
+            connections: self.connections.or(settings.connections.filter(|n| *n > 0)),
+            port: self.port.or(settings.port.filter(|port| *port > 0)),
+            folder: Some(project.folder.clone()),
+        })
+    }
+
     /// The comparison with what these options say about commands.
     ///
     /// # Errors
@@ -63,33 +111,65 @@ impl CommandOptions {
         commands: &[String],
         comparison: PlannedComparison,
     ) -> Result<PlannedComparison, Error> {
+        let current = || std::env::current_dir().map_err(Error::file(Path::new(".")));
+        let folder = self.folder.clone().map_or_else(current, Ok)?;
         let body = match self.body.as_deref().map(|body| (body, body.strip_prefix('@'))) {
             None => String::new(),
             Some((text, None)) => text.to_owned(),
-            Some((_, Some(file))) => fs::read_to_string(file).map_err(Error::file(Path::new(file)))?,
+            Some((_, Some(file))) => {
+                let file = folder.join(file);
+                fs::read_to_string(&file).map_err(Error::file(&file))?
+            }
         };
         let of_user = || std::env::var("PORT").ok()?.parse().ok().filter(|port| *port > 0);
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         // Half of the CPUs for the client: it needs less time for a request than most servers.
-        let threads = u32::try_from(cpus / 2).unwrap_or(1).clamp(1, self.connections);
+        let connections = self.connections.unwrap_or(CONNECTIONS);
+        let threads = u32::try_from(cpus / 2).unwrap_or(1).clamp(1, connections);
+        let mut filled = values::filled(commands, &self.lists, &self.setup, &self.cleanup)?;
+        let is_of_revisions = comparison.source.is_some();
+        if is_of_revisions {
+            filled = two_revisions(filled, &comparison)?;
+        }
+        let lines: Vec<String> = filled.iter().map(|one| one.command.clone()).collect();
+        let names = match &self.names[..] {
+            [] if !filled[0].name.is_empty() && commands.len() == 1 => {
+                filled.iter().map(|one| one.name.clone()).collect()
+            }
+            given => given.to_vec(),
+        };
+        let with_hooks = |(named, filled): (PlannedCommand, Filled)| PlannedCommand {
+            setup: filled.setup,
+            cleanup: filled.cleanup,
+            ..named
+        };
+        let named = subject::named(&lines, &names)?.into_iter().zip(filled);
         let planned = PlannedCommands {
-            commands: subject::named(commands, &self.names)?,
-            folder: std::env::current_dir().map_err(Error::file(Path::new(".")))?,
+            commands: named.map(with_hooks).collect(),
+            companions: self.companions.clone(),
+            folder,
             port: self.port.or_else(of_user).unwrap_or(PORT),
             port_is_given: self.port.is_some(),
             request: PlannedRequest {
-                method: self.method.clone(),
-                path: self.url.clone(),
+                method: self.method.clone().unwrap_or_else(|| "GET".into()),
+                path: self.url.clone().unwrap_or_else(|| "/".into()),
                 headers: self.header.clone(),
                 body,
             },
-            connections: self.connections,
+            connections,
             threads,
             given: self.expect.unwrap_or_default(),
             expect: self.expect.unwrap_or_default(),
             warmup: None,
         };
-        subject::lines(&planned)?;
+        // A setup or the build of a revision may make the program.
+        if self.setup.is_empty() && !is_of_revisions {
+            subject::lines(&planned)?;
+        }
+        subject::companions(&planned)?;
+        if is_of_revisions {
+            return Ok(PlannedComparison { commands: Some(planned), ..comparison });
+        }
         let arm = |text: String| PlannedArm { arm: text, resolved: None };
         let [base, head @ ..] = &planned.commands[..] else { return Ok(comparison) };
         let heads: Vec<&str> = head.iter().map(|command| command.name.as_str()).collect();
@@ -100,6 +180,24 @@ impl CommandOptions {
             ..comparison
         })
     }
+}
+
+/// One command in the worktrees of both arms.
+fn two_revisions(commands: Vec<Filled>, comparison: &PlannedComparison) -> Result<Vec<Filled>, Error> {
+    let [one] = &commands[..] else {
+        let n = commands.len();
+        return Err(Error::Input(format!("--build is for two revisions of one command, and there are {n}")));
+    };
+    let arms = [("base", &comparison.base), ("head", &comparison.head)];
+    let of_arm = |(option, planned): (&str, &PlannedArm)| {
+        let arm = Arm::parse(&planned.arm).map_err(Error::Input)?;
+        let revision = arm.git.clone().filter(|git| arm == Arm { git: Some(git.clone()), ..Arm::default() });
+        let revision = revision.ok_or_else(|| {
+            Error::Input(format!("--{option} {}: a command is compared by revisions: git=REV", planned.arm))
+        })?;
+        Ok(Filled { name: revision, ..one.clone() })
+    };
+    arms.into_iter().map(of_arm).collect()
 }
 
 fn target(text: &str) -> Result<String, String> {

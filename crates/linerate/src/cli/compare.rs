@@ -2,11 +2,13 @@
 
 use super::CommandOptions;
 use crate::arm::{AS_IT_IS, Arm};
+use crate::error::Error;
 use crate::measurement::{ComparisonKind, PlannedArm, PlannedComparison, PlannedSource};
 use crate::plan::Choice;
+use crate::project::{Project, Settings};
 use crate::session::Request;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Two builds, and the cells in which they are compared.
@@ -28,21 +30,21 @@ pub struct BuildOptions {
     #[arg(long, value_name = "NAME")]
     pub system: Option<String>,
 
-    /// Repository of the revisions of git=
-    #[arg(long, value_name = "DIR", requires = "build")]
+    /// Repository of the revisions of git= [default with --build: the current folder]
+    #[arg(long, value_name = "DIR")]
     pub checkout: Option<PathBuf>,
 
     /// Shell command that builds a revision, run in a clone of it
-    #[arg(long, value_name = "COMMAND", requires = "checkout")]
+    #[arg(long, value_name = "COMMAND")]
     pub build: Option<String>,
 
     /// The built program, relative to the checkout
-    #[arg(long, value_name = "PATH", requires = "checkout")]
+    #[arg(long, value_name = "PATH", requires = "build")]
     pub program: Option<String>,
 
-    /// The relative difference that matters
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
-    pub margin: f64,
+    /// The relative difference that matters [default: 1%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub margin: Option<f64>,
 
     /// Measure until all is decided, but not longer than this [default: 5m; of commands 30s]
     #[arg(long, value_name = "TIME", value_parser = super::span)]
@@ -78,6 +80,8 @@ pub struct BuildOptions {
     pub quiet: bool,
 }
 
+/// The difference that matters, unless the user says otherwise.
+const MARGIN: f64 = 0.01;
 /// Of a comparison of builds, and of commands.
 const BUDGET: Duration = Duration::from_secs(300);
 pub const BUDGET_OF_COMMANDS: Duration = Duration::from_secs(30);
@@ -165,6 +169,21 @@ pub struct GateArgs {
     pub plant: u32,
 }
 
+/// Write a linerate.toml for the server in this folder, by its build files
+///
+/// Looks at Cargo.toml, go.mod, package.json, pyproject.toml, CMakeLists.txt and Makefile. With the file,
+/// `linerate gate` in this folder or below needs no arguments: it compares where the branch began with the
+/// files as they are.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate init
+  linerate init --print")]
+pub struct InitArgs {
+    /// Print it in place of writing it
+    #[arg(long)]
+    pub print: bool,
+}
+
 /// Print the history of a gate as a table and a plot
 ///
 /// It decides nothing.
@@ -203,6 +222,30 @@ impl BuildOptions {
         }
     }
 
+    /// Revisions of a repository are compared.
+    #[must_use]
+    pub fn has_revisions(&self) -> bool {
+        self.checkout.is_some() || self.build.is_some()
+    }
+
+    /// With the settings of a project where the user has given none.
+    ///
+    /// # Errors
+    /// A setting with a wrong value.
+    pub fn with(self, project: &Project, settings: &Settings) -> Result<Self, Error> {
+        let margin = settings.margin.as_deref().map(percent).transpose();
+        let budget = settings.budget.as_deref().map(super::span).transpose();
+        let is_one = settings.is_of_revisions();
+        let build = || settings.build.clone().unwrap_or_else(|| "true".into());
+        Ok(Self {
+            margin: self.margin.or(margin.map_err(|e| project.error("margin", &e))?),
+            budget: self.budget.or(budget.map_err(|e| project.error("budget", &e))?),
+            checkout: self.checkout.or(is_one.then(|| project.folder.clone())),
+            build: self.build.or(is_one.then(build)),
+            ..self
+        })
+    }
+
     /// What is compared.
     #[must_use]
     pub fn comparison(&self, kind: ComparisonKind) -> PlannedComparison {
@@ -211,10 +254,11 @@ impl BuildOptions {
             resolved: None,
         };
         let [base, head] =
-            if self.checkout.is_some() { ["git=merge-base", "git=working-tree"] } else { [AS_IT_IS; 2] };
-        let source = self.checkout.as_ref().zip(self.build.as_ref()).map(|(checkout, build)| PlannedSource {
-            checkout: checkout.display().to_string(),
-            build: build.clone(),
+            if self.has_revisions() { ["git=merge-base", "git=working-tree"] } else { [AS_IT_IS; 2] };
+        let source = self.has_revisions().then(|| PlannedSource {
+            checkout: self.checkout.as_deref().unwrap_or(Path::new(".")).display().to_string(),
+            // Scripts need no build.
+            build: self.build.clone().unwrap_or_else(|| "true".into()),
             program: self.program.clone(),
         });
         PlannedComparison {
@@ -222,7 +266,7 @@ impl BuildOptions {
             base: planned(&self.base, base),
             head: planned(&self.head, head),
             subject: self.system.clone(),
-            margin: self.margin,
+            margin: self.margin.unwrap_or(MARGIN),
             source,
             commands: None,
         }

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::journal;
 use crate::measurement::ComparisonKind;
 use crate::progress::note;
+use crate::project::Project;
 use crate::report;
 use crate::report::comparison::{ComparisonReport, Conclusion, comment, prospect};
 use crate::session::{End, Event, Request, Session};
@@ -21,12 +22,12 @@ use std::process::ExitCode;
 /// # Errors
 /// Bad input, or nothing could be measured.
 pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) -> Result<ExitCode, Error> {
-    let what = What::of(&args.what, &args.commands)?;
+    let (what, builds) = What::of(&args.what, &args.commands, &args.builds)?;
     if let What::Runs([one, two]) = what {
         let (one, two) = (journal::read(Path::new(&one))?, journal::read(Path::new(&two))?);
         return print(&report::comparison::of_stored(&stored::compare(&one, &two), terminal.style));
     }
-    let compared = measure(&args.builds, what, ComparisonKind::Compare, script, Some(terminal))?;
+    let compared = measure(&builds, what, ComparisonKind::Compare, script, Some(terminal))?;
     match compared {
         Measured { end: End::Interrupted, .. } => Ok(ExitCode::from(130)),
         Measured { comparison, .. } if comparison.conclusion == Conclusion::Nothing => {
@@ -38,26 +39,47 @@ pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) ->
 
 /// What is compared.
 #[derive(Debug)]
-pub(super) enum What<'a> {
+pub(super) enum What {
     /// Builds in the cells of a suite; `None` with `--resume`.
     Suite(Option<String>),
-    Commands(&'a [String], &'a CommandOptions),
+    Commands(Vec<String>, Box<CommandOptions>),
     Runs([String; 2]),
 }
 
-impl<'a> What<'a> {
-    /// By the words on the command line.
+impl What {
+    /// By the words on the command line and the project's file; with the options, completed by that file.
     ///
     /// # Errors
     /// Words that are neither; with the nearest suite.
-    pub(super) fn of(words: &'a [String], options: &'a CommandOptions) -> Result<Self, Error> {
+    pub(super) fn of(
+        words: &[String],
+        options: &CommandOptions,
+        builds: &BuildOptions,
+    ) -> Result<(Self, BuildOptions), Error> {
+        if let [] | [_] = words
+            && let Some(project) = Project::find()?
+            && words.iter().all(|name| project.settings.compare.contains_key(name))
+        {
+            let settings = project.comparison(words.first().map(String::as_str))?;
+            let (options, builds) =
+                (options.clone().with(&project, &settings)?, builds.clone().with(&project, &settings)?);
+            return Ok((Self::Commands(settings.start.0, Box::new(options)), builds));
+        }
+        Self::of_words(words, options, builds.has_revisions()).map(|what| (what, builds.clone()))
+    }
+
+    fn of_words(words: &[String], options: &CommandOptions, has_revisions: bool) -> Result<Self, Error> {
         let is_run = |word: &String| journal::is_run(Path::new(word));
+        let commands = || Self::Commands(words.to_vec(), Box::new(options.clone()));
         match words {
             [] => return Ok(Self::Suite(None)),
+            [_] if !options.lists.is_empty() => return Ok(commands()),
+            [one] if has_revisions && one.contains([' ', '/']) => return Ok(commands()),
             [one] if !one.contains([' ', '/']) => return Ok(Self::Suite(Some(one.clone()))),
             [one] => {
                 return Err(Error::Input(format!(
-                    "`{one}` is one command: name two to compare, such as linerate compare './old' './new'"
+                    "`{one}` is one command: name two to compare, such as linerate compare './old' './new', \
+                     or values for it: -L threads 1,2,4; or two revisions of it: --build 'make'"
                 )));
             }
             [one, two] if is_run(one) && is_run(two) => return Ok(Self::Runs([one.clone(), two.clone()])),
@@ -88,7 +110,7 @@ impl<'a> What<'a> {
                 )));
             }
         }
-        Ok(Self::Commands(words, options))
+        Ok(commands())
     }
 }
 
@@ -107,7 +129,7 @@ pub(super) struct Measured {
 /// Bad input, or the lab is lost.
 pub(super) fn measure(
     builds: &BuildOptions,
-    what: What<'_>,
+    what: What,
     kind: ComparisonKind,
     script: Option<&Path>,
     terminal: Option<Terminal>,
@@ -116,13 +138,15 @@ pub(super) fn measure(
     let request = match what {
         What::Suite(None) | What::Runs(_) if builds.resume.is_none() => {
             return Err(Error::Input(
-                "name two commands, such as './old' './new', or a suite; `linerate list` shows these".into(),
+                "name two commands, such as './old' './new', or a suite; `linerate list` shows these; \
+                 `linerate init` writes a linerate.toml, with which there is nothing to name"
+                    .into(),
             ));
         }
         What::Suite(suite) => builds.request(suite, comparison),
         What::Runs(_) => builds.request(None, comparison),
         What::Commands(commands, options) => {
-            let comparison = options.comparison(commands, comparison)?;
+            let comparison = options.comparison(&commands, comparison)?;
             let budget = builds.budget.unwrap_or(BUDGET_OF_COMMANDS);
             Request { budget: Some(budget), ..builds.request(None, comparison) }
         }
@@ -134,8 +158,9 @@ pub(super) fn measure(
             note(&prospect(&found));
         }
     });
+    let cleaned = session.clean_up();
     let (report, folder) = (publish(&session)?, session.folder().to_owned());
-    let end = end?;
+    let end = end.and_then(|end| cleaned.map(|()| end))?;
     let comparison = report.comparison.clone().ok_or_else(|| {
         let folder = folder.display();
         Error::Input(format!("{folder}: this run compares no builds: `linerate run --resume {folder}`"))

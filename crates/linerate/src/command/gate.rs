@@ -51,8 +51,8 @@ pub fn refused(refusal: &clap::Error) -> ExitCode {
 
 fn judged(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> Result<u8, Error> {
     let kind = ComparisonKind::Gate;
-    let Measured { end, folder, report, comparison } =
-        measure(&args.builds, What::of(&args.what, &args.commands)?, kind, script, Some(terminal))?;
+    let (what, builds) = What::of(&args.what, &args.commands, &args.builds)?;
+    let Measured { end, folder, report, comparison } = measure(&builds, what, kind, script, Some(terminal))?;
     if end == End::Interrupted {
         return Ok(INTERRUPTED);
     }

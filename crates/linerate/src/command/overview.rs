@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::measurement::{Outcome, PlannedSuite, RUN_SCHEMA, Run};
 use crate::plan::{self, Choice};
 use crate::programs::{self, Machine, Programs};
+use crate::report::numbers::counted;
 use crate::session::seconds;
 use crate::system::Registry;
 use crate::system::build::Permission;
@@ -41,7 +42,11 @@ fn line(suite: &PlannedSuite, registry: &Registry, to_build: &BTreeSet<String>, 
     let unbuilt = systems.iter().filter(|system| to_build.contains(**system)).count();
     let missing =
         suite.cells.iter().filter(|cell| matches!(cell.absent, Some(Outcome::Missing { .. }))).count();
-    let mut parts = vec![format!("{} of {} cells ready", suite.cells.len() - missing, suite.cells.len())];
+    let mut parts = vec![format!(
+        "{} of {} ready",
+        suite.cells.len() - missing,
+        counted(suite.cells.len() as u64, "cell")
+    )];
     match unbuilt {
         0 => {}
         1 => parts.push("1 system is built first".to_owned()),

@@ -11,6 +11,7 @@ use crate::measurement::{Host, PlannedSuite, PlannedSystem, Precision, RUN_SCHEM
 use crate::plan::{self, Choice, Step};
 use crate::programs::{self, Machine, Programs};
 use crate::progress::{Progress, note};
+use crate::report::numbers::counted;
 use crate::report::outcome_text;
 use crate::session::seconds;
 use crate::system::Registry;
@@ -121,7 +122,7 @@ fn try_unknown_cells(
         LabError::Interrupted => Error::Interrupted,
         other => Error::NothingMeasured(format!("{other}; `--no-trial` plans without a lab")),
     };
-    note(&format!("running {} cells once to estimate durations", steps.len()));
+    note(&format!("running {} once to estimate durations", counted(steps.len() as u64, "cell")));
     let mut short = run.suites.clone();
     for cell in short.iter_mut().flat_map(|suite| &mut suite.cells) {
         let parameters = &mut cell.parameters;
@@ -148,13 +149,14 @@ fn describe(run: &Run, timings: &Timings) -> String {
     let mut text = String::new();
     for (index, suite) in run.suites.iter().enumerate() {
         let of_suite: Vec<&Step> = steps.iter().filter(|step| step.suite == index).collect();
-        let (cells, rounds) = (suite.cells.len(), suite.rounds);
+        let cells = counted(suite.cells.len() as u64, "cell");
+        let rounds = counted(suite.rounds, "round");
         let warmup = suite.warmup_rounds;
         let duets = of_suite.iter().filter(|step| step.against.is_some()).count();
         let _ = writeln!(text, "{}: {}", suite.name, suite.question);
         let _ = writeln!(
             text,
-            "  {cells} cells, {rounds} rounds and {warmup} to warm up: {} trials, {duets} duets",
+            "  {cells}, {rounds} and {warmup} to warm up: {} trials, {duets} duets",
             of_suite.len() - duets
         );
         if let Some(Precision { half_width, time }) = suite.precision {
@@ -166,7 +168,7 @@ fn describe(run: &Run, timings: &Timings) -> String {
             );
         }
         for (path, cells) in impaired_paths(suite) {
-            let _ = writeln!(text, "  path of {cells} cells: {path}");
+            let _ = writeln!(text, "  path of {}: {path}", counted(cells as u64, "cell"));
         }
         for cell in suite.cells.iter().filter(|cell| cell.absent.is_some()) {
             let _ = writeln!(text, "  left out: {}: {}", cell.id, outcome_text(cell.absent.as_ref()));

@@ -2,7 +2,7 @@
 
 use super::{Terminal, print};
 use crate::cli::SelftestArgs;
-use crate::engine::Engine;
+use crate::engine::{Engine, LOAD, NATIVES};
 use crate::error::Error;
 use crate::interrupt;
 use crate::path::Means;
@@ -108,17 +108,16 @@ fn section(case: &Case, interrupted: &AtomicBool) -> Result<Section, Error> {
 
 /// Its rows, and the share of its time that the client lost.
 fn measure(case: &Case, interrupted: &AtomicBool) -> Result<(Vec<Row>, f64), Error> {
-    let (mut server, ready) = Engine::start(&case.server)?.first()?;
+    let (mut server, ready) = Engine::start(NATIVES, &case.server)?.first()?;
     let Event::Ready { address } = ready else {
-        return Err(Error::NothingMeasured(
-            "linerate-load printed no address as a server: build it again with `cargo build --release`"
-                .into(),
-        ));
+        return Err(Error::NothingMeasured(format!(
+            "{NATIVES} printed no address as a server: build it again with `cargo build --release`"
+        )));
     };
     let mut client = case.client.clone();
     client.connect = Some(address);
     let preempted = preemptions();
-    let driver = Engine::start(&client)?;
+    let driver = Engine::start(LOAD, &client)?;
     let watch = Watch::start(driver.id());
     let measured = driver.result(interrupted, |_| {})?;
     let lost = watch.sum().as_secs_f64();

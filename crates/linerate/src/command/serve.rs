@@ -3,7 +3,7 @@
 use super::load::datagrams::set_kcp;
 use crate::authority::Authority;
 use crate::cli::{SecureArgs, ServeArgs, ServeDatagramArgs, ServeStreamArgs, Served};
-use crate::engine::Engine;
+use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::progress::note;
 use crate::{interrupt, journal};
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// The address cannot be listened on.
 pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
     let spec = spec(&args.what)?;
-    Engine::start(&spec)?.listen(&interrupt::watch(), |event| {
+    Engine::start(LOAD, &spec)?.listen(&interrupt::watch(), |event| {
         if let Event::Ready { address } = event {
             note(&format!("{} until Ctrl-C", doing(&spec, address)));
         }

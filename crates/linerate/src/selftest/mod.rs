@@ -1,6 +1,6 @@
 //! The selftest: ground truth of a fault injector, the engine's measurement, and the allowed difference.
 //!
-//! Each case is a fault injector (crates/load, `layer/*/fault_injector.rs`) that delays, drops or fails in a
+//! Each case is a fault injector (crates/natives, `*_faults`) that delays, drops or fails in a
 //! defined way and reports exactly what it did, and an ordinary client. The ground truth is what the injector
 //! did and not what was requested: the sample that it drew, with the lateness of its own timers. The
 //! remaining difference is the engine's error.

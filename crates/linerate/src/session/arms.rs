@@ -3,7 +3,9 @@
 use crate::arm::{Arm, BASE, HEAD};
 use crate::error::Error;
 use crate::lab::program::locate;
-use crate::measurement::{PlannedArm, PlannedCell, PlannedComparison, PlannedSuite, PlannedSystem};
+use crate::measurement::{
+    PlannedArm, PlannedCell, PlannedComparison, PlannedSource, PlannedSuite, PlannedSystem,
+};
 use crate::programs::Programs;
 use crate::system::build::Failure;
 use crate::system::build::revision::Repository;
@@ -59,6 +61,31 @@ pub(super) fn replacements(
         all.insert(build.to_owned(), Replacement { program, env: env.collect(), plant: arm.plant });
     }
     Ok(all)
+}
+
+/// The worktrees of both arms of a command, built.
+///
+/// # Errors
+/// A revision cannot be built, or both are one commit.
+pub(super) fn trees(comparison: &mut PlannedComparison, note: impl Fn(&str)) -> Result<[PathBuf; 2], Error> {
+    let PlannedSource { checkout, build, .. } = comparison.source.clone().unwrap_or_default();
+    let repository = Repository { checkout: Path::new(&checkout), build: &build, program: None };
+    let tree = |option: &str, planned: &mut PlannedArm| {
+        let place = format!("--{option} {}", planned.arm);
+        let arm = Arm::parse(&planned.arm).map_err(|e| Error::Input(format!("{place}: {e}")))?;
+        let revision = arm.git.unwrap_or_default();
+        worktree(planned, &revision, &repository, &note).map_err(|e| e.of(&place))
+    };
+    let trees = [tree(BASE, &mut comparison.base)?, tree(HEAD, &mut comparison.head)?];
+    match comparison.base.resolved.as_deref() {
+        Some(commit) if comparison.base.resolved == comparison.head.resolved => Err(Error::Input(format!(
+            "{} and {} are both {}: nothing has changed; name another revision, such as --base git=HEAD~1",
+            comparison.base.arm,
+            comparison.head.arm,
+            &commit[..commit.len().min(12)]
+        ))),
+        _ => Ok(trees),
+    }
 }
 
 fn worktree(

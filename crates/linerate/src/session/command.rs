@@ -16,7 +16,8 @@ pub(super) fn line(request: &Request, seed: u64) -> String {
     };
     let mut words = vec![format!("linerate {subcommand}")];
     let commands = comparison.and_then(|comparison| comparison.commands.as_ref());
-    words.extend(commands.into_iter().flat_map(of_commands));
+    let is_of_revisions = comparison.is_some_and(|comparison| comparison.source.is_some());
+    words.extend(commands.into_iter().flat_map(|planned| of_commands(planned, is_of_revisions)));
     let is_all = choice.suites.is_empty() && commands.is_none();
     let all = is_all.then(|| suite::ALL.to_owned());
     words.extend(all.into_iter().chain(choice.suites.iter().cloned()));
@@ -37,7 +38,7 @@ pub(super) fn line(request: &Request, seed: u64) -> String {
 fn of_comparison(comparison: &PlannedComparison) -> Vec<String> {
     let PlannedComparison { base, head, subject, margin, source, .. } = comparison;
     let mut words = Vec::new();
-    if comparison.commands.is_none() {
+    if comparison.commands.is_none() || source.is_some() {
         words.push(format!("--base {} --head {}", quoted(&base.arm), quoted(&head.arm)));
     }
     words.extend(subject.iter().map(|subject| format!("--system {subject}")));
@@ -50,11 +51,16 @@ fn of_comparison(comparison: &PlannedComparison) -> Vec<String> {
     words
 }
 
-fn of_commands(planned: &PlannedCommands) -> Vec<String> {
+/// Revisions have one command.
+fn of_commands(planned: &PlannedCommands, is_of_revisions: bool) -> Vec<String> {
     let PlannedRequest { method, path, headers, body } = &planned.request;
     let option = |name: &str, value: &str| format!("--{name} {}", quoted(value));
-    let mut words: Vec<String> = planned.commands.iter().map(|one| quoted(&one.command)).collect();
+    let commands = &planned.commands[..if is_of_revisions { 1 } else { planned.commands.len() }];
+    let mut words: Vec<String> = commands.iter().map(|one| quoted(&one.command)).collect();
     words.extend(planned.commands.iter().map(|one| option("name", &one.name)));
+    let hooks = commands.iter().map(|one| [("setup", &one.setup), ("cleanup", &one.cleanup)]);
+    let hooks = hooks.flatten().filter_map(|(name, text)| Some(option(name, text.as_ref()?)));
+    words.extend(hooks.chain(planned.companions.iter().map(|one| option("with", one))));
     words.push(option("url", path));
     words.extend((method != "GET").then(|| option("method", method)));
     words.extend(headers.iter().map(|header| option("header", header)));

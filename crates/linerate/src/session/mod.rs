@@ -95,7 +95,8 @@ impl Session {
         if stored.is_none() {
             journal::check_vacant(&folder)?;
         }
-        let choice = stored.as_ref().map_or_else(|| request.choice.clone(), |s| stored::choice(&s.run));
+        let given = &request.choice;
+        let choice = stored.as_ref().map_or_else(|| given.clone(), |s| stored::choice(&s.run, &given.suites));
         let home = home::find()?;
         let registry = Registry::load(&home)?;
         let given = placement::hosts(&request.hosts.places, request.hosts.file.as_deref())?;
@@ -189,6 +190,17 @@ impl Session {
         self.progress.finish();
         self.timings.save();
         end
+    }
+
+    /// Runs the cleanups of compared commands, also after a run that failed.
+    ///
+    /// # Errors
+    /// The first that failed; all are tried.
+    pub fn clean_up(&self) -> Result<(), Error> {
+        match self.run.comparison.as_ref().and_then(|comparison| comparison.commands.as_ref()) {
+            Some(commands) if self.script.is_none() => subject::clean_up(commands),
+            _ => Ok(()),
+        }
     }
 
     /// The folder of the run.

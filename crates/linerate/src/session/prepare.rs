@@ -19,8 +19,15 @@ impl Session {
     /// with, or an arm of a comparison cannot be built.
     pub(super) fn prepare(&mut self, suite: usize) -> Result<(), Error> {
         let replacements = match &mut self.run.comparison {
-            Some(comparison) if comparison.commands.is_some() => BTreeMap::new(),
             None => BTreeMap::new(),
+            Some(comparison) if comparison.commands.is_some() => {
+                if comparison.source.is_some() && self.script.is_none() {
+                    let trees = arms::trees(comparison, note)?;
+                    let commands = comparison.commands.iter_mut().flat_map(|all| &mut all.commands);
+                    commands.zip(trees).for_each(|(command, tree)| command.folder = Some(tree));
+                }
+                BTreeMap::new()
+            }
             Some(comparison) => arms::replacements(comparison, note)?,
         };
         let planned = &self.run.suites[suite];
@@ -61,7 +68,11 @@ impl Session {
 
     /// The suite of commands, with what is learned about them before the first trial.
     fn learn(&mut self, mut commands: PlannedCommands, now: PlannedSuite) -> Result<PlannedSuite, Error> {
+        if self.script.is_none() {
+            subject::set_up(&commands)?;
+        }
         let lines = subject::lines(&commands)?;
+        self.programs.companions = subject::companions(&commands)?;
         if commands.warmup.is_none() && self.script.is_none() {
             self.programs.commands = Some(commands.clone());
             subject::learn(self.lab.as_mut(), &self.programs, &mut commands, &lines)?;

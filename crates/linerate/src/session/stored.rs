@@ -9,12 +9,15 @@ use crate::measurement::{
     PlannedSuite, Run, Stored, Trial,
 };
 use crate::plan::{self, Choice};
+use crate::suite;
 use std::path::Path;
 
-/// The choice that gives at least the cells of a stored run.
-pub(super) fn choice(run: &Run) -> Choice {
+/// The choice that gives at least the cells of a stored run. A suite of a file of its own is given again.
+pub(super) fn choice(run: &Run, given: &[String]) -> Choice {
+    let given = |name: &String| given.iter().find(|given| suite::name_of(given) == name).cloned();
+    let names = run.suites.iter().map(|suite| &suite.name);
     Choice {
-        suites: run.suites.iter().map(|suite| suite.name.clone()).collect(),
+        suites: names.map(|name| given(name).unwrap_or_else(|| name.clone())).collect(),
         quick: run.quick,
         published: run.published,
         rounds: None,
@@ -83,14 +86,25 @@ fn of_builds(stored: &PlannedComparison, given: Option<&PlannedComparison>) -> V
 /// The commands of servers, if they are not those given, and their folder, if it is not the current one.
 fn of_servers(stored: &PlannedCommands, given: Option<&PlannedCommands>) -> Vec<String> {
     let lines = |planned: &PlannedCommands| -> Vec<String> {
-        planned.commands.iter().map(|one| one.command.clone()).collect()
+        let option = |name: &str, text: &String| format!("--{name} {}", quoted(text));
+        let commands = || planned.commands.iter();
+        let setups = commands().filter_map(|one| Some(option("setup", one.setup.as_ref()?)));
+        let cleanups = commands().filter_map(|one| Some(option("cleanup", one.cleanup.as_ref()?)));
+        let companions = planned.companions.iter().map(|one| option("with", one));
+        let all = commands().map(|one| quoted(&one.command)).chain(setups).chain(cleanups);
+        let mut all: Vec<String> = all.chain(companions).collect();
+        // Revisions have one command.
+        all.dedup();
+        all
     };
     let is_here = given.is_none_or(|given| given.folder == stored.folder);
     if is_here && given.map(lines) == Some(lines(stored)) {
         return Vec::new();
     }
-    let commands = lines(stored).into_iter().map(|line| quoted(&line));
-    commands.chain((!is_here).then(|| format!("(in the folder {})", stored.folder.display()))).collect()
+    lines(stored)
+        .into_iter()
+        .chain((!is_here).then(|| format!("(in the folder {})", stored.folder.display())))
+        .collect()
 }
 
 /// `--host` of each role, if the machines are not those given. Their addresses and CPUs are no commands.

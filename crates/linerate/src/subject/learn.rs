@@ -83,12 +83,16 @@ impl Learner<'_> {
         let label = Label { suite: "commands".into(), cell: name.clone(), round: 0, warmup: true };
         self.lab.raise(&label, Shape::Loopback.into(), Vec::new()).map_err(failed)?;
         let server = Launch {
-            user: self.programs.user(),
+            user: self.programs.user(&name),
             ready: Ready::Listen,
             ..self.launch(Role::Server, &name, line.clone())
         };
+        for companion in self.programs.companions(&server) {
+            self.lab.start(&companion).map_err(failed)?;
+        }
+        let of_companions = self.lab.listeners().map_err(failed)?;
         self.lab.start(&server).map_err(failed)?;
-        let address = self.address(&name)?;
+        let address = self.address(&name, &of_companions)?;
         let answers = self.answers(&name, address)?;
         self.check(&name, &answers, baseline)?;
         Ok((address, self.warm_up(&name, address)?))
@@ -97,6 +101,7 @@ impl Learner<'_> {
     fn launch(&self, role: Role, system: &str, process: CommandLine) -> Launch {
         Launch {
             role,
+            is_companion: false,
             system: system.into(),
             host: HostName::Server,
             folder: PathBuf::from(role.to_string()),
@@ -115,9 +120,10 @@ impl Learner<'_> {
     }
 
     /// Where it listens, as a client reaches it.
-    fn address(&mut self, name: &str) -> Result<SocketAddr, Error> {
+    fn address(&mut self, name: &str, of_others: &[SocketAddr]) -> Result<SocketAddr, Error> {
         sleep(SETTLE);
         let mut all = self.lab.listeners().map_err(|error| of_lab(name, error))?;
+        all.retain(|address| !of_others.contains(address));
         all.sort_by_key(|address| (address.port(), address.is_ipv6()));
         all.dedup_by_key(|address| address.port());
         let PlannedCommands { port, port_is_given, .. } = self.planned;

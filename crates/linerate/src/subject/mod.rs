@@ -4,14 +4,19 @@
 //! |---|---|
 //! | [`words`] | a command line into a program and its arguments |
 //! | `plan` | the suite of one table that is measured, and its systems |
+//! | [`values`] | a command for each value, and what each has of its own |
+//! | `hooks` | what is done before and after all of it |
 //! | `learn` | before the first trial: where each listens, what it answers, how long it warms up |
 //! | [`ask`] | the requests of `learn`, made inside the lab |
 
 pub mod ask;
+mod hooks;
 mod learn;
 mod plan;
+pub mod values;
 pub mod words;
 
+pub(crate) use hooks::{clean_up, set_up};
 pub(crate) use learn::learn;
 pub(crate) use plan::{registry, suite};
 
@@ -51,7 +56,14 @@ pub fn named(commands: &[String], names: &[String]) -> Result<Vec<PlannedCommand
     }
     let named = chosen.into_iter().zip(commands);
     Ok(named
-        .map(|(name, command)| PlannedCommand { name, command: command.clone(), address: None })
+        .map(|(name, command)| PlannedCommand {
+            name,
+            command: command.clone(),
+            setup: None,
+            cleanup: None,
+            folder: None,
+            address: None,
+        })
         .collect())
 }
 
@@ -60,8 +72,18 @@ pub fn named(commands: &[String], names: &[String]) -> Result<Vec<PlannedCommand
 /// # Errors
 /// A command that cannot be split, or whose program is not there.
 pub fn lines(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> {
-    let parse = |one: &PlannedCommand| words::parse(&one.command, &planned.folder, planned.port);
-    planned.commands.iter().map(parse).collect::<Result<_, _>>().map_err(Error::Input)
+    let folder = |one: &PlannedCommand| one.folder.clone().unwrap_or_else(|| planned.folder.clone());
+    let parsed = |one: &PlannedCommand| words::parse(&one.command, &folder(one), planned.port);
+    planned.commands.iter().map(parsed).collect::<Result<_, _>>().map_err(Error::Input)
+}
+
+/// The same of their companions.
+///
+/// # Errors
+/// As of [`lines`].
+pub fn companions(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> {
+    let parsed = |command: &String| words::parse(command, &planned.folder, planned.port);
+    planned.companions.iter().map(parsed).collect::<Result<_, _>>().map_err(Error::Input)
 }
 
 /// Sets the request and the expectation of a client.

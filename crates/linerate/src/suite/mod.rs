@@ -8,6 +8,7 @@ mod published;
 mod truth;
 
 use crate::error::Error;
+use crate::home;
 use crate::measurement::PlannedSuite;
 use crate::system::{Registry, sorted_entries};
 use crate::toml_file;
@@ -38,13 +39,35 @@ pub struct Form {
     pub published: bool,
 }
 
-/// Reads every `<home>/suites/*.toml`.
+/// Reads every `suites/*.toml` of linerate and of the user's project.
 ///
 /// # Errors
-/// The first file that is not valid, with its line.
+/// The first file that is not valid, with its line; or two suites of one name.
 pub fn load_all(home: &Path) -> Result<Vec<Suite>, Error> {
-    let paths = sorted_entries(&home.join("suites"))?;
-    paths.into_iter().filter(|path| path.extension().is_some_and(|e| e == "toml")).map(load).collect()
+    let mut all: Vec<Suite> = Vec::new();
+    for folder in home::folders(home, "suites") {
+        for path in sorted_entries(&folder)?.into_iter().filter(|path| is_suite_file(path)) {
+            let suite = load(path)?;
+            if let Some(other) = all.iter().find(|other| other.name == suite.name) {
+                let (path, other) = (suite.path.display(), other.path.display());
+                return Err(Error::Input(format!("{path} has the name of {other}: rename it")));
+            }
+            all.push(suite);
+        }
+    }
+    Ok(all)
+}
+
+fn is_suite_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml")
+}
+
+/// The name of a suite, or of that in a file.
+#[must_use]
+pub fn name_of(name: &str) -> &str {
+    let path = Path::new(name);
+    let stem = if is_suite_file(path) { path.file_stem() } else { None };
+    stem.and_then(|stem| stem.to_str()).unwrap_or(name)
 }
 
 fn load(path: PathBuf) -> Result<Suite, Error> {
@@ -62,19 +85,26 @@ fn parse(path: &Path, text: &str) -> Result<SuiteFile, Error> {
 /// The word for every suite on the command line.
 pub const ALL: &str = "all";
 
-/// The suites of these names; every suite where none is named, or [`ALL`].
+/// The suites of these names or files; every suite where none is named, or [`ALL`].
 ///
 /// # Errors
 /// An unknown name, with those that exist.
-pub fn choose(all: Vec<Suite>, names: &[String]) -> Result<Vec<Suite>, Error> {
+pub fn choose(mut all: Vec<Suite>, names: &[String]) -> Result<Vec<Suite>, Error> {
     let names = if names.iter().any(|name| name == ALL) { &[] } else { names };
-    for name in names {
+    for file in names.iter().map(Path::new).filter(|name| is_suite_file(name)) {
+        let suite = load(file.to_owned())?;
+        all.retain(|other| other.name != suite.name);
+        all.push(suite);
+    }
+    let names: Vec<&str> = names.iter().map(|name| name_of(name)).collect();
+    for name in &names {
         if !all.iter().any(|suite| suite.name == *name) {
             let known = all.iter().map(|suite| suite.name.as_str());
             return Err(Error::Input(format!("there is no suite `{name}`; {}", suggestion(name, known))));
         }
     }
-    let is_meant = |suite: &Suite| names.contains(&suite.name) || names.is_empty() && !suite.file.apart;
+    let is_meant =
+        |suite: &Suite| names.contains(&suite.name.as_str()) || names.is_empty() && !suite.file.apart;
     Ok(all.into_iter().filter(is_meant).collect())
 }
 

@@ -8,6 +8,7 @@ pub mod probe;
 pub mod template;
 
 use crate::error::Error;
+use crate::home;
 use crate::toml_file;
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
@@ -42,13 +43,14 @@ pub struct SystemVariant<'a> {
 }
 
 impl Registry {
-    /// Reads `<home>/systems/*/system.toml`.
+    /// Reads `systems/*/system.toml` of linerate and of the user's project.
     ///
     /// # Errors
-    /// The first invalid manifest, with its line; or two variants of the same name.
+    /// The first invalid manifest, with its line; or two variants or systems of the same name.
     pub fn load(home: &Path) -> Result<Self, Error> {
         let mut systems = BTreeMap::new();
-        for folder in sorted_entries(&home.join("systems"))? {
+        let all = home::folders(home, "systems").into_iter().map(|folder| sorted_entries(&folder));
+        for folder in all.collect::<Result<Vec<_>, _>>()?.concat() {
             let file = folder.join("system.toml");
             if !file.is_file() {
                 continue;
@@ -56,6 +58,12 @@ impl Registry {
             let text = fs::read_to_string(&file).map_err(Error::file(&file))?;
             let manifest = parse(&file, &text)?;
             let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if systems.contains_key(&name) {
+                let file = file.display();
+                return Err(Error::Input(format!(
+                    "{file}: linerate has a system `{name}`: rename the folder"
+                )));
+            }
             systems.insert(name.clone(), System { name, folder, manifest });
         }
         let registry = Self { systems };

@@ -58,7 +58,8 @@ pub fn run(
         Label { suite: suite.name.clone(), cell: step.id.clone(), round: step.round, warmup: step.warmup };
     let mut stages = Stages { at: lab.now(), times: BTreeMap::new() };
     let at = stages.at;
-    let result = up_to_measurement(lab, context, cell, shows_growth(suite, cell), &label, &mut stages);
+    let has_usage = shows_growth(suite, cell) || context.programs.commands.is_some();
+    let result = up_to_measurement(lab, context, cell, has_usage, &label, &mut stages);
     // Also after a failure; a lost lab has no processes to stop.
     let stopped = stages.time(lab, Stage::Stop, |lab| lab.stop());
     let (outcome, measurement) = match (result, stopped) {

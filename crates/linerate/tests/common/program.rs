@@ -120,9 +120,14 @@ impl Drop for Program {
     }
 }
 
-/// The load engine, in linerate's folder.
+/// The load engine.
 pub(crate) fn native() -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-load")
+    own("linerate-load")
+}
+
+/// A program of linerate's own, in its folder.
+pub(crate) fn own(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name(name)
 }
 
 /// A port of the kernel's choice.

@@ -81,13 +81,13 @@ fn skeletons_build_and_keep_the_contract() {
 fn broken_promises(registry: &Registry, builds: &mut Builds<'_>) -> Vec<String> {
     let mut ready = Vec::new();
     for chosen in registry.variants().filter(speaks_the_contract) {
-        let own = chosen.program() == Some("linerate-load");
-        let program = match presence(chosen, &Replacement::default(), builds) {
+        let own = chosen.program().filter(|name| name.starts_with("linerate-"));
+        let program = match (own, presence(chosen, &Replacement::default(), builds)) {
             // It is beside linerate; test binaries are in another folder.
-            _ if own => common::program::native(),
-            Presence::Ready { program: Some(program), .. } => program,
-            Presence::Ready { program: None, .. } => continue,
-            Presence::Missing { reason, install } => {
+            (Some(name), _) => common::program::own(name),
+            (None, Presence::Ready { program: Some(program), .. }) => program,
+            (None, Presence::Ready { program: None, .. }) => continue,
+            (None, Presence::Missing { reason, install }) => {
                 skip(&format!("{}: {reason}: {install}", chosen.name));
                 continue;
             }
@@ -145,7 +145,7 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
     // The engine has tests of its own for this; the limit rows have no server.
     let drives = chosen.plays(Role::Client)
         && described.roles.contains(&Role::Client)
-        && program != common::program::native();
+        && chosen.program().is_none_or(|name| !name.starts_with("linerate-"));
     for workload in workloads.filter(|_| !is_relay) {
         for layer in described.layers.iter().filter(|layer| takes_part(&chosen.variant.layers, layer)) {
             for (name, client, server) in cases(layer, workload) {

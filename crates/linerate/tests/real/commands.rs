@@ -13,11 +13,24 @@ import os, socket, sys, threading
 body = (sys.argv[1] if len(sys.argv) > 1 else "hello").encode()
 status = sys.argv[2] if len(sys.argv) > 2 else "200"
 answer = b"HTTP/1.1 %s X\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(body), body)
+left, last = [int(os.environ.get(name, "0")) for name in ("DIES", "LAST")]
+if last:
+    with open("starts", "a+") as starts:
+        starts.write("x")
+        starts.seek(0)
+        left = 50 if len(starts.read()) >= last else 0
+def dies():
+    global left
+    left -= 1
+    if left == 0:
+        print("out of luck", file=sys.stderr, flush=True)
+        os._exit(7)
 def serve(connection):
     with connection:
         try:
             while data := connection.recv(65536):
                 connection.send(answer)
+                dies()
         except OSError:
             pass
 ports = os.environ.get("PORTS", os.environ["PORT"]).split()
@@ -94,6 +107,19 @@ fn what_does_not_serve_is_an_error_with_the_way_out() {
             &["differ in their length", "200, 5 bytes: \"hello\"", "200, 7 bytes: \"goodbye\"", "--expect"],
         ),
         ("python3 server.py hello 500", 3, &["differ in their status", "500, 5 bytes"]),
+        (
+            "true",
+            3,
+            &["odd ended before it was ready (exit status 0); a server has to stay in the foreground"],
+        ),
+        ("sleep 1000", 3, &["odd did not listen within 10s; a server has to listen on a TCP port"]),
+        ("sh -c 'yes & python3 server.py'", 3, &["printed more than", "exec ./server > /dev/null"]),
+        (
+            "python3 -c 'import socket; socket.create_connection((\"10.9.8.7\", 5432))'",
+            3,
+            &["its network has nothing else", "--with", "Network is unreachable"],
+        ),
+        ("env DIES=50 python3 server.py", 3, &["odd ended before the client (exit status 7)", "out of luck"]),
         ("./server.py", 2, &["server.py is not executable: chmod +x"]),
         ("./nothing", 2, &["nothing: No such file"]),
     ] {
@@ -118,4 +144,59 @@ fn a_baseline_that_answers_500_is_an_error_unless_that_is_expected() {
     let _ = fs::remove_dir_all(folder.path().join("out"));
     let out = compare(&folder, &[failing, failing, "--expect", "status=500"]);
     assert_eq!(out.status, 0, "{}", out.stderr);
+}
+
+/// What the tests of companions ask: a server that counts in a store beside it.
+const COUNTER: &str = r#"
+import socket, sys, threading
+store = ("127.0.0.1", 6379)
+def serve(connection):
+    with connection, socket.create_connection(store) as beside:
+        while connection.recv(65536):
+            beside.send(b"+")
+            count = beside.recv(16)
+            connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" + count[:2])
+if sys.argv[1] == "store":
+    listener, serve = socket.create_server(store), lambda connection: [
+        connection.send(b"ok") for _ in iter(lambda: connection.recv(1), b"")]
+else:
+    socket.create_connection(store).close()
+    listener = socket.create_server(("127.0.0.1", 80))
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+"#;
+
+#[test]
+fn companions_are_started_before_each_server_and_values_make_commands() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("commands-companions");
+    fs::write(folder.path().join("counter.py"), COUNTER).unwrap();
+    let alone = compare(&folder, &["python3 counter.py {n}", "-L", "n", "1,2", "-c", "2"]);
+    assert_eq!(alone.status, 3, "{}", alone.stderr);
+    assert!(alone.stderr.contains("n=1 ended before it was ready"), "{}", alone.stderr);
+    assert!(alone.stderr.contains("start what it needs by --with"), "{}", alone.stderr);
+    let _ = fs::remove_dir_all(folder.path().join("out"));
+    let words = ["python3 counter.py {n}", "-L", "n", "1,2", "-c", "2", "--with", "python3 counter.py store"];
+    let hooks = ["--setup", "echo {n} >> setups", "--cleanup", "echo {n} >> cleanups"];
+    let out = compare(&folder, &[&words[..], &hooks].concat());
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    let first = out.stdout.lines().next().unwrap();
+    assert!(first.contains("n=2") && first.contains("n=1") && first.contains("CPU per request"), "{first}");
+    assert!(first.contains("; memory "), "{first}");
+    assert_eq!((folder.read("setups"), folder.read("cleanups")), ("1\n2\n".into(), "1\n2\n".into()));
+    let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
+    assert!(run.command.contains("--with 'python3 counter.py store'"), "{}", run.command);
+    assert!(run.command.contains("'python3 counter.py 2'"), "{}", run.command);
+}
+
+#[test]
+fn a_server_that_dies_in_its_units_has_its_last_line_in_the_result() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("commands-dies");
+    let odd = "env LAST=4 python3 server.py";
+    let out = compare(&folder, &["python3 server.py", odd, "-n", "good", "-n", "odd"]);
+    assert_eq!(out.status, 3, "{}{}", out.stdout, out.stderr);
+    for part in ["odd could not be compared with good", "ended before the client (exit status 7)", "luck"] {
+        assert!(out.stderr.contains(part), "{part}: {}", out.stderr);
+    }
 }

@@ -13,6 +13,7 @@ mod hangs;
 mod host;
 mod kills;
 mod paths;
+mod project;
 mod tun;
 
 use common::{Folder, Output, skip};

@@ -19,7 +19,7 @@ const CONTROL: usize = 64;
 ///
 /// Its parts point to each other. They are `Vec`s of fixed length and not boxes, and all pointers are made by
 /// `as_mut_ptr`: moving a box, or borrowing the whole slice again, would invalidate pointers into it.
-pub(crate) struct Inbox {
+pub struct Inbox {
     mode: Mode,
     /// A buffer of `length` bytes for each message.
     buffers: Vec<u8>,
@@ -91,7 +91,7 @@ impl Inbox {
     /// `EAGAIN` if nothing arrived in time, `ECONNREFUSED` if the peer's port is closed, others of
     /// recvmsg(2).
     #[inline]
-    pub(crate) fn receive(&mut self, socket: &OwnedFd, wait: bool) -> nix::Result<usize> {
+    pub fn receive(&mut self, socket: &OwnedFd, wait: bool) -> nix::Result<usize> {
         self.filled = 0;
         for message in &mut self.messages {
             message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
@@ -122,7 +122,7 @@ impl Inbox {
 
     /// Calls `handle` for every datagram of the last call, with its sender.
     #[inline]
-    pub(crate) fn each(&self, mut handle: impl FnMut(SocketAddr, &[u8])) {
+    pub fn each(&self, mut handle: impl FnMut(SocketAddr, &[u8])) {
         for (index, message) in self.messages[..self.filled].iter().enumerate() {
             let header = &message.msg_hdr;
             let bytes = &self.buffers[index * self.length..][..message.msg_len as usize];

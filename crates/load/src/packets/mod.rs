@@ -20,7 +20,7 @@ mod send;
 mod socket;
 
 pub(crate) use burst::Burst;
-pub(crate) use inbox::Inbox;
+pub use inbox::Inbox;
 pub(crate) use own::OwnAddresses;
 pub(crate) use send::{SegmentSize, send_many, send_one};
 pub(crate) use socket::{bind, connect};

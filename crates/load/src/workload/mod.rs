@@ -4,8 +4,6 @@
 //! a failure. It reports to the meter. The layer handles the bytes.
 
 pub mod crr;
-pub mod dispatch;
 pub mod fanout;
 pub mod paced;
 pub mod rr;
-pub mod timers;

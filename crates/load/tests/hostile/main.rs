@@ -33,6 +33,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate-load");
 /// Rows at the same time: most of a row's time is waiting.
 const WORKERS: usize = 4;
 /// Set in the process inside the namespace.

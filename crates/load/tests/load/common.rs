@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Longer than anything here takes, so that a hang is a failure with a name.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running `linerate-load`; killed when dropped.
+/// A running program; killed when dropped.
 pub(crate) struct Engine {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -22,7 +22,7 @@ impl Engine {
     }
 
     pub(crate) fn start_json(json: &str) -> Self {
-        Self::start_command(Command::new(env!("CARGO_BIN_EXE_linerate-load")).arg(json))
+        Self::start_command(Command::new(crate::PROGRAM).arg(json))
     }
 
     pub(crate) fn start_command(command: &mut Command) -> Self {
@@ -127,14 +127,6 @@ pub(crate) fn server(size: usize) -> Spec {
     let mut spec = Spec::new(Role::Server, "http", "rr");
     spec.listen = Some(local());
     spec.size = size as u64;
-    spec
-}
-
-pub(crate) fn relay(mode: &str, to: SocketAddr) -> Spec {
-    let mut spec = Spec::new(Role::Relay, "tcp", "relay");
-    spec.listen = Some(local());
-    spec.connect = Some(to);
-    spec.options.insert("mode".into(), mode.into());
     spec
 }
 

@@ -1,15 +1,14 @@
-//! Clients of linerate's servers and relays that send garbage, close anywhere, never read, or send without
+//! Clients of linerate's servers that send garbage, close anywhere, never read, or send without
 //! end, while a good client works: it is served, and memory is bounded.
 
-use crate::common::{Engine, client, good_certificates, local, relay, server};
+use crate::common::{Engine, client, good_certificates, local};
 use linerate_contract::{Nanos, Role, Spec, Tls};
 use linerate_load::layer::websocket::upgrade;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// As for clients: the buffers of some dozen connections, and no more.
 const MOST_MEMORY: u64 = 128 << 20;
@@ -121,52 +120,4 @@ fn a_client_that_sends_without_end_does_not_occupy_the_server() {
         works(layer, address, &tls);
         assert!(engine.most_memory() < MOST_MEMORY, "{layer}: {}", engine.most_memory());
     }
-}
-
-/// With so many descriptors that some of 60 connections wait.
-fn limited(spec: &Spec) -> (Engine, SocketAddr) {
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n 40; exec \"$0\" \"$1\"", env!("CARGO_BIN_EXE_linerate-load")]);
-    Engine::ready(Engine::start_command(command.arg(spec.to_json())))
-}
-
-#[test]
-fn connections_that_wait_for_a_descriptor_do_not_slow_the_others() {
-    let echo = Spec { listen: Some(local()), ..Spec::new(Role::Server, "tcp", "rr") };
-    let (_upstream, upstream) = Engine::serving(&echo);
-    for (what, spec) in [("server", &echo), ("relay", &relay("splice", upstream))] {
-        let (_engine, address) = limited(spec);
-        let mut active = TcpStream::connect(address).unwrap();
-        active.set_nodelay(true).unwrap();
-        active.write_all(b"x").unwrap();
-        active.read_exact(&mut [0]).unwrap();
-        let waiting: Vec<_> = (0..60).map(|_| TcpStream::connect(address).unwrap()).collect();
-        std::thread::sleep(Duration::from_millis(100));
-        let start = Instant::now();
-        for _ in 0..300 {
-            active.write_all(b"x").unwrap();
-            active.read_exact(&mut [0]).unwrap();
-        }
-        // With a pause of 10 ms for each event these are three seconds.
-        assert!(start.elapsed() < Duration::from_secs(1), "{what}: {:?}", start.elapsed());
-        drop(waiting);
-        let mut late = TcpStream::connect(address).unwrap();
-        late.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        late.write_all(b"x").unwrap();
-        late.read_exact(&mut [0]).unwrap();
-    }
-}
-
-#[test]
-fn a_relay_survives_peers_that_never_read_and_memory_is_bounded() {
-    let (_server, upstream) = Engine::serving(&server(1 << 20));
-    let (mut engine, address) = Engine::serving(&relay("splice", upstream));
-    let mut streams: Vec<_> = (0..8).map(|_| TcpStream::connect(address).unwrap()).collect();
-    for stream in &mut streams {
-        stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
-        while stream.write_all(&b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".repeat(1_000)).is_ok() {}
-    }
-    let done = Engine::start(&client("crr", address, 1 << 20, 20)).done();
-    assert_eq!((done.operations, done.errors.total()), (20, 0), "{:?}", done.errors);
-    assert!(engine.most_memory() < MOST_MEMORY, "{}", engine.most_memory());
 }

@@ -1,5 +1,6 @@
 //! The HTTP client, as a process on loopback: exact counts, and every way in which an operation can fail.
 
+use crate::PROGRAM;
 use crate::common::{Engine, answering, client, dead_port, ok, read_request, scripted, server};
 use linerate_contract::{Bytes, ErrorKind, Event, Nanos, Spec, page};
 use std::io::{Read, Write};
@@ -206,7 +207,7 @@ fn more_connections_than_descriptors_are_refused_with_the_limit_by_name() {
     let (_server, address) = Engine::serving(&server(SIZE));
     let mut spec = client("rr", address, SIZE, 3000);
     spec.connections = 300;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-load"));
+    let mut command = Command::new(PROGRAM);
     command.arg(spec.to_json());
     let limit = || {
         use nix::sys::resource::{Resource, setrlimit};
@@ -223,7 +224,7 @@ fn more_connections_than_descriptors_are_refused_with_the_limit_by_name() {
     assert!(reason.contains("300") && reason.contains("40 files (RLIMIT_NOFILE)"), "{reason}");
     // As many as the limit, but the process has some open already.
     spec.connections = 40;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-load"));
+    let mut command = Command::new(PROGRAM);
     command.arg(spec.to_json());
     #[allow(unsafe_code, reason = "as above")]
     // SAFETY: as above.
@@ -244,7 +245,7 @@ fn the_generator_runs_out_of_threads() {
     // A user of its own, whose processes are counted apart from those of this test.
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-user=1234", "--", "prlimit", "--nproc=20", "--"]);
-    command.args([env!("CARGO_BIN_EXE_linerate-load"), &spec.to_json()]);
+    command.args([PROGRAM, &spec.to_json()]);
     let Ok(output) = command.output() else { return eprintln!("skipped: no unshare(1)") };
     let reason = String::from_utf8_lossy(&output.stderr);
     if !reason.contains("starting a thread") {
@@ -266,7 +267,7 @@ fn the_generator_runs_out_of_ports() {
     spec.connections = 30;
     let output = Command::new("unshare")
         .args(["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "bash", "-c", script])
-        .args([env!("CARGO_BIN_EXE_linerate-load"), &server.to_json(), &spec.to_json()])
+        .args([PROGRAM, &server.to_json(), &spec.to_json()])
         .output();
     let output = match output {
         Ok(output) if output.stderr.is_empty() => output,

@@ -12,9 +12,11 @@ mod http_server;
 mod paced;
 mod pipelined;
 mod program;
-mod relay;
 mod sessions;
 mod spinning;
 mod tcp;
 mod tls;
 mod udp;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate-load");

@@ -30,16 +30,12 @@ fn what_is_not_supported_exits_127_and_a_bad_spec_2_with_a_sentence() {
         change(&mut spec);
         spec.to_json()
     };
-    let mut relay = crate::common::relay("telepathy", address);
-    let unknown_mode = relay.to_json();
-    relay.layer = "udp".into();
     let mut server = Spec::new(Role::Server, "kcp", "rr");
     server.listen = Some(crate::common::local());
     for (json, status, sentence) in [
         (with(&|s| s.layer = "smoke".into()), 127, "smoke"),
         (with(&|s| s.workload = "stream".into()), 127, "stream"),
-        (unknown_mode, 127, "telepathy"),
-        (relay.to_json(), 127, "udp"),
+        (Spec::new(Role::Relay, "tcp", "relay").to_json(), 127, "linerate-natives"),
         (server.to_json(), 127, "kcp"),
         ("{".into(), 2, "not valid"),
         (with(&|s| s.contract = 9), 2, "contract 9"),
@@ -65,7 +61,7 @@ fn what_is_not_supported_exits_127_and_a_bad_spec_2_with_a_sentence() {
 fn it_describes_itself() {
     let mut engine = Engine::start(&Spec::new(Role::Describe, "", ""));
     let Some(Event::Describe(describe)) = engine.event() else { panic!() };
-    assert_eq!(describe.roles, [Role::Client, Role::Relay, Role::Server]);
+    assert_eq!(describe.roles, [Role::Client, Role::Server]);
     assert!(engine.wait().success());
 }
 

@@ -1,7 +1,7 @@
-//! TCP and the layer `none`, as processes on loopback: exact counts, and every fault of a peer.
+//! TCP as processes on loopback: exact counts, and every fault of a peer.
 
 use crate::common::{Engine, dead_port, local};
-use linerate_contract::{Bytes, Done, ErrorKind, Event, Nanos, Role, Spec};
+use linerate_contract::{Bytes, ErrorKind, Event, Nanos, Role, Spec};
 use nix::sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -293,62 +293,13 @@ fn what_is_missing_in_a_spec_is_said_with_status_2() {
         client("stream", address, 64, 1),
         with(client("stream", address, 64, 1), "direction", "both"),
         with(client("stream", address, 64, 1), "direction", "sideways"),
-        Spec::new(Role::Client, "none", "dispatch"),
-        Spec::new(Role::Client, "none", "timers"),
         Spec::new(Role::Server, "tcp", "rr"),
     ];
     for spec in wrong {
         assert_eq!(Engine::start(&spec).wait().code(), Some(2), "{}", spec.to_json());
     }
-    for (role, layer, workload) in [(Role::Client, "tcp", "dispatch"), (Role::Server, "none", "timers")] {
+    for (role, layer, workload) in [(Role::Client, "tcp", "dispatch"), (Role::Server, "udp", "crr")] {
         assert_eq!(Engine::start(&Spec::new(role, layer, workload)).wait().code(), Some(127));
-    }
-}
-
-/// What a client of this limit says.
-fn limited(limit: &str, mut spec: Spec) -> Done {
-    spec = with(spec, "limit", limit);
-    Engine::start(&spec).done()
-}
-
-#[test]
-fn blocking_sockets_count_as_exactly_as_an_event_loop() {
-    let (mut server, address) = Engine::serving(&with(server("rr"), "limit", "blocking"));
-    for (connections, size) in [(1, 1), (4, 64), (16, 1024), (2, 65_536)] {
-        let mut spec = client("rr", address, size, 301);
-        spec.connections = connections;
-        let done = limited("blocking", spec);
-        assert_eq!((done.operations, done.errors.total(), done.verified), (301, 0, 301));
-        assert_eq!(done.bytes, Bytes(301 * size));
-        assert_eq!(done.latency.unwrap().total(), 301);
-    }
-    // One that asks for nonsense and is gone.
-    TcpStream::connect(address).unwrap().write_all(&[0xff; 16]).unwrap();
-    assert_eq!(limited("blocking", client("rr", address, 64, 10)).operations, 10);
-    server.signal(Signal::SIGTERM);
-    assert!(server.wait().success());
-}
-
-#[test]
-fn limits_without_a_server_do_all_of_the_work() {
-    for shape in ["single", "threads", "interleaved", "concurrent"] {
-        let mut spec = with(Spec::new(Role::Client, "none", "dispatch"), "shape", shape);
-        (spec.operations, spec.threads) = (Some(10_007), 3);
-        let done = limited("loop", spec);
-        assert_eq!((done.operations, done.verified), (10_007, 10_007), "{shape}");
-    }
-    for direction in DIRECTIONS {
-        let mut spec = with(client("stream", local(), 1000, 0), "direction", direction);
-        spec.bytes = Some(1_000_001);
-        let done = limited("copies", spec.clone());
-        let all = if direction == "both" { 2_000_002 } else { 1_000_001 };
-        assert_eq!((done.bytes, done.errors.total()), (Bytes(all), 0));
-        for limit in ["copies", "calls"] {
-            spec.duration_ns = Some(Nanos(100_000_000));
-            let done = limited(limit, spec.clone());
-            let is_whole = done.bytes.0 > all && done.bytes.0.is_multiple_of(all);
-            assert!(is_whole && done.end_ns >= done.start_ns + Nanos(100_000_000), "{limit} {direction}");
-        }
     }
 }
 

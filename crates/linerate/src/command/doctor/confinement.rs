@@ -45,6 +45,7 @@ pub(super) fn tried(lab: &mut Namespaces, label: &Label) -> Result<Seen, LabErro
         stop: StopSignal::Kill,
         port: 0,
         cpus: Vec::new(),
+        is_companion: false,
         own_session: false,
         slice: None,
         tuns: false,

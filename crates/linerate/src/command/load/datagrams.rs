@@ -3,7 +3,7 @@
 use super::{failed, write_json};
 use crate::cli::{KcpArgs, LoadDatagramArgs, LoadKcpArgs, LoadUdpArgs};
 use crate::command::print;
-use crate::engine::Engine;
+use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::interrupt;
 use crate::report::load_datagrams as report;
@@ -53,7 +53,7 @@ fn spec(layer: &str, args: &LoadDatagramArgs, size: u64) -> Spec {
 fn run(spec: &Spec, args: &LoadDatagramArgs) -> Result<ExitCode, Error> {
     let interrupted = interrupt::watch();
     let progress = progress(spec, args);
-    let done = Engine::start(spec)?.result(&interrupted, |_| {})?;
+    let done = Engine::start(LOAD, spec)?.result(&interrupted, |_| {})?;
     progress.finish_and_clear();
     if let Some(path) = &args.json {
         write_json(path, &report::json(spec, &done))?;

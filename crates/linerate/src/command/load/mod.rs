@@ -7,7 +7,7 @@ mod target;
 
 use super::{Terminal, print};
 use crate::cli::{ArrivalArg, LoadArgs, LoadHttpArgs, Loaded};
-use crate::engine::Engine;
+use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::progress::note;
 use crate::report::load::{self, LoadResult, Words};
@@ -75,7 +75,7 @@ fn operations(
     let live = std::io::stderr().is_terminal() && !output.quiet;
     spec.sample_ns = live.then_some(LIVE);
     let interrupted = interrupt::watch();
-    let done = Engine::start(spec)?.result(&interrupted, |event| {
+    let done = Engine::start(LOAD, spec)?.result(&interrupted, |event| {
         if let Event::Sample(sample) = event {
             show(&load::live(&sample, LIVE, words));
         }

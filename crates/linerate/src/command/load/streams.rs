@@ -4,7 +4,7 @@ use super::target::{Target, WEBSOCKET};
 use super::{LIVE, Output, failed, operations, show, write_json};
 use crate::cli::{LoadStreamArgs, LoadTcpArgs, LoadWsArgs};
 use crate::command::{Terminal, print};
-use crate::engine::Engine;
+use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::interrupt;
 use crate::report::load::Words;
@@ -128,7 +128,7 @@ fn streams(mut specs: Vec<Spec>, target: &str, args: &LoadStreamArgs) -> Result<
 
 fn run_together(specs: &[Spec], interrupted: &AtomicBool) -> Result<Vec<Done>, Error> {
     // Started by this thread, because an engine ends with the thread that started it.
-    let engines = specs.iter().map(Engine::start).collect::<Result<Vec<_>, _>>()?;
+    let engines = specs.iter().map(|spec| Engine::start(LOAD, spec)).collect::<Result<Vec<_>, _>>()?;
     let last = Mutex::new(vec![None; specs.len()]);
     std::thread::scope(|scope| {
         let listeners: Vec<_> = engines

@@ -3,15 +3,26 @@
 use super::model::{ChangeReport, ComparedCell, Conclusion};
 use crate::arm::HEAD;
 use crate::comparison::{Confirmation, JudgedPair, Judgement, Reading};
-use crate::measurement::Run;
+use crate::measurement::{Duet, Outcome, Run};
 use crate::report::model::{CellReport, OutcomeWord, SuiteReport};
 use crate::stats::verdict::Verdict;
 
-pub(super) fn cells(run: &Run, judgement: &Judgement, suites: &[SuiteReport]) -> Vec<ComparedCell> {
-    judgement.pairs.iter().map(|pair| cell(run, pair, judgement, suites)).collect()
+pub(super) fn cells(
+    run: &Run,
+    duets: &[Duet],
+    judgement: &Judgement,
+    suites: &[SuiteReport],
+) -> Vec<ComparedCell> {
+    judgement.pairs.iter().map(|pair| cell(run, duets, pair, judgement, suites)).collect()
 }
 
-fn cell(run: &Run, pair: &JudgedPair, judgement: &Judgement, suites: &[SuiteReport]) -> ComparedCell {
+fn cell(
+    run: &Run,
+    duets: &[Duet],
+    pair: &JudgedPair,
+    judgement: &Judgement,
+    suites: &[SuiteReport],
+) -> ComparedCell {
     let suite = suites.iter().find(|suite| suite.name == pair.suite);
     let of = |id: &str| suite.and_then(|suite| suite.cells.iter().find(|cell| cell.id == id));
     let [head, base] = [&pair.cells[0], &pair.cells[1]].map(|id| of(id));
@@ -19,7 +30,8 @@ fn cell(run: &Run, pair: &JudgedPair, judgement: &Judgement, suites: &[SuiteRepo
     let system = systems.into_iter().find(|system| system.build == HEAD);
     let several = run.suites.len() > 1;
     let id = head.and_then(|cell| cell.axes.get("cell")).unwrap_or(&pair.cells[0]);
-    let (verdict, detail) = verdict(pair, judgement, [head, base]);
+    let (verdict, detail) = verdict(pair, duets, judgement, [head, base]);
+    let memory = [base, head].map(|cell| Some(cell?.usage.as_ref()?.memory_mib_after));
     ComparedCell {
         id: if several { format!("{}:{id}", pair.suite) } else { id.to_owned() },
         system: system.map_or_else(String::new, |system| system.name.clone()),
@@ -32,6 +44,7 @@ fn cell(run: &Run, pair: &JudgedPair, judgement: &Judgement, suites: &[SuiteRepo
         seconds: pair.seconds,
         rate: pair.rate.as_ref().map(|reading| change(reading, |ratio| ratio)),
         cpu: pair.cpu.as_ref().map(|reading| change(reading, |ratio| 1.0 / ratio)),
+        memory_mib: memory[0].zip(memory[1]).map(<[f64; 2]>::from),
         bound_by: base.and_then(|cell| cell.bound_by.clone()),
         detail,
     }
@@ -40,6 +53,7 @@ fn cell(run: &Run, pair: &JudgedPair, judgement: &Judgement, suites: &[SuiteRepo
 /// The verdict and its reason, where it needs one.
 fn verdict(
     pair: &JudgedPair,
+    duets: &[Duet],
     judgement: &Judgement,
     cells: [Option<&CellReport>; 2],
 ) -> (Verdict, Option<String>) {
@@ -56,7 +70,8 @@ fn verdict(
     }
     if fails {
         let failed = pair.tried - pair.units();
-        return (Verdict::Failed, Some(format!("{failed} of {} units failed", pair.tried)));
+        let text = format!("{failed} of {} units failed{}", pair.tried, last_failure(pair, duets));
+        return (Verdict::Failed, Some(text));
     }
     if judgement.is_void {
         return (Verdict::CannotTell, Some("the control differs from itself".into()));
@@ -74,6 +89,19 @@ fn verdict(
         _ => None,
     };
     (pair.verdict(), detail.map(str::to_owned))
+}
+
+/// The reason of the last unit that failed.
+fn last_failure(pair: &JudgedPair, duets: &[Duet]) -> String {
+    let of_pair = duets.iter().filter(|duet| duet.suite == pair.suite && duet.cells == pair.cells);
+    let failed = of_pair.rev().find_map(|duet| match &duet.outcome {
+        Outcome::Failed { reason, log, .. } => Some((reason, log.lines().last())),
+        _ => None,
+    });
+    failed.map_or_else(String::new, |(reason, line)| {
+        let line = line.map_or_else(String::new, |line| format!(" ({line})"));
+        format!("; the last one: {reason}{line}")
+    })
 }
 
 fn change(reading: &Reading, scale: impl Fn(f64) -> f64) -> ChangeReport {

@@ -21,7 +21,7 @@ pub(super) fn lines(comparison: &ComparisonReport) -> Vec<String> {
     commands.map(line).collect()
 }
 
-/// Such as "v2 is 5.1 % slower than v1 (4.2 to 6.0 %); CPU per request +5.4 % (4.9 to 5.9)".
+/// Such as "v2 is 5.1 % slower than v1 (4.2 to 6.0 %); CPU per request +5.4 % (4.9 to 5.9); memory +2.1 MiB".
 pub(super) fn sentence(comparison: &ComparisonReport) -> String {
     let base = comparison.commands.first().map_or("", |one| one.name.as_str());
     let each = comparison.cells.iter().map(|cell| of_cell(cell, base, comparison));
@@ -57,8 +57,13 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
         },
     };
     let by_cpu = cpu.as_ref().map_or_else(String::new, |cpu| format!("; CPU per request {}", signed(cpu)));
+    let memory = cell.memory_mib.map_or_else(String::new, |[base, head]| {
+        // A rounded zero has no minus.
+        let more = ((head - base) * 10.0).round() / 10.0 + 0.0;
+        format!("; memory {more:+} MiB")
+    });
     let time = seconds(comparison.seconds);
-    format!("{by_rate}{by_cpu} [{units} units, {time}]")
+    format!("{by_rate}{by_cpu}{memory} [{units} units, {time}]")
 }
 
 /// `5.1` and ` (4.2 to 6.0 %)`, in the direction of the change.

@@ -35,7 +35,7 @@ pub(super) fn build(
 ) -> Option<ComparisonReport> {
     let plan = run.comparison.as_ref()?;
     let judgement = judge(run, trials, duets)?;
-    let cells = cells::cells(run, &judgement, suites);
+    let cells = cells::cells(run, duets, &judgement, suites);
     let spent = trials.iter().map(Trial::time).chain(duets.iter().map(Duet::time));
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| &table.notes);

@@ -89,8 +89,11 @@ pub struct ComparedCell {
     /// Rate of head by that of base, unit by unit.
     pub unit_ratios: Vec<f64>,
     pub rate: Option<ChangeReport>,
-    /// Of CPU time per operation of all roles.
+    /// Of CPU time per operation: of all roles, or of the server alone where commands are compared.
     pub cpu: Option<ChangeReport>,
+    /// Of the server after its trial by itself, base and head; of commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<[f64; 2]>,
     pub bound_by: Option<String>,
     /// Why there is no verdict, or what failed.
     pub detail: Option<String>,

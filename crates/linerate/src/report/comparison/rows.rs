@@ -93,7 +93,10 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
         true => vec![format!("base: {}; head: {}", arm(base), arm(head))],
         false => super::commands::lines(comparison),
     };
+    let is_of_revisions = !comparison.commands.is_empty() && base.resolved.is_some();
+    let revisions = is_of_revisions.then(|| format!("base: {}; head: {}", arm(base), arm(head)));
     let mut lines = arms;
+    lines.extend(revisions);
     lines.extend([
         format!(
             "change: both builds in duet, fresh processes in each of {units} units; {} of {}",

@@ -3,7 +3,7 @@
 use super::model::{ChangeReport, ComparedCell, ComparisonReport, Conclusion};
 use super::rows::{plain_percent, rough, signed, verdict as verdict_words};
 use crate::comparison::{detectable, fewest};
-use crate::report::numbers::seconds;
+use crate::report::numbers::{counted, seconds};
 use crate::stats::verdict::Verdict;
 use crate::stopping::Prospect;
 use std::collections::BTreeSet;
@@ -97,9 +97,9 @@ fn open(comparison: &ComparisonReport, names: &str) -> String {
         format!("; {budget} find a slowdown of {} %", rough(smallest))
     });
     format!(
-        "cannot tell whether {names} is slower with this change: {} of {} cells without a verdict{}{}",
+        "cannot tell whether {names} is slower with this change: {} of {} without a verdict{}{}",
         open.len(),
-        comparison.cells.len(),
+        counted(comparison.cells.len() as u64, "cell"),
         reason.map_or_else(String::new, |reason| format!(" ({reason})")),
         smallest.unwrap_or_default()
     )

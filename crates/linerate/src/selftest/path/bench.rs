@@ -125,6 +125,7 @@ impl Bench {
             stop: StopSignal::default(),
             port: PORT,
             cpus: pins::assign(&cpus, &[Role::Client, Role::Server], 1).cpus[&role].clone(),
+            is_companion: false,
             own_session: true,
             slice: None,
             tuns: false,

@@ -55,7 +55,7 @@ impl Repository<'_> {
         })
     }
 
-    /// Builds a commit, or finds it built; returns its worktree.
+    /// Builds a commit, or finds it built; returns the checkout's folder in its worktree.
     ///
     /// # Errors
     /// Why it cannot be built, with the last lines of the output.
@@ -64,9 +64,9 @@ impl Repository<'_> {
         let checkout = checkout.map_err(|e| format!("{}: {e}", self.checkout.display()))?;
         let key = hash_of(&(&checkout, commit, self.build));
         let site = arms()?.join(key);
-        let tree = site.join("tree");
+        let tree = site.join("tree").join(self.inside()?);
         if !site.join(MARK).exists() {
-            self.make(commit, &checkout, &site, &tree, note)?;
+            self.make(commit, &site, &tree, note)?;
         }
         let missing = self.program.map(|program| tree.join(program)).filter(|program| !program.exists());
         match missing {
@@ -77,14 +77,12 @@ impl Repository<'_> {
         }
     }
 
-    fn make(
-        &self,
-        commit: &str,
-        checkout: &Path,
-        site: &Path,
-        tree: &Path,
-        note: impl Fn(&str),
-    ) -> Result<(), Failure> {
+    /// The checkout's folder inside of its repository; empty for the repository's own.
+    fn inside(&self) -> Result<PathBuf, String> {
+        git(self.checkout, &["rev-parse", "--show-prefix"]).map(PathBuf::from)
+    }
+
+    fn make(&self, commit: &str, site: &Path, tree: &Path, note: impl Fn(&str)) -> Result<(), Failure> {
         let lock = lock(&site.with_extension("lock"))?;
         if site.join(MARK).exists() {
             return Ok(()); // another linerate built it meanwhile
@@ -98,9 +96,9 @@ impl Repository<'_> {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             process::run(&words, folder, &[], &log, &lock)
         };
-        let (from, to) = (checkout.display().to_string(), tree.display().to_string());
-        run(&["git", "clone", "--quiet", "--shared", "--no-checkout", &from, &to], site)?;
-        run(&["git", "checkout", "--quiet", "--detach", commit], tree)?;
+        let from = git(self.checkout, &["rev-parse", "--show-toplevel"])?;
+        run(&["git", "clone", "--quiet", "--shared", "--no-checkout", &from, "tree"], site)?;
+        run(&["git", "checkout", "--quiet", "--detach", commit], &site.join("tree"))?;
         run(&["sh", "-c", self.build], tree)?;
         super::mark(site)?;
         note(&format!("built {short} in {} s", start.elapsed().as_secs()));

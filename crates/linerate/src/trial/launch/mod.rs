@@ -111,7 +111,11 @@ impl Launches {
         // From the server: some relays connect to what is behind them at start.
         let row = relays.iter().enumerate().rev().map(|(index, relay)| (Seat::relay(index), *relay));
         for (seat, chosen) in of_role(Role::Server).map(|server| (Seat::SERVER, server)).chain(row) {
-            systems.push(setting.launch(chosen, seat, &measured, SAMPLE_EVERY, window)?);
+            let launch = setting.launch(chosen, seat, &measured, SAMPLE_EVERY, window)?;
+            if seat == Seat::SERVER {
+                systems.extend(context.programs.companions(&launch));
+            }
+            systems.push(launch);
         }
         let (verify, warmup) = (cell.parameters.with(&cell.verify), cell.parameters.with(&cell.warmup));
         let as_client =

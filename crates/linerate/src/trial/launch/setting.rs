@@ -275,10 +275,11 @@ impl<'a> Setting<'a> {
                 _ => self.addresses.server.port(),
             },
             cpus: self.pins.get(&role).cloned().unwrap_or_default(),
+            is_companion: false,
             own_session: self.has_own_cpus(role),
             slice: self.slice,
             tuns: role == Role::Server && self.cell.path.has_two_tuns(),
-            user: self.context.programs.user().filter(|_| role == Role::Server),
+            user: self.context.programs.user(chosen.name).filter(|_| role == Role::Server),
         })
     }
 

@@ -4,8 +4,7 @@
 //! Between two reads a connection stores its descriptor and the state of its parser.
 
 mod chunked;
-pub mod fault_injector;
-pub(super) mod request;
+pub mod request;
 pub mod response;
 mod service;
 mod verify;

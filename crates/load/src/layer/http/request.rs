@@ -57,7 +57,7 @@ pub(super) fn build(path: &str, host: &str, persistent: bool, request: &Request)
 
 /// The result of parsing the start of a server's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ParsedRequest {
+pub enum ParsedRequest {
     /// A whole GET of `length` bytes; `keep`: the connection stays open after the answer.
     Get { length: usize, keep: bool },
     /// An incomplete GET.
@@ -69,7 +69,7 @@ pub(super) enum ParsedRequest {
 /// Parses the request at the start of `bytes`. A body is refused: it has no meaning in a GET (RFC 9110
 /// section 9.3.1).
 #[inline]
-pub(super) fn parse(bytes: &[u8]) -> ParsedRequest {
+pub fn parse(bytes: &[u8]) -> ParsedRequest {
     let mut headers = [MaybeUninit::uninit(); 64];
     let mut request = httparse::Request::new(&mut []);
     let length = match request.parse_with_uninit_headers(bytes, &mut headers) {

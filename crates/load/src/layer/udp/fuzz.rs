@@ -1,6 +1,5 @@
-//! Fuzz target: datagrams at a server of streams, and at one that injects faults.
+//! Fuzz target: datagrams at a server of streams.
 
-use super::fault_injector::FaultyPath;
 use super::server::FlowReceiver;
 use crate::fuzz_input::FuzzInput;
 use linerate_contract::{Nanos, Role, Spec};
@@ -9,8 +8,8 @@ use std::net::SocketAddr;
 
 /// Datagrams: a byte for the sender, the length, the bytes.
 pub fn fuzz_datagrams(input: &[u8]) {
-    thread_local!(static ENDS: RefCell<(FlowReceiver, FaultyPath, SocketAddr)> = RefCell::new(ends()));
-    ENDS.with_borrow_mut(|(receiver, path, own)| {
+    thread_local!(static SERVER: RefCell<(FlowReceiver, SocketAddr)> = RefCell::new(server()));
+    SERVER.with_borrow_mut(|(receiver, own)| {
         receiver.forget();
         let (mut input, mut now) = (FuzzInput(input), Nanos(1));
         while let Some(choice) = input.byte() {
@@ -18,22 +17,14 @@ pub fn fuzz_datagrams(input: &[u8]) {
             // Answers go to the server itself, where they wait and are dropped.
             let from = SocketAddr::new(own.ip(), own.port() ^ u16::from(choice & 1));
             now += Nanos(u64::from(choice) << 28);
-            if choice & 2 == 0 {
-                receiver.take(from, bytes, now);
-            } else {
-                path.pass(from, bytes, |bytes| receiver.take(from, bytes, now));
-            }
+            receiver.take(from, bytes, now);
         }
     });
 }
 
-fn ends() -> (FlowReceiver, FaultyPath, SocketAddr) {
+fn server() -> (FlowReceiver, SocketAddr) {
     let mut spec = Spec::new(Role::Server, "udp", "stream");
     (spec.size, spec.listen) = (64, Some("127.0.0.1:0".parse().expect("an address")));
-    for option in ["loss", "duplicate", "reorder"] {
-        spec.options.insert(option.into(), "0.2".into());
-    }
-    let path = FaultyPath::of(&spec).expect("good shares");
     let (receiver, _, address) = FlowReceiver::open(&spec).expect("a good spec");
-    (receiver, path, address)
+    (receiver, address)
 }

@@ -3,7 +3,6 @@
 
 pub mod client;
 pub mod echo;
-pub mod fault_injector;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod pace;

@@ -31,8 +31,9 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Handles the received datagrams, for this server and the fault injector.
-pub(super) struct FlowReceiver {
+/// Handles the received datagrams, for this server and a fault injector.
+#[derive(Debug)]
+pub struct FlowReceiver {
     socket: OwnedFd,
     content: Box<[u8]>,
     /// The content of every n-th datagram is compared.
@@ -44,7 +45,10 @@ pub(super) struct FlowReceiver {
 
 impl FlowReceiver {
     /// Opens the socket; returns its inbox and its address as well.
-    pub(super) fn open(spec: &Spec) -> Result<(Self, Inbox, SocketAddr), Refusal> {
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn open(spec: &Spec) -> Result<(Self, Inbox, SocketAddr), Refusal> {
         let config = UdpConfig::of(spec)?;
         let every = spec.options.get("every").map_or(Ok(1), |n| n.parse::<u64>());
         let every = every.ok().filter(|n| *n > 0);
@@ -63,7 +67,9 @@ impl FlowReceiver {
         self.flows.clear();
     }
 
-    pub(super) fn socket(&self) -> &OwnedFd {
+    /// Where the datagrams arrive.
+    #[must_use]
+    pub fn socket(&self) -> &OwnedFd {
         &self.socket
     }
 
@@ -82,8 +88,9 @@ impl FlowReceiver {
         }
     }
 
+    /// Takes a datagram that arrived at `now`; answers where it has an answer.
     #[inline]
-    pub(super) fn take(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
+    pub fn take(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
         match Datagram::parse(bytes) {
             Some(Datagram::Payload { sequence }) => {
                 let Some(account) = self.flows.get_mut(&from) else { return };
@@ -139,7 +146,8 @@ impl FlowReceiver {
     }
 }
 
-/// FlowProgress samples: the totals that were already reported.
+/// Samples: the totals that were already reported.
+#[derive(Debug)]
 struct FlowProgress {
     every: Nanos,
     /// When the first datagram after the last HELLO arrived.

@@ -159,7 +159,7 @@ pub(in crate::layer) fn describe_security(version: ProtocolVersion, suite: Suppo
     // 1.3.
     let version = format!("{version:?}").replace('_', ".");
     let suite = format!("{:?}", suite.suite()).replace("TLS13_", "TLS_");
-    format!("{version} {suite} rustls {} ring {}", env!("RUSTLS_VERSION"), env!("RING_VERSION"))
+    format!("{version} {suite} rustls {} ring {}", env!("RUSTLS_VERSION"), super::RING_VERSION)
 }
 
 impl fmt::Debug for Keys {

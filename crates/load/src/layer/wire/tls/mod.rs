@@ -9,7 +9,7 @@ mod config;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod handshake;
-pub(crate) mod record;
+pub mod record;
 
 pub(in crate::layer) use config::bad;
 pub use config::{TlsAcceptor, TlsConnector};
@@ -27,6 +27,9 @@ use std::os::fd::OwnedFd;
 /// KeyUpdates that a peer may send without data in between, as in rustls: each costs three derivations of a
 /// key.
 const MOST_KEY_UPDATES: u32 = 32;
+
+/// The locked version of ring.
+pub const RING_VERSION: &str = env!("RING_VERSION");
 
 /// A connection.
 #[derive(Debug)]

@@ -4,26 +4,26 @@ use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rustls::{ConnectionTrafficSecrets, Error};
 
 /// The longest plaintext of a record.
-pub(crate) const LARGEST_PLAIN: usize = 1 << 14;
+pub const LARGEST_PLAIN: usize = 1 << 14;
 const HEAD: usize = 5;
 const TAG: usize = 16;
 /// Bytes of a record beyond its plaintext: head, type, tag.
-pub(crate) const OVERHEAD: usize = HEAD + 1 + TAG;
+pub const OVERHEAD: usize = HEAD + 1 + TAG;
 /// The longest record that a peer may send, with padding and all (section 5.2).
-pub(crate) const LARGEST_RECORD: usize = HEAD + LARGEST_PLAIN + 256;
+pub const LARGEST_RECORD: usize = HEAD + LARGEST_PLAIN + 256;
 /// The keys are updated after this number of records; rustls uses the same number (section 5.5).
 const MOST_RECORDS: u64 = 1 << 24;
 
 /// Types of handshake messages that may come later.
-pub(crate) const NEW_SESSION_TICKET: u8 = 4;
-pub(crate) const KEY_UPDATE: u8 = 24;
+pub const NEW_SESSION_TICKET: u8 = 4;
+pub const KEY_UPDATE: u8 = 24;
 
 /// The outer type of every encrypted record is application data.
 const OUTER: u8 = 23;
 
 /// A record's content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     Alert,
     Handshake,
     Data,
@@ -41,11 +41,12 @@ impl Kind {
 
 /// Not a record, or not one that these keys made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BadRecord;
+pub struct BadRecord;
 
 /// The length of the record at the start of `bytes`, its head included; `None` if it is not all there.
 #[inline]
-pub(crate) fn length(bytes: &[u8]) -> Option<Result<usize, BadRecord>> {
+#[must_use]
+pub fn length(bytes: &[u8]) -> Option<Result<usize, BadRecord>> {
     let [kind, _, _, high, low, ..] = bytes else { return None };
     let length = HEAD + usize::from(u16::from_be_bytes([*high, *low]));
     // Of handshakes in clear text there are other kinds, and as short ones.
@@ -89,15 +90,21 @@ impl RecordKey {
 
 /// Makes records.
 #[derive(Debug)]
-pub(crate) struct Sealer(RecordKey);
+pub struct Sealer(RecordKey);
 
 impl Sealer {
-    pub(crate) fn new(secrets: (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
+    /// With the keys of a handshake.
+    ///
+    /// # Errors
+    /// Keys of another cipher suite.
+    pub fn new(secrets: (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
         RecordKey::new(secrets).map(Self)
     }
 
+    /// The keys are due for an update.
     #[inline]
-    pub(crate) fn is_worn_out(&self) -> bool {
+    #[must_use]
+    pub fn is_worn_out(&self) -> bool {
         // A send makes some records after it asked.
         self.0.sequence + 64 >= MOST_RECORDS
     }
@@ -105,12 +112,7 @@ impl Sealer {
     /// Makes a record of what `fill` writes, at the start of `room`: its length, or 0 if `fill` writes
     /// nothing or there is no room for a byte.
     #[inline]
-    pub(crate) fn seal(
-        &mut self,
-        room: &mut [u8],
-        kind: Kind,
-        fill: impl FnOnce(&mut [u8]) -> usize,
-    ) -> usize {
+    pub fn seal(&mut self, room: &mut [u8], kind: Kind, fill: impl FnOnce(&mut [u8]) -> usize) -> usize {
         let most = room.len().saturating_sub(OVERHEAD).min(LARGEST_PLAIN);
         if most == 0 {
             return 0;
@@ -132,7 +134,7 @@ impl Sealer {
     }
 
     /// Makes a record of `bytes`: its length, or 0 if it does not fit into `room`.
-    pub(crate) fn seal_bytes(&mut self, room: &mut [u8], kind: Kind, bytes: &[u8]) -> usize {
+    pub fn seal_bytes(&mut self, room: &mut [u8], kind: Kind, bytes: &[u8]) -> usize {
         if room.len() < OVERHEAD + bytes.len() {
             return 0;
         }
@@ -144,7 +146,8 @@ impl Sealer {
 }
 
 /// Both ends of one direction with this key, for measuring and testing.
-pub(crate) fn pair(key: [u8; 16]) -> (Sealer, Opener) {
+#[must_use]
+pub fn pair(key: [u8; 16]) -> (Sealer, Opener) {
     let end = || {
         let key = UnboundKey::new(&AES_128_GCM, &key).expect("16 bytes are a key of AES-128");
         RecordKey { key: LessSafeKey::new(key), iv: [9; NONCE_LEN], sequence: 0 }
@@ -154,16 +157,23 @@ pub(crate) fn pair(key: [u8; 16]) -> (Sealer, Opener) {
 
 /// Takes records apart.
 #[derive(Debug)]
-pub(crate) struct Opener(RecordKey);
+pub struct Opener(RecordKey);
 
 impl Opener {
-    pub(crate) fn new(secrets: (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
+    /// As [`Sealer::new`].
+    ///
+    /// # Errors
+    /// Keys of another cipher suite.
+    pub fn new(secrets: (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
         RecordKey::new(secrets).map(Self)
     }
 
     /// What is in a whole record.
+    ///
+    /// # Errors
+    /// The record is none, or was not made by this key and number.
     #[inline]
-    pub(crate) fn open<'a>(&mut self, record: &'a mut [u8]) -> Result<(Kind, &'a mut [u8]), BadRecord> {
+    pub fn open<'a>(&mut self, record: &'a mut [u8]) -> Result<(Kind, &'a mut [u8]), BadRecord> {
         let (head, sealed) = record.split_at_mut(HEAD);
         if head[0] != OUTER {
             return Err(BadRecord);

@@ -1,0 +1,59 @@
+//! What a user can do about a command of his own that does not serve.
+
+use crate::protocol::ExitStatus;
+
+/// What programs print that miss another server or a name.
+const ALONE: [&str; 8] = [
+    "network is unreachable",
+    "name resolution",
+    "name or service not known",
+    "no such host",
+    "getaddrinfo",
+    "eai_again",
+    "connection refused",
+    "econnrefused",
+];
+
+/// The next step, by how the process ended, if it has, and by the last lines of its output.
+pub(super) fn advice(ended: Option<ExitStatus>, log: &str) -> Option<&'static str> {
+    let log = log.to_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| log.contains(part));
+    if has(&["ended by linerate: it printed"]) {
+        Some("send its output away: sh -c 'exec ./server > /dev/null'")
+    } else if has(&ALONE) {
+        Some("its network has nothing else: start what it needs by --with 'COMMAND'")
+    } else if has(&["address already in use", "eaddrinuse"]) {
+        Some("another process beside it has the port: choose one by {port}, PORT or --port")
+    } else {
+        match ended {
+            Some(ExitStatus::Code(0)) => {
+                Some("a server has to stay in the foreground, such as nginx -g 'daemon off;'")
+            }
+            None => Some(
+                "a server has to listen on a TCP port; what it makes another program start, such as docker, \
+                 is in another network",
+            ),
+            Some(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_step_is_found_by_the_output_and_by_the_exit_status() {
+        for (ended, log, part) in [
+            (Some(ExitStatus::Code(1)), "dial tcp 10.0.0.1:5432: connect: Network is unreachable", "--with"),
+            (Some(ExitStatus::Code(1)), "Error: getaddrinfo EAI_AGAIN db", "--with"),
+            (Some(ExitStatus::Code(1)), "bind: Address already in use", "--port"),
+            (Some(ExitStatus::Signal(9)), "ended by linerate: it printed more than", "/dev/null"),
+            (Some(ExitStatus::Code(0)), "", "foreground"),
+            (None, "starting", "TCP port"),
+        ] {
+            assert!(advice(ended, log).is_some_and(|step| step.contains(part)), "{log}");
+        }
+        assert_eq!(advice(Some(ExitStatus::Code(3)), "no config"), None);
+    }
+}

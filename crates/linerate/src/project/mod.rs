@@ -1,0 +1,206 @@
+//! `linerate.toml` in a repository of the user's own: how its server is built and started, and what is asked
+//! of it. Its keys are named as the options of `linerate compare`.
+
+pub mod look;
+
+use crate::error::Error;
+use crate::home;
+use crate::toml_file;
+use linerate_contract::nearest::suggestion;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+/// A project with its file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Project {
+    /// Of the file; commands run in it.
+    pub folder: PathBuf,
+    pub settings: Settings,
+}
+
+/// The keys of the file, and those of each `[compare.NAME]`, which replace them.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Shell command that builds a revision; without it, nothing is built.
+    pub build: Option<String>,
+    /// The command of the server, of which two revisions are compared; or several commands.
+    pub start: Texts,
+    pub name: Texts,
+    /// Of `-L`, by name.
+    pub values: BTreeMap<String, Vec<String>>,
+    pub with: Texts,
+    pub setup: Texts,
+    pub cleanup: Texts,
+    pub url: Option<String>,
+    pub method: Option<String>,
+    pub header: Texts,
+    pub body: Option<String>,
+    pub expect: Option<String>,
+    pub connections: Option<u32>,
+    pub port: Option<u16>,
+    pub margin: Option<String>,
+    pub budget: Option<String>,
+    pub compare: BTreeMap<String, Settings>,
+}
+
+/// One text, or a list of them.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(from = "OneOrMany")]
+pub struct Texts(pub Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<OneOrMany> for Texts {
+    fn from(texts: OneOrMany) -> Self {
+        match texts {
+            OneOrMany::One(text) => Self(vec![text]),
+            OneOrMany::Many(all) => Self(all),
+        }
+    }
+}
+
+impl Texts {
+    fn or(self, other: &Self) -> Self {
+        if self.0.is_empty() { other.clone() } else { self }
+    }
+}
+
+impl Project {
+    /// The error of a key with a wrong value.
+    #[must_use]
+    pub fn error(&self, key: &str, reason: &str) -> Error {
+        Error::Input(format!("{}: {key}: {reason}", self.folder.join(home::PROJECT).display()))
+    }
+
+    /// The nearest one at or above the current folder.
+    ///
+    /// # Errors
+    /// Its file is not valid, with the line.
+    pub fn find() -> Result<Option<Self>, Error> {
+        let Some(folder) = home::project() else { return Ok(None) };
+        let path = folder.join(home::PROJECT);
+        let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
+        let settings: Settings = toml_file::parse(&path, &text)?;
+        let all = || std::iter::once(&settings).chain(settings.compare.values());
+        if let Some(nested) = settings.compare.values().find_map(|one| one.compare.keys().next()) {
+            let path = path.display();
+            return Err(Error::Input(format!("{path}: compare.*.compare.{nested}: it is in itself")));
+        }
+        if let Some(empty) = all().flat_map(|one| &one.start.0).find(|start| start.trim().is_empty()) {
+            return Err(Error::Input(format!("{}: start = {empty:?} is no command", path.display())));
+        }
+        Ok(Some(Self { folder, settings }))
+    }
+
+    /// The settings of a named comparison, or those of the file itself.
+    ///
+    /// # Errors
+    /// There is none of this name, with the nearest one; or it has no `start`.
+    pub fn comparison(&self, name: Option<&str>) -> Result<Settings, Error> {
+        let place = self.folder.join(home::PROJECT).display().to_string();
+        let found = match name {
+            None => self.settings.clone(),
+            Some(name) => {
+                let known = self.settings.compare.keys().map(String::as_str);
+                let found = self.settings.compare.get(name).ok_or_else(|| {
+                    Error::Input(format!("{place}: there is no compare.{name}; {}", suggestion(name, known)))
+                })?;
+                found.clone().over(&self.settings)
+            }
+        };
+        if found.start.0.is_empty() {
+            let names: Vec<&str> = self.settings.compare.keys().map(String::as_str).collect();
+            let named = if names.is_empty() { String::new() } else { format!(", or name one of {names:?}") };
+            return Err(Error::Input(format!(
+                "{place}: there is no command to start: add start = \"./server\"{named}"
+            )));
+        }
+        Ok(found)
+    }
+}
+
+impl Settings {
+    /// One command, of which revisions are compared.
+    #[must_use]
+    pub fn is_of_revisions(&self) -> bool {
+        self.start.0.len() == 1 && self.values.is_empty()
+    }
+
+    /// The setups; where several commands are compared, the build is a part of them.
+    #[must_use]
+    pub fn setups(&self) -> Texts {
+        match &self.build {
+            Some(build) if !self.is_of_revisions() => match &self.setup.0[..] {
+                [] => Texts(vec![build.clone()]),
+                setups => Texts(setups.iter().map(|setup| format!("{build} && {setup}")).collect()),
+            },
+            _ => self.setup.clone(),
+        }
+    }
+
+    /// With those of `outer` where these have none.
+    fn over(self, outer: &Self) -> Self {
+        let outer = outer.clone();
+        Self {
+            build: self.build.or(outer.build),
+            start: self.start.or(&outer.start),
+            name: self.name.or(&outer.name),
+            values: if self.values.is_empty() { outer.values } else { self.values },
+            with: self.with.or(&outer.with),
+            setup: self.setup.or(&outer.setup),
+            cleanup: self.cleanup.or(&outer.cleanup),
+            url: self.url.or(outer.url),
+            method: self.method.or(outer.method),
+            header: self.header.or(&outer.header),
+            body: self.body.or(outer.body),
+            expect: self.expect.or(outer.expect),
+            connections: self.connections.or(outer.connections),
+            port: self.port.or(outer.port),
+            margin: self.margin.or(outer.margin),
+            budget: self.budget.or(outer.budget),
+            compare: BTreeMap::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn project(text: &str) -> Project {
+        let settings = toml_file::parse(Path::new("linerate.toml"), text).unwrap();
+        Project { folder: PathBuf::from("/shop"), settings }
+    }
+
+    #[test]
+    fn a_named_comparison_replaces_the_settings_that_it_has() {
+        let project = project(
+            "start = './shop'\nurl = '/api'\nmargin = '2%'\n\
+             [compare.threads]\nstart = ['./shop -t 1', './shop -t 4']\nmargin = '5%'\n",
+        );
+        let threads = project.comparison(Some("threads")).unwrap();
+        assert_eq!(threads.start.0, ["./shop -t 1", "./shop -t 4"]);
+        assert_eq!((threads.url.as_deref(), threads.margin.as_deref()), (Some("/api"), Some("5%")));
+        assert_eq!(project.comparison(None).unwrap().start.0, ["./shop"]);
+        let error = project.comparison(Some("thread")).unwrap_err().to_string();
+        assert!(error.contains("compare.thread; nearest: \"threads\""), "{error}");
+    }
+
+    #[test]
+    fn a_file_without_a_command_is_refused_with_what_to_add() {
+        let error = project("url = '/'\n").comparison(None).unwrap_err().to_string();
+        assert!(error.contains("/shop/linerate.toml") && error.contains("add start ="), "{error}");
+        let path = Path::new("linerate.toml");
+        let error = toml_file::parse::<Settings>(path, "strat = './x'").unwrap_err().to_string();
+        assert!(error.contains("nearest: \"start\""), "{error}");
+    }
+}

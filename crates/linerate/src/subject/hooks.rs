@@ -1,0 +1,40 @@
+//! Commands of a shell outside of the lab: `--setup` before anything is measured, `--cleanup` at the end.
+
+use crate::error::Error;
+use crate::measurement::PlannedCommands;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Lines of a failed command that are shown: the last ones contain the error.
+const LINES: usize = 12;
+
+/// Runs the setup of each command, in their order.
+///
+/// # Errors
+/// The first that fails, with its last lines.
+pub(crate) fn set_up(planned: &PlannedCommands) -> Result<(), Error> {
+    let mut setups = planned.commands.iter().filter_map(|one| one.setup.as_deref());
+    setups.try_for_each(|command| run("--setup", command, &planned.folder))
+}
+
+/// Runs the cleanup of each command.
+///
+/// # Errors
+/// The first that failed; all are tried.
+pub(crate) fn clean_up(planned: &PlannedCommands) -> Result<(), Error> {
+    let cleanups = planned.commands.iter().filter_map(|one| one.cleanup.as_deref());
+    cleanups.map(|command| run("--cleanup", command, &planned.folder)).fold(Ok(()), Result::and)
+}
+
+fn run(option: &str, command: &str, folder: &Path) -> Result<(), Error> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).current_dir(folder).stdin(Stdio::null());
+    let output = shell.output().map_err(Error::file(Path::new("sh")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = text.lines().collect();
+    let last: String = lines.iter().rev().take(LINES).rev().map(|line| format!("\n  {line}")).collect();
+    Err(Error::NothingMeasured(format!("{option} `{command}` ended with {}{last}", output.status)))
+}

@@ -1,0 +1,78 @@
+//! Limit rows and the loops without sockets: all of the work is done, and counted exactly.
+
+use crate::common::{Engine, local};
+use linerate_contract::{Bytes, Done, Nanos, Role, Spec};
+use nix::sys::signal::Signal;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+
+fn client(workload: &str, address: SocketAddr, size: u64, operations: u64) -> Spec {
+    let mut spec = Spec::new(Role::Client, "tcp", workload);
+    (spec.connect, spec.size, spec.operations) = (Some(address), size, Some(operations));
+    spec
+}
+
+fn with(mut spec: Spec, option: &str, value: &str) -> Spec {
+    spec.options.insert(option.into(), value.into());
+    spec
+}
+
+/// What a client of this limit says.
+fn limited(limit: &str, mut spec: Spec) -> Done {
+    spec = with(spec, "limit", limit);
+    Engine::start(&spec).done()
+}
+
+#[test]
+fn blocking_sockets_count_as_exactly_as_an_event_loop() {
+    let server = Spec { listen: Some(local()), ..Spec::new(Role::Server, "tcp", "rr") };
+    let (mut server, address) = Engine::serving(&with(server, "limit", "blocking"));
+    for (connections, size) in [(1, 1), (4, 64), (16, 1024), (2, 65_536)] {
+        let mut spec = client("rr", address, size, 301);
+        spec.connections = connections;
+        let done = limited("blocking", spec);
+        assert_eq!((done.operations, done.errors.total(), done.verified), (301, 0, 301));
+        assert_eq!(done.bytes, Bytes(301 * size));
+        assert_eq!(done.latency.unwrap().total(), 301);
+    }
+    // One that asks for nonsense and is gone.
+    TcpStream::connect(address).unwrap().write_all(&[0xff; 16]).unwrap();
+    assert_eq!(limited("blocking", client("rr", address, 64, 10)).operations, 10);
+    server.signal(Signal::SIGTERM);
+    assert!(server.wait().success());
+}
+
+#[test]
+fn limits_without_a_server_do_all_of_the_work() {
+    for shape in ["single", "threads", "interleaved", "concurrent"] {
+        let mut spec = with(Spec::new(Role::Client, "none", "dispatch"), "shape", shape);
+        (spec.operations, spec.threads) = (Some(10_007), 3);
+        let done = limited("loop", spec);
+        assert_eq!((done.operations, done.verified), (10_007, 10_007), "{shape}");
+    }
+    for direction in ["client-writes", "client-reads", "both"] {
+        let mut spec = with(client("stream", local(), 1000, 0), "direction", direction);
+        spec.bytes = Some(1_000_001);
+        let done = limited("copies", spec.clone());
+        let all = if direction == "both" { 2_000_002 } else { 1_000_001 };
+        assert_eq!((done.bytes, done.errors.total()), (Bytes(all), 0));
+        for limit in ["copies", "calls"] {
+            spec.duration_ns = Some(Nanos(100_000_000));
+            let done = limited(limit, spec.clone());
+            let is_whole = done.bytes.0 > all && done.bytes.0.is_multiple_of(all);
+            assert!(is_whole && done.end_ns >= done.start_ns + Nanos(100_000_000), "{limit} {direction}");
+        }
+    }
+}
+
+#[test]
+fn a_loop_without_sockets_needs_a_number_and_has_neither_a_rate_nor_a_server() {
+    for workload in ["dispatch", "timers"] {
+        let spec = Spec::new(Role::Client, "none", workload);
+        assert_eq!(Engine::start(&spec).wait().code(), Some(2), "{workload}");
+        let paced = Spec { rate: Some(10.0), operations: Some(1), ..spec };
+        assert_eq!(Engine::start(&paced).wait().code(), Some(127), "{workload}");
+        let server = Spec { role: Role::Server, rate: None, ..paced };
+        assert_eq!(Engine::start(&server).wait().code(), Some(127), "{workload}");
+    }
+}
