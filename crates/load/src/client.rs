@@ -31,8 +31,12 @@ pub fn run<L: Layer, W: Workload>(spec: &Spec) -> Result<Done, Refusal> {
     let engines = (0..threads)
         .zip(samplers)
         .map(|(t, sampler)| {
-            let budget = spec.operations.map(|all| share(all, threads, t));
             let connections = share(spec.connections.into(), threads, t) as u32;
+            let budget = spec.operations.map(|all| match W::FINISHES {
+                // Each connection has its own.
+                true => all / u64::from(spec.connections) * u64::from(connections),
+                false => share(all, threads, t),
+            });
             Engine::<L, W>::new(
                 layer.clone(),
                 Meter::new(spec, budget),

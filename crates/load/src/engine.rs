@@ -3,7 +3,7 @@
 //! Each connection is in a slot. A slot is stepped when its socket had an edge; a socket is registered once,
 //! before the first wait for it. With edges the kernel checks no socket twice after a wait, and the engine
 //! registers none twice. Deadlines are checked in sweeps, [`SWEEPS_PER_TIMEOUT`] per timeout, and not by a
-//! timer each.
+//! timer each. All that happens by time is one deadline of the loop: a turn before it compares once.
 
 mod context;
 mod paced;
@@ -16,7 +16,7 @@ pub use workload::Workload;
 
 use crate::clock;
 use crate::layer::{Flow, Layer};
-use crate::meter::Meter;
+use crate::meter::{LOOK, Meter};
 use crate::refusal::{Doing, Refusal};
 use crate::sample::Sampler;
 use crate::schedule::Schedule;
@@ -42,6 +42,8 @@ const RETRY_PAUSE: Nanos = Nanos(1_000_000);
 const CLOSE_TIMEOUT: Nanos = Nanos(1_000_000_000);
 /// Edges taken per wait. 32 connections fit at once; more bring no fewer system calls per operation.
 const BATCH: usize = 256;
+/// A time that is never reached.
+const NEVER: Nanos = Nanos(u64::MAX);
 /// The events of epoll after the peer has closed, with or without bytes left to read.
 const PEER_CLOSED: EpollFlags =
     EpollFlags::EPOLLRDHUP.union(EpollFlags::EPOLLHUP).union(EpollFlags::EPOLLERR);
@@ -52,10 +54,12 @@ const STOP: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct Engine<L: Layer, W> {
     /// Kept open: epoll drops a closed descriptor together with its pending events.
-    _stop: Arc<EventFd>,
+    stop: Arc<EventFd>,
     context: Context<L>,
     slots: Vec<Slot<L::Connection>>,
     sampler: Option<Sampler>,
+    sweep_every: Nanos,
+    next_sweep: Nanos,
     workload: PhantomData<W>,
 }
 
@@ -75,19 +79,26 @@ impl<L: Layer, W: Workload> Engine<L, W> {
     ) -> Result<Self, Refusal> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
         epoll.add(&*stop, EpollEvent::new(EpollFlags::EPOLLIN, STOP)).doing("epoll_ctl")?;
+        let transfers = meter.budget() / u64::from(connections.max(1));
+        let sweep_every = Nanos(meter.timeout().0 / SWEEPS_PER_TIMEOUT).max(SHORTEST_SWEEP);
         Ok(Self {
-            _stop: stop,
+            stop,
             context: Context {
                 layer,
                 meter,
                 epoll,
                 paused: Vec::with_capacity(connections as usize),
                 pacer: Pacer::new(schedule, connections),
+                transfers,
                 waiter,
                 last: Nanos::ZERO,
+                next_wake: NEVER,
+                next_timer: NEVER,
             },
             slots: (0..connections).map(Slot::new).collect(),
             sampler,
+            sweep_every,
+            next_sweep: NEVER,
             workload: PhantomData,
         })
     }
@@ -107,7 +118,10 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         let start = self.context.now();
         self.context.meter.start(start);
         self.slots.iter_mut().for_each(|slot| W::step(slot, &mut self.context));
-        let stopped = !self.turn(start, Meter::running);
+        let stopped = !self.turn(|context| context.meter.running(context.last));
+        if W::FINISHES {
+            self.finish(stopped);
+        }
         let cpu = clock::thread_cpu().since(cpu);
         let now = self.context.now();
         if stopped {
@@ -120,12 +134,26 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         (self.context.meter, cpu)
     }
 
+    /// Finishes what is under way: after the window whatever time it takes, after a stop request a second.
+    fn finish(&mut self, stopped: bool) {
+        let until = if stopped { self.context.last + CLOSE_TIMEOUT } else { NEVER };
+        for slot in &mut self.slots {
+            if let Some(connection) = &mut slot.connection {
+                self.context.layer.finish(connection);
+            }
+            if slot.phase == Phase::Receiving {
+                W::step(slot, &mut self.context);
+            }
+        }
+        self.turn(|context| context.meter.open() > 0 && context.last < until);
+    }
+
     /// Waits for the operations in flight at the window's end: one that never ends has failed.
     fn drain(&mut self, now: Nanos) {
         if let Some(sampler) = self.sampler.take() {
             sampler.finish(&mut self.context.meter);
         }
-        if !self.turn(now, |meter, _| meter.open() > 0) {
+        if !self.turn(|context| context.meter.open() > 0) {
             self.context.meter.stop(now);
         }
     }
@@ -135,6 +163,9 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         let deadline = clock::now() + CLOSE_TIMEOUT;
         for slot in self.slots.iter_mut().filter(|slot| slot.phase == Phase::Idle) {
             if let Some(mut connection) = slot.connection.take() {
+                if W::FINISHES {
+                    self.context.meter.add_tcp(self.context.layer.tcp(&connection));
+                }
                 self.context.layer.close(&mut connection, deadline);
             }
         }
@@ -168,59 +199,96 @@ impl<L: Layer, W: Workload> Engine<L, W> {
     }
 
     /// Runs while `goes_on`; false if the loop was stopped.
-    fn turn(&mut self, start: Nanos, goes_on: impl Fn(&Meter, Nanos) -> bool) -> bool {
-        let timeout = self.context.meter.timeout();
-        let sweep_every = Nanos(timeout.0 / SWEEPS_PER_TIMEOUT).max(SHORTEST_SWEEP);
-        let mut next_sweep = start + sweep_every;
-        let mut next_wake = Nanos(u64::MAX);
+    fn turn(&mut self, goes_on: impl Fn(&Context<L>) -> bool) -> bool {
+        self.next_sweep = self.context.last + self.sweep_every;
+        self.pass_time();
         let mut events = [EpollEvent::empty(); BATCH];
-        while goes_on(&self.context.meter, self.context.last) {
-            if !self.context.paused.is_empty() && next_wake == Nanos(u64::MAX) {
-                next_wake = self.context.last + RETRY_PAUSE;
+        loop {
+            if W::PACED {
+                self.send_due();
             }
-            let until = next_sweep.min(next_wake).min(self.next_end()).min(self.next_sample());
-            let ready = self.context.wait_events(&mut events, until);
+            if !goes_on(&self.context) {
+                return true;
+            }
+            let until = if W::PACED { self.next_send() } else { NEVER };
             let before = self.context.last;
-            for event in &events[..ready] {
-                if event.data() == STOP {
-                    return false;
-                }
-                let slot = &mut self.slots[event.data() as usize];
-                slot.peer_closed |= event.events().intersects(PEER_CLOSED);
-                W::step(slot, &mut self.context);
+            if !self.take_events(&mut events, until.min(self.context.next_timer)) {
+                return false;
             }
             // An operation that ended in this batch has read the clock already.
-            if self.context.last == before {
+            if W::PACED || self.context.last == before {
                 self.context.now();
             }
-            self.context.meter.look(self.context.last);
-            if self.context.last >= next_wake {
-                next_wake = Nanos(u64::MAX);
-                self.wake();
+            if self.context.last >= self.context.next_timer {
+                self.pass_time();
             }
-            if self.context.last >= next_sweep {
-                self.sweep(timeout);
-                next_sweep = self.context.last + sweep_every;
+        }
+    }
+
+    /// Waits for events, and steps their slots; false if the loop was stopped.
+    #[inline]
+    fn take_events(&mut self, events: &mut [EpollEvent], until: Nanos) -> bool {
+        let context = &mut self.context;
+        let ready = if W::PACED {
+            context.waiter.until(&context.epoll, events, context.last, until)
+        } else if context.waiter.coalesces() {
+            context.waiter.coalesced_until(&context.epoll, events, context.last, until)
+        } else {
+            context.waiter.within(&context.epoll, events, until.since(context.last))
+        };
+        if W::FINISHES && ready > 0 {
+            // An edge is a byte that has arrived, or has left.
+            self.context.meter.moved();
+        }
+        for event in &events[..ready] {
+            if event.data() == STOP {
+                // Once.
+                let _ = self.context.epoll.delete(&*self.stop);
+                return false;
             }
-            self.sample();
+            let slot = &mut self.slots[event.data() as usize];
+            slot.peer_closed |= event.events().intersects(PEER_CLOSED);
+            W::step(slot, &mut self.context);
         }
         true
     }
 
-    /// The window's end; after it no time, while transfers are finished.
-    fn next_end(&self) -> Nanos {
+    /// Does what is due by now, and finds the next time at which something is.
+    #[cold]
+    fn pass_time(&mut self) {
+        let now = self.context.last;
+        self.context.meter.look(now);
+        if now >= self.context.next_wake {
+            self.context.next_wake = NEVER;
+            self.wake();
+        }
+        if now >= self.next_sweep {
+            self.sweep();
+            self.next_sweep = self.context.last + self.sweep_every;
+        }
+        let mut next = self.next_sweep.min(now + LOOK);
+        if self.sampler.as_ref().is_some_and(|sampler| self.context.last >= sampler.next()) {
+            self.sample();
+        }
+        next = next.min(self.sampler.as_ref().map_or(NEVER, Sampler::next));
         let end = self.context.meter.window_end();
-        if self.context.last < end { end } else { Nanos(u64::MAX) }
+        if self.context.last < end {
+            next = next.min(end);
+        }
+        self.context.next_timer = next.min(self.context.next_wake);
     }
 
-    fn next_sample(&self) -> Nanos {
-        self.sampler.as_ref().map_or(Nanos(u64::MAX), Sampler::next)
-    }
-
-    #[inline]
     fn sample(&mut self) {
+        let Context { layer, meter, last, .. } = &mut self.context;
+        let stream = W::FINISHES.then(|| {
+            let connections = self.slots.iter().filter_map(|slot| slot.connection.as_ref());
+            connections.fold((meter.totals().1, None), |(moved, rtt), connection| {
+                let info = layer.tcp(connection);
+                (moved + layer.moved(connection), rtt.max(info.map(|info| info.rtt_us)))
+            })
+        });
         if let Some(sampler) = &mut self.sampler {
-            sampler.poll(self.context.last, &mut self.context.meter);
+            sampler.take(*last, meter, stream);
         }
     }
 
@@ -232,18 +300,37 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         }
     }
 
-    fn sweep(&mut self, timeout: Nanos) {
+    fn sweep(&mut self) {
+        let timeout = self.context.meter.timeout();
         for slot in &mut self.slots {
-            if slot.phase != Phase::Idle && self.context.last.since(slot.began) >= timeout {
-                match slot.phase {
-                    // The answer was complete: a peer that does not close as announced is no failure of the
-                    // operation.
-                    Phase::Closing => slot.close(),
-                    Phase::Connecting => self.context.fail(slot, ErrorKind::ConnectTimeout),
-                    _ => self.context.fail(slot, ErrorKind::Timeout),
+            // An open loop connects in advance, too.
+            let has_begun = if W::PACED { slot.assigned } else { slot.phase != Phase::Idle };
+            let waits = has_begun || slot.phase == Phase::Connecting;
+            let mut since = slot.began;
+            if W::FINISHES
+                && let Some(connection) = &slot.connection
+            {
+                let moved = self.context.layer.moved(connection);
+                if std::mem::replace(&mut slot.moved, moved) != moved {
+                    slot.moved_at = self.context.last;
                 }
-                W::step(slot, &mut self.context);
+                since = since.max(slot.moved_at);
             }
+            if !waits || self.context.last.since(since) < timeout {
+                continue;
+            }
+            match slot.phase {
+                Phase::Connecting if W::PACED => {
+                    self.context.fail_connect(slot, ErrorKind::ConnectTimeout);
+                    continue;
+                }
+                Phase::Connecting => self.context.fail(slot, ErrorKind::ConnectTimeout),
+                // The answer was complete: a peer that does not close as announced is no failure of the
+                // operation.
+                Phase::Closing => slot.close(),
+                _ => self.context.fail(slot, ErrorKind::Timeout),
+            }
+            W::step(slot, &mut self.context);
         }
     }
 }

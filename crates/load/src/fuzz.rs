@@ -155,7 +155,7 @@ fn ask<L: Layer>(layer: &mut L, asked: u32, open: impl Fn(&[u8]) -> Vec<u8>, pie
                     }
                     sending = due == 0;
                 }
-                Ok(Reply::Waiting) => break,
+                Ok(Reply::Waiting | Reply::Blocked) => break,
                 Ok(Reply::Unfinished) => {}
                 Err(_) => break 'pieces,
             }

@@ -1,11 +1,15 @@
 //! The counters of one thread while its window is open. Nothing is shared; they are merged after the window.
 
-use linerate_contract::{Adherence, Bytes, Done, ErrorKind, Errors, Nanos, Recorder, Spec};
+use linerate_contract::{Adherence, Bytes, Done, ErrorKind, Errors, Nanos, Recorder, Spec, TcpEnds, TcpInfo};
 
 /// An operation that is sent this much after its due time counts as late: twenty times the deviation on a
 /// quiet machine, so that it shows a lack of connections or of CPU and not a wake-up. Twice as much would
 /// hide a lack of CPU.
 const LATE: Nanos = Nanos(1_000_000);
+
+/// The loop looks at least so often whether operations have ended: the resolution of the longest stall, and a
+/// tenth of the shortest window. Half as much would only wake an idle loop more often.
+pub const LOOK: Nanos = Nanos(50_000_000);
 
 /// Additional counters of an open loop.
 #[derive(Debug, Default)]
@@ -33,11 +37,15 @@ pub struct Meter {
     counts_until: Nanos,
     /// Operations that ended after the window.
     in_flight: u64,
-    /// Operations at the last look, when that was, and the longest time between two looks with progress.
+    /// Operations at the last look, when that was, and the longest time between two looks with progress. In a
+    /// stream, bytes that move are progress.
     seen: u64,
+    has_moved: bool,
     seen_at: Nanos,
     stall: Nanos,
     timeout: Nanos,
+    /// An operation that took longer has failed.
+    longest: Nanos,
     start: Nanos,
     end: Nanos,
     operations: u64,
@@ -48,6 +56,8 @@ pub struct Meter {
     connect: Recorder,
     /// Version, cipher suite and library of the layer's TLS.
     tls: Option<String>,
+    /// The kernel's statistics of all connections.
+    tcp: Option<TcpInfo>,
     /// Only in an open loop: its histograms have a quarter of a megabyte each.
     paced: Option<Box<PacedCounters>>,
 }
@@ -56,18 +66,21 @@ impl Meter {
     /// Counters of a thread with `budget` operations (`None`: as many as the time allows).
     #[must_use]
     pub fn new(spec: &Spec, budget: Option<u64>) -> Self {
+        let finishes = spec.workload == "stream";
         Self {
             budget: budget.unwrap_or(u64::MAX),
             open: 0,
             duration: spec.duration_ns.unwrap_or(Nanos(u64::MAX)),
             window_end: Nanos(u64::MAX),
-            finishes: spec.workload == "stream",
+            finishes,
             counts_until: Nanos(u64::MAX),
             in_flight: 0,
             seen: 0,
+            has_moved: false,
             seen_at: Nanos::ZERO,
             stall: Nanos::ZERO,
             timeout: spec.timeout_ns,
+            longest: if finishes { Nanos(u64::MAX) } else { spec.timeout_ns },
             start: Nanos::ZERO,
             end: Nanos::ZERO,
             operations: 0,
@@ -77,6 +90,7 @@ impl Meter {
             latency: Recorder::default(),
             connect: Recorder::default(),
             tls: None,
+            tcp: None,
             paced: spec.rate.map(|_| Box::default()),
         }
     }
@@ -96,20 +110,32 @@ impl Meter {
     /// Closes the window at `now`: where its time is over, it ends with its time and not with the last
     /// operation.
     pub fn close(&mut self, now: Nanos) {
-        if now >= self.window_end {
+        // Where a stream has failed, the others may end before the time is over.
+        if now >= self.window_end || (self.finishes && self.window_end != Nanos(u64::MAX)) {
             self.end = self.end.max(self.window_end);
         }
+        self.look(now);
         self.stall = self.stall.max(self.end.since(self.seen_at));
     }
 
-    /// Notes at `now` whether operations have ended since the last look. The loop looks after each batch of
-    /// events, which costs less than a look at each operation.
-    #[inline]
+    /// Notes at `now` whether operations have ended since the last look, by one interval of looks ago. A stall
+    /// is never reported as longer than it was.
     pub fn look(&mut self, now: Nanos) {
-        if self.operations != self.seen {
-            self.stall = self.stall.max(now.since(self.seen_at));
+        if std::mem::take(&mut self.has_moved) || self.operations != self.seen {
+            self.stall = self.stall.max(now.since(self.seen_at + LOOK));
             (self.seen, self.seen_at) = (self.operations, now);
         }
+    }
+
+    /// Bytes of a stream have moved.
+    #[inline]
+    pub fn moved(&mut self) {
+        self.has_moved = true;
+    }
+
+    /// Adds the statistics of a connection.
+    pub fn add_tcp(&mut self, info: Option<TcpInfo>) {
+        self.tcp = self.tcp.into_iter().chain(info).reduce(TcpInfo::with);
     }
 
     /// The client was stopped at `now`, before its time: operations in flight have no result.
@@ -164,7 +190,7 @@ impl Meter {
     /// Counts an answer after `took`; false if that is a timeout, which has no latency.
     #[inline]
     fn is_in_time(&mut self, took: Nanos, now: Nanos, bytes: u64, verified: bool) -> bool {
-        if took > self.timeout {
+        if took > self.longest {
             self.fail(ErrorKind::Timeout, now);
             return false;
         }
@@ -270,13 +296,11 @@ impl Meter {
         self.errors.add(kind, 1);
     }
 
-    /// Whether the window is open at `now` and operations are left or in flight; after it, whether transfers
-    /// are in flight.
+    /// Whether the window is open at `now` and operations are left or in flight.
     #[inline]
     #[must_use]
     pub fn running(&self, now: Nanos) -> bool {
-        let is_open = now < self.window_end;
-        (is_open && self.budget > 0) || ((is_open || self.finishes) && self.open > 0)
+        now < self.window_end && (self.budget > 0 || self.open > 0)
     }
 
     /// How long one operation may take.
@@ -303,6 +327,7 @@ impl Meter {
         self.errors.merge(&other.errors);
         self.latency.merge(&other.latency);
         self.connect.merge(&other.connect);
+        self.add_tcp(other.tcp);
         if self.tls.is_none() {
             self.tls.clone_from(&other.tls);
         }
@@ -336,6 +361,7 @@ impl Meter {
             cpu_ns: cpu,
             verified: self.verified,
             tls: self.tls.clone(),
+            tcp: self.tcp.map(|client| TcpEnds { client: Some(client), server: None }),
             ..Done::default()
         }
     }

@@ -4,19 +4,20 @@
 //! has no indirect call. A new layer or workload is a file and its rows here.
 
 use crate::layer::Layer;
+use crate::layer::echo::EchoService;
 use crate::layer::http::{Http, HttpService};
 use crate::layer::kcp;
-use crate::layer::session::client::{RoundTrips, Sessions, Transfers, as_operations, as_writes};
+use crate::layer::session::client::{RoundTrips, Sessions, Transfers};
 use crate::layer::session::framing::{Framing, Raw, WebSocket};
 use crate::layer::session::service::{Echoes, SessionService, Streams};
-use crate::layer::tcp::{EchoService, Tcp, stream};
 use crate::layer::tls::TlsTransport;
 use crate::layer::transport::Plain;
 use crate::layer::udp;
 use crate::layer::wire::Wires;
+use crate::layer::wire::passage::Kernel;
 use crate::layer::wire::plain::PlainWires;
 use crate::layer::wire::tls::{TlsAcceptor, TlsConnector};
-use crate::workload::{crr::Crr, fanout, paced::Paced, rr::Rr};
+use crate::workload::{crr::Crr, fanout, paced::Paced, rr::Rr, stream};
 use crate::{Refusal, client, server};
 use linerate_contract::{Describe, Done, Role, Spec};
 
@@ -57,14 +58,19 @@ const fn crr<L: Layer>(layer: &'static str, server: RunServer) -> Combination {
     Combination::of(layer, "crr", client::run::<L, Crr>, server).paced(client::run::<L, Paced<false>>)
 }
 
-/// Both workloads of a session: the ends of its wires, and its framing.
-const fn session<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) -> [Combination; 2] {
-    [
-        rr::<Sessions<C, F, RoundTrips>>(layer, server::run::<SessionService<A, F, Echoes>>),
-        Combination::of(layer, "stream", transfers::<C, F>, server::run::<SessionService<A, F, Streams>>),
-    ]
+/// Transfers of content: the ends of the wires, and the framing.
+const fn stream<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) -> Combination {
+    let server = server::run::<SessionService<A, F, Streams>>;
+    Combination::of(layer, "stream", stream::run::<Sessions<C, F, Transfers>>, server)
 }
 
+/// Both workloads of a session.
+const fn session<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) -> [Combination; 2] {
+    let server = server::run::<SessionService<A, F, Echoes>>;
+    [rr::<Sessions<C, F, RoundTrips>>(layer, server), stream::<C, A, F>(layer)]
+}
+
+type Tcp = Sessions<PlainWires, Raw, RoundTrips>;
 const TLS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, Raw>("tls");
 const WEBSOCKET: [Combination; 2] = session::<PlainWires, PlainWires, WebSocket>("websocket");
 const WSS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, WebSocket>("wss");
@@ -79,7 +85,7 @@ pub(crate) const COMBINATIONS: &[Combination] = &[
     crr::<Tcp>("tcp", server::run::<EchoService>),
     Combination::of("tcp", "fanout", fanout::run::<Tcp>, server::run::<EchoService>),
     rr::<Tcp>("tcp", server::run::<EchoService>),
-    Combination::of("tcp", "stream", stream::client::run, server::run::<stream::StreamService>),
+    stream::<PlainWires<Kernel>, PlainWires<Kernel>, Raw>("tcp"),
     TLS[0],
     TLS[1],
     rr::<udp::echo::UdpEcho>("udp", udp::echo::serve),
@@ -138,12 +144,6 @@ fn find(spec: &Spec) -> Result<&'static Combination, Refusal> {
         let text = format!("{} of layer {:?} and workload {:?}", spec.role, spec.layer, spec.workload);
         Refusal::Unsupported(text)
     })
-}
-
-/// A `stream` over sessions: the engine counts transfers, the result counts writes.
-fn transfers<C: Wires, F: Framing + 'static>(spec: &Spec) -> Result<Done, Refusal> {
-    let done = client::run::<Sessions<C, F, Transfers>, Rr>(&as_operations(spec)?)?;
-    Ok(as_writes(spec, done))
 }
 
 #[cfg(test)]

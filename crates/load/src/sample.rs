@@ -13,12 +13,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Operations, bytes and failures of one thread since its window opened.
 type Totals = (u64, u64, u64);
+/// Bytes of a stream that have moved since then, and the longest round-trip time of its connections in
+/// microseconds.
+pub type Moved = (u64, Option<u64>);
 
 /// From a thread to the collector.
 #[derive(Debug)]
 enum Message {
     /// A sample is due: the totals, and the latencies since the sample before.
-    Sample { thread: usize, at: Nanos, totals: Totals, latency: Recorder },
+    Sample { thread: usize, at: Nanos, totals: Totals, rtt: Option<u64>, latency: Recorder },
     /// The window is over: the thread waits for the sum of its latencies.
     End { thread: usize },
 }
@@ -69,16 +72,10 @@ impl Sampler {
         self.next
     }
 
-    /// Sends a sample if one is due; the first is due one interval after the window opened.
-    #[inline]
-    pub fn poll(&mut self, now: Nanos, meter: &mut Meter) {
-        if now >= self.next {
-            self.take(now, meter);
-        }
-    }
-
+    /// Sends a sample that is due, of a stream with what has `moved`; the first is due one interval after the
+    /// window opened.
     #[cold]
-    fn take(&mut self, now: Nanos, meter: &mut Meter) {
+    pub fn take(&mut self, now: Nanos, meter: &mut Meter, moved: Option<Moved>) {
         let at = now.since(meter.started());
         if self.next > Nanos::ZERO {
             if let Ok(returned) = self.back.try_recv() {
@@ -89,9 +86,12 @@ impl Sampler {
             // intervals.
             if let Some(empty) = self.spare.take() {
                 let latency = meter.swap_latency(empty);
-                let (thread, totals) = (self.thread, meter.totals());
+                let (thread, mut totals, mut rtt) = (self.thread, meter.totals(), None);
+                if let Some(moved) = moved {
+                    (totals.0, totals.1, rtt) = (0, moved.0, moved.1);
+                }
                 // Fails only while the process ends.
-                let _ = self.out.send(Message::Sample { thread, at, totals, latency });
+                let _ = self.out.send(Message::Sample { thread, at, totals, rtt, latency });
                 self.lent += 1;
             }
         }
@@ -117,10 +117,10 @@ impl Sampler {
 fn collect(messages: &Receiver<Message>, returns: &[Sender<Recorder>], mut print: impl FnMut(Sample)) {
     let mut latest: Vec<Totals> = vec![(0, 0, 0); returns.len()];
     let mut sums: Vec<Recorder> = returns.iter().map(|_| Recorder::default()).collect();
-    let mut before = (0, 0, 0);
+    let (mut before, mut longest) = ((0, 0, 0), None);
     while let Ok(message) = messages.recv() {
-        let (thread, at, totals, mut latency) = match message {
-            Message::Sample { thread, at, totals, latency } => (thread, at, totals, latency),
+        let (thread, at, totals, rtt, mut latency) = match message {
+            Message::Sample { thread, at, totals, rtt, latency } => (thread, at, totals, rtt, latency),
             Message::End { thread } => {
                 // Fails only where the thread is gone; so in the line below.
                 let _ = returns[thread].send(sums[thread].clone());
@@ -128,6 +128,7 @@ fn collect(messages: &Receiver<Message>, returns: &[Sender<Recorder>], mut print
             }
         };
         latest[thread] = totals;
+        longest = longest.max(rtt);
         sums[thread].merge(&latency);
         latency.clear();
         let _ = returns[thread].send(latency);
@@ -140,11 +141,12 @@ fn collect(messages: &Receiver<Message>, returns: &[Sender<Recorder>], mut print
         print(Sample {
             at_ns: at,
             operations: sum.0 - before.0,
-            bytes: Bytes(sum.1 - before.1),
+            // Those of a transfer that failed are gone.
+            bytes: Bytes(sum.1.saturating_sub(before.1)),
             failed: sum.2 - before.2,
-            latency: Some(latency.counts()),
+            latency: (latency.counts().total() > 0).then(|| latency.counts()),
             lost: None,
-            rtt_us: None,
+            rtt_us: longest.take(),
         });
         before = sum;
     }
@@ -182,7 +184,9 @@ mod tests {
                     sampler.spare = sampler.back.recv().ok();
                     sampler.lent -= 1;
                 }
-                sampler.poll(now, &mut meter);
+                if now >= sampler.next() {
+                    sampler.take(now, &mut meter, None);
+                }
                 if number % 10 == 0 && number > 0 && sampler.lent == 1 {
                     assert_eq!(meter.latency().counts().total(), 0, "the sample took the histogram");
                 }
@@ -202,7 +206,7 @@ mod tests {
             let mut latency = Recorder::default();
             latency.record(5);
             let totals = if at < 1_500 { (1, 10, 0) } else { (2, 20, 1) };
-            out.send(Message::Sample { thread, at: Nanos(at), totals, latency }).unwrap();
+            out.send(Message::Sample { thread, at: Nanos(at), totals, rtt: None, latency }).unwrap();
         }
         out.send(Message::End { thread: 1 }).unwrap();
         drop(out);

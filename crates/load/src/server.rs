@@ -143,8 +143,8 @@ impl<S: Service> ServerLoop<S> {
                     // Fails only if it is read before it has expired.
                     let _ = self.timer.wait();
                     self.tick();
-                } else if let Some(entry) = self.connections[place as usize].take() {
-                    self.turn(entry, event.events().intersects(ENDED));
+                } else {
+                    self.turn(place as usize, event.events().intersects(ENDED));
                 }
             }
             if self.listener.is_full() {
@@ -184,45 +184,48 @@ impl<S: Service> ServerLoop<S> {
     }
 
     fn begin(&mut self, socket: OwnedFd) {
-        let (state, interest) = (S::Connection::default(), EpollFlags::empty());
-        self.turn(Entry { socket, state, interest, active: self.tick }, false);
-    }
-
-    /// Gives the connection a turn, and keeps it if it is not over.
-    #[inline]
-    fn turn(&mut self, mut entry: Entry<S::Connection>, ended: bool) {
-        if !self.advance(&mut entry, ended) {
-            self.worker.release();
-            return;
-        }
-        let place = entry.socket.as_raw_fd() as usize;
+        let place = socket.as_raw_fd() as usize;
         if place >= self.connections.len() {
             self.connections.resize_with(place + 1, || None);
         }
-        entry.active = self.tick;
-        self.connections[place] = Some(entry);
+        let (state, interest) = (S::Connection::default(), EpollFlags::empty());
+        self.connections[place] = Some(Entry { socket, state, interest, active: self.tick });
+        self.turn(place, false);
     }
 
+    /// Gives the connection a turn, and closes it if it is over.
+    #[inline]
+    fn turn(&mut self, place: usize, ended: bool) {
+        let Some(entry) = &mut self.connections[place] else { return };
+        entry.active = self.tick;
+        if !entry.advance(&mut self.service, &self.epoll, ended) {
+            self.connections[place] = None;
+            self.worker.release();
+        }
+    }
+}
+
+impl<C> Entry<C> {
     /// Gives the connection a turn; false if it is over.
     #[inline]
-    fn advance(&mut self, entry: &mut Entry<S::Connection>, ended: bool) -> bool {
-        let fate = self.service.ready(&entry.socket, &mut entry.state, ended);
+    fn advance<S: Service<Connection = C>>(&mut self, service: &mut S, epoll: &Epoll, ended: bool) -> bool {
+        let fate = service.ready(&self.socket, &mut self.state, ended);
         let interest = match fate {
             Fate::Close => return false,
             Fate::Read => INPUT,
             Fate::Write | Fate::Again => INPUT.union(EpollFlags::EPOLLOUT),
         };
         // A change of the registration makes the kernel report the state again.
-        if entry.interest.contains(interest) && fate != Fate::Again {
+        if self.interest.contains(interest) && fate != Fate::Again {
             return true;
         }
-        let mut event = EpollEvent::new(interest | EpollFlags::EPOLLET, entry.socket.as_raw_fd() as u64);
-        let outcome = if entry.interest.is_empty() {
-            self.epoll.add(&entry.socket, event)
+        let mut event = EpollEvent::new(interest | EpollFlags::EPOLLET, self.socket.as_raw_fd() as u64);
+        let outcome = if self.interest.is_empty() {
+            epoll.add(&self.socket, event)
         } else {
-            self.epoll.modify(&entry.socket, &mut event)
+            epoll.modify(&self.socket, &mut event)
         };
-        entry.interest = interest;
+        self.interest = interest;
         outcome.is_ok()
     }
 }
@@ -230,7 +233,7 @@ impl<S: Service> ServerLoop<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::tcp::EchoService;
+    use crate::layer::echo::EchoService;
     use linerate_contract::Role;
     use std::io::{Read, Write};
     use std::net::TcpStream;
@@ -253,8 +256,8 @@ mod tests {
                 crate::socket::socket_address(&peer(entry.socket.as_raw_fd()).unwrap())
                     == active.local_addr().unwrap()
             };
-            let entry = server.connections.iter_mut().find_map(|place| place.take_if(|entry| of_peer(entry)));
-            server.turn(entry.expect("it is open"), false);
+            let place = server.connections.iter().position(|place| place.as_ref().is_some_and(of_peer));
+            server.turn(place.expect("it is open"), false);
             active.read_exact(&mut [0]).unwrap();
         }
         assert_eq!(silent.read(&mut [0]).unwrap(), 0, "closed");

@@ -11,7 +11,7 @@
 use crate::clock;
 use crate::refusal::Refusal;
 use linerate_contract::{Nanos, Spec};
-use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
+use nix::sys::epoll::{Epoll, EpollEvent};
 
 /// A thread sleeps no closer to a deadline than this: the longest wake-up from an idle CPU on most machines
 /// (measured in docs/method.md). Half as long is often too short; twice as long only costs CPU.
@@ -130,11 +130,7 @@ impl Waiter {
                 return ready;
             }
         }
-        match epoll.wait(events, rounded_up(timeout)) {
-            Ok(ready) => ready,
-            Err(nix::Error::EINTR) => 0,
-            Err(errno) => unreachable!("epoll_wait on its own descriptor and buffer: {errno}"),
-        }
+        wait_millis(epoll, events, rounded_up(timeout))
     }
 
     /// Polls for up to `options.spin` and no longer than `timeout`: while the peer works on data that it just
@@ -197,9 +193,28 @@ impl Waiter {
 }
 
 /// `epoll_wait(2)` counts in milliseconds: rounded up, so that it never returns just before the deadline.
-fn rounded_up(time: Nanos) -> EpollTimeout {
-    let millis = time.0.div_ceil(1_000_000).min(60_000) as u16;
-    millis.into()
+fn rounded_up(time: Nanos) -> u16 {
+    time.0.div_ceil(1_000_000).min(60_000) as u16
+}
+
+/// `epoll_wait(2)` without glibc's cancellation point, which costs more than the call's own arguments.
+#[inline]
+fn wait_millis(epoll: &Epoll, events: &mut [EpollEvent], millis: u16) -> usize {
+    // SAFETY: `EpollEvent` is a transparent `epoll_event`, and the kernel writes at most `events.len()` of
+    // them; the signal mask is null, and its size is then ignored.
+    let ready = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait,
+            std::os::fd::AsRawFd::as_raw_fd(&epoll.0),
+            events.as_mut_ptr(),
+            events.len() as libc::c_int,
+            libc::c_int::from(millis),
+            std::ptr::null::<libc::sigset_t>(),
+            0_usize,
+        )
+    };
+    // EINTR; nothing else is possible on its own descriptor and buffer.
+    usize::try_from(ready).unwrap_or(0)
 }
 
 #[inline]
@@ -225,8 +240,7 @@ fn wait(epoll: &Epoll, events: &mut [EpollEvent], time: Nanos) -> usize {
         Ok(ready) => ready,
         // Before 5.11. Rounded down: the caller polls until the deadline.
         Err(_) if nix::Error::last() == nix::Error::ENOSYS => {
-            let millis = (time.0 / 1_000_000).min(60_000) as u16;
-            epoll.wait(events, EpollTimeout::from(millis)).unwrap_or(0)
+            wait_millis(epoll, events, (time.0 / 1_000_000).min(60_000) as u16)
         }
         Err(_) => 0, // EINTR; nothing else is possible on its own descriptor and buffer
     }
@@ -363,7 +377,7 @@ mod tests {
     #[test]
     fn waits_are_rounded_up() {
         for (nanos, millis) in [(0, 0), (1, 1), (u64::MAX, 60_000)] {
-            assert_eq!(rounded_up(Nanos(nanos)), EpollTimeout::from(millis as u16));
+            assert_eq!(rounded_up(Nanos(nanos)), millis as u16);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The context of a workload: the layer, the counters, and the functions that wait for a socket.
 
+use super::RETRY_PAUSE;
 use super::paced::Pacer;
 use super::slot::{Phase, Slot};
 use crate::clock;
@@ -15,9 +16,14 @@ pub struct Context<L> {
     pub(super) layer: L,
     pub meter: Meter,
     pub(super) epoll: Epoll,
-    /// Slots that wait for [`super::RETRY_PAUSE`]; with capacity for all.
+    /// Slots that wait for [`super::RETRY_PAUSE`], with capacity for all; and when they are stepped again.
     pub(super) paused: Vec<u32>,
+    pub(super) next_wake: Nanos,
+    /// When the loop has something to do by time.
+    pub(super) next_timer: Nanos,
     pub(super) pacer: Pacer,
+    /// Transfers of each connection, in a stream.
+    pub(super) transfers: u64,
     pub(super) waiter: Waiter,
     /// The last reading of the clock.
     pub(super) last: Nanos,
@@ -31,13 +37,12 @@ impl<L: Layer> Context<L> {
         self.last
     }
 
-    /// Waits for events of a closed loop, or until `until`; returns their number.
+    /// Whether the connection has another transfer; it is taken.
     #[inline]
-    pub(super) fn wait_events(&mut self, events: &mut [EpollEvent], until: Nanos) -> usize {
-        if self.waiter.coalesces() {
-            return self.waiter.coalesced_until(&self.epoll, events, self.last, until);
-        }
-        self.waiter.within(&self.epoll, events, until.since(self.last))
+    pub fn has_transfer(&mut self, slot: &mut Slot<L::Connection>) -> bool {
+        let has = u64::from(slot.transfers) < self.transfers;
+        slot.transfers = slot.transfers.saturating_add(has.into());
+        has
     }
 
     /// Begins an operation on a connection; false if none is left to do, or if its connection could not be
@@ -106,11 +111,12 @@ impl<L: Layer> Context<L> {
     ///
     /// # Errors
     /// As [`Layer::receive`].
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, slot: &mut Slot<L::Connection>) -> Result<Option<Answer>, ErrorKind> {
         match self.layer.receive(slot.connection.as_mut().expect(OPENED))? {
             Reply::Complete(answer) => return Ok(Some(answer)),
             Reply::Waiting => self.wait(slot, EpollFlags::EPOLLIN)?,
+            Reply::Blocked => self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?,
             // A change of the registration makes the kernel report the state again. With room to send it
             // always does: the layer may have the rest in its own buffer, and the socket nothing.
             Reply::Unfinished => {
@@ -162,11 +168,18 @@ impl<L: Layer> Context<L> {
         slot.close();
     }
 
-    /// As [`Self::fail`], and the slot is stepped again only after [`super::RETRY_PAUSE`].
+    /// As [`Self::fail`], and the slot pauses.
     #[cold]
     pub fn fail_and_pause(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
         self.fail(slot, kind);
+        self.pause(slot);
+    }
+
+    /// The slot is stepped again after [`super::RETRY_PAUSE`], or with others that pause already.
+    pub(super) fn pause(&mut self, slot: &Slot<L::Connection>) {
         self.paused.push(slot.index);
+        self.next_wake = self.next_wake.min(self.last + RETRY_PAUSE);
+        self.next_timer = self.next_timer.min(self.next_wake);
     }
 
     /// Registers the socket for `interest`, unless it is registered already.

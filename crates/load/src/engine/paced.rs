@@ -5,10 +5,7 @@
 //! window's end, operations that were due within it are still sent for [`GRACE`], and all answers are
 //! awaited: to stop here would leave out the slowest.
 
-use super::{
-    BATCH, Context, Engine, PEER_CLOSED, Phase, RETRY_PAUSE, SHORTEST_SWEEP, STOP, SWEEPS_PER_TIMEOUT, Slot,
-    Workload,
-};
+use super::{BATCH, Context, Engine, NEVER, Slot, Workload};
 use crate::clock;
 use crate::layer::{Flow, Layer};
 use crate::meter::Meter;
@@ -20,8 +17,6 @@ use std::collections::VecDeque;
 
 /// Longer than common stalls (garbage collection, a flush), and short beside a run of ten seconds.
 const GRACE: Nanos = Nanos(1_000_000_000);
-/// A time that is never reached.
-const NEVER: Nanos = Nanos(u64::MAX);
 
 /// The next operation, and the slots that are free for it.
 #[derive(Debug)]
@@ -59,6 +54,18 @@ impl<L: Layer> Context<L> {
     fn next_due(&self) -> Nanos {
         let over = self.pacer.next >= self.meter.window_end() || self.meter.budget() == 0;
         if over { NEVER } else { self.pacer.next }
+    }
+
+    /// When operations that were due within the window are given up.
+    #[inline]
+    fn last_send(&self) -> Nanos {
+        self.meter.window_end() + GRACE
+    }
+
+    /// All that was due is sent or given up, and all answers are there.
+    #[inline]
+    fn schedule_is_over(&self) -> bool {
+        self.meter.open() == 0 && (self.next_due() == NEVER || self.last >= self.last_send())
     }
 
     /// The slot is free until an operation is due.
@@ -109,7 +116,7 @@ impl<L: Layer> Context<L> {
         } else {
             slot.close();
         }
-        self.paused.push(slot.index);
+        self.pause(slot);
     }
 }
 
@@ -123,8 +130,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         let start = self.context.now();
         self.context.meter.start(start);
         self.context.pacer.start(start);
-        self.sample();
-        stopped = stopped || !self.turn_paced(&mut events);
+        stopped = stopped || !self.turn(|context| !context.schedule_is_over());
         let until = if stopped { self.context.now() } else { NEVER };
         while self.context.next_due() < until {
             self.context.meter.give_up();
@@ -156,52 +162,24 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         true
     }
 
-    /// Runs the schedule; false if the loop was stopped.
-    fn turn_paced(&mut self, events: &mut [EpollEvent]) -> bool {
-        let timeout = self.context.meter.timeout();
-        let sweep_every = Nanos(timeout.0 / SWEEPS_PER_TIMEOUT).max(SHORTEST_SWEEP);
-        let mut next_sweep = self.context.last + sweep_every;
-        let mut next_wake = NEVER;
-        let last_send = self.context.meter.window_end() + GRACE;
-        loop {
-            self.send_due();
-            let next_due = self.context.next_due();
-            if self.context.meter.open() == 0 && (next_due == NEVER || self.context.last >= last_send) {
-                return true;
-            }
-            if !self.context.paused.is_empty() && next_wake == NEVER {
-                next_wake = self.context.last + RETRY_PAUSE;
-            }
-            // Without a free connection, the next operation can begin only after an event.
-            let sendable = !self.context.pacer.free.is_empty() && self.context.last < last_send;
-            let due = if sendable { next_due } else { NEVER };
-            let until = due.min(next_sweep).min(next_wake).min(self.next_sample());
-            if !self.take_events(events, until) {
-                return false;
-            }
-            let now = self.context.now();
-            self.context.meter.look(now);
-            if now >= next_wake {
-                next_wake = NEVER;
-                self.wake();
-            }
-            if self.context.last >= next_sweep {
-                self.sweep_paced(timeout);
-                next_sweep = self.context.last + sweep_every;
-            }
-            self.sample();
-        }
+    /// When the next operation can be sent. Without a free connection, only after an event; after the grace,
+    /// never.
+    #[inline]
+    pub(super) fn next_send(&self) -> Nanos {
+        let context = &self.context;
+        let sendable = !context.pacer.free.is_empty() && context.last < context.last_send();
+        if sendable { context.next_due() } else { NEVER }
     }
 
     /// Begins every operation that is due, while connections are free. Reads the clock for each: sending the
     /// previous one took time.
     #[inline]
-    fn send_due(&mut self) {
+    pub(super) fn send_due(&mut self) {
         let context = &mut self.context;
         while let Some(&index) = context.pacer.free.front() {
             let now = context.now();
             let due = context.next_due();
-            if due > now || now >= context.meter.window_end() + GRACE {
+            if due > now || now >= context.last_send() {
                 return;
             }
             context.pacer.free.pop_front();
@@ -212,36 +190,6 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             context.meter.begin_paced(due, now);
             context.pacer.draw();
             W::step(slot, context);
-        }
-    }
-
-    #[inline]
-    fn take_events(&mut self, events: &mut [EpollEvent], until: Nanos) -> bool {
-        let context = &mut self.context;
-        let ready = context.waiter.until(&context.epoll, events, context.last, until);
-        for event in &events[..ready] {
-            if event.data() == STOP {
-                return false;
-            }
-            let slot = &mut self.slots[event.data() as usize];
-            slot.peer_closed |= event.events().intersects(PEER_CLOSED);
-            W::step(slot, &mut self.context);
-        }
-        true
-    }
-
-    fn sweep_paced(&mut self, timeout: Nanos) {
-        for slot in &mut self.slots {
-            let waits = slot.assigned || slot.phase == Phase::Connecting;
-            if !waits || self.context.last.since(slot.began) < timeout {
-                continue;
-            }
-            if slot.phase == Phase::Connecting {
-                self.context.fail_connect(slot, ErrorKind::ConnectTimeout);
-            } else {
-                self.context.fail(slot, ErrorKind::Timeout);
-                W::step(slot, &mut self.context);
-            }
         }
     }
 }

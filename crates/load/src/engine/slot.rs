@@ -34,6 +34,11 @@ pub struct Slot<C> {
     pub phase: Phase,
     /// Requests in flight behind the first one (pipelining).
     pub more: u32,
+    /// Of a stream: its transfers so far, and at the last sweep the bytes of the current one that had moved,
+    /// and when that had changed.
+    pub(super) transfers: u32,
+    pub(super) moved: u64,
+    pub(super) moved_at: Nanos,
     /// The events that the socket is registered for.
     pub(super) interest: EpollFlags,
     /// The peer has closed its side.
@@ -52,6 +57,9 @@ impl<C> Slot<C> {
             index,
             phase: Phase::Idle,
             more: 0,
+            transfers: 0,
+            moved: 0,
+            moved_at: Nanos::ZERO,
             interest: EpollFlags::empty(),
             peer_closed: false,
         }

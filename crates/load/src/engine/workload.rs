@@ -11,6 +11,10 @@ pub trait Workload: Send + 'static {
     /// Whether operations begin by the schedule of the spec's rate and not after the previous one.
     const PACED: bool = false;
 
+    /// Whether what has begun when the window ends is finished and counts, however long it takes: its timeout
+    /// restarts with each byte that moves.
+    const FINISHES: bool = false;
+
     /// Continues as far as possible without waiting. The engine calls it at the start, whenever the socket
     /// may have become ready, and after it failed an operation; a spurious call has no effect.
     fn step<L: Layer>(slot: &mut Slot<L::Connection>, context: &mut Context<L>);

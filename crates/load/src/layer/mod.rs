@@ -3,10 +3,10 @@
 //! A layer connects, sends a request, and receives and verifies the answer. The workload decides when and how
 //! often. Engines are compiled for each pair (see [`crate::registry`]), so calls are direct.
 
+pub mod echo;
 pub mod http;
 pub mod kcp;
 pub mod session;
-pub mod tcp;
 pub mod tls;
 mod transfer;
 pub mod transport;
@@ -15,7 +15,7 @@ pub mod websocket;
 pub mod wire;
 
 use crate::Refusal;
-use linerate_contract::{ErrorKind, Nanos, Spec};
+use linerate_contract::{ErrorKind, Nanos, Spec, TcpInfo};
 use std::os::fd::AsFd;
 
 /// Whether a step got to its end or has to wait for the socket.
@@ -42,6 +42,8 @@ pub enum Reply {
     Complete(Answer),
     /// The answer is not complete, and the socket is empty.
     Waiting,
+    /// The same, and the socket is full: something is still to be sent.
+    Blocked,
     /// The answer is not complete, and the connection's turn is over; the socket may have more.
     Unfinished,
 }
@@ -113,6 +115,19 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// # Errors
     /// A socket error, a violation of the protocol, or a complete answer that is not the expected one.
     fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind>;
+
+    /// The time is over: an operation without another end ends, also one that has not begun to send.
+    fn finish(&mut self, _connection: &mut Self::Connection) {}
+
+    /// Bytes of the operation that have moved so far, where that is what its timeout asks for.
+    fn moved(&self, _connection: &Self::Connection) -> u64 {
+        0
+    }
+
+    /// The kernel's statistics of the connection, where the result contains them.
+    fn tcp(&self, _connection: &Self::Connection) -> Option<TcpInfo> {
+        None
+    }
 
     /// Performs the closing handshake of the protocol, if it has one. It is called after the window, and may
     /// wait for the answer until the deadline.

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 /// Content repeats with this period (sdk/CONTRACT.md).
 pub(super) const PERIOD: usize = 65_536;
+/// N of a stream that ends by time (sdk/CONTRACT.md).
+pub(super) const UNTIL_TIME_IS_OVER: u64 = u64::MAX;
 /// The largest write, in bytes (sdk/CONTRACT.md).
 const LARGEST_WRITE: u64 = 1 << 20;
 
@@ -29,7 +31,7 @@ impl Content {
         Ok(Self { bytes: page(PERIOD).into_iter().cycle().take(PERIOD + size).collect(), size })
     }
 
-    /// Bytes of a read or a write.
+    /// Bytes of a write.
     pub(super) fn size(&self) -> usize {
         self.size
     }
@@ -72,7 +74,7 @@ impl Incoming {
     }
 }
 
-/// A number of eight bytes, little-endian, as far as it has been sent or received.
+/// A number of eight bytes, little-endian, as far as it has been received.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Number {
     bytes: [u8; 8],
@@ -80,10 +82,6 @@ pub(super) struct Number {
 }
 
 impl Number {
-    pub(super) fn new(value: u64) -> Self {
-        Self { bytes: value.to_le_bytes(), at: 0 }
-    }
-
     pub(super) fn value(self) -> u64 {
         u64::from_le_bytes(self.bytes)
     }
@@ -92,7 +90,7 @@ impl Number {
         self.at == self.bytes.len()
     }
 
-    /// The bytes that are not yet sent or received.
+    /// Where the bytes go that are missing.
     pub(super) fn rest(&mut self) -> &mut [u8] {
         &mut self.bytes[self.at..]
     }
@@ -136,14 +134,13 @@ mod tests {
 
     #[test]
     fn a_number_arrives_in_pieces() {
-        let (mut sent, mut received) = (Number::new(0x0102_0304_0506_0708), Number::default());
-        for count in [1, 3, 4] {
-            received.rest()[..count].copy_from_slice(&sent.rest()[..count]);
-            sent.advance(count);
+        let mut received = Number::default();
+        for piece in [&[8][..], &[7, 6, 5], &[4, 3, 2, 1]] {
             assert!(!received.is_complete());
-            received.advance(count);
+            received.rest()[..piece.len()].copy_from_slice(piece);
+            received.advance(piece.len());
         }
-        assert!(sent.is_complete() && received.is_complete());
+        assert!(received.is_complete());
         assert_eq!(received.value(), 0x0102_0304_0506_0708);
     }
 }

@@ -2,10 +2,10 @@
 
 use super::Flow;
 use crate::refusal::Refusal;
-use crate::socket::{Dialer, connect_error, disconnect, stream_error};
+use crate::socket::{Dialer, connect_error, disconnect, recv, send, stream_error};
 use linerate_contract::{ErrorKind, Spec};
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, recv, send};
+use nix::sys::socket::MsgFlags;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// One thread's end. Bytes go in and come out; `None` is "not now, wait for the socket".

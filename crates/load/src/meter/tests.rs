@@ -25,15 +25,16 @@ fn an_operation_counts_once_as_success_or_failure() {
 
 #[test]
 fn transfers_in_flight_at_the_end_of_the_window_are_finished_and_others_are_left_out() {
-    for (workload, finishes) in [("stream", true), ("rr", false)] {
+    for (workload, finishes, operations) in [("stream", true, 1), ("rr", false, 0)] {
         let mut spec = Spec::new(Role::Client, "tls", workload);
         spec.duration_ns = Some(Nanos(100));
         let mut m = Meter::new(&spec, None);
         m.start(Nanos(10));
         assert!(m.begin_at(Nanos(20), true) && m.running(Nanos(109)));
-        assert_eq!((m.begin_at(Nanos(110), false), m.running(Nanos(110))), (false, finishes));
+        assert!(!m.begin_at(Nanos(110), false) && !m.running(Nanos(110)));
         assert_eq!(m.begin_at(Nanos(110), true), finishes, "each connection makes one transfer");
         m.succeed(Nanos(20), Nanos(120), 5, true);
+        assert_eq!(m.done(Nanos::ZERO).operations, operations, "{workload}");
     }
 }
 

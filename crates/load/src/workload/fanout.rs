@@ -138,7 +138,7 @@ impl<L: Layer> Fanout<L> {
                         bytes += answer.bytes;
                         missing -= 1;
                     }
-                    Reply::Waiting => {}
+                    Reply::Waiting | Reply::Blocked => {}
                     Reply::Unfinished => {
                         // A change of the registration makes the kernel report the state again.
                         let mut again = EpollEvent::new(EVENTS, event.data());

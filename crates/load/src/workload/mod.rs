@@ -7,3 +7,4 @@ pub mod crr;
 pub mod fanout;
 pub mod paced;
 pub mod rr;
+pub mod stream;

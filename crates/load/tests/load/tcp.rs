@@ -55,6 +55,21 @@ fn messages_come_back_exactly_as_often_as_asked() {
 }
 
 #[test]
+fn a_client_sends_no_more_messages_than_it_counts() {
+    let (sender, received) = std::sync::mpsc::channel();
+    let address = scripted(move |mut stream| {
+        let (mut all, mut buffer) = (0, [0; 64]);
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            all += count;
+            let _ = stream.write_all(&buffer[..count]);
+        }
+        let _ = sender.send(all);
+    });
+    assert_eq!(Engine::start(&client("rr", address, 64, 5)).done().operations, 5);
+    assert_eq!(received.recv_timeout(Duration::from_secs(5)), Ok(5 * 64));
+}
+
+#[test]
 fn a_window_of_time_ends_by_itself() {
     for workload in MESSAGES {
         let (_server, address) = Engine::serving(&server(workload));

@@ -262,10 +262,10 @@ impl Source for HttpTalk<'_> {
     }
 
     #[inline]
-    fn advance(&mut self, count: usize) {
+    fn advance(&mut self, count: usize) -> bool {
         self.exchange.sent += count;
         if self.current().is_some_and(|answer| self.exchange.sent < answer.len()) {
-            return;
+            return true;
         }
         self.exchange.sent = 0;
         self.exchange.end = match self.exchange.end {
@@ -274,6 +274,7 @@ impl Source for HttpTalk<'_> {
             end => end,
         };
         self.exchange.due = self.exchange.due.saturating_sub(1);
+        true
     }
 
     #[inline]

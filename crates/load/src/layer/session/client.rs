@@ -2,26 +2,22 @@
 //! transfer.
 
 use super::framing::Framing;
-use super::script::{Operation, round_trip::RoundTrip, stream::StreamClient};
-use super::{MAX_SESSION_READS, Session};
-use crate::clock;
-use crate::layer::tcp::LARGEST_MESSAGE;
-use crate::layer::transfer::Content;
+use super::script::{Operation, Script, round_trip::RoundTrip, stream::StreamClient};
+use super::{LARGEST_MESSAGE, Session, most_reads, room};
+use crate::layer::transfer::{Content, UNTIL_TIME_IS_OVER};
 use crate::layer::websocket::End;
-use crate::layer::wire::{Received, Room, Wires};
+use crate::layer::wire::plain::connected;
+use crate::layer::wire::{Received, Room, Wire, Wires};
 use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::refusal::Refusal;
-use crate::socket::{Dialer, connect_error};
-use linerate_contract::{Direction, Done, ErrorKind, Nanos, Spec, page};
-use nix::errno::Errno;
+use crate::socket::{Dialer, connect_error, stream_error};
+use crate::{clock, tcp_info};
+use linerate_contract::{Direction, ErrorKind, Nanos, Spec, TcpInfo, page};
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::socket::{MsgFlags, send, setsockopt, sockopt};
+use nix::sys::socket::{Shutdown, setsockopt, shutdown, sockopt};
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-
-/// Extra timeout of a transfer for each byte: a second for 8 MiB. An interpreter is ten times as fast.
-const NANOS_PER_BYTE: u64 = 120;
 
 /// An operation, and the data that all connections share for it.
 pub trait ClientKind: Clone + Send + 'static {
@@ -65,11 +61,12 @@ impl ClientKind for Transfers {
     type Script = StreamClient;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
-        let (direction, content) = content(spec)?;
-        let bytes = spec.bytes.filter(|bytes| *bytes > 0);
-        let bytes = bytes
-            .ok_or_else(|| Refusal::BadSpec("a stream over this layer needs \"bytes\" above 0".into()))?;
-        Ok(Self { direction, content, bytes })
+        let (direction, content) = (direction(spec)?, Content::new(spec)?);
+        if spec.bytes.is_none() && (spec.layer != "tcp" || direction == Direction::Both) {
+            let text = "a stream by time both ways, or over another layer than tcp";
+            return Err(Refusal::Unsupported(text.into()));
+        }
+        Ok(Self { direction, content, bytes: spec.bytes.unwrap_or(UNTIL_TIME_IS_OVER) })
     }
 
     fn script(&self) -> StreamClient {
@@ -77,36 +74,13 @@ impl ClientKind for Transfers {
     }
 }
 
-/// Direction and content, for both ends.
-pub(super) fn content(spec: &Spec) -> Result<(Direction, Content), Refusal> {
+/// The direction of a stream, for both ends.
+pub(super) fn direction(spec: &Spec) -> Result<Direction, Refusal> {
     let direction = spec.direction()?;
-    if direction == Direction::Both {
+    if direction == Direction::Both && spec.layer != "tcp" {
         return Err(Refusal::Unsupported("a stream both ways over this layer".into()));
     }
-    Ok((direction, Content::new(spec)?))
-}
-
-/// The spec of a `stream` for the engine: its operations are transfers. With a duration they follow one
-/// another until the time is over.
-///
-/// # Errors
-/// What the spec lacks, as a sentence.
-pub fn as_operations(spec: &Spec) -> Result<Spec, Refusal> {
-    let transfers = spec.transfers()?;
-    let bytes = spec.bytes.unwrap_or(0);
-    Ok(Spec {
-        operations: spec.duration_ns.is_none().then(|| transfers.saturating_mul(spec.connections.into())),
-        timeout_ns: Nanos(spec.timeout_ns.0.saturating_add(bytes.saturating_mul(NANOS_PER_BYTE))),
-        ..spec.clone()
-    })
-}
-
-/// The result in writes, from the result in transfers.
-#[must_use]
-pub fn as_writes(spec: &Spec, done: Done) -> Done {
-    let bytes = spec.bytes.unwrap_or(0);
-    let verified = if done.verified == done.operations { done.bytes.0 } else { 0 };
-    Done { operations: done.operations * bytes.div_ceil(spec.size), verified, connect: None, ..done }
+    Ok(direction)
 }
 
 /// The sessions of one thread.
@@ -117,6 +91,8 @@ pub struct Sessions<C, F, K> {
     kind: K,
     spec: Arc<Spec>,
     security: Option<String>,
+    room: Room,
+    most_reads: usize,
     input: Box<[u8]>,
     framing: PhantomData<fn() -> F>,
 }
@@ -129,18 +105,20 @@ impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
             kind: self.kind.clone(),
             spec: self.spec.clone(),
             security: self.security.clone(),
+            room: self.room,
+            most_reads: self.most_reads,
             input: self.input.clone(),
             framing: PhantomData,
         }
     }
 }
 
-/// One connection. The session is boxed to keep a slot small.
+/// One connection.
 #[derive(Debug)]
 pub struct SessionConnection<W, F, S> {
     socket: OwnedFd,
     established: bool,
-    session: Box<Session<W, F, S>>,
+    session: Session<W, F, S>,
 }
 
 impl<W, F, S> AsFd for SessionConnection<W, F, S> {
@@ -155,23 +133,27 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
     fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
         // What a framing refuses in the spec is refused before the first connection.
         F::new(End::Client, spec)?;
+        let room = room(spec);
         Ok(Self {
             dialer: Dialer::new(spec)?,
             connector: C::new(spec)?,
             kind: K::new(spec)?,
             spec: Arc::new(spec.clone()),
             security: None,
-            input: vec![0; Room::STREAM.input].into(),
+            room,
+            most_reads: most_reads(room),
+            input: vec![0; room.input].into(),
             framing: PhantomData,
         })
     }
 
+    #[inline]
     fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
         let socket = self.dialer.open()?;
         setsockopt(&socket, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
         let framing = F::new(End::Client, &self.spec).map_err(|_| ErrorKind::Failed)?;
-        let session = Session::new(self.connector.wire(Room::STREAM)?, framing, self.kind.script());
-        Ok(SessionConnection { socket, established: false, session: Box::new(session) })
+        let session = Session::new(self.connector.wire(self.room)?, framing, self.kind.script());
+        Ok(SessionConnection { socket, established: false, session })
     }
 
     #[inline]
@@ -179,11 +161,8 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
         if connection.established {
             return Ok(Flow::Done);
         }
-        // An empty send returns the state of the connection (tcp_sendmsg()).
-        match send(connection.socket.as_raw_fd(), &[], MsgFlags::MSG_NOSIGNAL) {
-            Ok(_) => {}
-            Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
-            Err(errno) => return Err(connect_error(errno)),
+        if connected(&connection.socket)? == Flow::Blocked {
+            return Ok(Flow::Blocked);
         }
         let flow = connection.session.establish(&connection.socket, &mut self.input)?;
         if flow == Flow::Done {
@@ -195,7 +174,8 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
 
     #[inline]
     fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
-        if self.establish(connection)? == Flow::Blocked {
+        // Without a handshake, a message is blocked as long as the connection is not established.
+        if (C::Wire::SHAKES || F::SHAKES) && self.establish(connection)? == Flow::Blocked {
             return Ok(Flow::Blocked);
         }
         connection.session.send(&connection.socket)
@@ -204,24 +184,54 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
     #[inline]
     fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind> {
         let (session, socket) = (&mut connection.session, &connection.socket);
-        for _ in 0..MAX_SESSION_READS {
-            if let Some(bytes) = session.script().complete() {
-                return Ok(Reply::Complete(Answer { bytes, verified: true, reusable: true }));
+        for _ in 0..self.most_reads {
+            let mut blocked = false;
+            if K::Script::DUPLEX {
+                session.script().begin_turn();
+                blocked = session.send(socket)? == Flow::Blocked;
+                if !blocked && session.script().ends_half() {
+                    shutdown(socket.as_raw_fd(), Shutdown::Write).map_err(stream_error)?;
+                }
+                if !blocked && let Some(bytes) = session.script().complete() {
+                    return Ok(Reply::Complete(Answer { bytes, verified: true, reusable: true }));
+                }
+                if !session.script().listens() {
+                    return Ok(if blocked { Reply::Blocked } else { Reply::Unfinished });
+                }
             }
             match session.receive(socket, &mut self.input)? {
                 Received::More | Received::Drained => {}
+                Received::Nothing if blocked => return Ok(Reply::Blocked),
+                Received::Nothing if K::Script::DUPLEX && session.script().has_more() => {}
                 Received::Nothing => return Ok(Reply::Waiting),
                 Received::End => return Err(session.script().cut()),
+            }
+            if !K::Script::DUPLEX
+                && let Some(bytes) = session.script().complete()
+            {
+                return Ok(Reply::Complete(Answer { bytes, verified: true, reusable: true }));
             }
             if session.is_over() {
                 return Err(session.script().cut());
             }
-            if session.owes() {
+            if !K::Script::DUPLEX && session.owes() {
                 // The rest is sent before the next message.
                 session.send(socket)?;
             }
         }
         Ok(Reply::Unfinished)
+    }
+
+    fn finish(&mut self, connection: &mut Self::Connection) {
+        connection.session.script().finish();
+    }
+
+    fn moved(&self, connection: &Self::Connection) -> u64 {
+        connection.session.talk.script.moved()
+    }
+
+    fn tcp(&self, connection: &Self::Connection) -> Option<TcpInfo> {
+        (self.spec.layer == "tcp").then(|| tcp_info::info(&connection.socket).ok()).flatten()
     }
 
     fn close(&mut self, connection: &mut Self::Connection, deadline: Nanos) {

@@ -13,6 +13,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 /// Both directions of one connection's framing.
 pub trait Framing: Send + Sized {
+    /// Whether there is a handshake.
+    const SHAKES: bool;
+
     /// The end of a client or of a server.
     ///
     /// # Errors
@@ -23,8 +26,15 @@ pub trait Framing: Send + Sized {
     /// As of [`crate::layer::wire::Source`].
     fn prepare(&mut self, script: &mut impl Script) -> bool;
     fn slices<'a>(&'a self, script: &'a impl Script) -> Option<[&'a [u8]; 2]>;
-    fn advance(&mut self, count: usize);
+    /// Returns whether a part of the message is left.
+    fn advance(&mut self, count: usize) -> bool;
     fn fill(&mut self, script: &mut impl Script, room: &mut [u8]) -> usize;
+    fn place(&self, _script: &impl Script) -> Option<u64> {
+        None
+    }
+    fn joins(&self, _script: &impl Script) -> bool {
+        false
+    }
     /// Takes what was received.
     ///
     /// # Errors
@@ -46,6 +56,8 @@ pub struct Raw {
 }
 
 impl Framing for Raw {
+    const SHAKES: bool = false;
+
     fn new(_end: End, _spec: &Spec) -> Result<Self, Refusal> {
         Ok(Self::default())
     }
@@ -69,8 +81,9 @@ impl Framing for Raw {
     }
 
     #[inline]
-    fn advance(&mut self, count: usize) {
+    fn advance(&mut self, count: usize) -> bool {
         self.at += count as u64;
+        self.at < self.length
     }
 
     #[inline]
@@ -83,6 +96,16 @@ impl Framing for Raw {
         room[..piece.len()].copy_from_slice(piece);
         self.at += piece.len() as u64;
         piece.len()
+    }
+
+    #[inline]
+    fn place(&self, script: &impl Script) -> Option<u64> {
+        script.place().map(|place| place + self.at)
+    }
+
+    #[inline]
+    fn joins(&self, script: &impl Script) -> bool {
+        script.joins()
     }
 
     #[inline]
@@ -108,9 +131,12 @@ impl Framing for Raw {
 /// Messages of this length and more are sent from where they lie; below, a copy costs less than a call.
 const WORTH_A_CALL: u64 = 16 << 10;
 
-/// Each message a frame of its own, after an HTTP upgrade.
+/// Each message a frame of its own, after an HTTP upgrade. Boxed: it is larger than all else of a connection.
 #[derive(Debug)]
-pub struct WebSocket {
+pub struct WebSocket(Box<Frames>);
+
+#[derive(Debug)]
+struct Frames {
     end: End,
     encoder: Encoder,
     decoder: Decoder,
@@ -121,6 +147,8 @@ pub struct WebSocket {
 }
 
 impl Framing for WebSocket {
+    const SHAKES: bool = true;
+
     fn new(end: End, spec: &Spec) -> Result<Self, Refusal> {
         let mut encoder = Encoder::new(end);
         let mut nonce = [0; 16];
@@ -137,36 +165,37 @@ impl Framing for WebSocket {
             encoder.say(&upgrade::request(&host, path, nonce));
         }
         let decoder = Decoder::new(end).unmasking(is_unmasking(spec)?);
-        Ok(Self { end, encoder, decoder, head: Some(Vec::new()), nonce, message: 0 })
+        Ok(Self(Box::new(Frames { end, encoder, decoder, head: Some(Vec::new()), nonce, message: 0 })))
     }
 
     fn is_established(&self) -> bool {
-        self.head.is_none()
+        self.0.head.is_none()
     }
 
     #[inline]
     fn prepare(&mut self, script: &mut impl Script) -> bool {
         let established = self.is_established();
-        self.encoder.prepare(&mut Gated { script, established, length: &mut self.message })
+        self.0.encoder.prepare(&mut Gated { script, established, length: &mut self.0.message })
     }
 
     #[inline]
     fn slices<'a>(&'a self, script: &'a impl Script) -> Option<[&'a [u8]; 2]> {
-        if self.message < WORTH_A_CALL {
+        if self.0.message < WORTH_A_CALL {
             return None;
         }
-        self.encoder.slices(script)
+        self.0.encoder.slices(script)
     }
 
     #[inline]
-    fn advance(&mut self, count: usize) {
-        self.encoder.advance(count);
+    fn advance(&mut self, count: usize) -> bool {
+        self.0.encoder.advance(count);
+        true
     }
 
     #[inline]
     fn fill(&mut self, script: &mut impl Script, room: &mut [u8]) -> usize {
         let established = self.is_established();
-        self.encoder.fill(&mut Gated { script, established, length: &mut self.message }, room)
+        self.0.encoder.fill(&mut Gated { script, established, length: &mut self.0.message }, room)
     }
 
     #[inline]
@@ -174,27 +203,27 @@ impl Framing for WebSocket {
         let bytes = if self.is_established() {
             bytes
         } else {
-            let Some(used) = self.shake_hands(bytes)? else { return Ok(()) };
+            let Some(used) = self.0.shake_hands(bytes)? else { return Ok(()) };
             &mut bytes[used..]
         };
-        let mut incoming = Delivery { script, encoder: &mut self.encoder };
-        self.decoder.feed(bytes, &mut incoming).map_err(|broken| {
-            self.encoder.close(Some(broken.code()));
+        let mut incoming = Delivery { script, encoder: &mut self.0.encoder };
+        self.0.decoder.feed(bytes, &mut incoming).map_err(|broken| {
+            self.0.encoder.close(Some(broken.code()));
             ErrorKind::Malformed
         })
     }
 
     fn owes(&self) -> bool {
-        self.encoder.owes()
+        self.0.encoder.owes()
     }
 
     fn end(&mut self) -> bool {
-        self.encoder.end();
+        self.0.encoder.end();
         self.is_established()
     }
 
     fn is_over(&self) -> bool {
-        self.decoder.is_closed() && self.encoder.is_closing()
+        self.0.decoder.is_closed() && self.0.encoder.is_closing()
     }
 }
 
@@ -207,7 +236,7 @@ fn is_unmasking(spec: &Spec) -> Result<bool, Refusal> {
     }
 }
 
-impl WebSocket {
+impl Frames {
     /// Takes bytes of the handshake; once it is over, returns how many of them belonged to it.
     #[cold]
     fn shake_hands(&mut self, bytes: &[u8]) -> Result<Option<usize>, ErrorKind> {

@@ -15,9 +15,9 @@ pub mod service;
 
 use super::Flow;
 use super::websocket::upgrade::LONGEST_HEAD;
-use super::wire::{Received, Sink, Source, Wire};
+use super::wire::{Received, Room, Silence, Sink, Source, Wire};
 use framing::Framing;
-use linerate_contract::ErrorKind;
+use linerate_contract::{ErrorKind, Spec};
 use script::Script;
 use std::os::fd::OwnedFd;
 
@@ -25,8 +25,27 @@ use std::os::fd::OwnedFd;
 /// that sends other records without end needs more.
 const MOST_HANDSHAKE_READS: usize = LONGEST_HEAD + 1;
 
-/// As [`crate::layer::MAX_READS`] for reads of 256 KiB: 1 MiB in a turn.
-const MAX_SESSION_READS: u32 = 4;
+/// Bytes that a connection may move before the others get their turn.
+const TURN: usize = 1 << 20;
+
+/// The longest message of `rr`. Above it a client that sends all before it reads could wait for an echo server
+/// that waits for it, each with full socket buffers.
+const LARGEST_MESSAGE: u64 = 65_536;
+
+/// The buffers of a connection. A stream over bare TCP reads as it writes, `size` bytes at a time, and at least
+/// a number and a byte of content.
+fn room(spec: &Spec) -> Room {
+    if spec.layer == "tcp" && spec.workload == "stream" {
+        Room { input: (spec.size as usize).max(9), ..Room::STREAM }
+    } else {
+        Room::STREAM
+    }
+}
+
+/// As [`crate::layer::MAX_READS`], for reads into this room.
+fn most_reads(room: Room) -> usize {
+    TURN.div_ceil(room.input)
+}
 
 /// One end of a conversation, besides its socket.
 #[derive(Debug)]
@@ -83,7 +102,7 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
     ///
     /// # Errors
     /// The kind of failure.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
         self.wire.send(socket, &mut self.talk)
     }
@@ -92,7 +111,7 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
     ///
     /// # Errors
     /// A socket error, or a violation of the protocol; the peer has then been notified where possible.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, socket: &OwnedFd, input: &mut [u8]) -> Result<Received, ErrorKind> {
         let received = self.wire.receive(socket, input, &mut self.talk);
         if received.is_err() {
@@ -117,10 +136,11 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
     /// The kind of failure.
     pub fn close(&mut self, socket: &OwnedFd) -> Result<bool, ErrorKind> {
         let answered = self.talk.framing.end();
-        if !answered {
-            self.wire.end();
+        if answered {
+            self.send(socket)?;
+        } else {
+            self.end(socket)?;
         }
-        self.send(socket)?;
         Ok(answered)
     }
 
@@ -130,7 +150,7 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
     /// The kind of failure.
     pub fn end(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
         self.wire.end();
-        self.send(socket)
+        self.wire.send(socket, &mut Silence)
     }
 }
 
@@ -146,13 +166,23 @@ impl<F: Framing, S: Script> Source for Talk<F, S> {
     }
 
     #[inline]
-    fn advance(&mut self, count: usize) {
-        self.framing.advance(count);
+    fn advance(&mut self, count: usize) -> bool {
+        self.framing.advance(count) || !S::SINGLE
     }
 
     #[inline]
     fn fill(&mut self, room: &mut [u8]) -> usize {
         self.framing.fill(&mut self.script, room)
+    }
+
+    #[inline]
+    fn place(&self) -> Option<u64> {
+        self.framing.place(&self.script)
+    }
+
+    #[inline]
+    fn joins(&self) -> bool {
+        self.framing.joins(&self.script)
     }
 }
 
@@ -161,5 +191,15 @@ impl<F: Framing, S: Script> Sink for Talk<F, S> {
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
         self.framing.take(&mut self.script, bytes)?;
         self.script.verdict()
+    }
+
+    #[inline]
+    fn awaited(&self) -> u64 {
+        self.script.awaited()
+    }
+
+    #[inline]
+    fn skip(&mut self, count: usize) {
+        self.script.skip(count);
     }
 }

@@ -1,16 +1,18 @@
 //! The server's end of a session.
 
-use super::client::content;
+use super::client::direction;
 use super::framing::Framing;
 use super::script::{Script, echo::Echo, stream::StreamServer};
-use super::{MAX_SESSION_READS, Session};
+use super::{Session, most_reads, room};
 use crate::layer::Flow;
 use crate::layer::transfer::Content;
 use crate::layer::websocket::End;
 use crate::layer::wire::{Received, Room, Wires};
+use crate::process::emit;
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
-use linerate_contract::{Direction, ErrorKind, Spec};
+use crate::tcp_info;
+use linerate_contract::{Direction, ErrorKind, Event, Spec};
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -45,20 +47,26 @@ impl ServerKind for Echoes {
 /// `stream`.
 #[derive(Debug, Clone)]
 pub struct Streams {
-    direction: Direction,
+    /// Absent: each client has its own (`options.direction` is `any`).
+    direction: Option<Direction>,
     content: Content,
+    /// Transfers of each connection, within the last of which its figures are printed; 0 without figures.
+    transfers: u64,
 }
 
 impl ServerKind for Streams {
     type Script = StreamServer;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
-        let (direction, content) = content(spec)?;
-        Ok(Self { direction, content })
+        let is_tcp = spec.layer == "tcp";
+        let any = is_tcp && spec.option("direction") == Some("any");
+        let direction = if any { None } else { Some(direction(spec)?) };
+        let transfers = if is_tcp { spec.transfers()? } else { 0 };
+        Ok(Self { direction, content: Content::new(spec)?, transfers })
     }
 
     fn script(&self) -> StreamServer {
-        StreamServer::new(self.direction, self.content.clone())
+        StreamServer::new(self.direction, self.content.clone(), self.transfers)
     }
 }
 
@@ -68,6 +76,7 @@ pub struct SessionService<A, F, K> {
     acceptor: A,
     kind: K,
     spec: Arc<Spec>,
+    room: Room,
     input: Box<[u8]>,
     framing: PhantomData<fn() -> F>,
 }
@@ -76,7 +85,7 @@ impl<A: Clone, F, K: Clone> Clone for SessionService<A, F, K> {
     fn clone(&self) -> Self {
         let (acceptor, kind) = (self.acceptor.clone(), self.kind.clone());
         let (spec, input) = (self.spec.clone(), self.input.clone());
-        Self { acceptor, kind, spec, input, framing: PhantomData }
+        Self { acceptor, kind, spec, room: self.room, input, framing: PhantomData }
     }
 }
 
@@ -101,7 +110,8 @@ impl<A: Wires, F: Framing + 'static, K: ServerKind> Service for SessionService<A
             acceptor: A::new(spec)?,
             kind: K::new(spec)?,
             spec: Arc::new(spec.clone()),
-            input: vec![0; Room::STREAM.input].into(),
+            room: room(spec),
+            input: vec![0; room(spec).input].into(),
             framing: PhantomData,
         })
     }
@@ -125,7 +135,7 @@ impl<A: Wires, F: Framing, K: ServerKind> SessionService<A, F, K> {
             none => {
                 let framing = F::new(End::Server, &self.spec).map_err(|_| ErrorKind::Failed)?;
                 none.insert(Box::new(Session::new(
-                    self.acceptor.wire(Room::STREAM)?,
+                    self.acceptor.wire(self.room)?,
                     framing,
                     self.kind.script(),
                 )))
@@ -137,31 +147,48 @@ impl<A: Wires, F: Framing, K: ServerKind> SessionService<A, F, K> {
             }
             connection.established = true;
         }
-        for _ in 0..MAX_SESSION_READS {
-            // Pending output is sent before further input is read: that bounds the memory.
-            if session.send(socket)? == Flow::Blocked {
-                return Ok(Fate::Write);
+        let mut is_drained = false;
+        for _ in 0..most_reads(self.room) {
+            session.script().begin_turn();
+            let blocked = session.send(socket)? == Flow::Blocked;
+            if !blocked {
+                if session.is_over() {
+                    session.end(socket)?;
+                    return Ok(Fate::Close);
+                }
+                if session.script().takes_leave() {
+                    print_figures(socket);
+                    continue;
+                }
             }
-            if session.is_over() {
-                session.end(socket)?;
-                return Ok(Fate::Close);
+            // Pending output is sent before further input is read: that bounds the memory. A stream keeps
+            // none.
+            let listens = session.script().listens() && (K::Script::DUPLEX || !blocked);
+            if is_drained || !listens {
+                return Ok(if blocked {
+                    Fate::Write
+                } else if session.script().has_more() {
+                    Fate::Again
+                } else {
+                    Fate::Read
+                });
             }
             match session.receive(socket, &mut self.input)? {
-                Received::Drained if !ended => {
-                    return Ok(if session.send(socket)? == Flow::Blocked {
-                        Fate::Write
-                    } else if session.is_over() {
-                        session.end(socket)?;
-                        Fate::Close
-                    } else {
-                        Fate::Read
-                    });
-                }
-                Received::More | Received::Drained => {}
-                Received::Nothing => return Ok(Fate::Read),
+                Received::More => {}
+                Received::Drained => is_drained = !ended,
+                Received::Nothing => is_drained = true,
+                Received::End if session.script().half_ended() => {}
                 Received::End => return Ok(Fate::Close),
             }
         }
         Ok(Fate::Again)
+    }
+}
+
+/// Prints the connection's `TCP_INFO`, before the client can see the end of the stream: a reader that waits for
+/// the client then has it.
+fn print_figures(socket: &OwnedFd) {
+    if let Ok(info) = tcp_info::info(socket) {
+        emit(&Event::Tcp(info));
     }
 }

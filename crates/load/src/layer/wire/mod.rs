@@ -1,6 +1,7 @@
 //! How a connection's bytes travel: as they are ([`plain`]) or in TLS records ([`tls`]). Both ends, and
 //! nothing of what they mean.
 
+pub mod passage;
 pub mod plain;
 pub mod tls;
 
@@ -16,10 +17,40 @@ pub trait Source {
     /// The next bytes as they lie in memory, if they may go out like that; after [`Self::prepare`] returned
     /// true.
     fn slices(&self) -> Option<[&[u8]; 2]>;
-    /// `count` bytes of [`Self::slices`] were sent.
-    fn advance(&mut self, count: usize);
+    /// `count` bytes of [`Self::slices`] were sent; false if nothing follows them for certain.
+    fn advance(&mut self, count: usize) -> bool;
     /// Writes the next bytes into `room` and returns their number. Parts of different writes are not joined.
     fn fill(&mut self, room: &mut [u8]) -> usize;
+    /// Where in the content of a stream the next bytes are, if they are content.
+    fn place(&self) -> Option<u64> {
+        None
+    }
+    /// Whether more follows at once that shares a segment with the next bytes.
+    fn joins(&self) -> bool {
+        false
+    }
+}
+
+/// Nothing to be sent.
+#[derive(Debug)]
+pub struct Silence;
+
+impl Source for Silence {
+    fn prepare(&mut self) -> bool {
+        false
+    }
+
+    fn slices(&self) -> Option<[&[u8]; 2]> {
+        None
+    }
+
+    fn advance(&mut self, _count: usize) -> bool {
+        false
+    }
+
+    fn fill(&mut self, _room: &mut [u8]) -> usize {
+        0
+    }
 }
 
 /// Takes received bytes.
@@ -29,6 +60,12 @@ pub trait Sink {
     /// # Errors
     /// It is not what it should be.
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind>;
+    /// Bytes of a stream's content that come next, for a wire that discards them.
+    fn awaited(&self) -> u64 {
+        0
+    }
+    /// `count` of those have arrived, and were discarded.
+    fn skip(&mut self, _count: usize) {}
 }
 
 /// What one look at the socket gave.
@@ -41,6 +78,14 @@ pub enum Received {
     Nothing,
     /// The peer has ended its half.
     End,
+}
+
+impl Received {
+    /// `count` bytes into `room`: a read that did not fill it has emptied the socket (epoll(7)).
+    #[inline]
+    fn of(count: usize, room: usize) -> Self {
+        if count == room { Self::More } else { Self::Drained }
+    }
 }
 
 /// Buffer sizes of a connection.
@@ -75,7 +120,10 @@ pub trait Wires: Clone + Send + 'static {
 
 /// One connection's way.
 pub trait Wire: Send + Sized {
-    /// Agrees on keys, where there are any.
+    /// Whether there is a handshake beyond that of TCP.
+    const SHAKES: bool;
+
+    /// Agrees on keys, where there are any, on a connection that is established.
     ///
     /// # Errors
     /// The kind of failure.

@@ -1,42 +1,47 @@
 //! Bare TCP.
 
+use super::passage::{Copied, Passage};
 use super::{Flow, Received, Room, Sink, Source, Wire, Wires};
 use crate::refusal::Refusal;
-use crate::socket::stream_error;
+use crate::socket::{connect_error, recv, send, stream_error};
 use linerate_contract::{ErrorKind, Spec};
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, recv, send, sendmsg};
-use std::io::IoSlice;
+use nix::sys::socket::MsgFlags;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// What is made before it is sent. Half takes more calls; twice leaves the cache.
 const OUTPUT: usize = 128 << 10;
 
 /// See [`Wires`].
-#[derive(Debug, Clone, Copy)]
-pub struct PlainWires;
+#[derive(Debug, Clone)]
+pub struct PlainWires<P = Copied>(P);
 
-impl Wires for PlainWires {
-    type Wire = PlainWire;
+impl<P: Passage> Wires for PlainWires<P> {
+    type Wire = PlainWire<P>;
 
-    fn new(_spec: &Spec) -> Result<Self, Refusal> {
-        Ok(Self)
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        P::new(spec).map(Self)
     }
 
     #[inline]
-    fn wire(&self, _room: Room) -> Result<PlainWire, ErrorKind> {
-        Ok(PlainWire { output: None })
+    fn wire(&self, _room: Room) -> Result<PlainWire<P>, ErrorKind> {
+        Ok(PlainWire { output: None, established: false, passage: self.0.clone() })
     }
 }
 
 /// See [`Wire`].
 #[derive(Debug)]
-pub struct PlainWire {
+pub struct PlainWire<P = Copied> {
     /// Where a source cannot be sent as it lies in memory.
     output: Option<Box<Outbox>>,
+    /// Something was sent: errors are no longer connect errors.
+    established: bool,
+    passage: P,
 }
 
-impl Wire for PlainWire {
+impl<P: Passage> Wire for PlainWire<P> {
+    const SHAKES: bool = false;
+
     fn establish(&mut self, _socket: &OwnedFd) -> Result<Flow, ErrorKind> {
         Ok(Flow::Done)
     }
@@ -49,41 +54,51 @@ impl Wire for PlainWire {
             {
                 return Ok(Flow::Blocked);
             }
-            if !source.prepare() {
-                return Ok(Flow::Done);
+            loop {
+                if !source.prepare() {
+                    return Ok(Flow::Done);
+                }
+                let Some(slices) = source.slices() else { break };
+                match self.passage.write(socket, source, slices) {
+                    Ok(count) => {
+                        self.established = true;
+                        if !source.advance(count) {
+                            return Ok(Flow::Done);
+                        }
+                    }
+                    Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
+                    Err(Errno::EINTR) => {}
+                    Err(errno) if self.established => return Err(stream_error(errno)),
+                    Err(errno) => return Err(connect_error(errno)),
+                }
             }
-            let Some(slices) = source.slices() else {
-                let output = self.output.get_or_insert_with(|| Box::new(Outbox::new(OUTPUT)));
-                output.begin(|room| source.fill(room));
-                continue;
-            };
-            let sent = if slices[1].is_empty() {
-                send(socket.as_raw_fd(), slices[0], MsgFlags::MSG_NOSIGNAL)
-            } else {
-                let slices = slices.map(IoSlice::new);
-                sendmsg::<()>(socket.as_raw_fd(), &slices, &[], MsgFlags::MSG_NOSIGNAL, None)
-            };
-            match sent {
-                Ok(count) => source.advance(count),
-                Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
-                Err(Errno::EINTR) => {}
-                Err(errno) => return Err(stream_error(errno)),
-            }
+            let output = self.output.get_or_insert_with(|| Box::new(Outbox::new(OUTPUT)));
+            output.begin(|room| source.fill(room));
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive(
         &mut self,
         socket: &OwnedFd,
         input: &mut [u8],
         sink: &mut impl Sink,
     ) -> Result<Received, ErrorKind> {
-        match receive(socket, input)? {
+        if self.passage.discards() && sink.awaited() > 0 {
+            let most = sink.awaited().min(input.len() as u64) as usize;
+            let received = receive(socket, &mut input[..most], MsgFlags::MSG_TRUNC)?;
+            return Ok(received.map_or_else(
+                |nothing| nothing,
+                |count| {
+                    sink.skip(count);
+                    Received::of(count, most)
+                },
+            ));
+        }
+        match receive(socket, input, MsgFlags::empty())? {
             Ok(count) => {
                 sink.take(&mut input[..count])?;
-                // A read that did not fill the buffer has emptied the socket (epoll(7)).
-                Ok(if count == input.len() { Received::More } else { Received::Drained })
+                Ok(Received::of(count, input.len()))
             }
             Err(nothing) => Ok(nothing),
         }
@@ -92,14 +107,31 @@ impl Wire for PlainWire {
 
 /// One `recv(2)`: how many bytes, or why there are none.
 #[inline]
-pub(super) fn receive(socket: &OwnedFd, room: &mut [u8]) -> Result<Result<usize, Received>, ErrorKind> {
+pub(super) fn receive(
+    socket: &OwnedFd,
+    room: &mut [u8],
+    flags: MsgFlags,
+) -> Result<Result<usize, Received>, ErrorKind> {
     loop {
-        match recv(socket.as_raw_fd(), room, MsgFlags::empty()) {
+        match recv(socket.as_raw_fd(), room, flags) {
             Ok(0) => return Ok(Err(Received::End)),
             Ok(count) => return Ok(Ok(count)),
             Err(Errno::EAGAIN) => return Ok(Err(Received::Nothing)),
             Err(Errno::EINTR) => {}
             Err(errno) => return Err(stream_error(errno)),
+        }
+    }
+}
+
+/// The outcome of connect(2), once there is one: an empty send returns it, and `EAGAIN` before
+/// (tcp_sendmsg()).
+pub(in crate::layer) fn connected(socket: &OwnedFd) -> Result<Flow, ErrorKind> {
+    loop {
+        match send(socket.as_raw_fd(), &[], MsgFlags::MSG_NOSIGNAL) {
+            Ok(_) => return Ok(Flow::Done),
+            Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(connect_error(errno)),
         }
     }
 }

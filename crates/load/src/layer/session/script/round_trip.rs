@@ -1,9 +1,9 @@
 //! `rr`: sends a message and waits until all of it is back.
 
-use super::{Ended, Operation, Script};
+use super::{Ended, Operation, Script, same};
 use crate::layer::websocket::encoder::Messages;
 use crate::layer::websocket::frame::Opcode;
-use crate::layer::websocket::mask::{self, Key};
+use crate::layer::websocket::mask::Key;
 use linerate_contract::ErrorKind;
 use std::sync::Arc;
 
@@ -41,12 +41,14 @@ impl Messages for RoundTrip {
 }
 
 impl Script for RoundTrip {
+    const SINGLE: bool = true;
+
     #[inline]
     fn payload(&mut self, bytes: &mut [u8], key: Key) {
         let wanted = &self.message[self.back..];
         if !self.asked || bytes.len() > wanted.len() {
             self.wrong = Some(ErrorKind::WrongLength);
-        } else if !mask::matches(bytes, key, &wanted[..bytes.len()]) {
+        } else if !same(bytes, key, &wanted[..bytes.len()]) {
             self.wrong = Some(ErrorKind::WrongContent);
         } else {
             self.back += bytes.len();

@@ -1,8 +1,11 @@
-//! The counted `stream` (sdk/CONTRACT.md): a transfer of content one way, then the next, on a connection that
-//! stays.
+//! The counted `stream` (sdk/CONTRACT.md): a transfer of content, then the next, on a connection that stays.
+//!
+//! A transfer is a number from the client, content one way or both ways, and a number from a server that
+//! received content. Both ends have an [`Outgoing`] and an [`Incoming`] half.
 
-use super::{Ended, Operation, Script};
-use crate::layer::transfer::{Content, Incoming, Number, good};
+use super::{Ended, Operation, Script, same};
+use crate::layer::session::TURN;
+use crate::layer::transfer::{Content, Incoming, Number, UNTIL_TIME_IS_OVER, good};
 use crate::layer::websocket::encoder::Messages;
 use crate::layer::websocket::frame::Opcode;
 use crate::layer::websocket::mask::{self, Key};
@@ -20,6 +23,72 @@ enum Sending {
     },
 }
 
+/// What is still to be sent: a number, content, and a number.
+#[derive(Debug)]
+struct Outgoing {
+    sending: Sending,
+    head: Option<u64>,
+    /// Content that has begun, and all of it.
+    at: u64,
+    total: u64,
+    tail: Option<u64>,
+    /// What is behind this offset waits.
+    hold: Option<u64>,
+    /// Bytes of content that may begin in this turn, and in each. Content both ways takes turns write by
+    /// write: what waits in the socket is then still in the cache when it is read.
+    left: u64,
+    turn: u64,
+}
+
+impl Outgoing {
+    fn new() -> Self {
+        let (sending, turn) = (Sending::Nothing, TURN as u64);
+        Self { sending, head: None, at: 0, total: 0, tail: None, hold: None, left: turn, turn }
+    }
+
+    fn send(&mut self, head: Option<u64>, total: u64) {
+        (self.head, self.at, self.total) = (head, 0, total);
+    }
+
+    #[inline]
+    fn is_held(&self) -> bool {
+        self.hold == Some(self.at)
+    }
+
+    #[inline]
+    fn has_more(&self) -> bool {
+        self.head.is_some() || (!self.is_held() && (self.at < self.total || self.tail.is_some()))
+    }
+
+    #[inline]
+    fn next(&mut self, size: usize) -> Option<(Opcode, u64)> {
+        let end = self.total.min(self.hold.unwrap_or(u64::MAX));
+        let length = end.saturating_sub(self.at).min(size as u64);
+        let number = if self.head.is_some() {
+            self.head.take()
+        } else if length > 0 && self.left > 0 {
+            self.sending = Sending::Content { at: self.at, length };
+            (self.at, self.left) = (self.at + length, self.left.saturating_sub(length));
+            return Some((Opcode::Binary, length));
+        } else if self.at == self.total && !self.is_held() {
+            self.tail.take()
+        } else {
+            None
+        };
+        self.sending = number.map_or(Sending::Nothing, |number| Sending::Number(number.to_le_bytes()));
+        number.map(|_| (Opcode::Binary, 8))
+    }
+
+    #[inline]
+    fn piece<'a>(&'a self, content: &'a Content, from: u64, most: usize) -> &'a [u8] {
+        match &self.sending {
+            Sending::Nothing => &[],
+            Sending::Number(bytes) => &bytes[from as usize..][..most],
+            Sending::Content { at, length } => content.at(at + from, most.min((length - from) as usize)),
+        }
+    }
+}
+
 /// Takes the bytes that belong to `number` and leaves the rest; the number, once it is complete.
 fn take_number(number: &mut Number, bytes: &mut &mut [u8], key: &mut Key) -> Option<u64> {
     let count = number.rest().len().min(bytes.len());
@@ -30,53 +99,6 @@ fn take_number(number: &mut Number, bytes: &mut &mut [u8], key: &mut Key) -> Opt
     number.is_complete().then(|| std::mem::take(number).value())
 }
 
-/// Messages still to be sent, for both ends.
-#[derive(Debug)]
-struct SendQueue {
-    direction: Direction,
-    content: Content,
-    sending: Sending,
-    number: Option<u64>,
-    /// Content that is still to be begun.
-    at: u64,
-    total: u64,
-}
-
-impl SendQueue {
-    fn new(direction: Direction, content: Content) -> Self {
-        Self { direction, content, sending: Sending::Nothing, number: None, at: 0, total: 0 }
-    }
-
-    fn send(&mut self, number: Option<u64>, content: u64) {
-        (self.number, self.at, self.total) = (number, 0, content);
-    }
-
-    #[inline]
-    fn next(&mut self) -> Option<(Opcode, u64)> {
-        if let Some(number) = self.number.take() {
-            self.sending = Sending::Number(number.to_le_bytes());
-            return Some((Opcode::Binary, 8));
-        }
-        let length = (self.total - self.at).min(self.content.size() as u64);
-        if length == 0 {
-            self.sending = Sending::Nothing;
-            return None;
-        }
-        self.sending = Sending::Content { at: self.at, length };
-        self.at += length;
-        Some((Opcode::Binary, length))
-    }
-
-    #[inline]
-    fn piece(&self, from: u64, most: usize) -> &[u8] {
-        match &self.sending {
-            Sending::Nothing => &[],
-            Sending::Number(bytes) => &bytes[from as usize..][..most],
-            Sending::Content { at, length } => self.content.at(at + from, most.min((length - from) as usize)),
-        }
-    }
-}
-
 /// Compares the bytes that belong to `input` and leaves the rest; true once all of it has arrived.
 #[inline]
 fn take_content(input: &mut Incoming, bytes: &mut &mut [u8], key: &mut Key, content: &Content) -> bool {
@@ -84,7 +106,7 @@ fn take_content(input: &mut Incoming, bytes: &mut &mut [u8], key: &mut Key, cont
         let count = input.next_read(content.size()).min(bytes.len());
         let (own, rest) = std::mem::take(bytes).split_at_mut(count);
         let expected = content.at(input.at, count);
-        let good = if mask::matches(own, *key, expected) {
+        let good = if same(own, *key, expected) {
             count as u64
         } else {
             mask::apply(own, *key);
@@ -96,12 +118,28 @@ fn take_content(input: &mut Incoming, bytes: &mut &mut [u8], key: &mut Key, cont
     input.at == input.total
 }
 
-/// One end of a stream: its send queue, and a part that handles received bytes.
+/// One end of a stream: what it sends, what it has received, and a part that handles received bytes.
 #[derive(Debug)]
 pub struct StreamScript<P> {
-    out: SendQueue,
+    content: Content,
+    halves: Halves,
     part: P,
     wrong: Option<ErrorKind>,
+}
+
+#[derive(Debug)]
+struct Halves {
+    out: Outgoing,
+    input: Incoming,
+    /// A number of the peer.
+    number: Number,
+}
+
+impl<P> StreamScript<P> {
+    fn with(content: Content, part: P) -> Self {
+        let (out, input) = (Outgoing::new(), Incoming::default());
+        Self { content, halves: Halves { out, input, number: Number::default() }, part, wrong: None }
+    }
 }
 
 /// Handles the received bytes of one end.
@@ -110,25 +148,41 @@ trait Part: Send {
     ///
     /// # Errors
     /// The bytes are not what the protocol requires.
-    fn take(&mut self, out: &mut SendQueue, bytes: &mut [u8], key: Key) -> Result<(), ErrorKind>;
+    fn take(
+        &mut self,
+        halves: &mut Halves,
+        content: &Content,
+        bytes: &mut [u8],
+        key: Key,
+    ) -> Result<(), ErrorKind>;
+
+    /// Whether bytes may arrive while messages are left to be sent.
+    fn listens_while_sending(&self) -> bool;
+
+    /// See [`Script::half_ended`].
+    fn half_ended(&mut self, _halves: &mut Halves) -> bool {
+        false
+    }
 }
 
 impl<P: Send> Messages for StreamScript<P> {
     #[inline]
     fn next(&mut self) -> Option<(Opcode, u64)> {
-        self.out.next()
+        self.halves.out.next(self.content.size())
     }
 
     #[inline]
     fn piece(&self, at: u64, most: usize) -> &[u8] {
-        self.out.piece(at, most)
+        self.halves.out.piece(&self.content, at, most)
     }
 }
 
 impl<P: Part> Script for StreamScript<P> {
+    const DUPLEX: bool = true;
+
     #[inline]
     fn payload(&mut self, bytes: &mut [u8], key: Key) {
-        if let Err(wrong) = self.part.take(&mut self.out, bytes, key) {
+        if let Err(wrong) = self.part.take(&mut self.halves, &self.content, bytes, key) {
             self.wrong = Some(wrong);
         }
     }
@@ -144,6 +198,56 @@ impl<P: Part> Script for StreamScript<P> {
     fn verdict(&self) -> Result<(), ErrorKind> {
         self.wrong.map_or(Ok(()), Err)
     }
+
+    #[inline]
+    fn begin_turn(&mut self) {
+        self.halves.out.left = self.halves.out.turn;
+    }
+
+    #[inline]
+    fn has_more(&self) -> bool {
+        self.halves.out.has_more()
+    }
+
+    #[inline]
+    fn listens(&self) -> bool {
+        self.part.listens_while_sending() || !self.has_more()
+    }
+
+    #[inline]
+    fn place(&self) -> Option<u64> {
+        if let Sending::Content { at, .. } = self.halves.out.sending { Some(at) } else { None }
+    }
+
+    #[inline]
+    fn joins(&self) -> bool {
+        matches!(self.halves.out.sending, Sending::Number(_)) && self.halves.out.at < self.halves.out.total
+    }
+
+    #[inline]
+    fn awaited(&self) -> u64 {
+        self.halves.input.total - self.halves.input.at
+    }
+
+    fn skip(&mut self, count: usize) {
+        self.halves.input.add(count, count as u64);
+        // Of the end of the content, nothing follows in the bytes.
+        self.payload(&mut [], Key::NONE);
+    }
+
+    #[inline]
+    fn takes_leave(&mut self) -> bool {
+        let out = &mut self.halves.out;
+        let leaves = out.is_held() && (out.at < out.total || out.tail.is_some());
+        if leaves {
+            out.hold = None;
+        }
+        leaves
+    }
+
+    fn half_ended(&mut self) -> bool {
+        self.part.half_ended(&mut self.halves)
+    }
 }
 
 /// The client's end: an operation is a transfer.
@@ -152,60 +256,101 @@ pub type StreamClient = StreamScript<ClientPart>;
 /// The client's part.
 #[derive(Debug)]
 pub struct ClientPart {
+    direction: Direction,
     bytes: u64,
-    input: Incoming,
-    count: Number,
-    /// The number of good bytes, once the transfer is over.
-    over: Option<u64>,
+    /// The server's number of good bytes.
+    count: Option<u64>,
+    /// The sending side is to be shut down, behind what is under way.
+    ends_half: bool,
 }
 
 impl StreamClient {
     pub(in crate::layer) fn new(direction: Direction, content: Content, bytes: u64) -> Self {
-        let part = ClientPart { bytes, input: Incoming::default(), count: Number::default(), over: None };
-        let mut client = Self { out: SendQueue::new(direction, content), part, wrong: None };
+        let part = ClientPart { direction, bytes, count: None, ends_half: false };
+        let mut client = Self::with(content, part);
+        if direction == Direction::Both {
+            client.halves.out.turn = 1;
+        }
         client.begin();
         client
     }
 
     fn begin(&mut self) {
-        let (writes, bytes) = (self.out.direction == Direction::ClientWrites, self.part.bytes);
-        self.out.send(Some(bytes), if writes { bytes } else { 0 });
-        self.part.input = Incoming::up_to(if writes { 0 } else { bytes });
-        self.part.over = None;
+        let (direction, bytes) = (self.part.direction, self.part.bytes);
+        self.halves.out.send(Some(bytes), if direction.client_writes() { bytes } else { 0 });
+        self.halves.input = Incoming::up_to(if direction.client_reads() { bytes } else { 0 });
+        self.part.count = None;
     }
 }
 
 impl Part for ClientPart {
     #[inline]
-    fn take(&mut self, out: &mut SendQueue, mut bytes: &mut [u8], mut key: Key) -> Result<(), ErrorKind> {
-        if self.over.is_none() {
-            let (left, key) = (&mut bytes, &mut key);
-            self.over = if out.direction == Direction::ClientWrites {
-                take_number(&mut self.count, left, key)
-            } else {
-                take_content(&mut self.input, left, key, &out.content).then_some(self.input.good)
-            };
+    fn take(
+        &mut self,
+        Halves { out, input, number }: &mut Halves,
+        content: &Content,
+        mut bytes: &mut [u8],
+        mut key: Key,
+    ) -> Result<(), ErrorKind> {
+        let is_whole = take_content(input, &mut bytes, &mut key, content);
+        if input.good < input.at {
+            return Err(ErrorKind::WrongContent);
+        }
+        if is_whole && self.direction.client_writes() && self.count.is_none() && !bytes.is_empty() {
+            if out.has_more() {
+                // A number of bytes that were not sent.
+                return Err(ErrorKind::Malformed);
+            }
+            self.count = take_number(number, &mut bytes, &mut key);
         }
         if !bytes.is_empty() {
             Err(ErrorKind::WrongLength)
-        } else if self.over.is_some_and(|good| good != self.bytes) {
+        } else if self.count.is_some_and(|good| good != out.total) {
             Err(ErrorKind::WrongContent)
         } else {
             Ok(())
         }
+    }
+
+    #[inline]
+    fn listens_while_sending(&self) -> bool {
+        self.direction.client_reads()
     }
 }
 
 impl Operation for StreamClient {
     #[inline]
     fn complete(&mut self) -> Option<u64> {
-        let good = self.part.over?;
+        let input = self.halves.input;
+        let awaits_count = self.part.direction.client_writes() && self.part.count.is_none();
+        if awaits_count || input.at < input.total || self.has_more() {
+            return None;
+        }
+        let bytes = input.good + self.part.count.unwrap_or(0);
         self.begin();
-        Some(good)
+        Some(bytes)
     }
 
     fn cut(&self) -> ErrorKind {
         ErrorKind::Truncated
+    }
+
+    fn finish(&mut self) {
+        if self.part.bytes == UNTIL_TIME_IS_OVER {
+            let Halves { out, input, .. } = &mut self.halves;
+            self.part.ends_half = out.total > 0;
+            (out.total, input.total) = (out.at, input.at);
+        }
+    }
+
+    #[inline]
+    fn ends_half(&mut self) -> bool {
+        std::mem::take(&mut self.part.ends_half)
+    }
+
+    #[inline]
+    fn moved(&self) -> u64 {
+        self.halves.out.at + self.halves.input.at
     }
 }
 
@@ -213,49 +358,95 @@ impl Operation for StreamClient {
 pub type StreamServer = StreamScript<ServerPart>;
 
 /// The server's part.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ServerPart {
-    /// The transfer under way, once its length has arrived.
-    input: Option<Incoming>,
-    wanted: Number,
+    /// Absent until the client shows it: a number alone reads, a number with content writes.
+    direction: Option<Direction>,
+    /// Transfers that have begun, and those of each connection.
+    begun: u64,
+    transfers: u64,
+    size: u64,
+    /// A transfer is under way.
+    receives: bool,
 }
 
 impl StreamServer {
-    pub(in crate::layer) fn new(direction: Direction, content: Content) -> Self {
-        Self { out: SendQueue::new(direction, content), part: ServerPart::default(), wrong: None }
+    /// `transfers`: the server takes leave within the last one of them; 0 for never.
+    pub(in crate::layer) fn new(direction: Option<Direction>, content: Content, transfers: u64) -> Self {
+        let size = content.size() as u64;
+        let part = ServerPart { direction, begun: 0, transfers, size, receives: false };
+        let mut server = Self::with(content, part);
+        if direction == Some(Direction::Both) {
+            server.halves.out.turn = 1;
+        }
+        server
+    }
+}
+
+impl ServerPart {
+    /// The number of a transfer has arrived.
+    fn begin(&mut self, halves: &mut Halves, wanted: u64) -> Result<(), ErrorKind> {
+        let direction = self.direction.expect("the caller has set it");
+        if halves.out.has_more() || (direction == Direction::Both && wanted == UNTIL_TIME_IS_OVER) {
+            // A second request before the first transfer is complete, or one without an end.
+            return Err(ErrorKind::Malformed);
+        }
+        let (reads, writes) = (direction.client_reads(), direction.client_writes());
+        halves.out.send(None, if reads { wanted } else { 0 });
+        halves.input = Incoming::up_to(if writes { wanted } else { 0 });
+        self.receives = writes;
+        self.begun += 1;
+        if self.begun == self.transfers {
+            // Of content alone, the last write waits.
+            halves.out.hold = Some(halves.out.total.saturating_sub(if writes { 0 } else { self.size }));
+        }
+        Ok(())
+    }
+
+    /// All content has arrived.
+    fn answer(&mut self, Halves { out, input, .. }: &mut Halves) {
+        self.receives = false;
+        out.tail = Some(input.good);
     }
 }
 
 impl Part for ServerPart {
     #[inline]
-    fn take(&mut self, out: &mut SendQueue, mut bytes: &mut [u8], mut key: Key) -> Result<(), ErrorKind> {
-        while !bytes.is_empty() {
-            match &mut self.input {
-                Some(input) => {
-                    if !take_content(input, &mut bytes, &mut key, &out.content) {
-                        return Ok(());
-                    }
-                    out.send(Some(input.good), 0);
-                    self.input = None;
+    fn take(
+        &mut self,
+        halves: &mut Halves,
+        content: &Content,
+        mut bytes: &mut [u8],
+        mut key: Key,
+    ) -> Result<(), ErrorKind> {
+        loop {
+            if self.receives {
+                if !take_content(&mut halves.input, &mut bytes, &mut key, content) {
+                    return Ok(());
                 }
-                None => {
-                    let Some(wanted) = take_number(&mut self.wanted, &mut bytes, &mut key) else {
-                        return Ok(());
-                    };
-                    if out.at < out.total {
-                        // A second request before the first transfer is complete.
-                        return Err(ErrorKind::Malformed);
-                    }
-                    if out.direction == Direction::ClientReads {
-                        out.send(None, wanted);
-                    } else if wanted == 0 {
-                        out.send(Some(0), 0);
-                    } else {
-                        self.input = Some(Incoming::up_to(wanted));
-                    }
-                }
+                self.answer(halves);
             }
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            let Some(wanted) = take_number(&mut halves.number, &mut bytes, &mut key) else { return Ok(()) };
+            let shown = if bytes.is_empty() { Direction::ClientReads } else { Direction::ClientWrites };
+            self.direction.get_or_insert(shown);
+            self.begin(halves, wanted)?;
         }
-        Ok(())
+    }
+
+    #[inline]
+    fn listens_while_sending(&self) -> bool {
+        self.receives
+    }
+
+    fn half_ended(&mut self, halves: &mut Halves) -> bool {
+        let ends = self.receives && halves.input.total == UNTIL_TIME_IS_OVER;
+        if ends {
+            halves.input.total = halves.input.at;
+            self.answer(halves);
+        }
+        ends
     }
 }

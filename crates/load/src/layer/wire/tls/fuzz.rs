@@ -62,7 +62,9 @@ impl Source for FuzzEnd {
         None
     }
 
-    fn advance(&mut self, _count: usize) {}
+    fn advance(&mut self, _count: usize) -> bool {
+        true
+    }
 
     fn fill(&mut self, room: &mut [u8]) -> usize {
         let count = self.left.min(room.len());

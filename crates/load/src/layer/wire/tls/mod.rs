@@ -21,6 +21,7 @@ use super::plain::{Outbox, receive};
 use super::{Flow, Received, Room, Sink, Source, Wire};
 use handshake::{Handshake, Keys, Step};
 use linerate_contract::ErrorKind;
+use nix::sys::socket::MsgFlags;
 use record::{Kind, LARGEST_PLAIN, LARGEST_RECORD, OVERHEAD, Opener, Sealer};
 use std::os::fd::OwnedFd;
 
@@ -83,10 +84,10 @@ impl TlsWire {
         (self.from, self.to) = (0, self.to - self.from);
         let room = &mut self.input[self.to..];
         let whole = room.len();
-        match receive(socket, room)? {
+        match receive(socket, room, MsgFlags::empty())? {
             Ok(count) => {
                 self.to += count;
-                Ok(if count == whole { Received::More } else { Received::Drained })
+                Ok(Received::of(count, whole))
             }
             Err(nothing) => Ok(nothing),
         }
@@ -94,6 +95,8 @@ impl TlsWire {
 }
 
 impl Wire for TlsWire {
+    const SHAKES: bool = true;
+
     fn establish(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
         loop {
             let TlsState::Handshake(handshake) = &mut self.state else {

@@ -1,5 +1,5 @@
-//! How content enters and leaves the kernel: copied, as in most programs, or in one of the ways that avoid a
-//! copy.
+//! How bytes enter and leave the kernel: copied, as in most programs, or for the content of a stream over TCP
+//! in one of the ways that avoid a copy.
 //!
 //! | `options.mode` | writer | reader |
 //! |---|---|---|
@@ -14,21 +14,64 @@
 
 #![allow(unsafe_code, reason = "SO_ZEROCOPY and MSG_ERRQUEUE, which nix does not have")]
 
-use crate::layer::transfer::PERIOD;
+use super::Source;
+use crate::layer::transfer::{Content, PERIOD};
 use crate::refusal::{Doing, Refusal};
-use linerate_contract::Choice;
+use crate::socket::send;
+use linerate_contract::{Choice, Spec};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, SpliceFFlags, splice};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::sendfile::sendfile64;
-use nix::sys::socket::{MsgFlags, recv, send};
+use nix::sys::socket::{MsgFlags, sendmsg};
 use nix::unistd::{pipe2, write};
+use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+/// One connection's way into the kernel.
+pub trait Passage: Clone + Send + Sized + 'static {
+    /// # Errors
+    /// A mode that is not supported.
+    fn new(spec: &Spec) -> Result<Self, Refusal>;
+
+    /// Moves the next bytes of `source`, which are `slices`, into the socket; returns their number.
+    ///
+    /// # Errors
+    /// Those of the system call.
+    fn write(&mut self, socket: &OwnedFd, source: &impl Source, slices: [&[u8]; 2]) -> nix::Result<usize>;
+
+    /// Whether received content is discarded by the kernel (tcp(7), `MSG_TRUNC`).
+    fn discards(&self) -> bool {
+        false
+    }
+}
+
+/// By `send(2)` and `recv(2)`.
+#[derive(Debug, Clone, Copy)]
+pub struct Copied;
+
+impl Passage for Copied {
+    fn new(_spec: &Spec) -> Result<Self, Refusal> {
+        Ok(Self)
+    }
+
+    #[inline]
+    fn write(&mut self, socket: &OwnedFd, source: &impl Source, slices: [&[u8]; 2]) -> nix::Result<usize> {
+        let more =
+            if source.joins() { MsgFlags::from_bits_retain(libc::MSG_MORE) } else { MsgFlags::empty() };
+        let flags = more | MsgFlags::MSG_NOSIGNAL;
+        if slices[1].is_empty() {
+            send(socket.as_raw_fd(), slices[0], flags)
+        } else {
+            sendmsg::<()>(socket.as_raw_fd(), &slices.map(IoSlice::new), &[], flags, None)
+        }
+    }
+}
+
 /// How content passes through the kernel: `options.mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CopyMode {
+enum CopyMode {
     Plain,
     Sendfile,
     Splice,
@@ -51,15 +94,8 @@ impl Choice for CopyMode {
     }
 }
 
-impl CopyMode {
-    /// Whether the reader gets the bytes and compares them.
-    pub(super) fn compares(self) -> bool {
-        self != Self::Truncate
-    }
-}
-
 /// A file in memory with `bytes`, the source of `sendfile(2)` and `splice(2)`.
-pub(super) fn file_of(bytes: &[u8]) -> Result<Arc<OwnedFd>, Refusal> {
+fn file_of(bytes: &[u8]) -> Result<Arc<OwnedFd>, Refusal> {
     let file = memfd_create(c"content", MFdFlags::MFD_CLOEXEC).doing("memfd_create")?;
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -69,52 +105,65 @@ pub(super) fn file_of(bytes: &[u8]) -> Result<Arc<OwnedFd>, Refusal> {
     Ok(Arc::new(file))
 }
 
-/// The state of a connection's writing side between two writes.
-#[derive(Debug, Default)]
-pub(super) struct Writer {
-    pipe: Option<(OwnedFd, OwnedFd)>,
-    /// Bytes in the pipe.
-    piped: usize,
+/// By `options.mode`.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    mode: CopyMode,
+    /// The content as a file, where the mode needs one.
+    file: Option<Arc<OwnedFd>>,
+    pipe: Pipe,
     prepared: bool,
 }
 
-impl Writer {
-    /// Moves up to `piece.len()` bytes from `offset` of the content into the socket.
+#[derive(Debug, Clone, Default)]
+struct Pipe {
+    ends: Option<Arc<(OwnedFd, OwnedFd)>>,
+    /// Bytes in it.
+    filled: usize,
+}
+
+impl Passage for Kernel {
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        let mode = spec.choice::<CopyMode>()?.unwrap_or(CopyMode::Plain);
+        let needs_file = matches!(mode, CopyMode::Sendfile | CopyMode::Splice);
+        let file = needs_file.then(|| file_of(Content::new(spec)?.bytes())).transpose()?;
+        Ok(Self { mode, file, pipe: Pipe::default(), prepared: false })
+    }
+
     #[inline]
-    pub(super) fn write(
-        &mut self,
-        mode: CopyMode,
-        socket: &OwnedFd,
-        piece: &[u8],
-        offset: u64,
-        file: Option<&OwnedFd>,
-    ) -> nix::Result<usize> {
-        match (mode, file) {
-            (CopyMode::Sendfile, Some(file)) => {
-                let mut at = (offset % PERIOD as u64) as i64;
-                sendfile64(socket, file, Some(&mut at), piece.len())
-            }
-            (CopyMode::Splice, Some(file)) => self.splice(socket, file, piece.len(), offset),
-            (CopyMode::ZeroCopy, _) => self.send_pages(socket, piece),
-            _ => send(socket.as_raw_fd(), piece, MsgFlags::MSG_NOSIGNAL),
+    fn write(&mut self, socket: &OwnedFd, source: &impl Source, slices: [&[u8]; 2]) -> nix::Result<usize> {
+        let Some(offset) = source.place() else { return Copied.write(socket, source, slices) };
+        let mut at = (offset % PERIOD as u64) as i64;
+        match (self.mode, &self.file) {
+            (CopyMode::Sendfile, Some(file)) => sendfile64(socket, file, Some(&mut at), slices[0].len()),
+            (CopyMode::Splice, Some(file)) => self.pipe.splice(socket, file, slices[0].len(), at),
+            (CopyMode::ZeroCopy, _) => self.send_pages(socket, slices[0]),
+            _ => Copied.write(socket, source, slices),
         }
     }
 
-    fn splice(&mut self, socket: &OwnedFd, file: &OwnedFd, length: usize, offset: u64) -> nix::Result<usize> {
-        let (output, input) = match &self.pipe {
-            Some(pipe) => pipe,
-            None => self.pipe.insert(pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?),
+    fn discards(&self) -> bool {
+        self.mode == CopyMode::Truncate
+    }
+}
+
+impl Pipe {
+    fn splice(&mut self, socket: &OwnedFd, file: &OwnedFd, length: usize, mut at: i64) -> nix::Result<usize> {
+        let (output, input) = match &self.ends {
+            Some(ends) => &**ends,
+            None => &**self.ends.insert(Arc::new(pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?)),
         };
         let flags = SpliceFFlags::SPLICE_F_NONBLOCK | SpliceFFlags::SPLICE_F_MOVE;
-        if self.piped == 0 {
-            let mut at = (offset % PERIOD as u64) as i64;
-            self.piped = splice(file, Some(&mut at), input, None, length, flags)?;
+        if self.filled == 0 {
+            self.filled = splice(file, Some(&mut at), input, None, length, flags)?;
         }
-        let moved = splice(output, None, socket, None, self.piped, flags)?;
-        self.piped -= moved;
+        let moved = splice(output, None, socket, None, self.filled, flags)?;
+        self.filled -= moved;
         Ok(moved)
     }
+}
 
+impl Kernel {
     /// The pages never change, so no write waits for a notification. Notifications are read because they use
     /// the socket's option memory.
     fn send_pages(&mut self, socket: &OwnedFd, piece: &[u8]) -> nix::Result<usize> {
@@ -170,11 +219,4 @@ fn take_notifications(socket: &OwnedFd) {
             return;
         }
     }
-}
-
-/// Receives into `room`; with `truncate` the kernel drops up to that many bytes (tcp(7), `MSG_TRUNC`).
-#[inline]
-pub(super) fn receive(mode: CopyMode, socket: &OwnedFd, room: &mut [u8]) -> nix::Result<usize> {
-    let flags = if mode == CopyMode::Truncate { MsgFlags::MSG_TRUNC } else { MsgFlags::empty() };
-    recv(socket.as_raw_fd(), room, flags)
 }

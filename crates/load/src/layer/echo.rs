@@ -6,9 +6,10 @@
 use crate::layer::MAX_READS;
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
+use crate::socket::{recv, send};
 use linerate_contract::Spec;
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, recv, send};
+use nix::sys::socket::MsgFlags;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Input that is read at once. Half would take two reads for a large message; twice would leave the L2 cache.
