@@ -118,8 +118,8 @@ impl Meter {
         self.stall = self.stall.max(self.end.since(self.seen_at));
     }
 
-    /// Notes at `now` whether operations have ended since the last look, by one interval of looks ago. A stall
-    /// is never reported as longer than it was.
+    /// Notes at `now` whether operations have ended since the last look, by one interval of looks ago. A
+    /// stall is never reported as longer than it was.
     pub fn look(&mut self, now: Nanos) {
         if std::mem::take(&mut self.has_moved) || self.operations != self.seen {
             self.stall = self.stall.max(now.since(self.seen_at + LOOK));

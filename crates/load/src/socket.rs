@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 pub(crate) const NONBLOCKING: SockFlag = SockFlag::SOCK_NONBLOCK.union(SockFlag::SOCK_CLOEXEC);
 
-/// `send(2)`. glibc's function is a cancellation point (pthreads(7)), which no thread here needs: with that of
-/// `recv(2)` it is a sixth of the instructions of an operation.
+/// `send(2)`. glibc's function is a cancellation point (pthreads(7)), which no thread here needs: with that
+/// of `recv(2)` it is a sixth of the instructions of an operation.
 ///
 /// # Errors
 /// Those of the system call.
@@ -42,8 +42,8 @@ pub fn send(socket: RawFd, bytes: &[u8], flags: MsgFlags) -> nix::Result<usize> 
 #[inline]
 pub fn recv(socket: RawFd, room: &mut [u8], flags: MsgFlags) -> nix::Result<usize> {
     let (length, none) = (room.len(), null::<libc::sockaddr>());
-    // SAFETY: the kernel writes at most `length` bytes at the pointer, the size of the slice, which is borrowed
-    // for the call.
+    // SAFETY: the kernel writes at most `length` bytes at the pointer, the size of the slice, which is
+    // borrowed for the call.
     let received = unsafe {
         libc::syscall(libc::SYS_recvfrom, socket, room.as_mut_ptr(), length, flags.bits(), none, none)
     };

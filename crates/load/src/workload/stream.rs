@@ -1,8 +1,8 @@
 //! Transfers of content over persistent connections: a number of them on each, as many as there is time for,
 //! or one that lasts as long as the time.
 //!
-//! An operation is a transfer, and the result counts writes. What has begun is finished and counts. A transfer
-//! fails when no byte of it moves for the timeout.
+//! An operation is a transfer, and the result counts writes. What has begun is finished and counts. A
+//! transfer fails when no byte of it moves for the timeout.
 
 use crate::client;
 use crate::engine::{Context, Phase, Slot, Workload};

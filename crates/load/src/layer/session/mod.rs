@@ -28,12 +28,12 @@ const MOST_HANDSHAKE_READS: usize = LONGEST_HEAD + 1;
 /// Bytes that a connection may move before the others get their turn.
 const TURN: usize = 1 << 20;
 
-/// The longest message of `rr`. Above it a client that sends all before it reads could wait for an echo server
-/// that waits for it, each with full socket buffers.
+/// The longest message of `rr`. Above it a client that sends all before it reads could wait for an echo
+/// server that waits for it, each with full socket buffers.
 const LARGEST_MESSAGE: u64 = 65_536;
 
-/// The buffers of a connection. A stream over bare TCP reads as it writes, `size` bytes at a time, and at least
-/// a number and a byte of content.
+/// The buffers of a connection. A stream over bare TCP reads as it writes, `size` bytes at a time, and at
+/// least a number and a byte of content.
 fn room(spec: &Spec) -> Room {
     if spec.layer == "tcp" && spec.workload == "stream" {
         Room { input: (spec.size as usize).max(9), ..Room::STREAM }

@@ -185,8 +185,8 @@ impl<A: Wires, F: Framing, K: ServerKind> SessionService<A, F, K> {
     }
 }
 
-/// Prints the connection's `TCP_INFO`, before the client can see the end of the stream: a reader that waits for
-/// the client then has it.
+/// Prints the connection's `TCP_INFO`, before the client can see the end of the stream: a reader that waits
+/// for the client then has it.
 fn print_figures(socket: &OwnedFd) {
     if let Ok(info) = tcp_info::info(socket) {
         emit(&Event::Tcp(info));

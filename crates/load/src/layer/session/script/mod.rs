@@ -1,6 +1,7 @@
 //! What is said in a conversation, a file each.
 
 pub mod echo;
+mod halves;
 pub mod round_trip;
 pub mod stream;
 
