@@ -13,7 +13,7 @@ static void check(bool good, const char* what) {
     if (!good) std::fprintf(stderr, "FAILED: %s\n", what), ++failures;
 }
 
-static http::Request parse(std::string_view input) { return http::parse(input); }
+#include "test_http.hpp"
 
 static void content() {
     auto long_page = page(4097);
@@ -114,21 +114,6 @@ static void histogram() {
     check(Histogram::lowest_equivalent(2'049) == 2'048, "the lowest value of a bucket");
 }
 
-static void requests() {
-    std::string_view good = "GET /a?b HTTP/1.1\r\nHost: x\r\n\r\nGET";
-    check(parse(good).state == http::Request::good && parse(good).length == good.size() - 3 && parse(good).keep, "a GET");
-    for (std::size_t cut = 0; cut < good.size() - 3; ++cut)
-        check(parse(good.substr(0, cut)).state == http::Request::incomplete, "the beginning of a GET");
-    check(!parse("GET / HTTP/1.0\r\n\r\n").keep, "1.0 closes");
-    check(parse("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").keep, "1.0 with keep-alive stays open");
-    check(!parse("GET / HTTP/1.1\r\nconnection: TE, Close\r\n\r\n").keep, "1.1 with close closes");
-    for (std::string_view bad : {"POST / HTTP/1.1\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "\x16\x03\x01", "GET  HTTP/1.1\r\n\r\n",
-             "GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
-             "GET / HTTP/1.1\r\nno colon\r\n\r\n", "GET / HTTP/1.1\r\n: x\r\n\r\n", "GET / HTTP/1.1\r\na b: x\r\n\r\n"})
-        check(parse(bad).state == http::Request::bad, bad.data());
-    check(parse(std::string("GET /") + std::string(http::buffer, 'a')).state == http::Request::bad, "a head without end");
-}
-
 // Everything that this end sends now.
 static std::string sent_by(Protocol& end) {
     std::string all;
@@ -215,6 +200,7 @@ static void streams_by_time() {
     check(server.next().empty() && server.end() && !server.end(), "which ends the transfer");
     writer.receive(sent_by(server));
     check(writer.over() && writer.result.bytes > 0 && writer.result.bytes % 1000 == 0, "and the server's count is the answer");
+    check(server.over(), "after which the server closes");
 
     spec.options["direction"] = "client-reads";
     Window reading(spec);
@@ -387,6 +373,7 @@ int main() {
     frames();
     histogram();
     requests();
+    answers();
     streams();
     streams_for_a_time();
     streams_by_time();

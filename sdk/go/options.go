@@ -8,7 +8,7 @@ import (
 
 // The contract's options: every program accepts them, also those that it does not use.
 var contractOptions = []string{
-	"buffer", "direction", "interval_us", "mode", "mtu", "nc", "nodelay", "resend", "runtime", "search", "shape",
+	"buffer", "direction", "ends", "interval_us", "mode", "mtu", "nc", "nodelay", "resend", "runtime", "search", "shape",
 	"transfers", "tun", "window",
 }
 
@@ -24,6 +24,24 @@ func checkOptions(options map[string]string, own []string) error {
 			return BadSpec(fmt.Sprintf(`"options.%s" is not known; nearest: "%s"`, name, nearest))
 		}
 		return BadSpec(fmt.Sprintf(`"options.%s" is not known; known: %s`, name, strings.Join(known, ", ")))
+	}
+	return nil
+}
+
+// OneLoop is true for a client that is client and server in one process: the option "ends".
+func (s *Spec) OneLoop() bool { return s.Options["ends"] == oneLoop }
+
+const oneLoop = "one-loop"
+
+// checkEnds refuses a form of both ends that is not among those of the program.
+func checkEnds(spec *Spec, known []string) error {
+	switch ends, there := spec.Options["ends"]; {
+	case !there:
+		return nil
+	case ends != oneLoop:
+		return BadSpec(`"options.ends" must be one-loop, not ` + ends)
+	case spec.Role != "client" || len(known) == 0 || known[0] != oneLoop:
+		return Unsupported("both ends in one loop")
 	}
 	return nil
 }

@@ -119,6 +119,16 @@ func Listen(spec *Spec) (net.Listener, error) {
 	return listener, nil
 }
 
+// ServeBeside serves TCP connections in the process of their client, which connects to the listener: both ends in one loop.
+func ServeBeside(spec *Spec, handle func(net.Conn)) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		spec.Connect = listener.Addr().String()
+		go Accept(listener, handle)
+	}
+	return err
+}
+
 // Accept runs a goroutine for each connection, as the documentation of package net does. TCP_NODELAY is net's default.
 func Accept(listener net.Listener, handle func(net.Conn)) {
 	for {

@@ -81,6 +81,8 @@ type Program struct {
 	// Version of the library under test, from the library itself.
 	Version                  string
 	Roles, Layers, Workloads []string
+	// Words of the option "ends" that the program implements.
+	Ends []string
 	// Options that the contract does not have.
 	Options []string
 	// Run runs a task; the result of a client is printed, that of a server is nil.
@@ -102,13 +104,20 @@ func start(program Program, arguments []string) int {
 			return err
 		}
 		if spec.Role == "describe" {
-			emit(map[string]any{
+			described := map[string]any{
 				"event": "describe", "name": program.Name, "version": program.Version,
 				"roles": program.Roles, "layers": program.Layers, "workloads": program.Workloads,
-			})
+			}
+			if program.Ends != nil {
+				described["ends"] = program.Ends
+			}
+			emit(described)
 			return nil
 		}
 		if err := checkOptions(spec.Options, program.Options); err != nil {
+			return err
+		}
+		if err := checkEnds(spec, program.Ends); err != nil {
 			return err
 		}
 		done, err := program.Run(spec)

@@ -104,12 +104,30 @@ func TestAnEarlyEndIsTruncated(t *testing.T) {
 	}
 }
 
+func TestEndsThatAProgramDoesNotHaveAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		role, ends string
+		known      []string
+		want       error
+	}{
+		{"client", "one-loop", []string{"one-loop"}, nil},
+		{"client", "one-loop", nil, Unsupported("both ends in one loop")},
+		{"server", "one-loop", []string{"one-loop"}, Unsupported("both ends in one loop")},
+		{"client", "two-loops", []string{"one-loop"}, BadSpec(`"options.ends" must be one-loop, not two-loops`)},
+	} {
+		spec := &Spec{Role: c.role, Options: map[string]string{"ends": c.ends}}
+		if err := checkEnds(spec, c.known); err != c.want {
+			t.Errorf("%v, not %v", err, c.want)
+		}
+	}
+}
+
 func TestUnknownOptionsAreRefusedWithTheNearestName(t *testing.T) {
 	for name, want := range map[string]string{
 		"directon": `bad spec: "options.directon" is not known; nearest: "direction"`,
 		"sever":    `bad spec: "options.sever" is not known; nearest: "server"`,
-		"xyz": `bad spec: "options.xyz" is not known; known: buffer, direction, interval_us, mode, mtu, nc, nodelay, resend, ` +
-			`runtime, search, server, shape, transfers, tun, window`,
+		"xyz": `bad spec: "options.xyz" is not known; known: buffer, direction, ends, interval_us, mode, mtu, nc, nodelay, ` +
+			`resend, runtime, search, server, shape, transfers, tun, window`,
 	} {
 		if err := checkOptions(map[string]string{name: ""}, []string{"server"}); err == nil || err.Error() != want {
 			t.Errorf("%v", err)

@@ -16,11 +16,17 @@ type Window struct {
 
 // OpenWindow reads the clocks; call it when all connections are established.
 func OpenWindow(spec *Spec) *Window {
-	w := &Window{spec: spec, start: Now(), cpu: CPU(), end: math.MaxUint64}
-	if spec.DurationNs > 0 && spec.DurationNs < math.MaxUint64-w.start {
-		w.end = w.start + spec.DurationNs
-	}
+	w := &Window{spec: spec}
+	w.Reopen()
 	return w
+}
+
+// Reopen reads the clocks again: what was before is not in the window.
+func (w *Window) Reopen() {
+	w.start, w.cpu, w.end = Now(), CPU(), math.MaxUint64
+	if w.spec.DurationNs > 0 && w.spec.DurationNs < math.MaxUint64-w.start {
+		w.end = w.start + w.spec.DurationNs
+	}
 }
 
 // Start returns the point of the clock at which the window was opened.

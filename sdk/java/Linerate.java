@@ -24,7 +24,7 @@ final class Linerate {
             "contract role layer workload listen connect sources connections threads operations bytes",
             "duration_ns timeout_ns size path expect rate arrival seed sample_ns request tls options");
     private static final List<String> OPTIONS = words(
-            "buffer direction interval_us mode mtu nc nodelay resend runtime",
+            "buffer direction ends interval_us mode mtu nc nodelay resend runtime",
             "search shape transfers tun window");
     private static final Gson GSON = new Gson();
 

@@ -12,7 +12,7 @@ const LONGEST_WRITE = 1 << 20;
 // The spec's fields and options in the contract. Unknown names are refused.
 const FIELDS = ('contract role layer workload listen connect sources connections threads operations bytes duration_ns ' +
   'timeout_ns size path expect rate arrival seed sample_ns request tls options').split(' ');
-const OPTIONS = ('buffer direction interval_us mode mtu nc nodelay resend runtime search shape transfers tun window').split(' ');
+const OPTIONS = ('buffer direction ends interval_us mode mtu nc nodelay resend runtime search shape transfers tun window').split(' ');
 const DEFAULTS = { connections: 1, threads: 1, size: 0, timeout_ns: 1e10, options: {}, tls: {} };
 
 // Ends the program with `status`.
@@ -33,7 +33,12 @@ function start(program, run) {
       throw new Refusal(UNSUPPORTED, `${spec.role} of layer "${spec.layer}" and workload "${spec.workload}"`);
     }
     if (spec.threads > 1 || spec.rate !== undefined) throw new Refusal(UNSUPPORTED, 'several threads, or an open loop ("rate")');
-    const address = spec.role === 'client' ? spec.connect : spec.listen;
+    const { ends } = spec.options;
+    if (ends !== undefined && ends !== 'one-loop') throw new Refusal(BAD_SPEC, `"options.ends" must be one-loop, not ${ends}`);
+    if (ends !== undefined && !(spec.role === 'client' && program.ends?.includes(ends))) {
+      throw new Refusal(UNSUPPORTED, 'both ends in one loop');
+    }
+    const address = ends !== undefined ? '127.0.0.1:0' : spec.role === 'client' ? spec.connect : spec.listen;
     if (!/^.+:\d+$/.test(address)) throw new Refusal(BAD_SPEC, '"connect" or "listen" is missing, or no address');
     run(spec);
   } catch (error) {
@@ -232,4 +237,4 @@ class Tally {
   }
 }
 
-module.exports = { UNSUPPORTED, Content, Refusal, Tally, checkWork, connectKind, listen, now, page, start };
+module.exports = { BACKLOG, UNSUPPORTED, Content, Refusal, Tally, checkWork, connectKind, listen, now, page, start };

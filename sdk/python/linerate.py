@@ -21,7 +21,7 @@ LONGEST_WRITE = 1 << 20
 # The spec's fields and options in the contract. Unknown names are refused.
 FIELDS = set("contract role layer workload listen connect sources connections threads operations bytes duration_ns "
              "timeout_ns size path expect rate arrival seed sample_ns request tls options".split())
-OPTIONS = set("buffer direction interval_us mode mtu nc nodelay resend runtime search shape transfers tun window".split())
+OPTIONS = set("buffer direction ends interval_us mode mtu nc nodelay resend runtime search shape transfers tun window".split())
 DEFAULTS = {"connections": 1, "threads": 1, "size": 0, "timeout_ns": 10**10, "options": {}, "tls": {}}
 
 
@@ -48,7 +48,8 @@ def start(program, run, check=lambda spec: None):
             raise Refusal(UNSUPPORTED, f"{spec['role']} of layer {spec['layer']!r} and workload {spec['workload']!r}")
         if spec.get("rate") is not None or spec["threads"] > 1:
             raise Refusal(UNSUPPORTED, 'an open loop ("rate"), or several threads')
-        if ("connect" if spec["role"] == "client" else "listen") not in spec:
+        is_one_loop = check_ends(spec, program.get("ends", []))
+        if not is_one_loop and ("connect" if spec["role"] == "client" else "listen") not in spec:
             raise Refusal(BAD_SPEC, "the address is missing")
         check(spec)
         with asyncio.Runner(loop_factory=loop_factory(spec)) as runner:
@@ -79,6 +80,16 @@ def check_names(prefix, given, known):
         nearest = difflib.get_close_matches(name, sorted(known), 1)
         hint = f'nearest: "{nearest[0]}"' if nearest else f"known: {', '.join(sorted(known))}"
         raise Refusal(BAD_SPEC, f'"{prefix}{name}" is not known; {hint}')
+
+
+def check_ends(spec, known):
+    """True if the client is client and server in one loop; refused where that is not among `known`."""
+    ends = spec["options"].get("ends")
+    if ends not in (None, "one-loop"):
+        raise Refusal(BAD_SPEC, f'"options.ends" must be one-loop, not {ends}')
+    if ends and (spec["role"] != "client" or ends not in known):
+        raise Refusal(UNSUPPORTED, "both ends in one loop")
+    return ends is not None
 
 
 def loop_factory(spec):

@@ -6,7 +6,7 @@
 
 int main(int argc, char** argv) {
     using namespace linerate;
-    auto abilities = event_loop() + datagram_stream() + both_ends("tls", {"rr", "stream"}, serve_tls, drive_tls) +
+    auto abilities = event_loop() + both_in_one_loop() + datagram_stream() + both_ends("tls", {"rr", "stream"}, serve_tls, drive_tls) +
                      Abilities{{"client", "none", "dispatch", dispatch}};
     return start(argc, argv, {"asio-async", asio_version(), abilities});
 }

@@ -4,11 +4,14 @@
 #include "transport.hpp"
 
 template <class Transport> struct Connections {
-    // `executor()` runs the handlers of one more connection.
-    template <class Next>
-    Connections(const linerate::Spec& spec, Next executor)
+    // `executor()` runs the handlers of one more connection; `connected()` is called when that is established.
+    template <class Next, class Connected>
+    Connections(const linerate::Spec& spec, Next executor, Connected connected)
         : setting(spec), clients(spec), transports(spec.connections), dog(clients.watch()) {
-        for (std::size_t i = 0; i < transports.size(); ++i) connect(i, TcpSocket(executor()));
+        for (std::size_t i = 0; i < transports.size(); ++i) {
+            connect(i, TcpSocket(executor()));
+            if (transports[i]) connected();
+        }
     }
 
     typename Transport::Setting setting;

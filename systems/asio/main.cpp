@@ -5,7 +5,7 @@
 
 int main(int argc, char** argv) {
     using namespace linerate;
-    auto abilities = event_loop();
+    auto abilities = event_loop() + both_in_one_loop();
 #ifndef LINERATE_POOL
     abilities = abilities + Abilities{{"client", "none", "dispatch", dispatch}};
 #endif

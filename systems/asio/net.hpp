@@ -100,14 +100,18 @@ template <class Protocol = tcp> typename Protocol::endpoint endpoint(const liner
     return {net::ip::make_address(address.ip), address.port};
 }
 
-// Listens, and prints `ready`.
-inline tcp::acceptor listen(net::io_context& context, const linerate::Spec& spec) {
-    auto where = endpoint(spec.listen);
+inline tcp::acceptor open_listener(net::io_context& context, const tcp::endpoint& where) {
     tcp::acceptor acceptor(context);
     acceptor.open(where.protocol());
     acceptor.set_option(tcp::acceptor::reuse_address(true));
     acceptor.bind(where);
     acceptor.listen(linerate::backlog);
+    return acceptor;
+}
+
+// Listens, and prints `ready`.
+inline tcp::acceptor listen(net::io_context& context, const linerate::Spec& spec) {
+    auto acceptor = open_listener(context, endpoint(spec.listen));
     linerate::emit_ready(spec.listen.ip, acceptor.local_endpoint().port());
     return acceptor;
 }
@@ -135,6 +139,30 @@ template <class Begin> void serve(const linerate::Spec& spec, Begin begin) {
     accept();
     loops.run_for_ever();
 }
+
+// Client and server in one loop (`options.ends`). The client connects to a listener on loopback, and each connection is
+// accepted when it is established, before the window.
+class OneLoop {
+public:
+    explicit OneLoop(const linerate::Spec& spec) : loops(spec.threads), client(spec), server(spec) {
+        server.role = "server";
+        client.connect = {where_.address().to_string(), acceptor_.local_endpoint().port()};
+    }
+    // The server's end of the client's latest connection.
+    TcpSocket accept() {
+        TcpSocket socket(loops.next());
+        acceptor_.accept(socket);
+        socket.set_option(tcp::no_delay(true));
+        return socket;
+    }
+
+    Loops loops;
+    linerate::Spec client, server;
+
+private:
+    tcp::endpoint where_{net::ip::address_v4::loopback(), 0};
+    tcp::acceptor acceptor_ = open_listener(loops.first(), where_);
+};
 
 // Opens a client's socket at the `turn`-th of its source addresses.
 template <class Socket> void open(Socket& socket, const linerate::Spec& spec, const tcp::endpoint& to, std::size_t turn) {

@@ -80,17 +80,20 @@ template <class Transport> void serve_sessions(const linerate::Spec& spec) {
     serve(spec, [&](TcpSocket socket) { std::make_shared<Served<Transport>>(std::move(socket), setting)->start(); });
 }
 
-template <class Transport> void drive_sessions(const linerate::Spec& spec) {
-    linerate::need_protocol(spec, true);
-    Loops loops(spec.threads);
-    Connections<Transport> connections(spec, [&] { return loops.next(); });
+// The client's sessions on these loops; `connected()` is called for each connection, before the window.
+template <class Transport, class Connected>
+void drive_sessions(const linerate::Spec& spec, Loops& loops, Connected connected) {
+    Connections<Transport> connections(spec, [&] { return loops.next(); }, connected);
     auto& clients = connections.clients;
     using Each = Session<Transport>;
     std::vector<std::pair<Executor, std::shared_ptr<Each>>> sessions;
     for (std::size_t i = 0; i < clients.all.size(); ++i) {
         if (!connections.transports[i]) continue;
         auto& client = *clients.all[i];
-        auto ended = [&client](error_code error) { Connections<Transport>::end(client, error); };
+        auto ended = [&client, &transport = *connections.transports[i]](error_code error) {
+            Connections<Transport>::end(client, error);
+            if (error) transport.drop();
+        };
         auto session = std::make_shared<Each>(*connections.transports[i], client, ended);
         sessions.emplace_back(connections.transports[i]->get_executor(), std::move(session));
     }
@@ -102,4 +105,10 @@ template <class Transport> void drive_sessions(const linerate::Spec& spec) {
     if (spec.workload == "fanout") clients.rounds.begin(linerate::now_ns());
     loops.run();
     connections.done();
+}
+
+template <class Transport> void drive_sessions(const linerate::Spec& spec) {
+    linerate::need_protocol(spec, true);
+    Loops loops(spec.threads);
+    drive_sessions<Transport>(spec, loops, [] {});
 }

@@ -54,7 +54,7 @@ template <class Transport> void serve_threads(const linerate::Spec& spec) {
 template <class Transport> void drive_threads(const linerate::Spec& spec) {
     linerate::need_protocol(spec, false);
     net::io_context context(1);
-    Connections<Transport> connections(spec, [&] { return context.get_executor(); });
+    Connections<Transport> connections(spec, [&] { return context.get_executor(); }, [] {});
     // The threads exist before the window opens.
     std::promise<void> opened;
     auto gate = opened.get_future().share();

@@ -16,6 +16,8 @@ const (
 	largestMessage = 65_536
 	// Wait after a failed operation, so that a dead port does not use a CPU.
 	retry = time.Millisecond
+	// Until both ends of all connections have their goroutine.
+	settle = time.Millisecond
 )
 
 // task is a client's task.
@@ -120,11 +122,17 @@ func (t *task) openAll() (lines []line, described string) {
 			described = lines[i].tls
 		}
 	}
+	if t.spec.OneLoop() {
+		time.Sleep(settle)
+	}
 	return lines, described
 }
 
-// exchange sends the message and receives it back; it returns the kind of failure, or "".
+// exchange sends the message and receives it back, or fetches the page; it returns the kind of failure, or "".
 func (t *task) exchange(on sdk.Channel) string {
+	if t.spec.Layer == "http" {
+		return fetch(on, t.message)
+	}
 	if err := on.Send(t.message); err != nil {
 		return sdk.StreamError(err, 0)
 	}

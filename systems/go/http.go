@@ -13,6 +13,7 @@ import (
 // The input read at once, and the longest request.
 const httpBuffer = 16_384
 
+var getRequest = []byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 var badRequest = []byte("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 // serveHTTP answers with its own small parser, as the other systems do, or with net/http.
@@ -25,12 +26,17 @@ func serveHTTP(spec *sdk.Spec) (*sdk.Done, error) {
 	default:
 		return nil, sdk.BadSpec(`"options.server" must be net/http, not ` + server)
 	}
+	return nil, sdk.Serve(spec, answers(page))
+}
+
+// answers is the side of the server with the small parser.
+func answers(page []byte) func(net.Conn) {
 	answer := func(connection string) []byte {
 		head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: %s\r\n\r\n", len(page), connection)
 		return append([]byte(head), page...)
 	}
 	keep, last := answer("keep-alive"), answer("close")
-	return nil, sdk.Serve(spec, func(connection net.Conn) {
+	return func(connection net.Conn) {
 		buffer, filled := make([]byte, httpBuffer), 0
 		for {
 			n, err := connection.Read(buffer[filled:])
@@ -59,7 +65,66 @@ func serveHTTP(spec *sdk.Spec) (*sdk.Done, error) {
 			}
 			filled = copy(buffer, buffer[used:filled])
 		}
-	})
+	}
+}
+
+// fetch requests the page and compares it; it returns the kind of failure, or "".
+func fetch(on sdk.Channel, page []byte) string {
+	if err := on.Send(getRequest); err != nil {
+		return sdk.StreamError(err, 0)
+	}
+	var received []byte
+	for {
+		piece, err := on.Receive()
+		if err != nil {
+			return sdk.StreamError(err, len(received))
+		}
+		// The answer is one piece, as a rule, and is parsed in place.
+		if received != nil {
+			piece = append(received, piece...)
+		}
+		body, kind := parseAnswer(piece)
+		if kind == "" && !bytes.Equal(body, page) {
+			return "wrong_content"
+		}
+		if kind != "incomplete" {
+			return kind
+		}
+		received = bytes.Clone(piece)
+	}
+}
+
+// parseAnswer returns the body of the answer at the start of the input, or "incomplete", or the kind of failure.
+func parseAnswer(input []byte) (body []byte, kind string) {
+	head, rest, whole := bytes.Cut(input, []byte("\r\n\r\n"))
+	if !whole {
+		return nil, "incomplete"
+	}
+	line, fields, _ := bytes.Cut(head, []byte("\r\n"))
+	status, versioned := bytes.CutPrefix(line, []byte("HTTP/1.1 "))
+	if !versioned {
+		return nil, "malformed"
+	}
+	if !bytes.HasPrefix(status, []byte("200 ")) {
+		return nil, "wrong_status"
+	}
+	for len(fields) > 0 {
+		var field []byte
+		field, fields, _ = bytes.Cut(fields, []byte("\r\n"))
+		name, value, _ := bytes.Cut(field, []byte(":"))
+		if !bytes.EqualFold(name, []byte("content-length")) {
+			continue
+		}
+		length, err := strconv.Atoi(string(bytes.TrimSpace(value)))
+		if err != nil || length < 0 {
+			return nil, "malformed"
+		}
+		if len(rest) < length {
+			return nil, "incomplete"
+		}
+		return rest[:length], ""
+	}
+	return nil, "malformed"
 }
 
 // serveNetHTTP is the server of the standard library, with its defaults.

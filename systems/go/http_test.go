@@ -2,6 +2,21 @@ package main
 
 import "testing"
 
+func TestTheBodyOfAnAnswerHasTheLengthOfItsHead(t *testing.T) {
+	answer := "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab"
+	for input, want := range map[string][2]string{
+		answer:                    {"ab", ""},
+		answer[:len(answer)-1]:    {"", "incomplete"},
+		"HTTP/1.1 200":            {"", "incomplete"},
+		"HTTP/1.1 200 OK\r\n\r\n": {"", "malformed"},
+		"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n": {"", "wrong_status"},
+	} {
+		if body, kind := parseAnswer([]byte(input)); string(body) != want[0] || kind != want[1] {
+			t.Errorf("%q is %q %q, not %q", input, body, kind, want)
+		}
+	}
+}
+
 func TestRequestsAreParsedAsGetIncompleteOrBad(t *testing.T) {
 	get := "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 	for input, want := range map[string]request{

@@ -69,6 +69,15 @@ func serve(spec *sdk.Spec) (*sdk.Done, error) {
 	})
 }
 
+// handler is the server's side of connections that a client in the same process makes.
+func handler(spec *sdk.Spec) (func(net.Conn), error) {
+	if spec.Layer == "http" {
+		return answers(sdk.Page(spec.Size)), nil
+	}
+	service, err := sdk.NewService(spec)
+	return func(connection net.Conn) { _ = service.Serve(service.Channel(connection)) }, err
+}
+
 // serverConfig is nil on layers without TLS.
 func serverConfig(spec *sdk.Spec) (*tls.Config, error) {
 	if !isSecure(spec) {
@@ -83,9 +92,13 @@ func serverConfig(spec *sdk.Spec) (*tls.Config, error) {
 }
 
 func connector(spec *sdk.Spec) (connect, error) {
-	if spec.Layer == "tcp" {
+	if spec.Layer == "tcp" || spec.Layer == "http" {
+		size := spec.Size
+		if spec.Layer == "http" {
+			size = httpBuffer
+		}
 		return func(connection net.Conn) (channel, string, string) {
-			return byteChannel{sdk.NewByteChannel(connection, spec.Size)}, "", ""
+			return byteChannel{sdk.NewByteChannel(connection, size)}, "", ""
 		}, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: spec.TLS.Name, RootCAs: x509.NewCertPool()}

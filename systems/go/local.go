@@ -17,21 +17,27 @@ const (
 
 // dispatch posts functions to a buffered channel, and goroutines run the functions that they receive: a work queue in Go.
 func dispatch(spec *sdk.Spec) (*sdk.Done, error) {
-	pass, there := map[string]func(operations, threads uint64) uint64{
-		"single": single, "threads": several, "interleaved": interleaved, "concurrent": concurrent,
-	}[spec.Options["shape"]]
+	shape := spec.Options["shape"]
+	pass, there := map[string]func(operations, threads uint64, posted func()) uint64{
+		"single": single, "threads": several, "run": several, "interleaved": interleaved, "concurrent": concurrent,
+	}[shape]
 	if !there {
-		return nil, sdk.BadSpec(`"options.shape" must be single, threads, interleaved or concurrent`)
+		return nil, sdk.BadSpec(`"options.shape" must be single, threads, run, interleaved or concurrent`)
 	}
 	if spec.Operations == 0 {
 		return nil, sdk.BadSpec(`"operations" must be above 0`)
 	}
-	pass((spec.Operations+warmUp-1)/warmUp, uint64(spec.Threads))
+	posted := func() {}
+	pass((spec.Operations+warmUp-1)/warmUp, uint64(spec.Threads), posted)
 	window := sdk.OpenWindow(spec)
+	if shape == "run" {
+		spec.DurationNs = 0
+		posted = window.Reopen
+	}
 	tally := window.NewTally()
 	// Without a duration the time is over after the first pass.
 	for now, end := uint64(0), window.Start()+spec.DurationNs; now < end; {
-		ran := pass(spec.Operations, uint64(spec.Threads))
+		ran := pass(spec.Operations, uint64(spec.Threads), posted)
 		if ran != spec.Operations {
 			return nil, fmt.Errorf("%d handlers ran, %d were posted", ran, spec.Operations)
 		}
@@ -67,7 +73,7 @@ func drain(queue <-chan func()) {
 	}
 }
 
-func single(operations, _ uint64) uint64 {
+func single(operations, _ uint64, _ func()) uint64 {
 	var counter uint64
 	queue := make(chan func(), operations)
 	post(queue, &counter, operations)
@@ -75,7 +81,7 @@ func single(operations, _ uint64) uint64 {
 	return counter
 }
 
-func interleaved(operations, _ uint64) uint64 {
+func interleaved(operations, _ uint64, _ func()) uint64 {
 	var counter uint64
 	queue := make(chan func(), interleave)
 	for left := operations; left > 0; {
@@ -90,15 +96,16 @@ func interleaved(operations, _ uint64) uint64 {
 	return counter
 }
 
-func several(operations, threads uint64) uint64 {
+func several(operations, threads uint64, posted func()) uint64 {
 	var counter atomic.Uint64
 	queue := make(chan func(), operations)
 	postShared(queue, &counter, operations)
+	posted()
 	together(threads, func(uint64) { drain(queue) })
 	return counter.Load()
 }
 
-func concurrent(operations, threads uint64) uint64 {
+func concurrent(operations, threads uint64, _ func()) uint64 {
 	var counter atomic.Uint64
 	queue := make(chan func(), operations)
 	together(threads, func(index uint64) {

@@ -1,6 +1,6 @@
 // Go as a system of linerate (sdk/CONTRACT.md): go-system SPEC.
 //
-//	spec -> serve | client.go, both over layers.go; http.go; udp.go; local.go -> events
+//	spec -> serve | client.go, both over layers.go, and with "ends" in one process; http.go; udp.go; local.go -> events
 package main
 
 import (
@@ -20,6 +20,7 @@ func main() {
 		Layers:    []string{"http", "none", "tcp", "tls", "udp", "websocket", "wss"},
 		Workloads: []string{"crr", "dispatch", "fanout", "rr", "stream", "timers"},
 		Options:   []string{"server", "websocket-buffer"},
+		Ends:      []string{"one-loop"},
 		Run:       run,
 	})
 }
@@ -54,6 +55,13 @@ var tasks = map[string]func(*sdk.Spec) (*sdk.Done, error){
 	"client/none/timers":      timers,
 }
 
+// Clients that are client and server in one process.
+var inOneLoop = map[string]func(*sdk.Spec) (*sdk.Done, error){
+	"client/tcp/rr":     rr,
+	"client/tcp/stream": stream,
+	"client/http/rr":    rr,
+}
+
 // version returns Go's, and that of the WebSocket library as linked.
 func version() string {
 	version := strings.TrimPrefix(runtime.Version(), "go")
@@ -68,7 +76,11 @@ func version() string {
 }
 
 func run(spec *sdk.Spec) (*sdk.Done, error) {
-	task, there := tasks[spec.Role+"/"+spec.Layer+"/"+spec.Workload]
+	known := tasks
+	if spec.OneLoop() {
+		known = inOneLoop
+	}
+	task, there := known[spec.Role+"/"+spec.Layer+"/"+spec.Workload]
 	if !there {
 		return nil, sdk.Unsupported(fmt.Sprintf("%s of layer %q and workload %q", spec.Role, spec.Layer, spec.Workload))
 	}
@@ -77,5 +89,14 @@ func run(spec *sdk.Spec) (*sdk.Done, error) {
 	}
 	// Threads that run Go code at the same time. The runtime has others, for blocking system calls and garbage collection.
 	runtime.GOMAXPROCS(spec.Threads)
+	if spec.OneLoop() {
+		handle, err := handler(spec)
+		if err == nil {
+			err = sdk.ServeBeside(spec, handle)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	return task(spec)
 }

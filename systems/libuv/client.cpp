@@ -1,8 +1,6 @@
 // The client: each connection belongs to one loop, and each loop to one thread.
 #include "linerate/event_loop.hpp"
-#include "connection.hpp"
-
-#include <thread>
+#include "server.hpp"
 
 using namespace linerate;
 
@@ -18,6 +16,7 @@ public:
     }
 
     bool is_established() const { return established_; }
+    bool is_connecting() const { return waits_; }
     bool is_slot() const { return crr_ != nullptr; }
 
     void connect() {
@@ -32,7 +31,7 @@ public:
 private:
     int begin_connect() {
         auto to = sockaddr_of(spec_.connect.ip, spec_.connect.port);
-        initialised_ = established_ = false;
+        initialised_ = established_ = false, waits_ = true;
         int status = init(loop_, to.ss_family);
         if (status < 0) return status;
         initialised_ = true;
@@ -54,7 +53,7 @@ private:
         });
     }
     void connected(int status) {
-        established_ = status == 0;
+        established_ = status == 0, waits_ = false;
         if (!established_) client_.fail_connect(connect_kind(-status)), drop();
         else if (is_slot()) crr_->connected(), start();
     }
@@ -84,15 +83,81 @@ private:
     std::size_t turn_;
     uv_connect_t connecting_;
     uv_idle_t retry_;
-    bool initialised_ = false, established_ = false;
+    bool initialised_ = false, established_ = false, waits_ = false;
 };
 
-void run(std::vector<uv_loop_t>& loops) {
-    std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < loops.size(); ++i)
-        threads.emplace_back([&loop = loops[i]] { uv_run(&loop, UV_RUN_DEFAULT); });
-    uv_run(&loops.front(), UV_RUN_DEFAULT);
-    for (auto& each : threads) each.join();
+// The server in its client's loops: each has a listener of its own, since a session belongs to one loop.
+template <class Session> class Beside {
+public:
+    Beside(const Spec& spec, std::vector<uv_loop_t>& loops) : spec_(spec), shared_(spec_) {
+        spec_.role = "server";
+        for (auto& loop : loops) {
+            servers_.push_back(std::make_unique<Server<Session>>(shared_, loop));
+            ports.push_back(servers_.back()->listen(sockaddr_of("127.0.0.1", 0), false));
+            servers_.back()->unref();
+        }
+    }
+    std::size_t accepted() const {
+        std::size_t sum = 0;
+        for (auto& server : servers_) sum += server->accepted();
+        return sum;
+    }
+
+    std::vector<std::uint16_t> ports;
+
+private:
+    Spec spec_;
+    Shared shared_;
+    std::vector<std::unique_ptr<Server<Session>>> servers_;
+};
+
+// `specs`: of the connections of each loop. `accepted`: the connections that a server in these loops has accepted.
+void drive(const Spec& spec, std::vector<uv_loop_t>& loops, const std::vector<Spec>& specs,
+           const std::function<std::size_t()>& accepted) {
+    Clients clients(spec);
+    std::vector<std::unique_ptr<Peer>> peers;
+    for (std::size_t i = 0; i < spec.connections; ++i)
+        peers.push_back(std::make_unique<Peer>(specs[i % specs.size()], *clients.all[i], &loops[i % loops.size()], i));
+    clients.rounds.wake = [&] {
+        for (auto& peer : peers)
+            if (peer->is_established()) peer->step();
+    };
+    auto dog = clients.watch();
+    if (spec.workload != "crr") {
+        for (auto& peer : peers) peer->connect();
+        auto is_waiting = [&] {
+            std::size_t established = 0;
+            for (auto& peer : peers) {
+                if (peer->is_connecting()) return true;
+                established += peer->is_established();
+            }
+            return accepted() < established;
+        };
+        if (!accepted) {
+            for (auto& loop : loops) uv_run(&loop, UV_RUN_DEFAULT);
+        } else {
+            while (is_waiting())
+                for (auto& loop : loops) uv_run(&loop, UV_RUN_NOWAIT);
+        }
+    }
+    clients.window.open();
+    for (auto& peer : peers) {
+        if (peer->is_slot()) peer->next();
+        else if (peer->is_established()) peer->start();
+    }
+    if (spec.workload == "fanout") clients.rounds.begin(now_ns());
+    run_loops(loops);
+    dog.reset();
+    clients.window.done(clients.all);
+}
+
+template <class Session> void loop(const Spec& spec) {
+    need_protocol(spec, true);
+    auto loops = make_loops(std::min(spec.threads, spec.connections));
+    Beside<Session> server(spec, loops);
+    std::vector<Spec> specs(loops.size(), spec);
+    for (std::size_t i = 0; i < specs.size(); ++i) specs[i].connect = {"127.0.0.1", server.ports[i]};
+    drive(spec, loops, specs, [&] { return server.accepted(); });
 }
 
 } // namespace
@@ -101,28 +166,9 @@ void drive_tcp(const Spec& spec) {
     need_protocol(spec, true);
     if (spec.workload == "fanout" && spec.threads > 1)
         throw Unsupported("fanout on several threads: a round spans all connections, and a loop belongs to one thread");
-    Clients clients(spec);
-    std::vector<uv_loop_t> loops(std::min(spec.threads, spec.connections));
-    for (auto& loop : loops) check(uv_loop_init(&loop), "uv_loop_init");
-    std::vector<std::unique_ptr<Peer>> peers;
-    for (std::size_t i = 0; i < spec.connections; ++i)
-        peers.push_back(std::make_unique<Peer>(spec, *clients.all[i], &loops[i % loops.size()], i));
-    clients.rounds.wake = [&] {
-        for (auto& peer : peers)
-            if (peer->is_established()) peer->step();
-    };
-    auto dog = clients.watch();
-    if (spec.workload != "crr") {
-        for (auto& peer : peers) peer->connect();
-        for (auto& loop : loops) uv_run(&loop, UV_RUN_DEFAULT);
-    }
-    clients.window.open();
-    for (auto& peer : peers) {
-        if (peer->is_slot()) peer->next();
-        else if (peer->is_established()) peer->start();
-    }
-    if (spec.workload == "fanout") clients.rounds.begin(now_ns());
-    run(loops);
-    dog.reset();
-    clients.window.done(clients.all);
+    auto loops = make_loops(std::min(spec.threads, spec.connections));
+    drive(spec, loops, {spec}, {});
 }
+
+void loop_tcp(const Spec& spec) { loop<Tcp>(spec); }
+void loop_http(const Spec& spec) { loop<Http>(spec); }

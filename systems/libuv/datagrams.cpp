@@ -213,8 +213,7 @@ void serve_datagrams(const Spec& spec) { Server{spec}; }
 void drive_datagrams(const Spec& spec) {
     need_end(spec);
     Window window(spec);
-    std::vector<uv_loop_t> loops(std::min(spec.threads, spec.connections));
-    for (auto& loop : loops) check(uv_loop_init(&loop), "uv_loop_init");
+    auto loops = make_loops(std::min(spec.threads, spec.connections));
     std::vector<std::unique_ptr<Flow>> flows;
     for (std::uint32_t i = 0; i < spec.connections; ++i) {
         flows.push_back(std::make_unique<Flow>(spec, window));
@@ -223,10 +222,6 @@ void drive_datagrams(const Spec& spec) {
     for (auto& loop : loops) uv_run(&loop, UV_RUN_DEFAULT);
     window.open();
     for (auto& flow : flows) flow->begin();
-    std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < loops.size(); ++i)
-        threads.emplace_back([&loop = loops[i]] { uv_run(&loop, UV_RUN_DEFAULT); });
-    uv_run(&loops.front(), UV_RUN_DEFAULT);
-    for (auto& each : threads) each.join();
+    run_loops(loops);
     window.done(flows);
 }

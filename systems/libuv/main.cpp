@@ -6,5 +6,5 @@
 
 int main(int argc, char** argv) {
     using namespace linerate;
-    return start(argc, argv, {"libuv", uv_version_string(), event_loop() + datagram_stream()});
+    return start(argc, argv, {"libuv", uv_version_string(), event_loop() + both_in_one_loop() + datagram_stream()});
 }

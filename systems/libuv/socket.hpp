@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <thread>
 #include <uv.h>
 
 // Checks the status of a call that fails only in a broken program or kernel.
@@ -24,6 +25,21 @@ inline std::uint16_t port_of(const sockaddr_storage& address) {
                                               : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
 }
 inline const sockaddr* as_sockaddr(const sockaddr_storage& address) { return reinterpret_cast<const sockaddr*>(&address); }
+
+// Loops for threads: each belongs to one.
+inline std::vector<uv_loop_t> make_loops(std::size_t count) {
+    std::vector<uv_loop_t> loops(count);
+    for (auto& loop : loops) check(uv_loop_init(&loop), "uv_loop_init");
+    return loops;
+}
+// Runs each loop on a thread, the first one on the calling thread, until they have no work left.
+inline void run_loops(std::vector<uv_loop_t>& loops) {
+    std::vector<std::thread> threads;
+    for (std::size_t i = 1; i < loops.size(); ++i)
+        threads.emplace_back([&loop = loops[i]] { uv_run(&loop, UV_RUN_DEFAULT); });
+    uv_run(&loops.front(), UV_RUN_DEFAULT);
+    for (auto& each : threads) each.join();
+}
 
 class Socket {
 public:

@@ -3,7 +3,6 @@
 #include "socket.hpp"
 
 #include <memory>
-#include <thread>
 
 using namespace linerate;
 
@@ -47,18 +46,13 @@ struct Slot {
 void timers(const Spec& spec) {
     need_limit(spec);
     Window window(spec);
-    std::vector<uv_loop_t> loops(std::min(spec.threads, spec.connections));
-    for (auto& loop : loops) check(uv_loop_init(&loop), "uv_loop_init");
+    auto loops = make_loops(std::min(spec.threads, spec.connections));
     std::vector<std::unique_ptr<Slot>> slots;
     for (std::uint32_t i = 0; i < spec.connections; ++i)
         slots.push_back(std::make_unique<Slot>(&loops[i % loops.size()], window));
     window.open();
     for (auto& slot : slots) slot->fire();
-    std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < loops.size(); ++i)
-        threads.emplace_back([&loop = loops[i]] { uv_run(&loop, UV_RUN_DEFAULT); });
-    uv_run(&loops.front(), UV_RUN_DEFAULT);
-    for (auto& each : threads) each.join();
+    run_loops(loops);
     window.done(slots);
     for (auto& slot : slots) uv_close(reinterpret_cast<uv_handle_t*>(&slot->timer), nullptr);
     for (auto& loop : loops) {

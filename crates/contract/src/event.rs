@@ -200,6 +200,9 @@ pub struct Describe {
     pub roles: Vec<crate::Role>,
     pub layers: Vec<String>,
     pub workloads: Vec<String>,
+    /// Words of `options.ends` that the program implements.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<String>,
 }
 
 impl Event {

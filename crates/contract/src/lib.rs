@@ -42,7 +42,7 @@ pub use errors::{ErrorKind, Errors};
 pub use event::{Adherence, Datagrams, Describe, Done, Event, Sample, TcpEnds, TcpInfo};
 pub use histogram::{Counts, Recorder};
 pub use nearest::nearest;
-pub use options::{Choice, Direction, Runtime, Shape};
+pub use options::{Choice, Direction, Ends, Runtime, Shape};
 pub use refusal::Refusal;
 pub use spec::{Arrival, Expect, Request, Role, Spec, Tls};
 pub use units::{Bytes, Nanos};

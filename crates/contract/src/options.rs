@@ -12,7 +12,8 @@ use std::ops::RangeInclusive;
 pub const CONTRACT_OPTIONS: &[(&str, &str)] = &[
     ("direction", "stream: client-writes, client-reads or both"),
     ("transfers", "stream: transfers on each connection, one after the other"),
-    ("shape", "dispatch: single, threads, interleaved or concurrent"),
+    ("shape", "dispatch: single, threads, run, interleaved or concurrent"),
+    ("ends", "one-loop: the client is client and server in one event loop"),
     ("runtime", "single or multi: the threads of an asynchronous runtime"),
     ("mode", "how bytes, datagrams or connections pass through the kernel"),
     ("mtu", "KCP: bytes of UDP payload; stacks behind a TUN device: the device's MTU"),
@@ -74,6 +75,18 @@ impl Choice for Direction {
         &[("client-writes", Self::ClientWrites), ("client-reads", Self::ClientReads), ("both", Self::Both)];
 }
 
+/// Where client and server are, if not in two processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// In one process, on one event loop.
+    OneLoop,
+}
+
+impl Choice for Ends {
+    const OPTION: &'static str = "ends";
+    const WORDS: &'static [(&'static str, Self)] = &[("one-loop", Self::OneLoop)];
+}
+
 /// How `dispatch` posts and runs handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
@@ -81,6 +94,8 @@ pub enum Shape {
     Single,
     /// Post all, then several threads run them.
     Threads,
+    /// The same, and the window starts between the two.
+    Run,
     /// Post 100, run 100, repeat.
     Interleaved,
     /// Several threads post and run at the same time.
@@ -92,6 +107,7 @@ impl Choice for Shape {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("single", Self::Single),
         ("threads", Self::Threads),
+        ("run", Self::Run),
         ("interleaved", Self::Interleaved),
         ("concurrent", Self::Concurrent),
     ];
@@ -205,6 +221,14 @@ impl Spec {
     /// [`Refusal::BadSpec`]: absent or unknown.
     pub fn shape(&self) -> Result<Shape, Refusal> {
         self.required_choice()
+    }
+
+    /// `options.ends`; `None`: two processes.
+    ///
+    /// # Errors
+    /// [`Refusal::BadSpec`]: unknown.
+    pub fn ends(&self) -> Result<Option<Ends>, Refusal> {
+        self.choice()
     }
 
     /// `options.runtime`, `single` by default.

@@ -1,6 +1,7 @@
 //! The frame of a program that speaks the contract: argument, output lines, exit status.
 
 pub use crate::Refusal;
+use crate::options::Choice;
 use crate::{Describe, Done, Event, Role, Spec};
 use std::io::{self, Read, Write};
 
@@ -20,7 +21,9 @@ pub fn run(
 ) {
     let outcome = task(std::env::args().skip(1), io::stdin(), own_options).and_then(|spec| match spec.role {
         Role::Describe => Ok(Some(Event::Describe(describe(&spec)))),
-        _ => act(&spec).map(|done| done.map(|done| Event::Done(Box::new(done)))),
+        _ => has_ends(&spec, || describe(&spec).ends)
+            .and_then(|()| act(&spec))
+            .map(|done| done.map(|done| Event::Done(Box::new(done)))),
     });
     match outcome {
         Ok(event) => event.iter().for_each(emit),
@@ -40,6 +43,16 @@ fn write(event: &Event, mut out: impl Write) {
     // EPIPE is the only likely error. The task goes on: the parent ends it by SIGTERM, and println! would
     // panic.
     let _ = writeln!(out, "{}", event.to_json()).and_then(|()| out.flush());
+}
+
+/// Refuses a form of both ends that is not among `known`, the program's own.
+fn has_ends(spec: &Spec, known: impl FnOnce() -> Vec<String>) -> Result<(), Refusal> {
+    match spec.ends()? {
+        Some(ends) if spec.role != Role::Client || !known().iter().any(|word| word == ends.word()) => {
+            Err(Refusal::Unsupported(format!("both ends of a {} in {}", spec.role, ends.word())))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn task(
@@ -77,6 +90,22 @@ mod tests {
         ] {
             assert_eq!(parsed(wrong, own).unwrap_err().exit_status(), 2, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn ends_that_a_program_does_not_have_are_unsupported() {
+        let mut spec = Spec::new(Role::Client, "tcp", "rr");
+        let status = |spec: &Spec, known: &[&str]| {
+            let known = known.iter().map(|word| (*word).to_owned()).collect();
+            has_ends(spec, || known).map_or_else(|refusal| refusal.exit_status(), |()| 0)
+        };
+        assert_eq!(status(&spec, &[]), 0);
+        spec.set_option("ends", "one-loop");
+        assert_eq!((status(&spec, &["one-loop"]), status(&spec, &[])), (0, crate::EXIT_UNSUPPORTED));
+        spec.role = Role::Server;
+        assert_eq!(status(&spec, &["one-loop"]), crate::EXIT_UNSUPPORTED);
+        spec.set_option("ends", "two-loops");
+        assert_eq!(status(&spec, &["one-loop"]), 2);
     }
 
     #[test]

@@ -135,6 +135,7 @@ pub fn describe() -> Describe {
         roles: vec![Role::Client, Role::Server],
         layers: names(|row| row.layer),
         workloads: names(|row| row.workload),
+        ends: Vec::new(),
     }
 }
 

@@ -10,10 +10,12 @@ void serve_datagrams(const linerate::Spec&); // UDP, where the system has it
 void drive_datagrams(const linerate::Spec&);
 void dispatch(const linerate::Spec&); // only where handlers can be posted to a queue
 void timers(const linerate::Spec&);
+void loop_tcp(const linerate::Spec&); // client and server in one loop
+void loop_http(const linerate::Spec&);
 
 namespace linerate {
 
-// All but `dispatch` and UDP.
+// All but `dispatch`, UDP, and both ends in one loop.
 inline Abilities event_loop() {
     Abilities all = {
         {"server", "http", "rr", serve_http},
@@ -25,6 +27,14 @@ inline Abilities event_loop() {
         all.push_back({"client", "tcp", workload, drive_tcp});
     }
     return all;
+}
+
+inline Abilities both_in_one_loop() {
+    return {
+        {one_loop.data(), "tcp", "rr", loop_tcp},
+        {one_loop.data(), "tcp", "stream", loop_tcp},
+        {one_loop.data(), "http", "rr", loop_http},
+    };
 }
 
 inline Abilities datagram_stream() {

@@ -1,4 +1,4 @@
-// One HTTP/1.1 request parser, so that systems differ in their event loops only.
+// One HTTP/1.1 parser of requests, and one of answers, so that systems differ in their event loops only.
 #pragma once
 
 #include "content.hpp"
@@ -102,6 +102,37 @@ inline Request parse(std::string_view input) {
         at = next;
     }
     return {Request::good, end + 4, !close && (v11 || keep_alive)};
+}
+
+// A server's answer, as far as a client needs it.
+struct Answer {
+    enum { incomplete, good, wrong_status, malformed } state = incomplete;
+    std::string_view body; // of a good one
+};
+
+// Parses one answer with a Content-Length at the start of `input`.
+inline Answer parse_answer(std::string_view input) {
+    static constexpr std::string_view version = "HTTP/1.1 ", ok = "200 ";
+    if (input.substr(0, version.size()) != version.substr(0, input.size())) return {Answer::malformed, {}};
+    auto end = input.find("\r\n\r\n");
+    if (end == input.npos) return {input.size() < buffer ? Answer::incomplete : Answer::malformed, {}};
+    if (input.substr(version.size(), ok.size()) != ok) return {Answer::wrong_status, {}};
+    for (auto at = input.find("\r\n"); at < end;) {
+        auto next = input.find("\r\n", at + 2);
+        auto field = input.substr(at + 2, next - at - 2);
+        auto colon = std::min(field.find(':'), field.size());
+        if (detail::same_word(field.substr(0, colon), "content-length")) {
+            std::size_t length = 0;
+            for (char digit : detail::trimmed(field.substr(colon + 1))) {
+                if (digit < '0' || digit > '9' || length > longest_message) return {Answer::malformed, {}};
+                length = 10 * length + std::size_t(digit - '0');
+            }
+            auto body = input.substr(end + 4);
+            return body.size() < length ? Answer{} : Answer{Answer::good, body.substr(0, length)};
+        }
+        at = next;
+    }
+    return {Answer::malformed, {}};
 }
 
 } // namespace http

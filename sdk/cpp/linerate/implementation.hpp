@@ -20,7 +20,7 @@ inline const std::vector<std::string> spec_fields = {
     "duration_ns", "timeout_ns", "size", "path", "expect", "rate", "arrival", "seed", "sample_ns", "request", "tls", "options"};
 inline const std::vector<std::string> option_names = {
     "direction", "transfers", "shape", "runtime", "mode", "mtu", "window", "interval_us", "nodelay", "resend", "nc", "tun",
-    "buffer", "search"};
+    "buffer", "search", "ends"};
 
 // Levenshtein distance.
 inline std::size_t distance(const std::string& a, const std::string& b) {
@@ -123,14 +123,14 @@ inline void emit(const Json& event) {
 
 inline void emit_describe(const Program& program) {
     Json event = {{"event", "describe"}, {"name", program.name}, {"version", program.version}};
-    auto add = [&event](const char* list, const char* word) {
+    auto add = [&event](const char* list, const std::string& word) {
         auto& words = event[list];
         for (const auto& known : words)
             if (known == word) return;
         words.push_back(word);
     };
     for (const auto& each : program.abilities)
-        add("roles", each.role), add("layers", each.layer), add("workloads", each.workload);
+        add(each.role == one_loop ? "ends" : "roles", each.role), add("layers", each.layer), add("workloads", each.workload);
     emit(event);
 }
 
@@ -149,15 +149,18 @@ int start(int argc, char** argv, const Program& program) {
         if (argc != 2) throw BadSpec("expected one argument, the spec as JSON (sdk/CONTRACT.md)");
         Spec spec = detail::parse_spec(argv[1], program);
         if (spec.role == "describe") return detail::emit_describe(program), 0;
+        auto ends = spec.option("ends");
+        need(ends.empty() || ends == one_loop, "\"options.ends\" must be one-loop");
+        auto role = ends.empty() ? spec.role : spec.role == "client" ? ends : spec.role + " in one loop";
         const Ability* found = nullptr;
         for (const auto& each : program.abilities)
-            if (!found && spec.role == each.role && spec.layer == each.layer && spec.workload == each.workload) found = &each;
-        if (!found) throw Unsupported("role " + spec.role + ", layer " + spec.layer + ", workload " + spec.workload);
+            if (!found && role == each.role && spec.layer == each.layer && spec.workload == each.workload) found = &each;
+        if (!found) throw Unsupported("role " + role + ", layer " + spec.layer + ", workload " + spec.workload);
         if (spec.is_server()) {
             need(!spec.listen.ip.empty(), "\"listen\" is missing");
             // Every line is flushed when it is printed, so nothing is lost.
             std::signal(SIGTERM, [](int) { _exit(0); });
-        } else if (spec.layer != std::string("none")) {
+        } else if (spec.layer != "none" && ends.empty()) {
             need(!spec.connect.ip.empty(), "\"connect\" is missing");
         }
         std::signal(SIGPIPE, SIG_IGN);

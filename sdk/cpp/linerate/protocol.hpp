@@ -107,12 +107,14 @@ public:
             else if (number_.take(bytes)) begin();
         }
     }
-    // A transfer by time ends with the client's side; any other is truncated.
+    // A transfer by time ends with the client's side; any other is truncated. This end closes after its number: a second read
+    // after the end of a connection may wait for ever (Asio).
     bool end() override {
         if (!running_ || !by_time_) return false;
-        by_time_ = false, incoming_.stop();
+        by_time_ = false, ended_ = true, incoming_.stop();
         return true;
     }
+    bool over() const override { return ended_ && !running_; }
     bool is_duplex() const override { return direction_.is_both(); }
 
 private:
@@ -127,7 +129,7 @@ private:
     const Content& content_;
     std::size_t size_;
     Direction direction_;
-    bool running_ = false, by_time_ = false;
+    bool running_ = false, by_time_ = false, ended_ = false;
     detail::Number number_;
     detail::Transfer incoming_, outgoing_;
     std::array<char, 8> wire_{};
@@ -210,15 +212,17 @@ public:
     }
     bool over() const override { return over_; }
 
-private:
+protected:
+    bool over_ = false;
+
     void back(bool same, std::uint64_t now) override {
         count_exchange(same, began_, now, message_.size());
         now_ = now;
     }
 
+private:
     Window& window_;
     std::uint64_t began_ = 0, now_ = 0;
-    bool over_ = false;
 };
 
 // An operation: begin(), connect, connected(), the transport's loop until over(), close, closed().
@@ -365,35 +369,6 @@ private:
     detail::Number number_;
     detail::Transfer incoming_, outgoing_;
     std::array<char, 8> wire_{};
-};
-
-// All connections of a client, with their common state.
-class Clients {
-public:
-    explicit Clients(const Spec& spec)
-        : spec(spec), window(spec), content(spec.workload == "stream" ? spec.size : 0), rounds(window, spec.connections, spec.size) {
-        for (std::uint32_t i = 0; i < spec.connections; ++i) all.push_back(make());
-    }
-
-    const Spec& spec;
-    Window window;
-    Content content;
-    Rounds rounds;
-    std::vector<std::shared_ptr<Client>> all;
-
-    std::unique_ptr<Watchdog> watch() {
-        std::vector<Watched*> watched;
-        for (auto& each : all) watched.push_back(&each->watched);
-        return std::make_unique<Watchdog>(spec.timeout_ns, watched);
-    }
-
-private:
-    std::shared_ptr<Client> make() {
-        if (spec.workload == "stream") return std::make_shared<StreamClient>(spec, window, content);
-        if (spec.workload == "crr") return std::make_shared<CrrClient>(spec, window);
-        if (spec.workload == "fanout") return std::make_shared<FanoutClient>(spec, rounds);
-        return std::make_shared<RrClient>(spec, window);
-    }
 };
 
 } // namespace linerate

@@ -1,7 +1,7 @@
 // Checks of specs for the protocols of protocol.hpp, and the entries of a program that implements them.
 #pragma once
 
-#include "protocol.hpp"
+#include "clients.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -37,6 +37,7 @@ inline void need_protocol(const Spec& spec, bool duplex) {
 
 // How many bytes a transport reads at once.
 inline std::size_t read_size(const Spec& spec) {
+    if (spec.layer == "http") return http::buffer;
     return spec.is_server() && spec.workload != "stream" ? echo_buffer : std::max<std::size_t>(spec.size, 8);
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace linerate {
@@ -51,7 +52,11 @@ struct BadSpec : std::runtime_error {
     using runtime_error::runtime_error;
 };
 
-// One ability of a program. `run` returns when a client is done, and never in a server.
+// The role of a client that is client and server in one event loop: `options.ends`.
+inline constexpr std::string_view one_loop = "one-loop";
+
+// One ability of a program. `run` returns when a client is done, and never in a server. A role is `client`, `server` or
+// `one_loop`.
 struct Ability {
     const char *role, *layer, *workload;
     void (*run)(const Spec&);
@@ -107,9 +112,9 @@ inline void need_message(const Spec& spec) {
 // The shapes of `dispatch`. True if several threads share its counter.
 inline bool need_shape(const Spec& spec) {
     auto shape = spec.option("shape");
-    bool shared = shape == "threads" || shape == "concurrent";
+    bool shared = shape == "threads" || shape == "run" || shape == "concurrent";
     need(shared || shape == "single" || shape == "interleaved",
-         "\"options.shape\" must be single, threads, interleaved or concurrent");
+         "\"options.shape\" must be single, threads, run, interleaved or concurrent");
     need(spec.operations != UINT64_MAX, "\"operations\" is missing");
     return shared;
 }

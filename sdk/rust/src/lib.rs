@@ -35,6 +35,7 @@ pub fn describe(
         roles: roles.to_vec(),
         layers: names(layers),
         workloads: names(workloads),
+        ends: Vec::new(),
     }
 }
 

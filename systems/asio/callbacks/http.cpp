@@ -1,6 +1,6 @@
 // An HTTP server as in Asio's tutorial: a session that its handlers keep alive.
 #include "linerate/event_loop.hpp"
-#include "net.hpp"
+#include "sessions.hpp"
 
 using namespace linerate;
 
@@ -48,4 +48,13 @@ private:
 void serve_http(const Spec& spec) {
     http::Answers answers(spec.size);
     serve(spec, [&](TcpSocket socket) { std::make_shared<Http>(std::move(socket), answers)->read(); });
+}
+
+void loop_http(const Spec& spec) {
+    need_protocol(spec, true);
+    OneLoop both(spec);
+    http::Answers answers(spec.size);
+    drive_sessions<PlainTransport>(both.client, both.loops, [&] {
+        std::make_shared<Http>(both.accept(), answers)->read();
+    });
 }

@@ -75,3 +75,12 @@ void drive_crr(const Spec& spec) {
 
 void serve_tcp(const Spec& spec) { serve_sessions<PlainTransport>(spec); }
 void drive_tcp(const Spec& spec) { spec.workload == "crr" ? drive_crr(spec) : drive_sessions<PlainTransport>(spec); }
+
+void loop_tcp(const Spec& spec) {
+    need_protocol(spec, true);
+    OneLoop both(spec);
+    Setting setting(both.server);
+    drive_sessions<PlainTransport>(both.client, both.loops, [&] {
+        std::make_shared<Served<PlainTransport>>(both.accept(), setting)->start();
+    });
+}

@@ -31,6 +31,19 @@ template <class Session> awaitable<void> accept(Loops& loops, Acceptor acceptor,
         co_spawn(executor, session(std::move(socket)), detached);
     }
 }
+
+// A client's coroutines on these loops; `connected()` is called for each connection, before the window.
+void drive_coroutines(const linerate::Spec& spec, Loops& loops, const std::function<void()>& connected);
+
+// Runs client and server in one loop. `session(socket)` is the coroutine of one connection of the server.
+template <class Session> void loop_coroutines(OneLoop& both, Session session) {
+    drive_coroutines(both.client, both.loops, [&] {
+        auto socket = both.accept();
+        auto executor = socket.get_executor();
+        co_spawn(executor, session(std::move(socket)), detached);
+    });
+}
+
 template <class Session> void serve_coroutines(const linerate::Spec& spec, Session session) {
     Loops loops(spec.threads);
     co_spawn(loops.first(), accept(loops, Acceptor(listen(loops.first(), spec)), session), detached);

@@ -1,6 +1,7 @@
 // An HTTP server as in Asio's C++20 examples: one coroutine for each connection.
 #include "linerate/event_loop.hpp"
 #include "coroutine.hpp"
+#include "linerate/protocol_spec.hpp"
 
 using namespace linerate;
 
@@ -28,4 +29,11 @@ awaitable<void> answer(Socket socket, const http::Answers& answers) {
 void serve_http(const Spec& spec) {
     http::Answers answers(spec.size);
     serve_coroutines(spec, [&](Socket socket) { return answer(std::move(socket), answers); });
+}
+
+void loop_http(const Spec& spec) {
+    need_protocol(spec, true);
+    OneLoop both(spec);
+    http::Answers answers(spec.size);
+    loop_coroutines(both, [&](Socket socket) { return answer(std::move(socket), answers); });
 }

@@ -122,7 +122,18 @@ void drive_tcp(const Spec& spec) {
     need_protocol(spec, true);
     if (spec.workload == "crr") return drive_crr(spec);
     Loops loops(spec.threads);
-    Connections<Session> connections(spec, [&] { return loops.next(); });
+    drive_coroutines(spec, loops, [] {});
+}
+
+void loop_tcp(const Spec& spec) {
+    need_protocol(spec, true);
+    OneLoop both(spec);
+    Setting setting(both.server);
+    loop_coroutines(both, [&](Socket socket) { return serve_one(std::move(socket), setting); });
+}
+
+void drive_coroutines(const Spec& spec, Loops& loops, const std::function<void()>& connected) {
+    Connections<Session> connections(spec, [&] { return loops.next(); }, connected);
     auto& clients = connections.clients;
     auto each_session = [&](auto f) {
         for (std::size_t i = 0; i < clients.all.size(); ++i)

@@ -1,5 +1,7 @@
 //! The TCP clients: one task per connection; `fanout` is one task that writes to all and reads from all.
 
+use crate::http;
+use crate::server::beside;
 use linerate_contract::program::Refusal;
 use linerate_contract::tally::{Tally, stream_error};
 use linerate_contract::{Done, ErrorKind, Spec, Window, clock, page};
@@ -8,6 +10,7 @@ use linerate_sdk::server::runtime;
 use linerate_sdk::stream::Stream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -17,9 +20,14 @@ use tokio::time::{sleep, timeout};
 /// socket buffers.
 const LARGEST_MESSAGE: u64 = 65_536;
 
+/// Until both ends of all connections are in their loop: the wait for an event lets the server accept.
+const SETTLE: Duration = Duration::from_millis(1);
+
 struct Task {
     target: Target,
+    /// What comes back, or the page.
     message: Vec<u8>,
+    is_http: bool,
 }
 
 impl Task {
@@ -30,11 +38,19 @@ impl Task {
         if spec.operations.is_none() && spec.duration_ns.is_none() {
             return Err(Refusal::BadSpec("a client needs \"operations\" or \"duration_ns\"".into()));
         }
-        Ok(Arc::new(Self { target: Target::new(spec)?, message: page(spec.size as usize) }))
+        let message = page(spec.size as usize);
+        Ok(Arc::new(Self { target: Target::new(spec)?, message, is_http: spec.layer == "http" }))
     }
 
-    /// Sends the message and receives it back.
+    fn buffer(&self) -> Vec<u8> {
+        vec![0; self.message.len() + if self.is_http { http::BUFFER } else { 0 }]
+    }
+
+    /// Sends the message and receives it back, or fetches the page.
     async fn exchange(&self, stream: &mut TcpStream, buffer: &mut [u8]) -> Result<(), ErrorKind> {
+        if self.is_http {
+            return http::fetch(stream, buffer, &self.message).await;
+        }
         stream.write_all(&self.message).await.map_err(|e| stream_error(&e))?;
         self.receive(stream, buffer).await
     }
@@ -54,13 +70,16 @@ impl Task {
 }
 
 pub fn rr(spec: &Spec) -> Result<Done, Refusal> {
+    let runtime = runtime(spec)?;
+    let spec = &beside(spec, &runtime)?;
     let task = Task::new(spec)?;
     let (shares, connections) = (shares(spec), spec.connections);
-    runtime(spec)?.block_on(async move {
+    runtime.block_on(async move {
         let mut streams = Vec::new();
         for _ in 0..connections {
             streams.push(task.target.connect().await.ok());
         }
+        sleep(SETTLE).await;
         let window = Arc::new(Window::open(spec));
         let mut set = JoinSet::new();
         for (stream, share) in streams.into_iter().zip(shares) {
@@ -125,7 +144,7 @@ pub fn fanout(spec: &Spec) -> Result<Done, Refusal> {
 
 /// One connection's operations. After a failure the next one has a new connection.
 async fn one_pair(task: Arc<Task>, stream: Option<TcpStream>, mut left: u64, window: Arc<Window>) -> Tally {
-    let (mut tally, mut buffer) = (window.tally(), vec![0; task.message.len()]);
+    let (mut tally, mut buffer) = (window.tally(), task.buffer());
     let mut stream = stream;
     while left > 0 && !window.is_over(clock::now()) {
         let mut open = match stream.take() {
@@ -147,7 +166,7 @@ async fn one_pair(task: Arc<Task>, stream: Option<TcpStream>, mut left: u64, win
                 left -= 1;
                 task.exchange(&mut open, &mut buffer).await?;
                 let now = clock::now();
-                tally.succeed(began, now, buffer.len() as u64);
+                tally.succeed(began, now, task.message.len() as u64);
                 began = now;
                 progress.fetch_add(1, Relaxed);
             }
@@ -217,9 +236,11 @@ pub async fn gather(mut set: JoinSet<Tally>, mut sum: Tally, window: &Window, is
 
 pub fn stream(spec: &Spec) -> Result<Done, Refusal> {
     let stream = Arc::new(Stream::new(spec)?);
-    let target = Target::new(spec)?;
     let mut stop = stream.stop_condition(spec)?;
-    runtime(spec)?.block_on(async move {
+    let runtime = runtime(spec)?;
+    let spec = &beside(spec, &runtime)?;
+    let target = Target::new(spec)?;
+    runtime.block_on(async move {
         let (mut sum, mut sockets) = (Tally::default(), Vec::new());
         for _ in 0..spec.connections {
             match target.connect().await {
@@ -227,6 +248,7 @@ pub fn stream(spec: &Spec) -> Result<Done, Refusal> {
                 Err(kind) => sum.fail(kind),
             }
         }
+        sleep(SETTLE).await;
         let window = Window::open(spec);
         stop.start(window.start());
         let mut set = JoinSet::new();

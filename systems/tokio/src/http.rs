@@ -1,12 +1,15 @@
-//! HTTP/1.1 on httparse, the parser of hyper. Any GET gets the page; head and body are one write.
+//! HTTP/1.1 on httparse, the parser of hyper. Any GET gets the page; head and body are one write. The client
+//! is for both ends in one loop.
 
-use linerate_contract::page;
+use linerate_contract::tally::stream_error;
+use linerate_contract::{ErrorKind, page};
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// The input read at once, and the longest request.
-const BUFFER: usize = 16 << 10;
+pub const BUFFER: usize = 16 << 10;
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// The whole answer, for a connection that stays open and for one that closes.
@@ -69,6 +72,41 @@ pub async fn serve(mut stream: TcpStream, answers: &Answers) -> io::Result<()> {
     }
 }
 
+/// Requests the page and compares it.
+pub async fn fetch(stream: &mut TcpStream, buffer: &mut [u8], page: &[u8]) -> Result<(), ErrorKind> {
+    stream.write_all(REQUEST).await.map_err(|e| stream_error(&e))?;
+    let mut filled = 0;
+    loop {
+        filled += match stream.read(&mut buffer[filled..]).await {
+            Ok(0) if filled == 0 => return Err(ErrorKind::EmptyReply),
+            Ok(0) => return Err(ErrorKind::Truncated),
+            Ok(n) => n,
+            Err(error) => return Err(stream_error(&error)),
+        };
+        if let Some(body) = body(&buffer[..filled])? {
+            return if body == page { Ok(()) } else { Err(ErrorKind::WrongContent) };
+        }
+    }
+}
+
+/// The body of the answer at the start of `bytes`; `None`: more has to arrive.
+fn body(bytes: &[u8]) -> Result<Option<&[u8]>, ErrorKind> {
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut answer = httparse::Response::new(&mut headers);
+    let head = match answer.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(_) => return Err(ErrorKind::Malformed),
+    };
+    if answer.code != Some(200) {
+        return Err(ErrorKind::WrongStatus);
+    }
+    let length = answer.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
+    let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.parse::<usize>().ok());
+    let body = &bytes[head..];
+    length.map(|length| body.get(..length)).ok_or(ErrorKind::Malformed)
+}
+
 /// Reads the request at the start of `bytes`; one with a body is refused (RFC 9110 section 9.3.1).
 fn parse(bytes: &[u8]) -> Parsed {
     let mut headers = [httparse::EMPTY_HEADER; 64];
@@ -100,6 +138,17 @@ fn parse(bytes: &[u8]) -> Parsed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_body_of_an_answer_has_the_length_of_its_head() {
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
+        assert_eq!(body(answer), Ok(Some(&b"ab"[..])));
+        assert_eq!(body(&answer[..answer.len() - 1]), Ok(None));
+        assert_eq!(body(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"), Err(ErrorKind::WrongStatus));
+        for malformed in ["HTTP/1.1 200 OK\r\n\r\n", "200 OK\r\n\r\n"] {
+            assert_eq!(body(malformed.as_bytes()), Err(ErrorKind::Malformed));
+        }
+    }
 
     #[test]
     fn requests_are_parsed_as_get_partial_or_bad() {

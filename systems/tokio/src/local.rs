@@ -5,8 +5,8 @@ use linerate_contract::program::Refusal;
 use linerate_contract::tally::Tally;
 use linerate_contract::{Done, ErrorKind, Nanos, Recorder, Shape, Spec, Window, clock};
 use linerate_sdk::server::runtime;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -23,19 +23,25 @@ pub fn dispatch(spec: &Spec) -> Result<Done, Refusal> {
     let shape = spec.shape()?;
     let operations = operations(spec)?;
     let threads = u64::from(spec.threads);
+    if shape == Shape::Run && threads > 1 {
+        return Err(Refusal::Unsupported("all tasks spawned before a worker runs one".into()));
+    }
     let posters = if shape == Shape::Concurrent { threads } else { 1 };
     let batch = if shape == Shape::Interleaved { INTERLEAVE } else { u64::MAX };
     runtime(spec)?.block_on(async move {
         pass((operations / WARM_UP).max(1), posters, batch).await;
-        let (start_ns, cpu) = (clock::now(), clock::process_cpu());
+        let (start_ns, mut cpu) = (clock::now(), clock::process_cpu());
         let mut done = Done { start_ns, ..Done::default() };
         // Without a duration the time is over after the first pass.
-        let until = start_ns + spec.duration_ns.unwrap_or(Nanos::ZERO);
+        let until = start_ns + spec.duration_ns.filter(|_| shape != Shape::Run).unwrap_or(Nanos::ZERO);
         while done.end_ns < until {
             let ran = pass(operations, posters, batch).await;
             done.end_ns = clock::now();
             done.operations += ran;
             done.errors.add(ErrorKind::Failed, operations.abs_diff(ran));
+        }
+        if shape == Shape::Run {
+            (done.start_ns, cpu) = *COUNTER.posted.lock().expect("a panic aborts the process");
         }
         done.cpu_ns = clock::process_cpu().since(cpu);
         done.verified = done.operations;
@@ -60,6 +66,10 @@ async fn pass(operations: u64, posters: u64, batch: u64) -> u64 {
                 for _ in 0..count {
                     tokio::spawn(async move { counter.add(expected) });
                 }
+                if batch == u64::MAX {
+                    *counter.posted.lock().expect("a panic aborts the process") =
+                        (clock::now(), clock::process_cpu());
+                }
                 if expected < operations {
                     counter.reached.notified().await;
                 }
@@ -75,11 +85,17 @@ async fn pass(operations: u64, posters: u64, batch: u64) -> u64 {
 
 /// Of the current pass. Static, since a shared one would cost a reference count per handler, which the
 /// handlers of other systems do not have.
-static COUNTER: Counter = Counter { count: AtomicU64::new(0), reached: Notify::const_new() };
+static COUNTER: Counter = Counter {
+    count: AtomicU64::new(0),
+    reached: Notify::const_new(),
+    posted: Mutex::new((Nanos::ZERO, Nanos::ZERO)),
+};
 
 struct Counter {
     count: AtomicU64,
     reached: Notify,
+    /// The clock and the CPU time when all tasks had been spawned.
+    posted: Mutex<(Nanos, Nanos)>,
 }
 
 impl Counter {

@@ -12,7 +12,7 @@ mod server;
 mod udp;
 
 use linerate_contract::program::{self, Refusal};
-use linerate_contract::{Describe, Done, Role, Spec};
+use linerate_contract::{Choice, Describe, Done, Ends, Role, Spec};
 use linerate_sdk::unsupported;
 
 fn main() {
@@ -45,9 +45,11 @@ fn serve(spec: &Spec) -> Result<(), Refusal> {
 fn drive(spec: &Spec) -> Result<Done, Refusal> {
     match (spec.layer.as_str(), spec.workload.as_str()) {
         ("tcp", "rr") => client::rr(spec),
+        ("http", "rr") if spec.ends()?.is_some() => client::rr(spec),
+        ("tcp", "stream") => client::stream(spec),
+        (_, _) if spec.ends()?.is_some() => Err(unsupported(spec)),
         ("tcp", "crr") => client::crr(spec),
         ("tcp", "fanout") => client::fanout(spec),
-        ("tcp", "stream") => client::stream(spec),
         ("udp", "stream") => udp::client(spec),
         ("kcp", "stream") => kcp::client(spec),
         ("none", "dispatch") => local::dispatch(spec),
@@ -61,5 +63,7 @@ fn describe(spec: &Spec) -> Describe {
     let version = if spec.layer == "kcp" { env!("TOKIO_KCP_VERSION") } else { env!("TOKIO_VERSION") };
     let workloads = ["crr", "dispatch", "fanout", "rr", "stream", "timers"];
     let layers = ["http", "kcp", "none", "tcp", "udp"];
-    linerate_sdk::describe("tokio", version, &[Role::Client, Role::Server], &layers, &workloads)
+    let described =
+        linerate_sdk::describe("tokio", version, &[Role::Client, Role::Server], &layers, &workloads);
+    Describe { ends: vec![Ends::OneLoop.word().into()], ..described }
 }

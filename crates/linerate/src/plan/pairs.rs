@@ -4,7 +4,7 @@ use crate::axes::Axes;
 use crate::measurement::{PlannedCell, PlannedPair, PlannedSuite, PlannedTable};
 use crate::stats::duet::is_of_windows;
 use crate::system::Registry;
-use linerate_contract::Role;
+use linerate_contract::{Choice, Role, Shape};
 
 /// Every pair that a table of the suite compares, each once: cells with their baseline, and an A/A control
 /// for each table.
@@ -53,6 +53,8 @@ pub(super) fn no_window(cell: &PlannedCell, registry: &Registry) -> Option<&'sta
     let is_timed = registry.variant(&client.name, Role::Client).is_ok_and(|client| client.is_timed());
     if cell.workload == "timers" {
         Some("timers: the result is a delay, not a rate")
+    } else if cell.options.get(Shape::OPTION).is_some_and(|shape| shape == Shape::Run.word()) {
+        Some("its window opens when all handlers are posted, so it is not that of the other side")
     } else {
         (!is_timed).then_some("the client works for a count, not for a time")
     }
@@ -84,6 +86,17 @@ mod tests {
         let proxy = pairs("proxy", true);
         assert_eq!(no_duet(&proxy, ["nginx/haproxy-tcp", "nginx/direct"]), None);
         assert_eq!(proxy.iter().filter(|pair| pair.cells[0] == pair.cells[1]).count(), 1);
+    }
+
+    #[test]
+    fn both_ends_in_one_loop_are_measured_in_duet_and_a_run_of_posted_handlers_is_not() {
+        let runtime = pairs("runtime", false);
+        let no_duet = |id: &str| no_duet(&runtime, [&format!("{id}/asio-async"), &format!("{id}/asio-coro")]);
+        for id in ["published-rr/64x1", "published-http/32x1", "published-stream/both/1024"] {
+            assert_eq!(no_duet(id), None, "{id}");
+        }
+        assert_eq!(no_duet("published-dispatch/single/1"), None);
+        assert!(no_duet("published-dispatch/run/1").unwrap().contains("all handlers are posted"));
     }
 
     #[test]

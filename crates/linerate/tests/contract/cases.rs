@@ -5,7 +5,7 @@ use linerate_contract::{Direction, Nanos, Role, Spec, Tls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 /// The duration of cases that last for a time.
-const WINDOW: Nanos = Nanos(50_000_000);
+pub(crate) const WINDOW: Nanos = Nanos(50_000_000);
 
 /// Client and server of one exchange; no server where the workload has no network.
 pub(crate) type Case = (String, Spec, Option<Spec>);
@@ -110,6 +110,8 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
         ("none", "dispatch") => vec![
             dispatch("single", 1),
             dispatch("threads", 2),
+            dispatch("run", 1),
+            dispatch("run", 2),
             dispatch("interleaved", 1),
             dispatch("concurrent", 4),
             passes("single", 1),

@@ -6,6 +6,7 @@ mod cases;
 #[path = "../common/mod.rs"]
 mod common;
 mod hanging;
+mod one_loop;
 
 use cases::{cases, secure};
 use common::program::{Program, any_port, describe, spec_of};
@@ -158,6 +159,9 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
         }
     }
     let contains = |words: &[String], word: &str| words.iter().any(|one| one == word);
+    for (name, kept) in one_loop::promises(program, &chosen.variant.options, &described) {
+        check(&name, kept);
+    }
     let echoes = takes_part(&chosen.variant.workloads, "rr") && contains(&described.workloads, "rr");
     for layer in ["tcp", "tls", "websocket", "wss"] {
         let layered = takes_part(&chosen.variant.layers, layer) && contains(&described.layers, layer);
@@ -248,7 +252,11 @@ fn right(expected: &Spec, done: &Done) -> Result<(), String> {
     if expected.workload == "stream" {
         return if done.bytes.0 > 0 { Ok(()) } else { Err("no byte of a stream by time arrived".into()) };
     }
-    let operations = expected.operations.unwrap_or(0);
+    let timed = expected.duration_ns.filter(|_| expected.operations.is_none());
+    if let Some(duration) = timed {
+        same("nanoseconds", done.end_ns.since(done.start_ns).0, duration.0)?;
+    }
+    let operations = timed.map_or(expected.operations.unwrap_or(0), |_| done.operations.max(1));
     same("operations", done.operations, operations)?;
     let moved = match expected.workload.as_str() {
         "rr" | "crr" => operations * expected.size,

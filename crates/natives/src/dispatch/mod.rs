@@ -22,39 +22,46 @@ const WARM_UP: u64 = 10;
 /// # Errors
 /// An invalid spec.
 pub fn run(spec: &Spec) -> Result<Done, Refusal> {
-    measure(spec, |shape, operations, threads| match shape {
+    measure(spec, |shape, operations, threads, posted| match shape {
         Shape::Single => Ok(single(operations)),
-        Shape::Threads => several(operations, threads),
+        Shape::Threads | Shape::Run => several(operations, threads, posted),
         Shape::Interleaved => Ok(interleaved(operations)),
         Shape::Concurrent => concurrent(operations, threads),
     })
 }
 
 /// Runs the unmeasured pass and the window, and checks the counter. `pass` posts and runs the handlers; it
-/// returns how many have run. With a duration, passes follow one another until the time is over.
+/// returns how many have run, and calls its last argument between the two where the window of a shape starts
+/// there. With a duration, passes follow one another until the time is over; [`Shape::Run`] has one.
 ///
 /// # Errors
 /// An invalid spec.
-pub fn measure(spec: &Spec, pass: impl Fn(Shape, u64, u32) -> Result<u64, Refusal>) -> Result<Done, Refusal> {
+pub fn measure(
+    spec: &Spec,
+    pass: impl Fn(Shape, u64, u32, &mut dyn FnMut()) -> Result<u64, Refusal>,
+) -> Result<Done, Refusal> {
     let shape = spec.shape()?;
     let threads = spec.threads;
     let Some(operations) = spec.operations.filter(|n| *n > 0 && threads > 0) else {
         return Err(Refusal::BadSpec("\"operations\" and \"threads\" must be above 0".into()));
     };
-    pass(shape, (operations / WARM_UP).max(1), threads)?;
-    let cpu = clock::process_cpu();
-    let start_ns = clock::now();
-    let mut done = Done { start_ns, ..Done::default() };
+    pass(shape, (operations / WARM_UP).max(1), threads, &mut || ())?;
+    let (mut cpu, mut start_ns) = (clock::process_cpu(), clock::now());
+    let mut done = Done::default();
     // Without a duration the time is over after the first pass.
-    let until = start_ns + spec.duration_ns.unwrap_or(Nanos::ZERO);
+    let until = start_ns + spec.duration_ns.filter(|_| shape != Shape::Run).unwrap_or(Nanos::ZERO);
     while done.end_ns < until {
-        let ran = pass(shape, operations, threads)?;
+        let ran = pass(shape, operations, threads, &mut || {
+            if shape == Shape::Run {
+                (cpu, start_ns) = (clock::process_cpu(), clock::now());
+            }
+        })?;
         done.end_ns = clock::now();
         done.operations += ran.min(operations);
         done.verified += ran;
         done.errors.add(ErrorKind::Failed, operations.abs_diff(ran));
     }
-    done.cpu_ns = clock::process_cpu().since(cpu);
+    (done.start_ns, done.cpu_ns) = (start_ns, clock::process_cpu().since(cpu));
     Ok(done)
 }
 
@@ -79,11 +86,12 @@ fn interleaved(operations: u64) -> u64 {
     counter.load(Relaxed)
 }
 
-fn several(operations: u64, threads: u32) -> Result<u64, Refusal> {
+fn several(operations: u64, threads: u32, posted: &mut dyn FnMut()) -> Result<u64, Refusal> {
     let (hub, counter) = (Arc::new(Hub::default()), counter());
     let mut queue = Queue::new(hub.clone());
     post_shared(&mut queue, counter, operations);
     queue.hand_over();
+    posted();
     std::thread::scope(|scope| {
         for _ in 0..threads {
             spawn_scoped(scope, || Queue::new(hub.clone()).run())?;
@@ -134,7 +142,7 @@ mod tests {
 
     #[test]
     fn every_shape_runs_every_handler() {
-        for shape in ["single", "threads", "interleaved", "concurrent"] {
+        for shape in ["single", "threads", "run", "interleaved", "concurrent"] {
             for threads in [1, 3] {
                 let mut spec = Spec::new(Role::Client, "none", "dispatch");
                 (spec.operations, spec.threads) = (Some(10_007), threads);
@@ -163,11 +171,29 @@ mod tests {
     }
 
     #[test]
+    fn the_window_of_run_starts_when_all_handlers_are_posted() {
+        let mut spec = Spec::new(Role::Client, "none", "dispatch");
+        spec.operations = Some(10);
+        let starts = |shape: &str| {
+            let mut spec = spec.clone();
+            spec.options.insert("shape".into(), shape.into());
+            let posted_at = std::cell::Cell::new(Nanos::ZERO);
+            let done = measure(&spec, |_, operations, _, posted| {
+                posted_at.set(clock::now());
+                posted();
+                Ok(operations)
+            });
+            done.unwrap().start_ns >= posted_at.get()
+        };
+        assert_eq!((starts("run"), starts("threads")), (true, false));
+    }
+
+    #[test]
     fn a_handler_that_did_not_run_is_an_error() {
         let mut spec = Spec::new(Role::Client, "none", "dispatch");
         spec.operations = Some(10);
         spec.options.insert("shape".into(), "single".into());
-        let done = measure(&spec, |_, operations, _| Ok(operations - 1)).unwrap();
+        let done = measure(&spec, |_, operations, _, _| Ok(operations - 1)).unwrap();
         assert_eq!((done.operations, done.errors.total()), (9, 1));
     }
 }

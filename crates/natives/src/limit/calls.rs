@@ -14,7 +14,7 @@ type Handler = fn(&AtomicU64);
 /// # Errors
 /// A spec that lacks something.
 pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
-    let shared = matches!(spec.shape()?, Shape::Threads | Shape::Concurrent);
+    let shared = matches!(spec.shape()?, Shape::Threads | Shape::Run | Shape::Concurrent);
     let handler: Handler = if shared {
         |counter| {
             counter.fetch_add(1, Relaxed);
@@ -24,7 +24,8 @@ pub(super) fn run(spec: &Spec) -> Result<Done, Refusal> {
     };
     // black_box: otherwise the compiler could replace all calls by one addition.
     let handlers = black_box(vec![handler; spec.operations.unwrap_or(0) as usize]);
-    measure(spec, |_, operations, threads| {
+    measure(spec, |_, operations, threads, posted| {
+        posted();
         let counter = counter();
         let handlers = &handlers[..operations as usize];
         let threads = if shared { threads as usize } else { 1 };

@@ -44,7 +44,7 @@ fn blocking_sockets_count_as_exactly_as_an_event_loop() {
 
 #[test]
 fn limits_without_a_server_do_all_of_the_work() {
-    for shape in ["single", "threads", "interleaved", "concurrent"] {
+    for shape in ["single", "threads", "run", "interleaved", "concurrent"] {
         let mut spec = with(Spec::new(Role::Client, "none", "dispatch"), "shape", shape);
         (spec.operations, spec.threads) = (Some(10_007), 3);
         let done = limited("loop", spec);

@@ -44,6 +44,7 @@ fn describe() -> Describe {
         roles: vec![Role::Client, Role::Server],
         layers: vec!["tcp".into()],
         workloads: vec!["rr".into()],
+        ends: Vec::new(),
     }
 }
 
