@@ -96,8 +96,8 @@ mod tests {
     /// Cells of the same systems, one that lasts for its operations and one that lasts for a time.
     fn suite(operations: u64, seconds: u64) -> PlannedSuite {
         let cell = |id: &str, parameters: serde_json::Value| {
-            json!({"id": id, "axes": {}, "layer": "http", "workload": "rr", "topology": "loopback",
-                   "parameters": parameters,
+            json!({"id": id, "axes": {}, "layer": "http", "workload": "rr",
+                "path": {"device": "loopback", "links": [{"mtu": 65_536}]}, "parameters": parameters,
                 "systems": [], "absent": null})
         };
         let cells =

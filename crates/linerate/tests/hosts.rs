@@ -50,7 +50,7 @@ fn client_relay_and_server_on_three_hosts_are_measured_and_nothing_is_left() {
     );
     let Some(output) = among("3", &out, &script) else { return };
     assert_eq!((output.status, output.stdout.as_str()), (0, "LEFT\n"), "{}", output.stderr);
-    let report: linerate::report::model::Report = serde_json::from_str(&out.read("report.json")).unwrap();
+    let report = out.report();
     let hosts: Vec<(&str, &str)> =
         report.hosts.iter().map(|host| (host.place.as_str(), host.host.name.as_str())).collect();
     assert_eq!(hosts, [("local", "box1"), ("ssh:box3", "box3"), ("ssh:box2", "box2")]);

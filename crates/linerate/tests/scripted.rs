@@ -33,7 +33,7 @@ fn a_probe_finds_how_much_of_the_rate_each_role_decides() {
     let out = linerate("good", &args);
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_golden("probe.txt", &out.stdout);
-    let report: linerate::report::model::Report = serde_json::from_str(&folder.read("report.json")).unwrap();
+    let report = folder.report();
     let cell = report.suites[0].cells.iter().find(|cell| cell.id == "fast/pipe").unwrap();
     for (role, truth) in [("client", 0.06), ("relay", 0.9), ("server", 0.0)] {
         let found = &cell.sensitivity[role];

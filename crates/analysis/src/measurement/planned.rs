@@ -243,8 +243,6 @@ pub struct PlannedCell {
     pub axes: Axes,
     pub layer: String,
     pub workload: String,
-    /// Runs of earlier versions have a word for it (`topology`).
-    #[serde(alias = "topology")]
     pub path: NetworkPath,
     pub parameters: Parameters,
     /// Parameters in place of these while the systems are verified, and while they are warmed up (empty: not

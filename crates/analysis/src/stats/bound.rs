@@ -13,6 +13,7 @@
 
 use crate::measurement::{CPU_FROM_PROC, Measurement};
 use linerate_contract::Role;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A CPU busy for more than this share of its time is saturated. Not 1: a closed loop leaves gaps at each
@@ -35,9 +36,9 @@ const OWN: f64 = 0.8;
 const DISTURBED: f64 = 0.1;
 
 /// The bottleneck of the cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Bottleneck {
-    Role(Role),
     /// The kernel between client and server: links, routes, packet filter.
     Path,
     /// No role used its CPU for the whole window: the result is a latency.
@@ -46,6 +47,8 @@ pub enum Bottleneck {
     Spinning,
     /// Other processes had a CPU, or the clock is too coarse.
     Unknown,
+    #[serde(untagged)]
+    Role(Role),
 }
 
 /// Facts of a cell that its CPU times are read with.

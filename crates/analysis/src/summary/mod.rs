@@ -3,6 +3,7 @@
 mod cell;
 mod compare;
 mod finding;
+mod flags;
 mod journal;
 mod marks;
 mod table;
@@ -10,11 +11,28 @@ mod table;
 pub use cell::{CellSummary, FailedTrial, OutcomeWord};
 pub use compare::{Comparison, Comparisons, DuetReport};
 pub use finding::{Confirmation, FindingReading, figure_ratio, readings};
+pub use flags::{Flag, flags};
 pub use journal::{CellTrials, SortedJournal, Units};
 pub use marks::{AgainstTruth, ShareOf};
 pub use table::{AgainstBest, Entry, TableSummary};
 
 use crate::measurement::{Metric, PlannedSuite};
+
+/// A metric, and the operations whose seconds it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quantity {
+    pub metric: Metric,
+    /// Operations of a trial; `None`: they have no number, or cells have different ones.
+    pub operations: Option<u64>,
+}
+
+/// The unit of a table's numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableUnit {
+    One(Quantity),
+    /// Each row has its own: the table has several metrics.
+    OfRow,
+}
 
 /// The cells of a suite, and its tables.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use super::model::{CellReport, Report, SuiteReport};
 use super::style::Style;
-use super::words::{accuracy_name, outcome_name, verdict_name};
+use super::words::{self, accuracy_name, outcome_name, verdict_name};
 use crate::stats::difference::LatencyDifference;
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<CsvColumn> {
     }
     add("outcome", Box::new(|_, cell| outcome_name(cell.outcome).to_owned()));
     add("detail", Box::new(|_, cell| cell.detail.clone().unwrap_or_default()));
-    add("unit", Box::new(|_, cell| cell.unit.clone()));
+    add("unit", Box::new(|_, cell| words::unit(cell.unit)));
     add("n", Box::new(|_, cell| cell.n.to_string()));
     add("median", Box::new(|_, cell| number(cell.median)));
     add("low", Box::new(|_, cell| number(cell.ci95.map(|bounds| bounds[0]))));
@@ -81,7 +81,7 @@ fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<CsvColumn> {
             cell.vs_truth.as_ref().map_or(String::new(), |found| accuracy_name(found.accuracy).to_owned())
         }),
     );
-    add("bound_by", Box::new(|_, cell| cell.bound_by.clone().unwrap_or_default()));
+    add("bound_by", Box::new(|_, cell| cell.bound_by.map(words::bound).unwrap_or_default()));
     for role in in_order(rows.iter().flat_map(|(_, cell)| cell.cpu.keys())) {
         let name = format!("cpu.{role}.us_per_");
         let (operation, megabyte) = (role.clone(), role);
@@ -105,7 +105,7 @@ fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<CsvColumn> {
         let name = format!("errors.{kind}");
         add(&name, Box::new(move |_, cell| cell.errors.get(&kind).copied().unwrap_or(0).to_string()));
     }
-    add("flags", Box::new(|_, cell| cell.flags.join("; ")));
+    add("flags", Box::new(|_, cell| words::flags(&cell.flags)));
     columns
 }
 

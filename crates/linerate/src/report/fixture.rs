@@ -101,7 +101,8 @@ fn proxy_cell(server: &str, path: &str) -> Value {
         "is_limit": path == "limit",
         "id": format!("{server}/{path}"), "axes": {"server": server, "path": path},
         "layer": "http", "workload": "crr",
-        "topology": "router", "parameters": {"operations": 2000, "connections": 5, "size": 4096},
+        "path": {"device": "veth", "links": [{"mtu": 1500}, {"mtu": 1500}]},
+        "parameters": {"operations": 2000, "connections": 5, "size": 4096},
         "systems": systems, "absent": absent,
     })
 }
@@ -114,7 +115,8 @@ fn transport() -> Value {
             for library in ["libuv", "yasio"] {
                 cells.push(json!({
                     "id": format!("{library}/{direction}/{size}"),
-                    "layer": "tcp", "workload": "stream", "topology": "router",
+                    "layer": "tcp", "workload": "stream",
+                    "path": {"device": "veth", "links": [{"mtu": 1500}, {"mtu": 1500}]},
                     "axes": {"library": library, "direction": direction, "size": size},
                     "parameters": {"size": 64},
                     "systems": [{"role": "client", "name": library, "version": null}], "absent": null,

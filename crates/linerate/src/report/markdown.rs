@@ -3,7 +3,7 @@
 
 use super::comparison;
 use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase};
-use super::model::{CellReport, PublishedReport, Report, SuiteReport, TableCell, TableReport};
+use super::model::{CellReport, PublishedReport, Report, SuiteReport, TableReport};
 use super::style::Style;
 use std::fmt::Write;
 
@@ -124,10 +124,8 @@ fn table_text(text: &mut String, suite: &SuiteReport, table: &TableReport) {
     });
 }
 
-/// The table as if it had one metric.
 fn by_first_metric(table: &TableReport) -> TableReport {
-    let cells = table.main_cells().map(|cell| TableCell { metric: None, ..cell.clone() }).collect();
-    TableReport { cells, unit: layout::unit(table).to_owned(), ..table.clone() }
+    TableReport { cells: table.main_cells().cloned().collect(), ..table.clone() }
 }
 
 fn grid_text(text: &mut String, grid: &Grid<'_>) {

@@ -6,20 +6,24 @@ mod path;
 mod published;
 
 use super::comparison::ComparisonReport;
+use super::words::json;
 use crate::axes::Axes;
 use crate::measurement::{Host, PlannedHost, PlannedSystem};
+use crate::stats::bound::Bottleneck;
 use crate::stats::latency::{Latency, LatencyCurve};
 use crate::stats::metric::Better;
-pub use linerate_analysis::summary::{AgainstTruth, Comparison, DuetReport, OutcomeWord, ShareOf};
+pub use linerate_analysis::summary::{
+    AgainstTruth, Comparison, DuetReport, Flag, OutcomeWord, Quantity, ShareOf, TableUnit,
+};
 pub use path::{PathReport, WayReport};
 pub use published::*;
 #[cfg(test)]
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The whole report of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Report {
     /// `linerate.report/2`.
@@ -37,7 +41,7 @@ pub struct Report {
 
 pub const REPORT_SCHEMA: &str = "linerate.report/2";
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct RunFacts {
     pub id: String,
@@ -68,13 +72,15 @@ pub struct RunFacts {
     pub flags: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct SuiteReport {
     pub name: String,
     pub question: String,
     /// Unit of the first table, such as `seconds for 10000 operations`.
-    pub unit: String,
+    #[serde(serialize_with = "json::first_unit")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub unit: Option<TableUnit>,
     pub better: Better,
     /// Id of the first baseline.
     pub baseline: String,
@@ -86,12 +92,14 @@ pub struct SuiteReport {
 }
 
 /// How a table is laid out; its numbers are in the cells.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct TableReport {
     pub name: String,
     pub title: String,
-    pub unit: String,
+    #[serde(serialize_with = "json::table_unit")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub unit: TableUnit,
     pub better: Better,
     pub rows: String,
     pub columns: String,
@@ -114,24 +122,27 @@ pub struct TableReport {
 }
 
 /// A cell and the competitor that has the best median.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct BestOfResult {
     pub id: String,
     /// By what: the metric and its unit.
-    pub metric: String,
+    #[serde(serialize_with = "json::metric")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub metric: Quantity,
     pub vs_best: Comparison,
 }
 
 /// A cell in a table: its number by the table's metric, and its comparisons. [`CellReport`] has the numbers
 /// of the first table that contains the cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct TableCell {
     pub id: String,
     /// Which of several metrics this is; absent where the table has but one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metric: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "json::some_metric")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub metric: Option<Quantity>,
     pub n: u32,
     pub median: Option<f64>,
     pub ci95: Option<[f64; 2]>,
@@ -151,12 +162,21 @@ pub struct TableCell {
 impl TableReport {
     /// The cells by the table's first metric, for sentences and plots.
     pub fn main_cells(&self) -> impl Iterator<Item = &TableCell> {
-        let first = self.cells.first().and_then(|cell| cell.metric.as_ref());
-        self.cells.iter().filter(move |cell| cell.metric.as_ref() == first)
+        let first = self.cells.first().and_then(|cell| cell.metric);
+        self.cells.iter().filter(move |cell| cell.metric == first)
+    }
+
+    /// Its first metric.
+    #[must_use]
+    pub fn quantity(&self) -> Option<Quantity> {
+        match self.unit {
+            TableUnit::One(quantity) => Some(quantity),
+            TableUnit::OfRow => self.cells.first()?.metric,
+        }
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct CellReport {
     pub id: String,
@@ -165,7 +185,9 @@ pub struct CellReport {
     /// Absent where nothing on the path is impaired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathReport>,
-    pub unit: String,
+    #[serde(serialize_with = "json::unit")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub unit: Quantity,
     pub better: Better,
     pub outcome: OutcomeWord,
     /// The reason where it is not `ok`, or the number of failed trials and the first reason.
@@ -190,7 +212,8 @@ pub struct CellReport {
     pub vs_truth: Option<AgainstTruth>,
     /// `server`, `client`, `relay`, `path`, `waiting` (no CPU was busy for the whole window), `spinning`
     /// (none but those of roles that are always busy) or `unknown`.
-    pub bound_by: Option<String>,
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub bound_by: Option<Bottleneck>,
     /// By role, of a run with `--probe`: d ln(rate) / d ln(CPU time of the role).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sensitivity: BTreeMap<String, SensitivityReport>,
@@ -223,11 +246,13 @@ pub struct CellReport {
     pub errors: BTreeMap<String, u64>,
     /// Each begins with its kind: `few-rounds`, `bound-by-generator`, `above-limit`, `littles-law`,
     /// `outlier`, `steal`, `disturbed`, `drift`, `leak`, `not-measured`, or a flag of the lab.
-    pub flags: Vec<String>,
+    #[serde(serialize_with = "json::flags")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub flags: Vec<Flag>,
 }
 
 /// 1: the rate falls by as much as the role's CPU time; 0: it does not fall.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct SensitivityReport {
     pub value: f64,
@@ -239,7 +264,7 @@ pub struct SensitivityReport {
 }
 
 /// Median over the trials. Exactly one of the two is set.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct CpuCost {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -249,7 +274,7 @@ pub struct CpuCost {
     pub ci95: Option<[f64; 2]>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct DatagramReport {
     pub sent: u64,
@@ -262,7 +287,7 @@ pub struct DatagramReport {
     pub duplicates: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct TcpReport {
     pub retransmits: f64,
@@ -276,7 +301,7 @@ pub struct TcpReport {
     pub buffer_delay_percent: Option<f64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct SeriesReport {
     /// Length of a step.
@@ -289,7 +314,7 @@ pub struct SeriesReport {
 }
 
 /// Before the client started, and shortly after it ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct UsageReport {
     pub descriptors_before: f64,

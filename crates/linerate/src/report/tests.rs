@@ -2,8 +2,8 @@
 //! journal. `tests/report.rs` checks pages and JSON.
 
 use super::fixture::{measurements, run, trials};
-use super::model::{CellReport, Comparison, OutcomeWord, Report};
-use super::{FORMATS, Style, format};
+use super::model::{CellReport, Comparison, Flag, OutcomeWord, Report};
+use super::{FORMATS, Style, format, words};
 use crate::measurement::{BestOf, Duet, Metric, Outcome, PlannedPair, Run, Stage, Trial};
 use crate::stats::verdict::Verdict;
 use linerate_contract::{Bytes, Counts, ErrorKind, Nanos};
@@ -108,7 +108,7 @@ fn a_row_above_its_limit_is_flagged_and_a_row_above_its_reference_is_not() {
     let flags = |id: &str, nanos: u64| {
         let mut trials = trials();
         measurements(&mut trials, "nginx/direct").for_each(|m| m.elapsed = Nanos(nanos));
-        cell(&build(&run(), &trials), id).flags.join("; ")
+        words::flags(&cell(&build(&run(), &trials), id).flags)
     };
     // The limit takes 0.12 s.
     assert!(flags("nginx/direct", 60_000_000).contains("above-limit (2.0"));
@@ -116,7 +116,7 @@ fn a_row_above_its_limit_is_flagged_and_a_row_above_its_reference_is_not() {
     let report = report();
     let exceeded = cell(&report, "nginx/direct").vs_reference.clone().unwrap();
     assert!(exceeded.with == "nginx/iptables" && exceeded.ci95[0] > 1.0, "{exceeded:?}");
-    assert!(!cell(&report, "nginx/direct").flags.join("; ").contains("above"));
+    assert!(!words::flags(&cell(&report, "nginx/direct").flags).contains("above"));
     let limit = cell(&report, "nginx/limit");
     assert_eq!((&limit.vs_baseline, &limit.vs_limit, &limit.vs_reference), (&None, &None, &None));
 }
@@ -147,7 +147,7 @@ fn a_cell_without_trials_is_not_measured_and_names_its_failed_warmup() {
     let never = cell(&report, "apache/limit");
     assert_eq!((never.outcome, never.n), (OutcomeWord::Failed, 0));
     assert!(never.detail.as_ref().is_some_and(|detail| detail.starts_with("not measured: the run ended")));
-    assert_eq!(never.flags, ["not-measured"]);
+    assert_eq!(never.flags, [Flag::NotMeasured]);
     assert!(!report.run.complete);
     let only_warmups: Vec<Trial> = trials().into_iter().filter(|t| t.warmup).collect();
     let cut = build(&run(), &only_warmups);
@@ -242,12 +242,6 @@ fn colours_appear_only_if_the_style_has_them() {
 }
 
 #[test]
-fn a_report_survives_json() {
-    let report = report();
-    assert_eq!(serde_json::from_str::<Report>(&render(&report, "json", Style::default())).unwrap(), report);
-}
-
-#[test]
 fn each_format_is_found_by_its_name() {
     for each in FORMATS {
         assert_eq!(format(each.name).map(|found| found.name), Ok(each.name));
@@ -258,6 +252,26 @@ fn each_format_is_found_by_its_name() {
 /// Any number that a damaged journal could contain.
 fn odd() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(1), 0..10_000_000_000_u64, Just(u64::MAX), any::<u64>()]
+}
+
+/// Fields that may be `null`.
+const OPTIONAL: [&str; 10] = [
+    "median",
+    "ci95",
+    "vs_baseline",
+    "vs_limit",
+    "bound_by",
+    "latency_us",
+    "connect_us",
+    "version",
+    "ci90",
+    "smallest_detectable",
+];
+
+/// A line of pretty JSON.
+fn has_no_hole(line: &str) -> bool {
+    let field = line.trim().trim_end_matches(',').strip_suffix("null");
+    field.is_none_or(|field| OPTIONAL.iter().any(|name| field == format!("\"{name}\": ")))
 }
 
 proptest! {
@@ -306,10 +320,7 @@ proptest! {
             let _ = format.render(&report, Style { width, ..LONG });
         }
         let json = render(&report, "json", Style::default());
-        prop_assert!(
-            serde_json::from_str::<Report>(&json).is_ok(),
-            "a number that is not finite became null"
-        );
+        prop_assert!(json.lines().all(has_no_hole), "a number that is not finite became null");
     }
 }
 

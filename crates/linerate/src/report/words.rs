@@ -1,76 +1,45 @@
-//! Flags, outcomes and units as text. The first word of a flag is its kind, for programs; the rest is for
-//! readers.
+//! Flags, outcomes and units as text, here alone. The first word of a flag is its kind, for programs; the
+//! rest is for readers.
 
-use super::model::OutcomeWord;
 use crate::measurement::{Metric, Outcome};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::bound::Bottleneck;
 use crate::stats::verdict::Verdict;
-use crate::summary::{Confirmation, FailedTrial};
+use crate::summary::{Confirmation, FailedTrial, Flag, OutcomeWord, Quantity, TableUnit};
 use std::fmt::Write;
 
-/// A note on a cell's numbers.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Flag {
-    /// Planned, not run.
-    NotMeasured,
-    /// Too few for an interval or a verdict.
-    FewRounds(u32),
-    BoundByGenerator,
-    /// Better than a part of its own work.
-    AboveLimit {
-        ratio: f64,
-        limit: String,
-    },
-    LittlesLaw {
-        in_flight: f64,
-        connections: u64,
-    },
-    /// Their rounds.
-    Outliers(Vec<u32>),
-    /// Round and share of the CPU time that the hypervisor gave to others.
-    Steal(Vec<(u32, f64)>),
-    /// Share of the lab's CPU time that went to processes outside of the trials.
-    Disturbed(f64),
-    /// Share of the median by which the values moved over the run.
-    Drift(f64),
-    /// Growth of the server's open descriptors after this number of connections.
-    Leak {
-        descriptors: u64,
-        connections: u64,
-    },
-    /// A flag of the lab.
-    Lab(String),
+/// The kind of a flag, and its numbers for readers.
+pub(super) fn flag(flag: &Flag) -> String {
+    match flag {
+        Flag::NotMeasured => "not-measured".to_owned(),
+        Flag::FewRounds(n) => {
+            format!("few-rounds ({n})")
+        }
+        Flag::BoundByGenerator => "bound-by-generator".to_owned(),
+        Flag::AboveLimit { ratio, limit } => format!("above-limit ({ratio:.2}x {limit})"),
+        Flag::LittlesLaw { in_flight, connections } => {
+            format!("littles-law ({in_flight:.1} of {connections} connections in flight)")
+        }
+        Flag::Outliers(rounds) => format!("outlier ({})", rounds_text(rounds)),
+        Flag::Steal(rounds) => {
+            let most = rounds.iter().map(|(_, share)| *share).fold(0.0, f64::max) * 100.0;
+            let rounds: Vec<u32> = rounds.iter().map(|(round, _)| *round).collect();
+            format!("steal ({}, up to {most:.0} %)", rounds_text(&rounds))
+        }
+        Flag::Disturbed(share) => {
+            format!("disturbed ({:.0} % of the CPU time used by other processes)", share * 100.0)
+        }
+        Flag::Drift(share) => format!("drift ({:+.1} % over the run)", share * 100.0),
+        Flag::Leak { descriptors, connections } => {
+            format!("leak ({descriptors} more descriptors after {connections} connections)")
+        }
+        Flag::Lab(flag) => flag.clone(),
+    }
 }
 
-impl Flag {
-    pub(super) fn text(&self) -> String {
-        match self {
-            Self::NotMeasured => "not-measured".to_owned(),
-            Self::FewRounds(n) => {
-                format!("few-rounds ({n})")
-            }
-            Self::BoundByGenerator => "bound-by-generator".to_owned(),
-            Self::AboveLimit { ratio, limit } => format!("above-limit ({ratio:.2}x {limit})"),
-            Self::LittlesLaw { in_flight, connections } => {
-                format!("littles-law ({in_flight:.1} of {connections} connections in flight)")
-            }
-            Self::Outliers(rounds) => format!("outlier ({})", rounds_text(rounds)),
-            Self::Steal(rounds) => {
-                let most = rounds.iter().map(|(_, share)| *share).fold(0.0, f64::max) * 100.0;
-                let rounds: Vec<u32> = rounds.iter().map(|(round, _)| *round).collect();
-                format!("steal ({}, up to {most:.0} %)", rounds_text(&rounds))
-            }
-            Self::Disturbed(share) => {
-                format!("disturbed ({:.0} % of the CPU time used by other processes)", share * 100.0)
-            }
-            Self::Drift(share) => format!("drift ({:+.1} % over the run)", share * 100.0),
-            Self::Leak { descriptors, connections } => {
-                format!("leak ({descriptors} more descriptors after {connections} connections)")
-            }
-            Self::Lab(flag) => flag.clone(),
-        }
-    }
+/// All of them in a line.
+pub(super) fn flags(flags: &[Flag]) -> String {
+    flags.iter().map(flag).collect::<Vec<_>>().join("; ")
 }
 
 fn rounds_text(rounds: &[u32]) -> String {
@@ -174,50 +143,97 @@ pub(super) fn bound(bound: Bottleneck) -> String {
     }
 }
 
-pub(super) fn unit(metric: Metric, operations: Option<u64>) -> String {
-    match (metric, operations) {
-        (Metric::Seconds, Some(operations)) => format!("seconds for {operations} operations"),
-        (Metric::Seconds, None) => "seconds".to_owned(),
-        (Metric::OperationsPerSecond, _) => "operations/s".to_owned(),
-        (Metric::MibPerSecond, _) => "MiB/s".to_owned(),
-        (Metric::GbitPerSecond, _) => "Gbit/s".to_owned(),
-        (Metric::SentGbitPerSecond, _) => "Gbit/s sent".to_owned(),
-        (Metric::PeakMemory, _) => "MiB of memory".to_owned(),
-        (Metric::ClientCpu, _) => "client CPU, µs/operation".to_owned(),
-        (Metric::ServerCpu, _) => "server CPU, µs/operation".to_owned(),
-        (Metric::CpuPerKib, _) => "ns of CPU per KiB, all roles".to_owned(),
-        (Metric::ServerDescriptorsGrowth, _) => "growth of the server's descriptors".to_owned(),
-        (Metric::ServerMemoryGrowth, _) => "growth of the server's memory, MiB".to_owned(),
-        _ => "microseconds".to_owned(),
+/// What a metric is, empty where its unit says it, and the unit.
+pub(super) fn parts(quantity: Quantity) -> (&'static str, String) {
+    let (name, unit) = match quantity.metric {
+        Metric::Seconds => ("", "seconds"),
+        Metric::OperationsPerSecond => ("", "operations/s"),
+        Metric::MibPerSecond => ("", "MiB/s"),
+        Metric::GbitPerSecond => ("", "Gbit/s"),
+        Metric::SentGbitPerSecond => ("", "Gbit/s sent"),
+        Metric::PeakMemory => ("", "MiB of memory"),
+        Metric::ClientCpu => ("client CPU", "µs/operation"),
+        Metric::ServerCpu => ("server CPU", "µs/operation"),
+        Metric::CpuPerKib => ("", "ns of CPU per KiB, all roles"),
+        Metric::ServerDescriptorsGrowth => ("", "growth of the server's descriptors"),
+        Metric::ServerMemoryGrowth => ("growth of the server's memory", "MiB"),
+        Metric::MeanLatency => ("mean latency", "µs"),
+        Metric::P50Latency => ("p50 latency", "µs"),
+        Metric::P90Latency => ("p90 latency", "µs"),
+        Metric::P99Latency => ("p99 latency", "µs"),
+        Metric::P999Latency => ("p99.9 latency", "µs"),
+        Metric::MinLatency => ("min latency", "µs"),
+        Metric::MaxLatency => ("max latency", "µs"),
+    };
+    match (quantity.metric, quantity.operations) {
+        (Metric::Seconds, Some(operations)) => (name, format!("{unit} for {operations} operations")),
+        _ => (name, unit.to_owned()),
     }
 }
 
-/// The unit in the caption of a table whose rows have different units.
-pub(super) const UNIT_OF_ROW: &str = "the unit of each row";
-
 /// The label of a row, in a table with several metrics.
-pub(super) fn metric(metric: Metric, operations: Option<u64>) -> String {
-    let name = match metric {
-        Metric::Seconds
-        | Metric::OperationsPerSecond
-        | Metric::MibPerSecond
-        | Metric::GbitPerSecond
-        | Metric::SentGbitPerSecond
-        | Metric::PeakMemory
-        | Metric::ClientCpu
-        | Metric::ServerCpu
-        | Metric::CpuPerKib
-        | Metric::ServerDescriptorsGrowth
-        | Metric::ServerMemoryGrowth => {
-            return unit(metric, operations);
-        }
-        Metric::MeanLatency => "mean",
-        Metric::P50Latency => "p50",
-        Metric::P90Latency => "p90",
-        Metric::P99Latency => "p99",
-        Metric::P999Latency => "p99.9",
-        Metric::MinLatency => "min",
-        Metric::MaxLatency => "max",
-    };
-    format!("{name} latency, µs")
+pub(super) fn metric(quantity: Quantity) -> String {
+    match parts(quantity) {
+        ("", unit) => unit,
+        (name, unit) => format!("{name}, {unit}"),
+    }
+}
+
+/// The unit of the numbers of a cell, and of a table with one metric.
+pub(super) fn unit(quantity: Quantity) -> String {
+    if quantity.metric.is_latency() { "microseconds".to_owned() } else { metric(quantity) }
+}
+
+/// The unit in the caption of a table.
+pub(super) fn table_unit(unit: TableUnit) -> String {
+    match unit {
+        TableUnit::One(quantity) => self::unit(quantity),
+        TableUnit::OfRow => "the unit of each row".to_owned(),
+    }
+}
+
+/// As JSON has them: the same words.
+pub(super) mod json {
+    use super::{Flag, Quantity, TableUnit};
+    use serde::{Serialize, Serializer};
+
+    pub(in crate::report) fn flags<S: Serializer>(flags: &[Flag], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(flags.iter().map(super::flag))
+    }
+
+    pub(in crate::report) fn unit<S: Serializer>(unit: &Quantity, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&super::unit(*unit))
+    }
+
+    pub(in crate::report) fn metric<S: Serializer>(metric: &Quantity, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&super::metric(*metric))
+    }
+
+    /// A field with `None` is left out.
+    pub(in crate::report) fn some_metric<S: Serializer>(
+        found: &Option<Quantity>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        found.map(super::metric).serialize(to)
+    }
+
+    /// Empty where there is none.
+    pub(in crate::report) fn some_unit<S: Serializer>(
+        unit: &Option<Quantity>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&unit.map(super::unit).unwrap_or_default())
+    }
+
+    pub(in crate::report) fn table_unit<S: Serializer>(unit: &TableUnit, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&super::table_unit(*unit))
+    }
+
+    /// Empty where there is no table.
+    pub(in crate::report) fn first_unit<S: Serializer>(
+        unit: &Option<TableUnit>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&unit.map(super::table_unit).unwrap_or_default())
+    }
 }

@@ -1,7 +1,7 @@
 //! A reader's use of the page: each check opens what it needs in a browser that all share.
 
 use crate::chromium::Chromium;
-use crate::common::skip;
+use crate::common::{self, skip};
 use crate::pages::{Page, compared, large_page, merged, output, published};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -229,8 +229,7 @@ fn squeezed(text: &str) -> String {
 fn comparison(browser: &mut Chromium) {
     let page = compared();
     browser.open(&page.url());
-    let text = fs::read_to_string(page.path.with_extension("json")).unwrap();
-    let report: linerate::report::model::Report = serde_json::from_str(&text).unwrap();
+    let report = common::report(page.path.parent().unwrap());
     let units: Vec<u64> = report.comparison.unwrap().cells.iter().map(|cell| cell.units.into()).collect();
     let dots = "[...document.querySelector('table').querySelectorAll('td.ratio .dots')]\
                 .map(path => path.getAttribute('d').split('M').length - 1)";

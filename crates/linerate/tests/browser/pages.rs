@@ -2,7 +2,6 @@
 
 use crate::common::{self, linerate};
 use crate::script::Script;
-use linerate::report::model::Report;
 use linerate::report::{Style, format};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -168,8 +167,7 @@ fn of_published(run: &Path) -> Page {
 /// full run.
 pub(crate) fn large_page(cells: usize) -> Page {
     let small = published();
-    let json = fs::read_to_string(small.path.with_extension("json")).unwrap();
-    let mut report: Report = serde_json::from_str(&json).unwrap();
+    let mut report = common::report(small.path.parent().unwrap());
     let suite = report.suites.iter().position(|suite| suite.name == "runtime").unwrap();
     let mut suite = report.suites.swap_remove(suite);
     let (tables, first) = (suite.tables.clone(), suite.cells.clone());

@@ -5,10 +5,16 @@
 pub(crate) mod program;
 
 use linerate::measurement::Trial;
+use linerate::report::model::Report;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The report of a stored run.
+pub(crate) fn report(run: &Path) -> Report {
+    linerate::report::of(&linerate::journal::read(run).unwrap())
+}
 
 /// A test's own folder, removed at its end.
 pub(crate) struct Folder(PathBuf);
@@ -25,6 +31,11 @@ impl Folder {
 
     pub(crate) fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// The report of the run in it.
+    pub(crate) fn report(&self) -> Report {
+        report(&self.0)
     }
 
     pub(crate) fn str(&self) -> &str {

@@ -3,7 +3,8 @@
 use crate::common::{self, Folder, Output, skip};
 use crate::{command, machine};
 use linerate::measurement::{Duet, Sharing};
-use linerate::report::model::{CellReport, OutcomeWord, Report};
+use linerate::report::model::{CellReport, Flag, OutcomeWord, Report};
+use linerate::stats::bound::Bottleneck;
 use linerate_contract::Role;
 use std::path::Path;
 
@@ -26,13 +27,16 @@ fn run(folder: &Folder, args: &[&str]) -> Report {
     let mut command = command(&["run", "bound", "--out", folder.str()]);
     let out = Output::of(command.args(args).env("LINERATE_HOME", home.path()));
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
-    serde_json::from_str(&folder.read("report.json")).unwrap()
+    folder.report()
 }
 
 /// Other work, or another guest, had a part of the CPUs, so that a role had less than its own.
 fn is_disturbed(cell: &CellReport) -> bool {
-    cell.flags.iter().any(|flag| flag.starts_with("disturbed") || flag.starts_with("steal"))
+    cell.flags.iter().any(|flag| matches!(flag, Flag::Disturbed(_) | Flag::Steal(_)))
 }
+
+const CLIENT: Bottleneck = Bottleneck::Role(Role::Client);
+const SERVER: Bottleneck = Bottleneck::Role(Role::Server);
 
 /// A cell is measured again if its answer is wrong, since a machine may be busy for seconds: a wrong rule is
 /// wrong each time.
@@ -42,15 +46,15 @@ const ATTEMPTS: usize = 3;
 fn eight_constructed_cells_have_the_bottleneck_that_they_were_made_with() {
     let Some(_machine) = machine() else { return };
     let mut open = vec![
-        ("client", &["client"][..]),
-        ("server", &["server"]),
-        ("relay", &["relay"]),
-        ("packet-filter", &["path"]),
-        ("waiting", &["waiting"]),
-        ("spinning", &["spinning"]),
-        ("rate", &["waiting"]),
+        ("client", vec![CLIENT]),
+        ("server", vec![SERVER]),
+        ("relay", vec![Bottleneck::Role(Role::Relay)]),
+        ("packet-filter", vec![Bottleneck::Path]),
+        ("waiting", vec![Bottleneck::Waiting]),
+        ("spinning", vec![Bottleneck::Spinning]),
+        ("rate", vec![Bottleneck::Waiting]),
         // Equal ends on one CPU: a tie.
-        ("one-cpu", &["client", "server"]),
+        ("one-cpu", vec![CLIENT, SERVER]),
     ];
     let mut wrong = Vec::new();
     for _ in 0..ATTEMPTS {
@@ -60,14 +64,14 @@ fn eight_constructed_cells_have_the_bottleneck_that_they_were_made_with() {
         open.retain(|(id, truth)| {
             let cell = report.suites[0].cells.iter().find(|cell| cell.id == *id).unwrap();
             assert_ne!(cell.outcome, OutcomeWord::Failed, "{id}: {:?}", cell.detail);
-            let Some(bound) = cell.bound_by.as_deref() else {
+            let Some(bound) = cell.bound_by else {
                 skip(&format!("{id}: {:?}", cell.detail));
                 return false;
             };
             if truth.contains(&bound) {
                 return false;
             }
-            let text = format!("{id}: {bound} instead of {truth:?}: {:?} {:?}", cell.cpu, cell.flags);
+            let text = format!("{id}: {bound:?} instead of {truth:?}: {:?} {:?}", cell.cpu, cell.flags);
             wrong.push((is_disturbed(cell), text));
             true
         });

@@ -1,10 +1,9 @@
 //! `linerate compare './a' './b'`: commands of the user's own, as servers in Python.
 
-use crate::common::{Folder, Output};
+use crate::common::{self, Folder, Output};
 use crate::host::{assert_all_gone, lab_processes};
 use crate::{command, machine};
 use linerate::measurement::Run;
-use linerate::report::model::Report;
 use std::fs;
 
 /// A server of HTTP/1 with these answers; it listens on the port of its environment.
@@ -69,8 +68,7 @@ fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
     assert_eq!(addresses, ["127.0.0.1:8080", "127.0.0.1:8080"]);
     assert_eq!((commands.expect.status, commands.expect.bytes), (Some(200), Some(5)));
     assert!(commands.warmup.unwrap().operations > 0);
-    let report: Report = serde_json::from_str(&folder.read("out/report.json")).unwrap();
-    let compared = report.comparison.unwrap();
+    let compared = common::report(&folder.path().join("out")).comparison.unwrap();
     assert_eq!(compared.cells.len(), 1);
     assert!(compared.cells[0].units > 0 && compared.cells[0].detail.is_none(), "{:?}", compared.cells);
     let names = ["python3 server.py", "python3 ./server.py 'hello'"];

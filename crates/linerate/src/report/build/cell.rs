@@ -1,18 +1,15 @@
 //! One cell: its trials, its numbers and its flags.
 
 use super::{path, transport};
-use crate::measurement::{Measurement, Outcome};
-use crate::report::model::{CellReport, CpuCost, OutcomeWord, UsageReport};
-use crate::report::words::{self, Flag};
-use crate::stats::bound::{Bottleneck, Placement, bound, disturbance};
-use crate::stats::by_round::ByRound;
-use crate::stats::check::littles_law;
+use crate::measurement::Outcome;
+use crate::report::model::{CellReport, CpuCost, UsageReport};
+use crate::report::words;
+use crate::stats::bound::{Placement, bound};
 use crate::stats::cost::{Consumer, Per, cost};
-use crate::stats::estimate::{Estimate, FEWEST_ROUNDS};
+use crate::stats::estimate::Estimate;
 use crate::stats::latency::{Pool, sound};
-use crate::stats::outliers::{drift, outliers, stolen};
-use crate::stats::usage::{Typical, leak, usage};
-use crate::summary::CellSummary;
+use crate::stats::usage::{Typical, usage};
+use crate::summary::{CellSummary, Quantity, flags};
 use linerate_contract::{Errors, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +32,7 @@ pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
         axes: cell.planned.axes.clone(),
         systems: cell.planned.systems.clone(),
         path: path::path(&cell.planned.path, good()),
-        unit: words::unit(cell.metric, cell.planned.parameters.operations),
+        unit: Quantity { metric: cell.metric, operations: cell.planned.parameters.operations },
         better: cell.metric.better(),
         outcome: cell.outcome,
         detail: detail(cell),
@@ -48,7 +45,7 @@ pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
         vs_limit: None,
         vs_reference: None,
         vs_truth: None,
-        bound_by: bound.map(words::bound),
+        bound_by: bound,
         sensitivity: BTreeMap::new(),
         cpu: costs(cell),
         latency_us: pool.latency(),
@@ -64,22 +61,6 @@ pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
     }
 }
 
-/// Whether each connection always has exactly one operation in flight.
-fn is_closed_loop(cell: &CellSummary<'_>) -> bool {
-    // With a rate, connections are idle between operations.
-    cell.planned.parameters.rate.is_none() && ["rr", "crr"].contains(&cell.planned.workload.as_str())
-}
-
-/// Connections that the trial opened: one for each operation in `crr`.
-fn connections_of(cell: &CellSummary<'_>, measurement: &Measurement) -> u64 {
-    if cell.planned.workload == "crr" {
-        // Saturating, because a damaged journal may contain any number.
-        measurement.errors.0.values().fold(measurement.operations, |sum, n| sum.saturating_add(*n))
-    } else {
-        cell.planned.parameters.connections.unwrap_or(1)
-    }
-}
-
 fn costs(cell: &CellSummary<'_>) -> BTreeMap<String, CpuCost> {
     let per = Per::of(cell.metric);
     let report = |estimate: Estimate| CpuCost {
@@ -89,42 +70,6 @@ fn costs(cell: &CellSummary<'_>) -> BTreeMap<String, CpuCost> {
     };
     let costs = cost(cell.good.iter().map(|(_, m)| *m), per);
     costs.into_iter().map(|(consumer, estimate)| (consumer_name(consumer), report(estimate))).collect()
-}
-
-fn flags(cell: &CellSummary<'_>, values: &ByRound, bound: Option<Bottleneck>) -> Vec<String> {
-    let n = u32::try_from(values.len()).unwrap_or(u32::MAX);
-    let mut flags = Vec::new();
-    if cell.measured.is_empty() && cell.outcome == OutcomeWord::Failed {
-        flags.push(Flag::NotMeasured);
-    }
-    if cell.outcome == OutcomeWord::Ok && n < FEWEST_ROUNDS {
-        flags.push(Flag::FewRounds(n));
-    }
-    if bound == Some(Bottleneck::Role(Role::Client)) && !cell.planned.own_client {
-        flags.push(Flag::BoundByGenerator);
-    }
-    if let Some(connections) = cell.planned.parameters.connections.filter(|_| is_closed_loop(cell)) {
-        let in_flight = littles_law(cell.good.iter().map(|(_, m)| *m), connections);
-        flags.extend(in_flight.map(|in_flight| Flag::LittlesLaw { in_flight, connections }));
-    }
-    let apart = outliers(values);
-    if !apart.is_empty() {
-        flags.push(Flag::Outliers(apart));
-    }
-    let stolen: Vec<(u32, f64)> = cell.good.iter().filter_map(|(r, m)| Some((*r, stolen(m)?))).collect();
-    if !stolen.is_empty() {
-        flags.push(Flag::Steal(stolen));
-    }
-    flags.extend(disturbance(cell.good.iter().map(|(_, m)| *m)).map(Flag::Disturbed));
-    flags.extend(drift(values).map(Flag::Drift));
-    let leaks =
-        cell.good.iter().filter_map(|(_, m)| leak(m, connections_of(cell, m)).map(|grown| (grown, *m)));
-    if let Some((descriptors, m)) = leaks.max_by_key(|(grown, _)| *grown) {
-        flags.push(Flag::Leak { descriptors, connections: connections_of(cell, m) });
-    }
-    let of_lab: BTreeSet<&String> = cell.good.iter().flat_map(|(_, m)| &m.flags).collect();
-    flags.extend(of_lab.into_iter().map(|flag| Flag::Lab(flag.clone())));
-    flags.iter().map(Flag::text).collect()
 }
 
 /// Why the cell has no number.

@@ -6,9 +6,8 @@ use super::table::table;
 use crate::measurement::{Metric, PlannedSuite};
 use crate::parallel;
 use crate::report::model::{CellReport, SensitivityReport, SuiteReport, TableReport};
-use crate::report::words::Flag;
 use crate::stats::sensitivity::Sensitivity;
-use crate::summary::{self, CellSummary, Comparisons, SortedJournal};
+use crate::summary::{self, CellSummary, Comparisons, Flag, SortedJournal};
 use std::collections::BTreeMap;
 
 /// `published`: the run has only the tables that repeat a document.
@@ -26,7 +25,7 @@ pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>, publish
     SuiteReport {
         name: planned.name.clone(),
         question: planned.question.clone(),
-        unit: tables.first().map(|t| t.unit.clone()).unwrap_or_default(),
+        unit: tables.first().map(|table| table.unit),
         better: metric.better(),
         baseline: first_baseline().unwrap_or_default(),
         cells: parallel::map(&summary.cells, |cell| CellReport {
@@ -51,7 +50,7 @@ fn with_comparisons(mut cell: CellReport, tables: &[TableReport]) -> CellReport 
     cell.vs_reference = entries().find_map(|entry| entry.vs_reference.clone());
     cell.vs_truth = entries().next().and_then(|entry| entry.vs_truth.clone());
     let above = entries().filter_map(|entry| entry.vs_limit.as_ref()).find(|limit| limit.is_above());
-    let flag = above.map(|limit| Flag::AboveLimit { ratio: limit.ratio, limit: limit.with.clone() }.text());
+    let flag = above.map(|limit| Flag::AboveLimit { ratio: limit.ratio, limit: limit.with.clone() });
     cell.flags.extend(flag);
     cell
 }

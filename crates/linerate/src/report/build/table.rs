@@ -1,16 +1,15 @@
 //! A table as a report has it: its metrics in words.
 
-use crate::report::model::{BestOfResult, TableCell, TableReport};
-use crate::report::words;
+use crate::report::model::{BestOfResult, TableCell, TableReport, TableUnit};
 use crate::stats::verdict::MARGIN;
-use crate::summary::{AgainstBest, Entry, TableSummary};
+use crate::summary::{AgainstBest, Entry, Quantity, TableSummary};
 
 pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
     let TableSummary { planned, operations, entries, aa, best_of } = summary;
     let several = !planned.also.is_empty();
     let cell = |entry: Entry| TableCell {
         id: entry.id,
-        metric: several.then(|| words::metric(entry.metric, operations)),
+        metric: several.then_some(Quantity { metric: entry.metric, operations }),
         n: entry.estimate.map_or(0, |e| e.n),
         median: entry.estimate.map(|e| e.median),
         ci95: entry.estimate.map(|e| e.interval),
@@ -22,13 +21,17 @@ pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
     };
     let best = |AgainstBest { id, metric, vs_best }| BestOfResult {
         id,
-        metric: words::metric(metric, None),
+        metric: Quantity { metric, operations: None },
         vs_best,
     };
     TableReport {
         name: planned.name.clone(),
         title: planned.title.clone(),
-        unit: if several { words::UNIT_OF_ROW.to_owned() } else { words::unit(planned.metric, operations) },
+        unit: if several {
+            TableUnit::OfRow
+        } else {
+            TableUnit::One(Quantity { metric: planned.metric, operations })
+        },
         better: planned.metric.better(),
         rows: planned.rows.clone(),
         columns: planned.columns.clone(),

@@ -38,14 +38,14 @@ fn cell(
         verdict,
         base: base.and_then(|cell| cell.median),
         head: head.and_then(|cell| cell.median),
-        unit: head.map_or_else(String::new, |cell| cell.unit.clone()),
+        unit: head.map(|cell| cell.unit),
         units: pair.units(),
         unit_ratios: pair.ratios.iter().map(|ratio| (ratio * 1e5).round() / 1e5).collect(),
         seconds: pair.seconds,
         rate: pair.rate.as_ref().map(|reading| change(reading, |ratio| ratio)),
         cpu: pair.cpu.as_ref().map(|reading| change(reading, |ratio| 1.0 / ratio)),
         memory_mib: memory[0].zip(memory[1]).map(<[f64; 2]>::from),
-        bound_by: base.and_then(|cell| cell.bound_by.clone()),
+        bound_by: base.and_then(|cell| cell.bound_by),
         detail,
     }
 }

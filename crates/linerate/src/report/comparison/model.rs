@@ -1,13 +1,16 @@
 //! The part of `report.json` that a comparison of builds adds.
 
 use crate::measurement::{ComparisonKind, PlannedArm};
+use crate::report::words::json;
+use crate::stats::bound::Bottleneck;
 use crate::stats::verdict::Verdict;
+use crate::summary::Quantity;
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Two builds of a system, cell by cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct ComparisonReport {
     pub kind: ComparisonKind,
@@ -38,7 +41,7 @@ pub struct ComparisonReport {
     pub history: Vec<HistoryEntry>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct NamedCommand {
     pub name: String,
@@ -71,7 +74,7 @@ pub struct ControlReport {
 }
 
 /// A cell with both builds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct ComparedCell {
     /// The id of the suite's cell.
@@ -82,7 +85,9 @@ pub struct ComparedCell {
     /// Medians of solo trials, in `unit`.
     pub base: Option<f64>,
     pub head: Option<f64>,
-    pub unit: String,
+    #[serde(serialize_with = "json::some_unit")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub unit: Option<Quantity>,
     /// Units of both builds, and their time.
     pub units: u32,
     pub seconds: f64,
@@ -94,7 +99,8 @@ pub struct ComparedCell {
     /// Of the server after its trial by itself, base and head; of commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<[f64; 2]>,
-    pub bound_by: Option<String>,
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub bound_by: Option<Bottleneck>,
     /// Why there is no verdict, or what failed.
     pub detail: Option<String>,
 }

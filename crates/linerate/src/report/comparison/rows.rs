@@ -4,6 +4,7 @@ use super::model::{ChangeReport, ComparedCell, ComparisonReport};
 use crate::measurement::{ComparisonKind, PlannedArm};
 use crate::report::model::Report;
 use crate::report::numbers::{plain, seconds};
+use crate::report::words;
 use crate::stats::verdict::Verdict;
 
 pub(super) const CHANGE: &str = "change (95 %)";
@@ -25,14 +26,14 @@ fn row(cell: &ComparedCell, margin: f64) -> Vec<String> {
         change(&cell.rate),
         change(&cell.cpu),
         verdict(cell.verdict, margin),
-        cell.bound_by.clone().unwrap_or_default(),
+        cell.bound_by.map(words::bound).unwrap_or_default(),
     ]
 }
 
 /// The unit of base and head, if it is the same everywhere.
-pub(super) fn unit(comparison: &ComparisonReport) -> Option<&str> {
-    let first = comparison.cells.first()?.unit.as_str();
-    comparison.cells.iter().all(|cell| cell.unit == first).then_some(first)
+fn unit(comparison: &ComparisonReport) -> Option<String> {
+    let first = comparison.cells.first()?.unit?;
+    comparison.cells.iter().all(|cell| cell.unit == Some(first)).then(|| words::unit(first))
 }
 
 pub(super) fn verdict(verdict: Verdict, margin: f64) -> String {

@@ -4,9 +4,9 @@ use super::anchor;
 use super::forest::Forest;
 use super::{bars, sentence};
 use crate::report::layout::{self, Alternative, Group, Part};
-use crate::report::model::{CellReport, SensitivityReport, SuiteReport, TableCell, TableReport};
+use crate::report::model::{CellReport, Quantity, SensitivityReport, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{difference, error, percent, with_interval};
-use crate::report::words::{accuracy_name, outcome_name, verdict_name};
+use crate::report::words::{self, accuracy_name, outcome_name, verdict_name};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use maud::{Markup, html};
 
@@ -15,7 +15,7 @@ struct Columns<'a> {
     table: &'a TableReport,
     /// Of suite and table.
     anchor: String,
-    unit: &'a str,
+    unit: String,
     forest: Option<Forest>,
     has_tiers: bool,
     has_bounds: bool,
@@ -23,7 +23,7 @@ struct Columns<'a> {
     most: Option<f64>,
     most_cpu: Option<f64>,
     /// Metrics after the first.
-    further: Vec<&'a str>,
+    further: Vec<Quantity>,
 }
 
 pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
@@ -55,7 +55,7 @@ pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
                         th.c-cpu scope="col" { "CPU " (cpu_unit) (legend(&groups)) }
                     }
                     @if columns.has_bounds { th.c-bound scope="col" { "bound by" } }
-                    @for metric in &columns.further { th.c-more scope="col" { (metric) } }
+                    @for metric in &columns.further { th.c-more scope="col" { (words::metric(*metric)) } }
                     th scope="col" { "details" }
                 } }
                 @for (i, group) in groups.iter().enumerate() { (body(&columns, i, group, groups.len() > 1)) }
@@ -133,7 +133,7 @@ fn row(columns: &Columns<'_>, group: usize, member: &Alternative<'_>) -> Markup 
             }
             @if let Some(most) = columns.most_cpu { (cpu(cell, entry, most)) }
             @if columns.has_bounds { td.c-bound data-l="bound by" { (bound(member)) } }
-            @for metric in &columns.further { (further(columns.table, cell, metric)) }
+            @for metric in &columns.further { (further(columns.table, cell, *metric)) }
             td {
                 details.all {
                     summary { "all" span.sr { " numbers of " (member.label) } }
@@ -226,7 +226,7 @@ fn cpu(cell: &CellReport, entry: &TableCell, most: f64) -> Markup {
 
 /// What bound the cell as a badge; where roles were probed, how much each of them decides.
 fn bound(member: &Alternative<'_>) -> Markup {
-    let Some(bound_by) = &member.cell.bound_by else { return html! {} };
+    let Some(bound_by) = member.cell.bound_by.map(words::bound) else { return html! {} };
     let generator = member.is_bound_by_generator();
     let mut probed: Vec<(&String, &SensitivityReport)> = member.cell.sensitivity.iter().collect();
     probed.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
@@ -238,17 +238,18 @@ fn bound(member: &Alternative<'_>) -> Markup {
     }
 }
 
-fn further(table: &TableReport, cell: &CellReport, metric: &str) -> Markup {
-    let is_it = |entry: &&TableCell| entry.id == cell.id && entry.metric.as_deref() == Some(metric);
+fn further(table: &TableReport, cell: &CellReport, metric: Quantity) -> Markup {
+    let is_it = |entry: &&TableCell| entry.id == cell.id && entry.metric == Some(metric);
+    let label = words::metric(metric);
     let entry = table.cells.iter().find(is_it);
     let number = entry.and_then(|entry| Some((entry.median?, entry.ci95?)));
-    let Some((median, ci95)) = number else { return html! { td.c-more data-l=(metric) {} } };
+    let Some((median, ci95)) = number else { return html! { td.c-more data-l=(label) {} } };
     let comparison = entry.and_then(|entry| entry.vs_baseline.as_ref());
     let truth = entry.and_then(|entry| entry.vs_truth.as_ref());
     let word = comparison.filter(|c| c.n >= FEWEST_ROUNDS).map(|c| verdict_name(c.verdict));
     let word = word.or(truth.map(|truth| accuracy_name(truth.accuracy))).unwrap_or_default();
     html! {
-        td class={ "c-more " (word) } data-l=(metric) data-v=(short(median)) {
+        td class={ "c-more " (word) } data-l=(label) data-v=(short(median)) {
             span.v { (with_interval(median, ci95)) }
             @if let Some(c) = comparison {
                 span.sub { (percent(c.ratio, c.ci95)) " " span aria-hidden="true" { (layout::mark(c)) } }

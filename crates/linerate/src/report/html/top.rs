@@ -3,14 +3,13 @@
 use super::anchor;
 use super::sentence;
 use crate::report::layout::{self, GroupAnswer};
-use crate::report::model::{Report, SuiteReport, TableReport};
+use crate::report::model::{Flag, Report, SuiteReport, TableReport};
 use crate::report::numbers::seconds;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use maud::{Markup, html};
-use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Groups whose answers are on the first screen; the others are a link away.
@@ -153,15 +152,13 @@ fn aa(report: &Report) -> Markup {
 /// What other work did to the trials: the number of cells with each flag.
 fn noise(report: &Report) -> String {
     let cells = || report.suites.iter().flat_map(|suite| &suite.cells).filter(|cell| cell.n > 0);
-    let kinds = [("steal", "lost CPU time to other guests"), ("disturbed", "ran beside other processes")];
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (kind, _) in kinds {
-        let has = |flag: &String| flag.split(' ').next() == Some(kind);
-        counts.insert(kind, cells().filter(|cell| cell.flags.iter().any(has)).count());
-    }
+    let count = |is_kind: fn(&Flag) -> bool| cells().filter(|cell| cell.flags.iter().any(is_kind)).count();
+    let kinds = [
+        (count(|flag| matches!(flag, Flag::Steal(_))), "lost CPU time to other guests"),
+        (count(|flag| matches!(flag, Flag::Disturbed(_))), "ran beside other processes"),
+    ];
     let all = cells().count();
-    let texts = kinds.iter().filter(|(kind, _)| counts[kind] > 0);
-    let texts: Vec<String> =
-        texts.map(|(kind, what)| format!("{} of {all} cells {what}", counts[kind])).collect();
+    let found = kinds.iter().filter(|(count, _)| *count > 0);
+    let texts: Vec<String> = found.map(|(count, what)| format!("{count} of {all} cells {what}")).collect();
     if texts.is_empty() { "none found".to_owned() } else { texts.join(", ") }
 }

@@ -2,9 +2,9 @@
 
 use super::groups::{Alternative, Group, Part, groups};
 use crate::measurement::BUILD_AXIS;
-use crate::report::model::{Comparison, OutcomeWord, SuiteReport, TableReport};
+use crate::report::model::{Comparison, OutcomeWord, Quantity, SuiteReport, TableReport, TableUnit};
 use crate::report::numbers::{percent, percent_range, plain, with_interval};
-use crate::report::words::UNIT_OF_ROW;
+use crate::report::words;
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::verdict::Verdict;
@@ -41,10 +41,10 @@ pub(crate) fn answers(suite: &SuiteReport, table: &TableReport) -> Vec<GroupAnsw
 }
 
 /// Metrics of a table after the first.
-pub(crate) fn further_metrics(table: &TableReport) -> Vec<&str> {
-    let mut metrics: Vec<&str> = Vec::new();
-    for metric in table.cells.iter().filter_map(|cell| cell.metric.as_deref()) {
-        if metric != unit(table) && !metrics.contains(&metric) {
+pub(crate) fn further_metrics(table: &TableReport) -> Vec<Quantity> {
+    let mut metrics = Vec::new();
+    for metric in table.cells.iter().filter_map(|cell| cell.metric) {
+        if Some(metric) != table.quantity() && !metrics.contains(&metric) {
             metrics.push(metric);
         }
     }
@@ -52,9 +52,11 @@ pub(crate) fn further_metrics(table: &TableReport) -> Vec<&str> {
 }
 
 /// The unit of the table's first metric.
-pub(crate) fn unit(table: &TableReport) -> &str {
-    let first = table.cells.first().and_then(|cell| cell.metric.as_deref());
-    first.filter(|_| table.unit == UNIT_OF_ROW).unwrap_or(&table.unit)
+pub(crate) fn unit(table: &TableReport) -> String {
+    match (table.unit, table.quantity()) {
+        (TableUnit::OfRow, Some(quantity)) => words::metric(quantity),
+        (unit, _) => words::table_unit(unit),
+    }
 }
 
 pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
@@ -279,9 +281,11 @@ fn value(table: &TableReport, member: &Alternative<'_>) -> String {
         return String::new();
     };
     let number = with_interval(median, interval);
-    match unit(table).split_once(", ") {
-        Some((name, unit)) => format!("{number} {unit} {name}"),
-        None => format!("{number} {}", unit(table)),
+    match (table.unit, table.quantity().map(words::parts)) {
+        (TableUnit::One(quantity), _) if quantity.metric.is_latency() => format!("{number} microseconds"),
+        (_, Some(("", unit))) => format!("{number} {unit}"),
+        (_, Some((name, unit))) => format!("{number} {unit} {name}"),
+        (_, None) => number,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::report::model::{
     CellReport, CpuCost, OutcomeWord, SensitivityReport, ShareOf, SuiteReport, TableReport, UsageReport,
 };
 use crate::report::numbers::{brief_percent, count, percent, plain, with_interval};
+use crate::report::words;
 use crate::stats::latency::Latency;
 use std::collections::BTreeSet;
 
@@ -60,12 +61,12 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
         usage("descriptors", |h| format!("{} to {}", h.descriptors_before, h.descriptors_after)),
         usage("memory MiB", |h| format!("{} to {}", plain(h.memory_mib_before), plain(h.memory_mib_after))),
     ]);
-    let bound = Column::new("bound by", |cell| cell.bound_by.clone().unwrap_or_default());
+    let bound = Column::new("bound by", |cell| cell.bound_by.map(words::bound).unwrap_or_default());
     let probed = Column::new("sensitivity", sensitivities);
     if depth == Depth::Brief {
         let notes = |cell: &CellReport| {
-            let errors = Some(errors(cell)).filter(|errors| !errors.is_empty());
-            errors.into_iter().chain(cell.flags.iter().cloned()).collect::<Vec<_>>().join("; ")
+            let parts = [errors(cell), words::flags(&cell.flags)];
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
         };
         columns.extend([bound, probed, Column::new("failed operations, flags", notes)]);
         return columns;
@@ -89,7 +90,7 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
         probed,
         Column::new("TLS of the client", |cell| cell.tls.clone().unwrap_or_default()),
         Column::new("failed operations", errors),
-        Column::new("flags", |cell| cell.flags.join("; ")),
+        Column::new("flags", |cell| words::flags(&cell.flags)),
     ]);
     columns
 }

@@ -1,8 +1,7 @@
 //! Lines about the run as a whole, and the reading guide.
 
-use super::is_not_measured;
 use crate::measurement::{Host, PlannedHost};
-use crate::report::model::{OutcomeWord, Report, SuiteReport};
+use crate::report::model::{Flag, OutcomeWord, Report, SuiteReport};
 use crate::report::numbers::seconds;
 use crate::report::words::{NOT_MEASURED, outcome_name};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +48,8 @@ pub(crate) fn exceptions(suite: &SuiteReport) -> Vec<Exception<'_>> {
             (None, OutcomeWord::Ok) => continue,
             (detail, _) => detail.as_deref().unwrap_or("no reason was recorded"),
         };
-        let word = if is_not_measured(cell) { NOT_MEASURED } else { outcome_name(cell.outcome) };
+        let word =
+            if cell.flags.contains(&Flag::NotMeasured) { NOT_MEASURED } else { outcome_name(cell.outcome) };
         let detail =
             detail.strip_prefix(NOT_MEASURED).map_or(detail, |rest| rest.trim_start_matches([':', ' ']));
         match exceptions.iter_mut().find(|e| e.word == word && e.detail == detail) {

@@ -1,11 +1,10 @@
 //! A table as a grid: rows and columns by axes; in each grid cell a number, its percentage of the baseline,
 //! and notes.
 
-use super::named;
-use super::{cells_of, has_flag, is_not_measured, value};
-use crate::report::model::{CellReport, Comparison, OutcomeWord, SuiteReport, TableCell, TableReport};
+use super::{cells_of, further_metrics, named, unit, value};
+use crate::report::model::{CellReport, Comparison, Flag, OutcomeWord, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{count, difference, error, percent, plain, times, with_interval};
-use crate::report::words::{NOT_MEASURED, UNIT_OF_ROW, outcome_name};
+use crate::report::words::{self, NOT_MEASURED, outcome_name};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::metric::Better;
@@ -132,6 +131,7 @@ impl RowKey {
 struct RowAxes<'a> {
     rows: &'a str,
     has_one_value: bool,
+    has_several_metrics: bool,
     /// Axes that distinguish cells of the same row and column.
     further: Vec<&'a str>,
 }
@@ -155,16 +155,18 @@ impl<'a> RowAxes<'a> {
         let mut values = cells.iter().map(|cell| value(cell, &table.rows));
         let first = values.next();
         let has_one_value = further.is_empty() && values.all(|value| Some(value) == first);
-        Self { rows: &table.rows, has_one_value, further }
+        let has_several_metrics = !further_metrics(table).is_empty();
+        Self { rows: &table.rows, has_one_value, has_several_metrics, further }
     }
 
     /// The row of a cell; with its id where all axes together are not unique.
     fn key(&self, cell: &CellReport, entry: &TableCell, column: usize, rows: &[(RowKey, GridRow)]) -> RowKey {
         let named = |axis: &&str| cell.axes.get(axis).map(|value| format!("{axis} {}", named::short(value)));
+        let metric = entry.metric.filter(|_| self.has_several_metrics).map(words::metric);
         let mut key = RowKey {
             value: value(cell, self.rows),
-            is_only_value: self.has_one_value && entry.metric.is_some(),
-            further: self.further.iter().filter_map(named).chain(entry.metric.clone()).collect(),
+            is_only_value: self.has_one_value && metric.is_some(),
+            further: self.further.iter().filter_map(named).chain(metric).collect(),
         };
         if rows.iter().any(|(other, row)| *other == key && row.cells[column].is_some()) {
             key.further.push(cell.id.clone());
@@ -191,7 +193,7 @@ fn grid_cell(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: O
     let number = match (entry.median, entry.ci95) {
         (Some(median), Some(interval)) => with_interval(median, interval),
         _ if cell.outcome == OutcomeWord::Ok => "no value".to_owned(),
-        _ if is_not_measured(cell) => NOT_MEASURED.to_owned(),
+        _ if cell.flags.contains(&Flag::NotMeasured) => NOT_MEASURED.to_owned(),
         _ => outcome_name(cell.outcome).to_owned(),
     };
     GridCell {
@@ -209,23 +211,52 @@ fn grid_cell(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: O
             let of = suite.cells.iter().find(|other| other.id == c.with).map(|of| differing(cell, of));
             format!("{} of {}", times(c.ratio, c.ci95), of.unwrap_or_default())
         }),
-        notes_of_cell: notes(cell, entry, usual),
+        notes_of_cell: notes(cell, entry, usual).iter().map(Note::text).collect(),
         is_ok: entry.median.is_some(),
     }
 }
 
-/// What a reader must see beside a number: failed operations, loss, the generator as the bottleneck, another
-/// number of rounds.
-pub(crate) fn notes(cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Vec<String> {
+/// What a reader must see beside a number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Note {
+    FailedOperations(u64),
+    /// Percent of the datagrams.
+    Lost(f64),
+    BoundByGenerator,
+    /// Another number of rounds than that of the table.
+    Rounds(u32),
+}
+
+impl Note {
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::FailedOperations(_) => format!("{} operations", self.brief()),
+            _ => self.brief(),
+        }
+    }
+
+    /// Without words that the header of a table implies.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            Self::FailedOperations(failed) => format!("{} failed", count(*failed)),
+            Self::Lost(percent) => format!("{} % lost", plain(*percent)),
+            Self::BoundByGenerator => "bound by generator".to_owned(),
+            Self::Rounds(n) => format!("n={n}"),
+        }
+    }
+}
+
+/// The notes of a measured cell.
+pub(crate) fn notes(cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Vec<Note> {
     let failed: u64 = cell.errors.values().fold(0, |sum, count| sum.saturating_add(*count));
     let lost = cell.datagrams.as_ref().map_or(0.0, |datagrams| datagrams.lost_percent);
     let is_measured = entry.median.is_some();
-    let note = |is_so: bool, text: String| (is_measured && is_so).then_some(text);
+    let note = |is_so: bool, note: Note| (is_measured && is_so).then_some(note);
     [
-        note(failed > 0, format!("{} failed operations", count(failed))),
-        note(lost > 0.0, format!("{} % lost", plain(lost))),
-        note(has_flag(cell, "bound-by-generator"), "bound by generator".to_owned()),
-        note(Some(entry.n) != usual, format!("n={}", entry.n)),
+        note(failed > 0, Note::FailedOperations(failed)),
+        note(lost > 0.0, Note::Lost(lost)),
+        note(cell.flags.contains(&Flag::BoundByGenerator), Note::BoundByGenerator),
+        note(Some(entry.n) != usual, Note::Rounds(entry.n)),
     ]
     .into_iter()
     .flatten()
@@ -239,9 +270,10 @@ fn differing(cell: &CellReport, other: &CellReport) -> String {
 }
 
 fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> String {
+    let has_several = !further_metrics(table).is_empty();
     let better = match table.better {
         _ if table.truth_tolerance.is_some() => "true values are best",
-        _ if table.unit == UNIT_OF_ROW => "of latencies lower, of rates higher is better",
+        _ if has_several => "of latencies lower, of rates higher is better",
         Better::Higher => "higher is better",
         Better::Lower => "lower is better",
     };
@@ -256,12 +288,13 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
     .concat();
     let tolerance = table.truth_tolerance.map(|share| format!("; right within {} %", plain(share * 100.0)));
     let share = share + tolerance.as_deref().unwrap_or_default();
+    let unit = if has_several { words::table_unit(table.unit) } else { unit(table) };
     match usual {
         Some(n) if n < FEWEST_ROUNDS => {
-            format!("median and range in {}, {better}{share}; n={n}, too few for a verdict", table.unit)
+            format!("median and range in {unit}, {better}{share}; n={n}, too few for a verdict")
         }
-        Some(n) => format!("median and 95 % interval in {}, {better}{share}; n={n}", table.unit),
-        None => format!("in {}, {better}; nothing was measured", table.unit),
+        Some(n) => format!("median and 95 % interval in {unit}, {better}{share}; n={n}"),
+        None => format!("in {unit}, {better}; nothing was measured"),
     }
 }
 

@@ -1,10 +1,9 @@
 //! The cells of a table in groups: a group has one baseline, and its cells are alternatives to each other.
 
-use super::has_flag;
 use super::named;
 use super::tiers::tiers;
 use crate::axes::Axes;
-use crate::report::model::{CellReport, ShareOf, SuiteReport, TableCell, TableReport};
+use crate::report::model::{CellReport, Flag, ShareOf, SuiteReport, TableCell, TableReport};
 use std::collections::BTreeSet;
 
 /// Cells that are compared with the same baseline.
@@ -76,7 +75,7 @@ impl Alternative<'_> {
     }
 
     pub(crate) fn is_bound_by_generator(&self) -> bool {
-        has_flag(self.cell, "bound-by-generator")
+        self.cell.flags.contains(&Flag::BoundByGenerator)
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) use answer::{GroupAnswer, Phrase, Sentence, answer, answers, further_
 pub(super) use columns::{Depth, Details};
 pub(super) use details::{details, facts_of, roles};
 pub(super) use facts::{HOW_TO_READ, exceptions, host, hosts, progress, time, versions};
-pub(super) use grid::{Grid, GridCell, grid, mark, notes, usual_rounds};
+pub(super) use grid::{Grid, GridCell, Note, grid, mark, notes, usual_rounds};
 pub(super) use groups::{Alternative, Group, Part, groups};
 pub(super) use named::named;
 pub(super) use sentences::sentences;
@@ -28,14 +28,6 @@ use super::model::{CellReport, SuiteReport, TableReport};
 /// The cells of a table that are in the report, with their places in it.
 fn cells_of<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> impl Iterator<Item = &'a CellReport> {
     table.main_cells().filter_map(|entry| suite.cells.iter().find(|cell| cell.id == entry.id))
-}
-
-fn is_not_measured(cell: &CellReport) -> bool {
-    has_flag(cell, "not-measured")
-}
-
-fn has_flag(cell: &CellReport, kind: &str) -> bool {
-    cell.flags.iter().any(|flag| flag == kind)
 }
 
 fn value(cell: &CellReport, axis: &str) -> String {

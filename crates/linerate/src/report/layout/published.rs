@@ -8,7 +8,7 @@ use crate::report::model::{
 use crate::report::numbers::{
     brief_percent, change, difference, figure, micros, percent, plain, times, with_interval,
 };
-use crate::report::words::confirmation_name;
+use crate::report::words::{self, confirmation_name};
 use crate::summary::Confirmation;
 
 /// A table of text; the first column names the row.
@@ -82,7 +82,11 @@ fn table<'a>(table: &'a PublishedRows, cells: &[CellReport]) -> TextTable<'a> {
     columns.add(
         "bound by",
         each(&|row| {
-            cell(row).filter(|_| row.n > 0).and_then(|cell| cell.bound_by.clone()).unwrap_or_default()
+            cell(row)
+                .filter(|_| row.n > 0)
+                .and_then(|cell| cell.bound_by)
+                .map(words::bound)
+                .unwrap_or_default()
         }),
     );
     columns.add("why no number", each(&|row| row.reason.clone().unwrap_or_default()));

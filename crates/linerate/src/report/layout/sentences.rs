@@ -2,6 +2,7 @@
 
 use crate::report::model::{Comparison, SuiteReport, TableReport};
 use crate::report::numbers::sentence;
+use crate::report::words;
 
 /// Up to this number, all comparisons become sentences.
 const FEW: usize = 6;
@@ -20,7 +21,8 @@ pub(in crate::report) fn sentences(suite: &SuiteReport, table: &TableReport) -> 
         table.column_values.iter().flat_map(of_column).collect()
     };
     let best_of = table.best_of.iter().map(|result| {
-        format!("best of the competitors, {}: {}", result.metric, sentence(&result.id, &result.vs_best))
+        let metric = words::metric(result.metric);
+        format!("best of the competitors, {metric}: {}", sentence(&result.id, &result.vs_best))
     });
     let sentences = chosen.into_iter().map(|(id, comparison)| sentence(id, comparison));
     sentences.chain(best_of).chain(table.aa.as_ref().map(aa)).collect()

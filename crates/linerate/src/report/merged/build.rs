@@ -89,7 +89,7 @@ fn table(runs: &[TableOfRun<'_>]) -> Option<MergedTable> {
                 None => cells.push(MergedCell {
                     id: entry.id.clone(),
                     axes: cell.axes.clone(),
-                    metric: entry.metric.clone(),
+                    metric: entry.metric,
                     over_hosts: None,
                     hosts: vec![on_host],
                 }),
@@ -101,7 +101,7 @@ fn table(runs: &[TableOfRun<'_>]) -> Option<MergedTable> {
     Some(MergedTable {
         name: first.name.clone(),
         title: first.title.clone(),
-        unit: first.unit.clone(),
+        unit: first.unit,
         better: first.better,
         margin: first.margin,
         disagreements: cells.iter().flat_map(|cell| disagreements(cell, first.margin)).collect(),
@@ -124,7 +124,7 @@ fn on_host(host: &str, cell: &CellReport, entry: &TableCell) -> OnHost {
         ci95: entry.ci95,
         vs_baseline: entry.vs_baseline.clone(),
         vs_truth: entry.vs_truth.clone(),
-        bound_by: cell.bound_by.clone(),
+        bound_by: cell.bound_by,
         flags: cell.flags.clone(),
     }
 }
@@ -156,7 +156,7 @@ fn over_hosts(cell: &MergedCell) -> Option<OverHosts> {
 fn disagreements(cell: &MergedCell, margin: f64) -> Vec<Disagreement> {
     let of = |host: &OnHost, about: Subject| Disagreement {
         id: cell.id.clone(),
-        metric: cell.metric.clone(),
+        metric: cell.metric,
         host: host.host.clone(),
         about,
         ratio: None,

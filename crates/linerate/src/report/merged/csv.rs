@@ -4,7 +4,7 @@ use super::build::{ratio, verdict};
 use super::model::{MergedCell, MergedReport, MergedSuite, MergedTable, OnHost, OverHosts};
 use crate::report::csv::{in_order, number};
 use crate::report::style::Style;
-use crate::report::words::outcome_name;
+use crate::report::words::{self, outcome_name};
 
 pub(super) fn render(report: &MergedReport, _: Style) -> String {
     let tables = || report.suites.iter().flat_map(|suite| suite.tables.iter().map(move |t| (suite, t)));
@@ -31,7 +31,7 @@ pub(super) fn render(report: &MergedReport, _: Style) -> String {
 const FIRST: [&str; 5] = ["suite", "table", "cell", "metric", "host"];
 
 fn first(suite: &MergedSuite, table: &MergedTable, cell: &MergedCell, on_host: &OnHost) -> [String; 5] {
-    let metric = cell.metric.clone().unwrap_or_else(|| table.unit.clone());
+    let metric = cell.metric.map_or_else(|| words::table_unit(table.unit), words::metric);
     [suite.name.clone(), table.name.clone(), cell.id.clone(), metric, on_host.host.clone()]
 }
 
@@ -78,6 +78,6 @@ fn last(table: &MergedTable, cell: &MergedCell, on_host: &OnHost) -> [String; 16
         of_hosts(|over| over.range[0]),
         of_hosts(|over| over.range[1]),
         disagrees.to_string(),
-        on_host.bound_by.clone().unwrap_or_default(),
+        on_host.bound_by.map(words::bound).unwrap_or_default(),
     ]
 }

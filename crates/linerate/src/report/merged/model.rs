@@ -2,15 +2,17 @@
 
 use crate::axes::Axes;
 use crate::measurement::Host;
-use crate::report::model::{AgainstTruth, Comparison, OutcomeWord, RunFacts};
+use crate::report::model::{AgainstTruth, Comparison, Flag, OutcomeWord, Quantity, RunFacts, TableUnit};
+use crate::report::words::json;
+use crate::stats::bound::Bottleneck;
 use crate::stats::metric::Better;
 #[cfg(test)]
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// One report of runs on several hosts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedReport {
     /// `linerate.merge/1`.
@@ -24,7 +26,7 @@ pub struct MergedReport {
 pub const MERGE_SCHEMA: &str = "linerate.merge/1";
 
 /// A machine and the runs that were made on it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedHost {
     pub name: String,
@@ -34,7 +36,7 @@ pub struct MergedHost {
     pub versions: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedSuite {
     pub name: String,
@@ -42,12 +44,14 @@ pub struct MergedSuite {
     pub tables: Vec<MergedTable>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedTable {
     pub name: String,
     pub title: String,
-    pub unit: String,
+    #[serde(serialize_with = "json::table_unit")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub unit: TableUnit,
     pub better: Better,
     /// The relative difference that matters, also between hosts.
     pub margin: f64,
@@ -59,14 +63,15 @@ pub struct MergedTable {
 }
 
 /// A cell by one metric on all hosts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedCell {
     pub id: String,
     pub axes: Axes,
     /// Which of several metrics this is; absent where the table has but one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metric: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "json::some_metric")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub metric: Option<Quantity>,
     /// Absent for the baseline itself, and where no host has a ratio.
     pub over_hosts: Option<OverHosts>,
     /// Hosts that planned the cell, in the order of the report.
@@ -74,7 +79,7 @@ pub struct MergedCell {
 }
 
 /// Of the ratios within the hosts; each host counts once.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct OverHosts {
     /// Hosts with a ratio.
@@ -87,7 +92,7 @@ pub struct OverHosts {
 }
 
 /// A cell on one host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct OnHost {
     pub host: String,
@@ -101,17 +106,21 @@ pub struct OnHost {
     pub vs_baseline: Option<Comparison>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vs_truth: Option<AgainstTruth>,
-    pub bound_by: Option<String>,
-    pub flags: Vec<String>,
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub bound_by: Option<Bottleneck>,
+    #[serde(serialize_with = "json::flags")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub flags: Vec<Flag>,
 }
 
 /// A host whose result is not that of the others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Disagreement {
     pub id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metric: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "json::some_metric")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub metric: Option<Quantity>,
     pub host: String,
     pub about: Subject,
     /// The ratio there; absent where the cell failed there.
@@ -125,7 +134,7 @@ pub struct Disagreement {
 }
 
 /// What a host disagrees about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {

@@ -3,9 +3,9 @@
 use super::build::{ratio, verdict};
 use super::model::{Disagreement, MergedCell, MergedHost, MergedReport, MergedTable, OnHost, Subject};
 use crate::report::layout;
-use crate::report::model::OutcomeWord;
+use crate::report::model::{OutcomeWord, Quantity};
 use crate::report::numbers::{percent, seconds, with_interval};
-use crate::report::words::outcome_name;
+use crate::report::words::{self, outcome_name};
 use crate::stats::metric::Better;
 
 /// Headers, and rows of the same length.
@@ -51,7 +51,8 @@ pub(super) fn values(table: &MergedTable) -> TextTable {
         TextTable::new(["cell", "host", "value", "of baseline", "verdict", "n", "bound by", "notes"]);
     for (cell, on_host) in table.cells.iter().flat_map(|cell| cell.hosts.iter().map(move |on| (cell, on))) {
         let found = ratio(on_host);
-        let notes: Vec<&str> = on_host.detail.iter().chain(&on_host.flags).map(String::as_str).collect();
+        let flags = on_host.flags.iter().map(words::flag);
+        let notes: Vec<String> = on_host.detail.clone().into_iter().chain(flags).collect();
         view.rows.push(vec![
             name(cell),
             on_host.host.clone(),
@@ -59,7 +60,7 @@ pub(super) fn values(table: &MergedTable) -> TextTable {
             found.map_or_else(String::new, |found| percent(found.ratio, found.interval)),
             verdict(on_host).unwrap_or_default().to_owned(),
             found.map_or(on_host.n, |found| found.n).to_string(),
-            on_host.bound_by.clone().unwrap_or_default(),
+            on_host.bound_by.map(words::bound).unwrap_or_default(),
             notes.join("; "),
         ]);
     }
@@ -78,9 +79,12 @@ pub(super) fn disagreements(table: &MergedTable) -> Option<TextTable> {
             Subject::Ratio => found.others.map(|ratio| percent(ratio, [ratio, ratio])),
             Subject::Outcome => Some("ok".to_owned()),
         };
-        let metric = found.metric.as_ref().map(|metric| format!(", {metric}")).unwrap_or_default();
-        let cell = format!("{}{metric}", found.id);
-        vec![cell, found.host.clone(), there.unwrap_or_default(), others.unwrap_or_default()]
+        vec![
+            named(&found.id, found.metric),
+            found.host.clone(),
+            there.unwrap_or_default(),
+            others.unwrap_or_default(),
+        ]
     };
     view.rows = table.disagreements.iter().map(row).collect();
     (!view.rows.is_empty()).then_some(view)
@@ -130,7 +134,7 @@ pub(super) fn caption(table: &MergedTable) -> [String; 2] {
         "percent of the baseline of the same host"
     };
     [
-        format!("{}, {better}", table.unit),
+        format!("{}, {better}", words::table_unit(table.unit)),
         format!("{of}; over hosts: the median of their ratios (smallest to largest)"),
     ]
 }
@@ -154,8 +158,11 @@ pub(super) const HOW_TO_READ: &[&str] = &[
 ];
 
 pub(super) fn name(cell: &MergedCell) -> String {
-    let metric = cell.metric.as_ref().map(|metric| format!(", {metric}")).unwrap_or_default();
-    format!("{}{metric}", cell.id)
+    named(&cell.id, cell.metric)
+}
+
+fn named(id: &str, metric: Option<Quantity>) -> String {
+    metric.map_or_else(|| id.to_owned(), |metric| format!("{id}, {}", words::metric(metric)))
 }
 
 /// Such as `slower 3`, or `faster 1, slower 2`; where the hosts have no ratio, how many have a value.

@@ -2,11 +2,11 @@
 //! metrics where they differ.
 
 use super::{answer_text, width, wrapped};
-use crate::report::layout::{self, Alternative, Group, Part};
+use crate::report::layout::{self, Alternative, Group, Note, Part};
 use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{brief_error, difference, percent, percent_range, with_interval};
 use crate::report::style::Style;
-use crate::report::words::{outcome_name, verdict_name};
+use crate::report::words::{self, outcome_name};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::metric::Better;
@@ -84,8 +84,8 @@ fn row(table: &TableReport, member: &Alternative<'_>, most: f64, usual: Option<u
     let micros = entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref()).map(difference);
     let mark = Some(part.name().to_owned()).filter(|name| !name.is_empty() && *part != Part::Baseline);
     // The column before says who bound it.
-    let notes = layout::notes(cell, entry, usual).into_iter().filter(|note| note != "bound by generator");
-    let notes = notes.map(|note| note.replace(" failed operations", " failed"));
+    let notes = layout::notes(cell, entry, usual).into_iter().filter(|note| *note != Note::BoundByGenerator);
+    let notes = notes.map(|note| note.brief());
     [
         (member.label.clone(), None),
         (member.tier.map_or(String::new(), |tier| tier.to_string()), None),
@@ -94,7 +94,7 @@ fn row(table: &TableReport, member: &Alternative<'_>, most: f64, usual: Option<u
         (ratio, colour),
         (micros.unwrap_or_default(), None),
         (cpu.unwrap_or_default(), None),
-        (cell.bound_by.clone().filter(|_| absent.is_none()).unwrap_or_default(), None),
+        (cell.bound_by.filter(|_| absent.is_none()).map(words::bound).unwrap_or_default(), None),
         (mark.into_iter().chain(notes).collect::<Vec<_>>().join("; "), None),
     ]
 }
@@ -188,7 +188,7 @@ fn others(table: &TableReport, group: &Group<'_>, style: Style) -> String {
     let mut text = String::new();
     for metric in layout::further_metrics(table) {
         let of = |member: &Alternative<'_>| -> Option<&TableCell> {
-            let is_it = |e: &&TableCell| e.id == member.cell.id && e.metric.as_deref() == Some(metric);
+            let is_it = |e: &&TableCell| e.id == member.cell.id && e.metric == Some(metric);
             table.cells.iter().find(is_it)
         };
         let differing = group.members.iter().filter_map(|member| {
@@ -199,13 +199,14 @@ fn others(table: &TableReport, group: &Group<'_>, style: Style) -> String {
                 return is_news.then(|| format!("{} {}", member.label, brief_error(truth)));
             }
             let comparison = entry.vs_baseline.as_ref().filter(|c| colour(c).is_some())?;
-            let first = member.entry.vs_baseline.as_ref().map(|c| verdict_name(c.verdict));
-            let is_news = first != Some(verdict_name(comparison.verdict));
+            let first = member.entry.vs_baseline.as_ref().map(|c| c.verdict);
+            let is_news = first != Some(comparison.verdict);
             let micros = comparison.difference.as_ref().map(|found| format!(", {}", difference(found)));
             is_news.then(|| format!("{} {}{}", member.label, share(comparison), micros.unwrap_or_default()))
         });
         let differing: Vec<String> = differing.collect();
         if !differing.is_empty() {
+            let metric = words::metric(metric);
             let line = format!("{metric}, another verdict: {}", differing.join("; "));
             text.push_str(&wrapped(&line, width(style)));
         }

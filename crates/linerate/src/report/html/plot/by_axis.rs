@@ -101,7 +101,7 @@ struct Drawn {
 fn figures(table: &TableReport, axis: &str) -> Vec<Drawn> {
     let own = Drawn {
         title: format!("Result by {axis}"),
-        unit: layout::unit(table).to_owned(),
+        unit: layout::unit(table),
         value: |member| Some((member.entry.median?, member.entry.ci95?)),
         is_rate: table.better == Better::Higher,
     };

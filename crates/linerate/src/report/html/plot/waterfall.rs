@@ -47,7 +47,7 @@ impl Waterfall {
         let unit = layout::unit(table);
         (steps.len() > 1).then(|| Self {
             title: format!("What each layer adds{}", of_group(group)),
-            unit: if is_rate { format!("time for the work, 1 / ({unit})") } else { unit.to_owned() },
+            unit: if is_rate { format!("time for the work, 1 / ({unit})") } else { unit },
             base: base_time,
             steps,
         })

@@ -1,0 +1,100 @@
+//! What a reader must doubt in a cell's numbers.
+
+use super::cell::{CellSummary, OutcomeWord};
+use crate::measurement::Measurement;
+use crate::stats::bound::{Bottleneck, disturbance};
+use crate::stats::by_round::ByRound;
+use crate::stats::check::littles_law;
+use crate::stats::estimate::FEWEST_ROUNDS;
+use crate::stats::outliers::{drift, outliers, stolen};
+use crate::stats::usage::leak;
+use linerate_contract::Role;
+use std::collections::BTreeSet;
+
+/// A note on a cell's numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Flag {
+    /// Planned, not run.
+    NotMeasured,
+    /// Too few for an interval or a verdict.
+    FewRounds(u32),
+    BoundByGenerator,
+    /// Better than a part of its own work.
+    AboveLimit {
+        ratio: f64,
+        limit: String,
+    },
+    LittlesLaw {
+        in_flight: f64,
+        connections: u64,
+    },
+    /// Their rounds.
+    Outliers(Vec<u32>),
+    /// Round and share of the CPU time that the hypervisor gave to others.
+    Steal(Vec<(u32, f64)>),
+    /// Share of the lab's CPU time that went to processes outside of the trials.
+    Disturbed(f64),
+    /// Share of the median by which the values moved over the run.
+    Drift(f64),
+    /// Growth of the server's open descriptors after this number of connections.
+    Leak {
+        descriptors: u64,
+        connections: u64,
+    },
+    /// A flag of the lab.
+    Lab(String),
+}
+
+/// Everything to doubt in a cell with these values and this bottleneck, but what its tables show.
+#[must_use]
+pub fn flags(cell: &CellSummary<'_>, values: &ByRound, bound: Option<Bottleneck>) -> Vec<Flag> {
+    let n = u32::try_from(values.len()).unwrap_or(u32::MAX);
+    let mut flags = Vec::new();
+    if cell.measured.is_empty() && cell.outcome == OutcomeWord::Failed {
+        flags.push(Flag::NotMeasured);
+    }
+    if cell.outcome == OutcomeWord::Ok && n < FEWEST_ROUNDS {
+        flags.push(Flag::FewRounds(n));
+    }
+    if bound == Some(Bottleneck::Role(Role::Client)) && !cell.planned.own_client {
+        flags.push(Flag::BoundByGenerator);
+    }
+    if let Some(connections) = cell.planned.parameters.connections.filter(|_| is_closed_loop(cell)) {
+        let in_flight = littles_law(cell.good.iter().map(|(_, m)| *m), connections);
+        flags.extend(in_flight.map(|in_flight| Flag::LittlesLaw { in_flight, connections }));
+    }
+    let apart = outliers(values);
+    if !apart.is_empty() {
+        flags.push(Flag::Outliers(apart));
+    }
+    let stolen: Vec<(u32, f64)> = cell.good.iter().filter_map(|(r, m)| Some((*r, stolen(m)?))).collect();
+    if !stolen.is_empty() {
+        flags.push(Flag::Steal(stolen));
+    }
+    flags.extend(disturbance(cell.good.iter().map(|(_, m)| *m)).map(Flag::Disturbed));
+    flags.extend(drift(values).map(Flag::Drift));
+    let leaks =
+        cell.good.iter().filter_map(|(_, m)| leak(m, connections_of(cell, m)).map(|grown| (grown, *m)));
+    if let Some((descriptors, m)) = leaks.max_by_key(|(grown, _)| *grown) {
+        flags.push(Flag::Leak { descriptors, connections: connections_of(cell, m) });
+    }
+    let of_lab: BTreeSet<&String> = cell.good.iter().flat_map(|(_, m)| &m.flags).collect();
+    flags.extend(of_lab.into_iter().map(|flag| Flag::Lab(flag.clone())));
+    flags
+}
+
+/// Whether each connection always has exactly one operation in flight.
+fn is_closed_loop(cell: &CellSummary<'_>) -> bool {
+    // With a rate, connections are idle between operations.
+    cell.planned.parameters.rate.is_none() && ["rr", "crr"].contains(&cell.planned.workload.as_str())
+}
+
+/// Connections that the trial opened: one for each operation in `crr`.
+fn connections_of(cell: &CellSummary<'_>, measurement: &Measurement) -> u64 {
+    if cell.planned.workload == "crr" {
+        // Saturating, because a damaged journal may contain any number.
+        measurement.errors.0.values().fold(measurement.operations, |sum, n| sum.saturating_add(*n))
+    } else {
+        cell.planned.parameters.connections.unwrap_or(1)
+    }
+}
