@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_load::layer::http::response::{LastHead, Malformed, Parser, ParserState};
+use linerate_proto::http::response::{LastHead, Malformed, Parser, ParserState};
 
 /// The body, and the number of bytes behind it once it is complete.
 fn parse(pieces: &[&[u8]]) -> Result<(Vec<u8>, Option<usize>), Malformed> {

@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_load::layer::http::response::{Head, LastHead, Malformed, Parser, ParserState};
+use linerate_proto::http::response::{Head, LastHead, Malformed, Parser, ParserState};
 
 fn parse(pieces: &[&[u8]], last: &mut LastHead) -> Result<(ParserState, Option<Head>, Vec<u8>), Malformed> {
     let mut parser = Parser::default();

@@ -5,10 +5,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_load::layer::websocket::decoder::{Decoder, Receiver};
-use linerate_load::layer::websocket::frame::Opcode;
-use linerate_load::layer::websocket::mask::{self, Key};
-use linerate_load::layer::websocket::{Broken, End, upgrade};
+use linerate_proto::websocket::decoder::{Decoder, Receiver};
+use linerate_proto::websocket::frame::Opcode;
+use linerate_proto::websocket::mask::{self, Key};
+use linerate_proto::websocket::{Broken, End, upgrade};
 
 #[derive(Debug, Default, PartialEq)]
 struct Log {

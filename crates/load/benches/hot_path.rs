@@ -6,7 +6,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use linerate_contract::{Recorder, crc32, page};
 use linerate_load::clock;
-use linerate_load::layer::http::response::{LastHead, Parser, ParserState};
+use linerate_proto::http::response::{LastHead, Parser, ParserState};
 use std::hint::black_box;
 
 /// The head of nginx 1.22.

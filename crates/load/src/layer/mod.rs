@@ -11,7 +11,6 @@ pub mod tls;
 mod transfer;
 pub mod transport;
 pub mod udp;
-pub mod websocket;
 pub mod wire;
 
 use crate::Refusal;

@@ -4,7 +4,7 @@ use crate::Row;
 use crate::common::{good_certificates, read_request};
 use crate::subject::{MOST_MEMORY, Served};
 use linerate_contract::Tls;
-use linerate_load::layer::websocket::upgrade;
+use linerate_proto::websocket::upgrade;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{setsockopt, sockopt};
 use std::io::{Read, Write};

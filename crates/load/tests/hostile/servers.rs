@@ -4,7 +4,7 @@ use crate::Row;
 use crate::common::{good_certificates, local};
 use crate::subject::{client, fails};
 use linerate_contract::{ErrorKind, Tls, page};
-use linerate_load::layer::websocket::upgrade;
+use linerate_proto::websocket::upgrade;
 use nix::sys::socket::{setsockopt, sockopt};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

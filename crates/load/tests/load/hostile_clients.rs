@@ -3,7 +3,7 @@
 
 use crate::common::{Engine, client, good_certificates, local};
 use linerate_contract::{Nanos, Role, Spec, Tls};
-use linerate_load::layer::websocket::upgrade;
+use linerate_proto::websocket::upgrade;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use std::io::{Read, Write};

@@ -176,7 +176,7 @@ fn opened(behave: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
                 while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
                     head.push(byte[0]);
                 }
-                if let Ok(answer) = linerate_load::layer::websocket::upgrade::respond(&head) {
+                if let Ok(answer) = linerate_proto::websocket::upgrade::respond(&head) {
                     let _ = stream.write_all(&answer);
                     behave(stream);
                 }
@@ -303,7 +303,7 @@ fn a_server_reports_the_error_of_a_client_and_continues() {
     let connect = || {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        stream.write_all(&linerate_load::layer::websocket::upgrade::request("test", "/", [1; 16])).unwrap();
+        stream.write_all(&linerate_proto::websocket::upgrade::request("test", "/", [1; 16])).unwrap();
         assert!(read_request(&mut stream));
         stream
     };

@@ -22,11 +22,11 @@ mod injection;
 
 use injection::Injection;
 use linerate_contract::{Bytes, Counts, Done, ErrorKind, Errors, Event, Nanos, Spec, clock, page};
-use linerate_load::layer::http::request::{ParsedRequest, parse};
 use linerate_load::listener::Listener;
 use linerate_load::process::{Signals, emit, spawn};
 use linerate_load::refusal::{Doing, Refusal};
 use linerate_load::waiter::{self, Waiter};
+use linerate_proto::http::request::{ParsedRequest, parse};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;

@@ -10,11 +10,11 @@
 
 use linerate_contract::{Bytes, Done, ErrorKind, Event, Nanos, Spec, clock, page};
 use linerate_load::Refusal;
-use linerate_load::layer::websocket::mask::{Key, copy, matches};
 use linerate_load::layer::wire::tls::RING_VERSION;
-use linerate_load::layer::wire::tls::record::{self, Kind};
 use linerate_load::listener::Listener;
 use linerate_load::process::{Signals, emit};
+use linerate_proto::record::{self, Kind};
+use linerate_proto::websocket::mask::{Key, copy, matches};
 use std::hint::black_box;
 
 /// The contract's: content repeats with this period.

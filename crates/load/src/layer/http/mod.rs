@@ -3,9 +3,6 @@
 //! Requests are built once; answers are parsed in place, in a buffer that all connections of a thread share.
 //! Between two reads a connection stores its descriptor and the state of its parser.
 
-mod chunked;
-pub mod request;
-pub mod response;
 mod service;
 mod verify;
 
@@ -15,7 +12,8 @@ use crate::layer::transport::Transport;
 use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply};
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
-use response::{LastHead, Parser, ParserState};
+use linerate_proto::http::request;
+use linerate_proto::http::response::{LastHead, Parser, ParserState};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;

@@ -5,13 +5,13 @@
 //! limit row of HTTP suites and the server of the engine's own benchmarks, so it does as little as RFC 9112
 //! allows.
 
-use super::request::{ParsedRequest, parse};
-use crate::layer::wire::tls::record::LARGEST_PLAIN;
 use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
 use crate::layer::{Flow, MAX_READS};
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
 use linerate_contract::{ErrorKind, Spec, page};
+use linerate_proto::http::request::{ParsedRequest, parse};
+use linerate_proto::record::LARGEST_PLAIN;
 use nix::sys::socket::{Shutdown, shutdown};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 //! Where the checksum is that of [`linerate_contract::page`], content is compared with the page, which is
 //! several times cheaper than a checksum and needs no state; otherwise by a running CRC-32.
 
-use super::response::{BodyFraming, Head};
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Expect, crc32, page};
+use linerate_proto::http::response::{BodyFraming, Head};
 use std::sync::Arc;
 
 /// Larger pages are compared by checksum, in bytes: the page would evict everything else from the cache.

@@ -4,7 +4,6 @@
 //! One loop serves the conversations of a thread in turn: receive, feed the state machine, top up, flush,
 //! send.
 
-use super::frames::{FrameContent, prefix};
 use super::output::{KcpSendQueue, Output};
 use super::poller::Poller;
 use super::{KcpConfig, widen_buffers};
@@ -14,6 +13,7 @@ use crate::process::{Stop, together};
 use crate::refusal::{Doing, Refusal};
 use kcp::Kcp;
 use linerate_contract::{Bytes, Done, ErrorKind, Errors, Nanos, Spec};
+use linerate_proto::frames::{FrameContent, prefix};
 use nix::errno::Errno;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::cell::RefCell;

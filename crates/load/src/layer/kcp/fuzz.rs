@@ -1,10 +1,10 @@
 //! Fuzz target: datagrams at both ends of conversations.
 
-use super::frames::prefix;
 use super::output::{KcpSendQueue, Output};
 use super::server::KcpServer;
 use crate::fuzz_input::FuzzInput;
 use linerate_contract::Nanos;
+use linerate_proto::frames::prefix;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;

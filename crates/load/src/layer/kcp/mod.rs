@@ -5,7 +5,6 @@
 //! together.
 
 pub(crate) mod client;
-mod frames;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod held;

@@ -1,6 +1,5 @@
 //! The server: one socket, a session for each address and conversation, one thread.
 
-use super::frames::{FrameContent, FrameReader};
 use super::held::{HeldSegments, pushes};
 use super::output::{KcpSendQueue, Output};
 use super::poller::Poller;
@@ -11,6 +10,7 @@ use crate::process::{Signals, emit, spawn};
 use crate::refusal::Refusal;
 use kcp::Kcp;
 use linerate_contract::{Bytes, Event, Nanos, Sample, Spec};
+use linerate_proto::frames::{FrameContent, FrameReader};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -1,14 +1,14 @@
 //! How messages lie in a stream of bytes: one behind the other, or in WebSocket's frames.
 
 use super::script::{Ended, Script};
-use crate::layer::http::request::check_target;
-use crate::layer::websocket::decoder::{Decoder, Receiver};
-use crate::layer::websocket::encoder::{Encoder, Messages};
-use crate::layer::websocket::frame::Opcode;
-use crate::layer::websocket::mask::Key;
-use crate::layer::websocket::{End, upgrade};
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
+use linerate_proto::http::request::check_target;
+use linerate_proto::websocket::decoder::{Decoder, Receiver};
+use linerate_proto::websocket::encoder::{Encoder, Messages};
+use linerate_proto::websocket::frame::Opcode;
+use linerate_proto::websocket::mask::Key;
+use linerate_proto::websocket::{End, upgrade};
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// Both directions of one connection's framing.

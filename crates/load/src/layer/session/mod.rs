@@ -14,10 +14,10 @@ pub mod script;
 pub mod service;
 
 use super::Flow;
-use super::websocket::upgrade::LONGEST_HEAD;
 use super::wire::{Received, Room, Silence, Sink, Source, Wire};
 use framing::Framing;
 use linerate_contract::{ErrorKind, Spec};
+use linerate_proto::websocket::upgrade::LONGEST_HEAD;
 use script::Script;
 use std::os::fd::OwnedFd;
 

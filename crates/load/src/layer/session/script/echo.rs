@@ -4,11 +4,11 @@
 //! message of the contract has; what is longer shares [`SHARED`] bytes with all other connections.
 
 use super::{Ended, Script};
-use crate::layer::websocket::LARGEST_MESSAGE;
-use crate::layer::websocket::encoder::Messages;
-use crate::layer::websocket::frame::Opcode;
-use crate::layer::websocket::mask::{self, Key};
 use linerate_contract::ErrorKind;
+use linerate_proto::websocket::LARGEST_MESSAGE;
+use linerate_proto::websocket::encoder::Messages;
+use linerate_proto::websocket::frame::Opcode;
+use linerate_proto::websocket::mask::{self, Key};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

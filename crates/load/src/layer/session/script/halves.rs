@@ -3,8 +3,8 @@
 use super::same;
 use crate::layer::session::TURN;
 use crate::layer::transfer::{Content, Incoming, Number, good};
-use crate::layer::websocket::frame::Opcode;
-use crate::layer::websocket::mask::{self, Key};
+use linerate_proto::websocket::frame::Opcode;
+use linerate_proto::websocket::mask::{self, Key};
 
 /// The message under way.
 #[derive(Debug, Clone, Copy)]

@@ -5,10 +5,10 @@ mod halves;
 pub mod round_trip;
 pub mod stream;
 
-use crate::layer::websocket::encoder::Messages;
-use crate::layer::websocket::frame::Opcode;
-use crate::layer::websocket::mask::{self, Key};
 use linerate_contract::ErrorKind;
+use linerate_proto::websocket::encoder::Messages;
+use linerate_proto::websocket::frame::Opcode;
+use linerate_proto::websocket::mask::{self, Key};
 
 /// What has come to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

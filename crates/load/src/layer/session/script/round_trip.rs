@@ -1,10 +1,10 @@
 //! `rr`: sends a message and waits until all of it is back.
 
 use super::{Ended, Operation, Script, same};
-use crate::layer::websocket::encoder::Messages;
-use crate::layer::websocket::frame::Opcode;
-use crate::layer::websocket::mask::Key;
 use linerate_contract::ErrorKind;
+use linerate_proto::websocket::encoder::Messages;
+use linerate_proto::websocket::frame::Opcode;
+use linerate_proto::websocket::mask::Key;
 use std::sync::Arc;
 
 /// The client's part.

@@ -6,10 +6,10 @@
 use super::halves::{Outgoing, Sending, take_content, take_number};
 use super::{Ended, Operation, Script};
 use crate::layer::transfer::{Content, Incoming, Number, UNTIL_TIME_IS_OVER};
-use crate::layer::websocket::encoder::Messages;
-use crate::layer::websocket::frame::Opcode;
-use crate::layer::websocket::mask::Key;
 use linerate_contract::{Direction, ErrorKind};
+use linerate_proto::websocket::encoder::Messages;
+use linerate_proto::websocket::frame::Opcode;
+use linerate_proto::websocket::mask::Key;
 
 /// One end of a stream: what it sends, what it has received, and a part that handles received bytes.
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! Fuzz targets: records behind a handshake, and handshakes.
 
 use super::handshake::{Keys, Later};
-use super::record::{self, Kind, LARGEST_RECORD, Opener, Sealer};
 use super::{Flow, Open, Received, Room, Sink, Source, TlsAcceptor, TlsConnector, TlsState, TlsWire, Wire};
 use crate::fuzz_input::{FuzzInput, connected, drain, put};
 use crate::layer::wire::Wires;
 use crate::layer::wire::plain::Outbox;
 use linerate_contract::ErrorKind;
+use linerate_proto::record::{self, Kind, LARGEST_RECORD, Opener, Sealer};
 use rustls::{CipherSuite, Error, ProtocolVersion, SupportedCipherSuite};
 use std::os::fd::OwnedFd;
 

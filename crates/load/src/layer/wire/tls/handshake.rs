@@ -1,7 +1,7 @@
 //! The handshake, by rustls without buffers of its own; then its keys, and how they change.
 
 use super::super::plain::Outbox;
-use super::record::{self, Opener, Sealer};
+use linerate_proto::record::{self, Opener, Sealer};
 use rustls::client::UnbufferedClientConnection;
 use rustls::kernel::KernelConnection;
 use rustls::server::UnbufferedServerConnection;

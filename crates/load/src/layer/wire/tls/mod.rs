@@ -9,7 +9,6 @@ mod config;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod handshake;
-pub mod record;
 
 pub(in crate::layer) use config::bad;
 pub use config::{TlsAcceptor, TlsConnector};
@@ -21,8 +20,8 @@ use super::plain::{Outbox, receive};
 use super::{Flow, Received, Room, Sink, Source, Wire};
 use handshake::{Handshake, Keys, Step};
 use linerate_contract::ErrorKind;
+use linerate_proto::record::{self, Kind, LARGEST_PLAIN, LARGEST_RECORD, OVERHEAD, Opener, Sealer};
 use nix::sys::socket::MsgFlags;
-use record::{Kind, LARGEST_PLAIN, LARGEST_RECORD, OVERHEAD, Opener, Sealer};
 use std::os::fd::OwnedFd;
 
 /// KeyUpdates that a peer may send without data in between, as in rustls: each costs three derivations of a

@@ -18,16 +18,19 @@ impl Key {
     /// What unmasked bytes are masked with.
     pub const NONE: Self = Self([0; 4]);
 
+    #[inline]
     #[must_use]
     pub fn new(bytes: [u8; 4]) -> Self {
         Self(bytes)
     }
 
+    #[inline]
     #[must_use]
     pub fn bytes(self) -> [u8; 4] {
         self.0
     }
 
+    #[inline]
     #[must_use]
     pub fn is_none(self) -> bool {
         self == Self::NONE

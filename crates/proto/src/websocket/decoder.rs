@@ -73,6 +73,7 @@ impl Decoder {
 
     /// The peer has sent its close frame.
     #[must_use]
+    #[inline]
     pub fn is_closed(&self) -> bool {
         matches!(self.state, DecoderState::Closed)
     }

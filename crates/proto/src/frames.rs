@@ -4,21 +4,25 @@
 
 use linerate_contract::page;
 
-/// FrameContent repeats with this period (sdk/CONTRACT.md).
+/// Content repeats with this period (sdk/CONTRACT.md).
 const PERIOD: usize = 65_536;
 const PREFIX: usize = 4;
 
-/// FrameContent at any offset as one slice.
+/// Content at any offset as one slice.
 #[derive(Debug, Clone)]
-pub(super) struct FrameContent(Box<[u8]>);
+pub struct FrameContent(Box<[u8]>);
 
 impl FrameContent {
     /// For slices of up to `longest` bytes.
-    pub(super) fn new(longest: usize) -> Self {
+    #[must_use]
+    pub fn new(longest: usize) -> Self {
         Self(page(PERIOD).into_iter().cycle().take(PERIOD + longest).collect())
     }
 
-    pub(super) fn at(&self, offset: u64, length: usize) -> &[u8] {
+    /// `length` bytes of it, from `offset` on.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, offset: u64, length: usize) -> &[u8] {
         let start = (offset % PERIOD as u64) as usize;
         &self.0[start..start + length]
     }
@@ -29,26 +33,30 @@ impl FrameContent {
 }
 
 /// The prefix of `length` bytes of content; 0 ends the stream.
-pub(super) fn prefix(length: usize) -> [u8; PREFIX] {
+#[inline]
+#[must_use]
+pub fn prefix(length: usize) -> [u8; PREFIX] {
     (length as u32).to_le_bytes()
 }
 
 /// The reading end.
 #[derive(Debug, Default)]
-pub(super) struct FrameReader {
+pub struct FrameReader {
     prefix: [u8; PREFIX],
     has: usize,
     /// Bytes of the frame that are still missing.
     left: usize,
     at: u64,
     /// Bytes that were as expected.
-    pub(super) good: u64,
-    pub(super) ended: bool,
+    pub good: u64,
+    /// The stream has ended.
+    pub ended: bool,
 }
 
 impl FrameReader {
     /// Takes the next bytes; those behind the end are ignored.
-    pub(super) fn take(&mut self, mut bytes: &[u8], content: &FrameContent) {
+    #[inline]
+    pub fn take(&mut self, mut bytes: &[u8], content: &FrameContent) {
         while !bytes.is_empty() && !self.ended {
             if self.left == 0 {
                 let taken = (PREFIX - self.has).min(bytes.len());

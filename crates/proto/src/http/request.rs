@@ -1,13 +1,14 @@
 //! Requests: what the client sends, and how the server reads them.
 
-use crate::refusal::Refusal;
 use httparse::Status;
-use linerate_contract::Request;
+use linerate_contract::{Refusal, Request};
 use std::mem::MaybeUninit;
 
-/// The bytes of a request: a plain GET unless `request` sets something else.
 /// RFC 9112 section 3.2.1: a target in origin form, and nothing that would end the request line early.
-pub(in crate::layer) fn check_target(path: &str) -> Result<(), Refusal> {
+///
+/// # Errors
+/// It is another one.
+pub fn check_target(path: &str) -> Result<(), Refusal> {
     if path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic()) {
         return Ok(());
     }
@@ -16,7 +17,12 @@ pub(in crate::layer) fn check_target(path: &str) -> Result<(), Refusal> {
     )))
 }
 
-pub(super) fn build(path: &str, host: &str, persistent: bool, request: &Request) -> Result<Vec<u8>, Refusal> {
+/// The bytes of a request: a plain GET unless `request` sets something else. `persistent`: the connection
+/// stays open.
+///
+/// # Errors
+/// A target, a method or a header that HTTP/1.1 cannot carry.
+pub fn build(path: &str, host: &str, persistent: bool, request: &Request) -> Result<Vec<u8>, Refusal> {
     check_target(path)?;
     let method = request.method.as_deref().unwrap_or("GET");
     if method.is_empty()

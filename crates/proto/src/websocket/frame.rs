@@ -44,6 +44,7 @@ impl Opcode {
     }
 
     #[must_use]
+    #[inline]
     pub fn is_control(self) -> bool {
         self.bits() >= 8
     }

@@ -1,0 +1,15 @@
+//! Protocol state without I/O and without a clock: bytes in, bytes and events out. Tests and fuzz targets of
+//! a parser need no socket. Datagrams of streams over UDP are in [`linerate_contract::datagram`], which systems
+//! link.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`http`] | HTTP/1.1: requests made and parsed, responses in pieces of any size, chunked bodies |
+//! | [`websocket`] | RFC 6455: frames, masks, messages, the upgrade |
+//! | [`record`] | records of TLS 1.3, sealed and opened in place |
+//! | [`frames`] | the framed stream in a conversation of KCP |
+
+pub mod frames;
+pub mod http;
+pub mod record;
+pub mod websocket;
