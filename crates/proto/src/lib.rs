@@ -1,6 +1,6 @@
 //! Protocol state without I/O and without a clock: bytes in, bytes and events out. Tests and fuzz targets of
-//! a parser need no socket. Datagrams of streams over UDP are in [`linerate_contract::datagram`], which systems
-//! link.
+//! a parser need no socket. Datagrams of streams over UDP are in [`linerate_contract::datagram`], which
+//! systems link.
 //!
 //! | module | contents |
 //! |---|---|
