@@ -42,7 +42,7 @@ pub fn run<L: Layer, W: Workload>(spec: &Spec) -> Result<Done, Refusal> {
                 Meter::new(spec, budget),
                 connections,
                 Schedule::new(spec, t, threads)?,
-                Waiter::of(spec)?,
+                Waiter::spinning(spec, L::SPIN)?,
                 sampler,
                 stops[t as usize].clone(),
             )

@@ -60,6 +60,9 @@ pub struct Engine<L: Layer, W> {
     sampler: Option<Sampler>,
     sweep_every: Nanos,
     next_sweep: Nanos,
+    /// Of each connection of a stream, at the last sweep: bytes of its transfer that had moved, and when that
+    /// had changed.
+    moved: Vec<(u64, Nanos)>,
     workload: PhantomData<W>,
 }
 
@@ -99,6 +102,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             sampler,
             sweep_every,
             next_sweep: NEVER,
+            moved: vec![(0, Nanos::ZERO); if W::FINISHES { connections as usize } else { 0 }],
             workload: PhantomData,
         })
     }
@@ -108,7 +112,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         if W::PACED {
             return self.run_paced();
         }
-        if self.context.waiter.coalesces() {
+        if self.context.waiter.coalesces() || L::TIMED {
             waiter::without_timer_slack();
         }
         if W::PERSISTENT {
@@ -210,7 +214,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             if !goes_on(&self.context) {
                 return true;
             }
-            let until = if W::PACED { self.next_send() } else { NEVER };
+            let until = if W::PACED { self.next_send() } else { NEVER }.min(self.next_due());
             let before = self.context.last;
             if !self.take_events(&mut events, until.min(self.context.next_timer)) {
                 return false;
@@ -218,6 +222,9 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             // An operation that ended in this batch has read the clock already.
             if W::PACED || self.context.last == before {
                 self.context.now();
+            }
+            if L::TIMED {
+                self.step_due();
             }
             if self.context.last >= self.context.next_timer {
                 self.pass_time();
@@ -229,7 +236,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
     #[inline]
     fn take_events(&mut self, events: &mut [EpollEvent], until: Nanos) -> bool {
         let context = &mut self.context;
-        let ready = if W::PACED {
+        let ready = if W::PACED || L::TIMED {
             context.waiter.until(&context.epoll, events, context.last, until)
         } else if context.waiter.coalesces() {
             context.waiter.coalesced_until(&context.epoll, events, context.last, until)
@@ -253,6 +260,21 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         true
     }
 
+    /// When a connection has something to do without an event.
+    #[inline]
+    fn next_due(&self) -> Nanos {
+        let flows = self.slots.iter().take_while(|_| L::TIMED);
+        flows.map(|slot| slot.due_in(&self.context.layer)).min().unwrap_or(NEVER)
+    }
+
+    fn step_due(&mut self) {
+        for slot in &mut self.slots {
+            if slot.due_in(&self.context.layer) <= self.context.last {
+                W::step(slot, &mut self.context);
+            }
+        }
+    }
+
     /// Does what is due by now, and finds the next time at which something is.
     #[cold]
     fn pass_time(&mut self) {
@@ -263,7 +285,9 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             self.wake();
         }
         if now >= self.next_sweep {
-            self.sweep();
+            if !L::TIMED {
+                self.sweep();
+            }
             self.next_sweep = self.context.last + self.sweep_every;
         }
         let mut next = self.next_sweep.min(now + LOOK);
@@ -311,10 +335,11 @@ impl<L: Layer, W: Workload> Engine<L, W> {
                 && let Some(connection) = &slot.connection
             {
                 let moved = self.context.layer.moved(connection);
-                if std::mem::replace(&mut slot.moved, moved) != moved {
-                    slot.moved_at = self.context.last;
+                let before = &mut self.moved[slot.index as usize];
+                if before.0 != moved {
+                    *before = (moved, self.context.last);
                 }
-                since = since.max(slot.moved_at);
+                since = since.max(before.1);
             }
             if !waits || self.context.last.since(since) < timeout {
                 continue;

@@ -12,7 +12,6 @@ use crate::layer::http::{Http, HttpService};
 use crate::layer::session::client::{RoundTrips, Sessions};
 use crate::layer::session::framing::WebSocket;
 use crate::layer::session::service::{Echoes, SessionService};
-use crate::layer::transport::Plain;
 use crate::layer::wire::plain::PlainWires;
 use crate::layer::{Flow, Layer, Reply};
 use crate::server::{Fate, Service};
@@ -177,7 +176,7 @@ fn client_spec(layer: &str) -> Spec {
 /// Answers to requests of which several are sent together; the first byte is the length of the pieces, the
 /// second the number of requests and whether content is expected.
 pub fn http_client(input: &[u8]) {
-    thread_local!(static CLIENTS: RefCell<[Http<Plain>; 2]> = RefCell::new([false, true].map(|expects| {
+    thread_local!(static CLIENTS: RefCell<[Http<PlainWires>; 2]> = RefCell::new([false, true].map(|expects| {
         let mut spec = client_spec("http");
         spec.options.insert("pipeline".into(), "8".into());
         let page = page(5);

@@ -111,7 +111,8 @@ impl Meter {
     /// operation.
     pub fn close(&mut self, now: Nanos) {
         // Where a stream has failed, the others may end before the time is over.
-        if now >= self.window_end || (self.finishes && self.window_end != Nanos(u64::MAX)) {
+        let has_failed = self.finishes && self.errors.total() > 0 && self.window_end != Nanos(u64::MAX);
+        if now >= self.window_end || has_failed {
             self.end = self.end.max(self.window_end);
         }
         self.look(now);

@@ -10,13 +10,11 @@ use crate::layer::kcp;
 use crate::layer::session::client::{RoundTrips, Sessions, Transfers};
 use crate::layer::session::framing::{Framing, Raw, WebSocket};
 use crate::layer::session::service::{Echoes, SessionService, Streams};
-use crate::layer::tls::TlsTransport;
-use crate::layer::transport::Plain;
 use crate::layer::udp;
 use crate::layer::wire::Wires;
 use crate::layer::wire::passage::Kernel;
 use crate::layer::wire::plain::PlainWires;
-use crate::layer::wire::tls::{TlsAcceptor, TlsConnector};
+use crate::layer::wire::tls::{AnyTlsConnector, TlsAcceptor, TlsConnector};
 use crate::workload::{crr::Crr, fanout, paced::Paced, rr::Rr, stream};
 use crate::{Refusal, client, server};
 use linerate_contract::{Describe, Done, Role, Spec};
@@ -77,10 +75,10 @@ const WSS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, WebSocket>("w
 
 /// Every combination, by layer and workload.
 pub(crate) const COMBINATIONS: &[Combination] = &[
-    crr::<Http<Plain>>("http", server::run::<HttpService<PlainWires>>),
-    rr::<Http<Plain>>("http", server::run::<HttpService<PlainWires>>),
-    crr::<Http<TlsTransport>>("https", server::run::<HttpService<TlsAcceptor>>),
-    rr::<Http<TlsTransport>>("https", server::run::<HttpService<TlsAcceptor>>),
+    crr::<Http<PlainWires>>("http", server::run::<HttpService<PlainWires>>),
+    rr::<Http<PlainWires>>("http", server::run::<HttpService<PlainWires>>),
+    crr::<Http<AnyTlsConnector>>("https", server::run::<HttpService<TlsAcceptor>>),
+    rr::<Http<AnyTlsConnector>>("https", server::run::<HttpService<TlsAcceptor>>),
     Combination::of("kcp", "stream", kcp::client::run, kcp::server::run),
     crr::<Tcp>("tcp", server::run::<EchoService>),
     Combination::of("tcp", "fanout", fanout::run::<Tcp>, server::run::<EchoService>),

@@ -114,7 +114,14 @@ impl<L: Layer> Context<L> {
     #[inline(always)]
     pub fn receive(&mut self, slot: &mut Slot<L::Connection>) -> Result<Option<Answer>, ErrorKind> {
         match self.layer.receive(slot.connection.as_mut().expect(OPENED))? {
-            Reply::Complete(answer) => return Ok(Some(answer)),
+            Reply::Complete(answer) => {
+                if L::TIMED && !std::mem::replace(&mut slot.interest, EpollFlags::empty()).is_empty() {
+                    // What still arrives would end every wait. The socket is registered; no other error is
+                    // possible.
+                    let _ = self.epoll.delete(slot.connection.as_ref().expect(OPENED));
+                }
+                return Ok(Some(answer));
+            }
             Reply::Waiting => self.wait(slot, EpollFlags::EPOLLIN)?,
             Reply::Blocked => self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?,
             // A change of the registration makes the kernel report the state again. With room to send it
@@ -197,7 +204,8 @@ impl<L: Layer> Context<L> {
 
     fn register(&mut self, slot: &mut Slot<L::Connection>, interest: EpollFlags) -> Result<(), ErrorKind> {
         let fd = slot.connection.as_ref().expect(OPENED);
-        let mut event = EpollEvent::new(interest | EpollFlags::EPOLLET, u64::from(slot.index));
+        let edges = if L::TIMED { EpollFlags::empty() } else { EpollFlags::EPOLLET };
+        let mut event = EpollEvent::new(interest | edges, u64::from(slot.index));
         let outcome = if slot.interest.is_empty() {
             self.epoll.add(fd, event)
         } else {

@@ -1,5 +1,6 @@
 //! One connection of a client, and its operation.
 
+use crate::layer::Layer;
 use linerate_contract::Nanos;
 use nix::sys::epoll::EpollFlags;
 
@@ -34,11 +35,8 @@ pub struct Slot<C> {
     pub phase: Phase,
     /// Requests in flight behind the first one (pipelining).
     pub more: u32,
-    /// Of a stream: its transfers so far, and at the last sweep the bytes of the current one that had moved,
-    /// and when that had changed.
+    /// Transfers of a stream so far.
     pub(super) transfers: u32,
-    pub(super) moved: u64,
-    pub(super) moved_at: Nanos,
     /// The events that the socket is registered for.
     pub(super) interest: EpollFlags,
     /// The peer has closed its side.
@@ -58,11 +56,15 @@ impl<C> Slot<C> {
             phase: Phase::Idle,
             more: 0,
             transfers: 0,
-            moved: 0,
-            moved_at: Nanos::ZERO,
             interest: EpollFlags::empty(),
             peer_closed: false,
         }
+    }
+
+    /// When an operation under way has something to do without an event.
+    pub(super) fn due_in<L: Layer<Connection = C>>(&self, layer: &L) -> Nanos {
+        let connection = self.connection.as_ref().filter(|_| self.phase == Phase::Receiving);
+        connection.map_or(Nanos(u64::MAX), |connection| layer.due(connection))
     }
 
     /// Closes the connection; the next step opens another.
@@ -82,8 +84,8 @@ mod tests {
     #[test]
     fn a_slot_has_at_most_160_bytes() {
         use crate::layer::http::HttpConnection;
-        use crate::layer::transport::PlainStream;
-        type Http = Slot<HttpConnection<PlainStream>>;
+        use crate::layer::wire::plain::PlainWire;
+        type Http = Slot<HttpConnection<PlainWire>>;
         assert!(size_of::<Http>() <= 160, "{}", size_of::<Http>());
     }
 }

@@ -7,9 +7,7 @@ pub mod echo;
 pub mod http;
 pub mod kcp;
 pub mod session;
-pub mod tls;
 mod transfer;
-pub mod transport;
 pub mod udp;
 pub mod wire;
 
@@ -56,6 +54,12 @@ pub(crate) const MAX_READS: u32 = 16;
 pub trait Layer: Clone + Send + Sized + 'static {
     /// The state of one connection; small, because there may be 10,000. Dropping it closes the connection.
     type Connection: AsFd + Send;
+
+    /// Whether connections have deadlines of their own: [`Self::due`]. Their timeouts are the layer's then,
+    /// and unread input ends the next wait at once.
+    const TIMED: bool = false;
+    /// How long a thread spins before it blocks, unless the spec has `options.spin`.
+    const SPIN: Nanos = Nanos::ZERO;
 
     /// Prepares what all connections share. `persistent`: connections outlive an operation.
     ///
@@ -117,6 +121,11 @@ pub trait Layer: Clone + Send + Sized + 'static {
 
     /// The time is over: an operation without another end ends, also one that has not begun to send.
     fn finish(&mut self, _connection: &mut Self::Connection) {}
+
+    /// When the connection has something to do without an event.
+    fn due(&self, _connection: &Self::Connection) -> Nanos {
+        Nanos(u64::MAX)
+    }
 
     /// Bytes of the operation that have moved so far, where that is what its timeout asks for.
     fn moved(&self, _connection: &Self::Connection) -> u64 {

@@ -8,14 +8,17 @@ mod verify;
 
 pub use service::HttpService;
 
-use crate::layer::transport::Transport;
+use crate::layer::wire::plain::connected;
+use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
 use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply};
 use crate::refusal::Refusal;
+use crate::socket::{Dialer, connect_error, disconnect};
 use linerate_contract::{ErrorKind, Spec};
 use linerate_proto::http::request;
 use linerate_proto::http::response::{LastHead, Parser, ParserState};
-use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
+use nix::sys::socket::{setsockopt, sockopt};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use verify::{Check, Verifier};
 
@@ -27,26 +30,41 @@ const BUFFER: usize = 64 << 10;
 
 /// A thread's part of the layer.
 #[derive(Debug, Clone)]
-pub struct Http<T> {
-    transport: T,
+pub struct Http<C> {
+    dialer: Dialer,
+    connector: C,
+    security: Option<String>,
     /// A sequence of requests, as many as a connection may have in flight.
     requests: Arc<[u8]>,
     /// Bytes of one of them.
     length: usize,
     depth: u16,
+    buffer: Box<[u8]>,
+    reader: Reader,
+}
+
+/// What all connections of a thread need to read answers.
+#[derive(Debug, Clone)]
+struct Reader {
     /// Answers to HEAD have a length and no body.
     bodiless: bool,
     verifier: Verifier,
     last: LastHead,
-    buffer: Box<[u8]>,
-    /// The unparsed part of the buffer: further answers of the connection that received the last one.
-    rest: Range<usize>,
+    /// Further answers of the connection that received the last one.
+    further: VecDeque<Result<Answer, ErrorKind>>,
 }
 
 /// One connection.
 #[derive(Debug)]
-pub struct HttpConnection<S> {
-    stream: S,
+pub struct HttpConnection<W> {
+    socket: OwnedFd,
+    wire: W,
+    exchange: Exchange,
+}
+
+/// Requests and answers of a connection.
+#[derive(Debug)]
+struct Exchange {
     /// Bytes of the requests that were sent.
     sent: u32,
     /// Requests that are sent together, and the number of their outstanding answers.
@@ -56,55 +74,76 @@ pub struct HttpConnection<S> {
     check: Check,
 }
 
-impl<S: AsFd> AsFd for HttpConnection<S> {
+impl<W> AsFd for HttpConnection<W> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+        self.socket.as_fd()
     }
 }
 
-impl<T: Transport> Layer for Http<T> {
-    type Connection = HttpConnection<T::Stream>;
+/// The buffers of a connection are those of its thread.
+const ROOM: Room = Room { input: BUFFER, records: 1 };
+
+impl<C: Wires> Layer for Http<C> {
+    type Connection = HttpConnection<C::Wire>;
 
     fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal> {
-        let transport = T::new(spec)?;
+        let (dialer, connector) = (Dialer::new(spec)?, C::new(spec)?);
         let plain = spec.request.clone().unwrap_or_default();
         let host = plain.host.clone().or_else(|| spec.connect.map(|address| address.to_string()));
-        let host = host.expect("the transport has checked \"connect\"");
+        let host = host.expect("the dialer has checked \"connect\"");
         let request = request::build(spec.path.as_deref().unwrap_or("/"), &host, persistent, &plain)?;
         let depth = depth(spec, request.len())?;
         Ok(Self {
-            transport,
+            dialer,
+            connector,
+            security: None,
             requests: request.repeat(depth.into()).into(),
             length: request.len(),
             depth,
-            bodiless: plain.method.as_deref() == Some("HEAD"),
-            verifier: Verifier::new(spec.expect)?,
-            last: LastHead::default(),
             buffer: vec![0; BUFFER].into(),
-            rest: 0..0,
+            reader: Reader {
+                bodiless: plain.method.as_deref() == Some("HEAD"),
+                verifier: Verifier::new(spec.expect)?,
+                last: LastHead::default(),
+                further: VecDeque::with_capacity(depth.into()),
+            },
         })
     }
 
     #[inline]
     fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
-        let stream = self.transport.open()?;
-        let (parser, check) = (Parser::new(self.bodiless), Check::default());
-        Ok(HttpConnection { stream, sent: 0, asked: 1, due: 0, parser, check })
+        let socket = self.dialer.open()?;
+        if C::Wire::SHAKES {
+            // The first request follows the end of the handshake directly. A server that sends no tickets
+            // acknowledges that end 40 ms late.
+            setsockopt(&socket, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
+        }
+        let wire = self.connector.wire(ROOM)?;
+        let (parser, check) = (Parser::new(self.reader.bodiless), Check::default());
+        Ok(HttpConnection { socket, wire, exchange: Exchange { sent: 0, asked: 1, due: 0, parser, check } })
     }
 
     #[inline]
     fn leave(&mut self, connection: &mut Self::Connection) -> bool {
-        self.transport.leave(&mut connection.stream)
+        !C::Wire::SHAKES && disconnect(&connection.socket)
     }
 
     #[inline]
     fn reopen(&mut self, connection: &mut Self::Connection) -> Result<(), ErrorKind> {
-        self.transport.reopen(&mut connection.stream)
+        connection.wire = self.connector.wire(ROOM)?;
+        self.dialer.connect(&connection.socket)
     }
 
     #[inline]
     fn establish(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
-        self.transport.establish(&mut connection.stream)
+        if !C::Wire::SHAKES {
+            return connected(&connection.socket);
+        }
+        let flow = connection.wire.establish(&connection.socket)?;
+        if flow == Flow::Done && self.security.is_none() {
+            self.security = connection.wire.security();
+        }
+        Ok(flow)
     }
 
     #[inline]
@@ -114,87 +153,148 @@ impl<T: Transport> Layer for Http<T> {
 
     #[inline]
     fn ask(&mut self, connection: &mut Self::Connection, requests: u32) {
-        connection.asked = requests as u16;
+        connection.exchange.asked = requests as u16;
     }
 
     #[inline]
     fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
-        let end = self.length * usize::from(connection.asked);
-        loop {
-            let rest = &self.requests[connection.sent as usize..end];
-            let Some(n) = self.transport.send(&mut connection.stream, rest)? else {
-                return Ok(Flow::Blocked);
-            };
-            connection.sent += n as u32;
-            if n == rest.len() {
-                connection.sent = 0;
-                connection.due = connection.asked;
-                connection.check = self.verifier.begin();
-                return Ok(Flow::Done);
-            }
+        if C::Wire::SHAKES && self.establish(connection)? == Flow::Blocked {
+            return Ok(Flow::Blocked);
         }
+        let HttpConnection { socket, wire, exchange } = connection;
+        let bytes = &self.requests[..self.length * usize::from(exchange.asked)];
+        let flow = wire.send(socket, &mut Requests { bytes, sent: &mut exchange.sent })?;
+        if flow == Flow::Done {
+            exchange.sent = 0;
+            exchange.due = exchange.asked;
+            exchange.check = self.reader.verifier.begin();
+        }
+        Ok(flow)
     }
 
     #[inline]
     fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind> {
+        if let Some(next) = self.reader.further.pop_front() {
+            return next.map(Reply::Complete);
+        }
+        let HttpConnection { socket, wire, exchange } = connection;
         for _ in 0..MAX_READS {
-            let piece = if self.rest.is_empty() {
-                match self.transport.receive(&mut connection.stream, &mut self.buffer)? {
-                    None => return Ok(Reply::Waiting),
-                    Some(0) => return self.end(connection).map(Reply::Complete),
-                    Some(n) => 0..n,
-                }
-            } else {
-                std::mem::take(&mut self.rest)
-            };
-            if let Some(answer) = self.take(connection, piece)? {
+            let mut answers = Answers { reader: &mut self.reader, exchange, first: None };
+            let received = wire.receive(socket, &mut self.buffer, &mut answers)?;
+            if let Some(answer) = answers.first {
                 return Ok(Reply::Complete(answer));
+            }
+            match received {
+                Received::Nothing => return Ok(Reply::Waiting),
+                Received::End => return answers.end(wire.is_cut()).map(Reply::Complete),
+                Received::More | Received::Drained => {}
             }
         }
         Ok(Reply::Unfinished)
     }
 
     fn security(&self) -> Option<String> {
-        self.transport.security()
+        self.security.clone()
     }
 }
 
-impl<T: Transport> Http<T> {
-    /// Parses received bytes.
+/// The requests that are to be sent.
+struct Requests<'a> {
+    bytes: &'a [u8],
+    sent: &'a mut u32,
+}
+
+impl Source for Requests<'_> {
     #[inline]
-    fn take(
-        &mut self,
-        connection: &mut HttpConnection<T::Stream>,
-        piece: Range<usize>,
-    ) -> Result<Option<Answer>, ErrorKind> {
-        let HttpConnection { parser, check, .. } = connection;
-        let verifier = &self.verifier;
+    fn prepare(&mut self) -> bool {
+        (*self.sent as usize) < self.bytes.len()
+    }
+
+    #[inline]
+    fn slices(&self) -> Option<[&[u8]; 2]> {
+        Some([&self.bytes[*self.sent as usize..], &[]])
+    }
+
+    #[inline]
+    fn advance(&mut self, count: usize) -> bool {
+        *self.sent += count as u32;
+        self.prepare()
+    }
+
+    fn fill(&mut self, room: &mut [u8]) -> usize {
+        let rest = &self.bytes[*self.sent as usize..];
+        let count = rest.len().min(room.len());
+        room[..count].copy_from_slice(&rest[..count]);
+        *self.sent += count as u32;
+        count
+    }
+}
+
+/// The answers that one look at the socket gave.
+struct Answers<'a> {
+    reader: &'a mut Reader,
+    exchange: &'a mut Exchange,
+    first: Option<Answer>,
+}
+
+impl Sink for Answers<'_> {
+    #[inline]
+    fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
+        let mut left = &*bytes;
+        loop {
+            match self.parse(left) {
+                Ok((None, _)) => return Ok(()),
+                Ok((Some(answer), rest)) => {
+                    if self.first.is_none() {
+                        self.first = Some(answer);
+                    } else {
+                        self.reader.further.push_back(Ok(answer));
+                    }
+                    // Bytes behind the last answer before a close are ignored.
+                    if rest == 0 || !answer.reusable {
+                        return Ok(());
+                    }
+                    left = &left[left.len() - rest..];
+                }
+                Err(kind) if self.first.is_none() => return Err(kind),
+                // Those before it are good.
+                Err(kind) => {
+                    self.reader.further.push_back(Err(kind));
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+impl Answers<'_> {
+    /// The answer that is complete with these bytes, and how many bytes are behind it.
+    #[inline]
+    fn parse(&mut self, bytes: &[u8]) -> Result<(Option<Answer>, usize), ErrorKind> {
+        let Exchange { parser, check, .. } = &mut *self.exchange;
+        let Reader { verifier, last, .. } = &mut *self.reader;
         let state = parser
-            .feed(&self.buffer[piece.clone()], &mut self.last, |at, bytes| verifier.body(check, at, bytes))
+            .feed(bytes, last, |at, bytes| verifier.body(check, at, bytes))
             .map_err(|_| ErrorKind::Malformed)?;
         // An unexpected head ends the operation at once: its body may never arrive.
         if let Some(head) = parser.head() {
             verifier.head(head)?;
         }
-        let ParserState::Complete { rest } = state else { return Ok(None) };
-        let answer = self.complete(connection)?;
-        if rest > 0 && connection.due == 0 {
+        let ParserState::Complete { rest } = state else { return Ok((None, 0)) };
+        let answer = self.complete()?;
+        if rest > 0 && self.exchange.due == 0 {
             // No further request was sent.
             return Err(ErrorKind::Malformed);
         }
-        // Bytes behind the last answer before a close are ignored.
-        if rest > 0 && answer.reusable {
-            self.rest = piece.end - rest..piece.end;
-        }
-        Ok(Some(answer))
+        Ok((Some(answer), rest))
     }
 
     /// The peer has closed.
     #[cold]
-    fn end(&mut self, connection: &mut HttpConnection<T::Stream>) -> Result<Answer, ErrorKind> {
-        if connection.parser.end_completes() && !self.transport.is_cut(&connection.stream) {
-            self.complete(connection)
-        } else if connection.parser.is_fresh() {
+    fn end(&mut self, cut: bool) -> Result<Answer, ErrorKind> {
+        if self.exchange.parser.end_completes() && !cut {
+            self.complete()
+        } else if self.exchange.parser.is_fresh() {
             Err(ErrorKind::EmptyReply)
         } else {
             Err(ErrorKind::Truncated)
@@ -202,14 +302,15 @@ impl<T: Transport> Http<T> {
     }
 
     #[inline]
-    fn complete(&mut self, connection: &mut HttpConnection<T::Stream>) -> Result<Answer, ErrorKind> {
-        let head = *connection.parser.head().expect("an answer is complete only after its head");
-        let bytes = connection.parser.body_bytes();
-        let verified = self.verifier.answer(&connection.check, bytes)?;
-        connection.parser = Parser::new(self.bodiless);
-        connection.due = connection.due.saturating_sub(1);
-        if connection.due > 0 {
-            connection.check = self.verifier.begin();
+    fn complete(&mut self) -> Result<Answer, ErrorKind> {
+        let (exchange, reader) = (&mut *self.exchange, &mut *self.reader);
+        let head = *exchange.parser.head().expect("an answer is complete only after its head");
+        let bytes = exchange.parser.body_bytes();
+        let verified = reader.verifier.answer(&exchange.check, bytes)?;
+        exchange.parser = Parser::new(reader.bodiless);
+        exchange.due = exchange.due.saturating_sub(1);
+        if exchange.due > 0 {
+            exchange.check = reader.verifier.begin();
         }
         Ok(Answer { bytes, verified, reusable: head.reusable })
     }

@@ -1,93 +1,66 @@
-//! The client: writes frames as far as the window allows, until its time or bytes are used up, then waits for
-//! the server's count.
+//! The client, as the engine's [`Layer`]: an operation is a conversation. It writes frames as far as the
+//! window allows, until its time or bytes are used up, then waits for the server's count.
 //!
-//! One loop serves the conversations of a thread in turn: receive, feed the state machine, top up, flush,
-//! send.
+//! A turn of a conversation: receive, feed the state machine, top up, flush, send.
 
 use super::output::{KcpSendQueue, Output};
-use super::poller::Poller;
-use super::{KcpConfig, widen_buffers};
-use crate::clock;
+use super::{KcpConfig, SPIN, widen_buffers};
+use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::packets::{self, Inbox};
-use crate::process::{Stop, together};
 use crate::refusal::{Doing, Refusal};
+use crate::workload::stream::Stream;
+use crate::{client, clock};
 use kcp::Kcp;
-use linerate_contract::{Bytes, Done, ErrorKind, Errors, Nanos, Spec};
+use linerate_contract::{Done, ErrorKind, Nanos, Spec};
 use linerate_proto::frames::{FrameContent, prefix};
 use nix::errno::Errno;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::cell::RefCell;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
-
-/// After a signal, the server's count is waited for no longer than this: the user wants the end.
-const AFTER_SIGNAL: Nanos = Nanos(1_000_000_000);
+use std::sync::Arc;
 
 /// Runs `spec` to its end.
 ///
 /// # Errors
 /// An invalid spec, or a refused system call.
 pub(crate) fn run(spec: &Spec) -> Result<Done, Refusal> {
-    let config = KcpConfig::of(spec)?;
     if spec.bytes.is_none() && spec.duration_ns.is_none() {
         return Err(Refusal::BadSpec("a stream over KCP needs \"bytes\" or \"duration_ns\"".into()));
     }
-    if spec.connections == 0 || spec.threads == 0 || spec.timeout_ns == Nanos::ZERO {
-        let text = "\"connections\", \"threads\" and \"timeout_ns\" must be above 0";
-        return Err(Refusal::BadSpec(text.into()));
-    }
-    let stop = Stop::on_signal()?;
-    let threads = spec.threads.min(spec.connections);
-    let mut errors = Errors::default();
-    let mut sockets: Vec<Vec<OwnedFd>> = (0..threads).map(|_| Vec::new()).collect();
-    for index in 0..spec.connections {
-        match packets::connect(spec, config.mode)? {
-            Ok(socket) => {
-                widen_buffers(&socket, spec)?;
-                sockets[(index % threads) as usize].push(socket);
-            }
-            Err(kind) => errors.add(kind, 1),
-        }
-    }
-    let start = clock::now();
-    let work = |sockets: Vec<OwnedFd>| {
-        let stop = stop.clone();
-        move || KcpWorker::new(spec, config, sockets, start).map(|worker| worker.run(&stop))
-    };
-    let (mut good, mut cpu, mut end) = (0, Nanos::ZERO, start);
-    for result in together(sockets.into_iter().map(work).collect())? {
-        let result = result?;
-        good += result.good;
-        cpu += result.cpu;
-        end = end.max(result.end);
-        errors.merge(&result.errors);
-    }
-    // Where a conversation has failed, the others may end before the time is over.
-    if let Some(time) = spec.duration_ns.filter(|_| errors.total() > 0) {
-        end = end.max(start + time);
-    }
-    Ok(Done {
-        operations: good.div_ceil(spec.size),
-        bytes: Bytes(good),
-        start_ns: start,
-        end_ns: end,
-        errors,
-        cpu_ns: cpu,
-        verified: good,
-        ..Done::default()
-    })
+    let operations = Some(spec.connections.into());
+    let done = client::run::<KcpClient, Stream>(&Spec { operations, ..spec.clone() })?;
+    let (operations, verified) = (done.bytes.0.div_ceil(spec.size), done.bytes.0);
+    Ok(Done { operations, verified, latency: None, connect: None, ..done })
 }
 
-#[derive(Debug, Default)]
-struct WorkerResult {
-    good: u64,
-    end: Nanos,
-    cpu: Nanos,
-    errors: Errors,
+/// A thread's end of the layer.
+pub(crate) struct KcpClient {
+    spec: Arc<Spec>,
+    config: KcpConfig,
+    content: FrameContent,
+    /// Of the first conversation on: the socket's buffer decides how much it holds.
+    inbox: Option<Inbox>,
+    received: Box<[u8]>,
+    start: Nanos,
+}
+
+impl Clone for KcpClient {
+    fn clone(&self) -> Self {
+        let (spec, content) = (self.spec.clone(), self.content.clone());
+        Self {
+            spec,
+            config: self.config,
+            content,
+            inbox: None,
+            received: self.received.clone(),
+            start: self.start,
+        }
+    }
 }
 
 /// One conversation.
-struct Conversation {
+pub(crate) struct Conversation {
     socket: OwnedFd,
     queue: Rc<RefCell<KcpSendQueue>>,
     kcp: Kcp<Output>,
@@ -99,99 +72,93 @@ struct Conversation {
     total: u64,
     ended: bool,
     answer: Vec<u8>,
-    /// When the server last acknowledged or sent data.
+    /// When the server last acknowledged or sent data; zero before the first turn.
     progress: Nanos,
     /// The server has answered.
     is_known: bool,
     /// When the server's count must be there, from the end of writing on.
     deadline: Nanos,
     next_flush: Nanos,
-    over: bool,
 }
 
-struct KcpWorker {
-    config: KcpConfig,
-    content: FrameContent,
-    conversations: Vec<Conversation>,
-    poller: Poller,
-    inbox: Inbox,
-    received: Box<[u8]>,
-    start: Nanos,
-    end: Nanos,
-    timeout: Nanos,
-    result: WorkerResult,
+// SAFETY: both owners of `queue`, this field and the output of `kcp`, are in the conversation, and move with
+// it.
+#[allow(unsafe_code, reason = "the state machine keeps its output, which shares the queue with this field")]
+unsafe impl Send for Conversation {}
+
+impl AsFd for Conversation {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }
 
-impl KcpWorker {
-    fn new(spec: &Spec, config: KcpConfig, sockets: Vec<OwnedFd>, start: Nanos) -> Result<Self, Refusal> {
-        let poller = Poller::of(spec, &sockets)?;
-        let (mut conversations, mut in_flight) = (Vec::new(), config.window);
-        for socket in sockets {
-            let queue = Rc::<RefCell<KcpSendQueue>>::default();
-            let output = Output { queue: queue.clone(), to: None };
-            in_flight = config.in_flight(&socket)?;
-            conversations.push(Conversation {
-                kcp: config.conversation(random_conv()?, output, in_flight)?,
-                max_waiting: 2 * usize::from(in_flight),
-                socket,
-                queue,
-                written: 0,
-                total: spec.bytes.unwrap_or(u64::MAX),
-                ended: false,
-                answer: Vec::new(),
-                progress: start,
-                is_known: false,
-                deadline: Nanos(u64::MAX),
-                next_flush: start,
-                over: false,
-            });
-        }
-        Ok(Self {
-            content: FrameContent::new(config.size),
-            conversations,
-            poller,
-            inbox: config.inbox(in_flight),
-            received: vec![0; config.mtu].into(),
-            start,
-            end: spec.duration_ns.map_or(Nanos(u64::MAX), |time| start + time),
-            timeout: spec.timeout_ns,
-            result: WorkerResult::default(),
+impl KcpClient {
+    fn connect(&mut self) -> Result<Result<Conversation, ErrorKind>, Refusal> {
+        let socket = match packets::connect(&self.spec, self.config.mode)? {
+            Ok(socket) => socket,
+            Err(kind) => return Ok(Err(kind)),
+        };
+        widen_buffers(&socket, &self.spec)?;
+        let in_flight = self.config.in_flight(&socket)?;
+        self.inbox.get_or_insert_with(|| self.config.inbox(in_flight));
+        let queue = Rc::<RefCell<KcpSendQueue>>::default();
+        let output = Output { queue: queue.clone(), to: None };
+        Ok(Ok(Conversation {
+            kcp: self.config.conversation(random_conv()?, output, in_flight)?,
+            max_waiting: 2 * usize::from(in_flight),
+            socket,
+            queue,
+            written: 0,
+            total: self.spec.bytes.unwrap_or(u64::MAX),
+            ended: false,
+            answer: Vec::new(),
+            progress: Nanos::ZERO,
+            is_known: false,
+            deadline: Nanos(u64::MAX),
+            next_flush: Nanos::ZERO,
+        }))
+    }
+}
+
+impl Layer for KcpClient {
+    type Connection = Conversation;
+    const TIMED: bool = true;
+    const SPIN: Nanos = SPIN;
+
+    fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
+        let config = KcpConfig::of(spec)?;
+        let mut client = Self {
+            spec: Arc::new(spec.clone()),
             config,
-        })
+            content: FrameContent::new(config.size),
+            inbox: None,
+            received: vec![0; config.mtu].into(),
+            start: clock::now(),
+        };
+        // What the kernel refuses to one, it refuses to all.
+        drop(client.connect()?);
+        Ok(client)
     }
 
-    fn run(mut self, stop: &Stop) -> WorkerResult {
-        let cpu = clock::thread_cpu();
-        crate::waiter::without_timer_slack();
-        while self.conversations.iter().any(|flow| !flow.over) {
-            let now = clock::now();
-            let patience = if stop.is_asked() { self.timeout.min(AFTER_SIGNAL) } else { self.timeout };
-            if now >= self.end || stop.is_asked() {
-                for flow in &mut self.conversations {
-                    flow.total = flow.total.min(flow.written);
-                    flow.deadline = flow.deadline.min(now + patience);
-                }
-                self.end = Nanos(u64::MAX);
-            }
-            for index in 0..self.conversations.len() {
-                self.turn(index, now);
-            }
-            self.wait();
-        }
-        self.result.cpu = clock::thread_cpu().since(cpu);
-        self.result
+    fn open(&mut self) -> Result<Conversation, ErrorKind> {
+        self.connect().unwrap_or(Err(ErrorKind::DescriptorExhausted))
     }
 
-    fn turn(&mut self, index: usize, now: Nanos) {
-        let flow = &mut self.conversations[index];
-        if flow.over {
-            return;
+    fn send(&mut self, _flow: &mut Conversation) -> Result<Flow, ErrorKind> {
+        Ok(Flow::Done)
+    }
+
+    fn receive(&mut self, flow: &mut Conversation) -> Result<Reply, ErrorKind> {
+        let (now, timeout) = (clock::now(), self.spec.timeout_ns);
+        if flow.progress == Nanos::ZERO {
+            flow.progress = now;
         }
         let (mut fed, waiting) = (false, flow.kcp.wait_snd());
-        let outcome = match self.inbox.receive(&flow.socket, false) {
+        let inbox = self.inbox.as_mut().expect("an open conversation has set it");
+        let outcome = match inbox.receive(&flow.socket, false) {
             Ok(_) => {
                 let mtu = self.config.mtu;
-                self.inbox.each(|_, bytes| fed |= bytes.len() <= mtu && flow.kcp.input(bytes).is_ok());
+                inbox.each(|_, bytes| fed |= bytes.len() <= mtu && flow.kcp.input(bytes).is_ok());
                 Ok(())
             }
             Err(Errno::EAGAIN | Errno::EINTR) => Ok(()),
@@ -215,42 +182,40 @@ impl KcpWorker {
             flow.flush(now.since(self.start), &self.config)
         });
         if flow.ended {
-            flow.deadline = flow.deadline.min(now + self.timeout);
+            flow.deadline = flow.deadline.min(now + timeout);
         }
-        let is_late = now.since(flow.progress) >= self.timeout || now >= flow.deadline;
+        let is_late = now.since(flow.progress) >= timeout || now >= flow.deadline;
         let count = flow.answer.first_chunk::<8>().map(|count| u64::from_le_bytes(*count));
-        let kind = match outcome {
-            Err(_) if !flow.is_known => Some(ErrorKind::ConnectRefused),
-            Err(_) => Some(ErrorKind::Reset),
+        match (outcome, count) {
+            (Err(_), _) if !flow.is_known => Err(ErrorKind::ConnectRefused),
+            (Err(_), _) => Err(ErrorKind::Reset),
             // A count before the server has received the end of the stream counts something else; and so does
             // anything before the count, or more than was sent.
-            Ok(()) if !flow.answer.is_empty() && !flow.is_received() => Some(ErrorKind::Malformed),
-            Ok(()) if count.is_some_and(|good| good > flow.written) => Some(ErrorKind::Malformed),
-            Ok(()) if count.is_some() => None,
-            Ok(()) if is_late && flow.is_known => Some(ErrorKind::Timeout),
-            Ok(()) if is_late => Some(ErrorKind::ConnectTimeout),
-            Ok(()) => None,
-        };
-        if let Some(kind) = kind {
-            self.result.errors.add(kind, 1);
-            (self.result.end, flow.over) = (clock::now(), true);
-            self.poller.remove(&flow.socket);
-        } else if let Some(good) = count {
-            self.result.good += good;
-            let missing = flow.written - good;
-            self.result.errors.add(ErrorKind::WrongContent, missing.div_ceil(self.config.size as u64));
-            (self.result.end, flow.over) = (clock::now(), true);
-            self.poller.remove(&flow.socket);
-            // Acknowledges the answer.
-            let _ = flow.flush(now.since(self.start), &self.config);
+            _ if !flow.answer.is_empty() && !flow.is_received() => Err(ErrorKind::Malformed),
+            (_, Some(good)) if good > flow.written => Err(ErrorKind::Malformed),
+            (_, Some(good)) if good < flow.written => Err(ErrorKind::WrongContent),
+            (_, Some(good)) => {
+                // Acknowledges the answer.
+                let _ = flow.flush(now.since(self.start), &self.config);
+                Ok(Reply::Complete(Answer { bytes: good, verified: true, reusable: true }))
+            }
+            _ if is_late && flow.is_known => Err(ErrorKind::Timeout),
+            _ if is_late => Err(ErrorKind::ConnectTimeout),
+            _ => Ok(Reply::Waiting),
         }
     }
 
-    /// Waits for input on any socket, or until a flush is due.
-    fn wait(&mut self) {
-        let due = self.conversations.iter().filter(|flow| !flow.over).map(|flow| flow.next_flush).min();
-        let Some(due) = due else { return };
-        self.poller.until(clock::now(), due.min(self.end));
+    fn due(&self, flow: &Conversation) -> Nanos {
+        flow.next_flush
+    }
+
+    fn finish(&mut self, flow: &mut Conversation) {
+        flow.total = flow.total.min(flow.written);
+        flow.deadline = flow.deadline.min(clock::now() + self.spec.timeout_ns);
+    }
+
+    fn moved(&self, flow: &Conversation) -> u64 {
+        flow.written
     }
 }
 

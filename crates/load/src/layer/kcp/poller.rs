@@ -1,15 +1,11 @@
 //! Waits for any of a thread's sockets, or until a flush is due.
 
+use super::SPIN;
 use crate::refusal::{Doing, Refusal};
 use crate::waiter::Waiter;
 use linerate_contract::{Nanos, Spec};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::os::fd::OwnedFd;
-
-/// How long a thread spins before it blocks, unless the spec has `options.spin`: about the time that the peer
-/// needs for 64 KiB, half of the data in flight. It tripled the rate and halved the CPU time per byte
-/// (docs/decisions, 0013).
-const SPIN: Nanos = Nanos(50_000);
 
 /// A thread's sockets, level-triggered: unread input in one of them ends the next wait at once.
 #[derive(Debug)]
@@ -33,11 +29,5 @@ impl Poller {
     /// Waits for input on any socket, or until `deadline`. A signal ends it early: the caller checks again.
     pub(super) fn until(&mut self, now: Nanos, deadline: Nanos) {
         self.waiter.until(&self.epoll, &mut [EpollEvent::empty()], now, deadline);
-    }
-
-    /// Removes the socket of a conversation that is over.
-    pub(super) fn remove(&self, socket: &OwnedFd) {
-        // The socket is registered; no other error is possible.
-        let _ = self.epoll.delete(socket);
     }
 }

@@ -150,6 +150,12 @@ pub trait Wire: Send + Sized {
     /// [`Self::send`].
     fn end(&mut self) {}
 
+    /// Whether the peer's end was none by the protocol, so that a part of the stream may be missing. Bare TCP
+    /// does not show it.
+    fn is_cut(&self) -> bool {
+        false
+    }
+
     /// What protects the bytes, where anything does.
     fn security(&self) -> Option<String> {
         None

@@ -1,8 +1,8 @@
 //! TLS 1.3 with AES-128-GCM and nothing else, from the PEM texts of a spec.
 
 use super::handshake::Handshake;
+use super::trust::{Anyone, roots};
 use super::{Room, TlsWire};
-use crate::layer::tls::{Anyone, roots};
 use crate::layer::wire::Wires;
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
@@ -88,6 +88,6 @@ fn missing() -> Refusal {
     Refusal::BadSpec("\"tls\" is missing: this layer needs certificates (sdk/CONTRACT.md)".into())
 }
 
-pub(in crate::layer) fn bad(field: &str, why: impl Display) -> Refusal {
+pub(super) fn bad(field: &str, why: impl Display) -> Refusal {
     Refusal::BadSpec(format!("\"tls.{field}\": {why}"))
 }

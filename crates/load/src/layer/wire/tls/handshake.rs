@@ -154,7 +154,7 @@ impl Keys {
 }
 
 /// The negotiated version and cipher suite, and the library.
-pub(in crate::layer) fn describe_security(version: ProtocolVersion, suite: SupportedCipherSuite) -> String {
+pub(super) fn describe_security(version: ProtocolVersion, suite: SupportedCipherSuite) -> String {
     // rustls prints the names of the registry with an underscore, and with its own prefix for the suites of
     // 1.3.
     let version = format!("{version:?}").replace('_', ".");

@@ -5,20 +5,21 @@
 //! and knows how they change. What this spares are its buffers: a copy and an allocation for each record, and
 //! reads of 4 KiB.
 
+mod any;
 mod config;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod handshake;
+mod trust;
 
-pub(in crate::layer) use config::bad;
+pub use any::AnyTlsConnector;
 pub use config::{TlsAcceptor, TlsConnector};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::{fuzz_handshake, fuzz_records};
-pub(in crate::layer) use handshake::describe_security;
 
-use super::plain::{Outbox, receive};
+use super::plain::{self, Outbox, receive};
 use super::{Flow, Received, Room, Sink, Source, Wire};
-use handshake::{Handshake, Keys, Step};
+use handshake::{Handshake, Keys, Step, describe_security};
 use linerate_contract::ErrorKind;
 use linerate_proto::record::{self, Kind, LARGEST_PLAIN, LARGEST_RECORD, OVERHEAD, Opener, Sealer};
 use nix::sys::socket::MsgFlags;

@@ -1,0 +1,247 @@
+//! TLS 1.2 and 1.3 over TCP, by rustls with ring: the end of a client whose server may be of any kind.
+//!
+//! Certificates are checked against `tls.authority`, or without one against the system's roots, or not at all
+//! (`request.insecure`, as with curl's `-k`). Sessions are resumed where a peer offers it, as in browsers.
+
+use super::config::bad;
+use super::trust::{Anyone, roots};
+use super::{describe_security, plain};
+use crate::layer::wire::{Flow, Received, Room, Sink, Source, Wire, Wires};
+use crate::refusal::Refusal;
+use crate::socket::{recv, send, stream_error};
+use linerate_contract::{ErrorKind, Spec};
+use nix::errno::Errno;
+use nix::sys::socket::MsgFlags;
+use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
+use rustls::{CipherSuite, ClientConfig, ClientConnection};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// Bytes of records without data, such as tickets, that a peer may send at once: four of the longest records.
+const MOST_WITHOUT_DATA: usize = 64 << 10;
+
+/// See [`Wires`].
+#[derive(Debug, Clone)]
+pub struct AnyTlsConnector {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl Wires for AnyTlsConnector {
+    type Wire = AnyTlsWire;
+
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        let request = spec.request.clone().unwrap_or_default();
+        let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
+        let tls = spec.tls.clone().unwrap_or_default();
+        let name = if tls.name.is_empty() {
+            let host = request.host.as_deref();
+            let host = host.map_or_else(|| address.ip().to_string(), |host| host_name(host).into());
+            ServerName::try_from(host.clone())
+                .map_err(|e| Refusal::BadSpec(format!("\"request.host\": {host}: {e}")))?
+        } else {
+            ServerName::try_from(tls.name).map_err(|e| bad("name", e))?
+        };
+        Ok(Self { config: Arc::new(config(request.insecure, &tls.authority)?), name })
+    }
+
+    fn wire(&self, _room: Room) -> Result<AnyTlsWire, ErrorKind> {
+        let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        let tls = Box::new(tls.map_err(|_| ErrorKind::TlsFailed)?);
+        Ok(AnyTlsWire { tls, connected: false, cut: false })
+    }
+}
+
+/// One connection. The TLS state is boxed: it is twenty times as large as everything else of a slot.
+#[derive(Debug)]
+pub struct AnyTlsWire {
+    tls: Box<ClientConnection>,
+    connected: bool,
+    /// The peer has ended the connection without close_notify.
+    cut: bool,
+}
+
+impl Wire for AnyTlsWire {
+    const SHAKES: bool = true;
+
+    #[inline]
+    fn establish(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
+        if !self.connected && plain::connected(socket)? == Flow::Blocked {
+            return Ok(Flow::Blocked);
+        }
+        self.connected = true;
+        while self.tls.is_handshaking() {
+            let sent = self.flush(socket)?;
+            if self.tls.is_handshaking() && (sent == Flow::Blocked || self.fill(socket)? == 0) {
+                return Ok(Flow::Blocked);
+            }
+        }
+        self.flush(socket)
+    }
+
+    #[inline]
+    fn send(&mut self, socket: &OwnedFd, source: &mut impl Source) -> Result<Flow, ErrorKind> {
+        loop {
+            if self.flush(socket)? == Flow::Blocked {
+                return Ok(Flow::Blocked);
+            }
+            if !source.prepare() {
+                return Ok(Flow::Done);
+            }
+            let [bytes, _] = source.slices().ok_or(ErrorKind::Failed)?;
+            let taken = self.tls.writer().write(bytes).map_err(|_| ErrorKind::TlsFailed)?;
+            source.advance(taken);
+        }
+    }
+
+    #[inline]
+    fn receive(
+        &mut self,
+        socket: &OwnedFd,
+        input: &mut [u8],
+        sink: &mut impl Sink,
+    ) -> Result<Received, ErrorKind> {
+        let mut filled = 0;
+        loop {
+            match self.tls.reader().read(input) {
+                Ok(0) => return Ok(Received::End),
+                Ok(count) => {
+                    sink.take(&mut input[..count])?;
+                    return Ok(Received::More);
+                }
+                // Without close_notify, as many servers end: what is missing shows in the answer's length, if
+                // it has one.
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.cut = true;
+                    return Ok(Received::End);
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Err(ErrorKind::TlsFailed),
+            }
+            match self.fill(socket)? {
+                0 => return Ok(Received::Nothing),
+                count => filled += count,
+            }
+            if filled > MOST_WITHOUT_DATA {
+                return Err(ErrorKind::TlsFailed);
+            }
+        }
+    }
+
+    fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    #[cold]
+    fn security(&self) -> Option<String> {
+        Some(describe_security(self.tls.protocol_version()?, self.tls.negotiated_cipher_suite()?))
+    }
+}
+
+impl AnyTlsWire {
+    /// Sends encrypted bytes.
+    fn flush(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut Socket(socket)) {
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Flow::Blocked),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(failure(&e)),
+            }
+        }
+        Ok(Flow::Done)
+    }
+
+    /// Receives and decrypts once; returns the number of received bytes, 0 if none were available. The peer's
+    /// end counts as one.
+    fn fill(&mut self, socket: &OwnedFd) -> Result<usize, ErrorKind> {
+        let handshaking = self.tls.is_handshaking();
+        let count = loop {
+            match self.tls.read_tls(&mut Socket(socket)) {
+                Ok(0) if handshaking => return Err(ErrorKind::TlsFailed),
+                Ok(count) => break count.max(1),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(0),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(failure(&e)),
+            }
+        };
+        if self.tls.process_new_packets().is_err() {
+            // Sends the alert. The handshake has failed even if this fails too.
+            let _ = self.flush(socket);
+            return Err(ErrorKind::TlsFailed);
+        }
+        Ok(count)
+    }
+}
+
+/// The socket as `Read` and `Write` for rustls.
+struct Socket<'a>(&'a OwnedFd);
+
+impl Read for Socket<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(recv(self.0.as_raw_fd(), buffer, MsgFlags::empty())?)
+    }
+}
+
+impl Write for Socket<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(send(self.0.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An error of the socket, or else of rustls.
+fn failure(error: &io::Error) -> ErrorKind {
+    error.raw_os_error().map_or(ErrorKind::TlsFailed, |errno| stream_error(Errno::from_raw(errno)))
+}
+
+/// The host without its port; an IPv6 address without its brackets.
+fn host_name(host: &str) -> &str {
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or(rest);
+    }
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
+}
+
+fn config(insecure: bool, authority: &str) -> Result<ClientConfig, Refusal> {
+    let mut provider = ring::default_provider();
+    // AES-128-GCM first, as in browsers. A server that follows its client then has the suite of the others.
+    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let provider = Arc::new(provider);
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
+    let mut config = if insecure {
+        builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider)).with_no_client_auth()
+    } else {
+        builder.with_root_certificates(roots(authority)?).with_no_client_auth()
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_prefers_aes_128_and_offers_the_others_too() {
+        let suites = &config(true, "").unwrap().crypto_provider().cipher_suites.clone();
+        assert_eq!(suites[0].suite(), CipherSuite::TLS13_AES_128_GCM_SHA256);
+        assert_eq!(suites.len(), ring::default_provider().cipher_suites.len());
+    }
+
+    #[test]
+    fn a_certificate_is_for_a_name_without_a_port() {
+        for (host, name) in
+            [("a.example:8443", "a.example"), ("a.example", "a.example"), ("[::1]:443", "::1")]
+        {
+            assert_eq!(host_name(host), name);
+        }
+    }
+}
