@@ -7,6 +7,7 @@
 
 mod context;
 mod paced;
+mod round;
 mod slot;
 mod workload;
 
@@ -27,6 +28,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
 use paced::Pacer;
+use round::Round;
 use std::marker::PhantomData;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -92,6 +94,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
                 epoll,
                 paused: Vec::with_capacity(connections as usize),
                 pacer: Pacer::new(schedule, connections),
+                round: Round::default(),
                 transfers,
                 waiter,
                 last: Nanos::ZERO,
@@ -210,6 +213,9 @@ impl<L: Layer, W: Workload> Engine<L, W> {
         loop {
             if W::PACED {
                 self.send_due();
+            }
+            if W::SPANS {
+                self.next_round();
             }
             if !goes_on(&self.context) {
                 return true;
@@ -344,16 +350,20 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             if !waits || self.context.last.since(since) < timeout {
                 continue;
             }
+            let late = match slot.phase {
+                Phase::Connecting => ErrorKind::ConnectTimeout,
+                _ => ErrorKind::Timeout,
+            };
             match slot.phase {
+                _ if W::SPANS => return self.context.fail_round(late),
                 Phase::Connecting if W::PACED => {
-                    self.context.fail_connect(slot, ErrorKind::ConnectTimeout);
+                    self.context.fail_connect(slot, late);
                     continue;
                 }
-                Phase::Connecting => self.context.fail(slot, ErrorKind::ConnectTimeout),
                 // The answer was complete: a peer that does not close as announced is no failure of the
                 // operation.
                 Phase::Closing => slot.close(),
-                _ => self.context.fail(slot, ErrorKind::Timeout),
+                _ => self.context.fail(slot, late),
             }
             W::step(slot, &mut self.context);
         }

@@ -79,7 +79,7 @@ pub(crate) const COMBINATIONS: &[Combination] = &[
     rr::<Http<PlainWires>>("http", server::run::<HttpService<PlainWires>>),
     crr::<Http<AnyTlsConnector>>("https", server::run::<HttpService<TlsAcceptor>>),
     rr::<Http<AnyTlsConnector>>("https", server::run::<HttpService<TlsAcceptor>>),
-    Combination::of("kcp", "stream", kcp::client::run, kcp::server::run),
+    Combination::of("kcp", "stream", stream::run_once::<kcp::client::KcpClient>, kcp::server::run),
     crr::<Tcp>("tcp", server::run::<EchoService>),
     Combination::of("tcp", "fanout", fanout::run::<Tcp>, server::run::<EchoService>),
     rr::<Tcp>("tcp", server::run::<EchoService>),

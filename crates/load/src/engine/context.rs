@@ -2,6 +2,7 @@
 
 use super::RETRY_PAUSE;
 use super::paced::Pacer;
+use super::round::Round;
 use super::slot::{Phase, Slot};
 use crate::clock;
 use crate::layer::{Answer, Flow, Layer, Reply};
@@ -22,6 +23,8 @@ pub struct Context<L> {
     /// When the loop has something to do by time.
     pub(super) next_timer: Nanos,
     pub(super) pacer: Pacer,
+    /// The operation that spans all connections, where the workload has such.
+    pub round: Round,
     /// Transfers of each connection, in a stream.
     pub(super) transfers: u64,
     pub(super) waiter: Waiter,

@@ -11,6 +11,9 @@ pub trait Workload: Send + 'static {
     /// Whether operations begin by the schedule of the spec's rate and not after the previous one.
     const PACED: bool = false;
 
+    /// Whether an operation spans all connections of a thread; the engine then begins them.
+    const SPANS: bool = false;
+
     /// Whether what has begun when the window ends is finished and counts, however long it takes: its timeout
     /// restarts with each byte that moves.
     const FINISHES: bool = false;

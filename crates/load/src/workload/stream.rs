@@ -81,3 +81,14 @@ pub fn run<L: Layer>(spec: &Spec) -> Result<Done, Refusal> {
         ..done
     })
 }
+
+/// The same over a layer whose connections have one transfer each, which ends by time or by bytes.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_once<L: Layer>(spec: &Spec) -> Result<Done, Refusal> {
+    let operations = Some(spec.connections.into());
+    let done = client::run::<L, Stream>(&Spec { operations, ..spec.clone() })?;
+    let (operations, verified) = (done.bytes.0.div_ceil(spec.size), done.bytes.0);
+    Ok(Done { operations, verified, latency: None, connect: None, ..done })
+}

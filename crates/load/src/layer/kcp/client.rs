@@ -5,13 +5,12 @@
 
 use super::output::{KcpSendQueue, Output};
 use super::{KcpConfig, SPIN, widen_buffers};
+use crate::clock;
 use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::packets::{self, Inbox};
 use crate::refusal::{Doing, Refusal};
-use crate::workload::stream::Stream;
-use crate::{client, clock};
 use kcp::Kcp;
-use linerate_contract::{Done, ErrorKind, Nanos, Spec};
+use linerate_contract::{ErrorKind, Nanos, Spec};
 use linerate_proto::frames::{FrameContent, prefix};
 use nix::errno::Errno;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -19,20 +18,6 @@ use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// Runs `spec` to its end.
-///
-/// # Errors
-/// An invalid spec, or a refused system call.
-pub(crate) fn run(spec: &Spec) -> Result<Done, Refusal> {
-    if spec.bytes.is_none() && spec.duration_ns.is_none() {
-        return Err(Refusal::BadSpec("a stream over KCP needs \"bytes\" or \"duration_ns\"".into()));
-    }
-    let operations = Some(spec.connections.into());
-    let done = client::run::<KcpClient, Stream>(&Spec { operations, ..spec.clone() })?;
-    let (operations, verified) = (done.bytes.0.div_ceil(spec.size), done.bytes.0);
-    Ok(Done { operations, verified, latency: None, connect: None, ..done })
-}
 
 /// A thread's end of the layer.
 pub(crate) struct KcpClient {
@@ -127,6 +112,9 @@ impl Layer for KcpClient {
 
     fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
         let config = KcpConfig::of(spec)?;
+        if spec.bytes.is_none() && spec.duration_ns.is_none() {
+            return Err(Refusal::BadSpec("a stream over KCP needs \"bytes\" or \"duration_ns\"".into()));
+        }
         let mut client = Self {
             spec: Arc::new(spec.clone()),
             config,
