@@ -30,6 +30,9 @@ pub struct PublishedTable {
     pub title: String,
     /// The table of the suite that repeats it.
     pub table: String,
+    /// Of each figure that is a time for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
     pub figures: Vec<PublishedFigure>,
 }
 

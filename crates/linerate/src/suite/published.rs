@@ -59,6 +59,9 @@ struct Entry {
     title: String,
     /// The table of the suite that repeats it.
     table: String,
+    /// Of each figure that is a time for all of them.
+    #[serde(default)]
+    operations: Option<u64>,
     metric: Metric,
     /// The document's own unit.
     unit: DocumentUnit,
@@ -112,6 +115,9 @@ impl PublishedFile {
                 return Err(Error::Input(format!("{place}: expected either `cell` or `reason`")));
             }
             let (metric, unit) = (row.metric.unwrap_or(table.metric), row.unit.unwrap_or(table.unit));
+            if (metric == Metric::Seconds) && table.operations.is_none() {
+                return Err(Error::Input(format!("{place}: expected `operations` of its table")));
+            }
             if !unit.is_of(metric) {
                 return Err(Error::Input(format!("{place}: {} is no unit of its metric", unit.name())));
             }
@@ -160,6 +166,7 @@ impl Entry {
         PublishedTable {
             title: self.title.clone(),
             table: self.table.clone(),
+            operations: self.operations,
             figures: self.rows.iter().map(figure).collect(),
         }
     }
@@ -213,7 +220,7 @@ mod tests {
     use crate::suite::{Form, load_all};
     use crate::system::Registry;
     use linerate_analysis::summary::figure_ratio;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::path::Path;
 
     #[test]
@@ -254,6 +261,21 @@ mod tests {
             [("netstack", 12), ("proxy", 63), ("runtime", 136), ("transport", 17), ("websocket", 27)];
         let counted: Vec<(String, usize)> = counted.map(|(name, n)| (name.to_owned(), n)).into();
         assert_eq!(counts.into_iter().collect::<Vec<_>>(), counted);
+    }
+
+    #[test]
+    fn the_quick_form_of_a_suite_has_rows_of_its_document() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        for suite in load_all(&home).unwrap() {
+            let Some(file) = &suite.published else { continue };
+            let quick = suite.expand(&registry, Form { quick: true, published: false }).unwrap();
+            let figures = file.tables.iter().flat_map(|entry| &entry.rows);
+            let cells = figures.filter_map(|row| row.cell.as_ref());
+            let repeated: BTreeSet<&String> =
+                cells.filter(|id| quick.cells.iter().any(|cell| cell.id == **id)).collect();
+            assert!(repeated.len() >= 2, "{}: {repeated:?}", suite.name);
+        }
     }
 
     /// Each finding is true of the document's own figures: only then can a run contradict it.

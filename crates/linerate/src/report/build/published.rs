@@ -55,19 +55,21 @@ impl Repeated<'_> {
     fn table(&self, table: &PublishedTable) -> PublishedRows {
         PublishedRows {
             title: table.title.clone(),
-            rows: table.figures.iter().map(|figure| self.row(&table.table, figure)).collect(),
+            rows: table.figures.iter().map(|figure| self.row(table, figure)).collect(),
         }
     }
 
-    fn row(&self, table: &str, figure: &PublishedFigure) -> PublishedRow {
+    fn row(&self, table: &PublishedTable, figure: &PublishedFigure) -> PublishedRow {
         let cell = self.cell(figure);
         let by_round = cell.map(|cell| cell.values(figure.metric)).unwrap_or_default();
         let estimate = Estimate::of(by_round.values().copied());
-        let tables = || self.summary.tables.iter().filter(|summary| summary.planned.name == table);
+        let tables = || self.summary.tables.iter().filter(|summary| summary.planned.name == table.table);
         let is_it = |id: &str, metric| Some(id) == figure.cell.as_deref() && metric == figure.metric;
         let entry = tables().flat_map(|table| &table.entries).find(|entry| is_it(&entry.id, entry.metric));
         let ratio = entry.and_then(|entry| entry.vs_baseline.as_ref()).filter(|_| figure.percent.is_some());
         let convert = |value: f64| figure.unit.convert(value);
+        let operations = cell.and_then(|cell| cell.planned.parameters.operations);
+        let is_other = figure.metric == Metric::Seconds && operations != table.operations;
         let unmeasured = || cell.map_or_else(|| "not in this run".to_owned(), why_no_number);
         PublishedRow {
             row: figure.row.clone(),
@@ -81,6 +83,7 @@ impl Repeated<'_> {
             ci95: estimate.map(|estimate| estimate.interval.map(convert)),
             n: estimate.map_or(0, |estimate| estimate.n),
             values: by_round.into_values().map(convert).collect(),
+            operations: operations.filter(|_| is_other && estimate.is_some()),
             lost: cell.and_then(|cell| lost(cell, figure.metric)).map(convert),
             ratio: ratio.map(|comparison| comparison.ratio),
             ratio_ci95: ratio.map(|comparison| comparison.ci95),

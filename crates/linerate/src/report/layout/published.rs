@@ -6,7 +6,7 @@ use crate::report::model::{
     CellReport, DerivedRows, FindingReport, PublishedReport, PublishedRow, PublishedRows, RatioOfTwo,
 };
 use crate::report::numbers::{
-    brief_percent, change, difference, figure, micros, percent, plain, times, with_interval,
+    brief_percent, change, count, difference, figure, micros, percent, plain, times, with_interval,
 };
 use crate::report::words::{self, confirmation_name};
 use crate::summary::Confirmation;
@@ -98,7 +98,9 @@ fn of_run(row: &PublishedRow) -> String {
     let text = |(median, interval)| {
         let own = row.unit.own(median).map(|(value, unit)| format!(" = {} {unit}", plain(value)));
         let value = with_interval(median, interval);
-        format!("{value} {}{}, n={}", row.unit.name(), own.unwrap_or_default(), row.n)
+        let unit = row.unit.name();
+        let fewer = row.operations.map(|number| format!(" for {} operations", count(number)));
+        format!("{value} {unit}{}{}, n={}", fewer.unwrap_or_default(), own.unwrap_or_default(), row.n)
     };
     row.median.zip(row.ci95).map(text).unwrap_or_default()
 }

@@ -59,6 +59,9 @@ pub struct PublishedRow {
     pub n: u32,
     /// Of each round.
     pub values: Vec<f64>,
+    /// Of the cell, where it is a time for another number of operations than the document's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
     /// Sent and not received, of datagrams: the median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
