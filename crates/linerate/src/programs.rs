@@ -37,6 +37,12 @@ impl Programs {
         self.found.get(&(role, variant.to_owned(), build.to_owned()))
     }
 
+    /// True if the servers run elsewhere, at addresses of the user's.
+    #[must_use]
+    pub fn are_elsewhere(&self) -> bool {
+        self.commands.as_ref().is_some_and(PlannedCommands::are_elsewhere)
+    }
+
     /// How a command of the user's own is started.
     #[must_use]
     pub fn user(&self, name: &str) -> Option<UserProcess> {

@@ -11,6 +11,9 @@ pub struct PlannedCommands {
     /// Commands that are started before each server, in its namespace, such as its database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<String>,
+    /// Started before them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<PlannedUpstream>,
     /// Their working folder.
     pub folder: PathBuf,
     /// What `{port}` and the variable PORT are.
@@ -19,6 +22,9 @@ pub struct PlannedCommands {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub port_is_given: bool,
     pub request: PlannedRequest,
+    /// `http` or `https`.
+    #[serde(default = "http", skip_serializing_if = "is_http")]
+    pub layer: String,
     pub connections: u32,
     /// Of the client; the server has as many CPUs.
     pub threads: u32,
@@ -28,9 +34,6 @@ pub struct PlannedCommands {
     /// A correct response, by the user or else by the baseline's first responses.
     #[serde(default)]
     pub expect: Expectation,
-    /// Found before the first trial.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub warmup: Option<Warmup>,
 }
 
 impl PlannedCommands {
@@ -38,6 +41,12 @@ impl PlannedCommands {
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&PlannedCommand> {
         self.commands.iter().find(|command| command.name == name)
+    }
+
+    /// True for servers that run elsewhere: nothing is started, and their CPU time is not known.
+    #[must_use]
+    pub fn are_elsewhere(&self) -> bool {
+        self.commands.iter().any(|command| command.target.is_some())
     }
 }
 
@@ -51,12 +60,43 @@ pub struct PlannedCommand {
     pub setup: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<String>,
+    /// What is asked of a server that runs elsewhere: `command` is its URL, and nothing is started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<PlannedTarget>,
     /// The worktree of its revision; without one, the folder of all commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
     /// Where it listens; found before the first trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<SocketAddr>,
+    /// Found there too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<Warmup>,
+}
+
+/// A server behind the commands, which are proxies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedUpstream {
+    pub command: String,
+    /// What `{upstream}` in the commands is; found before the first trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<SocketAddr>,
+}
+
+/// A part of a URL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedTarget {
+    /// The `Host` header, and the name of the certificate.
+    pub host: String,
+    pub path: String,
+}
+
+fn http() -> String {
+    "http".into()
+}
+
+fn is_http(layer: &str) -> bool {
+    layer == "http"
 }
 
 /// One HTTP request, in place of a plain GET of `/`.
@@ -86,6 +126,6 @@ pub struct Expectation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warmup {
     pub operations: u64,
-    /// False: the rate of one of them still changed at the end of the longest warm-up.
+    /// False: the rate still changed at the end of the longest warm-up.
     pub is_steady: bool,
 }

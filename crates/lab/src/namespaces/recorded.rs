@@ -24,7 +24,7 @@ pub(crate) struct Recorded {
 
 impl Namespaces {
     /// Raises it on this host's own network.
-    pub(crate) fn on_host_network(interrupted: Arc<AtomicBool>) -> Result<Self, LabError> {
+    pub fn on_host_network(interrupted: Arc<AtomicBool>) -> Result<Self, LabError> {
         Self::start(interrupted, &["--host-network"])
     }
 

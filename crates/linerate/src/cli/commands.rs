@@ -4,12 +4,14 @@ use crate::arm::Arm;
 use crate::error::Error;
 use crate::measurement::{
     Expectation, PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedRequest,
+    PlannedTarget, PlannedUpstream,
 };
 use crate::project::{Project, Settings, Texts};
 use crate::subject;
 use crate::subject::values::{self, Filled};
 use clap::Args;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// What `{port}` and PORT are, unless the user's own PORT or --port is another.
@@ -26,6 +28,10 @@ pub struct CommandOptions {
     /// A command that is started before each server, in its namespace, such as its database (repeatable)
     #[arg(long = "with", value_name = "COMMAND")]
     pub companions: Vec<String>,
+
+    /// A server behind the commands, which are proxies: {upstream} in them is its address
+    #[arg(long, value_name = "COMMAND")]
+    pub upstream: Option<String>,
 
     /// Shell command before anything is measured: one for all commands, or one for each
     #[arg(long, value_name = "COMMAND")]
@@ -67,6 +73,14 @@ pub struct CommandOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
 
+    /// The server speaks TLS; its certificate is not verified
+    #[arg(long)]
+    pub https: bool,
+
+    /// In place of commands: what is asked of servers that run elsewhere, and their addresses.
+    #[arg(skip)]
+    pub targets: Vec<(PlannedTarget, SocketAddr)>,
+
     /// Where the commands run; the current folder, or that of linerate.toml.
     #[arg(skip)]
     pub folder: Option<PathBuf>,
@@ -88,6 +102,7 @@ impl CommandOptions {
         Ok(Self {
             lists: or(self.lists, &Texts(lists.collect())),
             companions: or(self.companions, &settings.with),
+            upstream: self.upstream.or(settings.upstream.clone()),
             setup: or(self.setup, &settings.setups()),
             cleanup: or(self.cleanup, &settings.cleanup),
             names: or(self.names, &settings.name),
@@ -98,6 +113,8 @@ impl CommandOptions {
             expect: self.expect.or(given.map_err(|e| project.error("expect", &e))?),
             connections: self.connections.or(settings.connections.filter(|n| *n > 0)),
             port: self.port.or(settings.port.filter(|port| *port > 0)),
+            https: self.https || settings.https,
+            targets: Vec::new(),
             folder: Some(project.folder.clone()),
         })
     }
@@ -144,9 +161,10 @@ impl CommandOptions {
             ..named
         };
         let named = subject::named(&lines, &names)?.into_iter().zip(filled);
-        let planned = PlannedCommands {
+        let mut planned = PlannedCommands {
             commands: named.map(with_hooks).collect(),
             companions: self.companions.clone(),
+            upstream: self.upstream.clone().map(|command| PlannedUpstream { command, address: None }),
             folder,
             port: self.port.or_else(of_user).unwrap_or(PORT),
             port_is_given: self.port.is_some(),
@@ -156,12 +174,15 @@ impl CommandOptions {
                 headers: self.header.clone(),
                 body,
             },
+            layer: if self.https { "https" } else { "http" }.into(),
             connections,
             threads,
             given: self.expect.unwrap_or_default(),
             expect: self.expect.unwrap_or_default(),
-            warmup: None,
         };
+        for (command, (target, address)) in planned.commands.iter_mut().zip(&self.targets) {
+            (command.target, command.address) = (Some(target.clone()), Some(*address));
+        }
         // A setup or the build of a revision may make the program.
         if self.setup.is_empty() && !is_of_revisions {
             subject::lines(&planned)?;

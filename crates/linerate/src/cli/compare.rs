@@ -98,19 +98,20 @@ const ARMS: &str = "An arm is a build: settings joined by commas.
 ///
 /// Units, each a fresh pair of processes, are measured side by side until all is decided or the budget is
 /// used. A command starts a server of HTTP in a network namespace of its own; its port is found, and the
-/// first command is the baseline. Two folders of stored runs are compared as far as they can be.
+/// first command is the baseline. Servers that run elsewhere are compared by their addresses. Two folders of stored runs are compared as far as they can be.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{ARMS}
 
 Examples:
   linerate compare './shop-v1' './shop-v2'
   linerate compare './shop-v1 --port {{port}}' './shop-v2 --port {{port}}' --url /api/items -c 64
+  linerate compare http://10.0.0.1:8080/api http://10.0.0.2:8080/api
   linerate compare proxy --only nginx/haproxy-tcp --head program=/opt/haproxy-3.2/haproxy
   linerate compare proxy --only nginx/direct --base set:sendfile=on --head set:sendfile=off
   linerate compare runtime --only 'http/*/asio-async' --head env:CXXFLAGS=-O3
   linerate compare results/a results/b"))]
 pub struct CompareArgs {
-    /// Two commands or more; or a suite; or two folders of runs
+    /// Two commands or more, or addresses; or a suite; or two folders of runs
     #[arg(value_name = "COMMAND")]
     pub what: Vec<String>,
 

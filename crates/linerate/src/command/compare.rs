@@ -1,11 +1,12 @@
 //! `linerate compare`, and what it has in common with `linerate gate`.
 
+use super::load::target::{HTTP, Target};
 use super::{Terminal, print, publish};
 use crate::cli::{BUDGET_OF_COMMANDS, BuildOptions, CommandOptions, CompareArgs};
 use crate::comparison::stored;
 use crate::error::Error;
 use crate::journal;
-use crate::measurement::ComparisonKind;
+use crate::measurement::{ComparisonKind, PlannedTarget};
 use crate::progress::note;
 use crate::project::Project;
 use crate::report;
@@ -98,9 +99,7 @@ impl What {
                 )));
             }
             if word.contains("://") {
-                return Err(Error::Input(format!(
-                    "{word} is an address, and only commands are compared: linerate load http {word}"
-                )));
+                return Self::of_addresses(words, options);
             }
             if !words::is_command(word) {
                 let suites = suite::load_all(&home::find()?)?;
@@ -111,6 +110,34 @@ impl What {
             }
         }
         Ok(commands())
+    }
+}
+
+impl What {
+    /// Servers that run elsewhere.
+    fn of_addresses(words: &[String], options: &CommandOptions) -> Result<Self, Error> {
+        if let Some(command) = words.iter().find(|word| !word.contains("://")) {
+            return Err(Error::Input(format!(
+                "`{command}` is no address, and commands are not compared with addresses: give http://... for \
+                 each, or commands alone"
+            )));
+        }
+        if options.url.is_some() || !options.companions.is_empty() {
+            let remedy = "--url and --with are for commands: an address has its path in it";
+            return Err(Error::Input(remedy.into()));
+        }
+        let targets = words.iter().map(|url| Target::parse(url, &HTTP)).collect::<Result<Vec<_>, _>>()?;
+        let secure = targets[0].secure;
+        if targets.iter().any(|target| target.secure != secure) {
+            return Err(Error::Input("http:// and https:// are not compared: give one of them".into()));
+        }
+        let resolved = targets.into_iter().map(|target| {
+            let address = target.resolve()?;
+            Ok((PlannedTarget { host: target.authority, path: target.path }, address))
+        });
+        let targets = resolved.collect::<Result<_, Error>>()?;
+        let options = CommandOptions { targets, https: secure, ..options.clone() };
+        Ok(Self::Commands(words.to_vec(), Box::new(options)))
     }
 }
 

@@ -60,8 +60,10 @@ fn of_commands(planned: &PlannedCommands, is_of_revisions: bool) -> Vec<String> 
     words.extend(planned.commands.iter().map(|one| option("name", &one.name)));
     let hooks = commands.iter().map(|one| [("setup", &one.setup), ("cleanup", &one.cleanup)]);
     let hooks = hooks.flatten().filter_map(|(name, text)| Some(option(name, text.as_ref()?)));
+    words.extend(planned.upstream.iter().map(|upstream| option("upstream", &upstream.command)));
     words.extend(hooks.chain(planned.companions.iter().map(|one| option("with", one))));
-    words.push(option("url", path));
+    words.extend((!planned.are_elsewhere()).then(|| option("url", path)));
+    words.extend((planned.layer == "https" && !planned.are_elsewhere()).then(|| "--https".to_owned()));
     words.extend((method != "GET").then(|| option("method", method)));
     words.extend(headers.iter().map(|header| option("header", header)));
     words.extend((!body.is_empty()).then(|| option("body", body)));

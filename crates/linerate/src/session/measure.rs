@@ -130,6 +130,7 @@ impl Session {
             let alone = alone(step.cell).zip(step.against.and_then(alone));
             match warm.zip(alone) {
                 // Side by side, the other side of a probe would get what is taken.
+                _ if self.programs.are_elsewhere() => Sharing::Turns,
                 _ if !self.lab.is_grouped() || step.probe.is_some() => Sharing::Turns,
                 _ if step.warmup => Sharing::Together,
                 Some((sides, (cell, other))) => sharing(sides, [cell, other]),

@@ -22,7 +22,7 @@ use crate::lab::hosts::Hosts;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError};
-use crate::measurement::{Duet, PlannedSuite, RUN_SCHEMA, Run, Stored, Trial};
+use crate::measurement::{Duet, PlannedCommands, PlannedSuite, RUN_SCHEMA, Run, Stored, Trial};
 use crate::placement;
 use crate::plan;
 use crate::programs::{self, Programs};
@@ -119,6 +119,8 @@ impl Session {
             }
             placement::without_duets(&mut suites);
         }
+        let commands = choice.comparison.as_ref().and_then(|plan| plan.commands.as_ref());
+        let are_elsewhere = commands.is_some_and(PlannedCommands::are_elsewhere);
         let interrupted = interrupt::watch();
         let raise = || -> Result<Box<dyn Lab>, Error> {
             Ok(match programs::script(script)? {
@@ -127,6 +129,9 @@ impl Session {
                     Hosts::raise(hosts.clone(), &home, interrupted.clone())
                         .map_err(|error| Error::NothingMeasured(error.to_string()))?,
                 ),
+                None if are_elsewhere => {
+                    Box::new(Namespaces::on_host_network(interrupted.clone()).map_err(lab_is_lost)?)
+                }
                 None => Box::new(Namespaces::raise(interrupted.clone()).map_err(lab_is_lost)?),
             })
         };

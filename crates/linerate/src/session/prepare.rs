@@ -71,9 +71,12 @@ impl Session {
         if self.script.is_none() {
             subject::set_up(&commands)?;
         }
-        let lines = subject::lines(&commands)?;
         self.programs.companions = subject::companions(&commands)?;
-        if commands.warmup.is_none() && self.script.is_none() {
+        if commands.upstream.as_ref().is_some_and(|upstream| upstream.address.is_none()) {
+            subject::find_upstream(self.lab.as_mut(), &self.programs, &mut commands)?;
+        }
+        let lines = subject::lines(&commands)?;
+        if commands.commands.iter().any(|one| one.warmup.is_none()) && self.script.is_none() {
             self.programs.commands = Some(commands.clone());
             subject::learn(self.lab.as_mut(), &self.programs, &mut commands, &lines)?;
         }

@@ -21,6 +21,8 @@ const LONGEST: u64 = 1 << 30;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     pub address: SocketAddr,
+    /// The `Host` header.
+    pub host: String,
     pub request: PlannedRequest,
     pub times: u32,
 }
@@ -91,7 +93,7 @@ fn connect(address: SocketAddr) -> std::io::Result<BufReader<TcpStream>> {
 /// As the load engine writes it.
 fn text(question: &Question) -> String {
     let PlannedRequest { method, path, headers, body } = &question.request;
-    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", question.address);
+    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", question.host);
     headers.iter().for_each(|header| text.push_str(&format!("{header}\r\n")));
     if !body.is_empty() {
         text.push_str(&format!("Content-Length: {}\r\n", body.len()));

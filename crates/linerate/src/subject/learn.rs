@@ -44,18 +44,32 @@ pub(crate) fn learn(
 ) -> Result<(), Error> {
     let mut learner = Learner { pins: pins(lab, planned), lab, programs, planned: planned.clone() };
     let mut baseline: Option<(Expectation, String)> = None;
-    let mut warmup = Warmup { operations: 0, is_steady: true };
-    for (index, line) in lines.iter().enumerate() {
-        let learned = learner.of_one(index, line, &mut baseline);
+    for index in 0..planned.commands.len() {
+        let learned = learner.of_one(index, lines.get(index), &mut baseline);
         // Also after a failure.
         learner.lab.stop().map_err(|error| of_lab("", error))?;
-        let (address, of_one) = learned?;
-        planned.commands[index].address = Some(address);
-        warmup.operations = warmup.operations.max(of_one.operations);
-        warmup.is_steady &= of_one.is_steady;
+        let (address, warmup) = learned?;
+        let command = &mut planned.commands[index];
+        (command.address, command.warmup) = (Some(address), Some(warmup));
     }
     planned.expect = learner.planned.expect;
-    planned.warmup = Some(warmup);
+    Ok(())
+}
+
+/// Fills in the address of the upstream, which is the first companion: commands name it.
+///
+/// # Errors
+/// It does not serve.
+pub(crate) fn find_upstream(
+    lab: &mut dyn Lab,
+    programs: &Programs,
+    planned: &mut PlannedCommands,
+) -> Result<(), Error> {
+    let mut learner = Learner { pins: pins(lab, planned), lab, programs, planned: planned.clone() };
+    let found = learner.upstream();
+    learner.lab.stop().map_err(|error| of_lab("", error))?;
+    let found = found?;
+    planned.upstream.iter_mut().for_each(|upstream| upstream.address = Some(found));
     Ok(())
 }
 
@@ -75,30 +89,50 @@ impl Learner<'_> {
     fn of_one(
         &mut self,
         index: usize,
-        line: &CommandLine,
+        line: Option<&CommandLine>,
         baseline: &mut Option<(Expectation, String)>,
     ) -> Result<(SocketAddr, Warmup), Error> {
         let name = self.planned.commands[index].name.clone();
         let failed = |error| of_lab(&name, error);
-        let label = Label { suite: "commands".into(), cell: name.clone(), round: 0, warmup: true };
-        self.lab.raise(&label, Shape::Loopback.into(), Vec::new()).map_err(failed)?;
+        self.lab.raise(&label(&name), Shape::Loopback.into(), Vec::new()).map_err(failed)?;
+        let address = match (line, self.planned.commands[index].address) {
+            (None, Some(address)) => address,
+            (line, _) => self.started(&name, line.cloned())?,
+        };
+        if self.planned.layer == "http" {
+            let answers = self.answers(&name, address)?;
+            self.check(&name, &answers, baseline)?;
+        }
+        Ok((address, self.warm_up(&name, address)?))
+    }
+
+    fn upstream(&mut self) -> Result<SocketAddr, Error> {
+        let name = "the upstream";
+        let failed = |error| of_lab(name, error);
+        self.lab.raise(&label(name), Shape::Loopback.into(), Vec::new()).map_err(failed)?;
+        let server = Launch { user: self.programs.user(name), ..self.launch(Role::Server, name, None) };
+        let upstream = self.programs.companions(&server).into_iter().next();
+        self.lab.start(&upstream.unwrap_or(server)).map_err(failed)?;
+        self.address(name, &[])
+    }
+
+    /// Starts a server with its companions; where it listens.
+    fn started(&mut self, name: &str, line: Option<CommandLine>) -> Result<SocketAddr, Error> {
+        let failed = |error| of_lab(name, error);
         let server = Launch {
-            user: self.programs.user(&name),
+            user: self.programs.user(name),
             ready: Ready::Listen,
-            ..self.launch(Role::Server, &name, line.clone())
+            ..self.launch(Role::Server, name, line)
         };
         for companion in self.programs.companions(&server) {
             self.lab.start(&companion).map_err(failed)?;
         }
         let of_companions = self.lab.listeners().map_err(failed)?;
         self.lab.start(&server).map_err(failed)?;
-        let address = self.address(&name, &of_companions)?;
-        let answers = self.answers(&name, address)?;
-        self.check(&name, &answers, baseline)?;
-        Ok((address, self.warm_up(&name, address)?))
+        self.address(name, &of_companions)
     }
 
-    fn launch(&self, role: Role, system: &str, process: CommandLine) -> Launch {
+    fn launch(&self, role: Role, system: &str, process: Option<CommandLine>) -> Launch {
         Launch {
             role,
             is_companion: false,
@@ -107,7 +141,7 @@ impl Learner<'_> {
             folder: PathBuf::from(role.to_string()),
             files: Vec::new(),
             setup: Vec::new(),
-            process: Some(process),
+            process,
             ready: Ready::Event,
             stop: StopSignal::default(),
             port: 0,
@@ -154,8 +188,11 @@ impl Learner<'_> {
     }
 
     fn answers(&mut self, name: &str, address: SocketAddr) -> Result<Vec<Response>, Error> {
-        let request = self.planned.request.clone();
-        let question = Question { address, request, times: RESPONSES };
+        let mut request = self.planned.request.clone();
+        let target = self.planned.named(name).and_then(|command| command.target.clone());
+        let host = target.as_ref().map_or_else(|| address.to_string(), |target| target.host.clone());
+        request.path = target.map_or(request.path, |target| target.path);
+        let question = Question { address, host, request, times: RESPONSES };
         let question = serde_json::to_string(&question).expect("a question has string keys only");
         let program = std::env::current_exe().map_err(Error::file(&PathBuf::from("/proc/self/exe")))?;
         let run = self.run(name, (program, vec![ASK.into(), question]))?;
@@ -163,7 +200,7 @@ impl Learner<'_> {
     }
 
     fn run(&mut self, name: &str, process: CommandLine) -> Result<ClientRun, Error> {
-        let client = self.launch(Role::Client, name, process);
+        let client = self.launch(Role::Client, name, Some(process));
         self.lab.run(&client, Purpose::Verify, DEADLINE).map_err(|error| of_lab(name, error))
     }
 
@@ -177,7 +214,9 @@ impl Learner<'_> {
         let Some(common) = Response::common(answers) else {
             return Err(Error::NothingMeasured(format!("{name}: it sent no response")));
         };
-        let request = format!("{} {}", self.planned.request.method, self.planned.request.path);
+        let target = self.planned.named(name).and_then(|command| command.target.as_ref());
+        let path = target.map_or(&self.planned.request.path, |target| &target.path);
+        let request = format!("{} {path}", self.planned.request.method);
         let described = format!("{name} answers {request} with {}", described(common, &answers[0]));
         let PlannedCommands { given, expect, .. } = self.planned;
         if let Some(other) = first_difference(expect, common) {
@@ -217,12 +256,12 @@ impl Learner<'_> {
         let native = self.programs.of(Role::Client, VERIFIER, DEFAULT_BUILD).cloned();
         let (program, words) =
             native.ok_or_else(|| Error::NothingMeasured("linerate-load is not beside linerate".into()))?;
-        let mut spec = Spec::new(Role::Client, "http", "rr");
+        let mut spec = Spec::new(Role::Client, &self.planned.layer, "rr");
         spec.connections = self.planned.connections;
         spec.threads = self.planned.threads;
         spec.duration_ns = Some(WINDOW);
         spec.connect = Some(address);
-        ask_of(&self.planned, &mut spec, 1);
+        ask_of(&self.planned, name, &mut spec, 1);
         let (mut last, mut operations) = (VecDeque::new(), 0);
         for _ in 0..MOST_WINDOWS {
             let words = words.iter().cloned().chain([spec.to_json()]).collect();
@@ -249,6 +288,10 @@ impl Learner<'_> {
         let rest: u64 = last.iter().map(|(operations, _)| operations).sum();
         Ok(Warmup { operations: operations + rest, is_steady: false })
     }
+}
+
+fn label(name: &str) -> Label {
+    Label { suite: "commands".into(), cell: name.into(), round: 0, warmup: true }
 }
 
 fn is_steady(windows: &VecDeque<(u64, f64)>) -> bool {

@@ -17,13 +17,13 @@ pub mod values;
 pub mod words;
 
 pub(crate) use hooks::{clean_up, set_up};
-pub(crate) use learn::learn;
+pub(crate) use learn::{find_upstream, learn};
 pub(crate) use plan::{registry, suite};
 
 use crate::error::Error;
 use crate::lab::CommandLine;
 use crate::measurement::{Expectation, PlannedCommand, PlannedCommands, PlannedRequest};
-use linerate_contract::{Expect, Request, Spec};
+use linerate_contract::{Expect, Request, Spec, Tls};
 use std::collections::BTreeSet;
 
 /// Names of the commands: the given ones, else the programs' names where these differ, else the commands.
@@ -61,41 +61,57 @@ pub fn named(commands: &[String], names: &[String]) -> Result<Vec<PlannedCommand
             command: command.clone(),
             setup: None,
             cleanup: None,
+            target: None,
             folder: None,
             address: None,
+            warmup: None,
         })
         .collect())
 }
 
-/// The program and the arguments of each command.
+/// The program and the arguments of each command that is started.
 ///
 /// # Errors
 /// A command that cannot be split, or whose program is not there.
 pub fn lines(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> {
     let folder = |one: &PlannedCommand| one.folder.clone().unwrap_or_else(|| planned.folder.clone());
-    let parsed = |one: &PlannedCommand| words::parse(&one.command, &folder(one), planned.port);
-    planned.commands.iter().map(parsed).collect::<Result<_, _>>().map_err(Error::Input)
+    let upstream = planned.upstream.as_ref().and_then(|upstream| upstream.address);
+    let text = |one: &PlannedCommand| match upstream {
+        Some(address) => one.command.replace("{upstream}", &address.to_string()),
+        None => one.command.clone(),
+    };
+    let parsed = |one: &PlannedCommand| words::parse(&text(one), &folder(one), planned.port);
+    let started = planned.commands.iter().filter(|one| one.target.is_none());
+    started.map(parsed).collect::<Result<_, _>>().map_err(Error::Input)
 }
 
-/// The same of their companions.
+/// The same of their upstream and companions.
 ///
 /// # Errors
 /// As of [`lines`].
 pub fn companions(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> {
     let parsed = |command: &String| words::parse(command, &planned.folder, planned.port);
-    planned.companions.iter().map(parsed).collect::<Result<_, _>>().map_err(Error::Input)
+    let upstream = planned.upstream.iter().map(|upstream| &upstream.command);
+    upstream.chain(&planned.companions).map(parsed).collect::<Result<_, _>>().map_err(Error::Input)
 }
 
-/// Sets the request and the expectation of a client.
-pub(crate) fn ask_of(planned: &PlannedCommands, spec: &mut Spec, check_every: u64) {
+/// Sets the request to the command of this name, and the expectation of a client. Certificates are not
+/// verified: those of a server in a lab are seldom signed.
+pub(crate) fn ask_of(planned: &PlannedCommands, name: &str, spec: &mut Spec, check_every: u64) {
     let PlannedRequest { method, path, headers, body } = planned.request.clone();
+    let target = planned.named(name).and_then(|command| command.target.clone());
+    let (host, path) = target.map_or((None, path), |target| (Some(target.host), target.path));
     spec.path = Some(path);
     spec.request = Some(Request {
         method: Some(method).filter(|method| method != "GET"),
+        host,
         headers,
         body,
-        ..Request::default()
+        insecure: planned.layer == "https",
     });
+    if planned.layer == "https" {
+        spec.tls = Some(Tls { name: "localhost".into(), ..Tls::default() });
+    }
     // Without a common length, any status below 400 is correct.
     spec.expect = match planned.expect {
         Expectation { status: Some(status), bytes: Some(bytes), crc32: Some(crc32) } => {

@@ -65,15 +65,27 @@ pub(crate) fn suite(planned: &PlannedCommands) -> PlannedSuite {
 }
 
 fn notes(planned: &PlannedCommands) -> Vec<String> {
-    let is_steady = planned.warmup.is_none_or(|warmup| warmup.is_steady);
+    let mut notes = Vec::new();
+    if planned.are_elsewhere() {
+        notes.push("the servers' CPU time and memory are not known: they run elsewhere".to_owned());
+    }
+    if planned.layer == "https" {
+        notes.push("certificates are not verified, and responses are not compared".to_owned());
+    }
+    let is_steady = |command: &PlannedCommand| command.warmup.is_none_or(|warmup| warmup.is_steady);
+    let is_steady = planned.commands.iter().all(is_steady);
     let note = "the rate still changed at the end of the longest warm-up (5 s): results may be of a server \
                 that is not warm yet";
-    if is_steady { Vec::new() } else { vec![note.into()] }
+    notes.extend((!is_steady).then(|| note.to_owned()));
+    notes
 }
 
 fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> PlannedCell {
-    let PlannedCommands { request, connections, threads, warmup, .. } = planned;
-    let load = format!("{} {}, {connections} connections", request.method, request.path);
+    let PlannedCommands { request, connections, threads, .. } = planned;
+    let load = match planned.are_elsewhere() {
+        true => format!("{}, {connections} connections", request.method),
+        false => format!("{} {}, {connections} connections", request.method, request.path),
+    };
     let axes = [(AXIS, command.name.clone()), (COLUMN, load)];
     let system = |role, name: &str, build: &str| PlannedSystem {
         role,
@@ -86,7 +98,7 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
     PlannedCell {
         id: command.name.clone(),
         axes: Axes(axes.map(|(name, value)| (name.to_owned(), value)).into()),
-        layer: "http".into(),
+        layer: planned.layer.clone(),
         workload: "rr".into(),
         path: Shape::Loopback.into(),
         parameters: Parameters {
@@ -96,17 +108,20 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
             ..Parameters::default()
         },
         verify: default_verify(),
-        warmup: warmup.map_or_else(default_warmup, |warmup| Parameters {
+        warmup: command.warmup.map_or_else(default_warmup, |warmup| Parameters {
             operations: Some(warmup.operations),
             ..Parameters::default()
         }),
         options: BTreeMap::new(),
         own_client: false,
         is_limit: false,
-        systems: vec![
-            system(Role::Client, VERIFIER, DEFAULT_BUILD),
-            system(Role::Server, &command.name, build),
-        ],
+        systems: [
+            Some(system(Role::Client, VERIFIER, DEFAULT_BUILD)),
+            command.target.is_none().then(|| system(Role::Server, &command.name, build)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         absent: None,
     }
 }

@@ -91,7 +91,9 @@ pub fn run(
                 *longest = (*longest).max(time);
             }
         }
-        if sharing == Sharing::Turns {
+        // What runs elsewhere cannot be stopped: first one side has its window, then the other.
+        let one_by_one = context.programs.are_elsewhere();
+        if sharing == Sharing::Turns && !one_by_one {
             let (start, seed) = (clock::now() + FIRST_TURN, random.random());
             a.take_turns(Turns { start, length: TURN, seed, second: false });
             b.take_turns(Turns { start, length: TURN, seed, second: true });
@@ -101,9 +103,18 @@ pub fn run(
             braked.brake(BrakeForce { role, share });
         }
         let begin = a.now();
-        let [one, two] = on_both([&mut *a, &mut *b], random.random(), |lab, side| {
+        let of_side = |lab: &mut dyn Lab, side: usize| {
             measure(lab, &launches[side], false).map_err(|error| Stopped::of(Stage::Measure, error))
-        });
+        };
+        let second_first = random.random();
+        let [one, two] = match (one_by_one, second_first) {
+            (false, _) => on_both([&mut *a, &mut *b], second_first, of_side),
+            (true, false) => [of_side(&mut *a, 0), of_side(&mut *b, 1)],
+            (true, true) => {
+                let two = of_side(&mut *b, 1);
+                [of_side(&mut *a, 0), two]
+            }
+        };
         stages.insert(Stage::Measure, a.now().since(begin));
         Ok([side(one?), side(two?)])
     })();

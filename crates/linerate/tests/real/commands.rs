@@ -5,13 +5,16 @@ use crate::host::{assert_all_gone, lab_processes};
 use crate::{command, machine};
 use linerate::measurement::Run;
 use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// A server of HTTP/1 with these answers; it listens on the port of its environment.
 const SERVER: &str = r#"
-import os, socket, sys, threading
+import os, socket, sys, threading, time
 body = (sys.argv[1] if len(sys.argv) > 1 else "hello").encode()
 status = sys.argv[2] if len(sys.argv) > 2 else "200"
 answer = b"HTTP/1.1 %s X\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(body), body)
+pause = float(os.environ.get("PAUSE", "0"))
 left, last = [int(os.environ.get(name, "0")) for name in ("DIES", "LAST")]
 if last:
     with open("starts", "a+") as starts:
@@ -28,6 +31,7 @@ def serve(connection):
     with connection:
         try:
             while data := connection.recv(65536):
+                time.sleep(pause) if pause else None
                 connection.send(answer)
                 dies()
         except OSError:
@@ -67,7 +71,7 @@ fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
         commands.commands.iter().map(|one| one.address.unwrap().to_string()).collect();
     assert_eq!(addresses, ["127.0.0.1:8080", "127.0.0.1:8080"]);
     assert_eq!((commands.expect.status, commands.expect.bytes), (Some(200), Some(5)));
-    assert!(commands.warmup.unwrap().operations > 0);
+    assert!(commands.commands.iter().all(|one| one.warmup.unwrap().operations > 0));
     let compared = common::report(&folder.path().join("out")).comparison.unwrap();
     assert_eq!(compared.cells.len(), 1);
     assert!(compared.cells[0].units > 0 && compared.cells[0].detail.is_none(), "{:?}", compared.cells);
@@ -197,4 +201,62 @@ fn a_server_that_dies_in_its_units_has_its_last_line_in_the_result() {
     for part in ["odd could not be compared with good", "ended before the client (exit status 7)", "luck"] {
         assert!(out.stderr.contains(part), "{part}: {}", out.stderr);
     }
+}
+
+#[test]
+fn two_addresses_are_compared_by_turns_and_a_slower_one_is_found() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("commands-addresses");
+    let start = |port: &str, pause: &str| {
+        let mut server = Command::new("python3");
+        server.args(["server.py", "hello"]).env("PORT", port).env("PAUSE", pause);
+        server.current_dir(folder.path()).spawn().unwrap()
+    };
+    let mut servers = [start("18081", "0"), start("18082", "0.002")];
+    let urls = ["http://127.0.0.1:18081/a", "http://127.0.0.1:18082/b"];
+    let is_up = |port: u16| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+    let until = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < until && !(is_up(18081) && is_up(18082)) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let out = compare(&folder, &[urls[0], urls[1], "-n", "near", "-n", "far", "-c", "2"]);
+    let mixed = compare(&folder, &[urls[0], "./server.py"]);
+    for server in &mut servers {
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    let first = out.stdout.lines().next().unwrap();
+    assert!(first.contains("far is") && first.contains("slower than near"), "{}", out.stdout);
+    assert!(!first.contains("CPU") && out.stdout.contains("CPU time and memory are not known"), "{first}");
+    assert!(mixed.status == 2 && mixed.stderr.contains("`./server.py` is no address"), "{}", mixed.stderr);
+}
+
+/// A proxy for one request after the other, and what is behind it.
+const PROXY: &str = r#"
+import os, socket, sys, threading
+host, port = sys.argv[1].split(":")
+def serve(connection):
+    with connection, socket.create_connection((host, int(port))) as behind:
+        while data := connection.recv(65536):
+            behind.send(data)
+            connection.send(behind.recv(65536))
+listener = socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+"#;
+
+#[test]
+fn proxies_have_an_upstream_whose_address_is_found() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("commands-upstream");
+    fs::write(folder.path().join("proxy.py"), PROXY).unwrap();
+    let (proxy, again) = ("python3 proxy.py {upstream}", "python3 ./proxy.py {upstream}");
+    let upstream = "env PORT=9000 python3 server.py behind";
+    let out = compare(&folder, &[proxy, again, "-n", "a", "-n", "b", "-c", "2", "--upstream", upstream]);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
+    let commands = run.comparison.unwrap().commands.unwrap();
+    assert_eq!(commands.upstream.unwrap().address.unwrap().to_string(), "127.0.0.1:9000");
+    assert_eq!((commands.expect.status, commands.expect.bytes), (Some(200), Some(6)));
 }

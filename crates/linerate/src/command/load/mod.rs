@@ -3,7 +3,7 @@
 pub(super) mod datagrams;
 mod failed;
 mod streams;
-mod target;
+pub(super) mod target;
 
 use super::{Terminal, print};
 use crate::cli::{ArrivalArg, LoadArgs, LoadHttpArgs, Loaded};

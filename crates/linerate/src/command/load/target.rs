@@ -11,27 +11,27 @@ use std::time::Duration;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A scheme without TLS and the one with it.
-pub(super) type Schemes = [&'static str; 2];
+pub(in crate::command) type Schemes = [&'static str; 2];
 
-pub(super) const HTTP: Schemes = ["http", "https"];
-pub(super) const WEBSOCKET: Schemes = ["ws", "wss"];
+pub(in crate::command) const HTTP: Schemes = ["http", "https"];
+pub(in crate::command) const WEBSOCKET: Schemes = ["ws", "wss"];
 
 /// A URL in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) secure: bool,
+pub(in crate::command) struct Target {
+    pub(in crate::command) secure: bool,
     /// The name, or the address without brackets.
-    pub(super) host: String,
+    pub(in crate::command) host: String,
     port: u16,
     /// As in the `Host` header: with brackets, and with the port unless it is the scheme's default.
-    pub(super) authority: String,
-    pub(super) path: String,
+    pub(in crate::command) authority: String,
+    pub(in crate::command) path: String,
 }
 
 impl Target {
     /// # Errors
     /// The URL is invalid; with the reason and an example.
-    pub(super) fn parse(url: &str, schemes: &Schemes) -> Result<Self, Error> {
+    pub(in crate::command) fn parse(url: &str, schemes: &Schemes) -> Result<Self, Error> {
         let [open, closed] = schemes;
         let invalid = |what: &str| {
             Error::Input(format!("URL: {what}: {url:?} (example: {open}://127.0.0.1:8080/path)"))
@@ -78,7 +78,7 @@ impl Target {
     ///
     /// # Errors
     /// The authority cannot be read.
-    pub(super) fn trusted(&self, trust: &TrustArgs) -> Result<Tls, Error> {
+    pub(in crate::command) fn trusted(&self, trust: &TrustArgs) -> Result<Tls, Error> {
         let authority = trust.authority.as_deref().map(|path| {
             fs::read_to_string(path).map_err(|e| Error::Input(format!("--authority {}: {e}", path.display())))
         });
@@ -91,7 +91,7 @@ impl Target {
     ///
     /// # Errors
     /// The name cannot be resolved, or no address accepts a connection.
-    pub(super) fn resolve(&self) -> Result<SocketAddr, Error> {
+    pub(in crate::command) fn resolve(&self) -> Result<SocketAddr, Error> {
         let addresses = (self.host.as_str(), self.port).to_socket_addrs().map_err(|e| {
             Error::NothingMeasured(format!("dns: {} has no address: {e} (check the name)", self.host))
         })?;

@@ -29,7 +29,7 @@ pub(super) fn sentence(comparison: &ComparisonReport) -> String {
 }
 
 fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> String {
-    let ComparedCell { system: name, rate, cpu, units, .. } = cell;
+    let ComparedCell { id: name, rate, cpu, units, .. } = cell;
     let Some(rate) = rate else {
         let reason = cell.detail.as_deref().unwrap_or("no unit was made");
         return format!("{name} could not be compared with {base}: {reason}");

@@ -106,7 +106,11 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
         ),
         match comparison.commands.is_empty() {
             true => format!("base and head: medians of three trials of each cell by itself{unit}"),
-            false => format!("base and head: one trial of each by itself{unit}"),
+            false => {
+                format!(
+                    "base and head: one trial of each by itself{unit}; CPU time is that of the server alone"
+                )
+            }
         },
     ]);
     lines.extend(comparison.aa.as_ref().map(|aa| {

@@ -51,8 +51,7 @@ impl Addresses {
 
     /// Those of a command of the user's own.
     pub(super) fn of_command(context: Context<'_>, cell: &PlannedCell) -> Option<Self> {
-        let server = cell.systems.iter().find(|system| system.role == Role::Server)?;
-        let server = context.programs.commands.as_ref()?.named(&server.name)?.address?;
+        let server = context.programs.commands.as_ref()?.named(&cell.id)?.address?;
         Some(Self { server, relays: Vec::new(), target: server })
     }
 

@@ -142,8 +142,9 @@ impl<'a> Setting<'a> {
             }
             Role::Client | Role::Describe => {
                 // A workload without a network has no server to connect to.
-                spec.connect =
-                    self.cell.systems.iter().any(|s| s.role == Role::Server).then_some(self.addresses.target);
+                let is_served = self.cell.systems.iter().any(|s| s.role == Role::Server);
+                let is_served = is_served || self.context.programs.commands.is_some();
+                spec.connect = is_served.then_some(self.addresses.target);
                 if self.cell.path.device != Device::Loopback && self.context.hosts.is_empty() {
                     spec.sources = address::client_sources().into_iter().map(IpAddr::V4).collect();
                 }
@@ -162,7 +163,7 @@ impl<'a> Setting<'a> {
                     spec.expect = Some(Expect { status: 200, bytes, crc32, every: check_every });
                 }
                 if let Some(commands) = &self.context.programs.commands {
-                    ask_of(commands, &mut spec, check_every);
+                    ask_of(commands, &self.cell.id, &mut spec, check_every);
                 }
             }
         }
