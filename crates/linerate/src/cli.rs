@@ -332,6 +332,18 @@ mod tests {
     }
 
     #[test]
+    fn commands_are_listed_by_what_people_do() {
+        let cli = Cli::command();
+        let names: Vec<&str> = cli.get_subcommands().map(clap::Command::get_name).collect();
+        let places = ["compare", "gate", "run", "load", "report", "history", "doctor", "systems"]
+            .map(|name| names.iter().position(|other| *other == name));
+        assert!(places[0] == Some(0) && places.is_sorted(), "{names:?}");
+        let compare = cli.find_subcommand("compare").unwrap().clone().render_long_help().to_string();
+        let examples = compare.split_once("Examples:").unwrap().1.trim_start();
+        assert!(examples.starts_with("linerate compare './shop-v1' './shop-v2'"), "{examples}");
+    }
+
+    #[test]
     fn there_is_a_man_page_for_each_command() {
         let dir = std::env::temp_dir().join(format!("linerate-man-{}", std::process::id()));
         man_pages(&dir).unwrap();

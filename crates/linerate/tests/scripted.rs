@@ -6,11 +6,12 @@ mod paths;
 #[path = "scripted/stopping.rs"]
 mod stopping;
 
-use common::{Folder, assert_golden, linerate};
+use common::{Folder, Output, assert_golden, linerate, tests};
 use flate2::write::GzEncoder;
 use linerate::measurement::Outcome;
 use std::fs;
 use std::io::Write;
+use std::process::Command;
 
 #[test]
 fn a_run_makes_the_tables_and_the_files() {
@@ -345,4 +346,34 @@ fn a_suite_or_system_that_does_not_fit_names_file_and_key() {
     let out = common::linerate_at(home.path(), "good", &args);
     assert_eq!(out.status, 3, "{}", out.stderr);
     assert!(out.stdout.contains("systems/web/web.conf:1: undefined value"), "{}", out.stdout);
+}
+
+#[test]
+fn suites_beside_linerate_toml_are_added_and_a_file_may_be_a_suite() {
+    let folder = Folder::new("own-suites");
+    fs::create_dir_all(folder.path().join("suites")).unwrap();
+    let mini = tests().join("lab/suites/mini.toml");
+    for name in ["suites/extra.toml", "mine.toml"] {
+        fs::copy(&mini, folder.path().join(name)).unwrap();
+    }
+    let linerate = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command.args(args).env("LINERATE_HOME", tests().join("lab")).current_dir(folder.path());
+        command.env("LINERATE_LAB_SCRIPT", tests().join("lab/good.toml"));
+        Output::of(command.env("XDG_CACHE_HOME", folder.path().join("cache")))
+    };
+    assert!(!linerate(&["list"]).stdout.contains("extra"));
+    fs::write(folder.path().join("linerate.toml"), "start = './server'\n").unwrap();
+    let listed = linerate(&["list"]).stdout;
+    assert!(listed.contains("\nextra ") || listed.starts_with("extra "), "{listed}");
+    assert!(listed.contains("mini "), "{listed}");
+    let planned = linerate(&["plan", "./mine.toml", "--no-trial"]);
+    assert!(planned.status == 0 && planned.stdout.contains("mine: "), "{}{}", planned.stdout, planned.stderr);
+    let run = linerate(&["run", "./mine.toml", "--rounds", "1", "--out", "out"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let resumed = linerate(&["run", "./mine.toml", "--resume", "out"]);
+    assert_eq!((resumed.status, resumed.stdout), (0, run.stdout), "{}", resumed.stderr);
+    fs::copy(&mini, folder.path().join("suites/mini.toml")).unwrap();
+    let twice = linerate(&["list"]);
+    assert!(twice.status == 2 && twice.stderr.contains("rename it"), "{}", twice.stderr);
 }

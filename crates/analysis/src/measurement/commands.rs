@@ -22,9 +22,12 @@ pub struct PlannedCommands {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub port_is_given: bool,
     pub request: PlannedRequest,
-    /// `http` or `https`.
+    /// `http`, `https`, or an echo over `tcp` or `websocket`.
     #[serde(default = "http", skip_serializing_if = "is_http")]
     pub layer: String,
+    /// Bytes of an echo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
     pub connections: u32,
     /// Of the client; the server has as many CPUs.
     pub threads: u32,

@@ -313,3 +313,28 @@ pub(super) fn kill_all() {
     }
     reap_all();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_program_that_its_user_may_not_start_is_named_with_the_folder_that_is_closed() {
+        let folder = std::env::temp_dir().join(format!("linerate-closed-{}", std::process::id()));
+        let program = folder.join("server");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(&program, "#!/no/interpreter\n").unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+        let user = Some((Uid::from_raw(65534), Gid::from_raw(65534)));
+        let denied = cannot_start(&program, &io::ErrorKind::PermissionDenied.into(), user);
+        let missing = cannot_start(&program, &io::ErrorKind::NotFound.into(), None);
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(
+            denied.contains("user 65534") && denied.contains(&format!("chmod o+rx {}", folder.display()))
+        );
+        assert!(missing.contains("the interpreter that it names is not there"), "{missing}");
+    }
+}

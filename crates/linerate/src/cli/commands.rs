@@ -77,6 +77,18 @@ pub struct CommandOptions {
     #[arg(long)]
     pub https: bool,
 
+    /// In place of HTTP: each connection sends --size bytes over TCP and gets them back
+    #[arg(long, conflicts_with_all = ["https", "ws", "expect", "method", "header", "body"])]
+    pub tcp: bool,
+
+    /// In place of HTTP: the same over WebSocket, at the path --url
+    #[arg(long, conflicts_with_all = ["https", "expect", "method", "header", "body"])]
+    pub ws: bool,
+
+    /// Bytes of an echo of --tcp or --ws [default: 64]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    pub size: Option<u64>,
+
     /// In place of commands: what is asked of servers that run elsewhere, and their addresses.
     #[arg(skip)]
     pub targets: Vec<(PlannedTarget, SocketAddr)>,
@@ -88,6 +100,8 @@ pub struct CommandOptions {
 
 /// Enough that most servers are busy, and few enough that the client is not.
 const CONNECTIONS: u32 = 16;
+/// A short message.
+const SIZE: u64 = 64;
 
 impl CommandOptions {
     /// With the settings of a project where the user has given none.
@@ -114,9 +128,21 @@ impl CommandOptions {
             connections: self.connections.or(settings.connections.filter(|n| *n > 0)),
             port: self.port.or(settings.port.filter(|port| *port > 0)),
             https: self.https || settings.https,
+            tcp: self.tcp || settings.tcp,
+            ws: self.ws || settings.ws,
+            size: self.size.or(settings.size.filter(|size| *size > 0)),
             targets: Vec::new(),
             folder: Some(project.folder.clone()),
         })
+    }
+
+    fn layer(&self) -> &'static str {
+        match (self.https, self.tcp, self.ws) {
+            (_, true, _) => "tcp",
+            (_, _, true) => "websocket",
+            (true, ..) => "https",
+            _ => "http",
+        }
     }
 
     /// The comparison with what these options say about commands.
@@ -174,7 +200,8 @@ impl CommandOptions {
                 headers: self.header.clone(),
                 body,
             },
-            layer: if self.https { "https" } else { "http" }.into(),
+            layer: self.layer().into(),
+            size: (self.tcp || self.ws).then(|| self.size.unwrap_or(SIZE)),
             connections,
             threads,
             given: self.expect.unwrap_or_default(),

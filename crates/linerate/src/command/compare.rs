@@ -122,8 +122,8 @@ impl What {
                  each, or commands alone"
             )));
         }
-        if options.url.is_some() || !options.companions.is_empty() {
-            let remedy = "--url and --with are for commands: an address has its path in it";
+        if options.url.is_some() || !options.companions.is_empty() || options.tcp || options.ws {
+            let remedy = "--url, --with, --tcp and --ws are for commands: an address has its path in it";
             return Err(Error::Input(remedy.into()));
         }
         let targets = words.iter().map(|url| Target::parse(url, &HTTP)).collect::<Result<Vec<_>, _>>()?;

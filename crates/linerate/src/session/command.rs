@@ -63,7 +63,10 @@ fn of_commands(planned: &PlannedCommands, is_of_revisions: bool) -> Vec<String> 
     words.extend(planned.upstream.iter().map(|upstream| option("upstream", &upstream.command)));
     words.extend(hooks.chain(planned.companions.iter().map(|one| option("with", one))));
     words.extend((!planned.are_elsewhere()).then(|| option("url", path)));
-    words.extend((planned.layer == "https" && !planned.are_elsewhere()).then(|| "--https".to_owned()));
+    let layer = [("https", "--https"), ("tcp", "--tcp"), ("websocket", "--ws")];
+    let layer = layer.into_iter().filter(|(layer, _)| *layer == planned.layer && !planned.are_elsewhere());
+    words.extend(layer.map(|(_, option)| option.to_owned()));
+    words.extend(planned.size.map(|size| format!("--size {size}")));
     words.extend((method != "GET").then(|| option("method", method)));
     words.extend(headers.iter().map(|header| option("header", header)));
     words.extend((!body.is_empty()).then(|| option("body", body)));

@@ -161,6 +161,11 @@ impl Learner<'_> {
         all.sort_by_key(|address| (address.port(), address.is_ipv6()));
         all.dedup_by_key(|address| address.port());
         let PlannedCommands { port, port_is_given, .. } = self.planned;
+        if all.is_empty() {
+            // It has ended, and a client's run says how.
+            self.answers(name, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port))?;
+            return Err(Error::NothingMeasured(format!("{name} does not listen any more")));
+        }
         let has = |port: u16| all.iter().find(|address| address.port() == port);
         let chosen = match (&all[..], has(port)) {
             (_, Some(address)) => *address,
@@ -258,6 +263,7 @@ impl Learner<'_> {
             native.ok_or_else(|| Error::NothingMeasured("linerate-load is not beside linerate".into()))?;
         let mut spec = Spec::new(Role::Client, &self.planned.layer, "rr");
         spec.connections = self.planned.connections;
+        spec.size = self.planned.size.unwrap_or(0);
         spec.threads = self.planned.threads;
         spec.duration_ns = Some(WINDOW);
         spec.connect = Some(address);
@@ -285,8 +291,8 @@ impl Learner<'_> {
                 return Ok(Warmup { operations: operations.max(least), is_steady: true });
             }
         }
-        let rest: u64 = last.iter().map(|(operations, _)| operations).sum();
-        Ok(Warmup { operations: operations + rest, is_steady: false })
+        // No time makes it steady: units begin with the last windows, and have time left.
+        Ok(Warmup { operations: last.iter().map(|(operations, _)| operations).sum(), is_steady: false })
     }
 }
 

@@ -99,6 +99,11 @@ pub fn companions(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> 
 /// verified: those of a server in a lab are seldom signed.
 pub(crate) fn ask_of(planned: &PlannedCommands, name: &str, spec: &mut Spec, check_every: u64) {
     let PlannedRequest { method, path, headers, body } = planned.request.clone();
+    // An echo has no request.
+    if planned.size.is_some() {
+        spec.path = (planned.layer == "websocket").then_some(path);
+        return;
+    }
     let target = planned.named(name).and_then(|command| command.target.clone());
     let (host, path) = target.map_or((None, path), |target| (Some(target.host), target.path));
     spec.path = Some(path);

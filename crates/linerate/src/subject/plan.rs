@@ -82,10 +82,12 @@ fn notes(planned: &PlannedCommands) -> Vec<String> {
 
 fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> PlannedCell {
     let PlannedCommands { request, connections, threads, .. } = planned;
-    let load = match planned.are_elsewhere() {
-        true => format!("{}, {connections} connections", request.method),
-        false => format!("{} {}, {connections} connections", request.method, request.path),
+    let asked = match planned.size {
+        Some(size) => format!("{} echo of {size} bytes", planned.layer),
+        None if planned.are_elsewhere() => request.method.clone(),
+        None => format!("{} {}", request.method, request.path),
     };
+    let load = format!("{asked}, {connections} connections");
     let axes = [(AXIS, command.name.clone()), (COLUMN, load)];
     let system = |role, name: &str, build: &str| PlannedSystem {
         role,
@@ -103,6 +105,7 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
         path: Shape::Loopback.into(),
         parameters: Parameters {
             seconds: Some(1),
+            size: planned.size,
             connections: Some((*connections).into()),
             threads: Some((*threads).into()),
             ..Parameters::default()
