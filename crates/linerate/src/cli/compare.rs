@@ -98,7 +98,8 @@ const ARMS: &str = "An arm is a build: settings joined by commas.
 ///
 /// Units, each a fresh pair of processes, are measured side by side until all is decided or the budget is
 /// used. A command starts a server of HTTP in a network namespace of its own; its port is found, and the
-/// first command is the baseline. Servers that run elsewhere are compared by their addresses. Two folders of stored runs are compared as far as they can be.
+/// first command is the baseline. Servers that run elsewhere are compared by their addresses. Two folders of
+/// stored runs are compared as far as they can be.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{ARMS}
 

@@ -118,8 +118,8 @@ impl What {
     fn of_addresses(words: &[String], options: &CommandOptions) -> Result<Self, Error> {
         if let Some(command) = words.iter().find(|word| !word.contains("://")) {
             return Err(Error::Input(format!(
-                "`{command}` is no address, and commands are not compared with addresses: give http://... for \
-                 each, or commands alone"
+                "`{command}` is no address, and commands are not compared with addresses: give http://... \
+                 for each, or commands alone"
             )));
         }
         if options.url.is_some() || !options.companions.is_empty() || options.tcp || options.ws {
