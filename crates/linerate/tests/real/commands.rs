@@ -231,8 +231,7 @@ fn two_addresses_are_compared_by_turns() {
         server.wait().unwrap();
     }
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
-    let report: Report = serde_json::from_str(&folder.read("out/report.json")).unwrap();
-    let cell = &report.comparison.unwrap().cells[0];
+    let cell = common::report(&folder.path().join("out")).comparison.unwrap().cells.remove(0);
     assert!(cell.rate.as_ref().unwrap().percent < -50.0 && cell.cpu.is_none(), "{cell:?}");
     assert!(out.stdout.contains("CPU time and memory are not known"), "{}", out.stdout);
     assert!(mixed.status == 2 && mixed.stderr.contains("`./server.py` is no address"), "{}", mixed.stderr);
