@@ -81,7 +81,7 @@ pub trait Lab: Send {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BrakeForce {
     pub role: Role,
-    /// Of the CPU time that the role would need.
+    /// The part of the CPU time that the role would need.
     pub share: f64,
 }
 

@@ -79,11 +79,11 @@ pub enum Request {
 /// labs get the same but for the side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Turns {
-    /// Of the first turn, on `CLOCK_MONOTONIC`.
+    /// When the first turn begins, on `CLOCK_MONOTONIC`.
     pub start: Nanos,
-    /// Of a turn.
+    /// The length of a turn.
     pub length: Nanos,
-    /// Of the order, which is drawn for each two turns.
+    /// The seed of the order, which is drawn for each two turns.
     pub seed: u64,
     /// True for the second of the two labs.
     pub second: bool,
@@ -95,7 +95,7 @@ pub struct Brake {
     pub process: ProcessId,
     /// The role's process. It may be one that is started later.
     pub of: ProcessId,
-    /// Of the CPU time that both use together.
+    /// The part of the CPU time that both use together.
     pub share: f64,
 }
 
@@ -195,7 +195,7 @@ pub enum Message {
 /// Facts about the agent, for the report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentFacts {
-    /// Of linerate.
+    /// The version of linerate.
     #[serde(default)]
     pub version: String,
     /// The machine, as the agent sees it.

@@ -85,11 +85,11 @@ pub struct Scripted {
     script: Script,
     globs: Vec<GlobMatcher>,
     label: Option<Label>,
-    /// Of the trial's impaired links.
+    /// What the trial's impaired links count.
     wires: Vec<WireCounts>,
     /// True after the trial's measurement.
     measured: bool,
-    /// Of the next measurement.
+    /// The brake of the next measurement.
     brake: Option<BrakeForce>,
     trials: u64,
     clock: Nanos,

@@ -115,9 +115,9 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
                 builds::split(&mut expanded, registry, comparison, is_chosen)?;
             }
         }
-        expanded.pairs = pairs::of(&expanded, registry);
+        expanded.pairs = pairs::plan_pairs(&expanded, registry);
         if choice.probe {
-            expanded.probes = probes::of(&expanded, registry);
+            expanded.probes = probes::plan_probes(&expanded, registry);
         }
         if has_chosen {
             planned.push(expanded);

@@ -1,6 +1,6 @@
 //! The accuracy of reported values where the truth is known.
 
-use super::by_round::ByRound;
+use super::ByRound;
 use super::ratio::RatioEstimate;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;

@@ -3,7 +3,7 @@
 //! The ratio is taken within each round: slow drift of the machine cancels, faster noise does not. It is a
 //! ratio of performance: above 1 is better, for seconds as for bytes per second.
 
-use super::by_round::ByRound;
+use super::ByRound;
 use super::metric::Better;
 
 /// The log ratio of performance of `ours` over `theirs` in each round that has both.

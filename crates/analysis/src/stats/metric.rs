@@ -1,6 +1,6 @@
 //! The value of a trial by each metric, and its direction.
 
-use super::by_round::ByRound;
+use super::ByRound;
 use super::latency::sound;
 use crate::measurement::{Measurement, Metric};
 use linerate_contract::{Nanos, Role};

@@ -32,7 +32,6 @@
 
 pub mod accuracy;
 pub mod bound;
-pub mod by_round;
 pub mod calibration;
 pub mod check;
 pub mod compare;
@@ -52,3 +51,8 @@ pub mod sharing;
 pub mod transport;
 pub mod usage;
 pub mod verdict;
+
+use std::collections::BTreeMap;
+
+/// One finite value for each round that has one.
+pub type ByRound = BTreeMap<u32, f64>;

@@ -1,7 +1,7 @@
 //! Outlying trials, CPU steal and drift: flagged, never dropped. The median and its interval are robust
 //! against them.
 
-use super::by_round::ByRound;
+use super::ByRound;
 use super::estimate::{FEWEST_ROUNDS, median};
 use crate::measurement::Measurement;
 

@@ -2,7 +2,7 @@
 
 use super::journal::CellTrials;
 use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
-use crate::stats::by_round::ByRound;
+use crate::stats::ByRound;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

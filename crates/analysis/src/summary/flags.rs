@@ -2,8 +2,8 @@
 
 use super::cell::{CellSummary, OutcomeWord};
 use crate::measurement::Measurement;
+use crate::stats::ByRound;
 use crate::stats::bound::{Bottleneck, disturbance};
-use crate::stats::by_round::ByRound;
 use crate::stats::check::littles_law;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::outliers::{drift, outliers, stolen};

@@ -53,7 +53,7 @@ impl RunningBrake {
                     set_timerslack(1)
                 };
                 if prepare().is_ok()
-                    && let Ok(mut own) = ProcessClock::of(Counter::Now, Pid::from_raw(0))
+                    && let Ok(mut own) = ProcessClock::of_running(Counter::Now, Pid::from_raw(0))
                 {
                     take(brake, role.pid, &mut of_role, &mut own);
                 }
@@ -61,7 +61,7 @@ impl RunningBrake {
                 unsafe { libc::_exit(1) }
             }
             ForkResult::Parent { child } => {
-                let own = ProcessClock::of(Counter::Now, child);
+                let own = ProcessClock::of_running(Counter::Now, child);
                 let own = own.map_err(|e| format!("cannot read the clock of a brake: {e}"))?;
                 Ok((Self { pid: child, role: role.pid }, Process::silent(child, own)))
             }

@@ -31,7 +31,7 @@ impl ProcessClock {
     }
 
     /// A new clock of a running process: 0 is the caller.
-    pub(super) fn of(counted: Counter, pid: Pid) -> io::Result<Self> {
+    pub(super) fn of_running(counted: Counter, pid: Pid) -> io::Result<Self> {
         counter(counted, pid).map(|counter| Self::Perf(File::from(counter)))
     }
 

@@ -6,10 +6,10 @@ use std::io::{self, Read};
 
 /// Longer lines are sent in pieces: a system that prints without end must not fill the agent's memory.
 const LONGEST_LINE: usize = 1 << 20;
-/// Of stdout; a report in JSON of a hundred connections has a tenth of them.
+/// Bytes of stdout; a report in JSON of a hundred connections has a tenth of them.
 const MOST_LINES: usize = 50_000;
 const MOST_STDOUT: usize = 16 << 20;
-/// Of stderr that is kept; the rest is read and dropped, so that the process never blocks.
+/// Bytes of stderr that are kept; the rest is read and dropped, so that the process never blocks.
 const MOST_STDERR: usize = 256 << 10;
 const MOST_STDERR_LINES: usize = 10_000;
 

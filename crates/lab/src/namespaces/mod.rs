@@ -52,7 +52,7 @@ pub struct Namespaces {
     /// For the next client.
     turns: Option<Turns>,
     force: Option<BrakeForce>,
-    /// Of the client that runs.
+    /// The brake of the client that runs.
     brake: Option<(Role, Brake)>,
 }
 

@@ -8,7 +8,7 @@ use linerate_contract::{Choice, Role, Shape};
 
 /// Every pair that a table of the suite compares, each once: cells with their baseline, and an A/A control
 /// for each table.
-pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> {
+pub(super) fn plan_pairs(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> {
     let mut pairs: Vec<PlannedPair> = Vec::new();
     let compares = |table: &&PlannedTable| is_of_windows(table.metric) && table.truth.is_none();
     for table in suite.tables.iter().filter(compares) {
@@ -70,7 +70,7 @@ mod tests {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();
         let suites = suite::choose(suite::load_all(&home).unwrap(), &[name.to_owned()]).unwrap();
-        of(
+        plan_pairs(
             &suites[0].expand(&registry, crate::suite::Form { quick, ..Default::default() }).unwrap(),
             &registry,
         )

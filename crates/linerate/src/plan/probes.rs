@@ -5,7 +5,7 @@ use crate::measurement::{PlannedCell, PlannedProbe, PlannedSuite, PlannedSystem}
 use crate::system::Registry;
 
 /// Every role with a process, of each cell.
-pub(super) fn of(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedProbe> {
+pub(super) fn plan_probes(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedProbe> {
     let has_process = |system: &&PlannedSystem| {
         let chosen = registry.variant(&system.name, system.role);
         chosen.is_ok_and(|chosen| chosen.variant.start.is_some())
@@ -41,7 +41,8 @@ mod tests {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();
         let suites = suite::choose(suite::load_all(&home).unwrap(), &[name.to_owned()]).unwrap();
-        let probes = of(&suites[0].expand(&registry, crate::suite::Form::default()).unwrap(), &registry);
+        let probes =
+            plan_probes(&suites[0].expand(&registry, crate::suite::Form::default()).unwrap(), &registry);
         probes
             .into_iter()
             .filter(|probe| probe.cell == cell)

@@ -50,7 +50,7 @@ impl Wire {
             let is_usual = link.means == Means::Auto;
             let disciplines = |way: &Impairment| {
                 let is_needed = is_usual || *way != Impairment::default();
-                if is_needed { qdisc::of(way, link.mtu) } else { Vec::new() }
+                if is_needed { qdisc::disciplines(way, link.mtu) } else { Vec::new() }
             };
             // A packet leaves the wire by the link on the other side, whose discipline impairs it.
             let ways = [(far, disciplines(&up)), (near, disciplines(&down))];
@@ -96,7 +96,7 @@ fn by_kernel(
     if needs_both {
         // Tried on `lo`, which carries nothing here.
         let rate = Impairment { rate: Some(BitRate(1_000_000)), ..Impairment::default() };
-        let probes = [Impairment::default(), rate].map(|way| qdisc::of(&way, 1_500));
+        let probes = [Impairment::default(), rate].map(|way| qdisc::disciplines(&way, 1_500));
         for probe in probes.iter().flatten() {
             netlink.replace_qdisc(
                 super::topology::LOOPBACK_INDEX,

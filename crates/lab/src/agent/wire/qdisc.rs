@@ -44,7 +44,7 @@ fn needs_netem(way: &Impairment) -> bool {
 }
 
 /// The disciplines of a direction, from the root: netem, and TBF behind it.
-pub(super) fn of(way: &Impairment, mtu: u32) -> Vec<Qdisc> {
+pub(super) fn disciplines(way: &Impairment, mtu: u32) -> Vec<Qdisc> {
     let mut all = Vec::new();
     if needs_netem(way) {
         all.push(Qdisc { kind: "netem", handle: 1, parent: None, options: netem_options(way) });
@@ -128,7 +128,7 @@ mod tests {
             ..Impairment::default()
         };
         let kinds = |way: &Impairment| -> Vec<_> {
-            of(way, 1_500).iter().map(|qdisc| (qdisc.kind, qdisc.parent)).collect()
+            disciplines(way, 1_500).iter().map(|qdisc| (qdisc.kind, qdisc.parent)).collect()
         };
         assert_eq!(kinds(&rate), [("tbf", None)]);
         let delayed = Impairment { delay: Nanos(20_000_000), ..rate };

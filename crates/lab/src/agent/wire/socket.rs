@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// `struct virtio_net_hdr`: before each frame, which checksums are still to be computed.
 const VIRTIO_HEADER: usize = 10;
-/// Of a ring: 5,000 frames of 1,500 bytes, more than any queue of an endpoint sends at once.
+/// Length of a ring: 5,000 frames of 1,500 bytes, more than any queue of an endpoint sends at once.
 const RING: usize = 8 << 20;
 /// Blocks of the ring; a frame must fit into one.
 const BLOCK: usize = 128 << 10;

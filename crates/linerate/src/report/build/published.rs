@@ -8,7 +8,7 @@ use crate::report::model::{
     DerivedRows, FindingReport, PublishedReport, PublishedRow, PublishedRows, RatioOfTwo,
 };
 use crate::report::numbers;
-use crate::stats::by_round::ByRound;
+use crate::stats::ByRound;
 use crate::stats::estimate::Estimate;
 use crate::stats::metric::Better;
 use crate::summary::{
