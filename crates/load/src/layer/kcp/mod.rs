@@ -9,7 +9,6 @@ pub(crate) mod client;
 mod fuzz;
 mod held;
 mod output;
-mod poller;
 pub(crate) mod server;
 
 #[cfg(any(test, fuzzing))]

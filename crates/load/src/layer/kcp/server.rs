@@ -2,15 +2,16 @@
 
 use super::held::{HeldSegments, pushes};
 use super::output::{KcpSendQueue, Output};
-use super::poller::Poller;
-use super::{KcpConfig, widen_buffers};
+use super::{KcpConfig, SPIN, widen_buffers};
 use crate::clock;
 use crate::packets::{self, OwnAddresses};
 use crate::process::{Signals, emit, spawn};
-use crate::refusal::Refusal;
+use crate::refusal::{Doing, Refusal};
+use crate::waiter::Waiter;
 use kcp::Kcp;
 use linerate_contract::{Bytes, Event, Nanos, Sample, Spec};
 use linerate_proto::frames::{FrameContent, FrameReader};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -43,12 +44,19 @@ pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
     widen_buffers(&socket, spec)?;
     let in_flight = config.in_flight(&socket)?;
     let sample = spec.sample_ns.filter(|every| *every > Nanos::ZERO);
-    let poller = Poller::of(spec, [&socket])?;
+    let poller = poller(spec, &socket)?;
     let own = OwnAddresses::of(address)?;
     spawn(move || KcpServer::new(config, socket, own, poller, in_flight, sample).run())?;
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())
+}
+
+/// Level-triggered: unread input ends the next wait at once.
+fn poller(spec: &Spec, socket: &OwnedFd) -> Result<(Epoll, Waiter), Refusal> {
+    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
+    epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0)).doing("epoll_ctl")?;
+    Ok((epoll, Waiter::spinning(spec, SPIN)?))
 }
 
 struct KcpSession {
@@ -66,7 +74,7 @@ struct KcpSession {
 pub(super) struct KcpServer {
     config: KcpConfig,
     socket: OwnedFd,
-    poller: Poller,
+    poller: (Epoll, Waiter),
     in_flight: u16,
     content: FrameContent,
     queue: Rc<RefCell<KcpSendQueue>>,
@@ -94,7 +102,7 @@ impl KcpServer {
         config: KcpConfig,
         socket: OwnedFd,
         own: OwnAddresses,
-        poller: Poller,
+        poller: (Epoll, Waiter),
         in_flight: u16,
         sample: Option<Nanos>,
     ) -> Self {
@@ -214,7 +222,8 @@ impl KcpServer {
         let now = clock::now();
         let due = self.sessions.values().map(|session| session.next_flush).min();
         let until = due.unwrap_or(now + POLL_INTERVAL).min(now + POLL_INTERVAL);
-        self.poller.until(now, until);
+        let (epoll, waiter) = &mut self.poller;
+        waiter.until(epoll, &mut [EpollEvent::empty()], now, until);
     }
 
     fn sample(&mut self, now: Nanos) {
@@ -248,7 +257,7 @@ impl KcpServer {
         let config = KcpConfig::of(&spec).expect("a good spec");
         let (socket, address) = packets::bind(&spec, config.mode).expect("a free port");
         let own = OwnAddresses::of(address).expect("a bound address");
-        let poller = Poller::of(&spec, [&socket]).expect("descriptors are left");
+        let poller = poller(&spec, &socket).expect("descriptors are left");
         Self::new(config, socket, own, poller, 32, None)
     }
 
