@@ -135,9 +135,11 @@ impl PairSeries {
             intervals.iter().any(|(_, interval)| is_meant(*interval, [least, most]))
         };
         let is_within = any(|[low, high], [least, most]| low >= least && high <= most);
+        let excludes_1 = intervals.last().is_some_and(|(_, [low, high])| *low > 1.0 || *high < 1.0);
         let is_not_slower = rules.is_gate && any(|[low, _], [least, _]| low >= least);
         let verdict = match (found, confirmation) {
             _ if rules.is_void => Verdict::CannotTell,
+            _ if is_within && excludes_1 => Verdict::SmallDifference,
             _ if is_within => Verdict::WithinMargin,
             // The first series may have been chance: the margin can still decide.
             (Some(_), Some(Confirmation::Failed)) if is_not_slower => Verdict::NotSlower,

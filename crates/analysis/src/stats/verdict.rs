@@ -10,44 +10,60 @@ pub const MARGIN: f64 = 0.03;
 /// A difference has a full mark up to this q value, a light one above it.
 pub const FALSE_DISCOVERY: f64 = 0.05;
 
-/// What became of a comparison, a reading of it, or a cell that has two builds.
+/// What became of a comparison, a reading of it, a cell that has two builds, or all these cells together.
+///
+/// Lines of gates by earlier versions have other words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Verdict {
     #[serde(rename = "faster")]
     Faster,
-    #[serde(rename = "slower")]
+    #[serde(rename = "slower", alias = "slowdown")]
     Slower,
+    /// The 95 % interval excludes 1 and is inside the margin: certain, and too small to matter.
+    #[serde(rename = "differs by less than the margin")]
+    SmallDifference,
     /// The 90 % interval is inside the margin (two one-sided tests, Schuirmann 1987).
     #[serde(rename = "within the margin")]
     WithinMargin,
     /// Any slowdown is below the margin: enough for a gate.
-    #[serde(rename = "not slower")]
+    #[serde(rename = "not slower", alias = "no-slowdown")]
     NotSlower,
-    #[serde(rename = "cannot tell")]
+    #[serde(rename = "cannot tell", alias = "open")]
     CannotTell,
     /// There is no ratio: a cell or more than a tenth of the units failed.
     #[serde(rename = "failed")]
     Failed,
-    /// There is no ratio: a system is not here, or does not support the cell.
-    #[serde(rename = "missing")]
+    /// There is no ratio: a system is not here, or does not support the cell; of all cells: there is none.
+    #[serde(rename = "missing", alias = "nothing")]
     Missing,
 }
 
 impl Verdict {
+    /// The verdict on several cells together. One without a ratio is never a success.
+    #[must_use]
+    pub fn of_all(cells: impl Iterator<Item = Self>) -> Self {
+        let open = |verdict: Self| match verdict {
+            Self::Failed | Self::Missing => Self::CannotTell,
+            found => found,
+        };
+        cells.map(open).reduce(Self::worse).unwrap_or(Self::Missing)
+    }
+
     /// Of the verdicts on two readings of a cell, that which matters more to a user.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
         let rank = |verdict: Self| match verdict {
             Self::Faster => 0,
             Self::WithinMargin => 1,
-            Self::NotSlower => 2,
-            Self::CannotTell => 3,
-            Self::Slower => 4,
-            Self::Failed | Self::Missing => 5,
+            Self::SmallDifference => 2,
+            Self::NotSlower => 3,
+            Self::CannotTell => 4,
+            Self::Slower => 5,
+            Self::Failed | Self::Missing => 6,
         };
         // The first reading may gain while the other stays.
-        let gains = self == Self::Faster && rank(other) <= 2;
+        let gains = self == Self::Faster && rank(other) <= rank(Self::NotSlower);
         if gains || rank(self) >= rank(other) { self } else { other }
     }
 }
@@ -56,8 +72,10 @@ impl Verdict {
 #[must_use]
 pub fn verdict(estimate: &RatioEstimate, margin: f64) -> Verdict {
     let is_within = |[low, high]: [f64; 2]| low >= 1.0 - margin && high <= 1.0 + margin;
+    let excludes_1 = |[low, high]: [f64; 2]| low > 1.0 || high < 1.0;
     match estimate.ci95 {
         None => Verdict::CannotTell, // also of five units, whose 90 % interval is their range
+        Some(interval) if excludes_1(interval) && is_within(interval) => Verdict::SmallDifference,
         Some([low, _]) if low > 1.0 => Verdict::Faster,
         Some([_, high]) if high < 1.0 => Verdict::Slower,
         Some(_) if estimate.ci90.is_some_and(is_within) => Verdict::WithinMargin,
@@ -93,9 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn each_of_the_four_words_has_its_case() {
+    fn each_of_the_five_words_has_its_case() {
         assert_eq!(verdict(&around(0.1, 0.05), 0.03), Verdict::Faster);
         assert_eq!(verdict(&around(-0.1, 0.05), 0.03), Verdict::Slower);
+        assert_eq!(verdict(&around(0.01, 0.005), 0.03), Verdict::SmallDifference);
         assert_eq!(verdict(&around(0.0, 0.01), 0.03), Verdict::WithinMargin);
         assert_eq!(verdict(&around(0.0, 0.2), 0.03), Verdict::CannotTell);
     }
@@ -109,6 +128,16 @@ mod tests {
     }
 
     #[test]
+    fn cells_together_are_slower_if_one_is_and_open_if_one_has_no_ratio() {
+        let all = |cells: &[Verdict]| Verdict::of_all(cells.iter().copied());
+        assert_eq!(all(&[Verdict::Failed, Verdict::Slower, Verdict::Faster]), Verdict::Slower);
+        assert_eq!(all(&[Verdict::Missing, Verdict::Faster]), Verdict::CannotTell);
+        assert_eq!(all(&[Verdict::WithinMargin, Verdict::Faster, Verdict::NotSlower]), Verdict::Faster);
+        assert_eq!(all(&[Verdict::WithinMargin, Verdict::SmallDifference]), Verdict::SmallDifference);
+        assert_eq!(all(&[]), Verdict::Missing);
+    }
+
+    #[test]
     fn a_control_may_differ_by_a_third_of_the_margin_and_always_by_half_a_percent() {
         let fails = |low: f64, margin: f64| control_fails([low, 1.1], margin);
         assert!(fails(1.011, 0.03) && !fails(1.009, 0.03));
@@ -116,8 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn a_small_difference_that_is_certain_is_a_difference() {
-        assert_eq!(verdict(&around(0.01, 0.005), 0.03), Verdict::Faster);
+    fn a_difference_that_is_certain_matters_where_it_may_be_as_large_as_the_margin() {
+        assert_eq!(verdict(&around(0.01, 0.005), 0.01), Verdict::Faster);
+        assert_eq!(verdict(&around(-0.02, 0.015), 0.03), Verdict::Slower);
+        assert_eq!(verdict(&around(-0.01, 0.005), 0.03), Verdict::SmallDifference);
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn judge(claim: Claim, comparison: &Comparison) -> Confirmation {
         Claim::Between(_) => Confirmation::NotDecided,
         Claim::Ahead | Claim::Fails => match comparison.verdict {
             Verdict::Faster => Confirmation::Holds,
-            Verdict::Slower | Verdict::WithinMargin => Confirmation::DoesNotHold,
+            Verdict::Slower | Verdict::SmallDifference | Verdict::WithinMargin => Confirmation::DoesNotHold,
             Verdict::NotSlower | Verdict::CannotTell | Verdict::Failed | Verdict::Missing => {
                 Confirmation::NotDecided
             }

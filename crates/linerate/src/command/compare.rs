@@ -1,7 +1,7 @@
 //! `linerate compare`, and what it has in common with `linerate gate`.
 
 use super::load::target::{HTTP, Target};
-use super::{Terminal, print, publish};
+use super::{Terminal, history, print};
 use crate::cli::{BUDGET_OF_COMMANDS, BuildOptions, CommandOptions, CompareArgs};
 use crate::comparison::stored;
 use crate::error::Error;
@@ -10,12 +10,13 @@ use crate::measurement::{ComparisonKind, PlannedTarget};
 use crate::progress::note;
 use crate::project::Project;
 use crate::report;
-use crate::report::comparison::{ComparisonReport, Conclusion, comment, prospect};
+use crate::report::comparison::{ComparisonReport, comment, keep_history, prospect, with_history};
 use crate::session::{End, Event, Request, Session};
+use crate::stats::verdict::Verdict;
 use crate::subject::words;
 use crate::{home, suite};
 use linerate_contract::nearest::suggestion;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Compares two builds, or two stored runs.
@@ -28,10 +29,10 @@ pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) ->
         let (one, two) = (journal::read(Path::new(&one))?, journal::read(Path::new(&two))?);
         return print(&report::comparison::of_stored(&stored::compare(&one, &two), terminal.style));
     }
-    let compared = measure(&builds, what, ComparisonKind::Compare, script, Some(terminal))?;
+    let compared = measure(&builds, what, ComparisonKind::Compare, script, Some(terminal), None)?;
     match compared {
         Measured { end: End::Interrupted, .. } => Ok(ExitCode::from(130)),
-        Measured { comparison, .. } if comparison.conclusion == Conclusion::Nothing => {
+        Measured { comparison, .. } if comparison.conclusion == Verdict::Missing => {
             Err(Error::NothingMeasured(comparison.sentence))
         }
         Measured { .. } => Ok(ExitCode::SUCCESS),
@@ -144,13 +145,11 @@ impl What {
 /// A comparison of builds that was measured and published.
 pub(super) struct Measured {
     pub(super) end: End,
-    pub(super) folder: PathBuf,
-    pub(super) report: report::model::Report,
     pub(super) comparison: ComparisonReport,
 }
 
 /// Measures both builds and writes the reports; prints them to the terminal, if one is given. Without one,
-/// both arms may be the same build.
+/// both arms may be the same build. A history gets a line of what is complete.
 ///
 /// # Errors
 /// Bad input, or the lab is lost.
@@ -160,6 +159,7 @@ pub(super) fn measure(
     kind: ComparisonKind,
     script: Option<&Path>,
     terminal: Option<Terminal>,
+    history: Option<&Path>,
 ) -> Result<Measured, Error> {
     let comparison = builds.comparison(kind);
     let request = match what {
@@ -186,9 +186,17 @@ pub(super) fn measure(
         }
     });
     let cleaned = session.clean_up();
-    let (report, folder) = (publish(&session)?, session.folder().to_owned());
-    let end = end.and_then(|end| cleaned.map(|()| end))?;
-    let comparison = report.comparison.clone().ok_or_else(|| {
+    let end = end.and_then(|end| cleaned.map(|()| end));
+    let folder = session.folder();
+    let report = report::build(session.run(), session.trials(), session.duets());
+    if let (Ok(End::Complete), Some(file), Some(comparison)) = (&end, history, &report.comparison) {
+        history::append(file, &report, comparison)?;
+        keep_history(file, folder, comparison)?;
+    }
+    let report = with_history(report, folder);
+    report::write_files(folder, &report)?;
+    let end = end?;
+    let comparison = report.comparison.as_ref().ok_or_else(|| {
         let folder = folder.display();
         Error::Input(format!("{folder}: this run compares no builds: `linerate run --resume {folder}`"))
     })?;
@@ -197,11 +205,11 @@ pub(super) fn measure(
         note(&format!("report: {}/report.md (also .html, .json, .csv)", folder.display()));
     }
     if let Some(file) = &builds.comment {
-        journal::write(file, &comment(&report, &comparison))?;
+        journal::write(file, &comment(&report, comparison))?;
     }
     if end == End::Interrupted {
         let name = if kind == ComparisonKind::Gate { "gate" } else { "compare" };
         note(&format!("interrupted; go on with: linerate {name} --resume {}", folder.display()));
     }
-    Ok(Measured { end, folder, report, comparison })
+    Ok(Measured { end, comparison: comparison.clone() })
 }

@@ -2,15 +2,14 @@
 
 mod calibrate;
 
+use super::Terminal;
 use super::compare::{Measured, What, measure};
-use super::{Terminal, history};
 use crate::cli::GateArgs;
 use crate::error::Error;
 use crate::measurement::ComparisonKind;
 use crate::progress::note;
-use crate::report::comparison::{Conclusion, keep_history, with_history};
-use crate::report::write_files;
 use crate::session::End;
+use crate::stats::verdict::Verdict;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -52,24 +51,20 @@ pub fn refused(refusal: &clap::Error) -> ExitCode {
 fn judged(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> Result<u8, Error> {
     let kind = ComparisonKind::Gate;
     let (what, builds) = What::of(&args.what, &args.commands, &args.builds)?;
-    let Measured { end, folder, report, comparison } = measure(&builds, what, kind, script, Some(terminal))?;
+    let history = args.history.as_deref();
+    let Measured { end, comparison } = measure(&builds, what, kind, script, Some(terminal), history)?;
     if end == End::Interrupted {
         return Ok(INTERRUPTED);
-    }
-    if let Some(file) = &args.history {
-        history::append(file, &report, &comparison)?;
-        keep_history(file, &folder, &comparison)?;
-        write_files(&folder, &with_history(report, &folder))?;
     }
     Ok(translated(args, status(comparison.conclusion)))
 }
 
-fn status(conclusion: Conclusion) -> u8 {
+fn status(conclusion: Verdict) -> u8 {
     match conclusion {
-        Conclusion::NoSlowdown => 0,
-        Conclusion::Slowdown => 1,
-        Conclusion::Open => 2,
-        Conclusion::Nothing => 3,
+        Verdict::Slower => 1,
+        Verdict::CannotTell | Verdict::Failed => 2,
+        Verdict::Missing => 3,
+        _ => 0,
     }
 }
 

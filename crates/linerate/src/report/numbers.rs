@@ -108,6 +108,7 @@ pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
     let verdict = match comparison.verdict {
         _ if *n < FEWEST_ROUNDS => ": too few rounds for a verdict".to_owned(),
         Verdict::WithinMargin => ": within the margin".to_owned(),
+        Verdict::SmallDifference => ": differs by less than the margin".to_owned(),
         Verdict::CannotTell => cannot_tell(comparison.smallest_detectable),
         Verdict::NotSlower => ": not slower by the margin".to_owned(),
         Verdict::Faster | Verdict::Slower | Verdict::Failed | Verdict::Missing => String::new(),

@@ -108,6 +108,7 @@ pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",
+        Verdict::SmallDifference => "differs by less than the margin",
         Verdict::WithinMargin => "within the margin",
         Verdict::NotSlower => "not slower",
         Verdict::CannotTell => "cannot tell",

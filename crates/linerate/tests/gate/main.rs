@@ -6,7 +6,6 @@ mod revisions;
 mod script;
 
 use common::{Folder, Output};
-use linerate::report::comparison::Conclusion;
 use linerate::stats::verdict::Verdict;
 use script::Script;
 use std::fs;
@@ -38,7 +37,7 @@ fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
         assert!(sentence.contains(part), "{part}: {}", out.stdout);
     }
     let found = folder.report().comparison.unwrap();
-    assert_eq!(found.conclusion, Conclusion::Slowdown);
+    assert_eq!(found.conclusion, Verdict::Slower);
     let rate = found.cells[0].rate.as_ref().unwrap();
     let [low, high] = rate.ci95.unwrap();
     // 0.200 / 0.208
@@ -94,6 +93,22 @@ fn equal_builds_are_status_0_long_before_the_budget_is_used() {
     assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
     assert!(out.stdout.starts_with("no slowdown of pipe with this change: 2 within 1 %"), "{}", out.stdout);
     assert!(folder.report().comparison.unwrap().seconds < 60.0);
+}
+
+#[test]
+fn a_slowdown_that_is_certain_to_be_smaller_than_the_margin_is_status_0() {
+    let script = Script::new("small").cell("fast/pipe@base", 0.2, 0.0005);
+    let script = script.cell("fast/pipe@head", 0.201, 0.0005);
+    let folder = Folder::new("gate-small");
+    let out = gate(&script, &folder, &[]);
+    assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
+    let sentence = "no slowdown of pipe with this change: 1 differs by less than 1 %, 1 within 1 % (";
+    assert!(out.stdout.starts_with(sentence), "{}", out.stdout);
+    let found = folder.report().comparison.unwrap();
+    assert_eq!(
+        (found.cells[0].verdict, found.conclusion),
+        (Verdict::SmallDifference, Verdict::SmallDifference)
+    );
 }
 
 #[test]
@@ -171,7 +186,8 @@ fn arms_that_are_the_same_build_are_refused() {
     assert_eq!(out.status, 2, "{}", out.stdout);
     assert!(out.stderr.contains("both arms are the same build"), "{}", out.stderr);
     assert!(
-        !folder.path().join("report.json").exists() || !folder.read("report.json").contains("no-slowdown")
+        !folder.path().join("report.json").exists()
+            || !folder.read("report.json").contains("\"conclusion\": \"not slower\"")
     );
 }
 

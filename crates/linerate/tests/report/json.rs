@@ -64,6 +64,9 @@ fn check_comparison(compared: &Value) {
     match text(compared, "verdict") {
         "faster" => assert!(low > 1.0, "{compared}"),
         "slower" => assert!(high < 1.0, "{compared}"),
+        "differs by less than the margin" => {
+            assert!((low > 1.0 || high < 1.0) && low >= 0.97 && high <= 1.03, "{compared}");
+        }
         _ => {}
     }
     if let Some(q) = compared["q"].as_f64() {

@@ -351,6 +351,7 @@ fn mark(compared: &Value) -> &'static str {
                 "▽"
             }
         }
+        "differs by less than the margin" => "≠",
         "within the margin" => "≈",
         "cannot tell" => "?",
         other => panic!("the verdict {other}"),

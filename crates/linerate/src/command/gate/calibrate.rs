@@ -1,6 +1,6 @@
 //! `linerate gate --calibrate`: gates of a build against itself, and against itself with a planted slowdown.
 
-use super::{GateArgs, Terminal, What, history, measure, status};
+use super::{GateArgs, Terminal, What, measure, status};
 use crate::arm::Arm;
 use crate::cli::BuildOptions;
 use crate::command::print;
@@ -48,12 +48,10 @@ pub(super) fn calibrate(
                 ..args.builds.clone()
             };
             let suite = What::Suite(args.what.first().cloned());
-            let done = measure(&builds, suite, ComparisonKind::Gate, script, None)?;
+            let history = args.history.as_deref();
+            let done = measure(&builds, suite, ComparisonKind::Gate, script, None, history)?;
             if done.end == crate::session::End::Interrupted {
                 return Err(Error::Interrupted);
-            }
-            if let Some(file) = &args.history {
-                history::append(file, &done.report, &done.comparison)?;
             }
             let conclusion = done.comparison.conclusion;
             statuses[usize::from(status(conclusion))] += 1;

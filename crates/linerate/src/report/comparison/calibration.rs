@@ -1,10 +1,10 @@
 //! `linerate gate --calibrate`: false alarms and power.
 
-use super::model::Conclusion;
 use crate::report::numbers::seconds;
 use crate::report::style::Style;
 use crate::report::terminal::plain_table;
 use crate::stats::calibration::clopper_pearson;
+use crate::stats::verdict::Verdict;
 
 /// Gates of a build against itself, with a planted slowdown of the head.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,12 +36,13 @@ pub fn calibration(found: &[Calibration], style: Style) -> String {
     format!("{}\n{about}\n", table.trim_fmt())
 }
 
+/// The verdict on all cells of a gate.
 #[must_use]
-pub fn conclusion_words(conclusion: Conclusion) -> &'static str {
+pub fn conclusion_words(conclusion: Verdict) -> &'static str {
     match conclusion {
-        Conclusion::NoSlowdown => "no slowdown",
-        Conclusion::Slowdown => "slowdown",
-        Conclusion::Open => "open",
-        Conclusion::Nothing => "nothing measured",
+        Verdict::Slower => "slowdown",
+        Verdict::CannotTell | Verdict::Failed => "open",
+        Verdict::Missing => "nothing measured",
+        _ => "no slowdown",
     }
 }

@@ -1,6 +1,6 @@
 //! Cell by cell: values of both builds, what changed, and why a cell has no verdict.
 
-use super::model::{ChangeReport, ComparedCell, Conclusion};
+use super::model::{ChangeReport, ComparedCell};
 use crate::arm::HEAD;
 use crate::comparison::{Confirmation, JudgedPair, Judgement, Reading};
 use crate::measurement::{Duet, Outcome, Run};
@@ -119,19 +119,5 @@ fn change(reading: &Reading, scale: impl Fn(f64) -> f64) -> ChangeReport {
             };
             word.to_owned()
         }),
-    }
-}
-
-/// A failed or missing cell is never a success.
-pub(super) fn conclusion(cells: &[ComparedCell]) -> Conclusion {
-    let any = |verdicts: &[Verdict]| cells.iter().any(|cell| verdicts.contains(&cell.verdict));
-    if cells.iter().all(|cell| cell.rate.is_none()) {
-        Conclusion::Nothing
-    } else if any(&[Verdict::Slower]) {
-        Conclusion::Slowdown
-    } else if any(&[Verdict::CannotTell, Verdict::Failed, Verdict::Missing]) {
-        Conclusion::Open
-    } else {
-        Conclusion::NoSlowdown
     }
 }

@@ -47,6 +47,9 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
         _ => match rate.verdict {
             Verdict::Slower => changed(rate, "slower"),
             Verdict::Faster => changed(rate, "faster"),
+            Verdict::SmallDifference => {
+                format!("{name} differs from {base} by less than {margin} %: {}", signed(rate))
+            }
             Verdict::WithinMargin => {
                 format!("no difference of {margin} % between {name} and {base}: {}", signed(rate))
             }

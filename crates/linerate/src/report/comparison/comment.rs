@@ -15,7 +15,8 @@ const FOLDED_ROWS: usize = 16;
 pub fn comment(report: &Report, comparison: &ComparisonReport) -> String {
     let mut text = format!("**{}**\n\n", escape(&comparison.sentence));
     let all: Vec<(&ComparedCell, Vec<String>)> = comparison.cells.iter().zip(rows(comparison)).collect();
-    let is_quiet = |cell: &ComparedCell| matches!(cell.verdict, Verdict::WithinMargin | Verdict::NotSlower);
+    let quiet = [Verdict::SmallDifference, Verdict::WithinMargin, Verdict::NotSlower];
+    let is_quiet = |cell: &ComparedCell| quiet.contains(&cell.verdict);
     let table = |text: &mut String, wanted: bool, most: usize| {
         let chosen: Vec<_> = all.iter().filter(|(cell, _)| is_quiet(cell) != wanted).collect();
         if !chosen.is_empty() {

@@ -162,6 +162,17 @@ mod tests {
         );
     }
 
+    /// They have the words of an earlier version for the verdict on all cells.
+    #[test]
+    fn the_lines_of_published_gates_are_read() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/2026-11-23-xeon-2cpu-gates.jsonl");
+        let (entries, warnings) = entries("h.jsonl", &fs::read_to_string(file).unwrap());
+        assert!(warnings.is_empty() && entries.len() > 90, "{warnings:?}");
+        let has = |conclusion: Verdict| entries.iter().any(|entry| entry.conclusion == conclusion);
+        assert!(has(Verdict::Slower) && has(Verdict::NotSlower) && has(Verdict::CannotTell));
+    }
+
     #[test]
     fn a_line_of_something_else_is_a_warning_with_its_number() {
         let (entries, warnings) = entries("h.jsonl", "\n{\"a\": 1}\n");

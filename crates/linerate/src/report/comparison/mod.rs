@@ -25,6 +25,7 @@ pub(super) use terminal::{lines, render};
 use crate::comparison::{Judgement, detectable, judge};
 use crate::measurement::{Duet, Run, Trial};
 use crate::report::model::SuiteReport;
+use crate::stats::verdict::Verdict;
 
 /// The comparison of a run; `None` for a run that compares no builds.
 pub(super) fn build(
@@ -44,7 +45,10 @@ pub(super) fn build(
         base: plan.base.clone(),
         head: plan.head.clone(),
         commands: commands::named(plan),
-        conclusion: cells::conclusion(&cells),
+        conclusion: match cells.iter().all(|cell| cell.rate.is_none()) {
+            true => Verdict::Missing,
+            false => Verdict::of_all(cells.iter().map(|cell| cell.verdict)),
+        },
         sentence: String::new(),
         margin: plan.margin,
         budget_seconds,

@@ -19,8 +19,9 @@ pub struct ComparisonReport {
     /// Servers of the user's own, the baseline first; empty for builds of a system.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<NamedCommand>,
-    pub conclusion: Conclusion,
-    /// The verdict as one sentence.
+    /// The verdict on all cells together.
+    pub conclusion: Verdict,
+    /// It as one sentence.
     pub sentence: String,
     /// Relative difference that matters.
     pub margin: f64,
@@ -46,21 +47,6 @@ pub struct ComparisonReport {
 pub struct NamedCommand {
     pub name: String,
     pub command: String,
-}
-
-/// The exit status of a gate in words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Conclusion {
-    /// Status 0.
-    NoSlowdown,
-    /// Status 1.
-    Slowdown,
-    /// Status 2: neither could be shown.
-    Open,
-    /// Status 3.
-    Nothing,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -133,7 +119,7 @@ pub struct HistoryEntry {
     pub head: String,
     pub versions: Vec<String>,
     pub margin: f64,
-    pub conclusion: Conclusion,
+    pub conclusion: Verdict,
     pub aa: Option<ControlReport>,
     pub cells: Vec<HistoryCell>,
 }

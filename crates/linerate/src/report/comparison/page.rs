@@ -136,7 +136,7 @@ fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Slower => "slower",
         Verdict::Faster => "faster",
-        Verdict::WithinMargin | Verdict::NotSlower => "within",
+        Verdict::SmallDifference | Verdict::WithinMargin | Verdict::NotSlower => "within",
         Verdict::CannotTell | Verdict::Failed | Verdict::Missing => "none",
     }
 }

@@ -41,6 +41,7 @@ pub(super) fn verdict(verdict: Verdict, margin: f64) -> String {
     match verdict {
         Verdict::Slower => "slower".into(),
         Verdict::Faster => "faster".into(),
+        Verdict::SmallDifference => format!("differs by less than {margin} %"),
         Verdict::WithinMargin => format!("within {margin} %"),
         Verdict::NotSlower => format!("not slower by {margin} %"),
         Verdict::CannotTell => "open".into(),

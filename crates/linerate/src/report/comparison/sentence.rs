@@ -1,6 +1,6 @@
 //! The verdict as a sentence, and what a budget can find.
 
-use super::model::{ChangeReport, ComparedCell, ComparisonReport, Conclusion};
+use super::model::{ChangeReport, ComparedCell, ComparisonReport};
 use super::rows::{plain_percent, rough, signed, verdict as verdict_words};
 use crate::comparison::{detectable, fewest};
 use crate::report::numbers::{counted, seconds};
@@ -17,23 +17,23 @@ pub(super) fn sentence(comparison: &ComparisonReport) -> String {
     let names: BTreeSet<&str> = cells.iter().map(|cell| cell.system.as_str()).collect();
     let names = Vec::from_iter(names).join(" and ");
     match comparison.conclusion {
-        Conclusion::Nothing => {
+        Verdict::Missing => {
             let reason = cells.iter().find_map(|cell| cell.detail.as_deref()).unwrap_or("no unit was made");
             format!("nothing could be measured: {reason}")
         }
-        Conclusion::Slowdown => {
+        Verdict::Slower => {
             changed(comparison, &names, &of(Verdict::Slower), ["slower", "more"], Verdict::Slower)
         }
-        Conclusion::Open => open(comparison, &names),
-        Conclusion::NoSlowdown => match &of(Verdict::Faster)[..] {
-            [] => {
-                let units: u32 = cells.iter().map(|cell| cell.units).sum();
-                let time = seconds(comparison.seconds);
-                let rest = rest(comparison, None);
-                format!("no slowdown of {names} with this change: {rest} ({units} units, {time})")
-            }
-            faster => changed(comparison, &names, faster, ["faster", "less"], Verdict::Faster),
-        },
+        Verdict::Faster => {
+            changed(comparison, &names, &of(Verdict::Faster), ["faster", "less"], Verdict::Faster)
+        }
+        Verdict::CannotTell | Verdict::Failed => open(comparison, &names),
+        Verdict::SmallDifference | Verdict::WithinMargin | Verdict::NotSlower => {
+            let units: u32 = cells.iter().map(|cell| cell.units).sum();
+            let time = seconds(comparison.seconds);
+            let rest = rest(comparison, None);
+            format!("no slowdown of {names} with this change: {rest} ({units} units, {time})")
+        }
     }
 }
 
@@ -110,6 +110,7 @@ fn rest(comparison: &ComparisonReport, except: Option<Verdict>) -> String {
     let all = [
         Verdict::Slower,
         Verdict::Faster,
+        Verdict::SmallDifference,
         Verdict::WithinMargin,
         Verdict::NotSlower,
         Verdict::CannotTell,
@@ -118,7 +119,9 @@ fn rest(comparison: &ComparisonReport, except: Option<Verdict>) -> String {
     ];
     let count = |verdict: Verdict| {
         let n = comparison.cells.iter().filter(|cell| cell.verdict == verdict).count();
-        (n > 0).then(|| format!("{n} {}", verdict_words(verdict, comparison.margin)))
+        let words = verdict_words(verdict, comparison.margin);
+        let words = if n > 1 { words.replacen("differs", "differ", 1) } else { words };
+        (n > 0).then(|| format!("{n} {words}"))
     };
     let others = all.into_iter().filter(|verdict| Some(*verdict) != except);
     others.filter_map(count).collect::<Vec<_>>().join(", ")

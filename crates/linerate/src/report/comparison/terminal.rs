@@ -21,7 +21,7 @@ pub(in crate::report) fn render(report: &Report, comparison: &ComparisonReport, 
             Verdict::Slower => Some(Color::Red),
             Verdict::Faster => Some(Color::Green),
             Verdict::CannotTell | Verdict::Failed | Verdict::Missing => Some(Color::Yellow),
-            Verdict::WithinMargin | Verdict::NotSlower => None,
+            Verdict::SmallDifference | Verdict::WithinMargin | Verdict::NotSlower => None,
         };
         table.add_row(row.iter().enumerate().map(|(column, text)| match colour {
             Some(colour) if style.colour && HEADERS[column] == "verdict" => Cell::new(text).fg(colour),

@@ -170,14 +170,19 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
             .collect()
     };
     let mut sentences = Vec::new();
-    let equal = with(Verdict::WithinMargin);
-    if !equal.is_empty() {
-        let mut sentence = vec![plain_text("Within 3 % of ".to_owned())];
-        sentence.extend(names(&[baseline]));
-        sentence.push(plain_text(": ".to_owned()));
-        sentence.extend(names(&equal));
-        sentence.push(plain_text(".".to_owned()));
-        sentences.push(sentence);
+    for (verdict, what, colon) in [
+        (Verdict::SmallDifference, "Differ from ", " by less than 3 %: "),
+        (Verdict::WithinMargin, "Within 3 % of ", ": "),
+    ] {
+        let those = with(verdict);
+        if !those.is_empty() {
+            let mut sentence = vec![plain_text(what.to_owned())];
+            sentence.extend(names(&[baseline]));
+            sentence.push(plain_text(colon.to_owned()));
+            sentence.extend(names(&those));
+            sentence.push(plain_text(".".to_owned()));
+            sentences.push(sentence);
+        }
     }
     let open = with(Verdict::CannotTell);
     if !open.is_empty() {

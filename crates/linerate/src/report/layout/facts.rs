@@ -105,8 +105,8 @@ pub(crate) const HOW_TO_READ: &[&str] = &[
      per second. It is measured in duet, the two at the same time on the same CPUs, with the CPU time per \
      operation below it; else it comes from the trials of each round.",
     "▲ faster, ▼ slower than the baseline: of the differences marked so in a table, at most 5 % are \
-     expected to be none. △ ▽ the same by this comparison alone. ≈ within 3 % of the baseline. ? cannot \
-     tell.",
+     expected to be none. △ ▽ the same by this comparison alone. ≠ differs, by less than 3 %. ≈ within \
+     3 % of the baseline. ? cannot tell.",
     "A/A: the baseline in duet with itself. Where it differs, the verdicts of the table's duets are \
      withdrawn.",
     "Of limit: the limit's work is a part of that of every row. above-limit: the 95 % interval is wholly \

@@ -74,6 +74,7 @@ pub(crate) fn mark(comparison: &Comparison) -> &'static str {
         Verdict::Faster => "▲",
         Verdict::Slower if is_light => "▽",
         Verdict::Slower => "▼",
+        Verdict::SmallDifference => "≠",
         Verdict::WithinMargin | Verdict::NotSlower => "≈",
         Verdict::CannotTell | Verdict::Failed | Verdict::Missing => "?",
     }
