@@ -18,7 +18,7 @@
 //! | [`difference`] | the ratio of latencies in microseconds |
 //! | [`ratio`] | Hodges-Lehmann estimate and signed-rank interval |
 //! | [`sequential`] | looks at a comparison while it goes on, without more false findings |
-//! | [`verdict`], [`multiplicity`] | faster, slower, small, within the margin, cannot tell; q values over a table |
+//! | [`verdict`], [`multiplicity`] | the words of a comparison; q values over a table |
 //! | [`over_hosts`] | ratios of several hosts: median, range, hosts that disagree |
 //! | [`accuracy`] | right, wrong, cannot tell: values whose truth is known |
 //! | [`calibration`] | how often the comparison finds a difference |
