@@ -4,7 +4,7 @@ use super::ALPHA;
 use crate::measurement::{Duet, Run, Trial};
 use crate::stats::ratio::{RatioEstimate, interval, p_value};
 use crate::stats::sequential::{looks, nominal};
-use crate::stats::verdict::Verdict;
+use crate::stats::verdict::{Verdict, direction};
 
 /// Error probability of a suspect's second series, both directions together.
 const CONFIRMATION: f64 = 0.1;
@@ -135,7 +135,7 @@ impl PairSeries {
             intervals.iter().any(|(_, interval)| is_meant(*interval, [least, most]))
         };
         let is_within = any(|[low, high], [least, most]| low >= least && high <= most);
-        let excludes_1 = intervals.last().is_some_and(|(_, [low, high])| *low > 1.0 || *high < 1.0);
+        let excludes_1 = intervals.last().is_some_and(|(_, last)| direction(*last) != Verdict::CannotTell);
         let is_not_slower = rules.is_gate && any(|[low, _], [least, _]| low >= least);
         let verdict = match (found, confirmation) {
             _ if rules.is_void => Verdict::CannotTell,

@@ -5,6 +5,7 @@ use crate::measurement::Stored;
 use crate::measurement::{PlannedCell, PlannedSuite, Run, Trial};
 use crate::stats::estimate::{Estimate, median};
 use crate::stats::metric::Better;
+use crate::stats::verdict::{Verdict, direction};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Cells with the same systems in both runs that are needed for a spread between runs.
@@ -33,6 +34,7 @@ pub struct StoredCell {
     pub ratio: f64,
     /// 95 %, with the spread between runs; `None` without enough controls.
     pub interval: Option<[f64; 2]>,
+    pub verdict: Verdict,
     /// Its systems have other versions or settings in the second run.
     pub is_changed: bool,
 }
@@ -67,6 +69,7 @@ pub fn compare(one: &Stored, two: &Stored) -> StoredComparison {
             id: cell.id.clone(),
             ratio: log.exp(),
             interval,
+            verdict: interval.map_or(Verdict::CannotTell, direction),
             is_changed: cell.is_changed,
         }
     });

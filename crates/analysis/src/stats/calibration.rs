@@ -1,44 +1,49 @@
-//! How often the comparison finds a difference: of none, the false alarms; of a planted one, the power.
+//! How often a comparison finds a difference: of none, the false alarms; of a planted one, the power.
 //!
 //! Units of a pair are independent, so consecutive groups of them are independent comparisons.
 
 use super::ratio::RatioEstimate;
+use super::verdict::{Verdict, direction};
 use statrs::distribution::{Beta, ContinuousCDF};
 
-/// Comparisons with this number of units each.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What comparisons of the same two things found.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Detection {
-    /// Units of a comparison.
-    pub units: usize,
-    pub comparisons: u64,
-    /// Comparisons whose 95 % interval lies below 1, and above it.
     pub slower: u64,
     pub faster: u64,
+    pub none: u64,
 }
 
 impl Detection {
     /// From the log ratios of a pair's units in order, in groups of `units`; an incomplete one is left out.
+    /// A difference is an interval of 95 % that excludes 1, whatever its size.
     #[must_use]
     pub fn of(logs: &[f64], units: usize) -> Self {
         let estimates = logs.chunks_exact(units).filter_map(|group| RatioEstimate::of(group.iter().copied()));
-        let mut detection = Self { units, comparisons: 0, slower: 0, faster: 0 };
-        for ci95 in estimates.filter_map(|estimate| estimate.ci95) {
-            detection.comparisons += 1;
-            detection.slower += u64::from(ci95[1] < 1.0);
-            detection.faster += u64::from(ci95[0] > 1.0);
-        }
-        detection
+        let found = estimates.filter_map(|estimate| estimate.ci95).map(|ci95| Self::one(direction(ci95)));
+        found.fold(Self::default(), Self::and)
+    }
+
+    /// One comparison with this verdict.
+    #[must_use]
+    pub fn one(verdict: Verdict) -> Self {
+        let (slower, faster) = (verdict == Verdict::Slower, verdict == Verdict::Faster);
+        Self { slower: slower.into(), faster: faster.into(), none: (!slower && !faster).into() }
     }
 
     /// The comparisons of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
-            units: self.units,
-            comparisons: self.comparisons + other.comparisons,
             slower: self.slower + other.slower,
             faster: self.faster + other.faster,
+            none: self.none + other.none,
         }
+    }
+
+    #[must_use]
+    pub fn comparisons(&self) -> u64 {
+        self.slower + self.faster + self.none
     }
 }
 
@@ -69,18 +74,18 @@ mod tests {
     #[test]
     fn equal_cells_give_few_alarms_and_a_planted_slowdown_is_found() {
         let none = Detection::of(&logs(6_000, 0.0), 6);
-        assert_eq!(none.comparisons, 1_000);
+        assert_eq!(none.comparisons(), 1_000);
         assert!((10..70).contains(&(none.slower + none.faster)), "{none:?}: 3.1 % are expected");
         let planted = Detection::of(&logs(1_200, -0.02), 12);
-        assert_eq!((planted.comparisons, planted.faster), (100, 0));
+        assert_eq!((planted.comparisons(), planted.faster), (100, 0));
         assert!(planted.slower >= 95, "{planted:?}");
     }
 
     #[test]
     fn an_incomplete_group_is_no_comparison() {
-        assert_eq!(Detection::of(&[-0.1; 11], 6).comparisons, 1);
+        assert_eq!(Detection::of(&[-0.1; 11], 6).comparisons(), 1);
         let both = Detection::of(&[-0.1; 6], 6).and(Detection::of(&[0.1; 12], 6));
-        assert_eq!((both.comparisons, both.slower, both.faster), (3, 1, 2));
+        assert_eq!((both.comparisons(), both.slower, both.faster), (3, 1, 2));
     }
 
     /// Against the tables of Clopper and Pearson's method in R (binom.test).

@@ -72,14 +72,22 @@ impl Verdict {
 #[must_use]
 pub fn verdict(estimate: &RatioEstimate, margin: f64) -> Verdict {
     let is_within = |[low, high]: [f64; 2]| low >= 1.0 - margin && high <= 1.0 + margin;
-    let excludes_1 = |[low, high]: [f64; 2]| low > 1.0 || high < 1.0;
-    match estimate.ci95 {
-        None => Verdict::CannotTell, // also of five units, whose 90 % interval is their range
-        Some(interval) if excludes_1(interval) && is_within(interval) => Verdict::SmallDifference,
-        Some([low, _]) if low > 1.0 => Verdict::Faster,
-        Some([_, high]) if high < 1.0 => Verdict::Slower,
-        Some(_) if estimate.ci90.is_some_and(is_within) => Verdict::WithinMargin,
-        Some(_) => Verdict::CannotTell,
+    // Of five units too: their 90 % interval is their range.
+    let Some(interval) = estimate.ci95 else { return Verdict::CannotTell };
+    match direction(interval) {
+        Verdict::CannotTell if estimate.ci90.is_some_and(is_within) => Verdict::WithinMargin,
+        Verdict::Faster | Verdict::Slower if is_within(interval) => Verdict::SmallDifference,
+        found => found,
+    }
+}
+
+/// Faster, slower or cannot tell: where a ratio's interval lies, whatever the size of the difference.
+#[must_use]
+pub fn direction([low, high]: [f64; 2]) -> Verdict {
+    match (low > 1.0, high < 1.0) {
+        (true, _) => Verdict::Faster,
+        (_, true) => Verdict::Slower,
+        _ => Verdict::CannotTell,
     }
 }
 

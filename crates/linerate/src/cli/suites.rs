@@ -199,7 +199,7 @@ pub struct SiteArgs {
 #[command(after_help = "Examples:
   linerate run calibration --out results/calibration
   linerate calibrate results/calibration
-  linerate calibrate results/*              the false alarms of all runs")]
+  linerate calibrate results/*              the false alarms of all runs and gates")]
 pub struct CalibrateArgs {
     /// Folders of runs
     #[arg(value_name = "DIR", required = true)]

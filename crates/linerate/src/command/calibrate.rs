@@ -1,15 +1,18 @@
 //! `linerate calibrate`.
 
 use super::{Terminal, print};
+use crate::arm::Arm;
 use crate::cli::CalibrateArgs;
 use crate::error::Error;
 use crate::journal;
-use crate::measurement::{Duet, Metric, PlannedSuite, Stored};
+use crate::measurement::{ComparisonKind, Duet, Metric, PlannedSuite, Stored};
 use crate::progress::note;
-use crate::report::plain_table;
+use crate::report::{self, plain_table};
 use crate::stats::calibration::{Detection, clopper_pearson};
 use crate::stats::duet::{log_cpu_ratio, log_ratio};
 use crate::stats::ratio::RatioEstimate;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Units of a comparison: the fewest with a 95 % interval, those of a quick and a full run, and more.
@@ -22,28 +25,52 @@ const PLANTED: &str = "calibration";
 /// # Errors
 /// A folder contains no run, or none contains a duet that can be used.
 pub fn calibrate(args: &CalibrateArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    let mut controls = Vec::new();
-    let mut planted = Vec::new();
-    for folder in &args.folders {
+    print(&counts(&args.folders, terminal)?)
+}
+
+/// What the comparisons of stored runs found: those of gates by their verdicts, those of tables by groups of
+/// units.
+///
+/// # Errors
+/// As of [`calibrate`].
+pub(super) fn counts(folders: &[PathBuf], terminal: Terminal) -> Result<String, Error> {
+    let (mut controls, mut planted) = (Vec::new(), Vec::new());
+    let mut gates = BTreeMap::<u32, (Detection, f64)>::new();
+    for folder in folders {
         let stored = journal::read(folder)?;
         stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
+        if stored.run.comparison.as_ref().is_some_and(|plan| plan.kind == ComparisonKind::Gate) {
+            let Some(gate) = report::of(&stored).comparison else { continue };
+            let (found, seconds) = gates.entry(iterations(&gate.head.arm)).or_default();
+            *found = found.and(Detection::one(gate.conclusion));
+            *seconds += gate.seconds;
+            continue;
+        }
         for pair in pairs(&stored) {
             if pair.is_control() { controls.push(pair) } else { planted.push(pair) }
         }
     }
     planted.retain(|pair| pair.suite == PLANTED);
-    if controls.is_empty() {
+    if controls.is_empty() && gates.is_empty() {
         return Err(Error::Input(
-            "no A/A control in these runs; `linerate run calibration` makes some".into(),
+            "no A/A control and no gate in these runs; `linerate run calibration` makes some".into(),
         ));
     }
-    let mut text = table("False alarms: cells in duet with themselves", &controls, terminal);
-    text += &sum(&controls);
-    if !planted.is_empty() {
-        text += "\n";
-        text += &table("Planted differences: 0 iterations is what each is compared with", &planted, terminal);
+    let mut text = String::new();
+    for (title, pairs) in [
+        ("False alarms: cells in duet with themselves", &controls),
+        ("Planted differences: 0 iterations is what each is compared with", &planted),
+    ] {
+        if !pairs.is_empty() {
+            text += &(table(title, pairs, terminal) + "\n");
+        }
     }
-    print(&text)
+    Ok(text + &all_together(&controls, &gates, terminal))
+}
+
+/// The planted iterations of a gate's head.
+fn iterations(head: &str) -> u32 {
+    Arm::parse(head).ok().and_then(|arm| arm.plant).unwrap_or(0)
 }
 
 /// The units of a pair.
@@ -90,21 +117,21 @@ impl Pair {
             })
         };
         let first = [format!("{}:{}", self.suite, self.cells[0]), self.logs.len().to_string()];
-        let found = UNITS.map(|units| self.found(Detection::of(&self.logs, units)));
+        let found = UNITS.map(|units| self.found(units));
         first.into_iter().chain([ratio(&self.logs), ratio(&self.cpu)]).chain(found).collect()
     }
 
     /// `3 of 40 in 5 s`.
-    fn found(&self, detection: Detection) -> String {
-        let Detection { comparisons, slower, faster, units } = detection;
-        let found = if self.is_control() { slower + faster } else { slower };
-        let wrong =
-            if self.is_control() || faster == 0 { String::new() } else { format!(", {faster} wrong") };
-        let seconds = self.seconds * units as f64;
-        if comparisons == 0 {
-            "-".into()
-        } else {
-            format!("{found} of {comparisons}{wrong} in {seconds:.0} s")
+    fn found(&self, units: usize) -> String {
+        let all = Detection::of(&self.logs, units);
+        let found = if self.is_control() { all.slower + all.faster } else { all.slower };
+        let wrong = match all.faster {
+            wrong @ 1.. if !self.is_control() => format!(", {wrong} wrong"),
+            _ => String::new(),
+        };
+        match all.comparisons() {
+            0 => "-".into(),
+            n => format!("{found} of {n}{wrong} in {:.0} s", self.seconds * units as f64),
         }
     }
 }
@@ -130,18 +157,34 @@ fn table(title: &str, pairs: &[Pair], terminal: Terminal) -> String {
     format!("{title}\n{}\n", table.trim_fmt())
 }
 
-/// The false alarms of all controls together.
-fn sum(controls: &[Pair]) -> String {
-    let line = |units: usize| {
-        let all = controls.iter().map(|pair| Detection::of(&pair.logs, units));
-        let all = all.reduce(Detection::and).filter(|all| all.comparisons > 0)?;
-        let alarms = all.slower + all.faster;
-        let [low, high] = clopper_pearson(alarms, all.comparisons).map(|p| p * 100.0);
-        let share = alarms as f64 / all.comparisons as f64 * 100.0;
-        Some(format!(
-            "all, {units} units each: {alarms} of {} ({share:.1} %, 95 %: {low:.1} to {high:.1})\n",
-            all.comparisons
-        ))
+/// All controls together, by the number of their units, and all gates, by what was planted.
+fn all_together(controls: &[Pair], gates: &BTreeMap<u32, (Detection, f64)>, terminal: Terminal) -> String {
+    let mut table = plain_table(terminal.style);
+    table.set_header(["planted", "comparisons", "slower", "faster", "neither", "share (95 %)", "each"]);
+    let mut add = |name: String, all: Detection, found: u64, time: f64| {
+        let share = |count: f64| format!("{:.1}", count * 100.0);
+        let n = all.comparisons();
+        let [low, high] = clopper_pearson(found, n).map(share);
+        let counts = [n, all.slower, all.faster, all.none].map(|count| count.to_string());
+        let last =
+            [format!("{} % ({low} to {high})", share(found as f64 / n as f64)), format!("{time:.1} s")];
+        table.add_row([name].into_iter().chain(counts).chain(last));
     };
-    UNITS.into_iter().filter_map(line).collect()
+    for units in UNITS {
+        let all = controls.iter().map(|pair| Detection::of(&pair.logs, units));
+        let all = all.fold(Detection::default(), Detection::and);
+        let of_unit = controls.iter().map(|pair| pair.seconds).sum::<f64>() / controls.len() as f64;
+        if all.comparisons() > 0 {
+            let name = format!("nothing, {units} units each");
+            add(name, all, all.slower + all.faster, of_unit * units as f64);
+        }
+    }
+    for (iterations, (all, time)) in gates {
+        let planted =
+            if *iterations == 0 { "nothing".to_owned() } else { format!("{iterations} iterations") };
+        add(format!("{planted}, gate"), *all, all.slower, time / all.comparisons() as f64);
+    }
+    let about = "share: of comparisons that found a difference, of gates a slowdown; where nothing is planted \
+                 these are false alarms, else it is the power";
+    format!("{}\n{about}\n", table.trim_fmt())
 }

@@ -260,10 +260,15 @@ fn a_gate_calibrates_itself() {
         ["gate", "mini", "--only", "fast/pipe", "--out", folder.str(), "--seed", "1", "--calibrate", "2"];
     let out = Script::new("calibrate").run(&args);
     assert_eq!(out.status, 0, "{}", out.stderr);
-    for part in ["nothing", "1000 iterations", "0.0 % (0.0 to 84.2)"] {
+    for part in ["nothing, gate", "1000 iterations, gate", "0.0 % (0.0 to 84.2)"] {
         assert!(out.stdout.contains(part), "{}", out.stdout);
     }
-    assert!(folder.path().join("equal-002/report.json").exists());
+    // The stored gates are counted in the same way.
+    let of = |name: &str| folder.path().join(name).display().to_string();
+    let folders = ["planted-001", "equal-001", "equal-002", "planted-002"].map(of);
+    let mut args = vec!["calibrate"];
+    args.extend(folders.iter().map(String::as_str));
+    assert_eq!(Script::new("calibrated").run(&args).stdout, out.stdout);
 }
 
 #[test]

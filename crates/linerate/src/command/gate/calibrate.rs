@@ -1,13 +1,15 @@
 //! `linerate gate --calibrate`: gates of a build against itself, and against itself with a planted slowdown.
+//! What they found is counted as that of stored runs.
 
-use super::{GateArgs, Terminal, What, measure, status};
+use super::{GateArgs, Terminal, What, measure};
 use crate::arm::Arm;
 use crate::cli::BuildOptions;
+use crate::command::calibrate::counts;
 use crate::command::print;
 use crate::error::Error;
 use crate::measurement::ComparisonKind;
 use crate::progress::note;
-use crate::report::comparison::{Calibration, calibration, conclusion_words};
+use crate::report::comparison::conclusion_words;
 use std::path::Path;
 
 /// Prints how many gates found a slowdown where there is none, and where there is one.
@@ -35,30 +37,26 @@ pub(super) fn calibrate(
         let plant = format!("plant={iterations}");
         if parsed.is_default() { plant } else { format!("{arm},{plant}") }
     };
-    let mut found = Vec::new();
+    let mut folders = Vec::new();
     for (name, iterations) in [("equal", 0), ("planted", args.plant)] {
-        let (mut statuses, mut seconds) = ([0; 4], 0.0);
         for gate in 1..=times {
+            let out = folder.join(format!("{name}-{gate:03}"));
+            folders.push(out.clone());
             let builds = BuildOptions {
                 base: Some(with(0)),
                 head: Some(with(iterations)),
-                out: Some(folder.join(format!("{name}-{gate:03}"))),
+                out: Some(out),
                 seed: args.builds.seed.map(|seed| seed + u64::from(gate)),
                 quiet: true,
                 ..args.builds.clone()
             };
-            let suite = What::Suite(args.what.first().cloned());
-            let history = args.history.as_deref();
+            let (suite, history) = (What::Suite(args.what.first().cloned()), args.history.as_deref());
             let done = measure(&builds, suite, ComparisonKind::Gate, script, None, history)?;
             if done.end == crate::session::End::Interrupted {
                 return Err(Error::Interrupted);
             }
-            let conclusion = done.comparison.conclusion;
-            statuses[usize::from(status(conclusion))] += 1;
-            seconds += done.comparison.seconds;
-            note(&format!("{name} {gate} of {times}: {}", conclusion_words(conclusion)));
+            note(&format!("{name} {gate} of {times}: {}", conclusion_words(done.comparison.conclusion)));
         }
-        found.push(Calibration { iterations, statuses, seconds: seconds / f64::from(times) });
     }
-    print(&calibration(&found, terminal.style)).map(|_| ())
+    print(&counts(&folders, terminal)?).map(|_| ())
 }

@@ -1,6 +1,5 @@
 //! Two builds of a system: the part of a report that says what changed. All its texts are here.
 
-mod calibration;
 mod cells;
 mod commands;
 mod comment;
@@ -12,12 +11,12 @@ mod sentence;
 mod stored;
 mod terminal;
 
-pub use calibration::{Calibration, calibration, conclusion_words};
 pub use comment::comment;
 pub(super) use comment::markdown;
 pub use history::{entries, history, keep_history, with_history};
 pub use model::*;
 pub(super) use page::section;
+pub use rows::conclusion_words;
 pub use sentence::prospect;
 pub use stored::of_stored;
 pub(super) use terminal::{lines, render};

@@ -1,8 +1,7 @@
 //! A comparison as the first section of a page.
 
-use super::calibration::conclusion_words;
 use super::model::{ComparedCell, ComparisonReport, HistoryCell, HistoryEntry};
-use super::rows::{CHANGE, HEADERS, made, rows, short, signed};
+use super::rows::{CHANGE, HEADERS, conclusion_words, made, rows, short, signed};
 use crate::report::html::{Forest, HistoryMark, history as drawing};
 use crate::stats::verdict::Verdict;
 use maud::{Markup, html};

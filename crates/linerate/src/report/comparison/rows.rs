@@ -50,15 +50,30 @@ pub(super) fn verdict(verdict: Verdict, margin: f64) -> String {
     }
 }
 
+/// The verdict on all cells of a gate.
+#[must_use]
+pub fn conclusion_words(conclusion: Verdict) -> &'static str {
+    match conclusion {
+        Verdict::Slower => "slowdown",
+        Verdict::CannotTell | Verdict::Failed => "open",
+        Verdict::Missing => "nothing measured",
+        _ => "no slowdown",
+    }
+}
+
 /// `-4.1 % (-5.0 to -3.2)`.
 pub(super) fn signed(change: &ChangeReport) -> String {
+    signed_percent(change.percent, change.ci95)
+}
+
+pub(super) fn signed_percent(percent: f64, ci95: Option<[f64; 2]>) -> String {
     let text = |value: f64| {
-        let text = plain_percent(value, change.ci95);
+        let text = plain_percent(value, ci95);
         // A rounded zero has no sign.
         if value > 0.0 && text.parse() != Ok(0.0) { format!("+{text}") } else { text }
     };
-    let percent = text(change.percent);
-    match change.ci95 {
+    let percent = text(percent);
+    match ci95 {
         None => format!("{percent} % (too few units)"),
         Some([low, high]) => format!("{percent} % ({} to {})", text(low), text(high)),
     }
@@ -115,15 +130,10 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
         },
     ]);
     lines.extend(comparison.aa.as_ref().map(|aa| {
-        let [low, high] = aa.ci95.unwrap_or([aa.ratio; 2]).map(|ratio| (ratio - 1.0) * 100.0);
-        let percent = ChangeReport {
-            percent: (aa.ratio - 1.0) * 100.0,
-            ci95: Some([low, high]).filter(|_| aa.ci95.is_some()),
-            verdict: Verdict::CannotTell,
-            second_series: None,
-        };
+        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+        let change = signed_percent(percent(aa.ratio), aa.ci95.map(|ends| ends.map(percent)));
         let void = if aa.is_void { ": it differs from itself, so no cell has a verdict" } else { "" };
-        format!("A/A control, base against itself: {}, n={}{void}", signed(&percent), aa.n)
+        format!("A/A control, base against itself: {change}, n={}{void}", aa.n)
     }));
     lines.extend(comparison.smallest_detectable.map(|smallest| {
         format!(

@@ -1,11 +1,11 @@
 //! Two stored runs as text.
 
-use super::model::ChangeReport;
-use super::rows::signed;
+use super::rows::signed_percent;
 use crate::comparison::stored::{INTERLEAVE, StoredCell, StoredComparison};
 use crate::report::numbers::plain;
 use crate::report::style::Style;
 use crate::report::terminal::plain_table;
+use crate::report::words::verdict_name;
 use crate::stats::verdict::Verdict;
 use std::fmt::Write;
 
@@ -45,23 +45,16 @@ pub fn of_stored(compared: &StoredComparison, style: Style) -> String {
 
 fn change(cell: &StoredCell) -> String {
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-    let change = ChangeReport {
-        percent: percent(cell.ratio),
-        ci95: cell.interval.map(|ends| ends.map(percent)),
-        verdict: Verdict::CannotTell,
-        second_series: None,
-    };
     match cell.interval {
-        Some(_) => signed(&change),
-        None => format!("{:+.1} %", change.percent),
+        Some(ends) => signed_percent(percent(cell.ratio), Some(ends.map(percent))),
+        None => format!("{:+.1} %", percent(cell.ratio)),
     }
 }
 
 fn word(cell: &StoredCell, is_doubtful: bool) -> String {
     let doubt = if is_doubtful { " (indicative)" } else { "" };
-    match cell.interval {
-        Some([low, _]) if low > 1.0 => format!("faster{doubt}"),
-        Some([_, high]) if high < 1.0 => format!("slower{doubt}"),
-        _ => "open".into(),
+    match cell.verdict {
+        Verdict::CannotTell => "open".into(),
+        found => verdict_name(found).to_owned() + doubt,
     }
 }
