@@ -184,7 +184,7 @@ fn all_together(controls: &[Pair], gates: &BTreeMap<u32, (Detection, f64)>, term
             if *iterations == 0 { "nothing".to_owned() } else { format!("{iterations} iterations") };
         add(format!("{planted}, gate"), *all, all.slower, time / all.comparisons() as f64);
     }
-    let about = "share: of comparisons that found a difference, of gates a slowdown; where nothing is planted \
-                 these are false alarms, else it is the power";
+    let about = "share: of comparisons that found a difference, of gates a slowdown; where nothing is \
+                 planted these are false alarms, else it is the power";
     format!("{}\n{about}\n", table.trim_fmt())
 }

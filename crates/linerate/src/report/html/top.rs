@@ -108,9 +108,9 @@ fn strip(report: &Report) -> Markup {
             (download(report))
         }
         p.key {
-            "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≠ differs by less than 3 %; "
-            "≈ within 3 %; ? cannot tell. Limit: a part of the work of every row, so nothing exceeds it. Numbers are "
-            "medians with 95 % intervals. " a href="#reading" { "How to read it" }
+            "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≠ differs by less than "
+            "3 %; ≈ within 3 %; ? cannot tell. Limit: a part of the work of every row, so nothing exceeds it. "
+            "Numbers are medians with 95 % intervals. " a href="#reading" { "How to read it" }
         }
     }
 }
