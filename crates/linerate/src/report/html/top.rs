@@ -109,8 +109,8 @@ fn strip(report: &Report) -> Markup {
         }
         p.key {
             "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≠ differs by less than "
-            "3 %; ≈ within 3 %; ? cannot tell. Limit: a part of the work of every row, so nothing exceeds it. "
-            "Numbers are medians with 95 % intervals. " a href="#reading" { "How to read it" }
+            "3 %; ≈ within 3 %; ? cannot tell. Limit: a part of the work of every row, so nothing is "
+            "above it. Numbers are medians with 95 % intervals. " a href="#reading" { "How to read it" }
         }
     }
 }
