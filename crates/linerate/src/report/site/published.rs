@@ -52,8 +52,10 @@ pub(super) fn documents(runs: &[SiteRun]) -> Vec<Again<'_>> {
 }
 
 impl Again<'_> {
+    /// Short enough for a heading: the whole is below it.
     fn title(&self) -> String {
-        format!("{}: {}", self.suite.name, self.published.document)
+        let document = self.published.document.split(':').next().unwrap_or_default();
+        format!("{}: {document}", self.suite.name)
     }
 
     /// When, where and how it was measured.
