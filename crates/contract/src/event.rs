@@ -153,6 +153,13 @@ pub struct Done {
     /// `latency`. One that did not end within the timeout is in `errors` too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: u64,
+    /// Of a client that works in turns ([`crate::Alternation`]): the part of the window that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_ns: Option<Nanos>,
+    /// Of such a client: operations that succeeded within the window and do not count. They are in
+    /// `cpu_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uncounted: u64,
     /// The longest time within the window in which no operation ended, or in a `stream` no byte moved; of the
     /// thread that had the shortest. Absent if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]

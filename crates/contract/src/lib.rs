@@ -8,6 +8,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`spec`] | the task of one process |
+//! | [`alternation`] | load that alternates between two clients |
 //! | [`options`] | the spec's options: known names, typed values |
 //! | [`event`] | output lines: `ready`, `sample`, `done`, `describe` |
 //! | [`histogram`], [`packed`] | latency counts: recorder, serialised form, packed form |
@@ -21,6 +22,7 @@
 //!
 //! The crate is small: systems written in Rust link it.
 
+pub mod alternation;
 pub mod clock;
 pub mod content;
 pub mod datagram;
@@ -37,6 +39,7 @@ pub mod tally;
 pub mod units;
 pub mod window;
 
+pub use alternation::Alternation;
 pub use content::{crc32, page};
 pub use errors::{ErrorKind, Errors};
 pub use event::{Adherence, Datagrams, Describe, Done, Event, Sample, TcpEnds, TcpInfo};

@@ -1,6 +1,6 @@
 //! The task of a program: one JSON document, its only argument.
 
-use crate::{CONTRACT, Nanos};
+use crate::{Alternation, CONTRACT, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -148,6 +148,9 @@ pub struct Spec {
     /// The distribution of due times in an open loop.
     #[serde(default, skip_serializing_if = "Arrival::is_constant")]
     pub arrival: Arrival,
+    /// The client works in turns with another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alternation: Option<Alternation>,
     /// Seed of everything random; the same seed gives the same schedule.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub seed: u64,
@@ -188,6 +191,7 @@ impl Spec {
             expect: None,
             rate: None,
             arrival: Arrival::default(),
+            alternation: None,
             seed: 0,
             sample_ns: None,
             request: None,

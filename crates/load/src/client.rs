@@ -12,6 +12,9 @@ use linerate_contract::{Done, Nanos, Spec};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::sync::Arc;
 
+/// The workloads whose operations can end before the turn of another client.
+const ALTERNATING: [&str; 2] = ["rr", "crr"];
+
 /// Runs `spec` with this layer and workload.
 ///
 /// # Errors
@@ -73,8 +76,10 @@ fn check(spec: &Spec) -> Result<(), Refusal> {
         wrong("\"sample_ns\" must be above 0")
     } else if spec.timeout_ns == Nanos::ZERO {
         wrong("\"timeout_ns\" must be above 0")
+    } else if spec.alternation.is_some() && !ALTERNATING.contains(&spec.workload.as_str()) {
+        Err(Refusal::Unsupported(format!("\"alternation\" of workload {:?}", spec.workload)))
     } else {
-        Ok(())
+        spec.alternation.map_or(Ok(()), |turns| turns.check()).map_err(Refusal::BadSpec)
     }
 }
 

@@ -9,6 +9,7 @@ mod context;
 mod paced;
 mod round;
 mod slot;
+mod turns;
 mod workload;
 
 pub use context::Context;
@@ -90,10 +91,10 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             stop,
             context: Context {
                 layer,
+                pacer: Pacer::new(schedule, meter.alternation(), connections),
                 meter,
                 epoll,
                 paused: Vec::with_capacity(connections as usize),
-                pacer: Pacer::new(schedule, connections),
                 round: Round::default(),
                 transfers,
                 waiter,
@@ -290,13 +291,16 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             self.context.next_wake = NEVER;
             self.wake();
         }
+        if now >= self.context.meter.next_turn() {
+            self.take_turn();
+        }
         if now >= self.next_sweep {
             if !L::TIMED {
                 self.sweep();
             }
             self.next_sweep = self.context.last + self.sweep_every;
         }
-        let mut next = self.next_sweep.min(now + LOOK);
+        let mut next = self.next_sweep.min(now + LOOK).min(self.context.meter.next_turn());
         if self.sampler.as_ref().is_some_and(|sampler| self.context.last >= sampler.next()) {
             self.sample();
         }

@@ -1,6 +1,12 @@
 //! The counters of one thread while its window is open. Nothing is shared; they are merged after the window.
 
-use linerate_contract::{Adherence, Bytes, Done, ErrorKind, Errors, Nanos, Recorder, Spec, TcpEnds, TcpInfo};
+#[cfg(test)]
+mod tests;
+mod turns;
+
+use linerate_contract::{
+    Adherence, Alternation, Bytes, Done, ErrorKind, Errors, Nanos, Recorder, Spec, TcpEnds, TcpInfo,
+};
 
 /// An operation that is sent this much after its due time counts as late: twenty times the deviation on a
 /// quiet machine, so that it shows a lack of connections or of CPU and not a wake-up. Twice as much would
@@ -30,13 +36,19 @@ pub struct Meter {
     /// Length of the window, and where it ends once it began.
     duration: Nanos,
     window_end: Nanos,
+    /// Operations of a closed loop begin until this time: the end of the window, or of a turn.
+    begins_until: Nanos,
+    /// In a closed loop that works in turns.
+    alternation: Option<Alternation>,
+    next_turn: Nanos,
     /// Transfers of a `stream` in flight at the window's end are finished (sdk/CONTRACT.md).
     finishes: bool,
     /// What ends at this time or later does not count: the window's end, or no time where all that has begun
     /// is finished.
     counts_until: Nanos,
-    /// Operations that ended after the window.
+    /// Operations that ended after the window, and those that ended within it and do not count.
     in_flight: u64,
+    uncounted: u64,
     /// Operations at the last look, when that was, and the longest time between two looks with progress. In a
     /// stream, bytes that move are progress.
     seen: u64,
@@ -72,9 +84,13 @@ impl Meter {
             open: 0,
             duration: spec.duration_ns.unwrap_or(Nanos(u64::MAX)),
             window_end: Nanos(u64::MAX),
+            begins_until: Nanos(u64::MAX),
+            alternation: spec.alternation,
+            next_turn: Nanos(u64::MAX),
             finishes,
             counts_until: Nanos(u64::MAX),
             in_flight: 0,
+            uncounted: 0,
             seen: 0,
             has_moved: false,
             seen_at: Nanos::ZERO,
@@ -100,10 +116,12 @@ impl Meter {
         self.start = now;
         self.end = now;
         self.window_end = now + self.duration;
+        self.begins_until = self.window_end;
         self.seen_at = now;
         // An open loop awaits every answer: to leave out the last ones would leave out the slowest.
         if !self.finishes && self.paced.is_none() {
             self.counts_until = self.window_end;
+            self.take_turn(now);
         }
     }
 
@@ -141,7 +159,8 @@ impl Meter {
 
     /// The client was stopped at `now`, before its time: operations in flight have no result.
     pub fn stop(&mut self, now: Nanos) {
-        self.end = now.min(self.counts_until).max(self.end);
+        let most = if self.alternation.is_some() { self.window_end } else { self.counts_until };
+        self.end = now.min(most).max(self.end);
         self.in_flight += self.open;
     }
 
@@ -154,7 +173,7 @@ impl Meter {
     /// As [`Self::begin`] at `now`: false if the window is over, except for a connection's `first` transfer.
     #[inline]
     pub fn begin_at(&mut self, now: Nanos, first: bool) -> bool {
-        (now < self.window_end || (first && self.finishes)) && self.begin()
+        (now < self.begins_until || (first && self.finishes)) && self.begin()
     }
 
     /// Takes up to `max` operations out of the budget; returns their number.
@@ -196,8 +215,8 @@ impl Meter {
             return false;
         }
         self.open -= 1;
-        if now >= self.counts_until {
-            self.in_flight += 1;
+        if now >= self.counts_until && !self.counts_again(now) {
+            self.leave_out(now);
             return false;
         }
         self.end = now;
@@ -286,7 +305,7 @@ impl Meter {
     #[cold]
     pub fn fail(&mut self, kind: ErrorKind, now: Nanos) {
         self.open -= 1;
-        if now >= self.counts_until {
+        if now >= self.counts_until && now >= self.window_end {
             self.in_flight += 1;
             if matches!(kind, ErrorKind::Timeout | ErrorKind::ConnectTimeout) {
                 self.errors.add(kind, 1);
@@ -324,6 +343,7 @@ impl Meter {
         self.bytes += other.bytes;
         self.verified += other.verified;
         self.in_flight += other.in_flight;
+        self.uncounted += other.uncounted;
         self.stall = self.stall.min(other.stall);
         self.errors.merge(&other.errors);
         self.latency.merge(&other.latency);
@@ -349,6 +369,8 @@ impl Meter {
             start_ns: self.start,
             end_ns: self.end,
             in_flight: self.in_flight,
+            counted_ns: self.alternation.map(|turns| turns.counted(self.start, self.end)),
+            uncounted: self.uncounted,
             stall_ns: Some(self.stall),
             errors: self.errors.clone(),
             latency: Some(self.latency.counts()),
@@ -370,6 +392,3 @@ impl Meter {
 
 /// The engine paces only where the spec has a rate.
 const RATE: &str = "an open loop has a rate";
-
-#[cfg(test)]
-mod tests;

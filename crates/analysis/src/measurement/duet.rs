@@ -60,6 +60,14 @@ impl Duet {
     }
 }
 
+impl SideWindow {
+    /// Successful operations within and outside of `elapsed`, in those within it; 1 if there are no others.
+    #[must_use]
+    pub fn all_over_counted(&self) -> f64 {
+        (self.operations + self.uncounted) as f64 / self.operations as f64
+    }
+}
+
 /// The id of a pair of cells.
 #[must_use]
 pub fn pair_id(cells: [&str; 2]) -> String {
@@ -91,17 +99,22 @@ pub enum Sharing {
     Together,
     /// They run by turns of some milliseconds: either has all CPUs, or none.
     Turns,
+    /// Both run all the time, and their clients send requests by turns: what is idle needs no CPU.
+    Alternating,
 }
 
 /// One side of a duet in the window of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideWindow {
-    /// First operation begun to last operation ended; without the other side's turns.
+    /// The window; without the other side's turns, and without the guards of alternating loads.
     pub elapsed: Nanos,
     /// Operations that succeeded.
     pub operations: u64,
     /// Payload bytes of those.
     pub bytes: Bytes,
+    /// Operations that succeeded outside of `elapsed`; their CPU time is in `cpu`.
+    #[serde(default, skip_serializing_if = "super::trial::is_zero")]
+    pub uncounted: u64,
     #[serde(default)]
     pub errors: Errors,
     /// CPU time (user and system) of each role's processes.

@@ -1,6 +1,6 @@
 //! `run.json`: the plan of a run and the machine it ran on.
 
-use super::{Duet, Metric, Outcome, PlannedComparison, Published, Trial, pair_id};
+use super::{Duet, Metric, Outcome, PlannedComparison, Published, Sharing, Trial, pair_id};
 use crate::axes::Axes;
 use crate::parameters::Parameters;
 use crate::path::NetworkPath;
@@ -257,6 +257,10 @@ pub struct PlannedCell {
     /// The client is the system's own, and what bounds it bounds the system: it is no load generator.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_client: bool,
+    /// How its duets share the CPUs, where the table says it and its client can do it; else each pair's
+    /// warm-up unit decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<Sharing>,
     /// Its work is a part of that of other rows: no competitor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_limit: bool,

@@ -94,7 +94,7 @@ impl fmt::Display for Stage {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(count: &u64) -> bool {
+pub(super) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
@@ -113,6 +113,11 @@ pub struct Measurement {
     /// Operations that had begun and not ended when the time was over.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: u64,
+    /// Of a client that works in turns: the part of the window that counts, and the operations outside of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Nanos>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uncounted: u64,
     /// The longest time within the window without progress, where the client reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Nanos>,

@@ -57,7 +57,7 @@ pub fn log_cpu_ratio(duet: &Duet, metric: Metric, role: Option<Role>) -> Option<
         let of_role = side.cpu.iter().filter(|(of, _)| role.is_none_or(|role| role == **of));
         of_role.map(|(_, time)| time.0 as f64).sum::<f64>()
     };
-    log_of(duet, |side| cpu(side) / work(side))
+    log_of(duet, |side| cpu(side) / (work(side) * side.all_over_counted()))
 }
 
 fn log_of(duet: &Duet, value: impl Fn(&SideWindow) -> f64) -> Option<f64> {
@@ -102,6 +102,15 @@ mod tests {
         assert!((cpu.exp() - 0.25).abs() < 1e-12, "{cpu}");
         assert_eq!(log_cpu_ratio(&unit, Metric::OperationsPerSecond, Some(Role::Server)), Some(cpu));
         assert_eq!(log_cpu_ratio(&unit, Metric::OperationsPerSecond, Some(Role::Relay)), None);
+    }
+
+    #[test]
+    fn what_an_alternating_load_does_not_count_is_in_the_cpu_time_and_not_in_the_rate() {
+        let guarded = SideWindow { uncounted: 100, ..side(400, 10) };
+        let unit = duet(Some([guarded, side(100, 10)]));
+        let rate = log_ratio(&unit, Metric::OperationsPerSecond).unwrap();
+        let cpu = log_cpu_ratio(&unit, Metric::OperationsPerSecond, None).unwrap();
+        assert!((rate.exp() - 4.0).abs() < 1e-12 && (cpu.exp() - 0.2).abs() < 1e-12, "{rate} {cpu}");
     }
 
     #[test]

@@ -155,6 +155,7 @@ fn duet_text(duet: &DuetReport) -> String {
     let units = match duet.sharing {
         _ if !duet.has_rate => " rounds",
         Some(Sharing::Turns) => " units in turns",
+        Some(Sharing::Alternating) => " units of alternating load",
         _ => " units in duet",
     };
     format!("{units}{}", cpu.unwrap_or_default())

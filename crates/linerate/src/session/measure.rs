@@ -114,12 +114,16 @@ impl Session {
         self.made().is_given_up(step.suite, &step.id, id(step.cell), step.against.map(id))
     }
 
-    /// The same for all units of a pair: by its warm-up unit, which runs side by side, and the first trial of
-    /// each cell. A pair without them takes turns, which is right for all.
+    /// The same for all units of a pair: by its table, or else by its warm-up unit, which runs side by side,
+    /// and the first trial of each cell. A pair without them takes turns, which is right for all.
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];
         let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.id() == step.id;
         let earlier = self.duets.iter().find(|duet| !duet.warmup && of_pair(duet)).map(|duet| duet.sharing);
+        let of_table = || {
+            let [one, other] = [step.cell, step.against?].map(|cell| suite.cells[cell].pairs);
+            one.filter(|_| one == other && step.probe.is_none())
+        };
         let by_rule = || {
             let warm = self.duets.iter().filter(of_pair).find_map(|duet| duet.sides.as_ref());
             let alone = |cell: usize| {
@@ -137,7 +141,7 @@ impl Session {
                 None => Sharing::Turns,
             }
         };
-        earlier.unwrap_or_else(by_rule)
+        earlier.or_else(of_table).unwrap_or_else(by_rule)
     }
 
     fn take(&mut self, entry: Entry, id: &str) {

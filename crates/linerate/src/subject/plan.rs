@@ -117,6 +117,7 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
         }),
         options: BTreeMap::new(),
         own_client: false,
+        pairs: None,
         is_limit: false,
         systems: [
             Some(system(Role::Client, VERIFIER, DEFAULT_BUILD)),

@@ -4,7 +4,7 @@ use super::file::{Amount, Quick, Table};
 use super::path;
 use super::{names, truth};
 use crate::axes::Axes;
-use crate::measurement::{self, DEFAULT_BUILD, PlannedCell, PlannedSystem, PlannedTable};
+use crate::measurement::{self, DEFAULT_BUILD, PlannedCell, PlannedSystem, PlannedTable, Sharing};
 use crate::parameters::Parameters;
 use crate::path::MOST_ROUTERS;
 use crate::system::{Registry, template};
@@ -148,7 +148,7 @@ fn cell(
     // An axis that a template of the path uses is only where the template has it.
     let keys = axes.iter().filter(|(name, _)| !used.contains(*name));
     let mut path = path::read(table.path.as_ref(), keys, &render)?;
-    let (mut is_limit, mut warmup) = (false, table.warmup);
+    let (mut is_limit, mut warmup, mut pairs) = (false, table.warmup, table.pairs);
     for (role, names) in &table.roles {
         let is_relay = *role == Role::Relay;
         let place = format!("roles.{role}");
@@ -162,6 +162,9 @@ fn cell(
             path.adapt(chosen.variant.device, chosen.variant.routers);
             path.need_routers(usize::from(chosen.variant.router));
             is_limit |= chosen.variant.limit;
+            if *role == Role::Client && !chosen.variant.alternates {
+                pairs = pairs.filter(|pairs| *pairs != Sharing::Alternating);
+            }
             let least = chosen.variant.warmup_operations.unwrap_or(0);
             warmup.operations = warmup.operations.map(|operations| operations.max(least));
             let build = DEFAULT_BUILD.to_owned();
@@ -195,6 +198,7 @@ fn cell(
         // In a table of points the pair of systems is the subject, mixed or not.
         own_client: !table.points.is_empty()
             || server.is_none_or(|server| table.roles.get(&Role::Client) == Some(server)),
+        pairs,
         is_limit,
         systems,
         absent: None,

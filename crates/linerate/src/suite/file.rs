@@ -1,6 +1,6 @@
 //! `suites/<name>.toml`: a question, as data. Tables of cells; each table spans its axes.
 
-use crate::measurement::{Metric, Precision, default_verify, default_warmup};
+use crate::measurement::{Metric, Precision, Sharing, default_verify, default_warmup};
 use crate::parameters::Parameters;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -108,6 +108,9 @@ pub struct Table {
     pub best_of: Option<BestOfEntry>,
     #[serde(default)]
     pub parameters: BTreeMap<String, Amount>,
+    /// How duets share the CPUs: `alternating`, where the client can ([`crate::system::manifest::Variant`]).
+    /// Absent: the warm-up unit of each pair decides.
+    pub pairs: Option<Sharing>,
     /// Parameters in place of these before the clock starts: while it verifies (default: 10 operations on one
     /// connection), and while it warms up (default: 200 operations; empty: not at all).
     #[serde(default = "default_verify")]

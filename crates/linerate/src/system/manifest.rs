@@ -131,6 +131,10 @@ pub struct Variant {
     /// time then says nothing about the bottleneck.
     #[serde(default)]
     pub spins: bool,
+    /// True of a client that works in turns with another one (`alternation` in sdk/CONTRACT.md), in `rr` and
+    /// `crr`.
+    #[serde(default)]
+    pub alternates: bool,
     /// Least operations of a warm-up, where a suite has fewer: a just-in-time compiler needs thousands.
     pub warmup_operations: Option<u64>,
     /// The share of failed operations above which a trial fails, instead of the usual one percent (decision

@@ -11,7 +11,7 @@ use crate::measurement::{
     Duet, Measurement, Outcome, PlannedCell, PlannedSuite, Probe, Sharing, SideWindow, Stage,
 };
 use crate::plan::Step;
-use linerate_contract::{Nanos, Role, clock};
+use linerate_contract::{Alternation, Nanos, Role, clock};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeMap;
@@ -23,6 +23,8 @@ use std::time::Duration;
 const WINDOW: Nanos = Nanos(500_000_000);
 /// The window of two sides that take turns.
 const WINDOW_OF_TURNS: Nanos = Nanos(800_000_000);
+/// The window of two sides whose loads alternate: eight turns of each.
+const WINDOW_OF_ALTERNATION: Nanos = Nanos(16 * ALTERNATION.0);
 /// For clients that count whole seconds.
 const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
 /// Duration of a unit with the start of its systems, for the time left.
@@ -31,6 +33,10 @@ pub const SECONDS: f64 = 1.0;
 /// against the refill of caches after it: in turns of 1 ms a relay of several processes lost a quarter of
 /// its rate (docs/decisions/0018-turns.md).
 const TURN: Nanos = Nanos(30_000_000);
+/// A turn of an alternating load, and the part of it that does not count: long enough that caches, timers and
+/// the other side's last operations are no part of it (docs/decisions/0036-alternating-load.md).
+const ALTERNATION: Nanos = Nanos(120_000_000);
+const GUARD: Nanos = Nanos(20_000_000);
 /// From the schedule of turns to the first of them: both clients have been started by then.
 const FIRST_TURN: Nanos = Nanos(5_000_000);
 /// The share of a role's CPU time that a probe takes. A smaller one is lost in the noise of the units; a
@@ -59,6 +65,7 @@ pub fn run(
         Sharing::Together => WINDOW,
         Sharing::Turns if in_seconds => Nanos(2 * WHOLE_SECOND.0),
         Sharing::Turns => WINDOW_OF_TURNS,
+        Sharing::Alternating => WINDOW_OF_ALTERNATION,
     };
     let of_role = step.probe.map_or(0, |role| role as u64 + 1) << 16;
     let mut random =
@@ -69,12 +76,20 @@ pub fn run(
     let [one, two] = labs;
     let [a, b] = if random.random() { [two, one] } else { [one, two] };
     let result = (|| {
-        let window = TimedWindow {
+        let order = random.random();
+        let window = |second| TimedWindow {
             length,
             sharing: Some(sharing),
             may_starve: step.warmup && sharing == Sharing::Together,
+            alternation: (sharing == Sharing::Alternating).then_some(Alternation {
+                length_ns: ALTERNATION,
+                guard_ns: GUARD,
+                seed: order,
+                second,
+            }),
         };
-        let launches = [launches(context, cells[0], window)?, launches(context, cells[1], window)?];
+        let launches =
+            [launches(context, cells[0], window(false))?, launches(context, cells[1], window(true))?];
         let label = |cell: &PlannedCell| Label {
             suite: suite.name.clone(),
             cell: cell.id.clone(),
@@ -182,7 +197,8 @@ fn counts_whole_seconds(context: Context<'_>, cell: &PlannedCell) -> bool {
 
 fn side((measurement, brake): (Measurement, Option<Nanos>)) -> SideWindow {
     SideWindow {
-        elapsed: measurement.elapsed,
+        elapsed: measurement.counted.unwrap_or(measurement.elapsed),
+        uncounted: measurement.uncounted,
         operations: measurement.operations,
         bytes: measurement.bytes,
         errors: measurement.errors,

@@ -19,6 +19,8 @@ pub(super) fn read_contract(run: &ClientRun) -> Result<Measurement, String> {
         operations: done.operations,
         bytes: done.bytes,
         in_flight: done.in_flight,
+        counted: done.counted_ns,
+        uncounted: done.uncounted,
         stall: done.stall_ns,
         errors: done.errors,
         latency: done.latency.map(Histogram::from),

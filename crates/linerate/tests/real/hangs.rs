@@ -53,13 +53,21 @@ fn home_with_server(hangs_after: &str) -> Folder {
         baseline = { path = 'direct' }\n\
         roles = { client = '{{ client }}', relay = '{{ path }}', server = 'python-hang' }\n\
         parameters = { seconds = 1, connections = 4, size = 128, timeout_ms = 500 }\n\
-        [tables.axes]\nclient = ['native', 'wrk']\npath = ['direct', 'native-splice']\n";
+        [tables.axes]\nclient = ['native', 'wrk']\npath = ['direct', 'native-splice']\n\
+        [[tables]]\nname = 'servers'\ntitle = 't'\nmetric = 'operations-per-second'\nlayer = 'http'\n\
+        workload = 'rr'\nrows = 'server'\ncolumns = 'client'\nid = 'servers/{{ server }}/{{ client }}'\n\
+        baseline = { server = 'python-healthy' }\n\
+        roles = { client = '{{ client }}', server = '{{ server }}' }\n\
+        parameters = { seconds = 1, connections = 4, size = 128, timeout_ms = 500 }\n\
+        [tables.axes]\nclient = ['native']\nserver = ['python-healthy', 'python-hang']\n";
     fs::write(home.path().join("suites/one.toml"), suite).unwrap();
-    let script = SERVER.replace("HANGS_AFTER", hangs_after);
-    let system = format!(
-        "about = 'hangs'\nprogram = '{PYTHON}'\n[variants.python-hang]\nabout = 'hangs'\n\
-         roles = ['server']\nstart = ['-c', '''{script}''']\n"
-    );
+    let mut system = format!("about = 'hangs'\nprogram = '{PYTHON}'\n");
+    for (variant, hangs_after) in [("python-hang", hangs_after), ("python-healthy", "1000")] {
+        let script = SERVER.replace("HANGS_AFTER", hangs_after);
+        system += &format!(
+            "[variants.{variant}]\nabout = 'hangs'\nroles = ['server']\nstart = ['-c', '''{script}''']\n"
+        );
+    }
     fs::write(home.path().join("systems/python-hang/system.toml"), system).unwrap();
     home
 }
@@ -85,18 +93,40 @@ fn a_server_that_hangs_after_a_third_of_the_window_has_no_number() {
     let Some(_machine) = machine() else { return };
     let processes = lab_processes();
     let Some((trials, _)) = run("0.17") else { return };
-    let trials = trials.iter().map(|trial| (&trial.cell, &trial.outcome));
-    for (cell, outcome) in trials {
-        match outcome {
-            Outcome::Missing { .. } => {}
-            Outcome::Failed { reason, .. } => {
-                let is_hang = ["no progress", "hung", "timeout"].iter().any(|part| reason.contains(part));
-                assert!(is_hang, "{cell}: {reason}");
-            }
-            other => panic!("{cell}: {other:?}"),
-        }
+    for trial in &trials {
+        assert_hung_unless(trial.cell.contains("python-healthy"), &trial.cell, &trial.outcome);
     }
     assert_all_gone(&processes);
+}
+
+#[test]
+fn a_duet_in_which_one_side_hangs_has_no_ratio_and_the_healthy_side_is_measured_beside_itself() {
+    let Some(_machine) = machine() else { return };
+    let Some((_, duets)) = run("0.17") else { return };
+    let of_servers = |duet: &&Duet| duet.cells[0].contains("servers/");
+    let (with_hung, healthy): (Vec<&Duet>, Vec<&Duet>) = duets
+        .iter()
+        .filter(of_servers)
+        .partition(|duet| duet.cells.iter().any(|cell| cell.contains("python-hang")));
+    assert!(!with_hung.is_empty() && !healthy.is_empty(), "{duets:?}");
+    for duet in with_hung {
+        assert_hung_unless(false, &duet.cells[0], &duet.outcome);
+    }
+    for duet in healthy {
+        assert_hung_unless(true, &duet.cells[0], &duet.outcome);
+    }
+}
+
+fn assert_hung_unless(is_healthy: bool, what: &str, outcome: &Outcome) {
+    match outcome {
+        Outcome::Missing { .. } => {}
+        Outcome::Ok if is_healthy => {}
+        Outcome::Failed { reason, .. } if !is_healthy => {
+            let is_hang = ["no progress", "hung", "timeout"].iter().any(|part| reason.contains(part));
+            assert!(is_hang, "{what}: {reason}");
+        }
+        other => panic!("{what}: {other:?}"),
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::layer::{Flow, Layer};
 use crate::meter::Meter;
 use crate::schedule::Schedule;
 use crate::waiter;
-use linerate_contract::{ErrorKind, Nanos};
+use linerate_contract::{Alternation, ErrorKind, Nanos};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 use std::collections::VecDeque;
 
@@ -25,16 +25,22 @@ pub(super) struct Pacer {
     /// When the next operation is due.
     next: Nanos,
     start: Nanos,
+    /// Of a client that works in turns: what is due in its turns is sent, and the rest is left out.
+    alternation: Option<Alternation>,
     /// Free slots, used in turn as in a connection pool: a load balancer sees all of them. With capacity for
     /// all.
     free: VecDeque<u32>,
 }
 
 impl Pacer {
-    pub(super) fn new(schedule: Option<Schedule>, connections: u32) -> Self {
+    pub(super) fn new(
+        schedule: Option<Schedule>,
+        alternation: Option<Alternation>,
+        connections: u32,
+    ) -> Self {
         let room = if schedule.is_some() { connections as usize } else { 0 };
         let free = VecDeque::with_capacity(room);
-        Self { schedule, next: NEVER, start: Nanos::ZERO, free }
+        Self { schedule, next: NEVER, start: Nanos::ZERO, alternation, free }
     }
 
     fn start(&mut self, now: Nanos) {
@@ -45,6 +51,17 @@ impl Pacer {
     #[inline]
     fn draw(&mut self) {
         self.next = self.schedule.as_mut().and_then(Iterator::next).map_or(NEVER, |after| self.start + after);
+        if let Some(alternation) = self.alternation {
+            self.skip_to_turn(alternation);
+        }
+    }
+
+    /// Leaves out what is due in turns of the other client, and in the guard of an own one.
+    fn skip_to_turn(&mut self, alternation: Alternation) {
+        while self.next < NEVER && self.next < alternation.own(self.next).counts_from {
+            self.next =
+                self.schedule.as_mut().and_then(Iterator::next).map_or(NEVER, |after| self.start + after);
+        }
     }
 }
 

@@ -69,3 +69,44 @@ fn merged_counters_add_up_and_span_both_windows() {
     assert_eq!((done.operations, done.bytes), (2, Bytes(3)));
     assert_eq!((done.start_ns, done.end_ns), (Nanos(3), Nanos(8)));
 }
+
+#[test]
+fn a_closed_loop_in_turns_begins_and_counts_in_its_own_turns() {
+    let mut spec = Spec::new(Role::Client, "http", "rr");
+    spec.duration_ns = Some(Nanos(1_000));
+    let alternation = Alternation { length_ns: Nanos(100), guard_ns: Nanos(20), seed: 1, second: false };
+    spec.alternation = Some(alternation);
+    let mut m = Meter::new(&spec, None);
+    m.start(Nanos(0));
+    let mut begun = Vec::new();
+    let mut counted = 0;
+    for now in (0..1_010).map(Nanos) {
+        if now >= m.next_turn() {
+            m.take_turn(now);
+        }
+        if m.begin_at(now, false) {
+            begun.push(now);
+            let end = now + Nanos(1);
+            m.succeed(now, end, 1, true);
+            let turn = alternation.own(end);
+            counted += u64::from(turn.counts_from <= end && end < Nanos(1_000));
+        }
+    }
+    let own = |now: &Nanos| alternation.own(*now).begin <= *now && *now < Nanos(1_000);
+    assert!(begun.iter().all(own) && begun.len() == 500, "{} {begun:?}", begun.len());
+    m.close(Nanos(1_010));
+    let done = m.done(Nanos::ZERO);
+    assert_eq!((done.operations, done.counted_ns), (counted, Some(Nanos(400))));
+    assert_eq!(done.operations + done.uncounted + done.in_flight, 500);
+    assert!(done.operations.abs_diff(400) <= 5, "{}", done.operations);
+    assert_eq!(done.end_ns, Nanos(1_000));
+}
+
+#[test]
+fn without_turns_none_begins() {
+    let mut m = meter(1);
+    m.start(Nanos(10));
+    m.take_turn(Nanos(10));
+    assert_eq!(m.next_turn(), Nanos(u64::MAX));
+    assert!(m.begin_at(Nanos(20), false));
+}

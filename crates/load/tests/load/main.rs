@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
 
+mod alternating;
 mod common;
 mod crr;
 mod hang;

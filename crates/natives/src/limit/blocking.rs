@@ -6,6 +6,7 @@ use linerate_load::process::{Signals, emit, spawn, together};
 use linerate_load::refusal::{Doing, Refusal};
 use linerate_load::socket::{Dialer, connect_all, connect_error, stream_error};
 use nix::errno::Errno;
+use std::io::ErrorKind::Interrupted;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
@@ -70,6 +71,7 @@ pub(super) fn client(spec: &Spec) -> Result<Done, Refusal> {
         move || {
             meter.start(start);
             run_pair(spec, message, &mut meter, &mut dialer, stream);
+            meter.close(clock::now());
             meter
         }
     };
@@ -100,6 +102,7 @@ fn run_pair(spec: &Spec, message: &[u8], meter: &mut Meter, dialer: &mut Dialer,
                 std::thread::sleep(REST);
             }
         }
+        meter.look(now);
         began = now;
     }
 }
@@ -128,10 +131,13 @@ fn exchange(stream: &mut TcpStream, message: &[u8], buffer: &mut [u8]) -> Result
     stream.write_all(message).map_err(failed)?;
     let mut back = 0;
     while back < buffer.len() {
-        match stream.read(&mut buffer[back..]).map_err(failed)? {
-            0 if back == 0 => return Err(ErrorKind::EmptyReply),
-            0 => return Err(ErrorKind::Truncated),
-            n => back += n,
+        match stream.read(&mut buffer[back..]) {
+            Ok(0) if back == 0 => return Err(ErrorKind::EmptyReply),
+            Ok(0) => return Err(ErrorKind::Truncated),
+            Ok(n) => back += n,
+            // A socket with SO_RCVTIMEO ends a call so when the process goes on after SIGSTOP (signal(7)).
+            Err(error) if error.kind() == Interrupted => {}
+            Err(error) => return Err(failed(error)),
         }
     }
     if buffer == message { Ok(()) } else { Err(ErrorKind::WrongContent) }

@@ -76,3 +76,23 @@ fn a_loop_without_sockets_needs_a_number_and_has_neither_a_rate_nor_a_server() {
         assert_eq!(Engine::start(&server).wait().code(), Some(127), "{workload}");
     }
 }
+
+#[test]
+fn a_client_with_blocking_calls_keeps_its_window_and_its_connections_while_it_is_stopped_for_turns() {
+    let server = Spec { listen: Some(local()), ..Spec::new(Role::Server, "tcp", "rr") };
+    let (_server, address) = Engine::serving(&with(server, "limit", "blocking"));
+    let window = Nanos(600_000_000);
+    let spec = Spec { operations: None, duration_ns: Some(window), ..client("rr", address, 64, 0) };
+    let engine = Engine::start(&with(spec, "limit", "blocking"));
+    // The last of these stops goes on until after the end of the window.
+    for _ in 0..20 {
+        std::thread::sleep(std::time::Duration::from_millis(25));
+        engine.signal(Signal::SIGSTOP);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        engine.signal(Signal::SIGCONT);
+    }
+    let done = engine.done();
+    assert!(done.operations > 0 && done.errors.total() == 0, "{:?}", done.errors);
+    assert_eq!(done.end_ns.since(done.start_ns), window);
+    assert!(done.stall_ns.is_some_and(|stall| stall >= Nanos(10_000_000)), "{:?}", done.stall_ns);
+}

@@ -107,7 +107,7 @@ impl Time {
         let times = duet.sides.as_ref().map(|sides| sides.each_ref().map(|side| side.elapsed));
         let common = times.map_or(Nanos::ZERO, |[a, b]| match duet.sharing {
             Sharing::Together => a.min(b),
-            Sharing::Turns => a + b,
+            Sharing::Turns | Sharing::Alternating => a + b,
         });
         for (stage, spent) in &duet.stages {
             let window = if *stage == Stage::Measure { common.min(*spent) } else { Nanos::ZERO };

@@ -15,7 +15,7 @@ use crate::pins::{self, Pins};
 use crate::placement;
 use crate::system::manifest::{OutputPatterns, Verifier};
 use crate::system::{SystemVariant, VERIFIER};
-use linerate_contract::{Nanos, Role};
+use linerate_contract::{Alternation, Nanos, Role};
 use setting::{Seat, Setting};
 use std::path::Path;
 
@@ -61,6 +61,8 @@ pub(super) struct TimedWindow {
     pub(super) length: Nanos,
     /// `None`: the cell is alone.
     pub(super) sharing: Option<Sharing>,
+    /// The turns of the client.
+    pub(super) alternation: Option<Alternation>,
     /// Side by side, one side can get nearly all of the CPUs. A warm-up unit shows that, and has not failed.
     pub(super) may_starve: bool,
 }
@@ -72,6 +74,7 @@ fn transfers_for_a_time(parameters: &Parameters) -> Option<TimedWindow> {
     seconds.map(|seconds| TimedWindow {
         length: Nanos(seconds * 1_000_000_000),
         sharing: None,
+        alternation: None,
         may_starve: false,
     })
 }

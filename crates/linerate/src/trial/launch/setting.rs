@@ -191,7 +191,7 @@ impl<'a> Setting<'a> {
         let longest = match sharing {
             None => u64::MAX,
             Some(Sharing::Together) => LONGEST_TRANSFER,
-            Some(Sharing::Turns) => LONGEST_IN_TURNS,
+            Some(Sharing::Turns | Sharing::Alternating) => LONGEST_IN_TURNS,
         };
         match self.cell.workload.as_str() {
             "stream" if is_reliable && !(is_plain && sharing.is_some()) => {
@@ -219,7 +219,7 @@ impl<'a> Setting<'a> {
         let (role, folder) = (seat.role, seat.folder());
         let mut spec = self.spec(chosen, seat, parameters, check_every);
         if let Some(window) = window.filter(|_| role == Role::Client) {
-            spec.duration_ns = Some(window.length);
+            (spec.duration_ns, spec.alternation) = (Some(window.length), window.alternation);
             self.repeat(&mut spec, window.sharing);
         }
         let values = self.values(chosen, seat, &folder, parameters, &spec);
