@@ -1,16 +1,15 @@
 //! Options of `linerate compare` and `gate` for commands that start servers.
 
+use super::RequestArgs;
 use crate::arm::Arm;
 use crate::error::Error;
 use crate::measurement::{
-    Expectation, PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedRequest,
-    PlannedTarget, PlannedUpstream,
+    Expectation, PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedTarget, PlannedUpstream,
 };
 use crate::project::{Project, Settings, Texts};
 use crate::subject;
 use crate::subject::values::{self, Filled};
 use clap::Args;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -49,17 +48,8 @@ pub struct CommandOptions {
     #[arg(long, value_name = "PATH", value_parser = target)]
     pub url: Option<String>,
 
-    /// Request method [default: GET]
-    #[arg(long, short = 'X', value_name = "METHOD")]
-    pub method: Option<String>,
-
-    /// Additional header, 'Name: value' (repeatable)
-    #[arg(long, short = 'H', value_name = "LINE")]
-    pub header: Vec<String>,
-
-    /// Request body; @FILE: from a file
-    #[arg(long, value_name = "TEXT")]
-    pub body: Option<String>,
+    #[command(flatten)]
+    pub request: RequestArgs,
 
     /// A correct response, such as status=404 or status=200,bytes=12 [default: the first command's responses]
     #[arg(long, value_name = "PARTS", value_parser = expectation)]
@@ -121,9 +111,12 @@ impl CommandOptions {
             cleanup: or(self.cleanup, &settings.cleanup),
             names: or(self.names, &settings.name),
             url: self.url.or(url.map_err(|e| project.error("url", &e))?),
-            method: self.method.or(settings.method.clone()),
-            header: or(self.header, &settings.header),
-            body: self.body.or(settings.body.clone()),
+            request: RequestArgs {
+                method: self.request.method.or(settings.method.clone()),
+                header: or(self.request.header, &settings.header),
+                body: self.request.body.or(settings.body.clone()),
+                user: self.request.user,
+            },
             expect: self.expect.or(given.map_err(|e| project.error("expect", &e))?),
             connections: self.connections.or(settings.connections.filter(|n| *n > 0)),
             port: self.port.or(settings.port.filter(|port| *port > 0)),
@@ -156,14 +149,7 @@ impl CommandOptions {
     ) -> Result<PlannedComparison, Error> {
         let current = || std::env::current_dir().map_err(Error::file(Path::new(".")));
         let folder = self.folder.clone().map_or_else(current, Ok)?;
-        let body = match self.body.as_deref().map(|body| (body, body.strip_prefix('@'))) {
-            None => String::new(),
-            Some((text, None)) => text.to_owned(),
-            Some((_, Some(file))) => {
-                let file = folder.join(file);
-                fs::read_to_string(&file).map_err(Error::file(&file))?
-            }
-        };
+        let request = self.request.request(self.url.as_deref().unwrap_or("/"), &folder)?;
         let of_user = || std::env::var("PORT").ok()?.parse().ok().filter(|port| *port > 0);
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         // Half of the CPUs for the client: it needs less time for a request than most servers.
@@ -194,12 +180,7 @@ impl CommandOptions {
             folder,
             port: self.port.or_else(of_user).unwrap_or(PORT),
             port_is_given: self.port.is_some(),
-            request: PlannedRequest {
-                method: self.method.clone().unwrap_or_else(|| "GET".into()),
-                path: self.url.clone().unwrap_or_else(|| "/".into()),
-                headers: self.header.clone(),
-                body,
-            },
+            request,
             layer: self.layer().into(),
             size: (self.tcp || self.ws).then(|| self.size.unwrap_or(SIZE)),
             connections,

@@ -1,6 +1,6 @@
 //! `linerate load http` and `linerate serve http`.
 
-use super::{FailureArgs, SecureArgs, SpinArgs, TrustArgs, rate, span};
+use super::{FailureArgs, RequestArgs, SecureArgs, SpinArgs, TrustArgs, rate, span};
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,8 +18,9 @@ use std::time::Duration;
   linerate load http https://localhost/ --insecure -n 10000 --no-keepalive
   linerate load http http://127.0.0.1:8080/plaintext -c 64 --pipeline 16
   linerate load http https://localhost:8443/ --authority ca.pem
-  linerate load http http://127.0.0.1:8080/ -X POST -H 'Content-Type: text/plain' --body hello \
-    --json result.json
+  linerate load http http://127.0.0.1:8080/ -H 'Content-Type: text/plain' --body hello --json result.json
+  linerate load http http://127.0.0.1:8080/ --warmup 5s --repeat 10
+  linerate load http http://shop.example/ --connect-to 127.0.0.1:8080 --body @order.json --csv seconds.csv
 
 Exit status: 0 done, 1 too many requests failed or the server hung, 2 bad usage, \
 3 no request succeeded, 130 interrupted (the partial result is printed).")]
@@ -70,17 +71,25 @@ pub struct LoadHttpArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
-    /// Request method
-    #[arg(long, short = 'X', value_name = "METHOD", default_value = "GET")]
-    pub method: String,
+    #[command(flatten)]
+    pub request: RequestArgs,
 
-    /// Additional header, 'Name: value' (repeatable)
-    #[arg(long, short = 'H', value_name = "LINE")]
-    pub header: Vec<String>,
+    /// Connect to this host and port; the Host header and the TLS name remain those of the URL
+    #[arg(long, value_name = "HOST:PORT")]
+    pub connect_to: Option<String>,
 
-    /// Request body
-    #[arg(long, value_name = "TEXT")]
-    pub body: Option<String>,
+    /// Load the server for this time first, without counting
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub warmup: Option<Duration>,
+
+    /// Load N times and print medians with 95 % intervals (6 times or more)
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1000)
+    )]
+    pub repeat: u32,
 
     /// Time limit of a request; slower ones fail
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
@@ -108,6 +117,10 @@ pub struct LoadHttpArgs {
     /// Write the result with full histograms as JSON; -: to standard output, instead of text
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+
+    /// Write rate, failures, p50 and p99 of each second
+    #[arg(long, value_name = "FILE", conflicts_with = "repeat")]
+    pub csv: Option<PathBuf>,
 
     /// Show no progress line
     #[arg(long, short)]

@@ -3,14 +3,17 @@
 use super::load_json::{LoadJson, OperationsJson, RunJson};
 use super::numbers::{count, counted, plain};
 use super::style::Style;
-use linerate_contract::{Arrival, Counts, Done, Errors, Nanos, Sample, Spec};
+use linerate_contract::{Adherence, Arrival, Counts, Done, Errors, Nanos, Sample, Spec};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The percentiles of the table; the histogram below shows the rest.
-const PERCENTILES: [f64; 6] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99];
+const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 /// Length of the longest bar of the histogram, in characters.
 const BAR: usize = 40;
+
+/// More than this share of operations that are late or never sent gets a warning, as failed operations do.
+const OFF_SCHEDULE: f64 = 0.01;
 
 /// The names of a protocol's operation and payload.
 #[derive(Debug, Clone, Copy)]
@@ -29,16 +32,16 @@ pub struct LoadResult<'a> {
 }
 
 impl LoadResult<'_> {
-    fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.done.end_ns.since(self.done.start_ns).as_secs_f64()
     }
 
-    fn per_second(&self, amount: f64) -> f64 {
+    pub(super) fn per_second(&self, amount: f64) -> f64 {
         let seconds = self.seconds();
         if seconds > 0.0 { amount / seconds } else { 0.0 }
     }
 
-    fn cpu_us_per_request(&self) -> Option<f64> {
+    pub(super) fn cpu_us_per_request(&self) -> Option<f64> {
         let all = self.done.operations + self.done.errors.total();
         (all > 0).then(|| self.done.cpu_ns.as_micros_f64() / all as f64)
     }
@@ -100,7 +103,9 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
         row(&mut out, "TLS", tls);
     }
     if let Some(cpu) = result.cpu_us_per_request() {
-        row(&mut out, "client CPU", &format!("{} us per {}", plain(cpu), words.operation));
+        let polling =
+            if spec.rate.is_some() { ", with polling for the time when the next is due" } else { "" };
+        row(&mut out, "client CPU", &format!("{} us per {}{polling}", plain(cpu), words.operation));
     }
     if let Some(schedule) = &done.schedule {
         let on_time = schedule.delay.percentile(99.0).map_or_else(|| "-".into(), time);
@@ -115,10 +120,45 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
         );
     }
     latencies(&mut out, done);
+    for warning in warnings(result) {
+        let warning = format!("WARNING: {warning}");
+        let _ = writeln!(out, "\n{}", console::style(warning).red().bold().force_styling(style.colour));
+    }
     out
 }
 
-fn loop_kind(spec: &Spec) -> String {
+/// What an open loop did not do as asked.
+fn warnings(result: &LoadResult<'_>) -> Vec<String> {
+    let LoadResult { words, spec, done, .. } = result;
+    let Some(Adherence { late, unsent, .. }) = done.schedule else { return Vec::new() };
+    let sent = done.operations + done.errors.total() + done.in_flight;
+    let tolerated = ((sent + unsent) as f64 * OFF_SCHEDULE) as u64;
+    let operation = words.operation;
+    let connections = counted(spec.connections, "connection");
+    let mut warnings = Vec::new();
+    if unsent > tolerated {
+        warnings.push(format!(
+            "the rate was not reached: {} of {} {operation}s were never sent: {connections} waited (-c)",
+            count(unsent),
+            count(sent + unsent)
+        ));
+    }
+    if late > tolerated {
+        warnings.push(format!(
+            "{} of {} {operation}s were sent more than 1 ms late, for lack of a connection (-c) or of CPU \
+             (-t); response times include that",
+            count(late),
+            count(sent)
+        ));
+    }
+    warnings
+}
+
+pub(super) fn micros(nanos: u64) -> f64 {
+    nanos as f64 / 1e3
+}
+
+pub(super) fn loop_kind(spec: &Spec) -> String {
     let keep = if spec.workload == "crr" { ", a new connection for each request" } else { "" };
     let spin = match spec.options.get("spin").map(String::as_str) {
         None => String::new(),
@@ -213,8 +253,12 @@ pub fn time(nanos: u64) -> String {
 /// `linerate.load/1`.
 #[must_use]
 pub fn json(result: &LoadResult<'_>) -> String {
+    LoadJson::Operations(operations_json(result)).text()
+}
+
+pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a> {
     let LoadResult { target, spec, done, .. } = result;
-    LoadJson::Operations(OperationsJson {
+    OperationsJson {
         schema: "linerate.load/1",
         url: target,
         seconds: result.seconds(),
@@ -226,19 +270,20 @@ pub fn json(result: &LoadResult<'_>) -> String {
         latency_us: done.latency.as_ref().map(percentiles),
         service_us: done.service.as_ref().map(percentiles),
         send_delay_us: done.schedule.as_ref().map(|s| percentiles(&s.delay)),
+        warnings: warnings(result),
         run: RunJson { spec, done },
-    })
-    .text()
+    }
 }
 
 fn percentiles(counts: &Counts) -> BTreeMap<&'static str, f64> {
-    let micros = |nanos: u64| nanos as f64 / 1e3;
     let mut all = BTreeMap::new();
     let Some(mean) = counts.mean() else { return all };
     all.insert("mean", mean / 1e3);
     all.insert("min", micros(counts.min));
     all.insert("max", micros(counts.max));
-    for (name, percent) in [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p999", 99.9), ("p9999", 99.99)] {
+    for (name, percent) in
+        [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p999", 99.9), ("p9999", 99.99)]
+    {
         all.extend(counts.percentile(percent).map(|value| (name, micros(value))));
     }
     all
@@ -247,7 +292,7 @@ fn percentiles(counts: &Counts) -> BTreeMap<&'static str, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Adherence, Bytes, ErrorKind, Role};
+    use linerate_contract::{Bytes, ErrorKind, Role};
 
     fn result<'a>(spec: &'a Spec, done: &'a Done) -> LoadResult<'a> {
         let words = Words { operation: "request", payload: "bodies" };
@@ -326,9 +371,28 @@ mod tests {
     }
 
     #[test]
+    fn an_open_loop_off_its_schedule_gets_a_warning() {
+        let mut spec = Spec::new(Role::Client, "http", "rr");
+        (spec.rate, spec.connections) = (Some(500.0), 10);
+        let with = |late, unsent| Done {
+            schedule: Some(Adherence { late, unsent, delay: Counts::default() }),
+            ..done()
+        };
+        for (late, unsent, words) in [
+            (0, 0, &[][..]),
+            (10, 600, &["the rate was not reached: 600 of 1612 requests were never sent"][..]),
+            (100, 0, &["100 of 1012 requests were sent more than 1 ms late"]),
+        ] {
+            let done = with(late, unsent);
+            let text = text(&result(&spec, &done), Style::default());
+            assert!(words.iter().all(|words| text.contains(words)), "{text}");
+            assert_eq!(text.matches("WARNING").count(), words.len(), "{text}");
+        }
+    }
+
+    #[test]
     fn an_empty_result_has_no_histogram() {
-        let spec = Spec::new(Role::Client, "http", "rr");
-        let done = Done::default();
+        let (spec, done) = (Spec::new(Role::Client, "http", "rr"), Done::default());
         let result = result(&spec, &done);
         assert!(!text(&result, Style::default()).contains('#'));
         assert!(json(&result).contains("\"requests_per_second\": 0.0"));

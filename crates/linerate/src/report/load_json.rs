@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 #[serde(untagged)]
 pub(super) enum LoadJson<'a> {
     Operations(OperationsJson<'a>),
+    Repeats(RepeatsJson<'a>),
     Streams(StreamsJson<'a>),
     Datagrams(DatagramsJson<'a>),
 }
@@ -45,8 +46,32 @@ pub(super) struct OperationsJson<'a> {
     pub(super) service_us: Option<BTreeMap<&'static str, f64>>,
     /// Open loop: from the due time to sending.
     pub(super) send_delay_us: Option<BTreeMap<&'static str, f64>>,
+    /// Open loop: what was not done as asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) warnings: Vec<String>,
     #[serde(flatten)]
     pub(super) run: RunJson<'a>,
+}
+
+/// The same load several times (`--repeat`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct RepeatsJson<'a> {
+    /// `linerate.load.repeats/1`.
+    pub(super) schema: &'static str,
+    /// By name: `requests_per_second`, `client_cpu_us_per_request`, `p50_us`, `p90_us`, `p95_us`, `p99_us`.
+    pub(super) medians: BTreeMap<&'static str, MedianJson>,
+    pub(super) runs: Vec<OperationsJson<'a>>,
+}
+
+/// A median of several runs.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct MedianJson {
+    pub(super) median: f64,
+    /// Absent with fewer than six runs.
+    pub(super) ci95: Option<[f64; 2]>,
+    pub(super) n: u32,
 }
 
 /// Bytes over TCP or WebSocket.

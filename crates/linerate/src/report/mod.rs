@@ -17,7 +17,7 @@
 //! | [`terminal`], `markdown`, [`html`], [`json`], [`csv`] | one format each |
 //! | [`merged`] | one report of runs on several hosts |
 //! | `site` | a static site of runs |
-//! | [`load`], [`load_streams`], [`load_datagrams`], [`selftest`] | output of `load` and `selftest` |
+//! | [`load`], `load_*`, [`selftest`] | output of `load` and `selftest` |
 //! | `schema` | the JSON schema of `report.json` |
 
 mod build;
@@ -30,6 +30,8 @@ mod layout;
 pub mod load;
 pub mod load_datagrams;
 mod load_json;
+pub mod load_repeats;
+pub mod load_series;
 pub mod load_streams;
 mod markdown;
 pub mod merged;

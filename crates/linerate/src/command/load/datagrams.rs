@@ -1,6 +1,6 @@
 //! `linerate load udp` and `linerate load kcp`.
 
-use super::{failed, write_json};
+use super::{failed, write_result};
 use crate::cli::{KcpArgs, LoadDatagramArgs, LoadKcpArgs, LoadUdpArgs};
 use crate::command::print;
 use crate::engine::{Engine, LOAD};
@@ -56,7 +56,7 @@ fn run(spec: &Spec, args: &LoadDatagramArgs) -> Result<ExitCode, Error> {
     let done = Engine::start(LOAD, spec)?.result(&interrupted, |_| {})?;
     progress.finish_and_clear();
     if let Some(path) = &args.json {
-        write_json(path, &report::json(spec, &done))?;
+        write_result(path, &report::json(spec, &done))?;
     }
     if args.json.as_deref() != Some(Path::new("-")) {
         print(&report::text(spec, &done))?;

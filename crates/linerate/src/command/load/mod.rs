@@ -2,21 +2,22 @@
 
 pub(super) mod datagrams;
 mod failed;
+mod operations;
 mod streams;
 pub(super) mod target;
 
 use super::{Terminal, print};
 use crate::cli::{ArrivalArg, LoadArgs, LoadHttpArgs, Loaded};
-use crate::engine::{Engine, LOAD};
 use crate::error::Error;
+use crate::journal;
+use crate::measurement::PlannedRequest;
 use crate::progress::note;
-use crate::report::load::{self, LoadResult, Words};
-use crate::{interrupt, journal};
-use linerate_contract::{Arrival, Event, Nanos, Request, Role, Spec};
-use std::io::{IsTerminal, Write};
+use crate::report::load::Words;
+use linerate_contract::{Arrival, Nanos, Request, Role, Spec};
+use operations::Operations;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use target::{HTTP, Target};
 
@@ -42,63 +43,21 @@ pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
 }
 
 fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    let target = Target::parse(&args.url, &HTTP)?;
-    let address = target.resolve()?;
+    let target = Target::parse(&args.url, &HTTP)?.at(args.connect_to.as_deref())?;
     let mut spec = spec(args, &target)?;
-    spec.connect = Some(address);
-    let words = Words { operation: "request", payload: "bodies" };
-    operations(
-        &mut spec,
-        &args.url,
-        words,
-        &Output { json: args.json.as_deref(), quiet: args.quiet, max_failed: args.failures.max_failed },
-        terminal,
-    )
-}
-
-/// Where the result is written, besides the terminal.
-struct Output<'a> {
-    json: Option<&'a Path>,
-    quiet: bool,
-    /// The share of failed operations that is no failure of the load.
-    max_failed: f64,
-}
-
-/// Runs a client whose operations are counted one by one, with a progress line, and prints the result.
-fn operations(
-    spec: &mut Spec,
-    target: &str,
-    words: Words,
-    output: &Output<'_>,
-    terminal: Terminal,
-) -> Result<ExitCode, Error> {
-    let live = std::io::stderr().is_terminal() && !output.quiet;
-    spec.sample_ns = live.then_some(LIVE);
-    let interrupted = interrupt::watch();
-    let done = Engine::start(LOAD, spec)?.result(&interrupted, |event| {
-        if let Event::Sample(sample) = event {
-            show(&load::live(&sample, LIVE, words));
-        }
-    })?;
-    if live {
-        show("");
-    }
-    let result = LoadResult { target, words, spec, done: &done };
-    if let Some(path) = output.json {
-        write_json(path, &load::json(&result))?;
-    }
-    if output.json != Some(Path::new("-")) {
-        print(&load::text(&result, terminal.style))?;
-    }
-    if interrupted.load(Ordering::Relaxed) {
-        return Err(Error::Interrupted);
-    }
-    if done.operations == 0 {
-        let text = format!("no {} succeeded: see `failed` above for the kinds of errors", words.operation);
-        return Err(Error::NothingMeasured(text));
-    }
-    failed::check(spec, &done, output.max_failed)?;
-    Ok(ExitCode::SUCCESS)
+    spec.connect = Some(target.resolve()?);
+    let load = Operations {
+        target: &args.url,
+        words: Words { operation: "request", payload: "bodies" },
+        warmup: args.warmup,
+        repeat: args.repeat,
+        json: args.json.as_deref(),
+        csv: args.csv.as_deref(),
+        quiet: args.quiet,
+        max_failed: args.failures.max_failed,
+        style: terminal.style,
+    };
+    load.run(&mut spec)
 }
 
 fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
@@ -135,11 +94,12 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     if let Some(depth) = args.pipeline {
         spec.options.insert("pipeline".into(), depth.to_string());
     }
+    let PlannedRequest { method, headers, body, .. } = args.request.request(&target.path, Path::new(""))?;
     spec.request = Some(Request {
-        method: Some(args.method.clone()).filter(|method| method != "GET"),
+        method: Some(method).filter(|method| method != "GET"),
         host: Some(target.authority.clone()),
-        headers: args.header.clone(),
-        body: args.body.clone().unwrap_or_default(),
+        headers,
+        body,
         insecure: args.trust.insecure,
     });
     spec.tls = target.secure.then(|| target.trusted(&args.trust)).transpose()?;
@@ -152,7 +112,8 @@ fn show(line: &str) {
     let _ = std::io::stderr().flush();
 }
 
-fn write_json(path: &Path, text: &str) -> Result<(), Error> {
+/// Writes a result to a file, or to standard output for `-`.
+fn write_result(path: &Path, text: &str) -> Result<(), Error> {
     if path == Path::new("-") {
         return print(text).map(|_| ());
     }

@@ -1,7 +1,7 @@
 //! `linerate load tcp` and `linerate load ws`.
 
 use super::target::{Target, WEBSOCKET};
-use super::{LIVE, Output, failed, operations, show, write_json};
+use super::{LIVE, Operations, failed, show, write_result};
 use crate::cli::{LoadStreamArgs, LoadTcpArgs, LoadWsArgs};
 use crate::command::{Terminal, print};
 use crate::engine::{Engine, LOAD};
@@ -26,8 +26,6 @@ const PING: u64 = 64;
 /// over.
 const TRANSFER: u64 = 8 << 20;
 
-const ROUND_TRIPS: Words = Words { operation: "round trip", payload: "messages" };
-
 pub(super) fn tcp(args: &LoadTcpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let spec = |workload: &str, usual: u64| {
         let mut spec = spec("tcp", workload, &args.common);
@@ -36,13 +34,7 @@ pub(super) fn tcp(args: &LoadTcpArgs, terminal: Terminal) -> Result<ExitCode, Er
     };
     if args.ping_pong {
         let mut spec = spec("rr", PING);
-        return operations(
-            &mut spec,
-            &args.address.to_string(),
-            ROUND_TRIPS,
-            &output(&args.common),
-            terminal,
-        );
+        return round_trips(&mut spec, &args.address.to_string(), &args.common, terminal);
     }
     let directions: &[&str] = match (args.reverse, args.both) {
         (_, true) => &["client-writes", "client-reads"],
@@ -72,7 +64,7 @@ pub(super) fn ws(args: &LoadWsArgs, terminal: Terminal) -> Result<ExitCode, Erro
         spec.tls = Some(target.trusted(&args.trust)?);
     }
     if !args.stream {
-        return operations(&mut spec, &args.url, ROUND_TRIPS, &output(&args.common), terminal);
+        return round_trips(&mut spec, &args.url, &args.common, terminal);
     }
     let direction = if args.reverse { "client-reads" } else { "client-writes" };
     spec.options.insert("direction".into(), direction.into());
@@ -89,8 +81,24 @@ fn spec(layer: &str, workload: &str, args: &LoadStreamArgs) -> Spec {
     spec
 }
 
-fn output(args: &LoadStreamArgs) -> Output<'_> {
-    Output { json: args.json.as_deref(), quiet: args.quiet, max_failed: args.failures.max_failed }
+fn round_trips(
+    spec: &mut Spec,
+    target: &str,
+    args: &LoadStreamArgs,
+    terminal: Terminal,
+) -> Result<ExitCode, Error> {
+    let load = Operations {
+        target,
+        words: Words { operation: "round trip", payload: "messages" },
+        warmup: None,
+        repeat: 1,
+        json: args.json.as_deref(),
+        csv: None,
+        quiet: args.quiet,
+        max_failed: args.failures.max_failed,
+        style: terminal.style,
+    };
+    load.run(spec)
 }
 
 /// Runs one stream, or two at the same time: each direction has its own engine.
@@ -106,7 +114,7 @@ fn streams(mut specs: Vec<Spec>, target: &str, args: &LoadStreamArgs) -> Result<
     }
     let runs: Vec<(Spec, Done)> = specs.into_iter().zip(results).collect();
     if let Some(path) = &args.json {
-        write_json(path, &report::json(&runs))?;
+        write_result(path, &report::json(&runs))?;
     }
     if args.json.as_deref() != Some(Path::new("-")) {
         print(&report::text(target, &runs))?;

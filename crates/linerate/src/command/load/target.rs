@@ -22,7 +22,8 @@ pub(in crate::command) struct Target {
     pub(in crate::command) secure: bool,
     /// The name, or the address without brackets.
     pub(in crate::command) host: String,
-    port: u16,
+    /// Where to connect.
+    dial: (String, u16),
     /// As in the `Host` header: with brackets, and with the port unless it is the scheme's default.
     pub(in crate::command) authority: String,
     pub(in crate::command) path: String,
@@ -47,7 +48,7 @@ impl Target {
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if authority.contains('@') {
-            return Err(invalid("it has a user name; give it as --header 'Authorization: ...'"));
+            return Err(invalid("it has a user name; give it as --user NAME:PASSWORD"));
         }
         let (host, port) = match authority.strip_prefix('[') {
             Some(rest) => {
@@ -71,7 +72,23 @@ impl Target {
         let bracketed = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let authority = if port == usual { bracketed } else { format!("{bracketed}:{port}") };
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Self { secure, host: host.to_owned(), port, authority, path })
+        Ok(Self { secure, host: host.to_owned(), dial: (host.to_owned(), port), authority, path })
+    }
+
+    /// The same with another address: `--connect-to HOST:PORT`.
+    ///
+    /// # Errors
+    /// No host and port.
+    pub(in crate::command) fn at(self, place: Option<&str>) -> Result<Self, Error> {
+        let Some(place) = place else { return Ok(self) };
+        let invalid = || Error::Input(format!("--connect-to {place}: expected HOST:PORT"));
+        let (host, port) = place.rsplit_once(':').ok_or_else(invalid)?;
+        let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(invalid)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() {
+            return Err(invalid());
+        }
+        Ok(Self { dial: (host.to_owned(), port), ..self })
     }
 
     /// The CA certificate that a client of this host trusts, and the server's name.
@@ -92,10 +109,11 @@ impl Target {
     /// # Errors
     /// The name cannot be resolved, or no address accepts a connection.
     pub(in crate::command) fn resolve(&self) -> Result<SocketAddr, Error> {
-        let addresses = (self.host.as_str(), self.port).to_socket_addrs().map_err(|e| {
-            Error::NothingMeasured(format!("dns: {} has no address: {e} (check the name)", self.host))
+        let (host, port) = &self.dial;
+        let addresses = (host.as_str(), *port).to_socket_addrs().map_err(|e| {
+            Error::NothingMeasured(format!("dns: {host} has no address: {e} (check the name)"))
         })?;
-        let mut last = format!("{} has no address", self.host);
+        let mut last = format!("{host} has no address");
         for address in addresses {
             match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(_) => return Ok(address),
@@ -112,7 +130,7 @@ mod tests {
 
     fn parts(url: &str) -> (bool, String, u16, String, String) {
         let t = Target::parse(url, &HTTP).unwrap();
-        (t.secure, t.host, t.port, t.authority, t.path)
+        (t.secure, t.host, t.dial.1, t.authority, t.path)
     }
 
     #[test]
@@ -128,6 +146,18 @@ mod tests {
         );
         assert_eq!(parts("http://[::1]:81/"), owned(false, "::1", 81, "[::1]:81", "/"));
         assert_eq!(parts("https://[::1]"), owned(true, "::1", 443, "[::1]", "/"));
+    }
+
+    #[test]
+    fn another_place_to_connect_to_leaves_the_name() {
+        let target = || Target::parse("https://shop.example/", &HTTP).unwrap();
+        let moved = target().at(Some("[::1]:8443")).unwrap();
+        assert_eq!((moved.host.as_str(), moved.authority.as_str()), ("shop.example", "shop.example"));
+        assert_eq!(moved.dial, ("::1".to_owned(), 8443));
+        for place in ["localhost", "localhost:x", ":80", "a:0"] {
+            let error = target().at(Some(place)).unwrap_err().to_string();
+            assert!(error.contains("expected HOST:PORT"), "{error}");
+        }
     }
 
     #[test]

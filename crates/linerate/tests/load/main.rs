@@ -2,6 +2,8 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test prints its reason")]
 
+mod requests;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader};

@@ -1,0 +1,107 @@
+//! Loads whose operations are counted one by one: requests and round trips.
+
+use super::{LIVE, failed, show, write_result};
+use crate::command::print;
+use crate::engine::{Engine, LOAD};
+use crate::error::Error;
+use crate::interrupt;
+use crate::report::Style;
+use crate::report::load::{self, LoadResult, Words};
+use crate::report::load_repeats as repeats;
+use crate::report::load_series;
+use linerate_contract::{Done, Event, Nanos, Sample, Spec};
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Interval of the rows of `--csv`.
+const SECOND: Nanos = Nanos(1_000_000_000);
+
+/// How often a server is loaded, and where the result goes besides the terminal.
+pub(super) struct Operations<'a> {
+    pub(super) target: &'a str,
+    pub(super) words: Words,
+    pub(super) warmup: Option<Duration>,
+    /// 1: once, with all details.
+    pub(super) repeat: u32,
+    pub(super) json: Option<&'a Path>,
+    pub(super) csv: Option<&'a Path>,
+    pub(super) quiet: bool,
+    /// The share of failed operations that is no failure of the load.
+    pub(super) max_failed: f64,
+    pub(super) style: Style,
+}
+
+impl Operations<'_> {
+    /// Runs the client of `spec`, with a progress line, and prints the result.
+    pub(super) fn run(&self, spec: &mut Spec) -> Result<ExitCode, Error> {
+        let interrupted = interrupt::watch();
+        if let Some(time) = self.warmup {
+            let warmup = Spec { operations: None, duration_ns: Some(time.into()), ..spec.clone() };
+            self.load(&warmup, &interrupted, "warm-up ")?;
+        }
+        let live = std::io::stderr().is_terminal() && !self.quiet;
+        spec.sample_ns = if self.csv.is_some() { Some(SECOND) } else { live.then_some(LIVE) };
+        let mut results = Vec::new();
+        while (results.len() as u32) < self.repeat && !interrupted.load(Ordering::Relaxed) {
+            let place = format!("{} of {} ", results.len() + 1, self.repeat);
+            let (done, samples) = self.load(spec, &interrupted, if self.repeat > 1 { &place } else { "" })?;
+            if let Some(path) = self.csv {
+                write_result(path, &load_series::csv(&samples))?;
+            }
+            results.push(done);
+        }
+        if !results.is_empty() {
+            self.publish(spec, &results)?;
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        for done in &results {
+            if done.operations == 0 {
+                let what = self.words.operation;
+                let text = format!("no {what} succeeded: see `failed` above for the kinds of errors");
+                return Err(Error::NothingMeasured(text));
+            }
+            failed::check(spec, done, self.max_failed)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The result of one client and its samples; the progress line begins with `place`.
+    fn load(&self, spec: &Spec, interrupted: &AtomicBool, place: &str) -> Result<(Done, Vec<Sample>), Error> {
+        let live = std::io::stderr().is_terminal() && !self.quiet;
+        let mut samples = Vec::new();
+        let done = Engine::start(LOAD, spec)?.result(interrupted, |event| {
+            if let Event::Sample(sample) = event {
+                if live {
+                    let every = spec.sample_ns.unwrap_or(LIVE);
+                    show(&format!("{place}{}", load::live(&sample, every, self.words)));
+                }
+                samples.push(sample);
+            }
+        })?;
+        if live {
+            show("");
+        }
+        Ok((done, samples))
+    }
+
+    fn publish(&self, spec: &Spec, results: &[Done]) -> Result<(), Error> {
+        let result = |done| LoadResult { target: self.target, words: self.words, spec, done };
+        let results: Vec<LoadResult<'_>> = results.iter().map(result).collect();
+        let (json, text) = match &results[..] {
+            [one] if self.repeat == 1 => (load::json(one), load::text(one, self.style)),
+            several => (repeats::json(several), repeats::text(several, self.style)),
+        };
+        if let Some(path) = self.json {
+            write_result(path, &json)?;
+        }
+        if self.json != Some(Path::new("-")) {
+            print(&text)?;
+        }
+        Ok(())
+    }
+}
