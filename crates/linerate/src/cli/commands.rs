@@ -4,7 +4,8 @@ use super::RequestArgs;
 use crate::arm::Arm;
 use crate::error::Error;
 use crate::measurement::{
-    Expectation, PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedTarget, PlannedUpstream,
+    Expectation, PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedTarget,
+    PlannedUpstream,
 };
 use crate::project::{Project, Settings, Texts};
 use crate::subject;
