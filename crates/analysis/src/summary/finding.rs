@@ -129,7 +129,8 @@ mod tests {
     /// A run of two cells by mean latency, whose medians are these microseconds; `None`: each trial failed.
     fn run(cells: [(&str, Option<f64>); 2], rounds: u32) -> (Run, Vec<Trial>) {
         let planned = |(id, _): &(&str, Option<f64>)| {
-            json!({"id": id, "axes": {"system": id}, "workload": "rr", "layer": "tcp", "path": "loopback",
+            json!({"id": id, "axes": {"system": id}, "workload": "rr", "layer": "tcp",
+                "path": {"device": "loopback", "links": [{"mtu": 65_536}]},
                 "parameters": {}, "systems": [], "absent": null})
         };
         let run = json!({
