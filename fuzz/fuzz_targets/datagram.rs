@@ -10,8 +10,8 @@ use linerate_contract::datagram::{Account, Datagram};
 
 fuzz_target!(|input: &[u8]| {
     match Datagram::parse(input) {
-        // The second word of a HELLO is ignored.
-        None | Some(Datagram::Hello) => {}
+        // The second word of a HELLO or a WELCOME is ignored.
+        None | Some(Datagram::Hello | Datagram::Welcome) => {}
         Some(datagram) => assert!(input.starts_with(&datagram.to_bytes())),
     }
     let mut account = Account::default();
