@@ -56,7 +56,7 @@ fn host(name: &str, port: u16) -> Folder {
         fs::write(&path, text).unwrap();
     }
     let bin = Path::new(env!("CARGO_BIN_EXE_linerate")).parent().unwrap();
-    for program in ["linerate", "linerate-load"] {
+    for program in ["linerate", "linerate-load", "linerate-natives"] {
         fs::create_dir_all(base.path().join("bin")).unwrap();
         fs::copy(bin.join(program), base.path().join("bin").join(program)).unwrap();
     }

@@ -77,7 +77,7 @@ fn an_unprivileged_user_can_measure() {
     nix::unistd::chown(folder.path(), unprivileged, None).unwrap();
     // Copies, because programs in a closed home folder are not accessible to other users.
     let bin = Path::new(env!("CARGO_BIN_EXE_linerate")).parent().unwrap();
-    for program in ["linerate", "linerate-load"] {
+    for program in ["linerate", "linerate-load", "linerate-natives"] {
         fs::copy(bin.join(program), folder.path().join(program)).unwrap();
     }
     let home = folder.path().join("home");
