@@ -66,7 +66,7 @@ impl Alternation {
     pub fn counted(&self, start: Nanos, end: Nanos) -> Nanos {
         let (mut sum, mut turn) = (Nanos::ZERO, self.own(start));
         while turn.begin < end {
-            sum = sum + turn.end.min(end).since(turn.counts_from.max(start));
+            sum += turn.end.min(end).since(turn.counts_from.max(start));
             turn = self.own(turn.end);
         }
         sum

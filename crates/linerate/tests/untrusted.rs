@@ -70,7 +70,7 @@ fn what_a_terminal_obeys_in_a_stored_run_is_shown_as_an_escape() {
         }
         run["suites"][0]["question"] = "who\u{1b}[2J?".into();
     });
-    let obeyed = |text: &str| text.contains(|c: char| matches!(c, '\u{7}' | '\u{9b}' | '\u{202e}'));
+    let obeyed = |text: &str| text.contains(['\u{7}', '\u{9b}', '\u{202e}']);
     for format in ["terminal", "md", "html", "json", "csv"] {
         let out =
             linerate("good", &["report", folder.str(), "--format", format, "--long", "--color", "always"]);

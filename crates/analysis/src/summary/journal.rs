@@ -85,13 +85,11 @@ impl<'a> SortedJournal<'a> {
     }
 
     /// The units of a pair, in order.
-    #[must_use]
     pub fn duets(&self, suite: &str, cells: [&str; 2]) -> Units<'_, 'a> {
         self.units(suite, &pair_id(cells))
     }
 
     /// The units of a probe, in order.
-    #[must_use]
     pub fn probe(&self, suite: &str, cell: &str, role: Role) -> Units<'_, 'a> {
         self.units(suite, &probe_id(cell, role))
     }

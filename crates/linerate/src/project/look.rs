@@ -138,7 +138,7 @@ mod tests {
         fs::write(folder.join(file), text).unwrap();
         let guess = look(&folder).unwrap();
         let settings: Settings = toml::from_str(&guess.text()).unwrap();
-        assert_eq!(settings.start.0, [guess.start.clone()]);
+        assert_eq!(settings.start.0, std::slice::from_ref(&guess.start));
         fs::remove_dir_all(&folder).unwrap();
         (guess.build, guess.start)
     }

@@ -23,8 +23,11 @@ pub(super) fn render(report: &Report, _: Style) -> String {
     String::from_utf8(bytes).expect("every field is a string")
 }
 
-/// Of a difference in microseconds: its value and its interval.
-const DIFFERENCES: [(&str, fn(LatencyDifference) -> f64); 3] = [
+/// A column of a difference in microseconds, by its name.
+type DifferenceColumn = (&'static str, fn(LatencyDifference) -> f64);
+
+/// A difference and its interval.
+const DIFFERENCES: [DifferenceColumn; 3] = [
     ("difference_us", |found| found.us),
     ("difference_us_low", |found| found.ci95[0]),
     ("difference_us_high", |found| found.ci95[1]),

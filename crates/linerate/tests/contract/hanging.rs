@@ -90,9 +90,10 @@ fn pass(mut from: TcpStream, mut to: TcpStream, left: &AtomicI64) -> io::Result<
         if length == 0 {
             return to.shutdown(Shutdown::Write);
         }
-        let is_over = left.fetch_sub(length as i64, Ordering::Relaxed) < length as i64;
-        while is_over {
-            std::thread::park();
+        if left.fetch_sub(length as i64, Ordering::Relaxed) < length as i64 {
+            loop {
+                std::thread::park();
+            }
         }
         to.write_all(&buffer[..length])?;
     }

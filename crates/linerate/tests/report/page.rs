@@ -180,8 +180,8 @@ impl Table<'_> {
                 let id = format!("{}.{}", self.id, anchor(&[text(entry, "id")]));
                 let Some(row) = rows.iter().find(|row| row.get("id") == Some(&id)) else { continue };
                 let cell = self.cells[text(entry, "id")];
-                let compared = [entry.get("vs_baseline"), entry.get("vs_truth")].into_iter().flatten();
-                if let Some(compared) = compared.filter(|compared| compared.is_object()).next() {
+                let mut compared = [entry.get("vs_baseline"), entry.get("vs_truth")].into_iter().flatten();
+                if let Some(compared) = compared.find(|compared| compared.is_object()) {
                     let background = section.with_id(&format!("{}~{group}", self.id));
                     check_forest(row, background, compared, number(margin));
                 }
