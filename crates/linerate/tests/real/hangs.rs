@@ -58,7 +58,7 @@ fn home_with_server(hangs_after: &str) -> Folder {
         workload = 'rr'\nrows = 'server'\ncolumns = 'client'\nid = 'servers/{{ server }}/{{ client }}'\n\
         baseline = { server = 'python-healthy' }\n\
         roles = { client = '{{ client }}', server = '{{ server }}' }\n\
-        parameters = { seconds = 1, connections = 4, size = 128, timeout_ms = 500 }\n\
+        parameters = { operations = 200, connections = 4, size = 128, timeout_ms = 500 }\n\
         [tables.axes]\nclient = ['native']\nserver = ['python-healthy', 'python-hang']\n";
     fs::write(home.path().join("suites/one.toml"), suite).unwrap();
     let mut system = format!("about = 'hangs'\nprogram = '{PYTHON}'\n");
@@ -94,7 +94,8 @@ fn a_server_that_hangs_after_a_third_of_the_window_has_no_number() {
     let processes = lab_processes();
     let Some((trials, _)) = run("0.17") else { return };
     for trial in &trials {
-        assert_hung_unless(trial.cell.contains("python-healthy"), &trial.cell, &trial.outcome);
+        // Those of the other table end before the server hangs; its duets last longer.
+        assert_hung_unless(trial.cell.starts_with("servers/"), &trial.cell, &trial.outcome);
     }
     assert_all_gone(&processes);
 }
@@ -103,7 +104,8 @@ fn a_server_that_hangs_after_a_third_of_the_window_has_no_number() {
 fn a_duet_in_which_one_side_hangs_has_no_ratio_and_the_healthy_side_is_measured_beside_itself() {
     let Some(_machine) = machine() else { return };
     let Some((_, duets)) = run("0.17") else { return };
-    let of_servers = |duet: &&Duet| duet.cells[0].contains("servers/");
+    // A warm-up unit may starve a side, and is in no number.
+    let of_servers = |duet: &&Duet| duet.cells[0].contains("servers/") && !duet.warmup;
     let (with_hung, healthy): (Vec<&Duet>, Vec<&Duet>) = duets
         .iter()
         .filter(of_servers)
