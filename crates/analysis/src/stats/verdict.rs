@@ -140,7 +140,7 @@ mod tests {
         let all = |cells: &[Verdict]| Verdict::of_all(cells.iter().copied());
         assert_eq!(all(&[Verdict::Failed, Verdict::Slower, Verdict::Faster]), Verdict::Slower);
         assert_eq!(all(&[Verdict::Missing, Verdict::Faster]), Verdict::CannotTell);
-        assert_eq!(all(&[Verdict::WithinMargin, Verdict::Faster, Verdict::NotSlower]), Verdict::Faster);
+        assert_eq!(all(&[Verdict::WithinMargin, Verdict::Faster, Verdict::NotSlower]), Verdict::NotSlower);
         assert_eq!(all(&[Verdict::WithinMargin, Verdict::SmallDifference]), Verdict::SmallDifference);
         assert_eq!(all(&[]), Verdict::Missing);
     }
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_difference_that_is_certain_matters_where_it_may_be_as_large_as_the_margin() {
         assert_eq!(verdict(&around(0.01, 0.005), 0.01), Verdict::Faster);
-        assert_eq!(verdict(&around(-0.02, 0.015), 0.03), Verdict::Slower);
+        assert_eq!(verdict(&around(-0.03, 0.015), 0.03), Verdict::Slower);
         assert_eq!(verdict(&around(-0.01, 0.005), 0.03), Verdict::SmallDifference);
     }
 
