@@ -1,6 +1,6 @@
 //! Output of `linerate load --repeat`: a line for each run, and medians with intervals.
 
-use super::load::{LoadResult, loop_kind, operations_json, time};
+use super::load::{self, LoadResult, loop_kind, operations_json, time};
 use super::load_json::{LoadJson, MedianJson, RepeatsJson};
 use super::numbers::{count, plain};
 use super::style::Style;
@@ -94,7 +94,7 @@ fn estimate(figure: &Figure, runs: &[LoadResult<'_>]) -> Option<Estimate> {
 
 fn micros(run: &LoadResult<'_>, percent: f64) -> Option<f64> {
     let latency: &Counts = run.done.latency.as_ref()?;
-    latency.percentile(percent).map(|nanos| nanos as f64 / 1e3)
+    latency.percentile(percent).map(load::micros)
 }
 
 fn of_micros(micros: f64) -> String {

@@ -50,17 +50,14 @@ impl Pacer {
 
     #[inline]
     fn draw(&mut self) {
-        self.next = self.schedule.as_mut().and_then(Iterator::next).map_or(NEVER, |after| self.start + after);
-        if let Some(alternation) = self.alternation {
-            self.skip_to_turn(alternation);
-        }
-    }
-
-    /// Leaves out what is due in turns of the other client, and in the guard of an own one.
-    fn skip_to_turn(&mut self, alternation: Alternation) {
-        while self.next < NEVER && self.next < alternation.own(self.next).counts_from {
+        loop {
             self.next =
                 self.schedule.as_mut().and_then(Iterator::next).map_or(NEVER, |after| self.start + after);
+            // In a turn of the other client, or in the guard of an own one.
+            let is_left_out = |turns: Alternation| self.next < turns.own(self.next).counts_from;
+            if self.next == NEVER || !self.alternation.is_some_and(is_left_out) {
+                return;
+            }
         }
     }
 }

@@ -42,8 +42,7 @@ impl Operations<'_> {
             let warmup = Spec { operations: None, duration_ns: Some(time.into()), ..spec.clone() };
             self.load(&warmup, &interrupted, "warm-up ")?;
         }
-        let live = std::io::stderr().is_terminal() && !self.quiet;
-        spec.sample_ns = if self.csv.is_some() { Some(SECOND) } else { live.then_some(LIVE) };
+        spec.sample_ns = if self.csv.is_some() { Some(SECOND) } else { self.is_live().then_some(LIVE) };
         let mut results = Vec::new();
         while (results.len() as u32) < self.repeat && !interrupted.load(Ordering::Relaxed) {
             let place = format!("{} of {} ", results.len() + 1, self.repeat);
@@ -72,7 +71,7 @@ impl Operations<'_> {
 
     /// The result of one client and its samples; the progress line begins with `place`.
     fn load(&self, spec: &Spec, interrupted: &AtomicBool, place: &str) -> Result<(Done, Vec<Sample>), Error> {
-        let live = std::io::stderr().is_terminal() && !self.quiet;
+        let live = self.is_live();
         let mut samples = Vec::new();
         let done = Engine::start(LOAD, spec)?.result(interrupted, |event| {
             if let Event::Sample(sample) = event {
@@ -87,6 +86,11 @@ impl Operations<'_> {
             show("");
         }
         Ok((done, samples))
+    }
+
+    /// Whether a progress line is shown.
+    fn is_live(&self) -> bool {
+        std::io::stderr().is_terminal() && !self.quiet
     }
 
     fn publish(&self, spec: &Spec, results: &[Done]) -> Result<(), Error> {

@@ -55,7 +55,7 @@ pub trait Script: Messages + Send {
     fn awaited(&self) -> u64 {
         0
     }
-    /// `count` of those have come, and nobody has seen them.
+    /// `count` of those have arrived and are not taken yet.
     fn skip(&mut self, _count: usize) {}
     /// All of a connection's transfers are over but for what the peer waits for: true once, and the rest is
     /// sent only after that.
