@@ -123,6 +123,19 @@ pub(crate) fn client(workload: &str, address: SocketAddr, size: usize, operation
     spec
 }
 
+/// A TCP client of messages or writes of `size` bytes.
+pub(crate) fn tcp_client(workload: &str, address: SocketAddr, size: u64, operations: u64) -> Spec {
+    let mut spec = Spec::new(Role::Client, "tcp", workload);
+    (spec.connect, spec.size, spec.operations) = (Some(address), size, Some(operations));
+    spec
+}
+
+/// The same with one more option.
+pub(crate) fn with(mut spec: Spec, option: &str, value: &str) -> Spec {
+    spec.options.insert(option.into(), value.into());
+    spec
+}
+
 pub(crate) fn server(size: usize) -> Spec {
     let mut spec = Spec::new(Role::Server, "http", "rr");
     spec.listen = Some(local());

@@ -1,6 +1,6 @@
 //! TCP as processes on loopback: exact counts, and every fault of a peer.
 
-use crate::common::{Engine, dead_port, local};
+use crate::common::{Engine, dead_port, local, tcp_client as client, with};
 use linerate_contract::{Bytes, ErrorKind, Event, Nanos, Role, Spec};
 use nix::sys::signal::Signal;
 use std::io::{Read, Write};
@@ -13,17 +13,6 @@ const DIRECTIONS: [&str; 3] = ["client-writes", "client-reads", "both"];
 fn server(workload: &str) -> Spec {
     let mut spec = Spec::new(Role::Server, "tcp", workload);
     spec.listen = Some(local());
-    spec
-}
-
-fn client(workload: &str, address: SocketAddr, size: u64, operations: u64) -> Spec {
-    let mut spec = Spec::new(Role::Client, "tcp", workload);
-    (spec.connect, spec.size, spec.operations) = (Some(address), size, Some(operations));
-    spec
-}
-
-fn with(mut spec: Spec, option: &str, value: &str) -> Spec {
-    spec.options.insert(option.into(), value.into());
     spec
 }
 

@@ -1,23 +1,12 @@
 //! Limit rows and the loops without sockets: all of the work is done, and counted exactly.
 
-use crate::common::{Engine, local};
+use crate::common::{Engine, local, tcp_client as client, with};
 use linerate_contract::{Bytes, Done, Nanos, Role, Spec};
 use nix::sys::signal::Signal;
 use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 
-fn client(workload: &str, address: SocketAddr, size: u64, operations: u64) -> Spec {
-    let mut spec = Spec::new(Role::Client, "tcp", workload);
-    (spec.connect, spec.size, spec.operations) = (Some(address), size, Some(operations));
-    spec
-}
-
-fn with(mut spec: Spec, option: &str, value: &str) -> Spec {
-    spec.options.insert(option.into(), value.into());
-    spec
-}
-
-/// What a client of this limit says.
+/// The result of a client of this limit.
 fn limited(limit: &str, mut spec: Spec) -> Done {
     spec = with(spec, "limit", limit);
     Engine::start(&spec).done()
