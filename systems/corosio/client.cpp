@@ -45,12 +45,13 @@ capy::task<> drive_one(SessionPtr session, Client& client) {
 }
 
 struct Driver {
-    explicit Driver(const Spec& spec) : spec(spec), clients(spec), dog(clients.watch()), context(1) {}
+    Driver(const Spec& spec, corosio::io_context& context)
+        : spec(spec), clients(spec), dog(clients.watch()), context(context) {}
 
     const Spec& spec;
     Clients clients;
     std::unique_ptr<Watchdog> dog;
-    corosio::io_context context;
+    corosio::io_context& context;
     std::vector<SessionPtr> sessions; // the established ones
     std::vector<Client*> drivers;     // and their clients
 
@@ -90,12 +91,18 @@ struct Driver {
 void drive_tcp(const Spec& spec) {
     need_protocol(spec, true);
     need_one_thread(spec);
-    Driver driver(spec);
+    corosio::io_context context(1);
+    drive(spec, context, [] {});
+}
+
+void drive(const Spec& spec, corosio::io_context& context, const std::function<void()>& connected) {
+    Driver driver(spec, context);
     auto executor = driver.context.get_executor();
     bool is_crr = spec.workload == "crr";
     if (!is_crr) {
         for (std::size_t i = 0; i < spec.connections; ++i) capy::run_async(executor)(Driver::establish(driver, i));
         driver.run();
+        connected();
     }
     driver.clients.rounds.wake = [&] {
         for (auto& session : driver.sessions) spawn_write(session);

@@ -59,22 +59,57 @@ capy::task<> accept(Shared& shared, corosio::tcp_acceptor& acceptor, Serve serve
     }
 }
 
-void run_server(const Spec& spec, Serve serve) {
-    Shared shared(spec);
-    auto where = endpoint(spec.listen.ip, spec.listen.port);
+corosio::tcp_acceptor listen(Shared& shared) {
+    auto where = endpoint(shared.spec.listen.ip, shared.spec.listen.port);
     corosio::tcp_acceptor acceptor(shared.context);
     if (auto error = error_of([&] { return acceptor.open(where.is_v6() ? corosio::tcp::v6() : corosio::tcp::v4()); }))
         throw std::system_error(error, "open");
     acceptor.set_option(corosio::socket_option::reuse_address(true));
     if (auto error = acceptor.bind(where)) throw std::system_error(error, "bind");
     if (auto error = acceptor.listen(backlog)) throw std::system_error(error, "listen");
+    return acceptor;
+}
+
+void run_server(const Spec& spec, Serve serve) {
+    Shared shared(spec);
+    auto acceptor = listen(shared);
     emit_ready(spec.listen.ip, acceptor.local_endpoint().port());
     capy::run_async(shared.context.get_executor())(accept(shared, acceptor, serve));
     run(shared.context, spec.threads);
 }
 
+// Accepts each connection of the client in the same loop.
+capy::task<> accept_all(Shared& shared, corosio::tcp_acceptor& acceptor, std::vector<corosio::tcp_socket>& accepted) {
+    while (accepted.size() < shared.spec.connections) {
+        corosio::tcp_socket socket(shared.context);
+        auto [error] = co_await acceptor.accept(socket);
+        if (error) throw std::system_error(error, "accept");
+        socket.set_option(corosio::socket_option::no_delay(true));
+        accepted.push_back(std::move(socket));
+    }
+}
+
+// Client and server in one loop (`options.ends`).
+void run_in_one_loop(const Spec& spec, Serve serve) {
+    need_protocol(spec, true);
+    need_one_thread(spec);
+    Spec server = spec, client = spec;
+    server.role = "server", server.listen = {"127.0.0.1", 0};
+    Shared shared(server);
+    auto acceptor = listen(shared);
+    client.connect = {server.listen.ip, acceptor.local_endpoint().port()};
+    std::vector<corosio::tcp_socket> accepted;
+    auto executor = shared.context.get_executor();
+    capy::run_async(executor)(accept_all(shared, acceptor, accepted));
+    drive(client, shared.context, [&] {
+        for (auto& socket : accepted) capy::run_async(executor)(serve(std::move(socket), shared));
+    });
+}
+
 } // namespace
 
+void loop_tcp(const Spec& spec) { run_in_one_loop(spec, serve_one); }
+void loop_http(const Spec& spec) { run_in_one_loop(spec, answer); }
 void serve_http(const Spec& spec) { run_server(spec, answer); }
 void serve_tcp(const Spec& spec) {
     need_protocol(spec, true);

@@ -4,6 +4,8 @@
 #include "linerate/protocol_spec.hpp"
 #include "net.hpp"
 
+#include <functional>
+
 struct Session {
     Session(corosio::io_context& context, corosio::tcp_socket socket, std::shared_ptr<linerate::Protocol> protocol,
             const linerate::Spec& spec)
@@ -51,3 +53,6 @@ inline capy::task<std::error_code> run_protocol(SessionPtr session) {
         else if (error != capy::cond::eof || !protocol.end()) co_return error;
     }
 }
+
+// Runs a client in this context. `connected()` is called when all connections are established, before the window.
+void drive(const linerate::Spec& spec, corosio::io_context& context, const std::function<void()>& connected);

@@ -27,18 +27,23 @@ import java.util.List;
 /**
  * Netty's HTTP server as a system of linerate (sdk/CONTRACT.md): Main SPEC.
  *
- * <p>After Netty's example "http.helloworld": one event loop, a handler for each connection.
+ * <p>After Netty's example "http.helloworld": one event loop, a handler for each connection. OneLoop has its client.
  */
 final class Main {
     public static void main(String[] arguments) {
         String netty = Version.identify().get("netty-codec-http").artifactVersion();
         String version = netty + " (Java " + Runtime.version().feature() + ")";
         var program = new Linerate.Program(
-                "netty", version, List.of("server"), List.of("http"), List.of("crr", "rr"));
-        Linerate.start(program, arguments, Main::serve);
+                "netty", version, List.of("client", "server"), List.of("http", "tcp"), List.of("crr", "rr"),
+                List.of(Linerate.ONE_LOOP));
+        Linerate.start(program, arguments, Main::run);
     }
 
-    private static void serve(Linerate.Spec spec) throws Exception {
+    private static void run(Linerate.Spec spec) throws Exception {
+        boolean isOneLoop = spec.isOneLoop();
+        // Over TCP alone, and as a client, it is a part of one loop.
+        boolean isPages = spec.isServer() && spec.layer().equals("http");
+        Linerate.need(isOneLoop ? spec.workload().equals("rr") : isPages);
         byte[] page = Linerate.page(spec.size());
         var group = new MultiThreadIoEventLoopGroup(1, EpollIoHandler.newFactory());
         Channel channel = new ServerBootstrap()
@@ -49,6 +54,10 @@ final class Main {
                 .childHandler(new ChannelInitializer<SocketChannel>() {
                     @Override
                     protected void initChannel(SocketChannel connection) {
+                        if (spec.layer().equals("tcp")) {
+                            connection.pipeline().addLast(new OneLoop.Echo());
+                            return;
+                        }
                         connection.pipeline().addLast(new HttpServerCodec());
                         connection.pipeline().addLast(new HttpServerExpectContinueHandler());
                         connection.pipeline().addLast(new Pages(page));
@@ -57,7 +66,12 @@ final class Main {
                 .bind(spec.listen())
                 .sync()
                 .channel();
-        Linerate.ready((InetSocketAddress) channel.localAddress());
+        var bound = (InetSocketAddress) channel.localAddress();
+        if (isOneLoop) {
+            OneLoop.run(spec, group, bound);
+        } else {
+            Linerate.ready(bound);
+        }
     }
 
     private static final class Pages extends SimpleChannelInboundHandler<HttpObject> {

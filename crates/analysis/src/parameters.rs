@@ -66,6 +66,8 @@ parameters! {
     mtu
     /// Milliseconds after which one operation counts as failed.
     timeout_ms
+    /// Seconds after which the trial has failed, where that is sooner than the lab's own limit.
+    deadline
     /// CPUs that the cell runs on.
     cpus
 }

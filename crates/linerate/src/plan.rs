@@ -30,9 +30,10 @@ pub const UNITS_PER_ROUND: u32 = 2;
 /// Units of each pair in a round. The quick form has nine in its six rounds, so that all suites are done in
 /// half an hour.
 ///
-/// A comparison of builds has one in each round: after each, the pair may be decided.
+/// A comparison of builds has one in each round: after each, the pair may be decided. So has the form with
+/// the documents' tables alone, whose time goes to the wide ratios.
 fn units_in(round: u32, run: &Run) -> u32 {
-    let is_short = run.comparison.is_some() || run.quick && round.is_multiple_of(2);
+    let is_short = run.comparison.is_some() || run.published || run.quick && round.is_multiple_of(2);
     if is_short { 1 } else { UNITS_PER_ROUND }
 }
 
@@ -46,12 +47,17 @@ fn solo_rounds(comparison: &PlannedComparison) -> u32 {
     if comparison.commands.is_some() { SOLO_ROUNDS_OF_COMMANDS } else { SOLO_ROUNDS }
 }
 
-/// Whether a comparison has this trial or unit in a round.
-fn is_due_in(round: u32, slot: &Slot, comparison: &PlannedComparison) -> bool {
-    match slot.against {
-        None => round <= solo_rounds(comparison),
-        Some(other) if other == slot.cell => round % CONTROL_ROUNDS == 1,
-        Some(_) => true,
+/// Whether a run has this trial or unit in a round.
+fn is_due_in(round: u32, slot: &Slot, run: &Run, suite: &PlannedSuite) -> bool {
+    let is_in_a_duet = || {
+        let id = &suite.cells[slot.cell].id;
+        suite.pairs.iter().any(|pair| pair.no_duet.is_none() && pair.cells.contains(id))
+    };
+    match (&run.comparison, slot.against) {
+        (Some(comparison), None) => round <= solo_rounds(comparison),
+        (Some(_), Some(other)) if other == slot.cell => round % CONTROL_ROUNDS == 1,
+        (None, None) => suite.solos.is_none_or(|solos| round <= solos || !is_in_a_duet()),
+        (_, Some(_)) => true,
     }
 }
 
@@ -232,10 +238,7 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
         let before: u32 = (1..round).map(|earlier| units_in(earlier, run)).sum();
         let is_due = |slot: &Slot| match warmup {
             true => slot.is_warm(),
-            false => {
-                let is_due = |comparison| is_due_in(round, slot, comparison);
-                slot.repeat <= units && run.comparison.as_ref().is_none_or(is_due)
-            }
+            false => slot.repeat <= units && is_due_in(round, slot, run, suite),
         };
         let mut slots: Vec<Slot> = cells.into_iter().filter(is_due).collect();
         if steps.iter().all(|step| step.warmup && step.against.is_some()) {

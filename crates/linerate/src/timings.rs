@@ -1,15 +1,16 @@
 //! How long a trial takes: from earlier trials on this machine, kept in the cache folder.
 //!
-//! Used for the durations that `plan` prints and for the time left; never for a result.
+//! So does a unit of a pair. Used for the durations that `plan` prints and for the time left; never for a
+//! result.
 
 use crate::lab::program;
-use crate::measurement::{Outcome, PlannedSuite, Stage, Trial};
+use crate::measurement::{Duet, Outcome, PlannedSuite, Stage, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// Costs of cells, by suite and cell id.
+/// Costs of cells and pairs, by suite and id.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Timings(BTreeMap<String, Cost>);
 
@@ -20,6 +21,8 @@ struct Cost {
     per_operation: f64,
 }
 
+/// Seconds of a unit of a pair, with the start of its systems, where none was made on this machine.
+const UNIT: f64 = 1.0;
 /// The weight of a new trial: high enough to follow the machine, low enough to smooth single outliers.
 const WEIGHT: f64 = 0.3;
 
@@ -55,13 +58,29 @@ impl Timings {
                 per_operation: elapsed.as_secs_f64() / operations as f64,
             }
         };
+        self.take(key(&trial.suite, &trial.cell), new);
+    }
+
+    /// Updates the time of a pair by a unit.
+    pub fn update_pair(&mut self, unit: &Duet) {
+        let new = Cost { fixed: unit.time().as_secs_f64(), per_operation: 0.0 };
+        self.take(key(&unit.suite, &unit.id()), new);
+    }
+
+    fn take(&mut self, key: String, new: Cost) {
         self.0
-            .entry(key(&trial.suite, &trial.cell))
+            .entry(key)
             .and_modify(|known| {
                 known.fixed += WEIGHT * (new.fixed - known.fixed);
                 known.per_operation += WEIGHT * (new.per_operation - known.per_operation);
             })
             .or_insert(new);
+    }
+
+    /// Seconds that a unit of the pair with this id takes; where none was ever made, what most take.
+    #[must_use]
+    pub fn seconds_of_pair(&self, suite: &str, id: &str) -> f64 {
+        self.0.get(&key(suite, id)).map_or(UNIT, |cost| cost.fixed)
     }
 
     /// Seconds that a trial of this cell takes, if one was ever made.
@@ -127,5 +146,15 @@ mod tests {
         };
         assert_eq!(expected(1_000, 1), [1.5, 1.5]);
         assert_eq!(expected(4_000, 3), [4.5, 3.5]);
+    }
+
+    #[test]
+    fn a_unit_is_expected_to_take_as_long_as_those_before_it_of_its_pair() {
+        let unit = json!({"suite": "s", "cells": ["a", "b"], "unit": 1, "at": 0, "sharing": "turns",
+            "outcome": "ok", "stages": {"start": 250_000_000, "measure": 2_000_000_000}});
+        let mut timings = Timings::default();
+        timings.update_pair(&serde_json::from_value(unit).unwrap());
+        assert_eq!(timings.seconds_of_pair("s", "a | b"), 2.25);
+        assert_eq!(timings.seconds_of_pair("s", "a | c"), UNIT);
     }
 }

@@ -123,6 +123,9 @@ pub struct PlannedSuite {
     /// Measured rounds.
     pub rounds: u32,
     pub warmup_rounds: u32,
+    /// Solo trials of a cell that is measured in duet; `None`: one in each round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solos: Option<u32>,
     /// After the rounds, units are added to pairs whose intervals are wider; `None`: the rounds alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<Precision>,

@@ -5,7 +5,7 @@ use crate::measurement::{Outcome, PlannedSuite, RUN_SCHEMA, Run};
 use crate::plan::{self, Choice};
 use crate::programs::{self, Machine, Programs};
 use crate::report::numbers::counted;
-use crate::session::seconds;
+use crate::session::seconds_in_all;
 use crate::system::Registry;
 use crate::system::build::Permission;
 use crate::timings::Timings;
@@ -62,8 +62,7 @@ fn line(suite: &PlannedSuite, registry: &Registry, to_build: &BTreeSet<String>, 
 /// By earlier trials of every cell on this machine, and the time for narrower intervals.
 fn quick_time(suite: &PlannedSuite, timings: &Timings) -> Option<Duration> {
     let run = Run { schema: RUN_SCHEMA.into(), suites: vec![suite.clone()], quick: true, ..Run::default() };
-    let seconds = seconds(&run, timings, &[], &plan::order(&run))?;
-    let most = suite.precision.map_or(seconds, |precision| seconds.max(precision.time.as_secs_f64()));
+    let [_, most] = seconds_in_all(&run, timings, &plan::order(&run))?;
     Some(Duration::from_secs(most.ceil() as u64))
 }
 

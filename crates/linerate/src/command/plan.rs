@@ -13,14 +13,14 @@ use crate::programs::{self, Machine, Programs};
 use crate::progress::{Progress, note};
 use crate::report::numbers::counted;
 use crate::report::outcome_text;
-use crate::session::seconds;
+use crate::session::{seconds, seconds_in_all};
 use crate::system::Registry;
 use crate::system::build::Permission;
 use crate::timings::Timings;
 use crate::trial::{self, Context};
 use crate::{home, suite};
 use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -179,24 +179,28 @@ fn describe(run: &Run, timings: &Timings) -> String {
                 let kind = if step.warmup { "warm-up round" } else { "round" };
                 let _ = writeln!(text, "  {kind} {}", step.round);
             }
-            let time = seconds(run, timings, &[], std::slice::from_ref(step));
+            let time = seconds(run, timings, std::slice::from_ref(step));
             let time = time.map_or_else(|| "?".to_owned(), |seconds| format!("{seconds:.2} s"));
             let _ = writeln!(text, "    {:40} {time:>8}", step.id);
         }
     }
-    let total = seconds(run, timings, &[], &steps);
+    let total = seconds_in_all(run, timings, &steps);
     let total = total.map_or_else(
         || "time: not known before every cell has been tried once".to_owned(),
-        |seconds| {
-            let rounded = Duration::from_secs(seconds.round() as u64);
-            format!(
-                "time: {} ({seconds:.0} s), by earlier trials on this machine",
-                humantime::format_duration(rounded)
-            )
+        |[rounds, most]| {
+            let further = match most > rounds {
+                true => format!(", up to {} with more units", time(most)),
+                false => String::new(),
+            };
+            format!("time: {} ({rounds:.0} s){further}, by earlier trials on this machine", time(rounds))
         },
     );
     let _ = writeln!(text, "{total}");
     text
+}
+
+fn time(seconds: f64) -> impl Display {
+    humantime::format_duration(Duration::from_secs(seconds.round() as u64))
 }
 
 /// Each with the number of its cells, in the suite's order.

@@ -63,6 +63,7 @@ pub(super) fn no_window(cell: &PlannedCell, registry: &Registry) -> Option<&'sta
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::Run;
     use crate::suite;
     use std::path::Path;
 
@@ -100,6 +101,26 @@ mod tests {
         }
         assert_eq!(no_duet("published-dispatch/single/1"), None);
         assert!(no_duet("published-dispatch/run/1").unwrap().contains("all handlers are posted"));
+    }
+
+    #[test]
+    fn published_tables_alone_have_three_trials_of_a_cell_in_duet_and_one_of_others_in_each_round() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        let choice = crate::plan::Choice {
+            suites: vec!["proxy".to_owned()],
+            quick: true,
+            published: true,
+            ..Default::default()
+        };
+        let chosen = suite::choose(suite::load_all(&home).unwrap(), &choice.suites).unwrap();
+        let suites = crate::plan::suites(&chosen, &registry, &choice).unwrap();
+        let run = Run { suites, published: true, quick: true, ..Run::default() };
+        let steps = crate::plan::order(&run);
+        let count = |id: &str| steps.iter().filter(|step| step.id == id && !step.warmup).count();
+        assert_eq!(count("published/nginx/direct"), 3);
+        assert_eq!(count("published-lan/nginx/direct"), 6);
+        assert_eq!(count("published/nginx/iptables | published/nginx/direct"), 6);
     }
 
     #[test]

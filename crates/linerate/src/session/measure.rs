@@ -3,7 +3,7 @@
 use super::{Event, Session};
 use crate::error::Error;
 use crate::lab::LabError;
-use crate::measurement::{Duet, Entry, Outcome, Run, Sharing, Trial};
+use crate::measurement::{Duet, Entry, Outcome, PlannedSuite, Run, Sharing, Trial};
 use crate::plan::{self, Step};
 use crate::stats::sharing::sharing;
 use crate::stopping::FIRST_ROUNDS;
@@ -45,7 +45,7 @@ impl Session {
                 self.progress.done();
                 continue;
             }
-            let of_rounds = || seconds(&self.run, &self.timings, &self.duets, &open[index..]);
+            let of_rounds = || seconds(&self.run, &self.timings, &open[index..]);
             let left =
                 self.run.budget.map_or_else(of_rounds, |_| Some(self.made().seconds_left(suite).max(0.0)));
             self.progress.next(step, &self.run.suites[suite], left);
@@ -157,22 +157,39 @@ impl Session {
                 self.timings.update(&trial);
                 self.trials.push(trial);
             }
-            Entry::Duet(duet) => self.duets.push(duet),
+            Entry::Duet(duet) => {
+                self.timings.update_pair(&duet);
+                self.duets.push(duet);
+            }
         }
     }
 }
 
-/// Seconds that the steps take, if earlier trials of every one of them are known. A duet takes as long as
-/// those before it on average.
+/// Seconds that the steps take, if earlier trials of every cell are known.
 #[must_use]
-pub fn seconds(run: &Run, timings: &Timings, duets: &[Duet], steps: &[Step]) -> Option<f64> {
-    let spent: f64 = duets.iter().map(|duet| duet.time().as_secs_f64()).sum();
-    let of_duet = if duets.is_empty() { trial::duet::SECONDS } else { spent / duets.len() as f64 };
-    let time = |step: &Step| match step.against {
-        None => timings.seconds(&run.suites[step.suite], step.cell),
-        Some(_) => Some(of_duet),
+pub fn seconds(run: &Run, timings: &Timings, steps: &[Step]) -> Option<f64> {
+    let time = |step: &Step| {
+        let suite = &run.suites[step.suite];
+        match step.against {
+            None => timings.seconds(suite, step.cell),
+            Some(_) => Some(timings.seconds_of_pair(&suite.name, &step.id)),
+        }
     };
     steps.iter().map(time).sum()
+}
+
+/// The same of all steps of a run, which are these: the rounds, and at most, with the units that may follow.
+#[must_use]
+pub fn seconds_in_all(run: &Run, timings: &Timings, steps: &[Step]) -> Option<[f64; 2]> {
+    let of_suite = |(index, suite): (usize, &PlannedSuite)| {
+        let of_suite: Vec<Step> = steps.iter().filter(|step| step.suite == index).cloned().collect();
+        let rounds = seconds(run, timings, &of_suite)?;
+        let most = suite.precision.map_or(rounds, |precision| rounds.max(precision.time.as_secs_f64()));
+        Some([rounds, most])
+    };
+    let sum = |[low, high]: [f64; 2], [rounds, most]: [f64; 2]| [low + rounds, high + most];
+    let all: Option<Vec<_>> = run.suites.iter().enumerate().map(of_suite).collect();
+    Some(all?.into_iter().fold([0.0; 2], sum))
 }
 
 fn key_of(trial: &Trial) -> (String, String, u32, bool) {

@@ -11,7 +11,7 @@ mod prepare;
 mod request;
 mod stored;
 
-pub use measure::seconds;
+pub use measure::{seconds, seconds_in_all};
 pub use request::{HostRequest, Request};
 
 use crate::error::Error;

@@ -38,6 +38,7 @@ pub(crate) fn suite(planned: &PlannedCommands) -> PlannedSuite {
         rounds: 1,
         // The first units decide how a pair shares the CPUs; they are the warm-up.
         warmup_rounds: 0,
+        solos: None,
         precision: None,
         tables: vec![PlannedTable {
             name: NAME.into(),

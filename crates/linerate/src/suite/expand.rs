@@ -1,6 +1,6 @@
 //! A table of a suite file, cell by cell.
 
-use super::file::{Amount, Quick, Table};
+use super::file::{Amount, Changes, Table, TableChanges};
 use super::path;
 use super::{names, truth};
 use crate::axes::Axes;
@@ -12,7 +12,25 @@ use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A table and its cells; `quick` has the changes of the suite's quick form, if it is used.
+/// A form that has changes.
+#[derive(Clone, Copy)]
+pub(super) struct Form<'a> {
+    /// Those of the suite.
+    pub(super) of_suite: &'a Changes,
+    pub(super) quick: bool,
+}
+
+impl Form<'_> {
+    fn key(self) -> &'static str {
+        if self.quick { "quick" } else { "published" }
+    }
+
+    fn of_table(self, table: &Table) -> &TableChanges {
+        if self.quick { &table.quick } else { &table.published }
+    }
+}
+
+/// A table and its cells, with the changes of a form.
 ///
 /// # Errors
 /// An inconsistency, with its key.
@@ -20,18 +38,20 @@ pub(super) fn table(
     table: &Table,
     registry: &Registry,
     lists: &toml::Table,
-    quick: Option<&Quick>,
+    form: Option<Form<'_>>,
 ) -> Result<(PlannedTable, Vec<PlannedCell>), String> {
     let mut axes = axis_values("axes", &table.axes, lists)?;
-    if quick.is_some() {
-        for (name, fewer) in axis_values("quick.axes", &table.quick.axes, lists)? {
+    let changes = form.map(|form| form.of_table(table));
+    if let Some((form, changes)) = form.zip(changes) {
+        let key = format!("{}.axes", form.key());
+        for (name, fewer) in axis_values(&key, &changes.axes, lists)? {
             let known = axes.iter_mut().find(|(axis, _)| *axis == name);
             let (_, values) =
-                known.ok_or_else(|| format!("quick.axes.{name}: `{name}` is not one of its axes"))?;
+                known.ok_or_else(|| format!("{key}.{name}: `{name}` is not one of its axes"))?;
             *values = fewer;
         }
     }
-    let lists_of_points = quick.and(table.quick.points.as_ref()).unwrap_or(&table.points);
+    let lists_of_points = changes.and_then(|changes| changes.points.as_ref()).unwrap_or(&table.points);
     let points = points(lists_of_points, lists)?;
     let combined = product(&axes);
     let all: Vec<Axes> = if lists_of_points.is_empty() {
@@ -58,10 +78,10 @@ pub(super) fn table(
     }
     names::check(table, &axes)?;
     let mut parameters = table.parameters.clone();
-    if let Some(quick) = quick {
-        let known = quick.parameters.iter().filter(|(name, _)| table.parameters.contains_key(*name));
+    if let Some((form, changes)) = form.zip(changes) {
+        let known = form.of_suite.parameters.iter().filter(|(name, _)| table.parameters.contains_key(*name));
         parameters.extend(known.map(|(name, value)| (name.clone(), Amount::Number(*value))));
-        parameters.extend(table.quick.parameters.clone());
+        parameters.extend(changes.parameters.clone());
     }
     let mut cells = Vec::new();
     for point in all {

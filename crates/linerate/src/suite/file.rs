@@ -25,7 +25,10 @@ pub struct SuiteFile {
     /// Narrower intervals where the rounds leave them wide.
     pub precision: Option<PrecisionEntry>,
     /// Changes of `--quick`.
-    pub quick: Quick,
+    pub quick: Changes,
+    /// Changes of `--published`, in place of those of `--quick` where both are given. Absent: as without it.
+    pub published: Option<Changes>,
+    pub published_quick: Option<Changes>,
     /// Values of an axis that several tables have in common, by name: `axes.system = "loops"`.
     #[serde(default)]
     pub lists: toml::Table,
@@ -34,10 +37,12 @@ pub struct SuiteFile {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Quick {
+pub struct Changes {
     pub rounds: u32,
     #[serde(default)]
     pub warmup_rounds: u32,
+    /// Solo trials of a cell that is measured in duet; absent: one in each round.
+    pub solos: Option<u32>,
     pub precision: Option<PrecisionEntry>,
     /// Workload parameters in place of the tables' own.
     #[serde(default)]
@@ -123,7 +128,10 @@ pub struct Table {
     pub options: BTreeMap<String, String>,
     /// Changes of `--quick` in this table.
     #[serde(default)]
-    pub quick: QuickTable,
+    pub quick: TableChanges,
+    /// The same of `--published` without `--quick`.
+    #[serde(default)]
+    pub published: TableChanges,
     /// In the order of rows and columns.
     pub axes: toml::Table,
     /// For tables without all combinations: names of lists of points. A point is a table of axes with one
@@ -158,10 +166,10 @@ pub struct BestOfEntry {
     pub metrics: Vec<Metric>,
 }
 
-/// A quick form may leave out rows and whole tables; the full form has them all.
+/// A form may have fewer rows and other parameters, the quick one fewer tables. The full form has them all.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct QuickTable {
+pub struct TableChanges {
     #[serde(default)]
     pub leave_out: bool,
     /// Fewer values of an axis.

@@ -116,15 +116,22 @@ impl Suite {
     /// An inconsistency of the file, with its key.
     pub fn expand(&self, registry: &Registry, form: Form) -> Result<PlannedSuite, Error> {
         let Form { quick, published } = form;
-        let rounds = if quick { self.file.quick.rounds } else { self.file.rounds };
-        let warmup_rounds = if quick { self.file.quick.warmup_rounds } else { self.file.warmup_rounds };
-        let entry = if quick { &self.file.quick.precision } else { &self.file.precision };
+        let of_suite = match (published, quick) {
+            (true, true) => self.file.published_quick.as_ref().or(Some(&self.file.quick)),
+            (true, false) => self.file.published.as_ref(),
+            (false, quick) => quick.then_some(&self.file.quick),
+        };
+        let (rounds, warmup_rounds, entry) = match of_suite {
+            Some(changes) => (changes.rounds, changes.warmup_rounds, &changes.precision),
+            None => (self.file.rounds, self.file.warmup_rounds, &self.file.precision),
+        };
         let in_suite = |what: String| Error::Input(format!("{}: {what}", self.path.display()));
         let mut suite = PlannedSuite {
             name: self.name.clone(),
             question: self.file.question.clone(),
             rounds,
             warmup_rounds,
+            solos: of_suite.and_then(|changes| changes.solos),
             precision: entry.as_ref().map(file::PrecisionEntry::parse).transpose().map_err(in_suite)?,
             tables: Vec::new(),
             published: self.published.as_ref().map(PublishedFile::planned),
@@ -142,9 +149,13 @@ impl Suite {
                 let line = line.map_or_else(String::new, |line| format!(":{line}"));
                 Error::Input(format!("{}{line}: table `{}`: {what}", self.path.display(), table.name))
             };
-            let (planned, cells) =
-                expand::table(table, registry, &self.file.lists, quick.then_some(&self.file.quick))
-                    .map_err(in_table)?;
+            let (planned, cells) = expand::table(
+                table,
+                registry,
+                &self.file.lists,
+                of_suite.map(|of_suite| expand::Form { of_suite, quick }),
+            )
+            .map_err(in_table)?;
             for cell in cells {
                 match suite.cells.iter().find(|known| known.id == cell.id) {
                     Some(known) if *known == cell => {}

@@ -52,12 +52,19 @@ pub(super) fn check(table: &Table, axes: &[(String, Vec<String>)]) -> Result<(),
 
 fn parameter_names(table: &Table) -> impl Iterator<Item = (&'static str, &str)> {
     let own = table.parameters.keys().map(|name| ("parameters", name.as_str()));
-    own.chain(table.quick.parameters.keys().map(|name| ("quick.parameters", name.as_str())))
+    let of_forms = [("quick.parameters", &table.quick), ("published.parameters", &table.published)];
+    own.chain(
+        of_forms
+            .into_iter()
+            .flat_map(|(key, changes)| changes.parameters.keys().map(move |name| (key, name.as_str()))),
+    )
 }
 
 /// Variables of the templates that decide what is measured.
 fn used_names(table: &Table) -> Result<BTreeSet<String>, String> {
-    let amounts = table.parameters.values().chain(table.quick.parameters.values());
+    let of_forms =
+        [&table.quick, &table.published].into_iter().flat_map(|changes| changes.parameters.values());
+    let amounts = table.parameters.values().chain(of_forms);
     let texts = [&table.layer, &table.workload]
         .into_iter()
         .chain(table.roles.values().flat_map(Variants::names))

@@ -264,6 +264,27 @@ mod tests {
     }
 
     #[test]
+    fn the_published_tables_alone_have_all_cells_of_figures_and_their_units_fit_into_three_quarters_of_an_hour()
+     {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        let mut minutes = [0.0, 0.0];
+        for suite in load_all(&home).unwrap().iter().filter(|suite| suite.has_published()) {
+            for (quick, minutes) in [false, true].into_iter().zip(&mut minutes) {
+                let alone = suite.expand(&registry, Form { quick, published: true }).unwrap();
+                assert!(alone.rounds >= 6, "{}: fewer have no interval of 95 %", suite.name);
+                *minutes += alone.precision.map_or(0.0, |precision| precision.time.as_secs_f64()) / 60.0;
+                let figures = alone.published.iter().flat_map(|file| &file.tables).flat_map(|t| &t.figures);
+                let mut cells = figures.filter_map(|figure| figure.cell.as_ref());
+                let has = |id: &String| alone.cells.iter().any(|cell| cell.id == *id);
+                assert!(quick || cells.all(has), "{}", suite.name);
+            }
+        }
+        // Pairs over the link of a LAN take four minutes, or one, besides.
+        assert!(minutes[0] <= 41.0 && minutes[1] <= 11.0, "{minutes:?}");
+    }
+
+    #[test]
     fn the_quick_form_of_a_suite_has_rows_of_its_document() {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();

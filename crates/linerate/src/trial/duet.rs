@@ -27,8 +27,6 @@ const WINDOW_OF_TURNS: Nanos = Nanos(800_000_000);
 const WINDOW_OF_ALTERNATION: Nanos = Nanos(16 * ALTERNATION.0);
 /// For clients that count whole seconds.
 const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
-/// Duration of a unit with the start of its systems, for the time left.
-pub const SECONDS: f64 = 1.0;
 /// A turn is short against noise, which is common to what happens within a fraction of a second, and long
 /// against the refill of caches after it: in turns of 1 ms a relay of several processes lost a quarter of
 /// its rate (docs/decisions/0018-turns.md).

@@ -127,7 +127,7 @@ fn measure(
     usage: bool,
 ) -> Result<(Measurement, Option<Nanos>), LabError> {
     let before = if usage { lab.usage()? } else { None };
-    let run = lab.run(launches.client(), Purpose::Measure, launches.work().timeout())?;
+    let run = lab.run(launches.client(), Purpose::Measure, launches.timeout())?;
     let after = if usage { lab.usage()? } else { None };
     let mut measurement =
         launches.read(&run).map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;

@@ -18,6 +18,7 @@ use crate::system::{SystemVariant, VERIFIER};
 use linerate_contract::{Alternation, Nanos, Role};
 use setting::{Seat, Setting};
 use std::path::Path;
+use std::time::Duration;
 
 /// In the timed part, the checksum of every 16th response is compared; status and length of each.
 const SAMPLE_EVERY: u64 = 16;
@@ -46,6 +47,8 @@ pub(super) struct Launches {
     /// Bytes of a write: received bytes divided by it are the operations of a client that prints no count.
     size: u64,
     work: Work,
+    /// Of the measurement.
+    timeout: Duration,
     timing: Timing,
     may_starve: bool,
     /// Whether the server sends packets all the time, so that a pause shows a hang.
@@ -125,6 +128,9 @@ impl Launches {
             |chosen, parameters, every| setting.launch(chosen, Seat::CLIENT, parameters, every, None);
         let warmer =
             (cell.warmup != Parameters::default()).then(|| as_client(verifier, &warmup, 1)).transpose()?;
+        let work =
+            window.map_or_else(|| Work::of(&measured, &cell.options), |window| Work::Time(window.length));
+        let deadline = measured.deadline.map_or(Duration::MAX, Duration::from_secs);
         Ok(Self {
             page: setting.page(),
             path: setting.path(),
@@ -136,8 +142,8 @@ impl Launches {
             output: client.variant.output.clone(),
             verifier_output: verifier.variant.output.clone(),
             size: cell.parameters.size.unwrap_or(0),
-            work: window
-                .map_or_else(|| Work::of(&measured, &cell.options), |window| Work::Time(window.length)),
+            work,
+            timeout: work.timeout().min(deadline),
             timing: match client.variant.output {
                 Some(_) => Timing::Foreign,
                 None if is_search(cell, client) => Timing::Search,
@@ -196,8 +202,9 @@ impl Launches {
         &self.client
     }
 
-    pub(super) fn work(&self) -> &Work {
-        &self.work
+    /// Of the measurement.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Flags of the roles' placement on CPUs.
