@@ -264,8 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_tables_alone_have_all_cells_of_figures_and_fit_into_three_quarters_of_an_hour()
-     {
+    fn the_published_tables_alone_have_all_cells_of_figures_and_fit_into_three_quarters_of_an_hour() {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();
         let mut minutes = [0.0, 0.0];
