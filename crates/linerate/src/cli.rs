@@ -3,28 +3,24 @@
 mod commands;
 mod compare;
 mod datagrams;
-mod failures;
 mod fleet;
 mod http;
 mod merge;
 mod request;
-mod spin;
+mod shared;
 mod streams;
 mod suites;
-mod tls;
 
 pub use commands::*;
 pub use compare::*;
 pub use datagrams::*;
-pub use failures::*;
 pub use fleet::*;
 pub use http::*;
 pub use merge::*;
 pub use request::*;
-pub use spin::*;
+pub use shared::*;
 pub use streams::*;
 pub use suites::*;
-pub use tls::*;
 
 use crate::lab::AGENT;
 use crate::programs::elsewhere::PRESENCE;

@@ -1,10 +1,8 @@
 //! `linerate load udp|kcp` and `linerate serve udp|kcp`.
 
-use super::{FailureArgs, rate, span};
+use super::{FlowArgs, rate};
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
 
 /// Send numbered datagrams, like iperf3 -u: throughput, loss, reordering
 ///
@@ -74,49 +72,13 @@ pub struct LoadDatagramArgs {
     #[arg(value_name = "ADDRESS")]
     pub address: SocketAddr,
 
-    /// Concurrent flows, each with its own socket
-    #[arg(
-        long,
-        short,
-        value_name = "N",
-        default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    pub connections: u32,
-
-    /// Threads; each has a share of the flows
-    #[arg(
-        long,
-        short,
-        value_name = "N",
-        default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=1024)
-    )]
-    pub threads: u32,
-
-    /// Stop after this time
-    #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = span)]
-    pub duration: Duration,
+    #[command(flatten)]
+    pub flows: FlowArgs,
 
     /// System calls: one datagram per call (single), sendmmsg and recvmmsg (batch), UDP_SEGMENT and UDP_GRO
     /// (gso)
     #[arg(long, value_enum, value_name = "MODE", default_value = "batch")]
     pub mode: PacketMode,
-
-    /// Fail after this time without a response
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
-    pub timeout: Duration,
-
-    #[command(flatten)]
-    pub failures: FailureArgs,
-
-    /// Write the result as JSON; -: to standard output, instead of text
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-
-    /// Show no progress line
-    #[arg(long, short)]
-    pub quiet: bool,
 }
 
 /// Settings of the protocol, equal at both ends.

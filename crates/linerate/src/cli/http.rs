@@ -1,6 +1,6 @@
 //! `linerate load http` and `linerate serve http`.
 
-use super::{FailureArgs, RequestArgs, SecureArgs, SpinArgs, TrustArgs, rate, span};
+use super::{RequestArgs, ResultArgs, SecureArgs, SpinArgs, ThreadArgs, TrustArgs, rate, span};
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -91,10 +91,6 @@ pub struct LoadHttpArgs {
     )]
     pub repeat: u32,
 
-    /// Time limit of a request; slower ones fail
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
-    pub timeout: Duration,
-
     /// HTTP pipelining: each connection sends N requests at once, and the next N after all responses
     #[arg(
         long,
@@ -112,19 +108,11 @@ pub struct LoadHttpArgs {
     pub trust: TrustArgs,
 
     #[command(flatten)]
-    pub failures: FailureArgs,
-
-    /// Write the result with full histograms as JSON; -: to standard output, instead of text
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    pub result: ResultArgs,
 
     /// Write rate, failures, p50 and p99 of each second
     #[arg(long, value_name = "FILE", conflicts_with = "repeat")]
     pub csv: Option<PathBuf>,
-
-    /// Show no progress line
-    #[arg(long, short)]
-    pub quiet: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -151,15 +139,8 @@ pub struct ServeHttpArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 4096)]
     pub size: u64,
 
-    /// Threads; each has a share of the connections
-    #[arg(
-        long,
-        short,
-        value_name = "N",
-        default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=1024)
-    )]
-    pub threads: u32,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 
     #[command(flatten)]
     pub spin: SpinArgs,

@@ -1,10 +1,8 @@
 //! `linerate load tcp|ws` and `linerate serve tcp|ws`.
 
-use super::{FailureArgs, SecureArgs, SpinArgs, TrustArgs, rate, span};
+use super::{FlowArgs, SecureArgs, SpinArgs, ThreadArgs, TrustArgs, rate};
 use clap::Args;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
 
 /// Send or receive TCP streams, like iperf3; every byte is verified
 ///
@@ -26,7 +24,10 @@ pub struct LoadTcpArgs {
     pub address: SocketAddr,
 
     #[command(flatten)]
-    pub common: LoadStreamArgs,
+    pub flows: FlowArgs,
+
+    #[command(flatten)]
+    pub spin: SpinArgs,
 
     /// Bytes per write, or per message [default: 131072, or 64 with --ping-pong]
     #[arg(
@@ -74,7 +75,10 @@ pub struct LoadWsArgs {
     pub url: String,
 
     #[command(flatten)]
-    pub common: LoadStreamArgs,
+    pub flows: FlowArgs,
+
+    #[command(flatten)]
+    pub spin: SpinArgs,
 
     /// Bytes per message [default: 64, or 65536 with --stream]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
@@ -94,54 +98,6 @@ pub struct LoadWsArgs {
 
     #[command(flatten)]
     pub trust: TrustArgs,
-}
-
-/// Options of both loads.
-#[derive(Debug, Args)]
-pub struct LoadStreamArgs {
-    /// Concurrent connections
-    #[arg(
-        long,
-        short,
-        short_alias = 'P',
-        visible_alias = "parallel",
-        value_name = "N",
-        default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    pub connections: u32,
-
-    /// Threads; each has a share of the connections
-    #[arg(
-        long,
-        short,
-        value_name = "N",
-        default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=1024)
-    )]
-    pub threads: u32,
-
-    /// Stop after this time
-    #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = span)]
-    pub duration: Duration,
-
-    /// Fail after this time without a response
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
-    pub timeout: Duration,
-
-    #[command(flatten)]
-    pub spin: SpinArgs,
-
-    #[command(flatten)]
-    pub failures: FailureArgs,
-
-    /// Write the result as JSON; -: to standard output, instead of text
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-
-    /// Show no progress line
-    #[arg(long, short)]
-    pub quiet: bool,
 }
 
 /// Receive and verify streams of `linerate load tcp`, or send them
@@ -206,15 +162,8 @@ pub struct ServeStreamArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
     pub listen: SocketAddr,
 
-    /// Threads; each has a share of the connections
-    #[arg(
-        long,
-        short,
-        value_name = "N",
-        default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=1024)
-    )]
-    pub threads: u32,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 
     #[command(flatten)]
     pub spin: SpinArgs,

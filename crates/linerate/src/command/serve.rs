@@ -49,7 +49,7 @@ fn spec(what: &Served) -> Result<Spec, Error> {
     };
     let connections = |layer: &str, args: &ServeStreamArgs, echo: bool, size: u64| {
         let mut spec = Spec::new(Role::Server, layer, if echo { "rr" } else { "stream" });
-        (spec.listen, spec.size, spec.threads) = (Some(args.listen), size, args.threads);
+        (spec.listen, spec.size, spec.threads) = (Some(args.listen), size, args.threads.threads);
         args.spin.set(&mut spec);
         spec
     };
@@ -57,7 +57,7 @@ fn spec(what: &Served) -> Result<Spec, Error> {
         Served::Http(args) => {
             let layer = if args.secure.tls.is_some() { "https" } else { "http" };
             let mut spec = Spec::new(Role::Server, layer, "rr");
-            (spec.listen, spec.size, spec.threads) = (Some(args.listen), args.size, args.threads);
+            (spec.listen, spec.size, spec.threads) = (Some(args.listen), args.size, args.threads.threads);
             args.spin.set(&mut spec);
             spec.tls = certified(args.listen, &args.secure)?;
             spec

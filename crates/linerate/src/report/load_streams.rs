@@ -25,9 +25,9 @@ fn gbit(bytes: Bytes, time: Nanos) -> f64 {
 
 /// Arguments of `linerate serve` for the peer.
 #[must_use]
-pub fn served(spec: &Spec) -> &'static str {
+pub fn served(spec: &Spec) -> &str {
     match (spec.layer.as_str(), reads(spec)) {
-        ("tcp", _) => "tcp",
+        (layer @ ("tcp" | "udp" | "kcp"), _) => layer,
         (_, false) => "ws --stream",
         (_, true) => "ws --stream --reverse",
     }

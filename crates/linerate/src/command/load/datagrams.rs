@@ -1,17 +1,14 @@
 //! `linerate load udp` and `linerate load kcp`.
 
-use super::{failed, write_result};
+use super::{end, of_flows};
 use crate::cli::{KcpArgs, LoadDatagramArgs, LoadKcpArgs, LoadUdpArgs};
-use crate::command::print;
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::interrupt;
 use crate::report::load_datagrams as report;
 use indicatif::{ProgressBar, ProgressStyle};
-use linerate_contract::{Role, Spec};
-use std::path::Path;
+use linerate_contract::Spec;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Interval of the progress line.
@@ -40,12 +37,8 @@ pub(crate) fn set_kcp(spec: &mut Spec, args: &KcpArgs) {
 }
 
 fn spec(layer: &str, args: &LoadDatagramArgs, size: u64) -> Spec {
-    let mut spec = Spec::new(Role::Client, layer, "stream");
-    spec.connect = Some(args.address);
-    spec.size = size;
-    (spec.connections, spec.threads) = (args.connections, args.threads);
-    spec.duration_ns = Some(args.duration.into());
-    spec.timeout_ns = args.timeout.into();
+    let mut spec = of_flows(layer, "stream", &args.flows);
+    (spec.connect, spec.size) = (Some(args.address), size);
     spec.options.insert("mode".into(), args.mode.name().into());
     spec
 }
@@ -55,36 +48,20 @@ fn run(spec: &Spec, args: &LoadDatagramArgs) -> Result<ExitCode, Error> {
     let progress = progress(spec, args);
     let done = Engine::start(LOAD, spec)?.result(&interrupted, |_| {})?;
     progress.finish_and_clear();
-    if let Some(path) = &args.json {
-        write_result(path, &report::json(spec, &done))?;
-    }
-    if args.json.as_deref() != Some(Path::new("-")) {
-        print(&report::text(spec, &done))?;
-    }
-    if interrupted.load(Ordering::Relaxed) {
-        return Err(Error::Interrupted);
-    }
-    if done.operations == 0 {
-        return Err(Error::NothingMeasured(format!(
-            "no data arrived at {}: check that `linerate serve {}` runs there \
-             with the same --size and settings",
-            args.address, spec.layer
-        )));
-    }
-    failed::check(spec, &done, args.failures.max_failed)?;
-    Ok(ExitCode::SUCCESS)
+    let (json, text) = (report::json(spec, &done), report::text(spec, &done));
+    end(&args.address.to_string(), &[(spec.clone(), done)], [&json, &text], &args.flows.result, &interrupted)
 }
 
 /// A line with the time, on a terminal: datagrams are counted at the server, which reports at the end.
 fn progress(spec: &Spec, args: &LoadDatagramArgs) -> ProgressBar {
-    if args.quiet {
+    if args.flows.result.quiet {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner().with_message(format!("{} to {}", spec.layer, args.address));
     // A search has as many tries as it needs.
     let is_search = spec.options.contains_key("search");
     let each = if is_search { ", tries of " } else { " of " }.to_owned();
-    let bar = bar.with_prefix(each + &humantime::format_duration(args.duration).to_string());
+    let bar = bar.with_prefix(each + &humantime::format_duration(args.flows.duration).to_string());
     let style = ProgressStyle::with_template("{msg}: {elapsed}{prefix}").expect("the template is constant");
     bar.set_style(style);
     bar.enable_steady_tick(TICK);

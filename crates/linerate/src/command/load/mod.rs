@@ -7,17 +7,19 @@ mod streams;
 pub(super) mod target;
 
 use super::{Terminal, print};
-use crate::cli::{ArrivalArg, LoadArgs, LoadHttpArgs, Loaded};
+use crate::cli::{ArrivalArg, FlowArgs, LoadArgs, LoadHttpArgs, Loaded, ResultArgs};
 use crate::error::Error;
 use crate::journal;
 use crate::measurement::PlannedRequest;
 use crate::progress::note;
 use crate::report::load::Words;
-use linerate_contract::{Arrival, Nanos, Request, Role, Spec};
+use crate::report::load_streams;
+use linerate_contract::{Arrival, Done, Nanos, Request, Role, Spec};
 use operations::Operations;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use target::{HTTP, Target};
 
@@ -51,10 +53,8 @@ fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
         words: Words { operation: "request", payload: "bodies" },
         warmup: args.warmup,
         repeat: args.repeat,
-        json: args.json.as_deref(),
         csv: args.csv.as_deref(),
-        quiet: args.quiet,
-        max_failed: args.failures.max_failed,
+        result: &args.result,
         style: terminal.style,
     };
     load.run(&mut spec)
@@ -71,7 +71,7 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
         (None, Some(_)) => None,
         (duration, _) => Some(duration.unwrap_or(DURATION).into()),
     };
-    spec.timeout_ns = args.timeout.into();
+    spec.timeout_ns = args.result.timeout.into();
     spec.path = Some(target.path.clone());
     spec.rate = args.rate;
     spec.seed = args.seed;
@@ -104,6 +104,48 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     });
     spec.tls = target.secure.then(|| target.trusted(&args.trust)).transpose()?;
     Ok(spec)
+}
+
+/// The spec of connections or flows for some time.
+fn of_flows(layer: &str, workload: &str, args: &FlowArgs) -> Spec {
+    let mut spec = Spec::new(Role::Client, layer, workload);
+    (spec.connections, spec.threads) = (args.connections, args.threads.threads);
+    spec.duration_ns = Some(args.duration.into());
+    spec.timeout_ns = args.result.timeout.into();
+    spec
+}
+
+/// Prints the result of streams or flows to `target`; an error where nothing arrived or too much failed.
+fn end(
+    target: &str,
+    runs: &[(Spec, Done)],
+    [json, text]: [&str; 2],
+    args: &ResultArgs,
+    interrupted: &AtomicBool,
+) -> Result<ExitCode, Error> {
+    publish(args, json, text)?;
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
+    }
+    if runs.iter().any(|(_, done)| done.bytes.0 == 0) {
+        return Err(Error::NothingMeasured(format!(
+            "no data arrived at {target}: check that `linerate serve {}` runs there with the same settings",
+            load_streams::served(&runs[0].0)
+        )));
+    }
+    runs.iter().try_for_each(|(spec, done)| failed::check(spec, done, args.max_failed))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the JSON where it was requested, and the text to standard output unless the JSON goes there.
+fn publish(args: &ResultArgs, json: &str, text: &str) -> Result<(), Error> {
+    if let Some(path) = &args.json {
+        write_result(path, json)?;
+    }
+    if args.json.as_deref() != Some(Path::new("-")) {
+        print(text)?;
+    }
+    Ok(())
 }
 
 /// Replaces the progress line. A closed terminal is no error.

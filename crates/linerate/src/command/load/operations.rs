@@ -1,7 +1,7 @@
 //! Loads whose operations are counted one by one: requests and round trips.
 
-use super::{LIVE, failed, show, write_result};
-use crate::command::print;
+use super::{LIVE, failed, publish, show, write_result};
+use crate::cli::ResultArgs;
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::interrupt;
@@ -26,11 +26,8 @@ pub(super) struct Operations<'a> {
     pub(super) warmup: Option<Duration>,
     /// 1: once, with all details.
     pub(super) repeat: u32,
-    pub(super) json: Option<&'a Path>,
     pub(super) csv: Option<&'a Path>,
-    pub(super) quiet: bool,
-    /// The share of failed operations that is no failure of the load.
-    pub(super) max_failed: f64,
+    pub(super) result: &'a ResultArgs,
     pub(super) style: Style,
 }
 
@@ -64,7 +61,7 @@ impl Operations<'_> {
                 let text = format!("no {what} succeeded: see `failed` above for the kinds of errors");
                 return Err(Error::NothingMeasured(text));
             }
-            failed::check(spec, done, self.max_failed)?;
+            failed::check(spec, done, self.result.max_failed)?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -90,7 +87,7 @@ impl Operations<'_> {
 
     /// Whether a progress line is shown.
     fn is_live(&self) -> bool {
-        std::io::stderr().is_terminal() && !self.quiet
+        std::io::stderr().is_terminal() && !self.result.quiet
     }
 
     fn publish(&self, spec: &Spec, results: &[Done]) -> Result<(), Error> {
@@ -100,12 +97,6 @@ impl Operations<'_> {
             [one] if self.repeat == 1 => (load::json(one), load::text(one, self.style)),
             several => (repeats::json(several), repeats::text(several, self.style)),
         };
-        if let Some(path) = self.json {
-            write_result(path, &json)?;
-        }
-        if self.json != Some(Path::new("-")) {
-            print(&text)?;
-        }
-        Ok(())
+        publish(self.result, &json, &text)
     }
 }

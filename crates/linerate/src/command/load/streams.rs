@@ -1,20 +1,19 @@
 //! `linerate load tcp` and `linerate load ws`.
 
 use super::target::{Target, WEBSOCKET};
-use super::{LIVE, Operations, failed, show, write_result};
-use crate::cli::{LoadStreamArgs, LoadTcpArgs, LoadWsArgs};
-use crate::command::{Terminal, print};
+use super::{LIVE, Operations, end, of_flows, show};
+use crate::cli::{FlowArgs, LoadTcpArgs, LoadWsArgs};
+use crate::command::Terminal;
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::interrupt;
 use crate::report::load::Words;
 use crate::report::load_streams as report;
-use linerate_contract::{Done, Event, Request, Role, Spec};
+use linerate_contract::{Done, Event, Request, Spec};
 use std::io::IsTerminal;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// iperf3's length of a write.
 const WRITE: u64 = 131_072;
@@ -28,13 +27,14 @@ const TRANSFER: u64 = 8 << 20;
 
 pub(super) fn tcp(args: &LoadTcpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let spec = |workload: &str, usual: u64| {
-        let mut spec = spec("tcp", workload, &args.common);
+        let mut spec = of_flows("tcp", workload, &args.flows);
+        args.spin.set(&mut spec);
         (spec.connect, spec.size, spec.rate) = (Some(args.address), args.size.unwrap_or(usual), args.rate);
         spec
     };
     if args.ping_pong {
         let mut spec = spec("rr", PING);
-        return round_trips(&mut spec, &args.address.to_string(), &args.common, terminal);
+        return round_trips(&mut spec, &args.address.to_string(), &args.flows, terminal);
     }
     let directions: &[&str] = match (args.reverse, args.both) {
         (_, true) => &["client-writes", "client-reads"],
@@ -47,13 +47,14 @@ pub(super) fn tcp(args: &LoadTcpArgs, terminal: Terminal) -> Result<ExitCode, Er
         spec
     };
     let specs: Vec<Spec> = directions.iter().map(towards).collect();
-    streams(specs, &args.address.to_string(), &args.common)
+    streams(specs, &args.address.to_string(), &args.flows)
 }
 
 pub(super) fn ws(args: &LoadWsArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let target = Target::parse(&args.url, &WEBSOCKET)?;
     let layer = if target.secure { "wss" } else { "websocket" };
-    let mut spec = spec(layer, if args.stream { "stream" } else { "rr" }, &args.common);
+    let mut spec = of_flows(layer, if args.stream { "stream" } else { "rr" }, &args.flows);
+    args.spin.set(&mut spec);
     spec.connect = Some(target.resolve()?);
     spec.path = Some(target.path.clone());
     spec.rate = args.rate;
@@ -64,27 +65,18 @@ pub(super) fn ws(args: &LoadWsArgs, terminal: Terminal) -> Result<ExitCode, Erro
         spec.tls = Some(target.trusted(&args.trust)?);
     }
     if !args.stream {
-        return round_trips(&mut spec, &args.url, &args.common, terminal);
+        return round_trips(&mut spec, &args.url, &args.flows, terminal);
     }
     let direction = if args.reverse { "client-reads" } else { "client-writes" };
     spec.options.insert("direction".into(), direction.into());
     spec.bytes = Some(TRANSFER);
-    streams(vec![spec], &args.url, &args.common)
-}
-
-fn spec(layer: &str, workload: &str, args: &LoadStreamArgs) -> Spec {
-    let mut spec = Spec::new(Role::Client, layer, workload);
-    (spec.connections, spec.threads) = (args.connections, args.threads);
-    spec.duration_ns = Some(args.duration.into());
-    spec.timeout_ns = args.timeout.into();
-    args.spin.set(&mut spec);
-    spec
+    streams(vec![spec], &args.url, &args.flows)
 }
 
 fn round_trips(
     spec: &mut Spec,
     target: &str,
-    args: &LoadStreamArgs,
+    args: &FlowArgs,
     terminal: Terminal,
 ) -> Result<ExitCode, Error> {
     let load = Operations {
@@ -92,18 +84,16 @@ fn round_trips(
         words: Words { operation: "round trip", payload: "messages" },
         warmup: None,
         repeat: 1,
-        json: args.json.as_deref(),
         csv: None,
-        quiet: args.quiet,
-        max_failed: args.failures.max_failed,
+        result: &args.result,
         style: terminal.style,
     };
     load.run(spec)
 }
 
 /// Runs one stream, or two at the same time: each direction has its own engine.
-fn streams(mut specs: Vec<Spec>, target: &str, args: &LoadStreamArgs) -> Result<ExitCode, Error> {
-    let live = std::io::stderr().is_terminal() && !args.quiet;
+fn streams(mut specs: Vec<Spec>, target: &str, args: &FlowArgs) -> Result<ExitCode, Error> {
+    let live = std::io::stderr().is_terminal() && !args.result.quiet;
     for spec in &mut specs {
         spec.sample_ns = live.then_some(LIVE);
     }
@@ -113,25 +103,8 @@ fn streams(mut specs: Vec<Spec>, target: &str, args: &LoadStreamArgs) -> Result<
         show("");
     }
     let runs: Vec<(Spec, Done)> = specs.into_iter().zip(results).collect();
-    if let Some(path) = &args.json {
-        write_result(path, &report::json(&runs))?;
-    }
-    if args.json.as_deref() != Some(Path::new("-")) {
-        print(&report::text(target, &runs))?;
-    }
-    if interrupted.load(Ordering::Relaxed) {
-        return Err(Error::Interrupted);
-    }
-    if runs.iter().any(|(_, done)| done.bytes.0 == 0) {
-        return Err(Error::NothingMeasured(format!(
-            "no data arrived at {target}: check that `linerate serve {}` runs there with the same settings",
-            report::served(&runs[0].0)
-        )));
-    }
-    for (spec, done) in &runs {
-        failed::check(spec, done, args.failures.max_failed)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let (json, text) = (report::json(&runs), report::text(target, &runs));
+    end(target, &runs, [&json, &text], &args.result, &interrupted)
 }
 
 fn run_together(specs: &[Spec], interrupted: &AtomicBool) -> Result<Vec<Done>, Error> {
