@@ -20,7 +20,7 @@ pub mod program;
 pub mod protocol;
 pub mod scripted;
 
-use linerate_analysis::measurement::{Host, PlannedHost, Usage, WireCounts};
+use linerate_analysis::measurement::{Host, LabFlag, PlannedHost, Usage, WireCounts};
 use linerate_analysis::path::NetworkPath;
 use linerate_contract::{Bytes, Nanos, Role};
 use protocol::{CpuTimes, ExitStatus, File, HostName, Turns, UserProcess};
@@ -185,7 +185,7 @@ pub struct ClientRun {
     pub brake: Option<(Role, Nanos)>,
     /// The client's peak memory; `None` if the lab cannot measure it.
     pub peak_memory: Option<Bytes>,
-    pub flags: Vec<String>,
+    pub flags: Vec<LabFlag>,
 }
 
 /// The reason why a trial did not complete.

@@ -1,20 +1,16 @@
 //! CPU pinning of roles.
 
 use crate::lab::hosts::CPUS_OF_HOST;
-use crate::measurement::CPU_SHARED;
+use crate::measurement::LabFlag;
 use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The flag of a cell whose roles have more threads than there are CPUs, so that the scheduler affects the
-/// result.
-pub const MORE_THREADS: &str = "more-threads-than-cpus";
 
 /// The CPUs of a trial's roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pins {
     /// CPU numbers by role; an empty list: not pinned.
     pub cpus: BTreeMap<Role, Vec<u32>>,
-    pub flags: Vec<&'static str>,
+    pub flags: Vec<LabFlag>,
 }
 
 /// As [`assign`], for roles on several hosts, each by itself.
@@ -45,11 +41,11 @@ pub fn assign(cpus: &[u32], roles: &[Role], threads: usize) -> Pins {
     let unpinned = || order.iter().map(|role| (*role, Vec::new())).collect();
     let wanted = order.len() * threads.max(1);
     if threads > 1 && cpus.len() < wanted {
-        return Pins { cpus: unpinned(), flags: vec![MORE_THREADS] };
+        return Pins { cpus: unpinned(), flags: vec![LabFlag::MoreThreadsThanCpus] };
     }
     if cpus.len() < 2 {
         let all = order.iter().map(|role| (*role, cpus.to_vec())).collect();
-        return Pins { cpus: all, flags: if order.len() > 1 { vec![CPU_SHARED] } else { vec![] } };
+        return Pins { cpus: all, flags: if order.len() > 1 { vec![LabFlag::CpuShared] } else { vec![] } };
     }
     if cpus.len() >= wanted {
         let own = order.iter().zip(cpus.chunks(threads.max(1)));
@@ -59,7 +55,7 @@ pub fn assign(cpus: &[u32], roles: &[Role], threads: usize) -> Pins {
         Role::Client => (*role, vec![cpus[0]]),
         _ => (*role, cpus[1..].to_vec()),
     };
-    Pins { cpus: order.iter().map(pin).collect(), flags: vec![CPU_SHARED] }
+    Pins { cpus: order.iter().map(pin).collect(), flags: vec![LabFlag::CpuShared] }
 }
 
 #[cfg(test)]
@@ -77,7 +73,7 @@ mod tests {
     #[test]
     fn with_two_cpus_the_client_has_one_and_the_other_roles_share_one() {
         let pins = assign(&[4, 6], &[Client, Relay, Server], 1);
-        assert_eq!(pins.flags, [CPU_SHARED]);
+        assert_eq!(pins.flags, [LabFlag::CpuShared]);
         assert_eq!(pins.cpus, BTreeMap::from([(Client, vec![4]), (Relay, vec![6]), (Server, vec![6])]));
     }
 
@@ -85,7 +81,7 @@ mod tests {
     fn a_single_cpu_is_shared_by_all_roles() {
         let pins = assign(&[3], &[Client, Server], 1);
         assert_eq!((&pins.cpus[&Client], &pins.cpus[&Server]), (&vec![3], &vec![3]));
-        assert_eq!(pins.flags, [CPU_SHARED]);
+        assert_eq!(pins.flags, [LabFlag::CpuShared]);
         assert!(assign(&[3], &[Client], 1).flags.is_empty());
     }
 
@@ -107,7 +103,7 @@ mod tests {
         assert!(pins.flags.is_empty());
         assert_eq!(assign(&[0, 1], &[Client], 2).cpus[&Client], [0, 1]);
         let crowded = assign(&[0, 1], &[Client, Server], 2);
-        assert_eq!((crowded.cpus[&Server].len(), crowded.flags), (0, vec![MORE_THREADS]));
-        assert_eq!(assign(&[0, 1], &[Client], 4).flags, [MORE_THREADS]);
+        assert_eq!((crowded.cpus[&Server].len(), crowded.flags), (0, vec![LabFlag::MoreThreadsThanCpus]));
+        assert_eq!(assign(&[0, 1], &[Client], 4).flags, [LabFlag::MoreThreadsThanCpus]);
     }
 }

@@ -4,6 +4,8 @@
 mod common;
 
 use common::{Folder, Output, skip};
+use linerate::stats::cost::Consumer;
+use linerate_contract::Role;
 use std::path::Path;
 use std::process::Command;
 
@@ -56,7 +58,7 @@ fn client_relay_and_server_on_three_hosts_are_measured_and_nothing_is_left() {
     assert_eq!(hosts, [("local", "box1"), ("ssh:box3", "box3"), ("ssh:box2", "box2")]);
     assert_eq!(report.hosts[2].host.facts["interface driver"], "veth");
     let cell = report.suites[0].cells.iter().find(|cell| cell.id == "tcp/1/native").unwrap();
-    assert!(cell.n == 2 && cell.cpu.contains_key("server"), "{cell:?}");
+    assert!(cell.n == 2 && cell.cpu.contains_key(&Consumer::Role(Role::Server)), "{cell:?}");
     assert!(cell.systems.iter().all(|system| system.version.is_some()), "{:?}", cell.systems);
 }
 

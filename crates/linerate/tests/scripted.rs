@@ -9,6 +9,7 @@ mod stopping;
 use common::{Folder, Output, assert_golden, linerate, tests};
 use flate2::write::GzEncoder;
 use linerate::measurement::Outcome;
+use linerate_contract::Role;
 use std::fs;
 use std::io::Write;
 use std::process::Command;
@@ -36,8 +37,8 @@ fn a_probe_finds_how_much_of_the_rate_each_role_decides() {
     assert_golden("probe.txt", &out.stdout);
     let report = folder.report();
     let cell = report.suites[0].cells.iter().find(|cell| cell.id == "fast/pipe").unwrap();
-    for (role, truth) in [("client", 0.06), ("relay", 0.9), ("server", 0.0)] {
-        let found = &cell.sensitivity[role];
+    for (role, truth) in [(Role::Client, 0.06), (Role::Relay, 0.9), (Role::Server, 0.0)] {
+        let found = &cell.sensitivity[&role];
         assert!(found.n == 12 && (found.value - truth).abs() < 0.03, "{role}: {found:?}");
     }
     // 3 roles and 2, each with 12 units

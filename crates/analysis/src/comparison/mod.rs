@@ -14,6 +14,7 @@ use crate::stats::estimate::median;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential;
 use crate::stats::verdict::{Verdict, control_fails};
+use crate::summary::{Comparison, DuetReport, rounded_unit};
 use linerate_contract::Role;
 pub use series::{Confirmation, Reading};
 use series::{Looks, PairSeries, Rules};
@@ -63,6 +64,36 @@ impl JudgedPair {
     #[must_use]
     pub fn units(&self) -> u32 {
         self.ratios.len() as u32
+    }
+
+    /// What the tables show of it, in place of the `fixed` comparison, whose interval is that of a number of
+    /// units that is fixed beforehand. `None` without a unit. `verdict`: of a cell that failed, which has no
+    /// other.
+    #[must_use]
+    pub fn in_table(&self, fixed: Comparison, verdict: Option<Verdict>) -> Option<Comparison> {
+        let rate = self.rate?;
+        let cost = |ratio: f64| 1.0 / ratio;
+        let duet = DuetReport {
+            has_rate: true,
+            cpu_ratio: self.cpu.map(|cpu| cost(cpu.ratio)),
+            cpu_ci95: self.cpu.and_then(|cpu| cpu.interval).map(|[low, high]| [cost(high), cost(low)]),
+            cpu_verdict: self.cpu.map(|cpu| cpu.verdict),
+            sharing: fixed.duet.and_then(|duet| duet.sharing),
+        };
+        Some(Comparison {
+            with: fixed.with,
+            ratio: rate.ratio,
+            ci95: rate.interval.unwrap_or(rate.range),
+            ci90: None,
+            difference: None,
+            p: None,
+            q: None,
+            smallest_detectable: None,
+            n: self.units(),
+            units: self.ratios.iter().copied().map(rounded_unit).collect(),
+            verdict: verdict.unwrap_or(rate.verdict),
+            duet: Some(duet),
+        })
     }
 
     /// Further units would not change its verdict.

@@ -98,8 +98,19 @@ pub(super) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// The flag of a trial whose roles share a CPU.
-pub const CPU_SHARED: &str = "cpu-shared";
+/// What the lab could not do for a trial as well as it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LabFlag {
+    /// Process times come from `/proc`, which omits children that were never waited for.
+    CpuFromProc,
+    /// Roles share a CPU.
+    CpuShared,
+    /// Roles have more threads than there are CPUs, so that the scheduler affects the result.
+    MoreThreadsThanCpus,
+    /// The relay of an impaired path was too slow, and lost packets that it should not have lost.
+    PathOverrun,
+}
 
 /// The raw numbers of one trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -160,7 +171,7 @@ pub struct Measurement {
     pub wires: Vec<WireCounts>,
     /// Flags of the lab, such as `cpu-shared` or `cpu-from-proc`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub flags: Vec<String>,
+    pub flags: Vec<LabFlag>,
 }
 
 /// What an impaired link did, by its own counts.
@@ -224,14 +235,6 @@ pub struct Usage {
     /// The resident set.
     pub memory: Bytes,
 }
-
-/// The flag of a measurement whose process times come from `/proc`, which omits children that were never
-/// waited for.
-pub const CPU_FROM_PROC: &str = "cpu-from-proc";
-
-/// The flag of a measurement with an impaired path whose relay was too slow, and lost packets that it should
-/// not have lost.
-pub const PATH_OVERRUN: &str = "path-overrun";
 
 /// One CPU inside the window of a trial; times from `/proc/stat`, so in steps of a tick (10 ms as a rule).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@
 //! Times are summed over the trials first: `/proc/stat` counts ticks of 10 ms, and a quick trial has only a
 //! dozen.
 
-use crate::measurement::{CPU_FROM_PROC, Measurement};
+use crate::measurement::{LabFlag, Measurement};
 use linerate_contract::Role;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,7 +130,7 @@ impl Load {
     fn of<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Self {
         let mut load = Self { is_whole: true, ..Self::default() };
         for measurement in measurements {
-            load.is_whole &= !measurement.flags.iter().any(|flag| flag == CPU_FROM_PROC);
+            load.is_whole &= !measurement.flags.contains(&LabFlag::CpuFromProc);
             load.elapsed += measurement.elapsed.0 as f64;
             load.paths += measurement.wires.iter().map(|wire| wire.cpu.0 as f64).sum::<f64>();
             for (role, time) in &measurement.cpu {
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn a_few_ticks_of_a_clock_that_counts_ticks_are_unknown() {
         let mut m = second(&[(Client, 10)], vec![cpu(0, &[Client], 12, 1)]);
-        m.flags = vec![CPU_FROM_PROC.to_owned()];
+        m.flags = vec![LabFlag::CpuFromProc];
         assert_eq!(of(&m, 1, false), Some(Bottleneck::Waiting));
         m.elapsed = Nanos(100_000_000);
         assert_eq!(of(&m, 1, false), Some(Bottleneck::Unknown));
@@ -334,7 +334,7 @@ mod tests {
         );
         m.cpu = BTreeMap::from([(Client, Nanos(110_000_000)), (Relay, Nanos(750_000_000))]);
         assert_eq!(of(&m, 1, true), Some(Bottleneck::Role(Relay)), "it had nearly all of its CPU");
-        m.flags = vec![CPU_FROM_PROC.to_owned()];
+        m.flags = vec![LabFlag::CpuFromProc];
         assert_eq!(of(&m, 1, true), Some(Bottleneck::Role(Client)), "the client's share is unknown");
         assert_eq!(disturbance([&m]), None);
     }

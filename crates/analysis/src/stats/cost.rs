@@ -6,7 +6,9 @@
 use super::estimate::Estimate;
 use crate::measurement::{Measurement, Metric};
 use linerate_contract::{Nanos, Role};
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::fmt;
 
 const BYTES_PER_MB: f64 = 1e6;
 
@@ -23,6 +25,22 @@ pub enum Consumer {
 pub enum Per {
     Operation,
     Megabyte,
+}
+
+/// Its name, as keys and tables have it.
+impl fmt::Display for Consumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Role(role) => role.fmt(f),
+            Self::Machine => f.write_str("machine"),
+        }
+    }
+}
+
+impl Serialize for Consumer {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
 }
 
 impl Per {

@@ -8,13 +8,19 @@
 
 use super::ratio::RatioEstimate;
 use crate::measurement::{Duet, Metric, SideWindow};
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// A sensitivity with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// 1: the rate falls by as much as the role's CPU time; 0: it does not fall.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Sensitivity {
     pub value: f64,
-    /// `None` with fewer than 6 units.
+    /// From the signed-rank distribution; absent with fewer than six units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci95: Option<[f64; 2]>,
+    /// Units.
     pub n: u32,
 }
 

@@ -5,7 +5,7 @@
 //! In turns either side has the CPUs for itself, as in a solo trial (docs/method.md). The rule looks at CPU
 //! times, which are true in both ways, and not at rates.
 
-use crate::measurement::CPU_SHARED;
+use crate::measurement::LabFlag;
 use crate::measurement::{Measurement, Sharing, SideWindow};
 use linerate_contract::{Nanos, Role};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub fn sharing(sides: &[SideWindow; 2], alone: [&Measurement; 2]) -> Sharing {
     let busiest_here = [0, 1].map(|side: usize| busiest(&sides[side].cpu, sides[side].elapsed));
     let is_alike =
         unlikeness(sides) <= LIKE && is_even(busiest_alone, ALIKE_BUSY) && is_even(busiest_here, EVEN);
-    let is_crowded = alone.iter().any(|alone| alone.flags.iter().any(|flag| flag == CPU_SHARED));
+    let is_crowded = alone.iter().any(|alone| alone.flags.contains(&LabFlag::CpuShared));
     if leaves_room || is_alike && !is_crowded { Sharing::Together } else { Sharing::Turns }
 }
 
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn cells_with_two_roles_on_a_cpu_take_turns() {
-        let crowded = || Measurement { flags: vec![CPU_SHARED.to_owned()], ..alone(990) };
+        let crowded = || Measurement { flags: vec![LabFlag::CpuShared], ..alone(990) };
         let alike = [side(100, 300, 480), side(100, 300, 480)];
         assert_eq!(super::sharing(&alike, [&crowded(), &crowded()]), Sharing::Turns);
     }

@@ -3,44 +3,60 @@
 use super::estimate::median;
 use crate::measurement::Measurement;
 use linerate_contract::{Datagrams, Nanos, Sample, TcpEnds, TcpInfo};
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::Serialize;
 
 const BITS_PER_GBIT: f64 = 1e9;
 
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct DatagramReport {
+    pub sent: u64,
+    /// Good ones, each once.
+    pub received: u64,
+    pub lost: u64,
+    /// Percent of those sent.
+    pub lost_percent: f64,
+    pub reordered: u64,
+    pub duplicates: u64,
+}
+
 /// Datagrams of several trials together.
 #[must_use]
-pub fn datagrams<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<Datagrams> {
+pub fn datagrams<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<DatagramReport> {
     let all = measurements.into_iter().filter_map(|m| m.datagrams);
-    all.reduce(|sum, other| Datagrams {
+    let sum = all.reduce(|sum, other| Datagrams {
         sent: sum.sent.saturating_add(other.sent),
         received: sum.received.saturating_add(other.received),
         lost: sum.lost.saturating_add(other.lost),
         reordered: sum.reordered.saturating_add(other.reordered),
         duplicates: sum.duplicates.saturating_add(other.duplicates),
         damaged: sum.damaged.saturating_add(other.damaged),
-    })
-}
-
-/// Share of the datagrams sent that did not arrive.
-#[must_use]
-pub fn lost_share(datagrams: &Datagrams) -> f64 {
-    if datagrams.sent == 0 { 0.0 } else { datagrams.lost as f64 / datagrams.sent as f64 }
+    })?;
+    let Datagrams { sent, received, lost, reordered, duplicates, .. } = sum;
+    let lost_percent = if sent == 0 { 0.0 } else { lost as f64 / sent as f64 * 100.0 };
+    Some(DatagramReport { sent, received, lost, lost_percent, reordered, duplicates })
 }
 
 /// TCP information: medians over the trials.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TcpFacts {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct TcpReport {
     pub retransmits: f64,
     pub rtt_us: f64,
+    /// Segments.
     pub cwnd: f64,
-    /// RFC 6349: the share of the bytes sent that were not retransmissions.
-    pub efficiency: f64,
-    /// RFC 6349: (mean - min) / min of the round trip.
-    pub buffer_delay: Option<f64>,
+    /// RFC 6349: percent of the bytes sent that were not retransmissions.
+    pub efficiency_percent: f64,
+    /// RFC 6349: (mean - min) / min of the round trip, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_delay_percent: Option<f64>,
 }
 
 /// Of the end that sent more: the other has no retransmissions, and its window was not used.
 #[must_use]
-pub fn tcp<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<TcpFacts> {
+pub fn tcp<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<TcpReport> {
     let sender =
         |ends: TcpEnds| [ends.server, ends.client].into_iter().flatten().max_by_key(|end| end.bytes_sent);
     let known: Vec<(TcpInfo, &Measurement)> =
@@ -48,17 +64,17 @@ pub fn tcp<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Optio
     let of = |value: &dyn Fn(&TcpInfo, &Measurement) -> Option<f64>| {
         median(known.iter().filter_map(|(info, m)| value(info, m)))
     };
-    Some(TcpFacts {
+    Some(TcpReport {
         retransmits: of(&|info, _| Some(info.retransmits as f64))?,
         rtt_us: of(&|info, m| Some(mean_rtt(m).unwrap_or(info.rtt_us as f64)))?,
         cwnd: of(&|info, _| Some(info.cwnd as f64))?,
-        efficiency: of(&|info, _| {
+        efficiency_percent: of(&|info, _| {
             let retransmitted = info.bytes_retransmitted.min(info.bytes_sent) as f64;
             Some(if info.bytes_sent == 0 { 1.0 } else { 1.0 - retransmitted / info.bytes_sent as f64 })
-        })?,
-        buffer_delay: of(&|info, m| {
+        })? * 100.0,
+        buffer_delay_percent: of(&|info, m| {
             let min = (info.min_rtt_us > 0).then_some(info.min_rtt_us as f64)?;
-            Some((mean_rtt(m)? - min) / min)
+            Some((mean_rtt(m)? - min) / min * 100.0)
         }),
     })
 }
@@ -69,20 +85,23 @@ fn mean_rtt(measurement: &Measurement) -> Option<f64> {
 }
 
 /// A transfer over time: for each step the median over the trials.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Series {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct SeriesReport {
     /// Length of a step.
-    pub step: Nanos,
+    pub step_ms: f64,
     pub gbit_per_second: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     /// Percent of the datagrams expected; empty for a reliable transport.
     pub lost_percent: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     /// Empty where no end reports it.
     pub rtt_us: Vec<f64>,
 }
 
 /// As long as the shortest series; `None` if no series has two steps.
 #[must_use]
-pub fn series<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<Series> {
+pub fn series<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<SeriesReport> {
     let all: Vec<&[Sample]> =
         measurements.into_iter().map(|m| &m.series[..]).filter(|s| s.len() >= 2).collect();
     let steps = all.iter().map(|samples| samples.len()).min()?;
@@ -90,8 +109,9 @@ pub fn series<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Op
         let step = |index| median(all.iter().filter_map(|samples| value(samples, index)));
         (0..steps).map_while(step).collect()
     };
-    Some(Series {
-        step: Nanos(median(all.iter().map(|s| s[1].at_ns.since(s[0].at_ns).0 as f64))? as u64),
+    let step = Nanos(median(all.iter().map(|s| s[1].at_ns.since(s[0].at_ns).0 as f64))? as u64);
+    Some(SeriesReport {
+        step_ms: (step.as_micros_f64() / 1e3).round(),
         gbit_per_second: over(&|samples, index| {
             let before = index.checked_sub(1).map_or(Nanos::ZERO, |before| samples[before].at_ns);
             let seconds = samples[index].at_ns.since(before).as_secs_f64();
@@ -124,8 +144,8 @@ mod tests {
         };
         let sum = datagrams(&[with(100, 0), with(300, 4)]).unwrap();
         assert_eq!((sum.sent, sum.received, sum.lost), (400, 396, 4));
-        assert!((lost_share(&sum) - 0.01).abs() < 1e-12);
-        assert_eq!(lost_share(&Datagrams::default()), 0.0);
+        assert!((sum.lost_percent - 1.0).abs() < 1e-12);
+        assert_eq!(datagrams(&[with(0, 0)]).unwrap().lost_percent, 0.0);
         assert_eq!(datagrams(&[Measurement::default()]), None);
     }
 
@@ -146,8 +166,8 @@ mod tests {
         };
         let facts = tcp(std::slice::from_ref(&measurement)).unwrap();
         assert_eq!((facts.retransmits, facts.rtt_us, facts.cwnd), (3.0, 150.0, 10.0));
-        assert!((facts.efficiency - 0.98).abs() < 1e-12);
-        assert_eq!(facts.buffer_delay, Some(0.5));
+        assert!((facts.efficiency_percent - 98.0).abs() < 1e-12);
+        assert_eq!(facts.buffer_delay_percent, Some(50.0));
         let receiver = TcpInfo { retransmits: 9, bytes_sent: 8, ..info };
         let both = Measurement {
             tcp: Some(TcpEnds { server: Some(receiver), client: Some(info) }),
@@ -155,7 +175,7 @@ mod tests {
         };
         assert_eq!(tcp(&[both]).map(|facts| facts.retransmits), Some(3.0));
         let without = Measurement { series: Vec::new(), ..measurement };
-        assert_eq!(tcp(&[without]).map(|f| (f.rtt_us, f.buffer_delay)), Some((900.0, None)));
+        assert_eq!(tcp(&[without]).map(|f| (f.rtt_us, f.buffer_delay_percent)), Some((900.0, None)));
         assert_eq!(tcp(&[Measurement::default()]), None);
     }
 
@@ -172,7 +192,7 @@ mod tests {
         let mut short = with([12_500_000; 3], 10);
         short.series.pop();
         let medians = series(&[with([12_500_000, 25_000_000, 0], 10), short.clone()]).unwrap();
-        assert_eq!(medians.step, Nanos(100_000_000));
+        assert_eq!(medians.step_ms, 100.0);
         assert_eq!(medians.gbit_per_second, [1.0, 1.5]);
         assert_eq!(medians.lost_percent, [10.0, 0.0]);
         assert!(medians.rtt_us.is_empty());

@@ -1,31 +1,37 @@
 //! Resource usage of the server before and after the window, and leaks.
 
 use super::estimate::median;
-use crate::measurement::{Measurement, Usage, UsagePair};
+use crate::measurement::{Measurement, UsagePair};
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// A server may open a few permanent descriptors: a timer, a second listener, a file.
 const PERMANENT: u64 = 8;
 /// One of this number of connections may still be closing: more than any system here was observed to have.
 const CLOSING: u64 = 100;
 
-/// Medians over the trials.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Typical {
-    pub descriptors: f64,
-    pub memory_mib: f64,
+/// Medians over the trials: before the client started, and shortly after it ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct UsageReport {
+    pub descriptors_before: f64,
+    pub descriptors_after: f64,
+    pub memory_mib_before: f64,
+    pub memory_mib_after: f64,
 }
 
-/// Before and after.
+/// What a server held before and after its trials.
 #[must_use]
-pub fn usage(trials: impl Iterator<Item = UsagePair>) -> Option<[Typical; 2]> {
+pub fn usage(trials: impl Iterator<Item = UsagePair>) -> Option<UsageReport> {
     let trials: Vec<UsagePair> = trials.collect();
-    let of = |when: fn(&UsagePair) -> Usage| {
-        Some(Typical {
-            descriptors: median(trials.iter().map(|usage| when(usage).descriptors as f64))?,
-            memory_mib: median(trials.iter().map(|usage| when(usage).memory.as_mib_f64()))?,
-        })
-    };
-    Some([of(|usage| usage.before)?, of(|usage| usage.after)?])
+    let typical = |value: fn(&UsagePair) -> f64| median(trials.iter().map(value));
+    Some(UsageReport {
+        descriptors_before: typical(|usage| usage.before.descriptors as f64)?,
+        descriptors_after: typical(|usage| usage.after.descriptors as f64)?,
+        memory_mib_before: typical(|usage| usage.before.memory.as_mib_f64())?,
+        memory_mib_after: typical(|usage| usage.after.memory.as_mib_f64())?,
+    })
 }
 
 /// Growth of the server's open descriptors, if it exceeds a small share of the connections. Memory is no such
@@ -41,6 +47,7 @@ pub fn leak(measurement: &Measurement, connections: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::Usage;
     use linerate_contract::Bytes;
 
     fn trial(before: u64, after: u64) -> Measurement {
@@ -64,8 +71,9 @@ mod tests {
     #[test]
     fn usage_is_the_median_before_and_after() {
         let trials = [trial(10, 12), trial(30, 16), trial(20, 14)];
-        let [before, after] = usage(trials.iter().filter_map(|m| m.usage)).unwrap();
-        assert_eq!((before.descriptors, after.descriptors, after.memory_mib), (20.0, 14.0, 14.0));
+        let found = usage(trials.iter().filter_map(|m| m.usage)).unwrap();
+        assert_eq!((found.descriptors_before, found.descriptors_after), (20.0, 14.0));
+        assert_eq!((found.memory_mib_before, found.memory_mib_after), (20.0, 14.0));
         assert_eq!(usage(std::iter::empty()), None);
     }
 }

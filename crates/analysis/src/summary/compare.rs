@@ -10,7 +10,7 @@ use crate::stats::duet::{log_cpu_ratio, log_ratio};
 use crate::stats::estimate::{Estimate, FEWEST_ROUNDS};
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sensitivity::Sensitivity;
-use crate::stats::verdict::{MARGIN, Verdict, control_fails, verdict};
+use crate::stats::verdict::{Verdict, control_fails, verdict};
 use linerate_contract::Role;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -32,8 +32,10 @@ pub struct Comparison {
     /// The same in microseconds, of latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<LatencyDifference>,
-    /// Of the signed-rank test, two-sided, that the ratio is 1.
-    pub p: f64,
+    /// Of the signed-rank test, two-sided, that the ratio is 1. Absent where the numbers were looked at while
+    /// they were measured: the interval is then that of all looks together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p: Option<f64>,
     /// Of Benjamini and Hochberg, over the comparisons of a table with its baselines by one metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub q: Option<f64>,
@@ -52,10 +54,11 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// True if a baseline in duet with itself differs from itself, so that its duets decide nothing.
+    /// True if a baseline in duet with itself differs from itself, so that its duets decide nothing. `margin`:
+    /// the difference that matters.
     #[must_use]
-    pub fn fails_as_control(&self) -> bool {
-        self.n >= FEWEST_ROUNDS && control_fails(self.ci95, MARGIN)
+    pub fn fails_as_control(&self, margin: f64) -> bool {
+        self.n >= FEWEST_ROUNDS && control_fails(self.ci95, margin)
     }
 }
 
@@ -72,6 +75,9 @@ pub struct DuetReport {
     pub cpu_ratio: Option<f64>,
     /// Absent with fewer than 6 units.
     pub cpu_ci95: Option<[f64; 2]>,
+    /// Of a comparison of builds: the verdict on the CPU time by itself; slower is more expensive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_verdict: Option<Verdict>,
 }
 
 /// The comparisons of a suite.
@@ -99,7 +105,7 @@ impl Comparisons<'_> {
             }
             (together, alone) => together.or(alone)?,
         };
-        let found = ratio.report(with);
+        let found = ratio.report(with, self.journal.margin);
         let baseline = Estimate::of(other.values(metric).into_values()).filter(|_| metric.is_latency());
         let difference =
             baseline.and_then(|baseline| LatencyDifference::of(found.ratio, found.ci95, baseline.median));
@@ -108,7 +114,7 @@ impl Comparisons<'_> {
 
     /// The cell in duet with itself; `None` without a unit.
     pub(super) fn control(&self, id: &str, metric: Metric) -> Option<Comparison> {
-        Some(self.by_duet(id, id, metric)?.report(id))
+        Some(self.by_duet(id, id, metric)?.report(id, self.journal.margin))
     }
 
     /// What the probes of the cell's roles found.
@@ -129,9 +135,16 @@ impl Comparisons<'_> {
             sharing: units().next().map(|duet| duet.sharing),
             cpu_ratio: cpu.map(|cpu| cpu.ratio),
             cpu_ci95: cpu.and_then(|cpu| cpu.ci95),
+            cpu_verdict: None,
         };
         Some(Ratio { duet: Some(duet), ..ratio })
     }
+}
+
+/// Shorter than all digits of a binary number, and finer than any plot.
+#[must_use]
+pub fn rounded_unit(ratio: f64) -> f64 {
+    (ratio * 1e5).round() / 1e5
 }
 
 struct Ratio {
@@ -142,9 +155,8 @@ struct Ratio {
 
 impl Ratio {
     fn of(logs: Vec<f64>) -> Option<Self> {
-        // Shorter than all digits of a binary number, and finer than any plot.
-        let unit = |log: &f64| (log.exp() * 1e5).round() / 1e5;
-        let units = logs.iter().filter(|log| log.is_finite()).map(unit).filter(|unit| unit.is_finite());
+        let units = logs.iter().filter(|log| log.is_finite()).map(|log| log.exp()).map(rounded_unit);
+        let units = units.filter(|unit| unit.is_finite());
         Some(Self { units: units.collect(), estimate: RatioEstimate::of(logs)?, duet: None })
     }
 
@@ -153,7 +165,7 @@ impl Ratio {
         alone.estimate.n >= FEWEST_ROUNDS && (a[1] < b[0] || b[1] < a[0])
     }
 
-    fn report(self, with: &str) -> Comparison {
+    fn report(self, with: &str, margin: f64) -> Comparison {
         let RatioEstimate { ratio, range, ci95, ci90, p, n, detectable } = self.estimate;
         Comparison {
             with: with.to_owned(),
@@ -161,12 +173,12 @@ impl Ratio {
             ci95: ci95.unwrap_or(range),
             ci90,
             difference: None,
-            p,
+            p: Some(p),
             q: None,
             smallest_detectable: detectable,
             n,
             units: self.units,
-            verdict: verdict(&self.estimate, MARGIN),
+            verdict: verdict(&self.estimate, margin),
             duet: self.duet,
         }
     }

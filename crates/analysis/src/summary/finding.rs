@@ -96,7 +96,8 @@ fn is_withdrawn(comparison: &Comparison, metric: Metric, cell: &str, tables: &[T
     let has_cell = |table: &&TableSummary<'_>| {
         table.entries.iter().any(|entry| entry.id == cell && entry.metric == metric)
     };
-    let fails = |table: &TableSummary<'_>| table.aa.as_ref().is_some_and(Comparison::fails_as_control);
+    let fails =
+        |table: &TableSummary<'_>| table.aa.as_ref().is_some_and(|aa| aa.fails_as_control(table.margin));
     comparison.duet.as_ref().is_some_and(|duet| duet.has_rate) && tables.iter().filter(has_cell).any(fails)
 }
 

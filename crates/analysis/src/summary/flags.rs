@@ -1,7 +1,7 @@
 //! What a reader must doubt in a cell's numbers.
 
 use super::cell::{CellSummary, OutcomeWord};
-use crate::measurement::Measurement;
+use crate::measurement::{LabFlag, Measurement};
 use crate::stats::ByRound;
 use crate::stats::bound::{Bottleneck, disturbance};
 use crate::stats::check::littles_law;
@@ -41,8 +41,7 @@ pub enum Flag {
         descriptors: u64,
         connections: u64,
     },
-    /// A flag of the lab.
-    Lab(String),
+    Lab(LabFlag),
 }
 
 /// Everything to doubt in a cell with these values and this bottleneck, but what its tables show.
@@ -78,8 +77,8 @@ pub fn flags(cell: &CellSummary<'_>, values: &ByRound, bound: Option<Bottleneck>
     if let Some((descriptors, m)) = leaks.max_by_key(|(grown, _)| *grown) {
         flags.push(Flag::Leak { descriptors, connections: connections_of(cell, m) });
     }
-    let of_lab: BTreeSet<&String> = cell.good.iter().flat_map(|(_, m)| &m.flags).collect();
-    flags.extend(of_lab.into_iter().map(|flag| Flag::Lab(flag.clone())));
+    let of_lab: BTreeSet<LabFlag> = cell.good.iter().flat_map(|(_, m)| m.flags.iter().copied()).collect();
+    flags.extend(of_lab.into_iter().map(Flag::Lab));
     flags
 }
 

@@ -1,6 +1,7 @@
 //! The journal, sorted by cell and round.
 
 use crate::measurement::{Duet, PlannedPair, Run, Trial, pair_id, probe_id};
+use crate::stats::verdict::MARGIN;
 use linerate_contract::Role;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Values;
@@ -13,6 +14,8 @@ pub struct SortedJournal<'a> {
     duets: BTreeMap<&'a str, BTreeMap<String, BTreeMap<u32, &'a Duet>>>,
     /// Warm-up units, for the time that they took.
     warm_duets: Vec<&'a Duet>,
+    /// The relative difference that matters in this run.
+    pub margin: f64,
     /// Lines of cells, pairs or suites that are not in the plan.
     pub unknown_cells: usize,
     /// Lines that a later line for the same cell or pair and round replaced.
@@ -36,6 +39,7 @@ impl<'a> SortedJournal<'a> {
             suites: BTreeMap::new(),
             duets: BTreeMap::new(),
             warm_duets: Vec::new(),
+            margin: run.comparison.as_ref().map_or(MARGIN, |builds| builds.margin),
             unknown_cells: 0,
             replaced: 0,
         };

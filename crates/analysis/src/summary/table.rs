@@ -41,6 +41,8 @@ pub struct TableSummary<'a> {
     pub entries: Vec<Entry>,
     /// The baseline in duet with itself.
     pub aa: Option<Comparison>,
+    /// The relative difference that matters.
+    pub margin: f64,
     pub best_of: Vec<AgainstBest>,
 }
 
@@ -58,6 +60,8 @@ pub(super) fn table<'p>(
     let operations = operations.filter(|_| alike);
     let control = here.iter().find_map(|cell| partner(cell, &planned.baseline, &partners));
     let aa = control.and_then(|cell| comparisons.control(&cell.planned.id, planned.metric));
+    let margin = comparisons.journal.margin;
+    let withdrawn = aa.as_ref().is_some_and(|aa| aa.fails_as_control(margin));
     let entry = |cell: &CellSummary<'_>, metric: Metric| {
         let with = |axes: &Axes| comparisons.of(cell, partner(cell, axes, &partners)?, metric);
         let is_competitor = !cell.planned.is_limit;
@@ -76,7 +80,7 @@ pub(super) fn table<'p>(
     };
     let of_metric = |metric: Metric| {
         let mut entries: Vec<Entry> = parallel::map(&here, |cell| entry(cell, metric));
-        judge(&mut entries, metric, planned.metric, aa.as_ref());
+        judge(&mut entries, metric, planned.metric, withdrawn);
         entries
     };
     TableSummary {
@@ -85,16 +89,16 @@ pub(super) fn table<'p>(
         entries: planned.metrics().flat_map(of_metric).collect(),
         best_of: planned.best_of.as_ref().map(|c| best_of(c, &here, comparisons)).unwrap_or_default(),
         aa,
+        margin,
     }
 }
 
-/// Adds the q values of the comparisons with the baseline by one metric, and withdraws the verdicts of duets
-/// if the control fails.
-fn judge(entries: &mut [Entry], metric: Metric, primary: Metric, aa: Option<&Comparison>) {
+/// Adds the q values of the comparisons with the baseline by one metric. `withdrawn`: the control fails, and
+/// duets have no verdict.
+fn judge(entries: &mut [Entry], metric: Metric, primary: Metric, withdrawn: bool) {
     let mut compared: Vec<&mut Comparison> =
         entries.iter_mut().filter_map(|entry| entry.vs_baseline.as_mut()).collect();
-    let q = q_values(&compared.iter().map(|comparison| comparison.p).collect::<Vec<_>>());
-    let withdrawn = aa.is_some_and(Comparison::fails_as_control);
+    let q = q_values(&compared.iter().map(|comparison| comparison.p.unwrap_or(1.0)).collect::<Vec<_>>());
     for (comparison, q) in compared.iter_mut().zip(q) {
         comparison.q = Some(q);
         if withdrawn && comparison.duet.as_ref().is_some_and(|duet| duet.has_rate) {

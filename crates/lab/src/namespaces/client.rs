@@ -4,7 +4,7 @@ use super::process::{Kind, Running};
 use super::{Namespaces, Window};
 use crate::protocol::{Brake, CpuTimes, ProcessId};
 use crate::{BrakeForce, ClientRun};
-use linerate_analysis::measurement::CPU_FROM_PROC;
+use linerate_analysis::measurement::LabFlag;
 use linerate_contract::Role;
 
 impl Namespaces {
@@ -40,7 +40,7 @@ impl Namespaces {
         let status = running.ended.expect("the caller waited for its end");
         let [start, end] = running.window();
         let server_stdout = self.server_output();
-        let flags = if self.facts.perf { Vec::new() } else { vec![CPU_FROM_PROC.to_owned()] };
+        let flags = if self.facts.perf { Vec::new() } else { vec![LabFlag::CpuFromProc] };
         ClientRun {
             status,
             stdout: running.stdout,

@@ -4,7 +4,9 @@
 use super::model::{CellReport, Report, SuiteReport};
 use super::style::Style;
 use super::words::{self, accuracy_name, outcome_name, verdict_name};
+use crate::stats::cost::Consumer;
 use crate::stats::difference::LatencyDifference;
+use linerate_contract::ErrorKind;
 use std::collections::BTreeSet;
 
 #[must_use]
@@ -85,16 +87,16 @@ fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<CsvColumn> {
         }),
     );
     add("bound_by", Box::new(|_, cell| cell.bound_by.map(words::bound).unwrap_or_default()));
-    for role in in_order(rows.iter().flat_map(|(_, cell)| cell.cpu.keys())) {
-        let name = format!("cpu.{role}.us_per_");
-        let (operation, megabyte) = (role.clone(), role);
+    let consumers: BTreeSet<Consumer> = rows.iter().flat_map(|(_, cell)| cell.cpu.keys().copied()).collect();
+    for consumer in consumers {
+        let name = format!("cpu.{consumer}.us_per_");
         add(
             &format!("{name}op"),
-            Box::new(move |_, cell| number(cell.cpu.get(&operation).and_then(|c| c.us_per_op))),
+            Box::new(move |_, cell| number(cell.cpu.get(&consumer).and_then(|c| c.us_per_op))),
         );
         add(
             &format!("{name}mb"),
-            Box::new(move |_, cell| number(cell.cpu.get(&megabyte).and_then(|c| c.us_per_mb))),
+            Box::new(move |_, cell| number(cell.cpu.get(&consumer).and_then(|c| c.us_per_mb))),
         );
     }
     add("latency_us.mean", Box::new(|_, cell| number(cell.latency_us.as_ref().map(|l| l.mean))));
@@ -104,9 +106,11 @@ fn columns(rows: &[(&SuiteReport, &CellReport)]) -> Vec<CsvColumn> {
     add("latency_us.p999", Box::new(|_, cell| number(cell.latency_us.as_ref().map(|l| l.p999))));
     add("latency_us.max", Box::new(|_, cell| number(cell.latency_us.as_ref().map(|l| l.max))));
     add("operations", Box::new(|_, cell| cell.operations.to_string()));
-    for kind in in_order(rows.iter().flat_map(|(_, cell)| cell.errors.keys())) {
-        let name = format!("errors.{kind}");
-        add(&name, Box::new(move |_, cell| cell.errors.get(&kind).copied().unwrap_or(0).to_string()));
+    let kinds: BTreeSet<ErrorKind> =
+        rows.iter().flat_map(|(_, cell)| cell.errors.0.keys().copied()).collect();
+    for kind in kinds {
+        let name = format!("errors.{}", kind.name());
+        add(&name, Box::new(move |_, cell| cell.errors.0.get(&kind).copied().unwrap_or(0).to_string()));
     }
     add("flags", Box::new(|_, cell| words::flags(&cell.flags)));
     columns

@@ -11,7 +11,8 @@ use std::fmt::Write;
 pub(super) fn render(report: &Report, _: Style) -> String {
     let mut text = String::new();
     if let Some(compared) = &report.comparison {
-        text += &comparison::markdown(report, compared);
+        let _ = writeln!(text, "# {}\n", escape(&compared.sentence));
+        lines(&mut text, &comparison::made(compared));
     }
     for suite in &report.suites {
         suite_text(&mut text, suite);
@@ -99,7 +100,8 @@ pub(super) fn lines(text: &mut String, lines: &[String]) {
 }
 
 fn table_text(text: &mut String, suite: &SuiteReport, table: &TableReport) {
-    let first = by_first_metric(table);
+    let metric = table.cells.first().and_then(|cell| cell.metric);
+    let first = table.with_cells(|cell| cell.metric == metric);
     let grid = layout::grid(suite, &first);
     let _ = writeln!(text, "## {}\n", escape(grid.title));
     for answer in layout::answers(suite, table) {
@@ -124,11 +126,7 @@ fn table_text(text: &mut String, suite: &SuiteReport, table: &TableReport) {
     });
 }
 
-fn by_first_metric(table: &TableReport) -> TableReport {
-    TableReport { cells: table.main_cells().cloned().collect(), ..table.clone() }
-}
-
-fn grid_text(text: &mut String, grid: &Grid<'_>) {
+pub(super) fn grid_text(text: &mut String, grid: &Grid<'_>) {
     let _ = writeln!(text, "{}\n", escape(&grid.caption));
     let headers: Vec<&str> = std::iter::once(&grid.corner).chain(&grid.columns).map(String::as_str).collect();
     let cell = |cell: &Option<GridCell>| {

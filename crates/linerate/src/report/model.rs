@@ -8,13 +8,18 @@ mod published;
 use super::comparison::ComparisonReport;
 use super::words::json;
 use crate::axes::Axes;
-use crate::measurement::{Host, PlannedHost, PlannedSystem};
+use crate::measurement::{BUILD_AXIS, Host, PlannedHost, PlannedSystem};
 use crate::stats::bound::Bottleneck;
+use crate::stats::cost::Consumer;
 use crate::stats::latency::{Latency, LatencyCurve};
 use crate::stats::metric::Better;
+pub use crate::stats::sensitivity::Sensitivity;
+pub use crate::stats::transport::{DatagramReport, SeriesReport, TcpReport};
+pub use crate::stats::usage::UsageReport;
 pub use linerate_analysis::summary::{
     AgainstTruth, Comparison, DuetReport, Flag, OutcomeWord, Quantity, ShareOf, TableUnit,
 };
+use linerate_contract::{Errors, Role};
 pub use path::{PathReport, WayReport};
 pub use published::*;
 #[cfg(test)]
@@ -69,7 +74,17 @@ pub struct RunFacts {
     /// all stages of the trials that are left out of the numbers.
     pub stage_seconds: BTreeMap<String, f64>,
     /// Oddities of the journal, such as lines of cells that are not in the plan.
-    pub flags: Vec<String>,
+    #[serde(serialize_with = "json::oddities")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub flags: Vec<Oddity>,
+}
+
+/// Lines of a journal that do not count, and their number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Oddity {
+    NotInPlan(usize),
+    /// A later line for the same cell or pair and round counts.
+    Replaced(usize),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -166,6 +181,27 @@ impl TableReport {
         self.cells.iter().filter(move |cell| cell.metric == first)
     }
 
+    /// Whether the baseline in duet with itself differs from itself.
+    #[must_use]
+    pub fn control_fails(&self) -> bool {
+        self.aa.as_ref().is_some_and(|aa| aa.fails_as_control(self.margin))
+    }
+
+    /// Whether it compares builds or commands: it was looked at while it was measured, and the verdict on all
+    /// its cells is above the tables.
+    #[must_use]
+    pub fn is_of_builds(&self) -> bool {
+        let was_looked_at = |found: &Comparison| found.p.is_none();
+        self.columns == BUILD_AXIS
+            || self.cells.iter().filter_map(|cell| cell.vs_baseline.as_ref()).any(was_looked_at)
+    }
+
+    /// The table with a part of its cells.
+    #[must_use]
+    pub fn with_cells(&self, is_meant: impl Fn(&TableCell) -> bool) -> Self {
+        Self { cells: self.cells.iter().filter(|cell| is_meant(cell)).cloned().collect(), ..self.clone() }
+    }
+
     /// Its first metric.
     #[must_use]
     pub fn quantity(&self) -> Option<Quantity> {
@@ -216,9 +252,11 @@ pub struct CellReport {
     pub bound_by: Option<Bottleneck>,
     /// By role, of a run with `--probe`: d ln(rate) / d ln(CPU time of the role).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub sensitivity: BTreeMap<String, SensitivityReport>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, Sensitivity>"))]
+    pub sensitivity: BTreeMap<Role, Sensitivity>,
     /// Keys: the roles, and `machine` (busy time of all the lab's CPUs).
-    pub cpu: BTreeMap<String, CpuCost>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, CpuCost>"))]
+    pub cpu: BTreeMap<Consumer, CpuCost>,
     /// Of all measured trials together.
     pub latency_us: Option<Latency>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -243,24 +281,13 @@ pub struct CellReport {
     /// Successful operations of all measured trials.
     pub operations: u64,
     /// Operations that failed in all measured trials, by kind.
-    pub errors: BTreeMap<String, u64>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, u64>"))]
+    pub errors: Errors,
     /// Each begins with its kind: `few-rounds`, `bound-by-generator`, `above-limit`, `littles-law`,
     /// `outlier`, `steal`, `disturbed`, `drift`, `leak`, `not-measured`, or a flag of the lab.
     #[serde(serialize_with = "json::flags")]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub flags: Vec<Flag>,
-}
-
-/// 1: the rate falls by as much as the role's CPU time; 0: it does not fall.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct SensitivityReport {
-    pub value: f64,
-    /// From the signed-rank distribution; absent with fewer than six units.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ci95: Option<[f64; 2]>,
-    /// Units.
-    pub n: u32,
 }
 
 /// Median over the trials. Exactly one of the two is set.
@@ -272,53 +299,4 @@ pub struct CpuCost {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub us_per_mb: Option<f64>,
     pub ci95: Option<[f64; 2]>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct DatagramReport {
-    pub sent: u64,
-    /// Good ones, each once.
-    pub received: u64,
-    pub lost: u64,
-    /// Percent of those sent.
-    pub lost_percent: f64,
-    pub reordered: u64,
-    pub duplicates: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct TcpReport {
-    pub retransmits: f64,
-    pub rtt_us: f64,
-    /// Segments.
-    pub cwnd: f64,
-    /// RFC 6349: percent of the bytes sent that were not retransmissions.
-    pub efficiency_percent: f64,
-    /// RFC 6349: (mean - min) / min of the round trip, in percent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub buffer_delay_percent: Option<f64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct SeriesReport {
-    /// Length of a step.
-    pub step_ms: f64,
-    pub gbit_per_second: Vec<f64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost_percent: Vec<f64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rtt_us: Vec<f64>,
-}
-
-/// Before the client started, and shortly after it ended.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct UsageReport {
-    pub descriptors_before: f64,
-    pub descriptors_after: f64,
-    pub memory_mib_before: f64,
-    pub memory_mib_after: f64,
 }

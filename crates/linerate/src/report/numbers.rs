@@ -294,7 +294,7 @@ mod tests {
             ci95: [0.71, 0.749],
             ci90: None,
             difference: None,
-            p: 0.002,
+            p: Some(0.002),
             q: None,
             smallest_detectable: Some(0.0312),
             n: 10,
@@ -314,6 +314,7 @@ mod tests {
             sharing: None,
             cpu_ratio: Some(1.0212),
             cpu_ci95: Some([1.0114, 1.0309]),
+            cpu_verdict: None,
         });
         assert!(
             sentence("a", &comparison).contains("n=10 units in duet; CPU 1.021x (1.011 to 1.031)"),

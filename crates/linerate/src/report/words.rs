@@ -1,7 +1,8 @@
 //! Flags, outcomes and units as text, here alone. The first word of a flag is its kind, for programs; the
 //! rest is for readers.
 
-use crate::measurement::{Metric, Outcome};
+use super::model::Oddity;
+use crate::measurement::{LabFlag, Metric, Outcome};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::bound::Bottleneck;
 use crate::stats::verdict::Verdict;
@@ -33,8 +34,28 @@ pub(super) fn flag(flag: &Flag) -> String {
         Flag::Leak { descriptors, connections } => {
             format!("leak ({descriptors} more descriptors after {connections} connections)")
         }
-        Flag::Lab(flag) => flag.clone(),
+        Flag::Lab(flag) => lab_flag(*flag).to_owned(),
     }
+}
+
+fn lab_flag(flag: LabFlag) -> &'static str {
+    match flag {
+        LabFlag::CpuFromProc => "cpu-from-proc",
+        LabFlag::CpuShared => "cpu-shared",
+        LabFlag::MoreThreadsThanCpus => "more-threads-than-cpus",
+        LabFlag::PathOverrun => "path-overrun",
+    }
+}
+
+/// Lines of the journal that do not count.
+pub(super) fn oddity(oddity: Oddity) -> String {
+    let (count, what) = match oddity {
+        Oddity::NotInPlan(count) => (count, "of cells or pairs that are not in the plan: ignored"),
+        Oddity::Replaced(count) => {
+            (count, "for a cell or pair and round that has a later line: the last one counts")
+        }
+    };
+    format!("{count} journal line(s) {what}")
 }
 
 /// All of them in a line.
@@ -195,11 +216,15 @@ pub(super) fn table_unit(unit: TableUnit) -> String {
 
 /// As JSON has them: the same words.
 pub(super) mod json {
-    use super::{Flag, Quantity, TableUnit};
+    use super::{Flag, Oddity, Quantity, TableUnit};
     use serde::{Serialize, Serializer};
 
     pub(in crate::report) fn flags<S: Serializer>(flags: &[Flag], to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(flags.iter().map(super::flag))
+    }
+
+    pub(in crate::report) fn oddities<S: Serializer>(found: &[Oddity], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(found.iter().map(|found| super::oddity(*found)))
     }
 
     pub(in crate::report) fn unit<S: Serializer>(unit: &Quantity, to: S) -> Result<S::Ok, S::Error> {

@@ -8,8 +8,8 @@ mod work;
 
 use crate::lab::{ClientRun, Lab, LabError, Label, Purpose};
 use crate::measurement::{
-    CPU_FROM_PROC, CpuWindow, Measurement, Metric, Outcome, PATH_OVERRUN, PlannedCell, PlannedHost,
-    PlannedSuite, PlannedTable, Stage, Trial, UsagePair, WireCounts,
+    CpuWindow, LabFlag, Measurement, Metric, Outcome, PlannedCell, PlannedHost, PlannedSuite, PlannedTable,
+    Stage, Trial, UsagePair, WireCounts,
 };
 use crate::plan::Step;
 use crate::programs::Programs;
@@ -137,7 +137,7 @@ fn measure(
     launches.check_progress(&run.progress, &measurement).map_err(LabError::system)?;
     measurement.cpus = cpu_windows(&run, launches);
     // Ticks are too coarse for a client, whose own clock is better then.
-    let is_coarse = run.flags.iter().any(|flag| flag == CPU_FROM_PROC);
+    let is_coarse = run.flags.contains(&LabFlag::CpuFromProc);
     let of_roles = run.cpu.iter().filter(|(role, _)| !(is_coarse && *role == Role::Client));
     let cpu = of_roles.map(|(role, time)| (*role, without_steal(*role, *time, &measurement.cpus)));
     measurement.cpu.extend(cpu.collect::<Vec<_>>());
@@ -152,10 +152,10 @@ fn measure(
 }
 
 /// The flag of a trial in which the relay of a path lost packets of its own.
-fn overrun(wires: &[WireCounts]) -> Option<String> {
+fn overrun(wires: &[WireCounts]) -> Option<LabFlag> {
     let ways = wires.iter().flat_map(|wire| wire.up.iter().chain(&wire.down));
     let (lost, all) = ways.fold((0, 0), |(lost, all), way| (lost + way.overrun, all + way.packets));
-    (lost as f64 > MOST_OVERRUN * all as f64).then(|| PATH_OVERRUN.to_owned())
+    (lost as f64 > MOST_OVERRUN * all as f64).then_some(LabFlag::PathOverrun)
 }
 
 /// A perf clock runs on while the hypervisor runs another guest in the task's place; `/proc/stat` has that

@@ -231,7 +231,7 @@ fn comparison(browser: &mut Chromium) {
     browser.open(&page.url());
     let report = common::report(page.path.parent().unwrap());
     let units: Vec<u64> = report.comparison.unwrap().cells.iter().map(|cell| cell.units.into()).collect();
-    let dots = "[...document.querySelector('table').querySelectorAll('td.ratio .dots')]\
+    let dots = "[...document.querySelectorAll('tr[id$=\"@head\"] td.ratio .dots')]\
                 .map(path => path.getAttribute('d').split('M').length - 1)";
     assert_eq!(browser.value(dots), Value::from(units));
 }

@@ -53,6 +53,14 @@ fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
     assert!(comment.contains("linerate gate mini --budget 5m --only '*/pipe' --base 'set:buffer=16384'"));
     assert!(folder.read("report.html").contains(sentence) && folder.read("report.md").contains(sentence));
 
+    // A column for each build, by which both readings have a sign.
+    let head = r"\| fast/pipe \| 0.200.* \| 0.208.*<br>96.\d+ % \(.*\) ▼<br>CPU 103.\d+ % \(.*\) ▼ \|";
+    let row = regex::Regex::new(head).unwrap();
+    assert!(row.is_match(&comment) && row.is_match(&folder.read("report.md")), "{comment}");
+    let csv = folder.read("report.csv");
+    let line = csv.lines().find(|line| line.contains("fast/pipe@head")).unwrap();
+    assert!(line.contains(",fast/pipe@base,0.96") && line.contains(",slower,"), "{line}");
+
     // The journal has all of it.
     let again = script.run(&["report", folder.str()]);
     assert_eq!(again.stdout, out.stdout);

@@ -1,14 +1,15 @@
 //! One cell: its trials, its numbers and its flags.
 
-use super::{path, transport};
+use super::path;
 use crate::measurement::Outcome;
-use crate::report::model::{CellReport, CpuCost, UsageReport};
+use crate::report::model::{CellReport, CpuCost};
 use crate::report::words;
 use crate::stats::bound::{Placement, bound};
 use crate::stats::cost::{Consumer, Per, cost};
 use crate::stats::estimate::Estimate;
 use crate::stats::latency::{Pool, sound};
-use crate::stats::usage::{Typical, usage};
+use crate::stats::transport;
+use crate::stats::usage::usage;
 use crate::summary::{CellSummary, Quantity, flags};
 use linerate_contract::{Errors, Role};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,13 +56,13 @@ pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
         datagrams: transport::datagrams(good()),
         tcp: transport::tcp(good()),
         series: transport::series(good()),
-        usage: usage(good().filter_map(|m| m.usage)).map(usage_report),
+        usage: usage(good().filter_map(|m| m.usage)),
         operations: tried().fold(0, |sum, m| sum.saturating_add(m.operations)),
-        errors: errors.0.into_iter().map(|(kind, count)| (kind.name(), count)).collect(),
+        errors,
     }
 }
 
-fn costs(cell: &CellSummary<'_>) -> BTreeMap<String, CpuCost> {
+fn costs(cell: &CellSummary<'_>) -> BTreeMap<Consumer, CpuCost> {
     let per = Per::of(cell.metric);
     let report = |estimate: Estimate| CpuCost {
         us_per_op: (per == Per::Operation).then_some(estimate.median),
@@ -69,7 +70,7 @@ fn costs(cell: &CellSummary<'_>) -> BTreeMap<String, CpuCost> {
         ci95: Some(estimate.interval),
     };
     let costs = cost(cell.good.iter().map(|(_, m)| *m), per);
-    costs.into_iter().map(|(consumer, estimate)| (consumer_name(consumer), report(estimate))).collect()
+    costs.into_iter().map(|(consumer, estimate)| (consumer, report(estimate))).collect()
 }
 
 /// Why the cell has no number.
@@ -88,15 +89,6 @@ fn detail(cell: &CellSummary<'_>) -> Option<String> {
     }
 }
 
-fn usage_report([before, after]: [Typical; 2]) -> UsageReport {
-    UsageReport {
-        descriptors_before: before.descriptors,
-        descriptors_after: after.descriptors,
-        memory_mib_before: before.memory_mib,
-        memory_mib_after: after.memory_mib,
-    }
-}
-
 /// The text that all trials have in common; where they differ, each different text.
 fn distinct<'t>(texts: impl Iterator<Item = &'t String>) -> Option<String> {
     let different: BTreeSet<&str> = texts.map(String::as_str).collect();
@@ -108,12 +100,5 @@ fn merge(sum: &mut Errors, errors: &Errors) {
     for (kind, count) in &errors.0 {
         let entry = sum.0.entry(*kind).or_default();
         *entry = entry.saturating_add(*count);
-    }
-}
-
-fn consumer_name(consumer: Consumer) -> String {
-    match consumer {
-        Consumer::Role(role) => role.to_string(),
-        Consumer::Machine => "machine".to_owned(),
     }
 }

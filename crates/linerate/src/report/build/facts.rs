@@ -1,7 +1,7 @@
 //! Facts of the run as a whole: progress, and time by stage.
 
 use crate::measurement::{Duet, PlannedSuite, Run, Sharing, Stage, is_given_up};
-use crate::report::model::RunFacts;
+use crate::report::model::{Oddity, RunFacts};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::summary::{CellTrials, SortedJournal};
 use linerate_contract::Nanos;
@@ -121,13 +121,10 @@ impl Time {
     }
 }
 
-fn oddities(journal: &SortedJournal<'_>) -> Vec<String> {
-    let line = |count: usize, what: &str| (count > 0).then(|| format!("{count} journal line(s) {what}"));
-    [
-        line(journal.unknown_cells, "of cells or pairs that are not in the plan: ignored"),
-        line(journal.replaced, "for a cell or pair and round that has a later line: the last one counts"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+fn oddities(journal: &SortedJournal<'_>) -> Vec<Oddity> {
+    let found = [
+        (journal.unknown_cells, Oddity::NotInPlan as fn(usize) -> Oddity),
+        (journal.replaced, Oddity::Replaced),
+    ];
+    found.into_iter().filter(|(count, _)| *count > 0).map(|(count, oddity)| oddity(count)).collect()
 }

@@ -5,10 +5,8 @@ use super::published::Repeated;
 use super::table::table;
 use crate::measurement::{Metric, PlannedSuite};
 use crate::parallel;
-use crate::report::model::{CellReport, SensitivityReport, SuiteReport, TableReport};
-use crate::stats::sensitivity::Sensitivity;
-use crate::summary::{self, CellSummary, Comparisons, Flag, SortedJournal};
-use std::collections::BTreeMap;
+use crate::report::model::{CellReport, SuiteReport, TableReport};
+use crate::summary::{self, Comparisons, Flag, SortedJournal};
 
 /// `published`: the run has only the tables that repeat a document.
 pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>, published: bool) -> SuiteReport {
@@ -29,18 +27,12 @@ pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>, publish
         better: metric.better(),
         baseline: first_baseline().unwrap_or_default(),
         cells: parallel::map(&summary.cells, |cell| CellReport {
-            sensitivity: sensitivity(cell, &comparisons),
+            sensitivity: comparisons.sensitivity(cell),
             ..with_comparisons(cell::report(cell), &tables)
         }),
         tables,
         published: document,
     }
-}
-
-fn sensitivity(cell: &CellSummary<'_>, comparisons: &Comparisons<'_>) -> BTreeMap<String, SensitivityReport> {
-    let report = |Sensitivity { value, ci95, n }| SensitivityReport { value, ci95, n };
-    let found = comparisons.sensitivity(cell).into_iter();
-    found.map(|(role, sensitivity)| (role.to_string(), report(sensitivity))).collect()
 }
 
 fn with_comparisons(mut cell: CellReport, tables: &[TableReport]) -> CellReport {

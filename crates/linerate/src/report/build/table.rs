@@ -1,11 +1,10 @@
 //! A table as a report has it: its metrics in words.
 
 use crate::report::model::{BestOfResult, TableCell, TableReport, TableUnit};
-use crate::stats::verdict::MARGIN;
 use crate::summary::{AgainstBest, Entry, Quantity, TableSummary};
 
 pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
-    let TableSummary { planned, operations, entries, aa, best_of } = summary;
+    let TableSummary { planned, operations, entries, aa, margin, best_of } = summary;
     let several = !planned.also.is_empty();
     let cell = |entry: Entry| TableCell {
         id: entry.id,
@@ -37,7 +36,7 @@ pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
         columns: planned.columns.clone(),
         row_values: planned.row_values.clone(),
         column_values: planned.column_values.clone(),
-        margin: MARGIN,
+        margin,
         truth_tolerance: planned.truth.as_ref().map(|truth| truth.tolerance),
         cells: entries.into_iter().map(cell).collect(),
         aa,

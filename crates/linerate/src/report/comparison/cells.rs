@@ -4,8 +4,9 @@ use super::model::{ChangeReport, ComparedCell};
 use crate::arm::HEAD;
 use crate::comparison::{Confirmation, JudgedPair, Judgement, Reading};
 use crate::measurement::{Duet, Outcome, Run};
-use crate::report::model::{CellReport, OutcomeWord, SuiteReport};
+use crate::report::model::{CellReport, Comparison, OutcomeWord, SuiteReport};
 use crate::stats::verdict::Verdict;
+use crate::summary::rounded_unit;
 
 pub(super) fn cells(
     run: &Run,
@@ -14,6 +15,24 @@ pub(super) fn cells(
     suites: &[SuiteReport],
 ) -> Vec<ComparedCell> {
     judgement.pairs.iter().map(|pair| cell(run, duets, pair, judgement, suites)).collect()
+}
+
+/// The tables show what all looks together have found, in place of what a fixed number of units would show.
+pub(super) fn into_tables(suites: &mut [SuiteReport], judgement: &Judgement, cells: &[ComparedCell]) {
+    for suite in suites {
+        let replace = |name: &str, id: &str, fixed: &mut Option<Comparison>| {
+            let mut pairs = judgement.pairs.iter().zip(cells);
+            let found = pairs.find(|(pair, _)| pair.suite == name && pair.cells[0] == id);
+            *fixed = fixed.take().zip(found).and_then(|(fixed, (pair, cell))| {
+                let is_lost = matches!(cell.verdict, Verdict::Failed | Verdict::Missing);
+                pair.in_table(fixed, is_lost.then_some(cell.verdict))
+            });
+        };
+        let SuiteReport { name, tables, cells: reports, .. } = suite;
+        reports.iter_mut().for_each(|cell| replace(name, &cell.id, &mut cell.vs_baseline));
+        let entries = tables.iter_mut().flat_map(|table| &mut table.cells);
+        entries.for_each(|entry| replace(name, &entry.id, &mut entry.vs_baseline));
+    }
 }
 
 fn cell(
@@ -40,7 +59,7 @@ fn cell(
         head: head.and_then(|cell| cell.median),
         unit: head.map(|cell| cell.unit),
         units: pair.units(),
-        unit_ratios: pair.ratios.iter().map(|ratio| (ratio * 1e5).round() / 1e5).collect(),
+        unit_ratios: pair.ratios.iter().copied().map(rounded_unit).collect(),
         seconds: pair.seconds,
         rate: pair.rate.as_ref().map(|reading| change(reading, |ratio| ratio)),
         cpu: pair.cpu.as_ref().map(|reading| change(reading, |ratio| 1.0 / ratio)),

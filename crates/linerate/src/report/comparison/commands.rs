@@ -1,7 +1,7 @@
 //! Commands of the user's own: the verdict as a line to paste.
 
+use super::made::{plain_percent, rough, signed};
 use super::model::{ChangeReport, ComparedCell, ComparisonReport, NamedCommand};
-use super::rows::{plain_percent, rough, signed};
 use crate::measurement::PlannedComparison;
 use crate::report::numbers::seconds;
 use crate::stats::verdict::Verdict;

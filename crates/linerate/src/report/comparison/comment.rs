@@ -1,10 +1,12 @@
 //! A comparison as a comment in Markdown: the verdict first, the rest folded.
 
-use super::model::{ComparedCell, ComparisonReport};
-use super::rows::{HEADERS, host, made, rows, versions};
-use crate::report::markdown::{escape, write_table};
-use crate::report::model::Report;
+use super::made::{host, made, versions};
+use super::model::ComparisonReport;
+use crate::report::layout;
+use crate::report::markdown::{escape, grid_text, lines};
+use crate::report::model::{Report, TableCell};
 use crate::stats::verdict::Verdict;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Rows above the fold, and folded ones: the comment stays below 60 lines.
@@ -14,40 +16,47 @@ const FOLDED_ROWS: usize = 16;
 #[must_use]
 pub fn comment(report: &Report, comparison: &ComparisonReport) -> String {
     let mut text = format!("**{}**\n\n", escape(&comparison.sentence));
-    let all: Vec<(&ComparedCell, Vec<String>)> = comparison.cells.iter().zip(rows(comparison)).collect();
-    let quiet = [Verdict::SmallDifference, Verdict::WithinMargin, Verdict::NotSlower];
-    let is_quiet = |cell: &ComparedCell| quiet.contains(&cell.verdict);
-    let table = |text: &mut String, wanted: bool, most: usize| {
-        let chosen: Vec<_> = all.iter().filter(|(cell, _)| is_quiet(cell) != wanted).collect();
-        if !chosen.is_empty() {
-            write_table(text, &HEADERS, chosen.iter().take(most).map(|(_, row)| row.clone()));
-            if let Some(more @ 1..) = chosen.len().checked_sub(most) {
-                let _ = writeln!(text, "\n{more} more are in the report.");
-            }
-            text.push('\n');
-        }
-    };
-    table(&mut text, true, ROWS);
+    rows(&mut text, report, |cell| !is_quiet(cell), ROWS);
     text.push_str("<details><summary>All cells, how it was made, and how to repeat it</summary>\n\n");
-    table(&mut text, false, FOLDED_ROWS);
-    for line in made(comparison).iter().take(FOLDED_ROWS) {
-        let _ = writeln!(text, "- {}", escape(line));
-    }
-    let _ = writeln!(text, "- host: {}", escape(&host(report)));
-    let _ = writeln!(text, "- versions: {}", escape(&versions(report).join(", ")));
+    rows(&mut text, report, is_quiet, FOLDED_ROWS);
+    let facts = [format!("host: {}", host(report)), format!("versions: {}", versions(report).join(", "))];
+    lines(&mut text, &made(comparison).into_iter().take(FOLDED_ROWS).chain(facts).collect::<Vec<_>>());
     let command = report.run.command.replace("```", "'''");
-    let _ = writeln!(text, "\n```\n{command}\n```\n\n</details>");
+    let _ = writeln!(text, "```\n{command}\n```\n\n</details>");
     text
 }
 
-/// The same as a part of a longer document.
-pub(in crate::report) fn markdown(report: &Report, comparison: &ComparisonReport) -> String {
-    let mut text = format!("# {}\n\n", escape(&comparison.sentence));
-    write_table(&mut text, &HEADERS, rows(comparison).into_iter());
-    text.push('\n');
-    for line in super::lines(report, comparison) {
-        let _ = writeln!(text, "- {}", escape(&line));
+/// The rows of all tables in which a build `is_meant`, each with its baseline.
+fn rows(text: &mut String, report: &Report, is_meant: impl Fn(&TableCell) -> bool, most: usize) {
+    let (mut left, mut more) = (most, 0);
+    for (suite, table) in report.suites.iter().flat_map(|suite| suite.tables.iter().map(move |t| (suite, t)))
+    {
+        let with = |cell: &TableCell| Some(cell.vs_baseline.as_ref()?.with.clone());
+        let baselines: BTreeSet<String> = table.cells.iter().filter_map(with).collect();
+        let is_chosen = |cell: &&TableCell| !baselines.contains(&cell.id) && is_meant(cell);
+        let chosen = table.cells.iter().filter(is_chosen);
+        let ids: BTreeSet<String> =
+            chosen.flat_map(|cell| with(cell).into_iter().chain([cell.id.clone()])).collect();
+        let part = table.with_cells(|cell| ids.contains(&cell.id));
+        let mut grid = layout::grid(suite, &part);
+        more += grid.rows.len().saturating_sub(left);
+        grid.rows.truncate(left);
+        left -= grid.rows.len();
+        if !grid.rows.is_empty() {
+            grid_text(text, &grid);
+        }
     }
-    text.push('\n');
-    text
+    if more > 0 {
+        let _ = writeln!(text, "{more} more are in the report.\n");
+    }
+}
+
+/// Whether neither its rate nor its CPU time needs a look.
+fn is_quiet(cell: &TableCell) -> bool {
+    let quiet = [Verdict::SmallDifference, Verdict::WithinMargin, Verdict::NotSlower];
+    let verdicts = |found: &crate::summary::Comparison| {
+        let cpu = found.duet.as_ref().and_then(|duet| duet.cpu_verdict);
+        std::iter::once(found.verdict).chain(cpu).all(|verdict| quiet.contains(&verdict))
+    };
+    cell.vs_baseline.as_ref().is_some_and(verdicts)
 }

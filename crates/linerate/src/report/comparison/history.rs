@@ -1,7 +1,7 @@
 //! The history of a gate: a line for each run, and its table and plot in text. It never decides.
 
+use super::made::{conclusion_words, short, signed, verdict, versions};
 use super::model::{ChangeReport, ComparisonReport, HistoryCell, HistoryEntry};
-use super::rows::{conclusion_words, short, signed, verdict, versions};
 use crate::error::Error;
 use crate::journal;
 use crate::report::model::Report;

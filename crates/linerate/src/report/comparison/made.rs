@@ -1,34 +1,11 @@
-//! The table of a comparison, and how it was made, as text for all formats.
+//! How a comparison was made, and changes, as text for all formats.
 
-use super::model::{ChangeReport, ComparedCell, ComparisonReport};
+use super::model::{ChangeReport, ComparisonReport};
 use crate::measurement::{ComparisonKind, PlannedArm};
 use crate::report::model::Report;
-use crate::report::numbers::{plain, seconds};
+use crate::report::numbers::seconds;
 use crate::report::words;
 use crate::stats::verdict::Verdict;
-
-pub(super) const CHANGE: &str = "change (95 %)";
-pub(super) const HEADERS: [&str; 7] =
-    ["cell", "base", "head", CHANGE, "CPU per operation (95 %)", "verdict", "bound by"];
-
-/// A row for each cell.
-pub(super) fn rows(comparison: &ComparisonReport) -> Vec<Vec<String>> {
-    comparison.cells.iter().map(|cell| row(cell, comparison.margin)).collect()
-}
-
-fn row(cell: &ComparedCell, margin: f64) -> Vec<String> {
-    let value = |value: Option<f64>| value.map_or_else(String::new, plain);
-    let change = |change: &Option<ChangeReport>| change.as_ref().map_or_else(String::new, signed);
-    vec![
-        cell.id.clone(),
-        value(cell.base),
-        value(cell.head),
-        change(&cell.rate),
-        change(&cell.cpu),
-        verdict(cell.verdict, margin),
-        cell.bound_by.map(words::bound).unwrap_or_default(),
-    ]
-}
 
 /// The unit of base and head, if it is the same everywhere.
 fn unit(comparison: &ComparisonReport) -> Option<String> {
@@ -80,7 +57,7 @@ pub(super) fn signed_percent(percent: f64, ci95: Option<[f64; 2]>) -> String {
 }
 
 /// A share as a percentage with two significant digits, or fewer: `1`, `0.25`, `14`.
-pub(super) fn rough(share: f64) -> String {
+pub(in crate::report) fn rough(share: f64) -> String {
     let percent = share * 100.0;
     let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 4.0) as i32 } else { 0 };
     let scale = 10_f64.powi(digits);
@@ -101,8 +78,8 @@ pub(super) fn plain_percent(value: f64, interval: Option<[f64; 2]>) -> String {
     if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
 }
 
-/// How the numbers were made, as sentences.
-pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
+/// How the numbers were made, as sentences; first the signs of the tables.
+pub(in crate::report) fn made(comparison: &ComparisonReport) -> Vec<String> {
     let ComparisonReport { base, head, .. } = comparison;
     let unit = unit(comparison).map_or_else(String::new, |unit| format!(" in {unit}"));
     let units: u32 = comparison.cells.iter().map(|cell| cell.units).sum();
@@ -112,7 +89,16 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
     };
     let is_of_revisions = !comparison.commands.is_empty() && base.resolved.is_some();
     let revisions = is_of_revisions.then(|| format!("base: {}; head: {}", arm(base), arm(head)));
-    let mut lines = arms;
+    let margin = rough(comparison.margin);
+    let not_slower = match comparison.kind {
+        ComparisonKind::Gate => " or not slower by it",
+        ComparisonKind::Compare => "",
+    };
+    let mut lines = vec![format!(
+        "▲ faster, ▼ slower; ≠ differs by less than {margin} %; ≈ within {margin} %{not_slower}; ? open. CPU is \
+         the time per operation, with a sign of its own: ▼ is more"
+    )];
+    lines.extend(arms);
     lines.extend(revisions);
     lines.extend([
         format!(

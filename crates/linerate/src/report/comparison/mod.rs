@@ -1,41 +1,41 @@
-//! Two builds of a system: the part of a report that says what changed. All its texts are here.
+//! Two builds of a system: the verdict on all cells, and how it was made. The cells are in the tables, a
+//! column for each build.
 
 mod cells;
 mod commands;
 mod comment;
 mod history;
+mod made;
 mod model;
 mod page;
-mod rows;
 mod sentence;
 mod stored;
-mod terminal;
 
 pub use comment::comment;
-pub(super) use comment::markdown;
 pub use history::{entries, history, keep_history, with_history};
+pub use made::conclusion_words;
+pub(super) use made::{made, rough};
 pub use model::*;
 pub(super) use page::section;
-pub use rows::conclusion_words;
 pub use sentence::prospect;
 pub use stored::of_stored;
-pub(super) use terminal::{lines, render};
 
 use crate::comparison::{Judgement, detectable, judge};
 use crate::measurement::{Duet, Run, Trial};
 use crate::report::model::SuiteReport;
 use crate::stats::verdict::Verdict;
 
-/// The comparison of a run; `None` for a run that compares no builds.
+/// The comparison of a run, whose tables then show it; `None` for a run that compares no builds.
 pub(super) fn build(
     run: &Run,
     trials: &[Trial],
     duets: &[Duet],
-    suites: &[SuiteReport],
+    suites: &mut [SuiteReport],
 ) -> Option<ComparisonReport> {
     let plan = run.comparison.as_ref()?;
     let judgement = judge(run, trials, duets)?;
     let cells = cells::cells(run, duets, &judgement, suites);
+    cells::into_tables(suites, &judgement, &cells);
     let spent = trials.iter().map(Trial::time).chain(duets.iter().map(Duet::time));
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| &table.notes);

@@ -1,7 +1,7 @@
 //! The verdict as a sentence, and what a budget can find.
 
+use super::made::{plain_percent, rough, signed, verdict as verdict_words};
 use super::model::{ChangeReport, ComparedCell, ComparisonReport};
-use super::rows::{plain_percent, rough, signed, verdict as verdict_words};
 use crate::comparison::{detectable, fewest};
 use crate::report::numbers::{counted, seconds};
 use crate::stats::verdict::Verdict;

@@ -1,6 +1,6 @@
 //! Two stored runs as text.
 
-use super::rows::signed_percent;
+use super::made::signed_percent;
 use crate::comparison::stored::{INTERLEAVE, StoredCell, StoredComparison};
 use crate::report::numbers::plain;
 use crate::report::style::Style;

@@ -1,9 +1,9 @@
 //! Bars inside rows: the value, and CPU time by role.
 
 use super::plot::px;
-use crate::report::layout;
 use crate::report::model::{CellReport, CpuCost};
 use crate::report::numbers::plain;
+use crate::stats::cost::Consumer;
 use maud::{Markup, html};
 
 /// The value as a bar from 0, with its interval as a line; `most` is the end of the scale.
@@ -19,17 +19,16 @@ pub(super) fn value(median: f64, [low, high]: [f64; 2], most: f64) -> Markup {
 /// CPU time by role, in path order; last the rest of the machine's.
 pub(super) fn parts(cell: &CellReport) -> Vec<(String, f64)> {
     let cost = |cost: &CpuCost| cost.us_per_op.or(cost.us_per_mb).filter(|cost| cost.is_finite());
-    let of_role = |role: String| Some((role.clone(), cost(cell.cpu.get(&role)?)?));
-    let roles = layout::roles(&[cell]).into_iter().filter(|role| role != MACHINE);
-    let mut parts: Vec<(String, f64)> = roles.filter_map(of_role).collect();
+    let is_role = |(consumer, _): &(&Consumer, &CpuCost)| **consumer != Consumer::Machine;
+    let roles = cell.cpu.iter().filter(is_role);
+    let mut parts: Vec<(String, f64)> =
+        roles.filter_map(|(role, found)| Some((role.to_string(), cost(found)?))).collect();
     let used: f64 = parts.iter().map(|(_, cost)| cost).sum();
-    let rest = cell.cpu.get(MACHINE).and_then(cost).map(|machine| machine - used);
+    let rest = cell.cpu.get(&Consumer::Machine).and_then(cost).map(|machine| machine - used);
     // Clocks of processes and of CPUs differ by some per cent.
     parts.extend(rest.filter(|rest| *rest > 0.02 * used).map(|rest| ("rest".to_owned(), rest)));
     parts
 }
-
-const MACHINE: &str = "machine";
 
 /// `µs/op` or `µs/MB`.
 pub(super) fn unit(cell: &CellReport) -> &'static str {

@@ -4,10 +4,11 @@ use super::anchor;
 use super::forest::Forest;
 use super::{bars, sentence};
 use crate::report::layout::{self, Alternative, Group, Part};
-use crate::report::model::{CellReport, Quantity, SensitivityReport, SuiteReport, TableCell, TableReport};
+use crate::report::model::{CellReport, Quantity, Sensitivity, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{difference, error, percent, with_interval};
 use crate::report::words::{self, accuracy_name, outcome_name, verdict_name};
 use crate::stats::estimate::FEWEST_ROUNDS;
+use linerate_contract::Role;
 use maud::{Markup, html};
 
 /// What the rows of a table have in common.
@@ -105,7 +106,9 @@ fn body(columns: &Columns<'_>, number: usize, group: &Group<'_>, is_one_of_many:
             @if is_one_of_many {
                 tr.group { th scope="rowgroup" colspan=(columns.number()) {
                     @if !group.label.is_empty() { span.where { (group.label) ": " } }
-                    span.why { (sentence(&answer.lead)) @for more in &answer.rest { " " (sentence(more)) } }
+                    @if !columns.table.is_of_builds() {
+                        span.why { (sentence(&answer.lead)) @for more in &answer.rest { " " (sentence(more)) } }
+                    }
                 } }
             }
             @for member in &group.members { (row(columns, number, member)) }
@@ -214,12 +217,14 @@ fn cpu(cell: &CellReport, entry: &TableCell, most: f64) -> Markup {
         return html! { td.c-cpu data-l="CPU" {} };
     }
     let sum: f64 = parts.iter().map(|(_, cost)| cost).sum();
-    let duet = entry.vs_baseline.as_ref().and_then(|c| c.duet.as_ref());
-    let share = duet.and_then(|duet| Some(percent(duet.cpu_ratio?, duet.cpu_ci95?)));
+    let share = entry.vs_baseline.as_ref().and_then(|c| {
+        let duet = c.duet.as_ref()?;
+        Some(layout::with_cpu_mark(format!("{} of baseline", percent(duet.cpu_ratio?, duet.cpu_ci95?)), c))
+    });
     html! {
         td.c-cpu data-l={ "CPU " (bars::unit(cell)) } data-v=(short(sum)) {
             (bars::cpu(cell, most))
-            @if let Some(share) = share { span.sub { (share) " of baseline" } }
+            @if let Some(share) = share { span.sub { (share) } }
         }
     }
 }
@@ -228,7 +233,7 @@ fn cpu(cell: &CellReport, entry: &TableCell, most: f64) -> Markup {
 fn bound(member: &Alternative<'_>) -> Markup {
     let Some(bound_by) = member.cell.bound_by.map(words::bound) else { return html! {} };
     let generator = member.is_bound_by_generator();
-    let mut probed: Vec<(&String, &SensitivityReport)> = member.cell.sensitivity.iter().collect();
+    let mut probed: Vec<(&Role, &Sensitivity)> = member.cell.sensitivity.iter().collect();
     probed.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
     html! {
         span class={ "badge b-" (bound_by) } { (bound_by) @if generator { " (generator)" } }

@@ -38,9 +38,9 @@ pub(super) fn render_below(report: &Report, above: &Markup) -> String {
     let names: Vec<&str> = report.suites.iter().map(|suite| suite.name.as_str()).collect();
     let body = html! {
         (above)
-        @if let Some(compared) = &report.comparison { (comparison::section(compared)) }
         (top::top(report))
         @for suite in &report.suites { (suite::section(suite)) }
+        @if let Some(compared) = &report.comparison { (comparison::section(compared)) }
         (run::section(report))
     };
     page(&format!("linerate: {}", names.join(", ")), &body)

@@ -2,9 +2,11 @@
 
 use super::anchor;
 use super::sentence;
+use crate::report::comparison::rough;
 use crate::report::layout::{self, GroupAnswer};
 use crate::report::model::{Flag, Report, SuiteReport, TableReport};
 use crate::report::numbers::seconds;
+use crate::stats::verdict::MARGIN;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -20,8 +22,7 @@ pub(super) fn top(report: &Report) -> Markup {
     let is_one = report.suites.len() == 1;
     html! {
         header {
-            // The answer of a comparison is above.
-            @if report.comparison.is_none() {
+            @if let Some(compared) = &report.comparison { h1 { (compared.sentence) } } @else {
                 @if !is_one { h1 { "linerate: " (report.suites.len()) " suites" } }
                 div.answers.one[is_one] {
                     @for suite in &report.suites { (answer(suite, is_one)) }
@@ -85,6 +86,7 @@ fn strip(report: &Report) -> Markup {
         format!("{} of {}, incomplete", run.rounds, run.planned_rounds)
     };
     let quick = if run.quick { ", quick form: a first look" } else { "" };
+    let margin = rough(report.comparison.as_ref().map_or(MARGIN, |compared| compared.margin));
     html! {
         dl.strip {
             div { dt { "host" } dd {
@@ -109,7 +111,7 @@ fn strip(report: &Report) -> Markup {
         }
         p.key {
             "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≠ differs by less than "
-            "3 %; ≈ within 3 %; ? cannot tell. Limit: a part of the work of every row, so nothing is "
+            (margin) " %; ≈ within " (margin) " %; ? cannot tell. Limit: a part of the work of every row, so nothing is "
             "above it. Numbers are medians with 95 % intervals. " a href="#reading" { "How to read it" }
         }
     }
@@ -131,8 +133,8 @@ fn download(report: &Report) -> Markup {
 /// Baselines against themselves, over all tables.
 fn aa(report: &Report) -> Markup {
     let tables = || report.suites.iter().flat_map(|suite| suite.tables.iter().map(move |t| (suite, t)));
-    let checked: Vec<_> = tables().filter_map(|(s, t)| Some((s, t, t.aa.as_ref()?))).collect();
-    let failed: Vec<_> = checked.iter().filter(|(_, _, aa)| aa.fails_as_control()).collect();
+    let checked: Vec<_> = tables().filter(|(_, table)| table.aa.is_some()).collect();
+    let failed: Vec<_> = checked.iter().filter(|(_, table)| table.control_fails()).collect();
     html! {
         @if checked.is_empty() { "not run" }
         @else if failed.is_empty() {
@@ -140,7 +142,7 @@ fn aa(report: &Report) -> Markup {
         }
         @else {
             strong.bad { "failed" } " in "
-            @for (i, (suite, table, _)) in failed.iter().enumerate() {
+            @for (i, (suite, table)) in failed.iter().enumerate() {
                 @if i > 0 { ", " }
                 a href={ "#" (anchor(&[&suite.name, &table.name])) } { (suite.name) " " (table.name) }
             }

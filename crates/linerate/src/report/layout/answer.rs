@@ -1,7 +1,6 @@
 //! The answer of a table in sentences, made from its verdicts.
 
 use super::groups::{Alternative, Group, Part, groups};
-use crate::measurement::BUILD_AXIS;
 use crate::report::model::{Comparison, OutcomeWord, Quantity, SuiteReport, TableReport, TableUnit};
 use crate::report::numbers::{percent, percent_range, plain, with_interval};
 use crate::report::words;
@@ -34,7 +33,7 @@ const NAMES: usize = 4;
 
 /// The answers of a table, a group each. A comparison of builds has its verdict above all tables.
 pub(crate) fn answers(suite: &SuiteReport, table: &TableReport) -> Vec<GroupAnswer> {
-    if table.columns == BUILD_AXIS {
+    if table.is_of_builds() {
         return Vec::new();
     }
     groups(suite, table).iter().map(|group| answer(table, group)).collect()
@@ -77,11 +76,9 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     }
     let has_tiers = ranked.iter().any(|member| member.tier.is_some());
     if !has_tiers {
-        let why = match &table.aa {
-            Some(aa) if aa.fails_as_control() => {
-                "The A/A check failed, so this table has no verdicts. ".to_owned()
-            }
-            _ => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
+        let why = match table.control_fails() {
+            true => "The A/A check failed, so this table has no verdicts. ".to_owned(),
+            false => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
         };
         let mut lead = vec![plain_text(why + "The best median is that of ")];
         lead.extend(names(&[best]));

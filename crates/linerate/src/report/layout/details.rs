@@ -4,11 +4,13 @@ use super::cells_of;
 use super::columns::{Column, Depth, Details};
 use super::{path, transport};
 use crate::report::model::{
-    CellReport, CpuCost, OutcomeWord, SensitivityReport, ShareOf, SuiteReport, TableReport, UsageReport,
+    CellReport, CpuCost, OutcomeWord, Sensitivity, ShareOf, SuiteReport, TableReport, UsageReport,
 };
 use crate::report::numbers::{brief_percent, count, percent, plain, with_interval};
 use crate::report::words;
+use crate::stats::cost::Consumer;
 use crate::stats::latency::Latency;
+use linerate_contract::Role;
 use std::collections::BTreeSet;
 
 /// Details of a table's measured cells, without those that an earlier table shows.
@@ -48,11 +50,11 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     } else {
         "µs/op"
     };
-    for role in roles(cells) {
-        let header =
-            if depth == Depth::Full { format!("{role} CPU {unit}") } else { format!("{role}\n{unit}") };
-        columns.push(Column::new(header, move |cell| {
-            cell.cpu.get(&role).map_or(String::new(), |c| cost(c, depth))
+    let consumers: BTreeSet<Consumer> = cells.iter().flat_map(|cell| cell.cpu.keys().copied()).collect();
+    for consumer in consumers {
+        let separator = if depth == Depth::Full { " CPU " } else { "\n" };
+        columns.push(Column::new(format!("{consumer}{separator}{unit}"), move |cell| {
+            cell.cpu.get(&consumer).map_or(String::new(), |c| cost(c, depth))
         }));
     }
     columns.extend(transport::columns(cells, depth));
@@ -107,21 +109,11 @@ fn usage<'a>(what: &str, text: fn(&UsageReport) -> String) -> Column<'a> {
     Column::new(format!("server\n{what}"), move |cell| cell.usage.as_ref().map_or(String::new(), text))
 }
 
-/// Each role of any cell, in path order, then the machine.
-pub(crate) fn roles(cells: &[&CellReport]) -> Vec<String> {
-    let along_the_path =
-        |name: &str| ["client", "relay", "server"].iter().position(|role| *role == name).unwrap_or(9);
-    let mut roles: Vec<String> = cells.iter().flat_map(|cell| cell.cpu.keys().cloned()).collect();
-    roles.sort_by_key(|name| (along_the_path(name), name.clone()));
-    roles.dedup();
-    roles
-}
-
 /// The largest first, each with its interval; a line for each role.
 fn sensitivities(cell: &CellReport) -> String {
-    let mut roles: Vec<(&String, &SensitivityReport)> = cell.sensitivity.iter().collect();
+    let mut roles: Vec<(&Role, &Sensitivity)> = cell.sensitivity.iter().collect();
     roles.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
-    let text = |(role, found): &(&String, &SensitivityReport)| match found.ci95 {
+    let text = |(role, found): &(&Role, &Sensitivity)| match found.ci95 {
         Some([low, high]) => format!("{role} {:.2} ({low:.2} to {high:.2})", found.value),
         None => format!("{role} {:.2}, n={}", found.value, found.n),
     };
@@ -137,11 +129,12 @@ fn cost(cost: &CpuCost, depth: Depth) -> String {
 }
 
 fn errors(cell: &CellReport) -> String {
-    if cell.errors.is_empty() {
+    let errors = &cell.errors.0;
+    if errors.is_empty() {
         return String::new();
     }
     let kinds: Vec<String> =
-        cell.errors.iter().map(|(kind, times)| format!("{kind} {}", count(*times))).collect();
-    let tried = cell.errors.values().fold(cell.operations, |sum, times| sum.saturating_add(*times));
+        errors.iter().map(|(kind, times)| format!("{} {}", kind.name(), count(*times))).collect();
+    let tried = errors.values().fold(cell.operations, |sum, times| sum.saturating_add(*times));
     format!("{} of {}", kinds.join(", "), count(tried))
 }

@@ -3,7 +3,7 @@
 use crate::measurement::{Host, PlannedHost};
 use crate::report::model::{Flag, OutcomeWord, Report, SuiteReport};
 use crate::report::numbers::seconds;
-use crate::report::words::{NOT_MEASURED, outcome_name};
+use crate::report::words::{NOT_MEASURED, oddity, outcome_name};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Progress of the run, and oddities of its journal.
@@ -15,7 +15,7 @@ pub(crate) fn progress(report: &Report) -> Vec<String> {
         run.id, run.rounds, run.planned_rounds, run.seed
     );
     let cut = (!run.complete).then(|| "incomplete run: cells without a number have no trial yet".to_owned());
-    std::iter::once(rounds).chain(cut).chain(run.flags.iter().cloned()).collect()
+    std::iter::once(rounds).chain(cut).chain(run.flags.iter().map(|found| oddity(*found))).collect()
 }
 
 /// Time by stage.

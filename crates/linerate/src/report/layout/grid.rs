@@ -71,8 +71,20 @@ pub(crate) fn mark(comparison: &Comparison) -> &'static str {
     match comparison.verdict {
         _ if comparison.n < FEWEST_ROUNDS => "?",
         Verdict::Faster if is_light => "△",
-        Verdict::Faster => "▲",
         Verdict::Slower if is_light => "▽",
+        verdict => sign(verdict),
+    }
+}
+
+/// CPU time in relation to the baseline's, with the sign of its own verdict, if it has one.
+pub(crate) fn with_cpu_mark(share: String, comparison: &Comparison) -> String {
+    let verdict = comparison.duet.as_ref().and_then(|duet| duet.cpu_verdict);
+    verdict.map_or(share.clone(), |verdict| format!("{share} {}", sign(verdict)))
+}
+
+fn sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "▲",
         Verdict::Slower => "▼",
         Verdict::SmallDifference => "≠",
         Verdict::WithinMargin | Verdict::NotSlower => "≈",
@@ -203,7 +215,7 @@ fn grid_cell(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: O
         difference: entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref()).map(difference),
         cpu: entry.vs_baseline.as_ref().and_then(|c| {
             let duet = c.duet.as_ref()?;
-            Some(format!("CPU {}", percent(duet.cpu_ratio?, duet.cpu_ci95?)))
+            Some(with_cpu_mark(format!("CPU {}", percent(duet.cpu_ratio?, duet.cpu_ci95?)), c))
         }),
         verdict: entry.vs_baseline.as_ref().map(|c| c.verdict),
         error: entry.vs_truth.as_ref().map(error),
@@ -249,7 +261,7 @@ impl Note {
 
 /// The notes of a measured cell.
 pub(crate) fn notes(cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Vec<Note> {
-    let failed: u64 = cell.errors.values().fold(0, |sum, count| sum.saturating_add(*count));
+    let failed: u64 = cell.errors.0.values().fold(0, |sum, count| sum.saturating_add(*count));
     let lost = cell.datagrams.as_ref().map_or(0.0, |datagrams| datagrams.lost_percent);
     let is_measured = entry.median.is_some();
     let note = |is_so: bool, note: Note| (is_measured && is_so).then_some(note);
@@ -292,7 +304,9 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
     let unit = if has_several { words::table_unit(table.unit) } else { unit(table) };
     match usual {
         Some(n) if n < FEWEST_ROUNDS => {
-            format!("median and range in {unit}, {better}{share}; n={n}, too few for a verdict")
+            // The verdict on builds is by the units of their duets.
+            let few = if table.is_of_builds() { "" } else { ", too few for a verdict" };
+            format!("median and range in {unit}, {better}{share}; n={n}{few}")
         }
         Some(n) => format!("median and 95 % interval in {unit}, {better}{share}; n={n}"),
         None => format!("in {unit}, {better}; nothing was measured"),

@@ -3,12 +3,13 @@
 use super::leaders::leaders;
 use crate::measurement::{Decider, DerivedForm};
 use crate::report::model::{
-    CellReport, DerivedRows, FindingReport, PublishedReport, PublishedRow, PublishedRows, RatioOfTwo,
+    CellReport, CpuCost, DerivedRows, FindingReport, PublishedReport, PublishedRow, PublishedRows, RatioOfTwo,
 };
 use crate::report::numbers::{
     brief_percent, change, count, difference, figure, micros, percent, plain, times, with_interval,
 };
 use crate::report::words::{self, confirmation_name};
+use crate::stats::cost::Consumer;
 use crate::summary::Confirmation;
 
 /// A table of text; the first column names the row.
@@ -108,9 +109,8 @@ fn of_run(row: &PublishedRow) -> String {
 /// `client 5.2, server 6.1 µs/op`
 fn cpu(cell: &CellReport) -> String {
     let unit = if cell.cpu.values().any(|cost| cost.us_per_mb.is_some()) { "µs/MB" } else { "µs/op" };
-    let roles = super::roles(&[cell]).into_iter().filter(|role| role != "machine");
-    let cost = |role: String| {
-        let cost = cell.cpu.get(&role)?;
+    let roles = cell.cpu.iter().filter(|(consumer, _)| **consumer != Consumer::Machine);
+    let cost = |(role, cost): (&Consumer, &CpuCost)| {
         Some(format!("{role} {}", plain(cost.us_per_op.or(cost.us_per_mb)?)))
     };
     let costs: Vec<String> = roles.filter_map(cost).collect();

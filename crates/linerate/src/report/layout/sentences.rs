@@ -25,12 +25,12 @@ pub(in crate::report) fn sentences(suite: &SuiteReport, table: &TableReport) -> 
         format!("best of the competitors, {metric}: {}", sentence(&result.id, &result.vs_best))
     });
     let sentences = chosen.into_iter().map(|(id, comparison)| sentence(id, comparison));
-    sentences.chain(best_of).chain(table.aa.as_ref().map(aa)).collect()
+    sentences.chain(best_of).chain(table.aa.as_ref().map(|control| aa(table, control))).collect()
 }
 
-fn aa(control: &Comparison) -> String {
+fn aa(table: &TableReport, control: &Comparison) -> String {
     let withdrawn =
-        if control.fails_as_control() { "; the verdicts of this table's duets are withdrawn" } else { "" };
+        if table.control_fails() { "; the verdicts of this table's duets are withdrawn" } else { "" };
     format!("A/A: {}{withdrawn}", sentence(&control.with, control))
 }
 

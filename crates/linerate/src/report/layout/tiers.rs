@@ -4,11 +4,14 @@ use super::groups::{Alternative, Part};
 use crate::report::model::{Comparison, TableReport};
 use crate::stats::estimate::FEWEST_ROUNDS;
 
-/// Sets the tier of each member that has one. A tier is a best cell and all whose intervals overlap with its
+/// Sets the tier of each member that has one; builds have verdicts alone. A tier is a best cell and all whose intervals overlap with its
 /// interval; the best of the others begins the next. Limits and references are no choice. Intervals need six
 /// units, and duets a baseline that equals itself.
 pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
-    let withdrawn = table.aa.as_ref().is_some_and(Comparison::fails_as_control);
+    if table.is_of_builds() {
+        return;
+    }
+    let withdrawn = table.control_fails();
     let is_sound = |c: &&Comparison| {
         c.n >= FEWEST_ROUNDS && !(withdrawn && c.duet.as_ref().is_some_and(|duet| duet.has_rate))
     };

@@ -7,9 +7,7 @@ use super::model::{
 };
 use crate::report::csv::in_order;
 use crate::report::layout;
-use crate::report::model::{
-    CellReport, Comparison, OutcomeWord, Report, SuiteReport, TableCell, TableReport,
-};
+use crate::report::model::{CellReport, OutcomeWord, Report, SuiteReport, TableCell, TableReport};
 use crate::report::words::{accuracy_name, verdict_name};
 use crate::stats::over_hosts::{HostRatio, disagreeing, median_and_range};
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,7 +95,6 @@ fn table(runs: &[TableOfRun<'_>]) -> Option<MergedTable> {
         }
     }
     cells.iter_mut().for_each(|cell| cell.over_hosts = over_hosts(cell));
-    let fails = |table: &TableReport| table.aa.as_ref().is_some_and(Comparison::fails_as_control);
     Some(MergedTable {
         name: first.name.clone(),
         title: first.title.clone(),
@@ -108,7 +105,7 @@ fn table(runs: &[TableOfRun<'_>]) -> Option<MergedTable> {
         cells,
         failed_controls: runs
             .iter()
-            .filter(|(_, _, t)| fails(t))
+            .filter(|(_, _, t)| t.control_fails())
             .map(|(host, ..)| (*host).to_owned())
             .collect(),
     })

@@ -49,7 +49,8 @@ pub(super) fn body(runs: &[SiteRun]) -> Markup {
 
 fn histories(runs: &[SiteRun]) -> Histories<'_> {
     let mut histories = Histories::new();
-    for run in runs {
+    // Builds of one change are not those of the next.
+    for run in runs.iter().filter(|run| run.report.comparison.is_none()) {
         for suite in &run.report.suites {
             for cell in &suite.cells {
                 let Some(comparison) = &cell.vs_baseline else { continue };

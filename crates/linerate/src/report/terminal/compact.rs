@@ -45,7 +45,9 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
     let widths = widths(std::iter::once(&head).chain(rows.iter().flatten()), width(style));
     let mut text = wrapped(&caption(table, usual), width(style));
     for (group, rows) in groups.iter().zip(&rows) {
-        text.push_str(&answer_text(&layout::answer(table, group), style));
+        if !table.is_of_builds() {
+            text.push_str(&answer_text(&layout::answer(table, group), style));
+        }
         text.push_str(&line(&head, &widths, Style { colour: false, ..style }));
         rows.iter().for_each(|row| text.push_str(&line(row, &widths, style)));
         text.push_str(&others(table, group, style));
@@ -79,8 +81,10 @@ fn row(table: &TableReport, member: &Alternative<'_>, most: f64, usual: Option<u
     };
     let bar = entry.median.filter(|_| *part != Part::Limit).map(|median| bar(median / most));
     let (ratio, colour) = ratio(table, member);
-    let duet = entry.vs_baseline.as_ref().and_then(|c| c.duet.as_ref());
-    let cpu = duet.and_then(|duet| duet.cpu_ratio).map(|ratio| percent_range(ratio, ratio));
+    let cpu = entry.vs_baseline.as_ref().and_then(|c| {
+        let ratio = c.duet.as_ref()?.cpu_ratio?;
+        Some(layout::with_cpu_mark(percent_range(ratio, ratio), c))
+    });
     let micros = entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref()).map(difference);
     let mark = Some(part.name().to_owned()).filter(|name| !name.is_empty() && *part != Part::Baseline);
     // The column before says who bound it.
@@ -112,7 +116,7 @@ fn ratio(table: &TableReport, member: &Alternative<'_>) -> (String, Option<Colou
     match &entry.vs_baseline {
         Some(comparison) => (share(comparison), colour(comparison)),
         None if member.part == Part::Baseline && entry.median.is_some() => {
-            let failed = table.aa.as_ref().is_some_and(Comparison::fails_as_control);
+            let failed = table.control_fails();
             (if failed { "baseline, A/A failed" } else { "baseline" }.to_owned(), None)
         }
         None => (String::new(), None),

@@ -7,6 +7,7 @@ use super::comparison;
 use super::layout::{self, Depth, Details, Grid, GridCell, GroupAnswer, Phrase};
 use super::model::{PublishedReport, Report, SuiteReport, TableReport};
 use super::style::Style;
+use crate::measurement::BUILD_AXIS;
 use crate::stats::accuracy::Accuracy;
 use crate::stats::verdict::Verdict;
 use comfy_table::{
@@ -16,17 +17,24 @@ use std::fmt::Write;
 
 #[must_use]
 pub(super) fn render(report: &Report, style: Style) -> String {
-    if let Some(comparison) = &report.comparison {
-        return comparison::render(report, comparison, style);
-    }
     let mut text = String::new();
+    if let Some(compared) = &report.comparison {
+        let _ = writeln!(text, "{}\n", bold(&compared.sentence, style));
+    }
     for suite in &report.suites {
         suite_text(&mut text, suite, style);
     }
-    for line in layout::progress(report) {
+    let lines = match &report.comparison {
+        Some(compared) => comparison::made(compared),
+        None => layout::progress(report),
+    };
+    for line in lines {
         let _ = writeln!(text, "{line}");
     }
-    let _ = writeln!(text, "{}", layout::time(report));
+    match &report.comparison {
+        Some(_) => _ = writeln!(text, "again: {}", report.run.command),
+        None => _ = writeln!(text, "{}", layout::time(report)),
+    }
     if !style.long {
         let _ = writeln!(text, "every metric, interval and flag: linerate report DIR --long, or report.html");
     }
@@ -46,6 +54,9 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         let _ = writeln!(text, "{}", bold(&table.title, style));
         if style.long {
             long(text, suite, table, style);
+        } else if table.columns == BUILD_AXIS {
+            let grid = layout::grid(suite, table);
+            let _ = writeln!(text, "{}\n{}", grid.caption, grid_table(&grid, style));
         } else {
             text.push_str(&compact::table(suite, table, style));
         }

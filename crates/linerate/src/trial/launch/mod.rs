@@ -8,7 +8,7 @@ use super::{Context, output, progress};
 use crate::lab::hosts::CPUS_OF_HOST;
 use crate::lab::protocol::File;
 use crate::lab::{ClientRun, DOCROOT, Launch};
-use crate::measurement::{Measurement, PlannedCell, Sharing};
+use crate::measurement::{LabFlag, Measurement, PlannedCell, Sharing};
 use crate::parameters::Parameters;
 use crate::path::NetworkPath;
 use crate::pins::{self, Pins};
@@ -208,8 +208,8 @@ impl Launches {
     }
 
     /// Flags of the roles' placement on CPUs.
-    pub(super) fn flags(&self) -> impl Iterator<Item = String> {
-        self.pins.flags.iter().map(|flag| (*flag).to_owned())
+    pub(super) fn flags(&self) -> &[LabFlag] {
+        &self.pins.flags
     }
 
     /// The roles that may run on this CPU; those that are not pinned may run on any.

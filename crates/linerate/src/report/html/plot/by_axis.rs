@@ -5,7 +5,9 @@ use super::axis::Axis;
 use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP, short};
 use crate::report::layout::{self, Alternative, Group};
 use crate::report::model::{CellReport, TableReport};
+use crate::stats::cost::Consumer;
 use crate::stats::metric::Better;
+use linerate_contract::Role;
 use std::collections::BTreeSet;
 
 /// What is drawn of a cell: the value and its interval.
@@ -123,7 +125,7 @@ fn figures(table: &TableReport, axis: &str) -> Vec<Drawn> {
             title: "Server CPU by offered load".to_owned(),
             unit: "µs/operation".to_owned(),
             value: |m| {
-                let cost = m.cell.cpu.get("server")?;
+                let cost = m.cell.cpu.get(&Consumer::Role(Role::Server))?;
                 Some((cost.us_per_op?, cost.ci95?))
             },
             is_rate: false,
