@@ -54,8 +54,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// True if a baseline in duet with itself differs from itself, so that its duets decide nothing. `margin`:
-    /// the difference that matters.
+    /// True if a baseline in duet with itself differs from itself, so that its duets decide nothing.
+    /// `margin`: the difference that matters.
     #[must_use]
     pub fn fails_as_control(&self, margin: f64) -> bool {
         self.n >= FEWEST_ROUNDS && control_fails(self.ci95, margin)

@@ -95,8 +95,8 @@ pub(in crate::report) fn made(comparison: &ComparisonReport) -> Vec<String> {
         ComparisonKind::Compare => "",
     };
     let mut lines = vec![format!(
-        "▲ faster, ▼ slower; ≠ differs by less than {margin} %; ≈ within {margin} %{not_slower}; ? open. CPU is \
-         the time per operation, with a sign of its own: ▼ is more"
+        "▲ faster, ▼ slower; ≠ differs by less than {margin} %; ≈ within {margin} %{not_slower}; ? open. \
+         CPU is the time per operation, with a sign of its own: ▼ is more"
     )];
     lines.extend(arms);
     lines.extend(revisions);

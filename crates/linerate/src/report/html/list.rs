@@ -107,7 +107,9 @@ fn body(columns: &Columns<'_>, number: usize, group: &Group<'_>, is_one_of_many:
                 tr.group { th scope="rowgroup" colspan=(columns.number()) {
                     @if !group.label.is_empty() { span.where { (group.label) ": " } }
                     @if !columns.table.is_of_builds() {
-                        span.why { (sentence(&answer.lead)) @for more in &answer.rest { " " (sentence(more)) } }
+                        span.why {
+                            (sentence(&answer.lead)) @for more in &answer.rest { " " (sentence(more)) }
+                        }
                     }
                 } }
             }

@@ -4,9 +4,9 @@ use super::groups::{Alternative, Part};
 use crate::report::model::{Comparison, TableReport};
 use crate::stats::estimate::FEWEST_ROUNDS;
 
-/// Sets the tier of each member that has one; builds have verdicts alone. A tier is a best cell and all whose intervals overlap with its
-/// interval; the best of the others begins the next. Limits and references are no choice. Intervals need six
-/// units, and duets a baseline that equals itself.
+/// Sets the tier of each member that has one; builds have verdicts alone. A tier is a best cell and all whose
+/// intervals overlap with its interval; the best of the others begins the next. Limits and references are no
+/// choice. Intervals need six units, and duets a baseline that equals itself.
 pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
     if table.is_of_builds() {
         return;
