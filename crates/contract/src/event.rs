@@ -3,6 +3,7 @@
 use crate::datagram::Report;
 use crate::{Bytes, Counts, Errors, Nanos};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::AddAssign;
 
@@ -188,6 +189,9 @@ pub struct Done {
     pub datagrams: Option<Datagrams>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpEnds>,
+    /// HTTP: responses by status, those after the window included.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub statuses: BTreeMap<String, u64>,
     /// Layers with TLS: version, cipher suite, library and its version, read from the connection and the
     /// library.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -47,7 +47,7 @@ pub use histogram::{Counts, Recorder};
 pub use nearest::nearest;
 pub use options::{Choice, Direction, Ends, Runtime, Shape};
 pub use refusal::Refusal;
-pub use spec::{Arrival, Expect, Request, Role, Spec, Tls};
+pub use spec::{Arrival, Expect, Request, Role, Spec, Tls, WeightedRequest};
 pub use units::{Bytes, Nanos};
 pub use window::Window;
 

@@ -28,17 +28,30 @@ impl fmt::Display for Role {
     }
 }
 
-/// A correct HTTP response; a client counts every other one as an error.
+/// A correct HTTP response; a client counts every other one as an error. Parts that are absent may be
+/// anything, and a status from 200 to 399.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
-    pub status: u16,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
     /// Length of the body in bytes.
-    pub bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
     /// CRC-32 of the body, as [`crate::crc32`] makes it.
-    pub crc32: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crc32: Option<u32>,
     /// Check the checksum of every n-th response (1: every one); status and length always.
     pub every: u64,
+}
+
+impl Expect {
+    /// Status 200 and this body, compared in every n-th response.
+    #[must_use]
+    pub fn of_page(page: &[u8], every: u64) -> Self {
+        let (bytes, crc32) = (page.len() as u64, crate::crc32(page));
+        Self { status: Some(200), bytes: Some(bytes), crc32: Some(crc32), every }
+    }
 }
 
 /// The due times of an open loop.
@@ -78,6 +91,20 @@ pub struct Request {
     /// Accept any TLS certificate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
+}
+
+/// One of several requests of an HTTP client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightedRequest {
+    pub path: String,
+    /// Without a host it has that of the spec's request.
+    #[serde(default)]
+    pub request: Request,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Expect>,
+    /// How often it is sent, relative to the others; at least 1.
+    pub weight: u32,
 }
 
 /// PEM texts. A server has a certificate and its key (PKCS#8), a client the authority that signed it and the
@@ -160,6 +187,10 @@ pub struct Spec {
     /// An HTTP request that is not a plain GET of `path` from `connect`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
+    /// Several HTTP requests, in an order that is drawn from `seed` and has each by its weight. They have
+    /// their own paths and expectations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<WeightedRequest>,
     /// Keys and certificates of the layers `https`, `tls` and `wss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
@@ -195,6 +226,7 @@ impl Spec {
             seed: 0,
             sample_ns: None,
             request: None,
+            requests: Vec::new(),
             tls: None,
             options: BTreeMap::new(),
         }
@@ -241,10 +273,12 @@ mod tests {
     fn a_spec_is_parsed_as_it_was_written() {
         let mut spec = Spec::new(Role::Client, "http", "crr");
         spec.connect = Some("10.0.0.1:80".parse().unwrap());
-        spec.expect = Some(Expect { status: 200, bytes: 4096, crc32: 7, every: 1 });
+        spec.expect = Some(Expect { bytes: None, ..Expect::of_page(b"abc", 1) });
         spec.rate = Some(1000.5);
         spec.arrival = Arrival::Poisson;
         spec.request = Some(Request { headers: vec!["X: y".into()], insecure: true, ..Request::default() });
+        let request = Request { method: Some("PUT".into()), ..Request::default() };
+        spec.requests = vec![WeightedRequest { path: "/a".into(), request, expect: spec.expect, weight: 3 }];
         spec.tls = Some(Tls { authority: "PEM".into(), name: "linerate.test".into(), ..Tls::default() });
         assert_eq!(Spec::parse(&spec.to_json()), Ok(spec));
     }

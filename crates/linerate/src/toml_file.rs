@@ -1,4 +1,4 @@
-//! TOML files of users: errors with file, line and the nearest known key.
+//! TOML files and JSON lines of users: errors with file, line and the nearest known key.
 
 use crate::error::Error;
 use linerate_contract::nearest::suggestion;
@@ -14,6 +14,23 @@ pub(crate) fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, E
         let line = e.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         Error::Input(format!("{}:{line}: {}", path.display(), with_suggestion(e.message())))
     })
+}
+
+/// Reads a text with one JSON object a line; empty lines are left out.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn parse_lines<T: DeserializeOwned>(path: &Path, text: &str) -> Result<Vec<T>, Error> {
+    let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    let parsed = lines.map(|(line, number)| {
+        serde_json::from_str(line).map_err(|e| {
+            let text = e.to_string();
+            // The parser has one line.
+            let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
+            Error::Input(format!("{}:{number}: {}", path.display(), with_suggestion(message)))
+        })
+    });
+    parsed.collect()
 }
 
 /// serde's `unknown field `x`, expected one of `a`, `b`` lists every known key; the nearest one is enough.
@@ -45,6 +62,15 @@ mod tests {
         let error =
             parse::<File>(Path::new("x.toml"), "rounds = 1\n\nquestoin = \"?\"\n").unwrap_err().to_string();
         assert_eq!(error, "x.toml:3: unknown field `questoin`; nearest: \"question\"");
+    }
+
+    #[test]
+    fn json_lines_have_errors_with_their_line_and_the_nearest_key() {
+        let of = |text: &str| parse_lines::<File>(Path::new("x.jsonl"), text).map_err(|e| e.to_string());
+        assert_eq!(of("{\"rounds\": 1}\n\n{\"rounds\": 2}\n").unwrap().len(), 2);
+        let error = of("{\"rounds\": 1}\n{\"rounds\": 2, \"questoin\": \"?\"}").unwrap_err();
+        assert_eq!(error, "x.jsonl:2: unknown field `questoin`; nearest: \"question\"");
+        assert_eq!(of("\n{").unwrap_err(), "x.jsonl:2: EOF while parsing an object");
     }
 
     #[test]

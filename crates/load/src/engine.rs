@@ -177,7 +177,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
                 self.context.layer.close(&mut connection, deadline);
             }
         }
-        self.context.meter.secured_by(self.context.layer.security());
+        self.context.meter.answered_by(&self.context.layer);
         if let Some(sampler) = self.sampler.take() {
             sampler.finish(&mut self.context.meter);
         }

@@ -17,7 +17,7 @@ use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
 use crate::layer::{Flow, Layer, Reply};
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
-use linerate_contract::{ErrorKind, Expect, Nanos, Role, Spec, crc32, page};
+use linerate_contract::{ErrorKind, Expect, Nanos, Role, Spec, page};
 use linerate_proto::websocket::decoder::{Decoder, Receiver};
 use linerate_proto::websocket::frame::Opcode;
 use linerate_proto::websocket::mask::Key;
@@ -244,7 +244,7 @@ pub fn http_client(input: &[u8]) {
         let mut spec = client_spec("http");
         spec.options.insert("pipeline".into(), "8".into());
         let page = page(5);
-        spec.expect = expects.then(|| Expect { status: 200, bytes: 5, crc32: crc32(&page), every: 1 });
+        spec.expect = expects.then(|| Expect::of_page(&page, 1));
         Http::new(&spec, true).expect("a good spec")
     })));
     let mut input = FuzzInput(input);

@@ -4,9 +4,11 @@
 mod tests;
 mod turns;
 
+use crate::layer::Layer;
 use linerate_contract::{
     Adherence, Alternation, Bytes, Done, ErrorKind, Errors, Nanos, Recorder, Spec, TcpEnds, TcpInfo,
 };
+use std::collections::BTreeMap;
 
 /// An operation that is sent this much after its due time counts as late: twenty times the deviation on a
 /// quiet machine, so that it shows a lack of connections or of CPU and not a wake-up. Twice as much would
@@ -68,6 +70,8 @@ pub struct Meter {
     connect: Recorder,
     /// Version, cipher suite and library of the layer's TLS.
     tls: Option<String>,
+    /// Of HTTP, answers by status.
+    statuses: BTreeMap<String, u64>,
     /// The kernel's statistics of all connections.
     tcp: Option<TcpInfo>,
     /// Only in an open loop: its histograms have a quarter of a megabyte each.
@@ -106,6 +110,7 @@ impl Meter {
             latency: Recorder::default(),
             connect: Recorder::default(),
             tls: None,
+            statuses: BTreeMap::new(),
             tcp: None,
             paced: spec.rate.map(|_| Box::default()),
         }
@@ -289,9 +294,9 @@ impl Meter {
         self.latency.merge(latency);
     }
 
-    /// Sets version, cipher suite and library, where the layer has TLS.
-    pub fn secured_by(&mut self, tls: Option<String>) {
-        self.tls = tls;
+    /// Takes what the layer has found out and counted.
+    pub fn answered_by(&mut self, layer: &impl Layer) {
+        (self.tls, self.statuses) = (layer.security(), layer.statuses());
     }
 
     /// When the window opened.
@@ -349,9 +354,9 @@ impl Meter {
         self.latency.merge(&other.latency);
         self.connect.merge(&other.connect);
         self.add_tcp(other.tcp);
-        if self.tls.is_none() {
-            self.tls.clone_from(&other.tls);
-        }
+        let statuses = &mut self.statuses;
+        other.statuses.iter().for_each(|(status, n)| *statuses.entry(status.clone()).or_default() += n);
+        self.tls = self.tls.take().or_else(|| other.tls.clone());
         if let (Some(paced), Some(other)) = (&mut self.paced, &other.paced) {
             paced.service.merge(&other.service);
             paced.delay.merge(&other.delay);
@@ -383,6 +388,7 @@ impl Meter {
             connect: Some(self.connect.counts()),
             cpu_ns: cpu,
             verified: self.verified,
+            statuses: self.statuses.clone(),
             tls: self.tls.clone(),
             tcp: self.tcp.map(|client| TcpEnds { client: Some(client), server: None }),
             ..Done::default()

@@ -32,16 +32,23 @@ pub(crate) struct Combination {
     client: RunClient,
     /// The client with an open loop (`rate`), where there is one.
     paced: Option<RunClient>,
+    /// Both with several `requests`.
+    several: [Option<RunClient>; 2],
     server: RunServer,
 }
 
 impl Combination {
     const fn of(layer: &'static str, workload: &'static str, client: RunClient, server: RunServer) -> Self {
-        Self { layer, workload, client, paced: None, server }
+        Self { layer, workload, client, paced: None, several: [None; 2], server }
     }
 
     const fn paced(mut self, client: RunClient) -> Self {
         self.paced = Some(client);
+        self
+    }
+
+    const fn several(mut self, of: Self) -> Self {
+        self.several = [Some(of.client), of.paced];
         self
     }
 }
@@ -62,6 +69,15 @@ const fn stream<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) -
     Combination::of(layer, "stream", stream::run::<Sessions<C, F, Transfers>>, server)
 }
 
+/// HTTP over one kind of wires: a connection for each request, and connections that stay.
+const fn http<C: Wires, A: Wires>(layer: &'static str) -> [Combination; 2] {
+    let server = server::run::<HttpService<A>>;
+    [
+        crr::<Http<C>>(layer, server).several(crr::<Http<C, true>>(layer, server)),
+        rr::<Http<C>>(layer, server).several(rr::<Http<C, true>>(layer, server)),
+    ]
+}
+
 /// Both workloads of a session.
 const fn session<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) -> [Combination; 2] {
     let server = server::run::<SessionService<A, F, Echoes>>;
@@ -69,16 +85,18 @@ const fn session<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) 
 }
 
 type Tcp = Sessions<PlainWires, Raw, RoundTrips>;
+const HTTP: [Combination; 2] = http::<PlainWires, PlainWires>("http");
+const HTTPS: [Combination; 2] = http::<AnyTlsConnector, TlsAcceptor>("https");
 const TLS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, Raw>("tls");
 const WEBSOCKET: [Combination; 2] = session::<PlainWires, PlainWires, WebSocket>("websocket");
 const WSS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, WebSocket>("wss");
 
 /// Every combination, by layer and workload.
 pub(crate) const COMBINATIONS: &[Combination] = &[
-    crr::<Http<PlainWires>>("http", server::run::<HttpService<PlainWires>>),
-    rr::<Http<PlainWires>>("http", server::run::<HttpService<PlainWires>>),
-    crr::<Http<AnyTlsConnector>>("https", server::run::<HttpService<TlsAcceptor>>),
-    rr::<Http<AnyTlsConnector>>("https", server::run::<HttpService<TlsAcceptor>>),
+    HTTP[0],
+    HTTP[1],
+    HTTPS[0],
+    HTTPS[1],
     Combination::of("kcp", "stream", stream::run_once::<kcp::client::KcpClient>, kcp::server::run),
     crr::<Tcp>("tcp", server::run::<EchoService>),
     Combination::of("tcp", "fanout", fanout::run::<Tcp>, server::run::<EchoService>),
@@ -100,14 +118,17 @@ pub(crate) const COMBINATIONS: &[Combination] = &[
 /// Unsupported combinations, invalid specs, failing system calls.
 pub fn client(spec: &Spec) -> Result<Done, Refusal> {
     let combination = find(spec)?;
-    if spec.rate.is_none() {
-        return (combination.client)(spec);
-    }
-    let paced = combination.paced.ok_or_else(|| {
-        let text = format!("\"rate\" with layer {:?} and workload {:?}", spec.layer, spec.workload);
+    let Combination { client, paced, several, .. } = *combination;
+    let (field, client) = match (spec.requests.is_empty(), spec.rate) {
+        (true, None) => ("", Some(client)),
+        (true, Some(_)) => ("rate", paced),
+        (false, rate) => ("requests", several[usize::from(rate.is_some())]),
+    };
+    let client = client.ok_or_else(|| {
+        let text = format!("{field:?} with layer {:?} and workload {:?}", spec.layer, spec.workload);
         Refusal::Unsupported(text)
     })?;
-    paced(spec)
+    client(spec)
 }
 
 /// Serves until SIGTERM.

@@ -21,7 +21,11 @@ pub struct PlannedCommands {
     /// True if the user named the port.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub port_is_given: bool,
-    pub request: PlannedRequest,
+    /// One, or several by their weights.
+    pub requests: Vec<PlannedRequest>,
+    /// The file of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_file: Option<PathBuf>,
     /// `http`, `https`, or an echo over `tcp` or `websocket`.
     #[serde(default = "http", skip_serializing_if = "is_http")]
     pub layer: String,
@@ -34,9 +38,6 @@ pub struct PlannedCommands {
     /// A correct response, as far as the user says.
     #[serde(default)]
     pub given: Expectation,
-    /// A correct response, by the user or else by the baseline's first responses.
-    #[serde(default)]
-    pub expect: Expectation,
 }
 
 impl PlannedCommands {
@@ -44,6 +45,13 @@ impl PlannedCommands {
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&PlannedCommand> {
         self.commands.iter().find(|command| command.name == name)
+    }
+
+    /// The request target at the command of this name: an address has its own, unless a file has it.
+    #[must_use]
+    pub fn path<'a>(&'a self, name: &str, request: &'a PlannedRequest) -> &'a str {
+        let target = self.named(name).and_then(|command| command.target.as_ref());
+        target.filter(|_| self.requests_file.is_none()).map_or(&request.path, |target| &target.path)
     }
 
     /// True for servers that run elsewhere: nothing is started, and their CPU time is not known.
@@ -111,6 +119,21 @@ pub struct PlannedRequest {
     pub headers: Vec<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
+    /// How often it is sent, relative to the others.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub weight: u32,
+    /// A correct response, by the user or else by the baseline's first responses.
+    #[serde(default)]
+    pub expect: Expectation,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(weight: &u32) -> bool {
+    *weight == 1
 }
 
 /// Parts of a correct response; what varies is `None`.
@@ -123,6 +146,9 @@ pub struct Expectation {
     /// CRC-32 of the body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc32: Option<u32>,
+    /// The body is JSON: of the first responses, which alone are read as such.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub json: bool,
 }
 
 /// How long a server takes until its rate is steady, measured once and used in all units.

@@ -4,8 +4,8 @@ use super::RequestArgs;
 use crate::arm::Arm;
 use crate::error::Error;
 use crate::measurement::{
-    Expectation, PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedTarget,
-    PlannedUpstream,
+    Expectation, PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedRequest,
+    PlannedTarget, PlannedUpstream,
 };
 use crate::project::{Project, Settings, Texts};
 use crate::subject;
@@ -46,13 +46,13 @@ pub struct CommandOptions {
     pub names: Vec<String>,
 
     /// Request target [default: /]
-    #[arg(long, value_name = "PATH", value_parser = target)]
+    #[arg(long, value_name = "PATH", value_parser = target, conflicts_with = "requests")]
     pub url: Option<String>,
 
     #[command(flatten)]
     pub request: RequestArgs,
 
-    /// A correct response, such as status=404 or status=200,bytes=12 [default: the first command's responses]
+    /// A correct response, such as status=404, length=12 or json [default: the first command's responses]
     #[arg(long, value_name = "PARTS", value_parser = expectation)]
     pub expect: Option<Expectation>,
 
@@ -69,11 +69,11 @@ pub struct CommandOptions {
     pub https: bool,
 
     /// In place of HTTP: each connection sends --size bytes over TCP and gets them back
-    #[arg(long, conflicts_with_all = ["https", "ws", "expect", "method", "header", "body"])]
+    #[arg(long, conflicts_with_all = ["https", "ws", "expect", "method", "header", "body", "requests"])]
     pub tcp: bool,
 
     /// In place of HTTP: the same over WebSocket, at the path --url
-    #[arg(long, conflicts_with_all = ["https", "expect", "method", "header", "body"])]
+    #[arg(long, conflicts_with_all = ["https", "expect", "method", "header", "body", "requests"])]
     pub ws: bool,
 
     /// Bytes of an echo of --tcp or --ws [default: 64]
@@ -91,6 +91,8 @@ pub struct CommandOptions {
 
 /// Enough that most servers are busy, and few enough that the client is not.
 const CONNECTIONS: u32 = 16;
+/// Bytes of all requests, which are an argument of a program: the kernel's limit is 128 KiB.
+const LONGEST: usize = 64 << 10;
 /// A short message.
 const SIZE: u64 = 64;
 
@@ -117,6 +119,7 @@ impl CommandOptions {
                 header: or(self.request.header, &settings.header),
                 body: self.request.body.or(settings.body.clone()),
                 user: self.request.user,
+                requests: self.request.requests.or(settings.requests.clone()),
             },
             expect: self.expect.or(given.map_err(|e| project.error("expect", &e))?),
             connections: self.connections.or(settings.connections.filter(|n| *n > 0)),
@@ -150,7 +153,12 @@ impl CommandOptions {
     ) -> Result<PlannedComparison, Error> {
         let current = || std::env::current_dir().map_err(Error::file(Path::new(".")));
         let folder = self.folder.clone().map_or_else(current, Ok)?;
-        let request = self.request.request(self.url.as_deref().unwrap_or("/"), &folder)?;
+        let given = self.expect.unwrap_or_default();
+        let requests = self.request.requests(self.url.as_deref().unwrap_or("/"), &folder)?;
+        if requests.iter().map(|one| one.body.len() + one.path.len()).sum::<usize>() > LONGEST {
+            return Err(Error::Input(format!("the requests have more than {LONGEST} bytes together")));
+        }
+        let requests = requests.into_iter().map(|one| PlannedRequest { expect: given, ..one }).collect();
         let of_user = || std::env::var("PORT").ok()?.parse().ok().filter(|port| *port > 0);
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         // Half of the CPUs for the client: it needs less time for a request than most servers.
@@ -181,13 +189,13 @@ impl CommandOptions {
             folder,
             port: self.port.or_else(of_user).unwrap_or(PORT),
             port_is_given: self.port.is_some(),
-            request,
+            requests,
+            requests_file: self.request.requests.clone(),
             layer: self.layer().into(),
             size: (self.tcp || self.ws).then(|| self.size.unwrap_or(SIZE)),
             connections,
             threads,
-            given: self.expect.unwrap_or_default(),
-            expect: self.expect.unwrap_or_default(),
+            given,
         };
         for (command, (target, address)) in planned.commands.iter_mut().zip(&self.targets) {
             (command.target, command.address) = (Some(target.clone()), Some(*address));
@@ -241,14 +249,15 @@ fn target(text: &str) -> Result<String, String> {
 fn expectation(text: &str) -> Result<Expectation, String> {
     let mut expectation = Expectation::default();
     for part in text.split(',') {
-        let unknown = || format!("`{part}`: expected status=N or bytes=N");
-        let (name, value) = part.split_once('=').ok_or_else(unknown)?;
+        let unknown = || format!("`{part}`: expected status=N, length=N or json");
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
         match name {
+            "json" if value.is_empty() => expectation.json = true,
             "status" => {
                 let status = value.parse().ok().filter(|status| (100..600).contains(status));
                 expectation.status = Some(status.ok_or_else(|| format!("`{part}`: no status of HTTP"))?);
             }
-            "bytes" => {
+            "length" => {
                 let bytes = value.parse().map_err(|_| format!("`{part}`: expected a whole number"))?;
                 expectation.bytes = Some(bytes);
             }
@@ -264,10 +273,10 @@ mod tests {
 
     #[test]
     fn an_expectation_has_parts_by_name() {
-        let expected = Expectation { status: Some(404), bytes: Some(12), crc32: None };
-        assert_eq!(expectation("status=404,bytes=12"), Ok(expected));
+        let expected = Expectation { status: Some(404), bytes: Some(12), crc32: None, json: true };
+        assert_eq!(expectation("status=404,length=12,json"), Ok(expected));
         for (text, part) in
-            [("json", "expected status=N"), ("status=9", "no status"), ("bytes=x", "whole number")]
+            [("xml", "expected status=N"), ("status=9", "no status"), ("length=x", "whole number")]
         {
             assert!(expectation(text).unwrap_err().contains(part), "{text}");
         }

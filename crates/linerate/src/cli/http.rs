@@ -20,6 +20,7 @@ use std::time::Duration;
   linerate load http https://localhost:8443/ --authority ca.pem
   linerate load http http://127.0.0.1:8080/ -H 'Content-Type: text/plain' --body hello --json result.json
   linerate load http http://127.0.0.1:8080/ --warmup 5s --repeat 10
+  linerate load http http://127.0.0.1:8080 --requests mix.jsonl    # {{\"path\": \"/a\", \"weight\": 9}}, ...
   linerate load http http://shop.example/ --connect-to 127.0.0.1:8080 --body @order.json --csv seconds.csv
 
 Exit status: 0 done, 1 too many requests failed or the server hung, 2 bad usage, \
@@ -43,13 +44,13 @@ pub struct LoadHttpArgs {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
 
-    /// Stop after this time [default: 10s, or none with --requests]
+    /// Stop after this time [default: 10s, or none with -n]
     #[arg(long, short, value_name = "TIME", value_parser = span)]
     pub duration: Option<Duration>,
 
     /// Stop after N requests, failed ones included
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub requests: Option<u64>,
+    pub count: Option<u64>,
 
     /// Open loop with N requests per second, regardless of outstanding responses
     #[arg(long, value_name = "N", value_parser = rate)]

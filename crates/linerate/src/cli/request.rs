@@ -1,12 +1,15 @@
-//! The request of `load http`, and of `compare` and `gate` of commands.
+//! The requests of `load http`, and of `compare` and `gate` of commands.
 
 use crate::error::Error;
-use crate::measurement::PlannedRequest;
+use crate::measurement::{Expectation, PlannedRequest};
+use crate::toml_file;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Args)]
 pub struct RequestArgs {
@@ -25,14 +28,58 @@ pub struct RequestArgs {
     /// Basic authentication (RFC 7617)
     #[arg(long, short = 'u', value_name = "NAME:PASSWORD", value_parser = credentials)]
     pub user: Option<String>,
+
+    /// Several requests, one JSON object a line: path, method, headers, body and weight of each
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "header", "body", "user"])]
+    pub requests: Option<PathBuf>,
+}
+
+/// A line of `--requests`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    path: String,
+    method: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    body: Option<String>,
+    #[serde(default = "once")]
+    weight: u32,
+}
+
+fn once() -> u32 {
+    1
 }
 
 impl RequestArgs {
-    /// The request of `path`; a file of the body is relative to `folder`.
+    /// The request of `path`, or those of the file; files are relative to `folder`.
     ///
     /// # Errors
-    /// The file of the body cannot be read, or is not UTF-8.
-    pub fn request(&self, path: &str, folder: &Path) -> Result<PlannedRequest, Error> {
+    /// A file that cannot be read or is not UTF-8, or a line that is no request.
+    pub fn requests(&self, path: &str, folder: &Path) -> Result<Vec<PlannedRequest>, Error> {
+        let Some(file) = &self.requests else { return Ok(vec![self.request(path, folder)?]) };
+        let file = folder.join(file);
+        let text = fs::read_to_string(&file).map_err(|e| match file.file_name() {
+            Some(name) if name.to_str().is_some_and(|name| name.parse::<u64>().is_ok()) => {
+                Error::Input(format!("--requests is a file; a number of requests is -n {}", name.display()))
+            }
+            _ => Error::file(&file)(e),
+        })?;
+        let of_line = |line: Line| {
+            let Line { path, method, headers, body, weight } = line;
+            let header = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+            let one = Self { method, body, header, user: None, requests: None };
+            Ok(PlannedRequest { weight, ..one.request(&path, folder)? })
+        };
+        let all: Vec<PlannedRequest> =
+            toml_file::parse_lines(&file, &text)?.into_iter().map(of_line).collect::<Result<_, Error>>()?;
+        if all.is_empty() {
+            return Err(Error::Input(format!("{}: there is no request in it", file.display())));
+        }
+        Ok(all)
+    }
+
+    fn request(&self, path: &str, folder: &Path) -> Result<PlannedRequest, Error> {
         let body = match self.body.as_deref().map(|body| (body, body.strip_prefix('@'))) {
             None => String::new(),
             Some((text, None)) => text.to_owned(),
@@ -48,6 +95,8 @@ impl RequestArgs {
             path: path.into(),
             headers: self.header.iter().cloned().chain(self.user.as_ref().map(basic)).collect(),
             body,
+            weight: 1,
+            expect: Expectation::default(),
         })
     }
 }
@@ -60,9 +109,13 @@ fn credentials(text: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
+    fn none() -> RequestArgs {
+        RequestArgs { method: None, header: Vec::new(), body: None, user: None, requests: None }
+    }
+
     #[test]
     fn a_body_makes_a_post_and_credentials_make_a_header() {
-        let mut args = RequestArgs { method: None, header: vec!["A: b".into()], body: None, user: None };
+        let mut args = RequestArgs { header: vec!["A: b".into()], ..none() };
         assert_eq!(args.request("/x", Path::new("")).unwrap().method, "GET");
         (args.body, args.user) = (Some("hello".into()), Some("Aladdin:open sesame".into()));
         let request = args.request("/x", Path::new("")).unwrap();
@@ -73,5 +126,27 @@ mod tests {
         assert_eq!(args.request("/x", Path::new("")).unwrap().method, "PUT");
         args.body = Some("@/no/such/file".into());
         assert!(args.request("/x", Path::new("")).unwrap_err().to_string().contains("/no/such/file"));
+    }
+
+    #[test]
+    fn a_file_has_requests_with_their_headers_and_weights() {
+        let folder = std::env::temp_dir();
+        let file = folder.join(format!("linerate-test-{}-requests", std::process::id()));
+        let with = |text: &str| {
+            fs::write(&file, text).unwrap();
+            RequestArgs { requests: Some(file.clone()), ..none() }.requests("/", &folder).map_err(|e| e.to_string())
+        };
+        let text = "{\"path\": \"/a\", \"weight\": 9}\n\
+                    {\"path\": \"/b\", \"body\": \"x\", \"headers\": {\"C\": \"d\"}}\n";
+        let all = with(text).unwrap();
+        assert_eq!((all[0].method.as_str(), all[0].weight, &all[0].headers[..]), ("GET", 9, &[][..]));
+        assert_eq!((all[1].method.as_str(), all[1].weight), ("POST", 1));
+        assert_eq!(all[1].headers, ["C: d"]);
+        let error = with("{\"path\": \"/a\"}\n{\"pth\": \"/b\"}\n").unwrap_err();
+        assert!(error.ends_with("-requests:2: unknown field `pth`; nearest: \"path\""), "{error}");
+        assert!(with("\n").unwrap_err().contains("no request in it"));
+        fs::remove_file(&file).unwrap();
+        let number = RequestArgs { requests: Some("1000".into()), ..none() };
+        assert!(number.requests("/", &folder).unwrap_err().to_string().contains("-n 1000"));
     }
 }

@@ -133,6 +133,7 @@ impl What {
             return Err(Error::Input("http:// and https:// are not compared: give one of them".into()));
         }
         let resolved = targets.into_iter().map(|target| {
+            target.path_beside(options.request.requests.as_deref())?;
             let address = target.resolve()?;
             Ok((PlannedTarget { host: target.authority, path: target.path }, address))
         });

@@ -39,6 +39,9 @@ pub(super) struct OperationsJson<'a> {
     pub(super) failed: u64,
     /// Operations that had begun and not ended when the time was over; they are not in the rate.
     pub(super) in_flight: u64,
+    /// HTTP: responses by status, those after the time was over included.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) statuses: &'a BTreeMap<String, u64>,
     pub(super) client_cpu_us_per_request: Option<f64>,
     /// Response times in microseconds, by percentile; in an open loop from the due time.
     pub(super) latency_us: Option<BTreeMap<&'static str, f64>>,

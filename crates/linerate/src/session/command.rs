@@ -2,7 +2,7 @@
 
 use super::Request;
 use crate::lab::program::quoted;
-use crate::measurement::{ComparisonKind, PlannedCommands, PlannedComparison, PlannedRequest};
+use crate::measurement::{ComparisonKind, Expectation, PlannedCommands, PlannedComparison, PlannedRequest};
 use crate::suite;
 use std::time::Duration;
 
@@ -53,7 +53,8 @@ fn of_comparison(comparison: &PlannedComparison) -> Vec<String> {
 
 /// Revisions have one command.
 fn of_commands(planned: &PlannedCommands, is_of_revisions: bool) -> Vec<String> {
-    let PlannedRequest { method, path, headers, body } = &planned.request;
+    // Those of a file are named by it.
+    let one = planned.requests.iter().find(|_| planned.requests_file.is_none());
     let option = |name: &str, value: &str| format!("--{name} {}", quoted(value));
     let commands = &planned.commands[..if is_of_revisions { 1 } else { planned.commands.len() }];
     let mut words: Vec<String> = commands.iter().map(|one| quoted(&one.command)).collect();
@@ -62,17 +63,20 @@ fn of_commands(planned: &PlannedCommands, is_of_revisions: bool) -> Vec<String> 
     let hooks = hooks.flatten().filter_map(|(name, text)| Some(option(name, text.as_ref()?)));
     words.extend(planned.upstream.iter().map(|upstream| option("upstream", &upstream.command)));
     words.extend(hooks.chain(planned.companions.iter().map(|one| option("with", one))));
-    words.extend((!planned.are_elsewhere()).then(|| option("url", path)));
+    words.extend(planned.requests_file.iter().map(|file| option("requests", &file.display().to_string())));
+    words.extend(one.filter(|_| !planned.are_elsewhere()).map(|one| option("url", &one.path)));
     let layer = [("https", "--https"), ("tcp", "--tcp"), ("websocket", "--ws")];
     let layer = layer.into_iter().filter(|(layer, _)| *layer == planned.layer && !planned.are_elsewhere());
     words.extend(layer.map(|(_, option)| option.to_owned()));
     words.extend(planned.size.map(|size| format!("--size {size}")));
-    words.extend((method != "GET").then(|| option("method", method)));
-    words.extend(headers.iter().map(|header| option("header", header)));
-    words.extend((!body.is_empty()).then(|| option("body", body)));
-    let given = planned.given;
-    let status = given.status.map(|status| format!("status={status}"));
-    let expect: Vec<String> = status.into_iter().chain(given.bytes.map(|n| format!("bytes={n}"))).collect();
+    for PlannedRequest { method, headers, body, .. } in one {
+        words.extend((method != "GET").then(|| option("method", method)));
+        words.extend(headers.iter().map(|header| option("header", header)));
+        words.extend((!body.is_empty()).then(|| option("body", body)));
+    }
+    let Expectation { status, bytes, json, .. } = planned.given;
+    let parts = [status.map(|n| format!("status={n}")), bytes.map(|n| format!("length={n}"))];
+    let expect: Vec<String> = parts.into_iter().flatten().chain(json.then(|| "json".into())).collect();
     words.extend((!expect.is_empty()).then(|| option("expect", &expect.join(","))));
     words.push(format!("--connections {}", planned.connections));
     words.extend(planned.port_is_given.then(|| format!("--port {}", planned.port)));

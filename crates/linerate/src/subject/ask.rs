@@ -23,7 +23,9 @@ pub struct Question {
     pub address: SocketAddr,
     /// The `Host` header.
     pub host: String,
-    pub request: PlannedRequest,
+    /// One after the other.
+    pub requests: Vec<PlannedRequest>,
+    /// Each of them.
     pub times: u32,
 }
 
@@ -33,6 +35,8 @@ pub struct Response {
     pub status: u16,
     pub bytes: u64,
     pub crc32: u32,
+    /// The whole body is JSON.
+    pub json: bool,
     /// As text.
     pub start: String,
 }
@@ -49,6 +53,7 @@ impl Response {
             status: same(|a, b| a.status == b.status).then_some(first.status),
             bytes: has_length.then_some(first.bytes),
             crc32: is_same.then_some(first.crc32),
+            json: all.iter().all(|response| response.json),
         })
     }
 }
@@ -68,15 +73,15 @@ pub fn ask(question: &Question, mut answered: impl FnMut(&Response)) -> Result<(
         }
         _ => format!("{address}: {e}"),
     };
-    let text = text(question);
     let mut open: Option<BufReader<TcpStream>> = None;
-    for _ in 0..question.times {
+    let each = |request| std::iter::repeat_n(request, question.times as usize);
+    for request in question.requests.iter().flat_map(each) {
         let mut stream = match open.take() {
             Some(stream) => stream,
             None => connect(address).map_err(failed)?,
         };
-        stream.get_mut().write_all(text.as_bytes()).map_err(failed)?;
-        let (response, stays_open) = read(&mut stream, &question.request.method).map_err(failed)?;
+        stream.get_mut().write_all(text(&question.host, request).as_bytes()).map_err(failed)?;
+        let (response, stays_open) = read(&mut stream, &request.method).map_err(failed)?;
         answered(&response);
         open = stays_open.then_some(stream);
     }
@@ -91,11 +96,11 @@ fn connect(address: SocketAddr) -> std::io::Result<BufReader<TcpStream>> {
 }
 
 /// As the load engine writes it.
-fn text(question: &Question) -> String {
-    let PlannedRequest { method, path, headers, body } = &question.request;
-    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", question.host);
+fn text(host: &str, request: &PlannedRequest) -> String {
+    let PlannedRequest { method, path, headers, body, .. } = request;
+    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n");
     headers.iter().for_each(|header| text.push_str(&format!("{header}\r\n")));
-    if !body.is_empty() {
+    if !body.is_empty() || matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
         text.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
     text + "\r\n" + body
@@ -141,8 +146,9 @@ fn read(stream: &mut impl BufRead, method: &str) -> std::io::Result<(Response, b
             stream.take(LONGEST).read_to_end(&mut body)?;
         }
     }
-    let response = Response { status, bytes: body.len() as u64, crc32: crc32(&body), start: shown(&body) };
-    Ok((response, !closes))
+    let json = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
+    let (bytes, crc32) = (body.len() as u64, crc32(&body));
+    Ok((Response { status, bytes, crc32, json, start: shown(&body) }, !closes))
 }
 
 fn take(stream: &mut impl BufRead, length: u64, body: &mut Vec<u8>) -> std::io::Result<()> {
@@ -199,8 +205,8 @@ mod tests {
 
     #[test]
     fn what_differs_between_responses_is_not_expected() {
-        let of = |bytes, crc32| Response { status: 200, bytes, crc32, start: String::new() };
-        let expect = |bytes, crc32| Some(Expectation { status: Some(200), bytes, crc32 });
+        let of = |bytes, crc32| Response { status: 200, bytes, crc32, json: false, start: String::new() };
+        let expect = |bytes, crc32| Some(Expectation { status: Some(200), bytes, crc32, json: false });
         assert_eq!(Response::common(&[of(5, 1), of(5, 1)]), expect(Some(5), Some(1)));
         assert_eq!(Response::common(&[of(5, 1), of(5, 2)]), expect(Some(5), None));
         assert_eq!(Response::common(&[of(5, 1), of(6, 1)]), expect(None, None));

@@ -6,7 +6,7 @@ use super::ask_of;
 use crate::error::Error;
 use crate::lab::protocol::HostName;
 use crate::lab::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Ready, StopSignal};
-use crate::measurement::{DEFAULT_BUILD, Expectation, PlannedCommands, Warmup};
+use crate::measurement::{DEFAULT_BUILD, Expectation, PlannedCommands, PlannedRequest, Warmup};
 use crate::path::Shape;
 use crate::pins::{self, Pins};
 use crate::programs::Programs;
@@ -43,7 +43,7 @@ pub(crate) fn learn(
     lines: &[CommandLine],
 ) -> Result<(), Error> {
     let mut learner = Learner { pins: pins(lab, planned), lab, programs, planned: planned.clone() };
-    let mut baseline: Option<(Expectation, String)> = None;
+    let mut baseline = Vec::new();
     for index in 0..planned.commands.len() {
         let learned = learner.of_one(index, lines.get(index), &mut baseline);
         // Also after a failure.
@@ -52,7 +52,7 @@ pub(crate) fn learn(
         let command = &mut planned.commands[index];
         (command.address, command.warmup) = (Some(address), Some(warmup));
     }
-    planned.expect = learner.planned.expect;
+    planned.requests = learner.planned.requests;
     Ok(())
 }
 
@@ -80,7 +80,7 @@ fn pins(lab: &dyn Lab, planned: &PlannedCommands) -> Pins {
 struct Learner<'a> {
     lab: &'a mut dyn Lab,
     programs: &'a Programs,
-    /// With the expectation as far as it is known.
+    /// With the expectations as far as they are known.
     planned: PlannedCommands,
     pins: Pins,
 }
@@ -90,7 +90,7 @@ impl Learner<'_> {
         &mut self,
         index: usize,
         line: Option<&CommandLine>,
-        baseline: &mut Option<(Expectation, String)>,
+        baseline: &mut Vec<String>,
     ) -> Result<(SocketAddr, Warmup), Error> {
         let name = self.planned.commands[index].name.clone();
         let failed = |error| of_lab(&name, error);
@@ -101,7 +101,9 @@ impl Learner<'_> {
         };
         if self.planned.layer == "http" {
             let answers = self.answers(&name, address)?;
-            self.check(&name, &answers, baseline)?;
+            for (number, answers) in answers.chunks(RESPONSES as usize).enumerate() {
+                self.check(&name, number, answers, baseline)?;
+            }
         }
         Ok((address, self.warm_up(&name, address)?))
     }
@@ -192,16 +194,26 @@ impl Learner<'_> {
         Ok(SocketAddr::new(ip, chosen.port()))
     }
 
+    /// The responses to each request, one request after the other.
     fn answers(&mut self, name: &str, address: SocketAddr) -> Result<Vec<Response>, Error> {
-        let mut request = self.planned.request.clone();
-        let target = self.planned.named(name).and_then(|command| command.target.clone());
-        let host = target.as_ref().map_or_else(|| address.to_string(), |target| target.host.clone());
-        request.path = target.map_or(request.path, |target| target.path);
-        let question = Question { address, host, request, times: RESPONSES };
+        let planned = &self.planned;
+        let target = planned.named(name).and_then(|command| command.target.clone());
+        let host = target.map_or_else(|| address.to_string(), |target| target.host);
+        let request = |one: &PlannedRequest| PlannedRequest {
+            path: planned.path(name, one).to_owned(),
+            ..one.clone()
+        };
+        let requests = planned.requests.iter().map(request).collect();
+        let question = Question { address, host, requests, times: RESPONSES };
         let question = serde_json::to_string(&question).expect("a question has string keys only");
         let program = std::env::current_exe().map_err(Error::file(&PathBuf::from("/proc/self/exe")))?;
         let run = self.run(name, (program, vec![ASK.into(), question]))?;
-        Ok(run.stdout.iter().filter_map(|line| serde_json::from_str(line).ok()).collect())
+        let answers: Vec<Response> =
+            run.stdout.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        if answers.len() < self.planned.requests.len() * RESPONSES as usize {
+            return Err(Error::NothingMeasured(format!("{name}: it sent no response")));
+        }
+        Ok(answers)
     }
 
     fn run(&mut self, name: &str, process: CommandLine) -> Result<ClientRun, Error> {
@@ -209,31 +221,29 @@ impl Learner<'_> {
         self.lab.run(&client, Purpose::Verify, DEADLINE).map_err(|error| of_lab(name, error))
     }
 
-    /// The baseline's responses are what all must response, as far as the user has not said it.
+    /// The baseline's responses are what all must answer, as far as the user has not said it.
     fn check(
         &mut self,
         name: &str,
+        number: usize,
         answers: &[Response],
-        baseline: &mut Option<(Expectation, String)>,
+        baseline: &mut Vec<String>,
     ) -> Result<(), Error> {
-        let Some(common) = Response::common(answers) else {
-            return Err(Error::NothingMeasured(format!("{name}: it sent no response")));
-        };
-        let target = self.planned.named(name).and_then(|command| command.target.as_ref());
-        let path = target.map_or(&self.planned.request.path, |target| &target.path);
-        let request = format!("{} {path}", self.planned.request.method);
-        let described = format!("{name} answers {request} with {}", described(common, &answers[0]));
-        let PlannedCommands { given, expect, .. } = self.planned;
-        if let Some(other) = first_difference(expect, common) {
-            return Err(Error::NothingMeasured(match baseline {
-                Some((_, of_baseline)) => format!(
+        let Some(common) = Response::common(answers) else { return Ok(()) };
+        let request = &self.planned.requests[number];
+        let asked = format!("{} {}", request.method, self.planned.path(name, request));
+        let described = format!("{name} answers {asked} with {}", described(common, &answers[0]));
+        let given = self.planned.given;
+        if let Some(other) = first_difference(request.expect, common) {
+            return Err(Error::NothingMeasured(match baseline.get(number) {
+                Some(of_baseline) => format!(
                     "the responses differ in their {other}\n  {of_baseline}\n  {described}\n\
-                     if both are right, say what is: --expect status=200 alone, or with bytes=N"
+                     if both are right, say what is: --expect status=200 alone, or with length=N or json"
                 ),
                 None => format!("{described}; --expect has another {other}"),
             }));
         }
-        if baseline.is_none() {
+        if baseline.len() == number {
             let status = common.status.unwrap_or(answers[0].status);
             if given.status.is_none() && !(200..400).contains(&status) {
                 return Err(Error::NothingMeasured(format!(
@@ -241,17 +251,11 @@ impl Learner<'_> {
                      --expect status={status}"
                 )));
             }
-            // What the user has said is all that is expected. The load engine takes an error for correct only
-            // by its content.
-            if given == Expectation::default() || status >= 400 {
-                self.planned.expect = common;
+            // What the user has said is all that is expected.
+            if given == Expectation::default() {
+                self.planned.requests[number].expect = Expectation { json: false, ..common };
             }
-            if status >= 400 && common.crc32.is_none() {
-                return Err(Error::NothingMeasured(format!(
-                    "{described}\nan error with content that varies cannot be measured: ask for another path"
-                )));
-            }
-            *baseline = Some((common, described));
+            baseline.push(described);
         }
         Ok(())
     }
@@ -315,6 +319,8 @@ fn first_difference(expected: Expectation, common: Expectation) -> Option<&'stat
         Some("length")
     } else if differs(expected.crc32.is_some(), common.crc32 == expected.crc32) {
         Some("content")
+    } else if differs(expected.json, common.json) {
+        Some("format: JSON")
     } else {
         None
     }

@@ -23,7 +23,7 @@ pub(crate) use plan::{registry, suite};
 use crate::error::Error;
 use crate::lab::CommandLine;
 use crate::measurement::{Expectation, PlannedCommand, PlannedCommands, PlannedRequest};
-use linerate_contract::{Expect, Request, Spec, Tls};
+use linerate_contract::{Expect, Request, Spec, Tls, WeightedRequest};
 use std::collections::BTreeSet;
 
 /// Names of the commands: the given ones, else the programs' names where these differ, else the commands.
@@ -98,32 +98,50 @@ pub fn companions(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> 
 /// Sets the request to the command of this name, and the expectation of a client. Certificates are not
 /// verified: those of a server in a lab are seldom signed.
 pub(crate) fn ask_of(planned: &PlannedCommands, name: &str, spec: &mut Spec, check_every: u64) {
-    let PlannedRequest { method, path, headers, body } = planned.request.clone();
     // An echo has no request.
     if planned.size.is_some() {
-        spec.path = (planned.layer == "websocket").then_some(path);
+        spec.path = (planned.layer == "websocket").then(|| planned.requests[0].path.clone());
         return;
     }
-    let target = planned.named(name).and_then(|command| command.target.clone());
-    let (host, path) = target.map_or((None, path), |target| (Some(target.host), target.path));
-    spec.path = Some(path);
-    spec.request = Some(Request {
-        method: Some(method).filter(|method| method != "GET"),
-        host,
-        headers,
-        body,
-        insecure: planned.layer == "https",
-    });
+    let host = planned.named(name).and_then(|command| command.target.as_ref()).map(|target| &target.host);
+    let common = Request { host: host.cloned(), insecure: planned.layer == "https", ..Request::default() };
     if planned.layer == "https" {
         spec.tls = Some(Tls { name: "localhost".into(), ..Tls::default() });
     }
-    // Without a common length, any status below 400 is correct.
-    spec.expect = match planned.expect {
-        Expectation { status: Some(status), bytes: Some(bytes), crc32: Some(crc32) } => {
-            Some(Expect { status, bytes, crc32, every: check_every })
-        }
-        _ => None,
-    };
+    let weighted = planned.requests.iter().map(|one| WeightedRequest {
+        path: planned.path(name, one).to_owned(),
+        expect: of_engine(one.expect, planned.given, check_every),
+        ..sent(one)
+    });
+    requested(spec, common, weighted.collect());
+}
+
+/// A request as the load engine sends it.
+pub(crate) fn sent(planned: &PlannedRequest) -> WeightedRequest {
+    let PlannedRequest { method, path, headers, body, weight, .. } = planned.clone();
+    let method = Some(method).filter(|method| method != "GET");
+    let request = Request { method, headers, body, ..Request::default() };
+    WeightedRequest { path, request, expect: None, weight }
+}
+
+/// Sets the requests of a client, with host and trust of `common`.
+pub(crate) fn requested(spec: &mut Spec, common: Request, mut requests: Vec<WeightedRequest>) {
+    if let [_] = requests[..]
+        && let Some(WeightedRequest { path, request, expect, .. }) = requests.pop()
+    {
+        spec.request = Some(Request { host: common.host, insecure: common.insecure, ..request });
+        (spec.path, spec.expect) = (Some(path), expect);
+    } else {
+        (spec.request, spec.requests, spec.path, spec.expect) = (Some(common), requests, None, None);
+    }
+}
+
+/// What the load engine compares. JSON is for the first responses alone, and where content varies, the next
+/// length may be another.
+fn of_engine(expect: Expectation, given: Expectation, every: u64) -> Option<Expect> {
+    let Expectation { status, bytes, crc32, .. } = expect;
+    let bytes = bytes.filter(|_| crc32.is_some() || given.bytes.is_some());
+    Some(Expect { status, bytes, crc32, every }).filter(|_| status.is_some() || bytes.is_some())
 }
 
 #[cfg(test)]

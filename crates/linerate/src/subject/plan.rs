@@ -82,11 +82,12 @@ fn notes(planned: &PlannedCommands) -> Vec<String> {
 }
 
 fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> PlannedCell {
-    let PlannedCommands { request, connections, threads, .. } = planned;
-    let asked = match planned.size {
-        Some(size) => format!("{} echo of {size} bytes", planned.layer),
-        None if planned.are_elsewhere() => request.method.clone(),
-        None => format!("{} {}", request.method, request.path),
+    let PlannedCommands { requests, connections, threads, .. } = planned;
+    let asked = match (planned.size, &requests[..]) {
+        (Some(size), _) => format!("{} echo of {size} bytes", planned.layer),
+        (None, [one]) if planned.are_elsewhere() => one.method.clone(),
+        (None, [one]) => format!("{} {}", one.method, one.path),
+        (None, several) => format!("{} different requests", several.len()),
     };
     let load = format!("{asked}, {connections} connections");
     let axes = [(AXIS, command.name.clone()), (COLUMN, load)];

@@ -1,6 +1,6 @@
 //! A program that implements the contract, started by a test.
 
-use linerate_contract::{Describe, Done, EXIT_UNSUPPORTED, Event, Expect, Role, Spec, crc32, page};
+use linerate_contract::{Describe, Done, EXIT_UNSUPPORTED, Event, Expect, Role, Spec, page};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read};
@@ -146,10 +146,8 @@ pub(crate) fn describe(program: &Path) -> Result<Describe, String> {
 /// Adds the page that an HTTP client expects.
 pub(crate) fn spec_of(mut spec: Spec) -> Spec {
     if spec.layer == "http" {
-        let page = page(spec.size as usize);
-        let (bytes, crc32) = (page.len() as u64, crc32(&page));
         spec.path = Some("/".into());
-        spec.expect = Some(Expect { status: 200, bytes, crc32, every: 1 });
+        spec.expect = Some(Expect::of_page(&page(spec.size as usize), 1));
     }
     spec
 }

@@ -69,6 +69,30 @@ fn a_load_is_repeated_after_a_warm_up_or_written_by_second() {
 }
 
 #[test]
+fn several_requests_of_a_file_are_sent_by_weight_and_counted_by_status() {
+    if !engine_is_built() {
+        return;
+    }
+    let server = Server::start();
+    let file = std::env::temp_dir().join(format!("linerate-test-{}-mix", std::process::id()));
+    let line = |path: &str, more: &str| format!("{{\"path\": \"{path}\"{more}}}\n");
+    std::fs::write(&file, line("/a", ", \"weight\": 3") + &line("/b", ", \"body\": \"x\"")).unwrap();
+    let load = |url: &str, more: &[&str]| {
+        let words = ["load", "http", url, "-n", "4096", "-t", "1", "--requests", file.to_str().unwrap()];
+        linerate(&[&words[..], more].concat())
+    };
+    // The server refuses a body: a quarter of the requests.
+    let output = load(&server.url, &["--max-failed", "50%", "--json", "-"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["statuses"], serde_json::json!({ "200": 3072, "400": 1024 }));
+    assert_eq!(json["done"]["errors"]["wrong_status"], 1024);
+    let refused = load(&format!("{}items", server.url), &[]);
+    let reason = String::from_utf8(refused.stderr).unwrap();
+    assert!(reason.contains("give the URL without /items"), "{reason}");
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
 fn a_rate_that_the_server_cannot_reach_gets_a_warning() {
     if !engine_is_built() {
         return;

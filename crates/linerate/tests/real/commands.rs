@@ -14,6 +14,7 @@ import os, socket, sys, threading, time
 body = (sys.argv[1] if len(sys.argv) > 1 else "hello").encode()
 status = sys.argv[2] if len(sys.argv) > 2 else "200"
 answer = b"HTTP/1.1 %s X\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(body), body)
+other = answer[:-1] + os.environ.get("OTHER", "!").encode()
 pause = float(os.environ.get("PAUSE", "0"))
 left, last = [int(os.environ.get(name, "0")) for name in ("DIES", "LAST")]
 if last:
@@ -32,7 +33,7 @@ def serve(connection):
         try:
             while data := connection.recv(65536):
                 time.sleep(pause) if pause else None
-                connection.send(answer)
+                connection.send(other if b" /other " in data else answer)
                 dies()
         except OSError:
             pass
@@ -74,7 +75,8 @@ fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
     let addresses: Vec<String> =
         commands.commands.iter().map(|one| one.address.unwrap().to_string()).collect();
     assert_eq!(addresses, ["127.0.0.1:8080", "127.0.0.1:8080"]);
-    assert_eq!((commands.expect.status, commands.expect.bytes), (Some(200), Some(5)));
+    let expect = commands.requests[0].expect;
+    assert_eq!((expect.status, expect.bytes), (Some(200), Some(5)));
     assert!(commands.commands.iter().all(|one| one.warmup.unwrap().operations > 0));
     let compared = common::report(&folder.path().join("out")).comparison.unwrap();
     assert_eq!(compared.cells.len(), 1);
@@ -150,6 +152,49 @@ fn a_baseline_that_answers_500_is_an_error_unless_that_is_expected() {
     let _ = fs::remove_dir_all(folder.path().join("out"));
     let out = compare(&folder, &[failing, failing, "--expect", "status=500"]);
     assert_eq!(out.status, 0, "{}", out.stderr);
+}
+
+#[test]
+fn several_requests_have_an_expectation_each_and_are_named_by_their_file() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("commands-requests");
+    let line = |path: &str, weight: u32| format!("{{\"path\": \"{path}\", \"weight\": {weight}}}\n");
+    fs::write(folder.path().join("mix.jsonl"), line("/", 3) + &line("/other", 1)).unwrap();
+    let mix = ["python3 server.py", "python3 ./server.py", "-c", "4", "--requests", "mix.jsonl"];
+    let out = compare(&folder, &mix);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
+    assert!(run.command.contains(" --requests mix.jsonl "), "{}", run.command);
+    let requests = run.comparison.unwrap().commands.unwrap().requests;
+    assert_eq!((requests[0].weight, requests[1].path.as_str()), (3, "/other"));
+    let contents = requests.iter().map(|one| one.expect.crc32.unwrap());
+    assert_eq!(contents.collect::<std::collections::BTreeSet<_>>().len(), 2);
+    let _ = fs::remove_dir_all(folder.path().join("out"));
+    let differs = compare(&folder, &[&mix[..], &["env OTHER=? python3 server.py"]].concat());
+    assert_eq!(differs.status, 3, "{}{}", differs.stdout, differs.stderr);
+    for part in ["differ in their content", "GET /other with 200, 5 bytes: \"hell!\"", "\"hell?\""] {
+        assert!(differs.stderr.contains(part), "{part}: {}", differs.stderr);
+    }
+    let wrong = compare(&folder, &[&mix[..], &["--url", "/x"]].concat());
+    assert!(wrong.status == 2 && wrong.stderr.contains("cannot be used with"), "{}", wrong.stderr);
+}
+
+#[test]
+fn what_the_user_expects_is_all_that_is_compared() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("commands-expect");
+    let (one, longer) = (r#"python3 server.py '{"n":1}'"#, r#"python3 server.py '{"n":22}'"#);
+    let out = compare(&folder, &[one, longer, "--expect", "status=200,json"]);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("--expect status=200,json"), "{}", out.stdout);
+    for (expect, part) in [("length=9", "has another length"), ("status=404", "has another status")] {
+        let _ = fs::remove_dir_all(folder.path().join("out"));
+        let out = compare(&folder, &[one, longer, "--expect", expect]);
+        assert!(out.status == 3 && out.stderr.contains(part), "{expect}: {}", out.stderr);
+    }
+    let _ = fs::remove_dir_all(folder.path().join("out"));
+    let text = compare(&folder, &[one, "python3 server.py hello", "--expect", "json"]);
+    assert!(text.status == 3 && text.stderr.contains("differ in their format: JSON"), "{}", text.stderr);
 }
 
 /// What the tests of companions ask: a server that counts in a store beside it.
@@ -263,7 +308,7 @@ fn proxies_have_an_upstream_whose_address_is_found() {
     let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
     let commands = run.comparison.unwrap().commands.unwrap();
     assert_eq!(commands.upstream.unwrap().address.unwrap().to_string(), "127.0.0.1:9000");
-    assert_eq!((commands.expect.status, commands.expect.bytes), (Some(200), Some(6)));
+    assert_eq!(commands.requests[0].expect.bytes, Some(6));
 }
 
 #[test]

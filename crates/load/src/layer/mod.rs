@@ -13,6 +13,7 @@ pub mod wire;
 
 use crate::Refusal;
 use linerate_contract::{ErrorKind, Nanos, Spec, TcpInfo};
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 
 /// Whether a step got to its end or has to wait for the socket.
@@ -144,5 +145,10 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// TLS version, cipher suite and library, once a TLS connection was established.
     fn security(&self) -> Option<String> {
         None
+    }
+
+    /// Answers by status, where the protocol has one.
+    fn statuses(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
     }
 }

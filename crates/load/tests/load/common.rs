@@ -1,6 +1,6 @@
 //! Shared by the integration tests: the binary as a child that ends with its test, and faulty servers.
 
-use linerate_contract::{Done, Event, Expect, Role, Spec, Tls, crc32, page};
+use linerate_contract::{Done, Event, Expect, Role, Spec, Tls, page};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -118,8 +118,7 @@ pub(crate) fn client(workload: &str, address: SocketAddr, size: usize, operation
     spec.connect = Some(address);
     spec.operations = Some(operations);
     spec.connections = 5;
-    let page = page(size);
-    spec.expect = Some(Expect { status: 200, bytes: size as u64, crc32: crc32(&page), every: 1 });
+    spec.expect = Some(Expect::of_page(&page(size), 1));
     spec
 }
 

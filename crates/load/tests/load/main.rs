@@ -14,6 +14,7 @@ mod paced;
 mod pipelined;
 mod program;
 mod sessions;
+mod several;
 mod spinning;
 mod tcp;
 mod tls;

@@ -10,10 +10,10 @@ use super::{Terminal, print};
 use crate::cli::{ArrivalArg, FlowArgs, LoadArgs, LoadHttpArgs, Loaded, ResultArgs};
 use crate::error::Error;
 use crate::journal;
-use crate::measurement::PlannedRequest;
 use crate::progress::note;
 use crate::report::load::Words;
 use crate::report::load_streams;
+use crate::subject::{requested, sent};
 use linerate_contract::{Arrival, Done, Nanos, Request, Role, Spec};
 use operations::Operations;
 use std::io::Write;
@@ -66,13 +66,12 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     let cpus = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
     spec.connections = args.connections;
     spec.threads = args.threads.unwrap_or(THREADS).min(if args.threads.is_some() { u32::MAX } else { cpus });
-    spec.operations = args.requests;
-    spec.duration_ns = match (args.duration, args.requests) {
+    spec.operations = args.count;
+    spec.duration_ns = match (args.duration, args.count) {
         (None, Some(_)) => None,
         (duration, _) => Some(duration.unwrap_or(DURATION).into()),
     };
     spec.timeout_ns = args.result.timeout.into();
-    spec.path = Some(target.path.clone());
     spec.rate = args.rate;
     spec.seed = args.seed;
     spec.arrival = match args.arrival {
@@ -94,14 +93,10 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     if let Some(depth) = args.pipeline {
         spec.options.insert("pipeline".into(), depth.to_string());
     }
-    let PlannedRequest { method, headers, body, .. } = args.request.request(&target.path, Path::new(""))?;
-    spec.request = Some(Request {
-        method: Some(method).filter(|method| method != "GET"),
-        host: Some(target.authority.clone()),
-        headers,
-        body,
-        insecure: args.trust.insecure,
-    });
+    let requests = args.request.requests(target.path_beside(args.request.requests.as_deref())?, Path::new(""))?;
+    let (host, insecure) = (Some(target.authority.clone()), args.trust.insecure);
+    let common = Request { host, insecure, ..Request::default() };
+    requested(&mut spec, common, requests.iter().map(sent).collect());
     spec.tls = target.secure.then(|| target.trusted(&args.trust)).transpose()?;
     Ok(spec)
 }

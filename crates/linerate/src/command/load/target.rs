@@ -4,6 +4,7 @@ use crate::cli::TrustArgs;
 use crate::error::Error;
 use linerate_contract::Tls;
 use std::fs;
+use std::path::Path;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -89,6 +90,21 @@ impl Target {
             return Err(invalid());
         }
         Ok(Self { dial: (host.to_owned(), port), ..self })
+    }
+
+    /// The path, which a file of requests has in its place.
+    ///
+    /// # Errors
+    /// Both are there.
+    pub(in crate::command) fn path_beside(&self, requests: Option<&Path>) -> Result<&str, Error> {
+        match requests {
+            Some(file) if self.path != "/" => Err(Error::Input(format!(
+                "the paths are those of --requests {}: give the URL without {}",
+                file.display(),
+                self.path
+            ))),
+            _ => Ok(&self.path),
+        }
     }
 
     /// The CA certificate that a client of this host trusts, and the server's name.

@@ -13,7 +13,7 @@ use crate::pins::Pins;
 use crate::subject::ask_of;
 use crate::system::{SystemVariant, template};
 use crate::trial::Context;
-use linerate_contract::{Expect, Nanos, Role, Spec, Tls, crc32, page};
+use linerate_contract::{Expect, Nanos, Role, Spec, Tls, page};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
@@ -158,9 +158,8 @@ impl<'a> Setting<'a> {
                 spec.operations = parameters.operations.or_else(|| counted.then_some(1));
                 spec.rate = timed.and(parameters.rate).map(|rate| rate as f64);
                 if let Some(page) = self.page() {
-                    let (bytes, crc32) = (page.len() as u64, crc32(page.as_bytes()));
                     spec.path = Some("/".into());
-                    spec.expect = Some(Expect { status: 200, bytes, crc32, every: check_every });
+                    spec.expect = Some(Expect::of_page(page.as_bytes(), check_every));
                 }
                 if let Some(commands) = &self.context.programs.commands {
                     ask_of(commands, &self.cell.id, &mut spec, check_every);

@@ -1,8 +1,9 @@
 //! HTTP/1.1 over TCP or TLS (RFC 9110, RFC 9112): the client here, the server in [`service`].
 //!
-//! Requests are built once; answers are parsed in place, in a buffer that all connections of a thread share.
+//! Requests are built once ([`mix`]); answers are parsed in place, in a buffer that all connections of a thread share.
 //! Between two reads a connection stores its descriptor and the state of its parser.
 
+mod mix;
 mod service;
 mod verify;
 
@@ -14,13 +15,13 @@ use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, connect_error, disconnect};
 use linerate_contract::{ErrorKind, Spec};
-use linerate_proto::http::request;
 use linerate_proto::http::response::{LastHead, Parser, ParserState};
+use mix::Mix;
 use nix::sys::socket::{setsockopt, sockopt};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use verify::{Check, Verifier};
+use verify::Check;
 
 /// Pipelined requests fit any socket buffer, in bytes: a peer whose answers are not read would not read more.
 const LONGEST_BATCH: usize = 64 << 10;
@@ -28,27 +29,27 @@ const LONGEST_BATCH: usize = 64 << 10;
 /// cache.
 const BUFFER: usize = 64 << 10;
 
-/// A thread's part of the layer.
+/// Counters of answers by status, which has three digits.
+const STATUSES: usize = 1 << 10;
+
+/// A thread's part of the layer; `SEVERAL`: its requests differ.
 #[derive(Debug, Clone)]
-pub struct Http<C> {
+pub struct Http<C, const SEVERAL: bool = false> {
     dialer: Dialer,
     connector: C,
     security: Option<String>,
-    /// A sequence of requests, as many as a connection may have in flight.
+    /// All requests; of one, as many as a connection may have in flight.
     requests: Arc<[u8]>,
-    /// Bytes of one of them.
-    length: usize,
     depth: u16,
     buffer: Box<[u8]>,
-    reader: Reader,
+    reader: Reader<SEVERAL>,
 }
 
 /// What all connections of a thread need to read answers.
 #[derive(Debug, Clone)]
-struct Reader {
-    /// Answers to HEAD have a length and no body.
-    bodiless: bool,
-    verifier: Verifier,
+struct Reader<const SEVERAL: bool> {
+    mix: Mix<SEVERAL>,
+    statuses: Box<[u64; STATUSES]>,
     last: LastHead,
     /// Further answers of the connection that received the last one.
     further: VecDeque<Result<Answer, ErrorKind>>,
@@ -65,6 +66,8 @@ pub struct HttpConnection<W> {
 /// Requests and answers of a connection.
 #[derive(Debug)]
 struct Exchange {
+    /// The number of the request under way, where there are several.
+    kind: Option<u16>,
     /// Bytes of the requests that were sent.
     sent: u32,
     /// Requests that are sent together, and the number of their outstanding answers.
@@ -83,27 +86,26 @@ impl<W> AsFd for HttpConnection<W> {
 /// The buffers of a connection are those of its thread.
 const ROOM: Room = Room { input: BUFFER, records: 1 };
 
-impl<C: Wires> Layer for Http<C> {
+impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
     type Connection = HttpConnection<C::Wire>;
 
     fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal> {
         let (dialer, connector) = (Dialer::new(spec)?, C::new(spec)?);
-        let plain = spec.request.clone().unwrap_or_default();
-        let host = plain.host.clone().or_else(|| spec.connect.map(|address| address.to_string()));
-        let host = host.expect("the dialer has checked \"connect\"");
-        let request = request::build(spec.path.as_deref().unwrap_or("/"), &host, persistent, &plain)?;
-        let depth = depth(spec, request.len())?;
+        let (mix, requests) = Mix::new(spec, persistent)?;
+        let depth = depth(spec, requests.len())?;
+        if SEVERAL && depth > 1 {
+            return Err(Refusal::BadSpec("\"options.pipeline\" is for one request, not \"requests\"".into()));
+        }
         Ok(Self {
             dialer,
             connector,
             security: None,
-            requests: request.repeat(depth.into()).into(),
-            length: request.len(),
+            requests: requests.repeat(depth.into()).into(),
             depth,
             buffer: vec![0; BUFFER].into(),
             reader: Reader {
-                bodiless: plain.method.as_deref() == Some("HEAD"),
-                verifier: Verifier::new(spec.expect)?,
+                mix,
+                statuses: Box::new([0; STATUSES]),
                 last: LastHead::default(),
                 further: VecDeque::with_capacity(depth.into()),
             },
@@ -119,8 +121,9 @@ impl<C: Wires> Layer for Http<C> {
             setsockopt(&socket, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
         }
         let wire = self.connector.wire(ROOM)?;
-        let (parser, check) = (Parser::new(self.reader.bodiless), Check::default());
-        Ok(HttpConnection { socket, wire, exchange: Exchange { sent: 0, asked: 1, due: 0, parser, check } })
+        let (parser, check) = (Parser::new(self.reader.mix.kind(None).bodiless), Check::default());
+        let exchange = Exchange { kind: None, sent: 0, asked: 1, due: 0, parser, check };
+        Ok(HttpConnection { socket, wire, exchange })
     }
 
     #[inline]
@@ -162,12 +165,18 @@ impl<C: Wires> Layer for Http<C> {
             return Ok(Flow::Blocked);
         }
         let HttpConnection { socket, wire, exchange } = connection;
-        let bytes = &self.requests[..self.length * usize::from(exchange.asked)];
+        if SEVERAL && exchange.kind.is_none() {
+            exchange.kind = Some(self.reader.mix.choose());
+            exchange.parser = Parser::new(self.reader.mix.kind(exchange.kind).bodiless);
+        }
+        let kind = self.reader.mix.kind(exchange.kind);
+        let (start, length) = (if SEVERAL { kind.start } else { 0 }, kind.length);
+        let bytes = &self.requests[start..start + length * usize::from(exchange.asked)];
         let flow = wire.send(socket, &mut Requests { bytes, sent: &mut exchange.sent })?;
         if flow == Flow::Done {
             exchange.sent = 0;
             exchange.due = exchange.asked;
-            exchange.check = self.reader.verifier.begin();
+            exchange.check = kind.verifier.begin();
         }
         Ok(flow)
     }
@@ -195,6 +204,11 @@ impl<C: Wires> Layer for Http<C> {
 
     fn security(&self) -> Option<String> {
         self.security.clone()
+    }
+
+    fn statuses(&self) -> BTreeMap<String, u64> {
+        let counted = self.reader.statuses.iter().enumerate().filter(|(_, n)| **n > 0);
+        counted.map(|(status, n)| (status.to_string(), *n)).collect()
     }
 }
 
@@ -231,13 +245,13 @@ impl Source for Requests<'_> {
 }
 
 /// The answers that one look at the socket gave.
-struct Answers<'a> {
-    reader: &'a mut Reader,
+struct Answers<'a, const SEVERAL: bool> {
+    reader: &'a mut Reader<SEVERAL>,
     exchange: &'a mut Exchange,
     first: Option<Answer>,
 }
 
-impl Sink for Answers<'_> {
+impl<const SEVERAL: bool> Sink for Answers<'_, SEVERAL> {
     #[inline]
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
         let mut left = &*bytes;
@@ -267,18 +281,22 @@ impl Sink for Answers<'_> {
     }
 }
 
-impl Answers<'_> {
+impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
     /// The answer that is complete with these bytes, and how many bytes are behind it.
     #[inline]
     fn parse(&mut self, bytes: &[u8]) -> Result<(Option<Answer>, usize), ErrorKind> {
-        let Exchange { parser, check, .. } = &mut *self.exchange;
-        let Reader { verifier, last, .. } = &mut *self.reader;
+        let Exchange { kind, parser, check, .. } = &mut *self.exchange;
+        let Reader { mix, statuses, last, .. } = &mut *self.reader;
+        let verifier = &mix.kind(*kind).verifier;
         let state = parser
             .feed(bytes, last, |at, bytes| verifier.body(check, at, bytes))
             .map_err(|_| ErrorKind::Malformed)?;
         // An unexpected head ends the operation at once: its body may never arrive.
-        if let Some(head) = parser.head() {
-            verifier.head(head)?;
+        if let Some(head) = parser.head()
+            && let Err(kind) = verifier.head(head)
+        {
+            statuses[usize::from(head.status) % STATUSES] += 1;
+            return Err(kind);
         }
         let ParserState::Complete { rest } = state else { return Ok((None, 0)) };
         let answer = self.complete()?;
@@ -306,11 +324,14 @@ impl Answers<'_> {
         let (exchange, reader) = (&mut *self.exchange, &mut *self.reader);
         let head = *exchange.parser.head().expect("an answer is complete only after its head");
         let bytes = exchange.parser.body_bytes();
-        let verified = reader.verifier.answer(&exchange.check, bytes)?;
-        exchange.parser = Parser::new(reader.bodiless);
+        reader.statuses[usize::from(head.status) % STATUSES] += 1;
+        let verified = reader.mix.kind(exchange.kind).verifier.answer(&exchange.check, bytes)?;
+        exchange.kind = None;
+        let kind = reader.mix.kind(None);
+        exchange.parser = Parser::new(kind.bodiless);
         exchange.due = exchange.due.saturating_sub(1);
         if exchange.due > 0 {
-            exchange.check = reader.verifier.begin();
+            exchange.check = kind.verifier.begin();
         }
         Ok(Answer { bytes, verified, reusable: head.reusable })
     }

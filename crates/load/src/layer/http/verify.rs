@@ -1,4 +1,5 @@
-//! Compares answers with the spec: status and length of every one, content of every n-th.
+//! Compares answers with the spec: status and length of every one, content of every n-th, as far as the spec
+//! has them.
 //!
 //! Where the checksum is that of [`linerate_contract::page`], content is compared with the page, which is
 //! several times cheaper than a checksum and needs no state; otherwise by a running CRC-32.
@@ -14,7 +15,7 @@ const LARGEST_PAGE: u64 = 16 << 20;
 /// The expectation of a thread; a connection has only a [`Check`].
 #[derive(Debug, Clone)]
 pub(super) struct Verifier {
-    expect: Option<Expect>,
+    expect: Expect,
     page: Option<Arc<[u8]>>,
     /// Answers until the next one whose content is compared.
     countdown: u64,
@@ -34,34 +35,38 @@ impl Verifier {
             return Err(Refusal::BadSpec("\"expect.every\" must be at least 1 (1: every answer)".into()));
         }
         let page = expect
-            .filter(|e| e.bytes <= LARGEST_PAGE)
-            .map(|e| (e, page(e.bytes as usize)))
-            .filter(|(e, page)| crc32(page) == e.crc32)
-            .map(|(_, page)| page.into());
-        Ok(Self { expect, page, countdown: 0 })
+            .and_then(|e| Some((e.bytes.filter(|bytes| *bytes <= LARGEST_PAGE)?, e.crc32?)))
+            .map(|(bytes, crc)| (page(bytes as usize), crc))
+            .filter(|(page, crc)| crc32(page) == *crc)
+            .map(|(page, _)| page.into());
+        let anything = Expect { status: None, bytes: None, crc32: None, every: 1 };
+        Ok(Self { expect: expect.unwrap_or(anything), page, countdown: 0 })
     }
 
     /// Begins the check of the next answer; the first one's content is always compared.
     #[inline]
     pub(super) fn begin(&mut self) -> Check {
-        let Some(expect) = self.expect else { return Check::default() };
+        if self.expect.crc32.is_none() {
+            return Check::default();
+        }
         let wanted = self.countdown == 0;
-        self.countdown = if wanted { expect.every - 1 } else { self.countdown - 1 };
+        self.countdown = if wanted { self.expect.every - 1 } else { self.countdown - 1 };
         Check { wanted, ..Check::default() }
     }
 
-    /// Checks a head. Without an expectation any final status below 400 is good, as in wrk and ab; 101
+    /// Checks a head. Without an expected status any final one below 400 is good, as in wrk and ab; 101
     /// answers a request for another protocol, which this client does not send.
     #[inline]
     pub(super) fn head(&self, head: &Head) -> Result<(), ErrorKind> {
-        let Some(expect) = self.expect else {
-            return if (200..400).contains(&head.status) { Ok(()) } else { Err(ErrorKind::WrongStatus) };
+        let is_good = match self.expect.status {
+            Some(status) => head.status == status,
+            None => (200..400).contains(&head.status),
         };
-        if head.status != expect.status {
-            return Err(ErrorKind::WrongStatus);
-        }
-        match head.framing {
-            BodyFraming::Length(length) if length != expect.bytes => Err(ErrorKind::WrongLength),
+        match (head.framing, self.expect.bytes) {
+            _ if !is_good => Err(ErrorKind::WrongStatus),
+            (BodyFraming::Length(length), Some(expected)) if length != expected => {
+                Err(ErrorKind::WrongLength)
+            }
             _ => Ok(()),
         }
     }
@@ -85,11 +90,11 @@ impl Verifier {
     /// Checks an answer of `bytes` bytes; true if its content was compared.
     #[inline]
     pub(super) fn answer(&self, check: &Check, bytes: u64) -> Result<bool, ErrorKind> {
-        let Some(expect) = self.expect else { return Ok(false) };
-        if bytes != expect.bytes {
+        if self.expect.bytes.is_some_and(|expected| bytes != expected) {
             return Err(ErrorKind::WrongLength);
         }
-        if check.wanted && (check.differs || (self.page.is_none() && check.crc != expect.crc32)) {
+        let has_other_sum = || self.page.is_none() && Some(check.crc) != self.expect.crc32;
+        if check.wanted && (check.differs || has_other_sum()) {
             return Err(ErrorKind::WrongContent);
         }
         Ok(check.wanted)
@@ -101,8 +106,7 @@ mod tests {
     use super::*;
 
     fn verifier(content: &[u8], every: u64) -> Verifier {
-        let expect = Expect { status: 200, bytes: content.len() as u64, crc32: crc32(content), every };
-        Verifier::new(Some(expect)).unwrap()
+        Verifier::new(Some(Expect::of_page(content, every))).unwrap()
     }
 
     fn judge(verifier: &mut Verifier, pieces: &[&[u8]]) -> Result<bool, ErrorKind> {
@@ -147,5 +151,16 @@ mod tests {
         let anything = Verifier::new(None).unwrap();
         assert_eq!(anything.head(&head(302, 9)), Ok(()));
         assert_eq!(anything.head(&head(500, 9)), Err(ErrorKind::WrongStatus));
+    }
+
+    #[test]
+    fn parts_that_are_not_expected_may_be_anything() {
+        let expect = Expect { status: Some(404), bytes: None, crc32: None, every: 1 };
+        let mut v = Verifier::new(Some(expect)).unwrap();
+        let head = |status| Head { status, framing: BodyFraming::Length(3), reusable: true };
+        assert_eq!((v.head(&head(404)), v.head(&head(200))), (Ok(()), Err(ErrorKind::WrongStatus)));
+        assert_eq!(judge(&mut v, &[b"abc"]), Ok(false));
+        let mut v = Verifier::new(Some(Expect { bytes: Some(3), status: None, ..expect })).unwrap();
+        assert_eq!((v.head(&head(201)), judge(&mut v, &[b"abcd"])), (Ok(()), Err(ErrorKind::WrongLength)));
     }
 }

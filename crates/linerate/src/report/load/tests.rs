@@ -1,0 +1,108 @@
+use super::*;
+use linerate_contract::{Bytes, ErrorKind, Role};
+
+fn result<'a>(spec: &'a Spec, done: &'a Done) -> LoadResult<'a> {
+    let words = Words { operation: "request", payload: "bodies" };
+    LoadResult { target: "http://a/", words, spec, done }
+}
+
+fn done() -> Done {
+    Done {
+        operations: 1_000,
+        bytes: Bytes(4_096_000),
+        start_ns: Nanos(5),
+        end_ns: Nanos(2_000_000_005),
+        errors: Errors([(ErrorKind::Reset, 10), (ErrorKind::Timeout, 2)].into()),
+        latency: Some(Counts {
+            pairs: vec![(60_000, 990), (1_100_000, 10)],
+            min: 60_000,
+            max: 1_100_000,
+        }),
+        cpu_ns: Nanos(10_120_000),
+        statuses: [("200".to_owned(), 998), ("302".to_owned(), 2)].into(),
+        ..Done::default()
+    }
+}
+
+#[test]
+fn pipelining_and_batching_are_printed() {
+    let mut spec = Spec::new(Role::Client, "http", "rr");
+    assert_eq!(loop_kind(&spec), "closed loop");
+    for (spin, words) in
+        [("50", "threads poll for up to 50 us before they sleep"), ("always", "threads never sleep")]
+    {
+        spec.options.insert("spin".into(), spin.into());
+        assert_eq!(loop_kind(&spec), format!("closed loop, {words}"));
+    }
+    spec.options.remove("spin");
+    spec.options.insert("pipeline".into(), "16".into());
+    spec.options.insert("coalesce_us".into(), "60".into());
+    let kind = "closed loop, 16 requests pipelined, responses batched for up to 60 us";
+    assert_eq!(loop_kind(&spec), kind);
+}
+
+#[test]
+fn the_text_has_rates_failures_cpu_and_latencies() {
+    let mut spec = Spec::new(Role::Client, "http", "rr");
+    (spec.connections, spec.threads) = (10, 2);
+    spec.connect = Some("127.0.0.1:80".parse().unwrap());
+    let done = done();
+    let text = text(&result(&spec, &done), Style::default());
+    for part in [
+        "127.0.0.1:80, 10 connections, 2 threads, closed loop",
+        "requests    1000 in 2.00 s: 500 per second",
+        "failed      12 of 1012 (1.19 %): reset 10, timeout 2",
+        "statuses    200: 998, 302: 2",
+        "client CPU  10.0 us per request",
+        "99 %     60.0 us",
+        "99.9 %     1.10 ms",
+        "< 65.5 us  ########################################    99.0 %",
+    ] {
+        assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+    }
+}
+
+#[test]
+fn an_open_loop_shows_its_schedule_and_both_times() {
+    let mut spec = Spec::new(Role::Client, "http", "rr");
+    spec.rate = Some(500.0);
+    let counts = Counts { pairs: vec![(20_000, 1_000)], min: 20_000, max: 20_000 };
+    let schedule = Some(Adherence { late: 3, unsent: 1, delay: counts.clone() });
+    let done = Done { service: Some(counts), schedule, ..done() };
+    let result = result(&spec, &done);
+    let text = text(&result, Style::default());
+    assert!(text.contains("within 20.0 us of their time; 3 late (over 1 ms), 1 never sent"), "{text}");
+    assert!(text.contains("response     service"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&json(&result)).unwrap();
+    assert_eq!((json["latency_us"]["p99"].as_f64(), &json["statuses"]["302"]), (Some(60.0), &2.into()));
+    assert_eq!(json["service_us"]["p50"], 20.0);
+    assert_eq!(json["done"]["schedule"]["late"], 3);
+}
+
+#[test]
+fn an_open_loop_off_its_schedule_gets_a_warning() {
+    let mut spec = Spec::new(Role::Client, "http", "rr");
+    (spec.rate, spec.connections) = (Some(500.0), 10);
+    let with = |late, unsent| Done {
+        schedule: Some(Adherence { late, unsent, delay: Counts::default() }),
+        ..done()
+    };
+    for (late, unsent, words) in [
+        (0, 0, &[][..]),
+        (10, 600, &["the rate was not reached: 600 of 1612 requests were never sent"][..]),
+        (100, 0, &["100 of 1012 requests were sent more than 1 ms late"]),
+    ] {
+        let done = with(late, unsent);
+        let text = text(&result(&spec, &done), Style::default());
+        assert!(words.iter().all(|words| text.contains(words)), "{text}");
+        assert_eq!(text.matches("WARNING").count(), words.len(), "{text}");
+    }
+}
+
+#[test]
+fn an_empty_result_has_no_histogram() {
+    let (spec, done) = (Spec::new(Role::Client, "http", "rr"), Done::default());
+    let result = result(&spec, &done);
+    assert!(!text(&result, Style::default()).contains('#'));
+    assert!(json(&result).contains("\"requests_per_second\": 0.0"));
+}
