@@ -62,8 +62,9 @@ pub trait Lab: Send {
     fn raise(&mut self, label: &Label, path: NetworkPath, files: Vec<File>) -> Result<(), LabError>;
     /// Runs a server's or relay's setup, starts it and waits until it is ready.
     fn start(&mut self, launch: &Launch) -> Result<(), LabError>;
-    /// Where processes of the server's host listen for TCP connections.
-    fn listeners(&mut self) -> Result<Vec<SocketAddr>, LabError>;
+    /// Where processes of the server's host listen for TCP connections; with [`Ready::Datagrams`], where they
+    /// have UDP sockets without a peer.
+    fn listeners(&mut self, ready: Ready) -> Result<Vec<SocketAddr>, LabError>;
     /// Runs a client to its end.
     fn run(&mut self, launch: &Launch, purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError>;
     /// Resource usage of the servers' processes, after a short time for closing connections; `None` if it
@@ -140,6 +141,8 @@ pub enum Ready {
     /// A TCP socket listens on its port (read from the kernel's socket table, without a connection).
     #[default]
     Listen,
+    /// A UDP socket has its port, and no peer.
+    Datagrams,
     /// It prints the contract's `ready` event.
     Event,
 }

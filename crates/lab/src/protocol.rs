@@ -44,9 +44,11 @@ pub enum Request {
         files: Vec<File>,
     },
     Spawn(Box<Spawn>),
-    /// Where TCP sockets listen.
+    /// Where TCP sockets listen, or UDP sockets have no peer.
     Listeners {
         host: HostName,
+        #[serde(default)]
+        udp: bool,
     },
     /// Starts to record CPU times, for the client that is started next.
     Record {

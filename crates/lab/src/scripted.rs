@@ -4,7 +4,7 @@
 //! output and without a network. A report of such a run is recognisable: its host is the script's.
 
 use crate::protocol::{CpuTime, CpuTimes, ExitStatus, File, Turns};
-use crate::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose};
+use crate::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose, Ready};
 use globset::{Glob, GlobMatcher};
 use linerate_analysis::measurement::{Host, Stage, Usage, WireCounts};
 use linerate_analysis::path::NetworkPath;
@@ -227,7 +227,7 @@ impl Lab for Scripted {
         self.fail_at(Stage::Start)
     }
 
-    fn listeners(&mut self) -> Result<Vec<SocketAddr>, LabError> {
+    fn listeners(&mut self, _ready: Ready) -> Result<Vec<SocketAddr>, LabError> {
         Ok(Vec::new())
     }
 

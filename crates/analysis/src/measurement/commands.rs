@@ -26,7 +26,7 @@ pub struct PlannedCommands {
     /// The file of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_file: Option<PathBuf>,
-    /// `http`, `https`, or an echo over `tcp` or `websocket`.
+    /// `http`, `https`, or an echo over `tcp`, `udp` or `websocket`.
     #[serde(default = "http", skip_serializing_if = "is_http")]
     pub layer: String,
     /// Bytes of an echo.

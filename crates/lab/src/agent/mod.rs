@@ -230,9 +230,9 @@ impl Agent {
             Err(e) => Err(format!("the lab agent received an invalid request: {e}")),
             Ok(Request::Raise { path, files }) => self.raise(path, &files),
             Ok(Request::Spawn(spawn)) => self.spawn(&spawn),
-            Ok(Request::Listeners { host }) => self
+            Ok(Request::Listeners { host, udp }) => self
                 .network()
-                .and_then(|n| n.listeners(host))
+                .and_then(|n| n.listeners(host, udp))
                 .map(|addresses| Message::Listeners { addresses }),
             Ok(Request::Record { turns, brake }) => {
                 let mut recording = Recording::default();

@@ -31,8 +31,8 @@ pub(super) struct Network {
 
 struct Namespace {
     namespace: File,
-    /// `/proc/net/tcp` of this namespace, and `tcp6` if the kernel has IPv6.
-    sockets: Vec<File>,
+    /// `/proc/net/tcp` and `udp` of this namespace, and `tcp6` and `udp6` if the kernel has IPv6.
+    sockets: [Vec<File>; 2],
     /// `/proc/net/dev`.
     devices: File,
 }
@@ -213,11 +213,11 @@ impl Network {
     }
 
     /// Reads the kernel's socket table; a connection attempt would be visible to the system under test.
-    pub(super) fn listeners(&self, name: HostName) -> Result<Vec<SocketAddr>, String> {
+    pub(super) fn listeners(&self, name: HostName, udp: bool) -> Result<Vec<SocketAddr>, String> {
         let mut all = Vec::new();
-        for sockets in &self.host(name)?.sockets {
+        for sockets in &self.host(name)?.sockets[usize::from(udp)] {
             let table = read_again(sockets).map_err(|e| format!("the table of sockets: {e}"))?;
-            all.extend(table.lines().skip(1).filter_map(listener));
+            all.extend(table.lines().skip(1).filter_map(|line| listener(line, udp)));
         }
         Ok(all)
     }
@@ -253,10 +253,13 @@ impl Namespace {
     /// The namespace in which the agent is.
     fn current() -> Result<Self, String> {
         let open = |path: &str| File::open(path).map_err(|e| format!("{path}: {e}"));
-        let sockets = [open("/proc/self/net/tcp")?].into_iter().chain(File::open("/proc/self/net/tcp6"));
+        let sockets = |name: &str| -> Result<Vec<File>, String> {
+            let six = File::open(format!("/proc/self/net/{name}6"));
+            Ok([open(&format!("/proc/self/net/{name}"))?].into_iter().chain(six).collect())
+        };
         Ok(Self {
             namespace: open("/proc/self/ns/net")?,
-            sockets: sockets.collect(),
+            sockets: [sockets("tcp")?, sockets("udp")?],
             devices: open("/proc/self/net/dev")?,
         })
     }
@@ -284,9 +287,10 @@ fn set_addresses(link: &str, addresses: &[Ipv4Addr]) -> Result<(), String> {
     netlink.set_up(index)
 }
 
-/// The address of a listening socket from a line of `/proc/net/tcp` or `tcp6` (proc_pid_net(5)): `sl
-/// local_address rem_address st ...`, state 0A is LISTEN. Addresses are words of 32 bits in hexadecimal.
-fn listener(line: &str) -> Option<SocketAddr> {
+/// The address of a listening socket from a line of `/proc/net/tcp`, `udp`, `tcp6` or `udp6`
+/// (proc_pid_net(5)): `sl local_address rem_address st ...`, state 0A is LISTEN, and of UDP 07 is a socket
+/// without a peer. Addresses are words of 32 bits in hexadecimal.
+fn listener(line: &str, udp: bool) -> Option<SocketAddr> {
     let mut fields = line.split_ascii_whitespace().skip(1);
     let (address, port) = fields.next()?.rsplit_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -299,7 +303,7 @@ fn listener(line: &str) -> Option<SocketAddr> {
         4 => IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
         _ => IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?),
     };
-    (fields.nth(1) == Some("0A")).then_some(SocketAddr::new(ip, port))
+    (fields.nth(1) == Some(if udp { "07" } else { "0A" })).then_some(SocketAddr::new(ip, port))
 }
 
 #[cfg(test)]
@@ -312,6 +316,7 @@ mod tests {
         let listen = "   0: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1 1 0";
         let connected =
             "   1: 0200A84D:0050 0100A84D:9C40 01 00000000:00000000 00:00000000 00000000 0 0 1 1 0";
+        let listener = |line: &str| super::listener(line, false);
         assert_eq!(listener(listen), Some("0.0.0.0:80".parse().unwrap()));
         assert_eq!(
             listener(&listen.replace("00000000:0050", "0100007F:1F90")),
@@ -320,6 +325,9 @@ mod tests {
         let six = "00000000000000000000000001000000:1F90";
         assert_eq!(listener(&listen.replace("00000000:0050", six)), "[::1]:8080".parse().ok());
         assert_eq!(listener(connected), None);
+        let datagrams = listen.replace(" 0A ", " 07 ");
+        assert_eq!(super::listener(&datagrams, true), Some("0.0.0.0:80".parse().unwrap()));
+        assert_eq!((listener(&datagrams), super::listener(listen, true)), (None, None));
         assert_eq!(listener(""), None);
     }
 

@@ -10,7 +10,7 @@ mod ssh;
 
 use crate::namespaces::Namespaces;
 use crate::protocol::{CpuTime, CpuTimes, File, Turns};
-use crate::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose};
+use crate::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose, Ready};
 use linerate_analysis::measurement::{Host, PlannedHost, Usage};
 use linerate_analysis::path::NetworkPath;
 use linerate_contract::{Nanos, Role};
@@ -216,9 +216,9 @@ impl Lab for Hosts {
         self.on(index, |agent| agent.start(&launch))
     }
 
-    fn listeners(&mut self) -> Result<Vec<SocketAddr>, LabError> {
+    fn listeners(&mut self, ready: Ready) -> Result<Vec<SocketAddr>, LabError> {
         let server = self.index(Role::Server);
-        self.on(server, Namespaces::listeners)
+        self.on(server, |agent| agent.listeners(ready))
     }
 
     fn run(&mut self, launch: &Launch, purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {

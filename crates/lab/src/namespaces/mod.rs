@@ -194,12 +194,12 @@ impl Namespaces {
                     let first = self.running(process).stdout.first();
                     first.is_some_and(|line| matches!(Event::parse(line), Ok(Event::Ready { .. })))
                 }
-                Ready::Listen => {
+                Ready::Listen | Ready::Datagrams => {
                     let any = |address: &SocketAddr| match launch.port {
                         0 => !before.contains(address),
                         port => address.port() == port,
                     };
-                    self.listeners_of(launch.host)?.iter().any(any)
+                    self.listeners_of(launch.host, launch.ready)?.iter().any(any)
                 }
             };
             if ready {
@@ -210,7 +210,7 @@ impl Namespaces {
             }
             if Instant::now() >= deadline {
                 let what = match launch.ready {
-                    Ready::Listen if launch.user.is_some() => "did not listen",
+                    Ready::Listen | Ready::Datagrams if launch.user.is_some() => "did not listen",
                     _ => "was not ready",
                 };
                 return Err(self.running(process).failed(&format!("{what} within {READY_DEADLINE:?}")));
@@ -220,7 +220,7 @@ impl Namespaces {
                     self.process_event(deadline)?;
                 }
                 // One request for each line would make a system that prints a lot late.
-                Ready::Listen => {
+                Ready::Listen | Ready::Datagrams => {
                     let next_poll = Instant::now() + READY_POLL;
                     while self.process_event(next_poll)? {}
                 }
@@ -228,8 +228,8 @@ impl Namespaces {
         }
     }
 
-    fn listeners_of(&mut self, host: HostName) -> Result<Vec<SocketAddr>, LabError> {
-        match self.channel.request(&Request::Listeners { host })? {
+    fn listeners_of(&mut self, host: HostName, ready: Ready) -> Result<Vec<SocketAddr>, LabError> {
+        match self.channel.request(&Request::Listeners { host, udp: ready == Ready::Datagrams })? {
             Message::Listeners { addresses } => Ok(addresses),
             other => Err(LabError::Lost(format!("unexpected reply to a request for listeners: {other:?}"))),
         }
@@ -304,14 +304,15 @@ impl Lab for Namespaces {
             self.set_up(launch, command)?;
         }
         let Some(command) = &launch.process else { return Ok(()) };
-        let before = if launch.port == 0 { self.listeners_of(launch.host)? } else { Vec::new() };
+        let before =
+            if launch.port == 0 { self.listeners_of(launch.host, launch.ready)? } else { Vec::new() };
         let kind = if launch.is_companion { Kind::Companion } else { Kind::System };
         let process = self.spawn(kind, launch, command)?;
         self.await_ready(launch, process, &before)
     }
 
-    fn listeners(&mut self) -> Result<Vec<SocketAddr>, LabError> {
-        self.listeners_of(HostName::Server)
+    fn listeners(&mut self, ready: Ready) -> Result<Vec<SocketAddr>, LabError> {
+        self.listeners_of(HostName::Server, ready)
     }
 
     fn run(&mut self, launch: &Launch, _purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {

@@ -69,14 +69,18 @@ pub struct CommandOptions {
     pub https: bool,
 
     /// In place of HTTP: each connection sends --size bytes over TCP and gets them back
-    #[arg(long, conflicts_with_all = ["https", "ws", "expect", "method", "header", "body", "requests"])]
+    #[arg(long, conflicts_with_all = ["https", "ws", "udp", "expect", "method", "header", "body", "requests"])]
     pub tcp: bool,
+
+    /// In place of HTTP: the same over UDP
+    #[arg(long, conflicts_with_all = ["https", "ws", "expect", "method", "header", "body", "requests"])]
+    pub udp: bool,
 
     /// In place of HTTP: the same over WebSocket, at the path --url
     #[arg(long, conflicts_with_all = ["https", "expect", "method", "header", "body", "requests"])]
     pub ws: bool,
 
-    /// Bytes of an echo of --tcp or --ws [default: 64]
+    /// Bytes of an echo of --tcp, --udp or --ws [default: 64]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     pub size: Option<u64>,
 
@@ -126,6 +130,7 @@ impl CommandOptions {
             port: self.port.or(settings.port.filter(|port| *port > 0)),
             https: self.https || settings.https,
             tcp: self.tcp || settings.tcp,
+            udp: self.udp || settings.udp,
             ws: self.ws || settings.ws,
             size: self.size.or(settings.size.filter(|size| *size > 0)),
             targets: Vec::new(),
@@ -134,12 +139,8 @@ impl CommandOptions {
     }
 
     fn layer(&self) -> &'static str {
-        match (self.https, self.tcp, self.ws) {
-            (_, true, _) => "tcp",
-            (_, _, true) => "websocket",
-            (true, ..) => "https",
-            _ => "http",
-        }
+        let all = [(self.tcp, "tcp"), (self.udp, "udp"), (self.ws, "websocket"), (self.https, "https")];
+        all.into_iter().find(|(is_chosen, _)| *is_chosen).map_or("http", |(_, layer)| layer)
     }
 
     /// The comparison with what these options say about commands.
@@ -192,7 +193,7 @@ impl CommandOptions {
             requests,
             requests_file: self.request.requests.clone(),
             layer: self.layer().into(),
-            size: (self.tcp || self.ws).then(|| self.size.unwrap_or(SIZE)),
+            size: (self.tcp || self.udp || self.ws).then(|| self.size.unwrap_or(SIZE)),
             connections,
             threads,
             given,

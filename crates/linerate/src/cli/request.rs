@@ -134,7 +134,9 @@ mod tests {
         let file = folder.join(format!("linerate-test-{}-requests", std::process::id()));
         let with = |text: &str| {
             fs::write(&file, text).unwrap();
-            RequestArgs { requests: Some(file.clone()), ..none() }.requests("/", &folder).map_err(|e| e.to_string())
+            RequestArgs { requests: Some(file.clone()), ..none() }
+                .requests("/", &folder)
+                .map_err(|e| e.to_string())
         };
         let text = "{\"path\": \"/a\", \"weight\": 9}\n\
                     {\"path\": \"/b\", \"body\": \"x\", \"headers\": {\"C\": \"d\"}}\n";

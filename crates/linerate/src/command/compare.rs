@@ -1,6 +1,6 @@
 //! `linerate compare`, and what it has in common with `linerate gate`.
 
-use super::load::target::{HTTP, Target};
+use super::load::target::{HTTP, TCP, Target, UDP, WEBSOCKET};
 use super::{Terminal, history, print};
 use crate::cli::{BUDGET_OF_COMMANDS, BuildOptions, CommandOptions, CompareArgs};
 use crate::comparison::stored;
@@ -123,22 +123,35 @@ impl What {
                  for each, or commands alone"
             )));
         }
-        if options.url.is_some() || !options.companions.is_empty() || options.tcp || options.ws {
-            let remedy = "--url, --with, --tcp and --ws are for commands: an address has its path in it";
-            return Err(Error::Input(remedy.into()));
+        let CommandOptions { tcp, udp, ws, .. } = *options;
+        if options.url.is_some() || !options.companions.is_empty() || tcp || udp || ws {
+            return Err(Error::Input(
+                "--url, --with, --tcp, --udp and --ws are for commands: an address has its scheme (http, \
+                 https, tcp, udp, ws) and its path in it"
+                    .into(),
+            ));
         }
-        let targets = words.iter().map(|url| Target::parse(url, &HTTP)).collect::<Result<Vec<_>, _>>()?;
-        let secure = targets[0].secure;
-        if targets.iter().any(|target| target.secure != secure) {
-            return Err(Error::Input("http:// and https:// are not compared: give one of them".into()));
+        let scheme = |url: &str| url.split_once("://").map_or("", |(scheme, _)| scheme).to_owned();
+        let first = scheme(&words[0]);
+        if let Some(other) = words.iter().map(|url| scheme(url)).find(|scheme| *scheme != first) {
+            return Err(Error::Input(format!(
+                "{first}:// and {other}:// are not compared: give one of them"
+            )));
         }
-        let resolved = targets.into_iter().map(|target| {
+        let [tcp, udp, ws] = ["tcp", "udp", "ws"].map(|name| name == first);
+        let echoes = [(tcp, &TCP), (udp, &UDP), (ws, &WEBSOCKET)];
+        let schemes =
+            echoes.into_iter().find(|(is_chosen, _)| *is_chosen).map_or(&HTTP, |(_, schemes)| schemes);
+        let resolved = words.iter().map(|url| {
+            let target = Target::parse(url, schemes)?;
             target.path_beside(options.request.requests.as_deref())?;
-            let address = target.resolve()?;
+            // A datagram would have to be answered.
+            let first = target.addresses()?.first().copied().filter(|_| udp);
+            let address = first.map_or_else(|| target.resolve(), Ok)?;
             Ok((PlannedTarget { host: target.authority, path: target.path }, address))
         });
         let targets = resolved.collect::<Result<_, Error>>()?;
-        let options = CommandOptions { targets, https: secure, ..options.clone() };
+        let options = CommandOptions { targets, https: first == "https", tcp, udp, ws, ..options.clone() };
         Ok(Self::Commands(words.to_vec(), Box::new(options)))
     }
 }

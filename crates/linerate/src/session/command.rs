@@ -65,11 +65,11 @@ fn of_commands(planned: &PlannedCommands, is_of_revisions: bool) -> Vec<String> 
     words.extend(hooks.chain(planned.companions.iter().map(|one| option("with", one))));
     words.extend(planned.requests_file.iter().map(|file| option("requests", &file.display().to_string())));
     words.extend(one.filter(|_| !planned.are_elsewhere()).map(|one| option("url", &one.path)));
-    let layer = [("https", "--https"), ("tcp", "--tcp"), ("websocket", "--ws")];
+    let layer = [("https", "--https"), ("tcp", "--tcp"), ("udp", "--udp"), ("websocket", "--ws")];
     let layer = layer.into_iter().filter(|(layer, _)| *layer == planned.layer && !planned.are_elsewhere());
     words.extend(layer.map(|(_, option)| option.to_owned()));
     words.extend(planned.size.map(|size| format!("--size {size}")));
-    for PlannedRequest { method, headers, body, .. } in one {
+    if let Some(PlannedRequest { method, headers, body, .. }) = one {
         words.extend((method != "GET").then(|| option("method", method)));
         words.extend(headers.iter().map(|header| option("header", header)));
         words.extend((!body.is_empty()).then(|| option("body", body)));

@@ -2,7 +2,7 @@
 //! many requests it needs until its rate is steady. All of it becomes part of the plan in `run.json`.
 
 use super::ask::{ASK, Question, Response};
-use super::ask_of;
+use super::{ask_of, ready};
 use crate::error::Error;
 use crate::lab::protocol::HostName;
 use crate::lab::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Ready, StopSignal};
@@ -123,13 +123,13 @@ impl Learner<'_> {
         let failed = |error| of_lab(name, error);
         let server = Launch {
             user: self.programs.user(name),
-            ready: Ready::Listen,
+            ready: ready(&self.planned),
             ..self.launch(Role::Server, name, line)
         };
         for companion in self.programs.companions(&server) {
             self.lab.start(&companion).map_err(failed)?;
         }
-        let of_companions = self.lab.listeners().map_err(failed)?;
+        let of_companions = self.lab.listeners(ready(&self.planned)).map_err(failed)?;
         self.lab.start(&server).map_err(failed)?;
         self.address(name, &of_companions)
     }
@@ -158,7 +158,7 @@ impl Learner<'_> {
     /// Where it listens, as a client reaches it.
     fn address(&mut self, name: &str, of_others: &[SocketAddr]) -> Result<SocketAddr, Error> {
         sleep(SETTLE);
-        let mut all = self.lab.listeners().map_err(|error| of_lab(name, error))?;
+        let mut all = self.lab.listeners(ready(&self.planned)).map_err(|error| of_lab(name, error))?;
         all.retain(|address| !of_others.contains(address));
         all.sort_by_key(|address| (address.port(), address.is_ipv6()));
         all.dedup_by_key(|address| address.port());
@@ -199,10 +199,8 @@ impl Learner<'_> {
         let planned = &self.planned;
         let target = planned.named(name).and_then(|command| command.target.clone());
         let host = target.map_or_else(|| address.to_string(), |target| target.host);
-        let request = |one: &PlannedRequest| PlannedRequest {
-            path: planned.path(name, one).to_owned(),
-            ..one.clone()
-        };
+        let request =
+            |one: &PlannedRequest| PlannedRequest { path: planned.path(name, one).to_owned(), ..one.clone() };
         let requests = planned.requests.iter().map(request).collect();
         let question = Question { address, host, requests, times: RESPONSES };
         let question = serde_json::to_string(&question).expect("a question has string keys only");

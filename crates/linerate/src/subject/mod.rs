@@ -21,7 +21,7 @@ pub(crate) use learn::{find_upstream, learn};
 pub(crate) use plan::{registry, suite};
 
 use crate::error::Error;
-use crate::lab::CommandLine;
+use crate::lab::{CommandLine, Ready};
 use crate::measurement::{Expectation, PlannedCommand, PlannedCommands, PlannedRequest};
 use linerate_contract::{Expect, Request, Spec, Tls, WeightedRequest};
 use std::collections::BTreeSet;
@@ -95,12 +95,19 @@ pub fn companions(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> 
     upstream.chain(&planned.companions).map(parsed).collect::<Result<_, _>>().map_err(Error::Input)
 }
 
+/// What shows that a server is ready.
+pub(crate) fn ready(planned: &PlannedCommands) -> Ready {
+    if planned.layer == "udp" { Ready::Datagrams } else { Ready::Listen }
+}
+
 /// Sets the request to the command of this name, and the expectation of a client. Certificates are not
 /// verified: those of a server in a lab are seldom signed.
 pub(crate) fn ask_of(planned: &PlannedCommands, name: &str, spec: &mut Spec, check_every: u64) {
     // An echo has no request.
     if planned.size.is_some() {
-        spec.path = (planned.layer == "websocket").then(|| planned.requests[0].path.clone());
+        if planned.layer == "websocket" {
+            spec.path = Some(planned.path(name, &planned.requests[0]).to_owned());
+        }
         return;
     }
     let host = planned.named(name).and_then(|command| command.target.as_ref()).map(|target| &target.host);

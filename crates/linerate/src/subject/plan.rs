@@ -1,5 +1,6 @@
 //! The suite that is measured: one table, a cell for each command, each compared with the first.
 
+use super::ready;
 use crate::arm::{BASE, HEAD};
 use crate::axes::Axes;
 use crate::measurement::{
@@ -141,6 +142,7 @@ pub(crate) fn registry(all: Registry, planned: &PlannedCommands) -> Registry {
             about: command.command.clone(),
             roles: vec![Role::Server],
             start: Some(Start::Same(Vec::new())),
+            ready: ready(planned),
             ..Variant::default()
         };
         (command.name.clone(), variant)

@@ -254,6 +254,37 @@ fn a_server_that_dies_in_its_units_has_its_last_line_in_the_result() {
 }
 
 #[test]
+fn servers_that_echo_over_udp_are_compared_by_commands_and_by_addresses() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("commands-udp");
+    let echo = "import os, socket\ns = socket.socket(type=socket.SOCK_DGRAM)\n\
+                s.bind(('127.0.0.1', int(os.environ['PORT'])))\n\
+                while True:\n    data, peer = s.recvfrom(65536)\n    s.sendto(data, peer)\n";
+    fs::write(folder.path().join("echo.py"), echo).unwrap();
+    let out =
+        compare(&folder, &["python3 echo.py", "python3 ./echo.py", "--udp", "--size", "100", "-c", "2"]);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("--udp --size 100"), "{}", out.stdout);
+    let start = |port: &str| {
+        let mut server = Command::new("python3");
+        server.arg("echo.py").env("PORT", port).current_dir(folder.path()).spawn().unwrap()
+    };
+    let mut servers = [start("18083"), start("18084")];
+    std::thread::sleep(Duration::from_millis(500));
+    let _ = fs::remove_dir_all(folder.path().join("out"));
+    let urls = ["udp://127.0.0.1:18083", "udp://127.0.0.1:18084"];
+    let out = compare(&folder, &[urls[0], urls[1], "-n", "near", "-n", "far", "-c", "2"]);
+    let mixed = compare(&folder, &[urls[0], "tcp://127.0.0.1:18084"]);
+    for server in &mut servers {
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("udp echo of 64 bytes"), "{}", out.stdout);
+    assert!(mixed.stderr.contains("udp:// and tcp:// are not compared"), "{}", mixed.stderr);
+}
+
+#[test]
 fn two_addresses_are_compared_by_turns() {
     let Some(_machine) = machine() else { return };
     let folder = workplace("commands-addresses");

@@ -18,7 +18,8 @@ fn shop() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
                 let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
                 let mut stream = stream;
                 while let Some(first) = lines.next() {
-                    let closes = lines.by_ref().take_while(|line| !line.is_empty()).any(|l| l.contains("close"));
+                    let closes =
+                        lines.by_ref().take_while(|line| !line.is_empty()).any(|l| l.contains("close"));
                     let answer = match first.split(' ').nth(1).unwrap() {
                         "/items" => "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nitems",
                         "/head" => "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
@@ -44,7 +45,8 @@ fn several(workload: &str, address: SocketAddr) -> Spec {
     let none = Expect { status: Some(404), bytes: Some(4), crc32: None, every: 1 };
     let mut head = one("/head", 1, None);
     head.request.method = Some("HEAD".into());
-    spec.requests = vec![one("/items", 6, Some(Expect::of_page(b"items", 1))), one("/no", 1, Some(none)), head];
+    spec.requests =
+        vec![one("/items", 6, Some(Expect::of_page(b"items", 1))), one("/no", 1, Some(none)), head];
     (spec.connections, spec.threads, spec.expect) = (3, 1, None);
     spec
 }
@@ -61,7 +63,8 @@ fn each_request_is_sent_by_its_weight_and_has_its_own_expectation() {
         // The order has 4096 requests.
         assert_eq!(["GET /items ", "GET /no ", "HEAD /head "].map(of), [3072, 512, 512], "{workload}");
         assert_eq!(done.verified, of("GET /items "), "{workload}");
-        let statuses = [("200".to_owned(), of("GET /items ") + of("HEAD /head ")), ("404".into(), of("GET /no "))];
+        let statuses =
+            [("200".to_owned(), of("GET /items ") + of("HEAD /head ")), ("404".into(), of("GET /no "))];
         assert_eq!(done.statuses, statuses.into(), "{workload}");
     }
 }

@@ -93,7 +93,8 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     if let Some(depth) = args.pipeline {
         spec.options.insert("pipeline".into(), depth.to_string());
     }
-    let requests = args.request.requests(target.path_beside(args.request.requests.as_deref())?, Path::new(""))?;
+    let requests =
+        args.request.requests(target.path_beside(args.request.requests.as_deref())?, Path::new(""))?;
     let (host, insecure) = (Some(target.authority.clone()), args.trust.insecure);
     let common = Request { host, insecure, ..Request::default() };
     requested(&mut spec, common, requests.iter().map(sent).collect());

@@ -4,8 +4,8 @@ use crate::cli::TrustArgs;
 use crate::error::Error;
 use linerate_contract::Tls;
 use std::fs;
-use std::path::Path;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::Path;
 use std::time::Duration;
 
 /// Timeout for each address of a name: twice the time of a slow path over three continents.
@@ -15,6 +15,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 pub(in crate::command) type Schemes = [&'static str; 2];
 
 pub(in crate::command) const HTTP: Schemes = ["http", "https"];
+/// Of servers that echo; they have one scheme.
+pub(in crate::command) const TCP: Schemes = ["tcp", "tcp"];
+pub(in crate::command) const UDP: Schemes = ["udp", "udp"];
 pub(in crate::command) const WEBSOCKET: Schemes = ["ws", "wss"];
 
 /// A URL in its parts.
@@ -119,18 +122,26 @@ impl Target {
         Ok(Tls { authority, name: self.host.clone(), ..Tls::default() })
     }
 
+    /// The addresses of the host.
+    ///
+    /// # Errors
+    /// The name cannot be resolved.
+    pub(in crate::command) fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
+        let (host, port) = &self.dial;
+        let found = (host.as_str(), *port).to_socket_addrs().map_err(|e| {
+            Error::NothingMeasured(format!("dns: {host} has no address: {e} (check the name)"))
+        })?;
+        Ok(found.collect())
+    }
+
     /// The first address of the host that accepts a connection. A name such as `localhost` may have several,
     /// with a server on only one of them.
     ///
     /// # Errors
     /// The name cannot be resolved, or no address accepts a connection.
     pub(in crate::command) fn resolve(&self) -> Result<SocketAddr, Error> {
-        let (host, port) = &self.dial;
-        let addresses = (host.as_str(), *port).to_socket_addrs().map_err(|e| {
-            Error::NothingMeasured(format!("dns: {host} has no address: {e} (check the name)"))
-        })?;
-        let mut last = format!("{host} has no address");
-        for address in addresses {
+        let mut last = format!("{} has no address", self.host);
+        for address in self.addresses()? {
             match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(_) => return Ok(address),
                 Err(e) => last = format!("{address}: {e} (check that the server runs and listens there)"),

@@ -13,11 +13,7 @@ fn done() -> Done {
         start_ns: Nanos(5),
         end_ns: Nanos(2_000_000_005),
         errors: Errors([(ErrorKind::Reset, 10), (ErrorKind::Timeout, 2)].into()),
-        latency: Some(Counts {
-            pairs: vec![(60_000, 990), (1_100_000, 10)],
-            min: 60_000,
-            max: 1_100_000,
-        }),
+        latency: Some(Counts { pairs: vec![(60_000, 990), (1_100_000, 10)], min: 60_000, max: 1_100_000 }),
         cpu_ns: Nanos(10_120_000),
         statuses: [("200".to_owned(), 998), ("302".to_owned(), 2)].into(),
         ..Done::default()
