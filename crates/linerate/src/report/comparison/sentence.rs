@@ -150,12 +150,30 @@ pub fn prospect(prospect: &Prospect) -> String {
         ),
         None => {
             let fewest = fewest(tests);
-            let enough = time(1.5 * f64::from(fewest) * *pairs as f64 * unit);
+            // A part of the budget is used already.
+            let missing = (f64::from(fewest) - units).max(1.0);
+            let enough = time(budget + 1.5 * missing * *pairs as f64 * unit);
             format!(
-                "{} are only {units:.0} units of {cells}, and fewer than {fewest} show no difference: \
-                 a budget of {enough} is the least",
+                "{} are about {units:.0} units of {cells} at the pace so far, and fewer than {fewest} show no \
+                 difference: --budget {enough} is enough",
                 time(*budget)
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_that_is_too_short_gets_a_longer_one() {
+        let budget = |seconds, units| Prospect { units, pairs: 1, budget: seconds, unit: 1.0, spread: None };
+        let text = prospect(&budget(30.0, 4.0));
+        let enough = text.split("--budget ").nth(1).unwrap().split(' ').next().unwrap();
+        let enough = humantime::parse_duration(enough).unwrap().as_secs_f64();
+        assert!((31.0..50.0).contains(&enough), "{text}");
+        assert!(text.contains("about 4 units of 1 cell at the pace so far"), "{text}");
+        assert!(prospect(&budget(30.0, 25.0)).contains("they find a slowdown of"));
     }
 }
