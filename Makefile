@@ -42,6 +42,7 @@ build: setup
 # other features for some libraries and compiles them twice. Most tests wait, so two run on each CPU.
 test: setup
 	@scripts/browser
+	@. scripts/common.sh; have redis-check-rdb || apt_install redis-tools || true
 	$(CARGO) test --workspace --no-run
 	RUSTFLAGS='--cfg fuzzing' $(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz/check
 	$(TARGET)/debug/linerate systems --install $(TESTED) $(GO_ON)

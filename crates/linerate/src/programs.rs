@@ -23,6 +23,8 @@ pub struct Programs {
     found: BTreeMap<(Role, String, String), CommandLine>,
     /// Where the servers are commands of the user's own.
     pub(crate) commands: Option<PlannedCommands>,
+    /// In the network of the host: their ports, one for each side of a duet.
+    pub(crate) ports: Option<[u16; 2]>,
     /// What is started before each of them.
     pub(crate) companions: Vec<CommandLine>,
 }

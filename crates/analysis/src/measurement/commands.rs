@@ -18,6 +18,9 @@ pub struct PlannedCommands {
     pub folder: PathBuf,
     /// What `{port}` and the variable PORT are.
     pub port: u16,
+    /// They run in the network of the host, at ports that are given to them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_host: bool,
     /// True if the user named the port.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub port_is_given: bool,

@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 /// What `{port}` and PORT are, unless the user's own PORT or --port is another.
 const PORT: u16 = 8080;
 
+/// Options of HTTP requests and responses.
+const OF_HTTP: [&str; 5] = ["expect", "method", "header", "body", "requests"];
+
 /// Commands that start servers.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Commands")]
@@ -64,20 +67,30 @@ pub struct CommandOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
 
+    /// The commands run in the network of this machine, for servers that need the outside world. They listen
+    /// on {port}, which is another one for each
+    #[arg(
+        long,
+        value_name = "host",
+        value_parser = ["host"],
+        conflicts_with_all = ["port", "companions", "upstream"]
+    )]
+    pub network: Option<String>,
+
     /// The server speaks TLS; its certificate is not verified
     #[arg(long)]
     pub https: bool,
 
     /// In place of HTTP: each connection sends --size bytes over TCP and gets them back
-    #[arg(long, conflicts_with_all = ["https", "ws", "udp", "expect", "method", "header", "body", "requests"])]
+    #[arg(long, conflicts_with_all = ["https", "ws", "udp"], conflicts_with_all = OF_HTTP)]
     pub tcp: bool,
 
     /// In place of HTTP: the same over UDP
-    #[arg(long, conflicts_with_all = ["https", "ws", "expect", "method", "header", "body", "requests"])]
+    #[arg(long, conflicts_with_all = ["https", "ws", "upstream"], conflicts_with_all = OF_HTTP)]
     pub udp: bool,
 
     /// In place of HTTP: the same over WebSocket, at the path --url
-    #[arg(long, conflicts_with_all = ["https", "expect", "method", "header", "body", "requests"])]
+    #[arg(long, conflicts_with = "https", conflicts_with_all = OF_HTTP)]
     pub ws: bool,
 
     /// Bytes of an echo of --tcp, --udp or --ws [default: 64]
@@ -127,6 +140,7 @@ impl CommandOptions {
             },
             expect: self.expect.or(given.map_err(|e| project.error("expect", &e))?),
             connections: self.connections.or(settings.connections.filter(|n| *n > 0)),
+            network: self.network.or(settings.network.clone()),
             port: self.port.or(settings.port.filter(|port| *port > 0)),
             https: self.https || settings.https,
             tcp: self.tcp || settings.tcp,
@@ -189,6 +203,7 @@ impl CommandOptions {
             upstream: self.upstream.clone().map(|command| PlannedUpstream { command, address: None }),
             folder,
             port: self.port.or_else(of_user).unwrap_or(PORT),
+            on_host: self.network.is_some(),
             port_is_given: self.port.is_some(),
             requests,
             requests_file: self.request.requests.clone(),

@@ -79,6 +79,7 @@ fn of_commands(planned: &PlannedCommands, is_of_revisions: bool) -> Vec<String> 
     let expect: Vec<String> = parts.into_iter().flatten().chain(json.then(|| "json".into())).collect();
     words.extend((!expect.is_empty()).then(|| option("expect", &expect.join(","))));
     words.push(format!("--connections {}", planned.connections));
+    words.extend(planned.on_host.then(|| "--network host".into()));
     words.extend(planned.port_is_given.then(|| format!("--port {}", planned.port)));
     words
 }

@@ -22,7 +22,7 @@ use crate::lab::hosts::Hosts;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError};
-use crate::measurement::{Duet, PlannedCommands, PlannedSuite, RUN_SCHEMA, Run, Stored, Trial};
+use crate::measurement::{Duet, PlannedSuite, RUN_SCHEMA, Run, Stored, Trial};
 use crate::placement;
 use crate::plan;
 use crate::programs::{self, Programs};
@@ -120,7 +120,7 @@ impl Session {
             placement::without_duets(&mut suites);
         }
         let commands = choice.comparison.as_ref().and_then(|plan| plan.commands.as_ref());
-        let are_elsewhere = commands.is_some_and(PlannedCommands::are_elsewhere);
+        let are_outside = commands.is_some_and(|commands| commands.are_elsewhere() || commands.on_host);
         let interrupted = interrupt::watch();
         let raise = || -> Result<Box<dyn Lab>, Error> {
             Ok(match programs::script(script)? {
@@ -129,7 +129,7 @@ impl Session {
                     Hosts::raise(hosts.clone(), &home, interrupted.clone())
                         .map_err(|error| Error::NothingMeasured(error.to_string()))?,
                 ),
-                None if are_elsewhere => {
+                None if are_outside => {
                     Box::new(Namespaces::on_host_network(interrupted.clone()).map_err(lab_is_lost)?)
                 }
                 None => Box::new(Namespaces::raise(interrupted.clone()).map_err(lab_is_lost)?),

@@ -72,6 +72,7 @@ impl Session {
             subject::set_up(&commands)?;
         }
         self.programs.companions = subject::companions(&commands)?;
+        self.programs.ports = commands.on_host.then(subject::free_ports).transpose()?;
         if commands.upstream.as_ref().is_some_and(|upstream| upstream.address.is_none()) {
             subject::find_upstream(self.lab.as_mut(), &self.programs, &mut commands)?;
         }

@@ -2,7 +2,7 @@
 //! many requests it needs until its rate is steady. All of it becomes part of the plan in `run.json`.
 
 use super::ask::{ASK, Question, Response};
-use super::{ask_of, ready};
+use super::{ask_of, at_port, ready};
 use crate::error::Error;
 use crate::lab::protocol::HostName;
 use crate::lab::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Ready, StopSignal};
@@ -126,12 +126,26 @@ impl Learner<'_> {
             ready: ready(&self.planned),
             ..self.launch(Role::Server, name, line)
         };
+        let server = match self.programs.ports {
+            Some([port, _]) => at_port(server, port),
+            None => server,
+        };
         for companion in self.programs.companions(&server) {
             self.lab.start(&companion).map_err(failed)?;
         }
         let of_companions = self.lab.listeners(ready(&self.planned)).map_err(failed)?;
-        self.lab.start(&server).map_err(failed)?;
+        self.lab.start(&server).map_err(|error| self.of_start(name, error))?;
         self.address(name, &of_companions)
+    }
+
+    /// The error of a server that was not ready.
+    fn of_start(&self, name: &str, error: LabError) -> Error {
+        match (of_lab(name, error), self.programs.ports) {
+            (Error::NothingMeasured(reason), Some([port, _])) => Error::NothingMeasured(format!(
+                "{reason}\nwith --network host it has to listen on {{port}}, which is also PORT: here {port}"
+            )),
+            (error, _) => error,
+        }
     }
 
     fn launch(&self, role: Role, system: &str, process: Option<CommandLine>) -> Launch {
@@ -162,7 +176,9 @@ impl Learner<'_> {
         all.retain(|address| !of_others.contains(address));
         all.sort_by_key(|address| (address.port(), address.is_ipv6()));
         all.dedup_by_key(|address| address.port());
-        let PlannedCommands { port, port_is_given, .. } = self.planned;
+        let given = self.programs.ports.map(|[port, _]| port);
+        let (port, port_is_given) =
+            (given.unwrap_or(self.planned.port), self.planned.port_is_given || given.is_some());
         if all.is_empty() {
             // It has ended, and a client's run says how.
             self.answers(name, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port))?;

@@ -21,10 +21,12 @@ pub(crate) use learn::{find_upstream, learn};
 pub(crate) use plan::{registry, suite};
 
 use crate::error::Error;
-use crate::lab::{CommandLine, Ready};
+use crate::lab::protocol::UserProcess;
+use crate::lab::{CommandLine, Launch, Ready};
 use crate::measurement::{Expectation, PlannedCommand, PlannedCommands, PlannedRequest};
 use linerate_contract::{Expect, Request, Spec, Tls, WeightedRequest};
 use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, TcpListener};
 
 /// Names of the commands: the given ones, else the programs' names where these differ, else the commands.
 ///
@@ -80,7 +82,9 @@ pub fn lines(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> {
         Some(address) => one.command.replace("{upstream}", &address.to_string()),
         None => one.command.clone(),
     };
-    let parsed = |one: &PlannedCommand| words::parse(&text(one), &folder(one), planned.port);
+    let parsed = |one: &PlannedCommand| {
+        words::parse(&text(one), &folder(one), (!planned.on_host).then_some(planned.port))
+    };
     let started = planned.commands.iter().filter(|one| one.target.is_none());
     started.map(parsed).collect::<Result<_, _>>().map_err(Error::Input)
 }
@@ -90,9 +94,29 @@ pub fn lines(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> {
 /// # Errors
 /// As of [`lines`].
 pub fn companions(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> {
-    let parsed = |command: &String| words::parse(command, &planned.folder, planned.port);
+    let parsed = |command: &String| words::parse(command, &planned.folder, Some(planned.port));
     let upstream = planned.upstream.iter().map(|upstream| &upstream.command);
     upstream.chain(&planned.companions).map(parsed).collect::<Result<_, _>>().map_err(Error::Input)
+}
+
+/// Two ports of this machine that nothing uses.
+pub(crate) fn free_ports() -> Result<[u16; 2], Error> {
+    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let both = listen().and_then(|one| Ok([one, listen()?]));
+    let ports = both.and_then(|[one, other]| Ok([one.local_addr()?.port(), other.local_addr()?.port()]));
+    ports.map_err(|e| Error::NothingMeasured(format!("no free port on 127.0.0.1: {e}")))
+}
+
+/// A server in the network of the host with its port: in its words, in PORT, and where it has to listen.
+pub(crate) fn at_port(launch: Launch, port: u16) -> Launch {
+    let at = |(program, words): CommandLine| {
+        (program, words.iter().map(|word| words::with_port(word, port)).collect())
+    };
+    let with_port = |user: UserProcess| UserProcess {
+        environment: [("PORT".to_owned(), port.to_string())].into(),
+        ..user
+    };
+    Launch { process: launch.process.map(at), user: launch.user.map(with_port), port, ..launch }
 }
 
 /// What shows that a server is ready.

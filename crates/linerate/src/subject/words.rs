@@ -11,14 +11,19 @@ use std::path::{Path, PathBuf};
 /// What only a shell understands.
 const OF_SHELLS: [char; 8] = ['|', '&', ';', '<', '>', '$', '`', '*'];
 
-/// The program and its arguments, with `{port}` and `{address}` replaced.
+/// With `{port}` and `{address}` replaced.
+#[must_use]
+pub fn with_port(word: &str, port: u16) -> String {
+    word.replace("{port}", &port.to_string()).replace("{address}", &format!("127.0.0.1:{port}"))
+}
+
+/// The program and its arguments, with the port, if it is known already.
 ///
 /// # Errors
 /// The command cannot be split, or its program is not there or cannot be executed; with the remedy.
-pub fn parse(command: &str, folder: &Path, port: u16) -> Result<CommandLine, String> {
+pub fn parse(command: &str, folder: &Path, port: Option<u16>) -> Result<CommandLine, String> {
     let words = shlex::split(command).ok_or_else(|| format!("`{command}`: a quote is not closed"))?;
-    let address = format!("127.0.0.1:{port}");
-    let filled = |word: &String| word.replace("{port}", &port.to_string()).replace("{address}", &address);
+    let filled = |word: &String| port.map_or_else(|| word.clone(), |port| with_port(word, port));
     let (program, arguments) = words.split_first().ok_or("a command is empty")?;
     let program = located(&filled(program), folder).map_err(|reason| {
         let of_shell = words.iter().any(|word| word.contains(OF_SHELLS));
@@ -87,7 +92,7 @@ mod tests {
     use super::*;
 
     fn parsed(command: &str) -> Result<(String, Vec<String>), String> {
-        let (program, arguments) = parse(command, Path::new("/bin"), 8080)?;
+        let (program, arguments) = parse(command, Path::new("/bin"), Some(8080))?;
         Ok((program.display().to_string(), arguments))
     }
 

@@ -78,6 +78,7 @@ pub fn run(
         let window = |second| TimedWindow {
             length,
             sharing: Some(sharing),
+            second,
             may_starve: step.warmup && sharing == Sharing::Together,
             alternation: (sharing == Sharing::Alternating).then_some(Alternation {
                 length_ns: ALTERNATION,

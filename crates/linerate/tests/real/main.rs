@@ -3,6 +3,7 @@
 //! A system that is not installed is a `missing` row, as for users. On a machine without namespaces the tests
 //! are skipped with the reason.
 
+mod asked;
 mod bound;
 mod commands;
 #[path = "../common/mod.rs"]

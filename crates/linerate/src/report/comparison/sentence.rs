@@ -154,8 +154,8 @@ pub fn prospect(prospect: &Prospect) -> String {
             let missing = (f64::from(fewest) - units).max(1.0);
             let enough = time(budget + 1.5 * missing * *pairs as f64 * unit);
             format!(
-                "{} are about {units:.0} units of {cells} at the pace so far, and fewer than {fewest} show no \
-                 difference: --budget {enough} is enough",
+                "{} are about {units:.0} units of {cells} at the pace so far, and fewer than {fewest} show \
+                 no difference: --budget {enough} is enough",
                 time(*budget)
             )
         }

@@ -49,9 +49,10 @@ impl Addresses {
         Self { server, relays: all, target }
     }
 
-    /// Those of a command of the user's own.
-    pub(super) fn of_command(context: Context<'_>, cell: &PlannedCell) -> Option<Self> {
-        let server = context.programs.commands.as_ref()?.named(&cell.id)?.address?;
+    /// Those of a command of the user's own; in the network of the host at a port that is given.
+    pub(super) fn of_command(context: Context<'_>, cell: &PlannedCell, port: Option<u16>) -> Option<Self> {
+        let mut server = context.programs.commands.as_ref()?.named(&cell.id)?.address?;
+        server.set_port(port.unwrap_or(server.port()));
         Some(Self { server, relays: Vec::new(), target: server })
     }
 

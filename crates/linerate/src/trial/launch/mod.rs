@@ -66,6 +66,8 @@ pub(super) struct TimedWindow {
     pub(super) sharing: Option<Sharing>,
     /// The turns of the client.
     pub(super) alternation: Option<Alternation>,
+    /// True for the second side.
+    pub(super) second: bool,
     /// Side by side, one side can get nearly all of the CPUs. A warm-up unit shows that, and has not failed.
     pub(super) may_starve: bool,
 }
@@ -78,6 +80,7 @@ fn transfers_for_a_time(parameters: &Parameters) -> Option<TimedWindow> {
         length: Nanos(seconds * 1_000_000_000),
         sharing: None,
         alternation: None,
+        second: false,
         may_starve: false,
     })
 }
@@ -102,7 +105,9 @@ impl Launches {
         let pins = pins::assign_by_host(&few(context.cpus, cell), &running, threads, host);
         let is_together = |window: &TimedWindow| window.sharing == Some(Sharing::Together);
         let slice = window.filter(is_together).map(|_| DUET_SLICE);
-        let setting = Setting::new(context, cell, &pins, &relays, slice)?;
+        let side = usize::from(window.is_some_and(|window| window.second));
+        let port = context.programs.ports.map(|ports| ports[side]);
+        let setting = Setting::new(context, cell, &pins, &relays, slice, port)?;
         let window = window.or_else(|| transfers_for_a_time(&cell.parameters));
         let client = of_role(Role::Client).next().ok_or("the cell has no client")?;
         let verifier = verifier(context, client)?;

@@ -10,7 +10,7 @@ use crate::measurement::{DEFAULT_BUILD, PlannedCell, PlannedSystem, Sharing};
 use crate::parameters::Parameters;
 use crate::path::{Device, NetworkPath};
 use crate::pins::Pins;
-use crate::subject::ask_of;
+use crate::subject::{ask_of, at_port};
 use crate::system::{SystemVariant, template};
 use crate::trial::Context;
 use linerate_contract::{Expect, Nanos, Role, Spec, Tls, page};
@@ -68,6 +68,8 @@ pub(super) struct Setting<'a> {
     /// True if the relay has the certificate, and the server no TLS.
     relay_ends_tls: bool,
     slice: Option<Nanos>,
+    /// Of a server in the network of the host.
+    port: Option<u16>,
 }
 
 impl<'a> Setting<'a> {
@@ -77,17 +79,19 @@ impl<'a> Setting<'a> {
         pins: &'a Pins,
         relays: &[SystemVariant<'_>],
         slice: Option<Nanos>,
+        port: Option<u16>,
     ) -> Result<Self, String> {
         let authority = Authority::for_layer(&cell.layer)?;
         Ok(Self {
             context,
             cell,
             pins: &pins.cpus,
-            addresses: Addresses::of_command(context, cell)
+            addresses: Addresses::of_command(context, cell, port)
                 .unwrap_or_else(|| Addresses::new(&cell.path, relays, context.hosts)),
             authority,
             relay_ends_tls: relays.iter().any(|relay| relay.variant.terminates_tls),
             slice,
+            port,
         })
     }
 
@@ -260,7 +264,7 @@ impl<'a> Setting<'a> {
                 Some((program, words))
             }
         };
-        Ok(Launch {
+        let launch = Launch {
             role,
             system: chosen.name.to_owned(),
             host: self.host(seat),
@@ -280,6 +284,10 @@ impl<'a> Setting<'a> {
             slice: self.slice,
             tuns: role == Role::Server && self.cell.path.has_two_tuns(),
             user: self.context.programs.user(chosen.name).filter(|_| role == Role::Server),
+        };
+        Ok(match self.port.filter(|_| role == Role::Server) {
+            Some(port) => at_port(launch, port),
+            None => launch,
         })
     }
 

@@ -1,7 +1,7 @@
 //! HTTP/1.1 over TCP or TLS (RFC 9110, RFC 9112): the client here, the server in [`service`].
 //!
-//! Requests are built once ([`mix`]); answers are parsed in place, in a buffer that all connections of a thread share.
-//! Between two reads a connection stores its descriptor and the state of its parser.
+//! Requests are built once ([`mix`]); answers are parsed in place, in a buffer that all connections of a
+//! thread share. Between two reads a connection stores its descriptor and the state of its parser.
 
 mod mix;
 mod service;
