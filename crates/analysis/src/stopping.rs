@@ -23,7 +23,7 @@ use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential::{last_look, next_look};
 use crate::stats::verdict::MARGIN;
-use crate::summary::{self, Entry, SortedJournal};
+use crate::summary::{self, Entry, SortedJournal, undisturbed};
 use linerate_contract::Nanos;
 pub use prospect::Prospect;
 use std::collections::BTreeMap;
@@ -149,10 +149,14 @@ impl<'a> Made<'a> {
             let mut tables = suite.tables.iter().filter(|table| is_of_windows(table.metric));
             let metric =
                 tables.find(|table| pair.cells.iter().all(|cell| table.cells.contains(cell)))?.metric;
-            let estimate = RatioEstimate::of(units.iter().filter_map(|duet| log_ratio(duet, metric)))?;
-            let lacks = lacking(estimate.half_width()?, goal, estimate.n)?;
+            let (counted, strangers) = undisturbed(units.iter().copied());
+            let estimate = RatioEstimate::of(counted.iter().filter_map(|duet| log_ratio(duet, metric)))?;
+            let lacks = match strangers {
+                Some(_) => units.len() as f64,
+                None => lacking(estimate.half_width()?, goal, estimate.n)?,
+            };
             // Half of the units failed: more time buys little.
-            let is_worth_it = estimate.n * 2 >= units.len() as u32;
+            let is_worth_it = estimate.n * 2 >= counted.len() as u32;
             let unit = units.iter().map(|duet| duet.unit).max().unwrap_or(0) + 1;
             is_worth_it.then(|| Wide { lacks, needs: vec![Need::of(pair, unit)] })
         };
@@ -171,9 +175,7 @@ impl<'a> Made<'a> {
             Some(Wide { lacks, needs: cells.into_iter().map(need).collect() })
         };
         let of_entry = |entry: &Entry| {
-            let is_alone = |duet: Option<bool>| duet != Some(true);
-            let compared = entry.vs_baseline.as_ref();
-            let compared = compared.filter(|c| is_alone(c.duet.as_ref().map(|duet| duet.has_rate)));
+            let compared = entry.vs_baseline.as_ref().filter(|compared| compared.duet.is_none());
             let ratio = compared.and_then(|c| wide(vec![&entry.id, &c.with], c.ratio, c.ci95, c.n));
             let error = entry.vs_truth.as_ref();
             [ratio, error.and_then(|found| wide(vec![&entry.id], found.ratio, found.ci95, found.n))]

@@ -92,6 +92,7 @@ pub enum Command {
     // Read.
     Report(ReportArgs),
     History(HistoryArgs),
+    Repeat(RepeatArgs),
     Site(SiteArgs),
     Merge(MergeArgs),
     List(ListArgs),

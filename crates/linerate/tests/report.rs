@@ -25,6 +25,7 @@ use script::Script;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 fn report(folder: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join("report.json")).unwrap()).unwrap()
@@ -76,7 +77,29 @@ fn the_files_of_a_published_run_agree() {
         let report = report(folder.path());
         assert_eq!(report["run"]["flags"], json!([]), "{}", run.display());
         check(folder.path());
+        // No verdict is denied by the journal.
+        let (status, text) = recomputed(folder.path());
+        assert_eq!(status, Some(0), "{text}");
     }
+}
+
+/// The exit status of `scripts/recompute` and what it prints.
+fn recomputed(folder: &Path) -> (Option<i32>, String) {
+    let script = common::tests().join("../../../scripts/recompute");
+    let out = Command::new("python3").arg(script).arg(folder).output().expect("python3 is installed");
+    (out.status.code(), String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned())
+}
+
+#[test]
+fn a_ratio_that_is_not_that_of_the_journal_is_found() {
+    let folder = run("good", &["mini"]);
+    let (status, text) = recomputed(folder.path());
+    assert_eq!(status, Some(0), "{text}");
+    let mut report = report(folder.path());
+    report["suites"][0]["tables"][0]["cells"][1]["vs_baseline"]["ratio"] = json!(0.75);
+    fs::write(folder.path().join("report.json"), report.to_string()).unwrap();
+    let (status, text) = recomputed(folder.path());
+    assert!(status == Some(1) && text.contains("the report has 0.7500"), "{text}");
 }
 
 #[test]
@@ -117,7 +140,7 @@ fn the_numbers_of_a_scripted_run_are_those_of_its_script() {
     let pipe = cell("fast/pipe");
     let compared = &pipe["vs_baseline"];
     assert_eq!((&compared["with"], &compared["verdict"]), (&json!("fast/none"), &json!("slower")));
-    assert_eq!((&compared["n"], &compared["duet"]["has_rate"]), (&json!(12), &json!(true)));
+    assert_eq!((&compared["n"], &compared["duet"]["sharing"]), (&json!(12), &json!("turns")));
     assert!((number(&compared["ratio"]) / 0.5 - 1.0).abs() < 0.005, "{compared}");
     let [low, high] = page::interval(&compared["ci95"]);
     assert!(low > 0.495 && high < 0.505, "{compared}");

@@ -74,7 +74,8 @@ impl JudgedPair {
         let rate = self.rate?;
         let cost = |ratio: f64| 1.0 / ratio;
         let duet = DuetReport {
-            has_rate: true,
+            contradicted_by: None,
+            strangers: None,
             cpu_ratio: self.cpu.map(|cpu| cost(cpu.ratio)),
             cpu_ci95: self.cpu.and_then(|cpu| cpu.interval).map(|[low, high]| [cost(high), cost(low)]),
             cpu_verdict: self.cpu.map(|cpu| cpu.verdict),

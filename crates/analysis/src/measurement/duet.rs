@@ -39,6 +39,9 @@ pub struct Duet {
     /// In the order of `cells`. `None` unless the outcome is `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sides: Option<[SideWindow; 2]>,
+    /// The share of the CPUs' time in the window that processes of neither side used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strangers: Option<f64>,
     /// Wall time by stage; only `measure` is measuring.
     pub stages: BTreeMap<Stage, Nanos>,
 }
@@ -91,7 +94,7 @@ pub struct Probe {
 }
 
 /// How the sides of a duet share the CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {

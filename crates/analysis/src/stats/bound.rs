@@ -33,7 +33,7 @@ const TICK: f64 = 1e7;
 const OWN: f64 = 0.8;
 
 /// The lab's own agent, kernel threads and the rounding of ticks stay below this share of the CPUs' time.
-const DISTURBED: f64 = 0.1;
+pub(crate) const DISTURBED: f64 = 0.1;
 
 /// The bottleneck of the cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -102,6 +102,19 @@ pub fn disturbance<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) 
     let others = (others - load.paths).max(0.0);
     let share = others / load.cpus.values().map(|cpu| cpu.available).sum::<f64>();
     (load.is_whole && !load.roles.is_empty() && share.is_finite() && share > DISTURBED).then_some(share)
+}
+
+/// The share of the lab's CPU time in a unit of a duet that went to processes of neither side. A lower bound,
+/// and `None`, as for [`disturbance`]; whatever its size.
+#[must_use]
+pub fn strangers(sides: [&Measurement; 2]) -> Option<f64> {
+    let loads = sides.map(|side| Load::of([side]));
+    let of_cpus = |of: fn(&Cpu) -> f64| loads.iter().flat_map(|load| load.cpus.values()).map(of).sum::<f64>();
+    let own: f64 = loads.iter().map(|load| load.paths + load.roles.values().sum::<f64>()).sum();
+    // Both windows are of the same time and the same CPUs, so each CPU is counted twice.
+    let others = of_cpus(|cpu| cpu.busy - cpu.interrupts) / 2.0 - own;
+    let share = others.max(0.0) / (of_cpus(|cpu| cpu.available) / 2.0);
+    (loads.iter().all(|load| load.is_whole) && share.is_finite()).then_some(share)
 }
 
 /// Times of all trials together, in nanoseconds.
@@ -304,6 +317,21 @@ mod tests {
         };
         assert_eq!(of(&migrating(96), 1, true), Some(Bottleneck::Role(Server)));
         assert_eq!(of(&migrating(96), 4, true), Some(Bottleneck::Waiting));
+    }
+
+    #[test]
+    fn what_neither_side_of_a_duet_used_is_of_strangers() {
+        let side = |server| {
+            let cpus = vec![cpu(0, &[Client], 40, 10), cpu(1, &[Server], 100, 10)];
+            second(&[(Client, 10), (Server, server)], cpus)
+        };
+        let share = |a: &Measurement, b: &Measurement| strangers([a, b]);
+        let found = share(&side(25), &side(25)).unwrap();
+        assert!((found - 0.25).abs() < 1e-9, "1.2 s busy without interrupts, 0.7 s of the sides: {found}");
+        assert_eq!(share(&side(70), &side(70)), Some(0.0));
+        let coarse = Measurement { flags: vec![LabFlag::CpuFromProc], ..side(25) };
+        assert_eq!(share(&coarse, &side(25)), None);
+        assert_eq!(share(&Measurement::default(), &Measurement::default()), None);
     }
 
     #[test]

@@ -77,6 +77,7 @@ mod tests {
             probe: Some(Probe { role: Role::Relay, side: 1, share: 0.1 }),
             at: Nanos::ZERO,
             outcome: Outcome::Ok,
+            strangers: None,
             sides: Some([side(0), side(1)]),
             stages: BTreeMap::new(),
         }

@@ -3,14 +3,15 @@
 
 use super::cell::CellSummary;
 use super::journal::SortedJournal;
-use crate::measurement::{Metric, Sharing};
+use crate::measurement::{Duet, Metric, Sharing};
+use crate::stats::bound::DISTURBED;
 use crate::stats::compare::log_ratios;
 use crate::stats::difference::LatencyDifference;
 use crate::stats::duet::{log_cpu_ratio, log_ratio};
 use crate::stats::estimate::{Estimate, FEWEST_ROUNDS};
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sensitivity::Sensitivity;
-use crate::stats::verdict::{Verdict, control_fails, verdict};
+use crate::stats::verdict::{MARGIN, Verdict, control_fails, verdict};
 use linerate_contract::Role;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -62,13 +63,13 @@ impl Comparison {
     }
 }
 
+/// The two estimates of a pair may differ by this, as a share of the ratio, and still agree: the margin.
+const AGREEMENT: f64 = MARGIN;
+
 /// What duets add to a ratio.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct DuetReport {
-    /// True if the ratio is that of the duets. False if it is that of the solo trials, because the duets
-    /// contradict them.
-    pub has_rate: bool,
     /// How the two shared the CPUs.
     pub sharing: Option<Sharing>,
     /// CPU time per operation (or byte) of all roles, this cell over `with`: above 1 is more expensive.
@@ -78,6 +79,23 @@ pub struct DuetReport {
     /// Of a comparison of builds: the verdict on the CPU time by itself; slower is more expensive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_verdict: Option<Verdict>,
+    /// The ratio of the solo trials, where it contradicts that of the duets: then there is no verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contradicted_by: Option<SoloRatio>,
+    /// The share of the CPUs' time that other processes used (mean of the units), where it is more than
+    /// 10 % in so many units that fewer than six are left: then there is no verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strangers: Option<f64>,
+}
+
+/// A ratio of solo trials, by round.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct SoloRatio {
+    pub ratio: f64,
+    pub ci95: [f64; 2],
+    /// Rounds in which both cells succeeded.
+    pub n: u32,
 }
 
 /// The comparisons of a suite.
@@ -90,22 +108,23 @@ pub struct Comparisons<'a> {
 impl Comparisons<'_> {
     /// `cell` against `other`; `None` without a common round or unit.
     ///
-    /// Where the duets contradict the solo trials (docs/method.md), the ratio is that of the solo trials, and
-    /// the duets give the CPU cost.
+    /// Where the solo trials contradict the duets (docs/method.md), there is no verdict, and both ratios are
+    /// in the result.
     #[must_use]
     pub fn of(&self, cell: &CellSummary<'_>, other: &CellSummary<'_>, metric: Metric) -> Option<Comparison> {
         let with = &other.planned.id;
         let logs = log_ratios(&cell.values(metric), &other.values(metric), metric.better()).collect();
         let alone = Ratio::of(logs).filter(|_| !metric.is_growth());
         let together = self.by_duet(&cell.planned.id, with, metric);
-        let ratio = match (together, alone) {
-            (Some(together), Some(alone)) if together.contradicts(&alone) => {
-                let duet = together.duet.map(|duet| DuetReport { has_rate: false, ..duet });
-                Ratio { duet, ..alone }
+        let contradiction =
+            together.as_ref().zip(alone.as_ref()).and_then(|(both, alone)| both.denied_by(alone));
+        let mut found = together.or(alone)?.report(with, self.journal.margin);
+        if let Some(duet) = found.duet.as_mut() {
+            duet.contradicted_by = contradiction;
+            if duet.contradicted_by.is_some() || duet.strangers.is_some() {
+                found.verdict = Verdict::CannotTell;
             }
-            (together, alone) => together.or(alone)?,
-        };
-        let found = ratio.report(with, self.journal.margin);
+        }
         let baseline = Estimate::of(other.values(metric).into_values()).filter(|_| metric.is_latency());
         let difference =
             baseline.and_then(|baseline| LatencyDifference::of(found.ratio, found.ci95, baseline.median));
@@ -127,15 +146,17 @@ impl Comparisons<'_> {
     }
 
     fn by_duet(&self, id: &str, other: &str, metric: Metric) -> Option<Ratio> {
-        let units = || self.journal.duets(self.suite, [id, other]);
+        let (units, strangers) = undisturbed(self.journal.duets(self.suite, [id, other]));
+        let units = || units.iter().copied();
         let ratio = Ratio::of(units().filter_map(|duet| log_ratio(duet, metric)).collect())?;
         let cpu = RatioEstimate::of(units().filter_map(|duet| log_cpu_ratio(duet, metric, None)));
         let duet = DuetReport {
-            has_rate: true,
             sharing: units().next().map(|duet| duet.sharing),
             cpu_ratio: cpu.map(|cpu| cpu.ratio),
             cpu_ci95: cpu.and_then(|cpu| cpu.ci95),
             cpu_verdict: None,
+            contradicted_by: None,
+            strangers,
         };
         Some(Ratio { duet: Some(duet), ..ratio })
     }
@@ -145,6 +166,19 @@ impl Comparisons<'_> {
 #[must_use]
 pub fn rounded_unit(ratio: f64) -> f64 {
     (ratio * 1e5).round() / 1e5
+}
+
+/// The units in which other processes used at most a tenth of the CPUs' time, if there are six of them: their
+/// choice does not depend on what they found. Else all, and the mean share of these processes.
+pub(crate) fn undisturbed<'a>(units: impl Iterator<Item = &'a Duet>) -> (Vec<&'a Duet>, Option<f64>) {
+    let all: Vec<&Duet> = units.collect();
+    let share = |unit: &Duet| unit.strangers.unwrap_or(0.0);
+    let quiet: Vec<&Duet> = all.iter().copied().filter(|unit| share(unit) <= DISTURBED).collect();
+    if quiet.len() == all.len() || quiet.len() >= FEWEST_ROUNDS as usize {
+        return (quiet, None);
+    }
+    let mean = all.iter().map(|unit| share(unit)).sum::<f64>() / all.len() as f64;
+    (all, Some(mean))
 }
 
 struct Ratio {
@@ -160,9 +194,20 @@ impl Ratio {
         Some(Self { units: units.collect(), estimate: RatioEstimate::of(logs)?, duet: None })
     }
 
-    fn contradicts(&self, alone: &Self) -> bool {
-        let [a, b] = [self, alone].map(|ratio| ratio.estimate.ci95.unwrap_or(ratio.estimate.range));
-        alone.estimate.n >= FEWEST_ROUNDS && (a[1] < b[0] || b[1] < a[0])
+    /// The solo trials, where the 95 % interval of the difference of the two log ratios excludes 0 and is not
+    /// within [`AGREEMENT`]: they differ for certain, and by an amount that may matter.
+    fn denied_by(&self, alone: &Self) -> Option<SoloRatio> {
+        let [(here, half), (there, other_half)] = [self.log_interval()?, alone.log_interval()?];
+        let (difference, half) = ((here - there).abs(), half.hypot(other_half));
+        let agree = difference + half <= AGREEMENT.ln_1p();
+        let RatioEstimate { ratio, ci95, n, .. } = alone.estimate;
+        (difference > half && !agree).then_some(SoloRatio { ratio, ci95: ci95?, n })
+    }
+
+    /// The log ratio and the half of its interval's width; `None` with fewer than six units.
+    fn log_interval(&self) -> Option<(f64, f64)> {
+        let [low, high] = self.estimate.ci95?;
+        Some((self.estimate.ratio.ln(), (high / low).ln() / 2.0))
     }
 
     fn report(self, with: &str, margin: f64) -> Comparison {

@@ -98,7 +98,7 @@ fn is_withdrawn(comparison: &Comparison, metric: Metric, cell: &str, tables: &[T
     };
     let fails =
         |table: &TableSummary<'_>| table.aa.as_ref().is_some_and(|aa| aa.fails_as_control(table.margin));
-    comparison.duet.as_ref().is_some_and(|duet| duet.has_rate) && tables.iter().filter(has_cell).any(fails)
+    comparison.duet.is_some() && tables.iter().filter(has_cell).any(fails)
 }
 
 fn judge(claim: Claim, comparison: &Comparison) -> Confirmation {

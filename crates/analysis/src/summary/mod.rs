@@ -9,7 +9,8 @@ mod marks;
 mod table;
 
 pub use cell::{CellSummary, FailedTrial, OutcomeWord};
-pub use compare::{Comparison, Comparisons, DuetReport, rounded_unit};
+pub(crate) use compare::undisturbed;
+pub use compare::{Comparison, Comparisons, DuetReport, SoloRatio, rounded_unit};
 pub use finding::{Confirmation, FindingReading, figure_ratio, readings};
 pub use flags::{Flag, flags};
 pub use journal::{CellTrials, SortedJournal, Units};

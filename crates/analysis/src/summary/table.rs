@@ -101,12 +101,12 @@ fn judge(entries: &mut [Entry], metric: Metric, primary: Metric, withdrawn: bool
     let q = q_values(&compared.iter().map(|comparison| comparison.p.unwrap_or(1.0)).collect::<Vec<_>>());
     for (comparison, q) in compared.iter_mut().zip(q) {
         comparison.q = Some(q);
-        if withdrawn && comparison.duet.as_ref().is_some_and(|duet| duet.has_rate) {
+        if withdrawn && comparison.duet.is_some() {
             comparison.verdict = Verdict::CannotTell;
         }
         // The CPU cost is the same by every metric, and is shown once.
         if let Some(duet) = comparison.duet.as_mut().filter(|_| metric != primary) {
-            *duet = DuetReport { has_rate: duet.has_rate, ..DuetReport::default() };
+            *duet = DuetReport { sharing: None, cpu_ratio: None, cpu_ci95: None, ..*duet };
         }
     }
 }

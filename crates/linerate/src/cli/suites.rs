@@ -206,6 +206,25 @@ pub struct CalibrateArgs {
     pub folders: Vec<PathBuf>,
 }
 
+/// Compare several runs of the same suites: does the interval of one contain what all of them found?
+///
+/// For each pair: the mean ratio of the runs, their spread, the half-width of a run's interval, and how many
+/// runs have an interval that contains the mean; by rate and by CPU time per operation.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  for i in 1 2 3 4; do linerate run proxy --quick --out results/proxy-$i; done
+  linerate repeat results/proxy-*
+  linerate repeat results/proxy-* --json repeat.json")]
+pub struct RepeatArgs {
+    /// Folders of runs, two or more
+    #[arg(value_name = "DIR", num_args = 2.., required = true)]
+    pub folders: Vec<PathBuf>,
+
+    /// Write the pairs to this file too
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
 impl From<&Selection> for Choice {
     fn from(selection: &Selection) -> Self {
         Self {

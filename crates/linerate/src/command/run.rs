@@ -9,7 +9,6 @@ use crate::report;
 use crate::session::{End, Event, Request, Session};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Measures and reports; without a suite, shows what can be run.
 ///
@@ -22,16 +21,8 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
     let mut session = Session::open(&Request::from(args), script)?;
     let mut printed = Ok(ExitCode::SUCCESS);
     let end = session.measure(&mut |event| {
-        let style = terminal.style(args.long);
-        match event {
-            // Standard output gets each table once.
-            Event::Rounds { suite, left } if !args.quiet => note(&format!(
-                "{}more units of pairs with wide intervals follow, for up to {}; then the tables again\n",
-                report::TERMINAL.render(&report::of(&suite), style.on_stderr()),
-                humantime::format_duration(Duration::from_secs(left.ceil() as u64))
-            )),
-            Event::Rounds { .. } | Event::Prospect(_) => {}
-            Event::Suite(suite) => printed = print(&report::TERMINAL.render(&report::of(&suite), style)),
+        if let Event::Suite(suite) = event {
+            printed = print(&report::TERMINAL.render(&report::of(&suite), terminal.style(args.long)));
         }
     });
     publish(&session)?;

@@ -17,7 +17,7 @@ pub use crate::stats::sensitivity::Sensitivity;
 pub use crate::stats::transport::{DatagramReport, SeriesReport, TcpReport};
 pub use crate::stats::usage::UsageReport;
 pub use linerate_analysis::summary::{
-    AgainstTruth, Comparison, DuetReport, Flag, OutcomeWord, Quantity, ShareOf, TableUnit,
+    AgainstTruth, Comparison, DuetReport, Flag, OutcomeWord, Quantity, ShareOf, SoloRatio, TableUnit,
 };
 use linerate_contract::{Errors, Role};
 pub use path::{PathReport, WayReport};

@@ -109,7 +109,7 @@ pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
         _ if *n < FEWEST_ROUNDS => ": too few rounds for a verdict".to_owned(),
         Verdict::WithinMargin => ": within the margin".to_owned(),
         Verdict::SmallDifference => ": differs by less than the margin".to_owned(),
-        Verdict::CannotTell => cannot_tell(comparison.smallest_detectable),
+        Verdict::CannotTell => cannot_tell(comparison),
         Verdict::NotSlower => ": not slower by the margin".to_owned(),
         Verdict::Faster | Verdict::Slower | Verdict::Failed | Verdict::Missing => String::new(),
     };
@@ -142,18 +142,25 @@ pub(super) fn brief_error(found: &AgainstTruth) -> String {
     format!("{error} %{range}: {}", accuracy_name(found.accuracy))
 }
 
-/// With the difference that this number of units would probably have found.
-fn cannot_tell(smallest: Option<f64>) -> String {
-    let found = smallest
+/// With what contradicts or disturbs the ratio, or the difference that this number of units would probably
+/// have found.
+fn cannot_tell(comparison: &Comparison) -> String {
+    if let Some(solo) = comparison.duet.as_ref().and_then(|duet| duet.contradicted_by) {
+        return format!(": cannot tell, alone it is {} (n={})", times(solo.ratio, solo.ci95), solo.n);
+    }
+    if let Some(share) = comparison.duet.as_ref().and_then(|duet| duet.strangers) {
+        return format!(": cannot tell, other processes used {} % of the CPU time", plain(share * 100.0));
+    }
+    let found = comparison
+        .smallest_detectable
         .map(|smallest| format!(" (a difference of {} % is found in 80 % of runs)", plain(smallest * 100.0)));
     format!(": cannot tell{}", found.unwrap_or_default())
 }
 
-/// ` units in duet; CPU 1.02x (1.01 to 1.03)`, or ` rounds; ...` where the duets give the CPU cost alone.
+/// ` units in duet; CPU 1.02x (1.01 to 1.03)`.
 fn duet_text(duet: &DuetReport) -> String {
     let cpu = duet.cpu_ratio.zip(duet.cpu_ci95).map(|(ratio, ci95)| format!("; CPU {}", times(ratio, ci95)));
     let units = match duet.sharing {
-        _ if !duet.has_rate => " rounds",
         Some(Sharing::Turns) => " units in turns",
         Some(Sharing::Alternating) => " units of alternating load",
         _ => " units in duet",
@@ -245,6 +252,7 @@ fn grouped(number: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::model::SoloRatio;
 
     #[test]
     fn a_range_of_percentages_has_the_digits_of_its_lower_end() {
@@ -310,17 +318,22 @@ mod tests {
         let found = ": cannot tell (a difference of 3.12 % is found in 80 % of runs)";
         assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
         comparison.duet = Some(DuetReport {
-            has_rate: true,
-            sharing: None,
             cpu_ratio: Some(1.0212),
             cpu_ci95: Some([1.0114, 1.0309]),
-            cpu_verdict: None,
+            ..DuetReport::default()
         });
         assert!(
             sentence("a", &comparison).contains("n=10 units in duet; CPU 1.021x (1.011 to 1.031)"),
             "{}",
             sentence("a", &comparison)
         );
+        comparison.duet = Some(DuetReport { strangers: Some(0.312), ..DuetReport::default() });
+        let disturbed = ": cannot tell, other processes used 31.2 % of the CPU time";
+        assert!(sentence("a", &comparison).ends_with(disturbed), "{}", sentence("a", &comparison));
+        let alone = SoloRatio { ratio: 0.804, ci95: [0.79, 0.82], n: 7 };
+        comparison.duet = Some(DuetReport { contradicted_by: Some(alone), ..DuetReport::default() });
+        let denied = ": cannot tell, alone it is 0.804x (0.790 to 0.820) (n=7)";
+        assert!(sentence("a", &comparison).ends_with(denied), "{}", sentence("a", &comparison));
         comparison.duet = None;
         comparison.difference = LatencyDifference::of(0.96, [0.955, 0.965], 10.08);
         let micros = ", n=10), +0.42 µs (0.37 to 0.47): cannot tell";

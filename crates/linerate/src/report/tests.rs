@@ -9,6 +9,8 @@ use crate::stats::verdict::Verdict;
 use linerate_contract::{Bytes, Counts, ErrorKind, Nanos};
 use proptest::prelude::*;
 
+mod duets;
+
 fn build(run: &Run, trials: &[Trial]) -> Report {
     super::build(run, trials, &[])
 }
@@ -331,63 +333,4 @@ fn empty_runs_have_reports() {
     assert!(is_written(&build(&run, &[])));
     run.suites.clear();
     assert!(is_written(&build(&run, &[])));
-}
-
-/// Eight units of a pair in which the first cell has `ratio` of the rate of the second.
-fn duets(cells: [&str; 2], ratio: f64) -> Vec<Duet> {
-    let side = |operations: f64| {
-        serde_json::json!({"elapsed": 500_000_000, "operations": operations as u64, "bytes": 0,
-        "cpu": {"server": 100_000_000}})
-    };
-    let unit = |unit: u32| {
-        // Units differ by some per mille.
-        let rate = 100_000.0 * ratio + f64::from(unit) * 100.0 - 450.0;
-        serde_json::from_value(serde_json::json!({"suite": "proxy", "cells": cells, "unit": unit,
-            "sharing": "together", "at": 0, "outcome": "ok", "sides": [side(rate), side(100_000.0)],
-            "stages": {}}))
-        .unwrap()
-    };
-    (1..=8).map(unit).collect()
-}
-
-const IPTABLES: [&str; 2] = ["nginx/iptables", "nginx/direct"];
-const CONTROL: [&str; 2] = ["nginx/direct", "nginx/direct"];
-
-/// The fixture's run with these pairs, and the comparison of nginx/iptables.
-fn compared(duets: &[Duet]) -> Comparison {
-    let mut run = run();
-    let pair = |cells: [&str; 2]| PlannedPair { cells: cells.map(str::to_owned), no_duet: None };
-    run.suites[0].pairs = vec![pair(IPTABLES), pair(CONTROL)];
-    let report = super::build(&run, &trials(), duets);
-    cell(&report, "nginx/iptables").vs_baseline.clone().unwrap()
-}
-
-#[test]
-fn a_ratio_comes_from_duets_unless_they_contradict_the_solo_trials() {
-    let alone = compared(&[]);
-    assert_eq!(alone.duet, None);
-    let agreeing = compared(&duets(IPTABLES, alone.ratio));
-    assert_eq!((agreeing.n, agreeing.duet.as_ref().map(|duet| duet.has_rate)), (8, Some(true)));
-    assert!(agreeing.ci95[1] - agreeing.ci95[0] < alone.ci95[1] - alone.ci95[0], "{agreeing:?} {alone:?}");
-    let contradicting = compared(&duets(IPTABLES, alone.ratio * 3.0));
-    assert_eq!((contradicting.ratio, contradicting.ci95), (alone.ratio, alone.ci95));
-    assert!(contradicting.duet.is_some_and(|duet| !duet.has_rate && duet.cpu_ratio.is_some()));
-}
-
-#[test]
-fn a_baseline_that_differs_from_itself_withdraws_the_verdicts_of_duets() {
-    let of_pair = duets(IPTABLES, compared(&[]).ratio);
-    let with_control = |ratio: f64| compared(&[of_pair.clone(), duets(CONTROL, ratio)].concat()).verdict;
-    assert_eq!(with_control(1.0), Verdict::Slower);
-    assert_eq!(with_control(1.05), Verdict::CannotTell);
-}
-
-#[test]
-fn q_values_are_over_a_table_and_never_below_p() {
-    let report = build(&run(), &trials());
-    for table in report.suites.iter().flat_map(|suite| &suite.tables) {
-        let compared = table.cells.iter().filter_map(|cell| cell.vs_baseline.as_ref());
-        assert!(compared.clone().count() > 0);
-        assert!(compared.clone().all(|c| c.q >= c.p), "{:?}", table.name);
-    }
 }

@@ -3,7 +3,7 @@
 use super::{Event, Session};
 use crate::error::Error;
 use crate::lab::LabError;
-use crate::measurement::{Duet, Entry, Outcome, PlannedSuite, Run, Sharing, Trial};
+use crate::measurement::{Duet, Entry, Outcome, PlannedSuite, Run, Sharing, Trial, pair_id};
 use crate::plan::{self, Step};
 use crate::stats::sharing::sharing;
 use crate::stopping::FIRST_ROUNDS;
@@ -52,14 +52,6 @@ impl Session {
             self.make(step, &cpus)?;
         }
         Ok(())
-    }
-
-    /// Seconds that trials beyond the rounds of a suite's tables may take; 0 if none is needed.
-    pub(super) fn time_to_go_on(&self, suite: usize) -> f64 {
-        match self.run.comparison.is_some() || self.made().needs(suite).is_empty() {
-            true => 0.0,
-            false => self.made().seconds_left(suite),
-        }
     }
 
     /// Makes what the open questions of the suite need, until none is open or the time is used.
@@ -114,34 +106,48 @@ impl Session {
         self.made().is_given_up(step.suite, &step.id, id(step.cell), step.against.map(id))
     }
 
-    /// The same for all units of a pair: by its table, or else by its warm-up unit, which runs side by side,
-    /// and the first trial of each cell. A pair without them takes turns, which is right for all.
+    /// The same for all units of a pair: by its table, or else by the warm-up units. A control is measured as
+    /// most of the pairs are whose baseline it is, so that it has their bias.
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];
         let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.id() == step.id;
         let earlier = self.duets.iter().find(|duet| !duet.warmup && of_pair(duet)).map(|duet| duet.sharing);
-        let of_table = || {
-            let [one, other] = [step.cell, step.against?].map(|cell| suite.cells[cell].pairs);
-            one.filter(|_| one == other && step.probe.is_none())
-        };
+        let cells = [step.cell, step.against.unwrap_or(step.cell)].map(|cell| &suite.cells[cell]);
+        let of_table = || cells[0].pairs.filter(|_| cells[0].pairs == cells[1].pairs && step.probe.is_none());
         let by_rule = || {
-            let warm = self.duets.iter().filter(of_pair).find_map(|duet| duet.sides.as_ref());
-            let alone = |cell: usize| {
-                let id = &suite.cells[cell].id;
-                let mut of_cell = self.trials.iter().filter(|t| t.suite == suite.name && t.cell == *id);
-                of_cell.find_map(|trial| trial.measurement.as_ref())
-            };
-            let alone = alone(step.cell).zip(step.against.and_then(alone));
-            match warm.zip(alone) {
-                // Side by side, the other side of a probe would get what is taken.
-                _ if self.programs.are_elsewhere() => Sharing::Turns,
-                _ if !self.lab.is_grouped() || step.probe.is_some() => Sharing::Turns,
-                _ if step.warmup => Sharing::Together,
-                Some((sides, (cell, other))) => sharing(sides, [cell, other]),
-                None => Sharing::Turns,
+            // Side by side, the other side of a probe would get what is taken.
+            if self.programs.are_elsewhere() || !self.lab.is_grouped() || step.probe.is_some() {
+                Sharing::Turns
+            } else if step.warmup {
+                Sharing::Together
+            } else if cells[0].id == cells[1].id {
+                let pairs = suite.pairs.iter().filter(|pair| pair.cells[1] == cells[1].id);
+                let others = pairs.filter(|pair| pair.cells[0] != pair.cells[1] && pair.no_duet.is_none());
+                let found: Vec<Sharing> =
+                    others.map(|pair| self.by_warm_up(suite, [&pair.cells[0], &pair.cells[1]])).collect();
+                let in_turns = found.iter().filter(|sharing| **sharing == Sharing::Turns).count();
+                if 2 * in_turns > found.len() { Sharing::Turns } else { Sharing::Together }
+            } else {
+                self.by_warm_up(suite, [&cells[0].id, &cells[1].id])
             }
         };
         earlier.or_else(of_table).unwrap_or_else(by_rule)
+    }
+
+    /// By a pair's warm-up unit, which runs side by side, and the first trial of each cell. A pair without
+    /// them takes turns, which is right for all.
+    fn by_warm_up(&self, suite: &PlannedSuite, cells: [&str; 2]) -> Sharing {
+        let id = pair_id(cells);
+        let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.id() == id;
+        let warm = self.duets.iter().filter(of_pair).find_map(|duet| duet.sides.as_ref());
+        let alone = |cell: &str| {
+            let mut of_cell = self.trials.iter().filter(|t| t.suite == suite.name && t.cell == cell);
+            of_cell.find_map(|trial| trial.measurement.as_ref())
+        };
+        match (warm, alone(cells[0]), alone(cells[1])) {
+            (Some(sides), Some(cell), Some(other)) => sharing(sides, [cell, other]),
+            _ => Sharing::Turns,
+        }
     }
 
     fn take(&mut self, entry: Entry, id: &str) {

@@ -48,15 +48,9 @@ pub enum End {
 pub enum Event {
     /// Before the units of a comparison, and once more after the first of them.
     Prospect(Prospect),
-    /// The rounds of a suite's tables are made. Units of wide intervals follow, for up to this many seconds.
-    Rounds { suite: Stored, left: f64 },
     /// All of a suite is measured, or as much as there was when the run was interrupted.
     Suite(Stored),
 }
-
-/// Tables are shown after the rounds if the rest takes longer than this, in seconds: in the first suite, when
-/// there is nothing to read yet, and in later ones.
-const WAIT: [f64; 2] = [30.0, 300.0];
 
 /// A run that is going on.
 #[allow(missing_debug_implementations, reason = "a lab has none")]
@@ -176,10 +170,6 @@ impl Session {
         let mut end = Ok(End::Complete);
         for suite in 0..self.run.suites.len() {
             let rounds = self.prepare(suite).and_then(|()| self.measure_suite(suite, on));
-            let left = rounds.as_ref().map_or(0.0, |()| self.time_to_go_on(suite));
-            if left > WAIT[suite.min(1)] {
-                self.progress.suspend(|| on(Event::Rounds { suite: self.part(suite), left }));
-            }
             end = match rounds.and_then(|()| self.go_on(suite, on)) {
                 Ok(()) => Ok(End::Complete),
                 Err(Error::Interrupted) => Ok(End::Interrupted),

@@ -11,6 +11,7 @@ use crate::measurement::{
     Duet, Measurement, Outcome, PlannedCell, PlannedSuite, Probe, Sharing, SideWindow, Stage,
 };
 use crate::plan::Step;
+use crate::stats::bound::strangers;
 use linerate_contract::{Alternation, Nanos, Role, clock};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -130,7 +131,10 @@ pub fn run(
             }
         };
         stages.insert(Stage::Measure, a.now().since(begin));
-        Ok([side(one?), side(two?)])
+        let (one, two) = (one?, two?);
+        // On other machines there are other CPUs, and windows one after the other.
+        let strangers = if one_by_one { None } else { strangers([&one.0, &two.0]) };
+        Ok((strangers, [side(one), side(two)]))
     })();
     let begin = a.now();
     let ended = on_both([&mut *a, &mut *b], false, |lab, _| {
@@ -138,9 +142,9 @@ pub fn run(
     });
     stages.insert(Stage::Stop, a.now().since(begin));
     let [one, two] = ended;
-    let (outcome, sides) = match one.and(two).and(result) {
-        Ok(sides) => (Outcome::Ok, Some(sides)),
-        Err(Stopped::Outcome(outcome)) => (outcome, None),
+    let (outcome, strangers, sides) = match one.and(two).and(result) {
+        Ok((strangers, sides)) => (Outcome::Ok, strangers, Some(sides)),
+        Err(Stopped::Outcome(outcome)) => (outcome, None, None),
         Err(Stopped::Interrupted) => return Err(LabError::Interrupted),
         Err(Stopped::Lost(why)) => return Err(LabError::Lost(why)),
     };
@@ -155,6 +159,7 @@ pub fn run(
         at,
         outcome,
         sides,
+        strangers,
         stages,
     })
 }

@@ -1,6 +1,7 @@
 //! The first screen: the question of each suite, its answer, and the run in a strip.
 
 use super::anchor;
+use super::picture::picture;
 use super::sentence;
 use crate::report::comparison::rough;
 use crate::report::layout::{self, GroupAnswer};
@@ -54,8 +55,12 @@ fn answer(suite: &SuiteReport, is_one: bool) -> Markup {
                         } " "
                     }
                     (sentence(&answer.lead))
-                    // The first answer in full: it is the suite's main table.
-                    @if i == 0 || is_one { @for more in &answer.rest { " " (sentence(more)) } }
+                    @if i > 0 && is_one { @for more in &answer.rest { " " (sentence(more)) } }
+                }
+                // The first answer is that of the suite's main table: the sentence, what it means, the rest.
+                @if i == 0 {
+                    @if let Some(picture) = picture(suite) { (picture) }
+                    @if !answer.rest.is_empty() { p { @for more in &answer.rest { (sentence(more)) " " } } }
                 }
             }
             @if answers.len() > shown.len() {

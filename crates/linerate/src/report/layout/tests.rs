@@ -85,7 +85,7 @@ fn without_rounds_or_with_a_failed_control_there_is_no_order() {
     (control.ratio, control.ci95, control.n) = (1.1, [1.05, 1.15], 8);
     table.aa = Some(control);
     for comparison in table.cells.iter_mut().filter_map(|cell| cell.vs_baseline.as_mut()) {
-        comparison.duet = Some(crate::report::model::DuetReport { has_rate: true, ..Default::default() });
+        comparison.duet = Some(crate::report::model::DuetReport::default());
         comparison.verdict = Verdict::CannotTell;
     }
     let withdrawn = all(&report, 0, 0, 0);

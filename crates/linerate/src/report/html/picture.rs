@@ -1,0 +1,59 @@
+//! The picture of a suite on the first screen: the rows of its first table on the axis of their ratios.
+
+use super::anchor;
+use super::forest::Forest;
+use crate::report::layout::{self, Alternative, Part};
+use crate::report::model::SuiteReport;
+use crate::report::numbers::{error, percent};
+use maud::{Markup, html};
+use std::slice;
+
+/// Rows of the picture; the table has all.
+const ROWS: usize = 16;
+
+/// The first group that has ratios: each row with its interval, the band of the margin, and the baseline.
+/// `None` for a suite without a ratio.
+pub(super) fn picture(suite: &SuiteReport) -> Option<Markup> {
+    let of_table = |table| {
+        let group = layout::groups(suite, table).into_iter().next()?;
+        Some((table, Forest::of(table, slice::from_ref(&group))?, group))
+    };
+    let (table, forest, group) = suite.tables.iter().find_map(of_table)?;
+    let background = format!("{}~first", anchor(&[&suite.name, &table.name]));
+    let address = anchor(&[&suite.name, &table.name]);
+    let rows = &group.members[..group.members.len().min(ROWS)];
+    let place = if group.label.is_empty() { String::new() } else { format!(" ({})", group.label) };
+    Some(html! {
+        figure.picture {
+            svg.defs aria-hidden="true" width="0" height="0" { (forest.background(&background, &group)) }
+            ul {
+                @for member in rows {
+                    li {
+                        a href={ "#" (address) "." (anchor(&[&member.cell.id])) } { (member.label) }
+                        (forest.row(&background, member.entry))
+                        span.v { (value(member)) }
+                    }
+                }
+            }
+            (forest.scale())
+            figcaption {
+                a href={ "#" (address) } { (table.title) } (place)
+                ". Line: 95 % interval; dots: units; band: differences that do not matter"
+                @if rows.len() < group.members.len() {
+                    "; " (group.members.len() - rows.len()) " more rows in the table"
+                }
+                "."
+            }
+        }
+    })
+}
+
+fn value(member: &Alternative<'_>) -> String {
+    let entry = member.entry;
+    match (&entry.vs_baseline, &entry.vs_truth) {
+        (Some(found), _) => format!("{} {}", percent(found.ratio, found.ci95), layout::mark(found)),
+        (None, Some(truth)) => error(truth),
+        _ if member.part == Part::Baseline => "100 %, the baseline".to_owned(),
+        _ => member.part.name().to_owned(),
+    }
+}

@@ -1,0 +1,81 @@
+//! Ratios of duets: where they contradict the solo trials, are disturbed, or are withdrawn.
+
+use super::*;
+
+/// Eight units of a pair in which the first cell has `ratio` of the rate of the second.
+fn duets(cells: [&str; 2], ratio: f64) -> Vec<Duet> {
+    let side = |operations: f64| {
+        serde_json::json!({"elapsed": 500_000_000, "operations": operations as u64, "bytes": 0,
+        "cpu": {"server": 100_000_000}})
+    };
+    let unit = |unit: u32| {
+        // Units differ by some per mille.
+        let rate = 100_000.0 * ratio + f64::from(unit) * 100.0 - 450.0;
+        serde_json::from_value(serde_json::json!({"suite": "proxy", "cells": cells, "unit": unit,
+            "sharing": "together", "at": 0, "outcome": "ok", "sides": [side(rate), side(100_000.0)],
+            "stages": {}}))
+        .unwrap()
+    };
+    (1..=8).map(unit).collect()
+}
+
+const IPTABLES: [&str; 2] = ["nginx/iptables", "nginx/direct"];
+const CONTROL: [&str; 2] = ["nginx/direct", "nginx/direct"];
+
+/// The fixture's run with these pairs, and the comparison of nginx/iptables.
+fn compared(duets: &[Duet]) -> Comparison {
+    let mut run = run();
+    let pair = |cells: [&str; 2]| PlannedPair { cells: cells.map(str::to_owned), no_duet: None };
+    run.suites[0].pairs = vec![pair(IPTABLES), pair(CONTROL)];
+    let report = crate::report::build(&run, &trials(), duets);
+    cell(&report, "nginx/iptables").vs_baseline.clone().unwrap()
+}
+
+#[test]
+fn duets_and_solo_trials_that_contradict_each_other_have_no_verdict_and_both_numbers() {
+    let alone = compared(&[]);
+    assert_eq!(alone.duet, None);
+    let agreeing = compared(&duets(IPTABLES, alone.ratio));
+    assert_eq!((agreeing.n, agreeing.duet.clone().map(|duet| duet.contradicted_by)), (8, Some(None)));
+    assert!(agreeing.ci95[1] - agreeing.ci95[0] < alone.ci95[1] - alone.ci95[0], "{agreeing:?} {alone:?}");
+    let contradicting = compared(&duets(IPTABLES, alone.ratio * 3.0));
+    assert_eq!(contradicting.verdict, Verdict::CannotTell);
+    assert!((contradicting.ratio / alone.ratio / 3.0 - 1.0).abs() < 0.05, "{contradicting:?}");
+    let duet = contradicting.duet.unwrap();
+    let solo = duet.contradicted_by.unwrap();
+    assert_eq!((solo.ratio, solo.ci95, solo.n), (alone.ratio, alone.ci95, alone.n));
+    assert!(duet.cpu_ratio.is_some());
+}
+
+#[test]
+fn units_beside_other_processes_are_left_out_and_decide_nothing_where_too_few_are_left() {
+    let quiet = duets(IPTABLES, 0.8);
+    let busy = |from: usize| {
+        let mut units = quiet.clone();
+        units[from..].iter_mut().for_each(|unit| unit.strangers = Some(0.3));
+        compared(&units)
+    };
+    assert_eq!((busy(8).n, busy(7).n, busy(6).n), (8, 7, 6));
+    let withheld = busy(5);
+    assert_eq!((withheld.n, withheld.verdict), (8, Verdict::CannotTell));
+    let strangers = withheld.duet.unwrap().strangers.unwrap();
+    assert!((strangers - 0.3 * 3.0 / 8.0).abs() < 1e-9, "{strangers}");
+}
+
+#[test]
+fn a_baseline_that_differs_from_itself_withdraws_the_verdicts_of_duets() {
+    let of_pair = duets(IPTABLES, compared(&[]).ratio);
+    let with_control = |ratio: f64| compared(&[of_pair.clone(), duets(CONTROL, ratio)].concat()).verdict;
+    assert_eq!(with_control(1.0), Verdict::Slower);
+    assert_eq!(with_control(1.05), Verdict::CannotTell);
+}
+
+#[test]
+fn q_values_are_over_a_table_and_never_below_p() {
+    let report = build(&run(), &trials());
+    for table in report.suites.iter().flat_map(|suite| &suite.tables) {
+        let compared = table.cells.iter().filter_map(|cell| cell.vs_baseline.as_ref());
+        assert!(compared.clone().count() > 0);
+        assert!(compared.clone().all(|c| c.q >= c.p), "{:?}", table.name);
+    }
+}
