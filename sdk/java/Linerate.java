@@ -104,7 +104,8 @@ final class Linerate {
             run.of(checked);
         } catch (Refusal refusal) {
             System.err.println(program.name() + ": " + refusal.getMessage());
-            System.exit(refusal.status);
+            // Without the hook.
+            Runtime.getRuntime().halt(refusal.status);
         } catch (Exception error) {
             System.err.println(program.name() + ": " + error);
             Runtime.getRuntime().halt(1);
