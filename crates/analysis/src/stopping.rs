@@ -16,9 +16,9 @@ mod prospect;
 
 use crate::comparison::{JudgedPair, Judgement, judge_until};
 use crate::measurement::{
-    ComparisonKind, Duet, Outcome, PlannedPair, PlannedSuite, Run, Trial, is_given_up, pair_id,
+    ComparisonKind, Duet, Outcome, PlannedCell, PlannedPair, PlannedSuite, Run, Trial, is_given_up, pair_id,
 };
-use crate::stats::duet::{is_of_windows, log_ratio};
+use crate::stats::duet::{is_busy_loop, is_of_windows, log_ratio, log_ratio_of_loops};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential::{last_look, next_look};
@@ -150,7 +150,8 @@ impl<'a> Made<'a> {
             let metric =
                 tables.find(|table| pair.cells.iter().all(|cell| table.cells.contains(cell)))?.metric;
             let (counted, strangers) = undisturbed(units.iter().copied());
-            let estimate = RatioEstimate::of(counted.iter().filter_map(|duet| log_ratio(duet, metric)))?;
+            let log = if self.are_busy_loops(suite, pair) { log_ratio_of_loops } else { log_ratio };
+            let estimate = RatioEstimate::of(counted.iter().filter_map(|duet| log(duet, metric)))?;
             let lacks = match strangers {
                 Some(_) => units.len() as f64,
                 None => lacking(estimate.half_width()?, goal, estimate.n)?,
@@ -161,6 +162,16 @@ impl<'a> Made<'a> {
             is_worth_it.then(|| Wide { lacks, needs: vec![Need::of(pair, unit)] })
         };
         self.pairs(index).filter_map(of_pair).collect()
+    }
+
+    fn are_busy_loops(self, suite: &PlannedSuite, pair: &PlannedPair) -> bool {
+        let is_busy = |cell: &PlannedCell| {
+            let of_cell =
+                |trial: &&Trial| trial.suite == suite.name && trial.cell == cell.id && !trial.warmup;
+            let alone = self.trials.iter().filter(of_cell);
+            is_busy_loop(cell, alone.filter_map(|trial| trial.measurement.as_ref()))
+        };
+        suite.cells.iter().filter(|cell| pair.cells.contains(&cell.id)).all(is_busy)
     }
 
     /// Ratios and errors by the first metric of each table that duets do not have.

@@ -1,7 +1,10 @@
 //! The log ratios of duets: one for each unit.
 
-use crate::measurement::{Duet, Metric, SideWindow};
-use linerate_contract::Role;
+use crate::measurement::{Duet, Measurement, Metric, PlannedCell, SideWindow};
+use linerate_contract::{Choice, Ends, Role};
+
+/// Of a CPU, by a loop that is alone: what does not wait differs from its CPU time by its start and end only.
+const BUSY: f64 = 0.97;
 
 /// True if windows of duets have ratios of this metric. In closed loops time and mean latency are inverse to
 /// the rate.
@@ -45,6 +48,30 @@ pub fn log_ratio(duet: &Duet, metric: Metric) -> Option<f64> {
     }
     let rate = rate(metric)?;
     log_of(duet, |side| rate(side) / side.elapsed.0 as f64)
+}
+
+/// True for both ends in one loop, on one thread, whose trials alone (half of them at least) used a CPU for all
+/// of their time. Such a loop never waits: how long its work takes alone is its CPU time.
+#[must_use]
+pub fn is_busy_loop<'m>(cell: &PlannedCell, alone: impl Iterator<Item = &'m Measurement>) -> bool {
+    let is_loop = cell.options.get(Ends::OPTION).is_some_and(|ends| ends == Ends::OneLoop.word())
+        && cell.parameters.threads.is_none_or(|threads| threads == 1);
+    let is_busy = |trial: &Measurement| {
+        let cpu: u64 = trial.cpu.values().map(|time| time.0).sum();
+        cpu as f64 >= BUSY * trial.elapsed.0 as f64
+    };
+    let (busy, idle): (Vec<_>, Vec<_>) = alone.partition(|trial| is_busy(trial));
+    is_loop && busy.len() > idle.len()
+}
+
+/// The same as [`log_ratio`], of two loops that are busy: by CPU time in place of the window. What the kernel
+/// gives to others, and how it shares a CPU between the sides, is then no part of it.
+#[must_use]
+pub fn log_ratio_of_loops(duet: &Duet, metric: Metric) -> Option<f64> {
+    if is_rate(metric) {
+        return log_cpu_ratio(duet, metric, None).map(|log| -log);
+    }
+    log_ratio(duet, metric)
 }
 
 /// The log ratio of CPU time per operation, side 0 over side 1: above 0 is more expensive. Of one role, or
@@ -102,6 +129,35 @@ mod tests {
         assert!((cpu.exp() - 0.25).abs() < 1e-12, "{cpu}");
         assert_eq!(log_cpu_ratio(&unit, Metric::OperationsPerSecond, Some(Role::Server)), Some(cpu));
         assert_eq!(log_cpu_ratio(&unit, Metric::OperationsPerSecond, Some(Role::Relay)), None);
+    }
+
+    #[test]
+    fn loops_that_never_wait_are_compared_by_cpu_time() {
+        // Half the work in half the CPU time: the window says half the rate, the loop is as fast.
+        let unit = duet(Some([side(50, 5), side(100, 10)]));
+        assert!((log_ratio(&unit, Metric::MeanLatency).unwrap().exp() - 0.5).abs() < 1e-12);
+        assert!((log_ratio_of_loops(&unit, Metric::MeanLatency).unwrap().exp() - 1.0).abs() < 1e-12);
+        let cell = |ends: &str, threads: u64| {
+            serde_json::from_value::<PlannedCell>(serde_json::json!({
+                "id": "c", "axes": {}, "layer": "tcp", "workload": "rr", "options": {"ends": ends},
+                "path": {"device": "loopback", "links": [{"mtu": 65_536}]},
+                "parameters": {"operations": 1, "threads": threads}, "systems": [], "absent": null,
+            }))
+            .expect("it follows the model")
+        };
+        let trial = |cpu: u64| Measurement {
+            elapsed: Nanos(1_000),
+            cpu: [(Role::Client, Nanos(cpu))].into(),
+            ..Measurement::default()
+        };
+        let is_busy = |ends: &str, threads: u64, cpu: [u64; 3]| {
+            is_busy_loop(&cell(ends, threads), cpu.map(trial).iter())
+        };
+        assert!(is_busy("one-loop", 1, [990, 980, 900]));
+        assert!(!is_busy("one-loop", 1, [990, 900, 900]), "it waits");
+        assert!(!is_busy("one-loop", 2, [990; 3]), "its threads work at the same time");
+        assert!(!is_busy("", 1, [990; 3]), "two processes");
+        assert!(!is_busy_loop(&cell("one-loop", 1), [].iter()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::measurement::{Duet, Metric, Sharing};
 use crate::stats::bound::DISTURBED;
 use crate::stats::compare::log_ratios;
 use crate::stats::difference::LatencyDifference;
-use crate::stats::duet::{log_cpu_ratio, log_ratio};
+use crate::stats::duet::{is_busy_loop, log_cpu_ratio, log_ratio, log_ratio_of_loops};
 use crate::stats::estimate::{Estimate, FEWEST_ROUNDS};
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sensitivity::Sensitivity;
@@ -112,13 +112,12 @@ impl Comparisons<'_> {
     /// in the result.
     #[must_use]
     pub fn of(&self, cell: &CellSummary<'_>, other: &CellSummary<'_>, metric: Metric) -> Option<Comparison> {
-        let with = &other.planned.id;
         let logs = log_ratios(&cell.values(metric), &other.values(metric), metric.better()).collect();
         let alone = Ratio::of(logs).filter(|_| !metric.is_growth());
-        let together = self.by_duet(&cell.planned.id, with, metric);
+        let together = self.by_duet([cell, other], metric);
         let contradiction =
             together.as_ref().zip(alone.as_ref()).and_then(|(both, alone)| both.denied_by(alone));
-        let mut found = together.or(alone)?.report(with, self.journal.margin);
+        let mut found = together.or(alone)?.report(&other.planned.id, self.journal.margin);
         if let Some(duet) = found.duet.as_mut() {
             duet.contradicted_by = contradiction;
             if duet.contradicted_by.is_some() || duet.strangers.is_some() {
@@ -132,8 +131,8 @@ impl Comparisons<'_> {
     }
 
     /// The cell in duet with itself; `None` without a unit.
-    pub(super) fn control(&self, id: &str, metric: Metric) -> Option<Comparison> {
-        Some(self.by_duet(id, id, metric)?.report(id, self.journal.margin))
+    pub(super) fn control(&self, cell: &CellSummary<'_>, metric: Metric) -> Option<Comparison> {
+        Some(self.by_duet([cell, cell], metric)?.report(&cell.planned.id, self.journal.margin))
     }
 
     /// What the probes of the cell's roles found.
@@ -145,10 +144,13 @@ impl Comparisons<'_> {
         cell.planned.systems.iter().filter_map(|system| of_role(system.role)).collect()
     }
 
-    fn by_duet(&self, id: &str, other: &str, metric: Metric) -> Option<Ratio> {
-        let (units, strangers) = undisturbed(self.journal.duets(self.suite, [id, other]));
+    fn by_duet(&self, cells: [&CellSummary<'_>; 2], metric: Metric) -> Option<Ratio> {
+        let of_pair = self.journal.duets(self.suite, cells.map(|cell| &*cell.planned.id));
+        let (units, strangers) = undisturbed(of_pair);
         let units = || units.iter().copied();
-        let ratio = Ratio::of(units().filter_map(|duet| log_ratio(duet, metric)).collect())?;
+        let is_busy = |cell: &&CellSummary<'_>| is_busy_loop(cell.planned, cell.good.iter().map(|(_, m)| *m));
+        let log = if cells.iter().all(is_busy) { log_ratio_of_loops } else { log_ratio };
+        let ratio = Ratio::of(units().filter_map(|duet| log(duet, metric)).collect())?;
         let cpu = RatioEstimate::of(units().filter_map(|duet| log_cpu_ratio(duet, metric, None)));
         let duet = DuetReport {
             sharing: units().next().map(|duet| duet.sharing),

@@ -59,7 +59,7 @@ pub(super) fn table<'p>(
     let partners: Vec<&CellSummary<'_>> = here.iter().copied().chain(cells).collect();
     let operations = operations.filter(|_| alike);
     let control = here.iter().find_map(|cell| partner(cell, &planned.baseline, &partners));
-    let aa = control.and_then(|cell| comparisons.control(&cell.planned.id, planned.metric));
+    let aa = control.and_then(|cell| comparisons.control(cell, planned.metric));
     let margin = comparisons.journal.margin;
     let withdrawn = aa.as_ref().is_some_and(|aa| aa.fails_as_control(margin));
     let entry = |cell: &CellSummary<'_>, metric: Metric| {
