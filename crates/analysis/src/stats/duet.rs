@@ -50,7 +50,7 @@ pub fn log_ratio(duet: &Duet, metric: Metric) -> Option<f64> {
     log_of(duet, |side| rate(side) / side.elapsed.0 as f64)
 }
 
-/// True for both ends in one loop, on one thread, of whose trials alone most used a CPU for all of their time.
+/// True for both ends in one loop, on one thread, most of whose trials alone used a CPU all the time.
 /// Such a loop never waits: how long its work takes alone is its CPU time.
 #[must_use]
 pub fn is_busy_loop<'m>(cell: &PlannedCell, alone: impl Iterator<Item = &'m Measurement>) -> bool {
