@@ -8,7 +8,7 @@ use linerate_contract::nearest::suggestion;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 use std::path::Path;
 
 /// The place of roles that no `--host` names.
@@ -42,12 +42,24 @@ pub fn role_place(text: &str) -> Result<RolePlace, String> {
     let role = ROLES.into_iter().find(|known| known.to_string() == role).ok_or_else(|| {
         format!("there is no role `{role}`; {}", suggestion(role, names.iter().map(String::as_str)))
     })?;
+    let host = PlannedHost { place: place.into(), ..PlannedHost::default() };
+    if role == Role::Server && host.served_at().is_some() {
+        return Ok(RolePlace { role, place: place.to_owned() });
+    }
     let is_name = |name: &str| !name.is_empty() && !name.starts_with('-');
     if place == LOCAL || place.strip_prefix(SSH_PLACE).is_some_and(is_name) {
         Ok(RolePlace { role, place: place.to_owned() })
     } else {
         Err(expected())
     }
+}
+
+/// Parses the URL of `--server-at`.
+///
+/// # Errors
+/// What is expected.
+pub fn server_at(url: &str) -> Result<RolePlace, String> {
+    role_place(&format!("server={url}")).map_err(|_| "expected http://HOST or http://HOST:PORT/PATH".into())
 }
 
 /// A table of hosts.toml.
@@ -84,15 +96,15 @@ pub fn hosts(given: &[RolePlace], file: Option<&Path>) -> Result<Vec<PlannedHost
         let place = places.get(&role).copied().unwrap_or(LOCAL);
         match hosts.iter_mut().find(|host| host.place == place) {
             Some(host) => host.roles.push(role),
-            None => hosts.push(planned(role, place, &mut entries)),
+            None => hosts.push(planned(role, place, &mut entries)?),
         }
     }
     Ok(hosts)
 }
 
-fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -> PlannedHost {
+fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -> Result<PlannedHost, Error> {
     let entry = entries.remove(place.trim_start_matches(SSH_PLACE)).unwrap_or_default();
-    PlannedHost {
+    let host = PlannedHost {
         place: place.to_owned(),
         roles: vec![role],
         address: entry.address,
@@ -101,7 +113,35 @@ fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -
         ssh_options: entry.options,
         agent: entry.agent,
         ..PlannedHost::default()
-    }
+    };
+    let Some((authority, port, _)) = host.served_at() else { return Ok(host) };
+    let name = authority.rsplit_once(':').map_or(authority, |(name, _)| name);
+    let found = (name, port).to_socket_addrs().ok().and_then(|mut all| {
+        all.find_map(|address| match address.ip() {
+            IpAddr::V4(ip) => Some(ip),
+            IpAddr::V6(_) => None,
+        })
+    });
+    let found =
+        found.ok_or_else(|| Error::NothingMeasured(format!("{place}: {name} has no IPv4 address")))?;
+    Ok(PlannedHost { address: Some(found), ..host })
+}
+
+/// The server that runs already, among the machines of a run.
+#[must_use]
+pub fn served(hosts: &[PlannedHost]) -> Option<&PlannedHost> {
+    hosts.iter().find(|host| host.served_at().is_some())
+}
+
+/// The captions of tables whose server runs already.
+pub fn with_captions(suites: &mut [PlannedSuite], hosts: &[PlannedHost]) {
+    let Some(host) = served(hosts) else { return };
+    let note = format!(
+        "the server of every row is the one at {}, whatever its name is here; it was not started, and its \
+         CPU time is not known",
+        host.place
+    );
+    suites.iter_mut().flat_map(|suite| &mut suite.tables).for_each(|table| table.notes.push(note.clone()));
 }
 
 fn read(file: Option<&Path>) -> Result<BTreeMap<String, HostEntry>, Error> {
@@ -168,6 +208,8 @@ mod tests {
             ("server", "ROLE=ssh:NAME"),
             ("server=box2", "ROLE=ssh:NAME"),
             ("server=ssh:-oProxyCommand=x", "ROLE=ssh:NAME"),
+            ("client=http://box2/", "ROLE=ssh:NAME"),
+            ("server=http://box2:x/", "ROLE=ssh:NAME"),
             ("sever=ssh:box2", "nearest: \"server\""),
         ] {
             let error = role_place(text).unwrap_err();

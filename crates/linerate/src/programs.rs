@@ -7,7 +7,9 @@ use crate::error::Error;
 use crate::lab::protocol::UserProcess;
 use crate::lab::scripted::Scripted;
 use crate::lab::{CommandLine, Launch, Ready};
-use crate::measurement::{DEFAULT_BUILD, Outcome, PlannedCommands, PlannedSuite, PlannedSystem};
+use crate::measurement::{
+    DEFAULT_BUILD, Expectation, Outcome, PlannedCommands, PlannedSuite, PlannedSystem, PlannedTarget,
+};
 use crate::placement;
 use crate::system::build::{Builds, Permission, revision};
 use crate::system::probe::{Presence, Replacement, presence};
@@ -23,10 +25,19 @@ pub struct Programs {
     found: BTreeMap<(Role, String, String), CommandLine>,
     /// Where the servers are commands of the user's own.
     pub(crate) commands: Option<PlannedCommands>,
+    /// What is asked of a server that runs already, in place of a system's page.
+    pub(crate) served: Option<Served>,
     /// In the network of the host: their ports, one for each side of a duet.
     pub(crate) ports: Option<[u16; 2]>,
     /// What is started before each of them.
     pub(crate) companions: Vec<CommandLine>,
+}
+
+/// A server that runs already, and a correct response of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub(crate) target: PlannedTarget,
+    pub(crate) expect: Expectation,
 }
 
 /// The system whose `launch` starts a program with a planted slowdown.

@@ -61,7 +61,7 @@ pub struct Stored {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct PlannedHost {
-    /// `local`, or `ssh:NAME`.
+    /// `local`, `ssh:NAME`, or the URL of a server that runs there already.
     pub place: String,
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub roles: Vec<Role>,
@@ -92,6 +92,15 @@ impl PlannedHost {
     pub fn ssh_destination(&self) -> Option<&str> {
         let name = self.place.strip_prefix(SSH_PLACE)?;
         Some(self.destination.as_deref().unwrap_or(name))
+    }
+
+    /// Host and port, port, and path of a server that runs already: nothing is started there.
+    #[must_use]
+    pub fn served_at(&self) -> Option<(&str, u16, &str)> {
+        let rest = self.place.strip_prefix("http://")?;
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let port = authority.rsplit_once(':').map_or(Some(80), |(_, port)| port.parse().ok())?;
+        Some((authority, port, if path.is_empty() { "/" } else { path }))
     }
 }
 

@@ -62,7 +62,10 @@ impl Hosts {
         for member in &mut all.members {
             here = here.or(member.connect(&all.package, &all.interrupted)?);
         }
-        for member in &mut all.members {
+        // The roles beside a server that runs elsewhere are all on this machine.
+        let is_served = all.members.iter().any(HostMember::is_served);
+        let here = here.or(is_served.then_some(Ipv4Addr::LOCALHOST));
+        for member in all.members.iter_mut().filter(|member| !member.is_served()) {
             member.planned.address = member.planned.address.or(here.filter(|_| member.is_local()));
             member.describe()?;
         }
@@ -102,8 +105,9 @@ impl Hosts {
         (index, Launch { cpus, ..launch.clone() })
     }
 
-    fn others(&self, client: usize) -> impl Iterator<Item = usize> + use<> {
-        (0..self.members.len()).filter(move |index| *index != client)
+    fn others(&self, client: usize) -> Vec<usize> {
+        let others = (0..self.members.len()).filter(|index| *index != client);
+        others.filter(|index| !self.members[*index].is_served()).collect()
     }
 }
 
@@ -112,12 +116,20 @@ impl HostMember {
         self.planned.ssh_destination().is_none()
     }
 
+    /// Its server runs already, and there is no agent.
+    fn is_served(&self) -> bool {
+        self.planned.served_at().is_some()
+    }
+
     /// Starts the agent; returns this machine's address as that host sees it.
     fn connect(
         &mut self,
         package: &Package,
         interrupted: &Arc<AtomicBool>,
     ) -> Result<Option<Ipv4Addr>, LabError> {
+        if self.is_served() {
+            return Ok(None);
+        }
         if self.is_local() {
             self.agent = Some(Namespaces::on_host_network(interrupted.clone())?);
             return Ok(None);
@@ -200,6 +212,9 @@ impl Lab for Hosts {
     fn raise(&mut self, label: &Label, path: NetworkPath, files: Vec<File>) -> Result<(), LabError> {
         for index in 0..self.members.len() {
             let member = &mut self.members[index];
+            if member.is_served() {
+                continue;
+            }
             if member.agent.is_none() {
                 member.connect(&self.package, &self.interrupted).map_err(|error| {
                     let next = "when it is back, go on with `linerate run --resume DIR`";
@@ -213,6 +228,9 @@ impl Lab for Hosts {
 
     fn start(&mut self, launch: &Launch) -> Result<(), LabError> {
         let (index, launch) = self.there(launch);
+        if self.members[index].is_served() {
+            return Ok(());
+        }
         self.on(index, |agent| agent.start(&launch))
     }
 
@@ -256,6 +274,9 @@ impl Lab for Hosts {
 
     fn usage(&mut self) -> Result<Option<Usage>, LabError> {
         let server = self.index(Role::Server);
+        if self.members[server].is_served() {
+            return Ok(None);
+        }
         self.on(server, Namespaces::usage)
     }
 

@@ -50,6 +50,8 @@ pub struct Selection {
   linerate run proxy --only nginx/haproxy-tcp --probe
                                          and how much each role decides
   linerate run proxy --budget 10m        ten minutes, spent on wide intervals
+  linerate run proxy --only 'nginx/*' --server-at http://bsdbox/
+                                         the server of each row is this one
   linerate run --resume results/x        continue an interrupted run")]
 pub struct RunArgs {
     #[command(flatten)]
@@ -95,6 +97,16 @@ pub struct HostArgs {
         requires = "host_network"
     )]
     pub host: Vec<crate::placement::RolePlace>,
+
+    /// The server of every row is this one, which runs already, also on another operating system. Its CPU
+    /// time is not known
+    #[arg(
+        long,
+        value_name = "URL",
+        value_parser = crate::placement::server_at,
+        conflicts_with_all = ["host", "host_network"]
+    )]
+    pub server_at: Option<crate::placement::RolePlace>,
 
     /// Data addresses, CPUs and ssh options of machines [default: hosts.toml, if it exists]
     #[arg(long, value_name = "FILE", requires = "host")]
@@ -246,9 +258,9 @@ impl From<&RunArgs> for Request {
             seed: args.selection.seed,
             budget: args.budget,
             hosts: HostRequest {
-                places: args.hosts.host.clone(),
+                places: args.hosts.host.iter().chain(&args.hosts.server_at).cloned().collect(),
                 file: args.hosts.hosts.clone(),
-                network: args.hosts.host_network,
+                network: args.hosts.host_network || args.hosts.server_at.is_some(),
             },
             out: args.out.clone(),
             resume: args.resume.clone(),

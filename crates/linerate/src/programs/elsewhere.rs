@@ -6,6 +6,7 @@ use super::{Elsewhere, Machine};
 use crate::error::Error;
 use crate::lab::Lab;
 use crate::measurement::PlannedSuite;
+use crate::placement;
 use crate::system::build::Permission;
 use crate::system::probe::Presence;
 use crate::system::{Registry, VERIFIER};
@@ -27,6 +28,12 @@ pub fn presences(lab: &dyn Lab, suite: &PlannedSuite) -> Result<Elsewhere, Error
     for role in [Role::Client, Role::Relay, Role::Server] {
         let names: Vec<&str> = wanted.iter().filter(|(of, _)| *of == role).map(|(_, name)| *name).collect();
         let questions: String = names.iter().map(|name| format!("{role} {name}\n")).collect();
+        // What runs there is not asked.
+        if role == Role::Server && placement::served(&lab.hosts()).is_some() {
+            let ready = || Presence::Ready { program: None, version: None };
+            found.extend(names.iter().map(|name| ((role, (*name).to_owned()), ready())));
+            continue;
+        }
         let Some(answers) = lab.ask_host(role, PRESENCE, questions.as_bytes()) else { continue };
         let answers = answers.map_err(|error| Error::NothingMeasured(error.to_string()))?;
         for (name, line) in names.iter().zip(answers.lines()) {

@@ -112,6 +112,7 @@ impl Session {
                 return Err(Error::Input("--probe needs all roles on one host: leave out --host".into()));
             }
             placement::without_duets(&mut suites);
+            placement::with_captions(&mut suites, &hosts);
         }
         let commands = choice.comparison.as_ref().and_then(|plan| plan.commands.as_ref());
         let are_outside = commands.is_some_and(|commands| commands.are_elsewhere() || commands.on_host);

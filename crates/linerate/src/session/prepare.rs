@@ -3,7 +3,8 @@
 use super::{Session, arms, stored};
 use crate::error::Error;
 use crate::journal;
-use crate::measurement::{PlannedCell, PlannedCommands, PlannedSuite};
+use crate::measurement::{Outcome, PlannedCell, PlannedCommands, PlannedSuite};
+use crate::placement;
 use crate::programs::elsewhere;
 use crate::programs::{self, Machine};
 use crate::progress::note;
@@ -53,6 +54,13 @@ impl Session {
         self.programs.commands.clone_from(&commands);
         programs::resolve(&mut now, &self.registry, &mut self.programs, &mut machine);
         machine.check()?;
+        if let Some(host) = placement::served(&self.run.hosts) {
+            self.programs.served = Some(subject::served(host)?);
+            for cell in now.cells.iter_mut().filter(|cell| cell.layer != "http") {
+                let reason = format!("{} is a server of HTTP", host.place);
+                cell.absent = Some(Outcome::Unsupported { reason });
+            }
+        }
         if let Some(commands) = commands {
             now = self.learn(commands, now)?;
         }

@@ -2,7 +2,7 @@
 //! many requests it needs until its rate is steady. All of it becomes part of the plan in `run.json`.
 
 use super::ask::{ASK, Question, Response};
-use super::{ask_of, at_port, ready};
+use super::{RESPONSES, ask_of, at_port, ready};
 use crate::error::Error;
 use crate::lab::protocol::HostName;
 use crate::lab::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Ready, StopSignal};
@@ -18,8 +18,6 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Responses that are compared.
-const RESPONSES: u32 = 5;
 /// After the first listener, others may follow within this time.
 const SETTLE: Duration = Duration::from_millis(100);
 /// The window of a warm-up's rate, and how many are measured at most: five seconds.

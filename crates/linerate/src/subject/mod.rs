@@ -23,10 +23,17 @@ pub(crate) use plan::{registry, suite};
 use crate::error::Error;
 use crate::lab::protocol::UserProcess;
 use crate::lab::{CommandLine, Launch, Ready};
-use crate::measurement::{Expectation, PlannedCommand, PlannedCommands, PlannedRequest};
+use crate::measurement::{
+    Expectation, PlannedCommand, PlannedCommands, PlannedHost, PlannedRequest, PlannedTarget,
+};
+use crate::programs::Served;
+use ask::{Question, Response};
 use linerate_contract::{Expect, Request, Spec, Tls, WeightedRequest};
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+/// Responses that are compared.
+const RESPONSES: u32 = 5;
 
 /// Names of the commands: the given ones, else the programs' names where these differ, else the commands.
 ///
@@ -122,6 +129,39 @@ pub(crate) fn at_port(launch: Launch, port: u16) -> Launch {
 /// What shows that a server is ready.
 pub(crate) fn ready(planned: &PlannedCommands) -> Ready {
     if planned.layer == "udp" { Ready::Datagrams } else { Ready::Listen }
+}
+
+/// What a server that runs already answers, by its first responses.
+pub(crate) fn served(host: &PlannedHost) -> Result<Served, Error> {
+    let failed = |what: &str| Error::NothingMeasured(format!("{}: {what}", host.place));
+    let (authority, port, path) = host.served_at().ok_or_else(|| failed("it is no URL"))?;
+    let request = PlannedRequest {
+        method: "GET".into(),
+        path: path.into(),
+        headers: Vec::new(),
+        body: String::new(),
+        weight: 1,
+        expect: Expectation::default(),
+    };
+    let address = SocketAddr::from((host.address.unwrap_or(Ipv4Addr::LOCALHOST), port));
+    let host = authority.to_owned();
+    let question = Question { address, host: host.clone(), requests: vec![request], times: RESPONSES };
+    let mut answers = Vec::new();
+    ask::ask(&question, |answer| answers.push(answer.clone())).map_err(|e| failed(&e))?;
+    let expect = Response::common(&answers).unwrap_or_default();
+    match expect.status {
+        Some(status) if status < 400 => {
+            Ok(Served { target: PlannedTarget { host, path: path.into() }, expect })
+        }
+        _ => Err(failed(&format!("it answers with status {}: {:?}", answers[0].status, answers[0].start))),
+    }
+}
+
+/// Sets the request to such a server.
+pub(crate) fn ask_served(served: &Served, spec: &mut Spec, check_every: u64) {
+    spec.path = Some(served.target.path.clone());
+    spec.request = Some(Request { host: Some(served.target.host.clone()), ..Request::default() });
+    spec.expect = of_engine(served.expect, Expectation::default(), check_every);
 }
 
 /// Sets the request to the command of this name, and the expectation of a client. Certificates are not

@@ -5,6 +5,8 @@ use crate::common::{Folder, Output, skip};
 use crate::host::{assert_all_gone, host_state, lab_processes};
 use crate::{command, machine};
 use linerate::measurement::Run;
+use linerate::stats::cost::Consumer;
+use linerate_contract::Role;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -137,6 +139,35 @@ fn a_server_with_redis_beside_it_is_compared_and_the_printed_command_repeats_it(
         all.iter().map(|one| (one.name.clone(), one.command.clone(), one.address)).collect()
     };
     assert_eq!(lines(&second.commands), lines(&first.commands));
+}
+
+#[test]
+fn a_suite_has_a_server_that_runs_already_and_says_so() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("served");
+    let mut server = Command::new("python3");
+    let mut server =
+        server.args(["server.py", "hello"]).env("PORT", "18086").current_dir(folder.path()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let run = |url: &str, out: &str| {
+        let only = ["--only", "nginx/direct", "--only", "nginx/haproxy-tcp", "--rounds", "1"];
+        let mut run = command(&["run", "proxy", "--quick", "--server-at", url, "--out", out]);
+        Output::of(run.args(only).current_dir(folder.path()))
+    };
+    let out = run("http://127.0.0.1:18086/a", "out");
+    let dead = run("http://127.0.0.1:18087/", "dead");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    assert!(dead.status == 3 && dead.stderr.contains("http://127.0.0.1:18087/: "), "{}", dead.stderr);
+    let note = "the server of every row is the one at http://127.0.0.1:18086/a";
+    assert!(folder.read("out/report.md").contains(note), "{}", out.stdout);
+    let report = crate::common::report(&folder.path().join("out"));
+    let direct = report.suites[0].cells.iter().find(|cell| cell.id == "nginx/direct").unwrap();
+    let has = |role| direct.cpu.contains_key(&Consumer::Role(role));
+    assert!(direct.n == 1 && has(Role::Client) && !has(Role::Server), "{direct:?}");
+    let command = report.run.command;
+    assert!(command.contains("--host server=http://127.0.0.1:18086/a --host-network"), "{command}");
 }
 
 /// SIGKILL at twenty moments.

@@ -3,7 +3,7 @@
 use super::model::{ChangeReport, ComparedCell};
 use crate::arm::HEAD;
 use crate::comparison::{Confirmation, JudgedPair, Judgement, Reading};
-use crate::measurement::{Duet, Outcome, Run};
+use crate::measurement::{Duet, Outcome, Run, Sharing, Stage};
 use crate::report::model::{CellReport, Comparison, OutcomeWord, SuiteReport};
 use crate::stats::verdict::Verdict;
 use crate::summary::rounded_unit;
@@ -110,17 +110,22 @@ fn verdict(
     (pair.verdict(), detail.map(str::to_owned))
 }
 
+const CANNOT_BE_PAUSED: &str = "; in these units each side is stopped for 30 ms at a time, and alone it \
+     was not: a server with a watchdog cannot be paused, turn that off";
+
 /// The reason of the last unit that failed.
 fn last_failure(pair: &JudgedPair, duets: &[Duet]) -> String {
     let of_pair = duets.iter().filter(|duet| duet.suite == pair.suite && duet.cells == pair.cells);
-    let failed = of_pair.rev().find_map(|duet| match &duet.outcome {
-        Outcome::Failed { reason, log, .. } => Some((reason, log.lines().last())),
-        _ => None,
-    });
-    failed.map_or_else(String::new, |(reason, line)| {
-        let line = line.map_or_else(String::new, |line| format!(" ({line})"));
-        format!("; the last one: {reason}{line}")
-    })
+    of_pair.rev().find_map(failure).unwrap_or_default()
+}
+
+/// The reason of a unit that failed.
+fn failure(duet: &Duet) -> Option<String> {
+    let Outcome::Failed { stage, reason, log } = &duet.outcome else { return None };
+    let line = log.lines().last().map_or_else(String::new, |line| format!(" ({line})"));
+    // Trials without pauses went well.
+    let is_paused = *stage == Stage::Measure && duet.sharing == Sharing::Turns;
+    Some(format!("; the last one: {reason}{line}{}", if is_paused { CANNOT_BE_PAUSED } else { "" }))
 }
 
 fn change(reading: &Reading, scale: impl Fn(f64) -> f64) -> ChangeReport {
@@ -138,5 +143,36 @@ fn change(reading: &Reading, scale: impl Fn(f64) -> f64) -> ChangeReport {
             };
             word.to_owned()
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::Sharing;
+    use linerate_contract::Nanos;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_server_that_ends_only_where_it_is_paused_gets_the_reason() {
+        let duet = |sharing| Duet {
+            suite: "s".into(),
+            cells: ["a".into(), "b".into()],
+            unit: 1,
+            warmup: false,
+            sharing,
+            probe: None,
+            at: Nanos::ZERO,
+            outcome: Outcome::Failed {
+                stage: Stage::Measure,
+                reason: "b ended before the client (killed by SIGABRT)".into(),
+                log: "watchdog".into(),
+            },
+            sides: None,
+            stages: BTreeMap::new(),
+        };
+        let text = |sharing| failure(&duet(sharing)).unwrap();
+        assert!(text(Sharing::Turns).contains("(watchdog); in these units each side is stopped"));
+        assert!(!text(Sharing::Together).contains("stopped"));
     }
 }

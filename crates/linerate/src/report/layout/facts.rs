@@ -91,7 +91,11 @@ pub(crate) fn host(host: &Host) -> Vec<(String, String)> {
 pub(crate) fn hosts(report: &Report) -> Vec<(String, Vec<(String, String)>)> {
     let of_roles = |planned: &PlannedHost| {
         let roles: Vec<String> = planned.roles.iter().map(ToString::to_string).collect();
-        (format!("Host of {}: {}", roles.join(", "), planned.place), host(&planned.host))
+        let facts = match planned.served_at() {
+            Some(_) => vec![("server".into(), "it ran already; its CPU time is not known".into())],
+            None => host(&planned.host),
+        };
+        (format!("Host of {}: {}", roles.join(", "), planned.place), facts)
     };
     let one = || vec![("Host".to_owned(), host(&report.host))];
     if report.hosts.is_empty() { one() } else { report.hosts.iter().map(of_roles).collect() }

@@ -61,7 +61,9 @@ impl Addresses {
             let address = hosts[placement::index_of(hosts, role)].address;
             SocketAddr::from((address.unwrap_or(Ipv4Addr::UNSPECIFIED), port))
         };
-        let (server, relay) = (of(Role::Server, PORT_OF_HOST), of(Role::Relay, RELAY_OF_HOST));
+        let port = placement::served(hosts).and_then(|host| Some(host.served_at()?.1));
+        let server = of(Role::Server, port.unwrap_or(PORT_OF_HOST));
+        let relay = of(Role::Relay, RELAY_OF_HOST);
         let at_relay = relays.iter().any(|relay| relay.variant.reached_at == ReachedAt::Relay);
         Self { server, relays: vec![[relay, server]], target: if at_relay { relay } else { server } }
     }

@@ -98,8 +98,10 @@ impl Launches {
         }
         let of_role = |role| chosen.iter().filter(move |(of, _)| *of == role).map(|(_, chosen)| *chosen);
         let relays: Vec<SystemVariant<'_>> = of_role(Role::Relay).collect();
-        let running: Vec<Role> =
-            chosen.iter().filter(|(_, c)| c.variant.start.is_some()).map(|(role, _)| *role).collect();
+        // One that runs already is not started.
+        let is_started = |role: Role| role != Role::Server || context.programs.served.is_none();
+        let started = chosen.iter().filter(|(role, c)| c.variant.start.is_some() && is_started(*role));
+        let running: Vec<Role> = started.map(|(role, _)| *role).collect();
         let threads = cell.parameters.threads.and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
         let host = |role| placement::index_of(context.hosts, role);
         let pins = pins::assign_by_host(&few(context.cpus, cell), &running, threads, host);
@@ -121,7 +123,8 @@ impl Launches {
         let mut systems = Vec::new();
         // From the server: some relays connect to what is behind them at start.
         let row = relays.iter().enumerate().rev().map(|(index, relay)| (Seat::relay(index), *relay));
-        for (seat, chosen) in of_role(Role::Server).map(|server| (Seat::SERVER, server)).chain(row) {
+        let server = of_role(Role::Server).filter(|_| is_started(Role::Server));
+        for (seat, chosen) in server.map(|server| (Seat::SERVER, server)).chain(row) {
             let launch = setting.launch(chosen, seat, &measured, SAMPLE_EVERY, window)?;
             if seat == Seat::SERVER {
                 systems.extend(context.programs.companions(&launch));

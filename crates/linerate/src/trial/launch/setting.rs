@@ -10,7 +10,7 @@ use crate::measurement::{DEFAULT_BUILD, PlannedCell, PlannedSystem, Sharing};
 use crate::parameters::Parameters;
 use crate::path::{Device, NetworkPath};
 use crate::pins::Pins;
-use crate::subject::{ask_of, at_port};
+use crate::subject::{ask_of, ask_served, at_port};
 use crate::system::{SystemVariant, template};
 use crate::trial::Context;
 use linerate_contract::{Expect, Nanos, Role, Spec, Tls, page};
@@ -164,6 +164,9 @@ impl<'a> Setting<'a> {
                 if let Some(page) = self.page() {
                     spec.path = Some("/".into());
                     spec.expect = Some(Expect::of_page(page.as_bytes(), check_every));
+                }
+                if let Some(served) = &self.context.programs.served {
+                    ask_served(served, &mut spec, check_every);
                 }
                 if let Some(commands) = &self.context.programs.commands {
                     ask_of(commands, &self.cell.id, &mut spec, check_every);
