@@ -89,7 +89,7 @@ const SLOWER: [(&str, &str, &str, [&str; 3]); 4] = [
             "        for _ in 0..100 {\n            std::hint::black_box(items());\n        }\n",
         ],
     ),
-    ("python", "python3", "optimized", ["server.py", "    return [{", "    sum(range(20000))\n"]),
+    ("python", "python3", "optimized", ["server.py", "    return [{", "    sum(range(5000))\n"]),
     (
         "node",
         "node",
