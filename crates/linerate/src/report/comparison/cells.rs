@@ -169,6 +169,7 @@ mod tests {
                 log: "watchdog".into(),
             },
             sides: None,
+            strangers: None,
             stages: BTreeMap::new(),
         };
         let text = |sharing| failure(&duet(sharing)).unwrap();
