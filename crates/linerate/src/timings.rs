@@ -95,7 +95,8 @@ impl Timings {
         // Work by bytes counts its writes.
         let writes = || Some(parameters.bytes? / parameters.size?.max(1));
         let operations = parameters.operations.or_else(writes).unwrap_or(0);
-        Some(cost.fixed + cost.per_operation * operations as f64)
+        let deadline = parameters.deadline.map_or(f64::INFINITY, |seconds| seconds as f64);
+        Some(cost.fixed + (cost.per_operation * operations as f64).min(deadline))
     }
 }
 
@@ -140,6 +141,9 @@ mod tests {
         assert_eq!(timings.seconds(&suite(1, 1), 0), None);
         timings.update(&trial("counted"));
         timings.update(&trial("timed"));
+        let mut late = suite(4_000, 3);
+        late.cells[0].parameters.deadline = Some(2);
+        assert_eq!(timings.seconds(&late, 0), Some(2.5));
         let expected = |operations, seconds| {
             let suite = suite(operations, seconds);
             [0, 1].map(|cell| timings.seconds(&suite, cell).unwrap())
