@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 /// The turns of one of two clients, on `CLOCK_MONOTONIC`.
 ///
 /// Closed loop: operations begin only in own turns, and what ends within the guard or outside of own turns
-/// does not count. Open loop: operations that are due within the guard or outside of own turns are left out.
+/// does not count. Open loop: operations are due only in own turns after the guard. Their times in it are
+/// drawn by [`Alternation::seed_of`], so that both clients have the same in their turns of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alternation {
@@ -26,6 +27,8 @@ pub struct Alternation {
 /// An own turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
+    /// The number of its pair.
+    pub pair: u64,
     pub begin: Nanos,
     /// The end of its guard.
     pub counts_from: Nanos,
@@ -55,7 +58,7 @@ impl Alternation {
             let begin = Nanos(2 * length * pair + if is_first { 0 } else { length });
             if begin.0 + length > now.0 {
                 let counts_from = begin + self.guard_ns;
-                return Turn { begin, counts_from, end: begin + self.length_ns };
+                return Turn { pair, begin, counts_from, end: begin + self.length_ns };
             }
             pair += 1;
         }
@@ -72,13 +75,19 @@ impl Alternation {
         sum
     }
 
-    /// Whether the first client begins in this pair: a bit of the number, mixed as in SplitMix64 (Steele, Lea
-    /// and Flood 2014, "Fast Splittable Pseudorandom Number Generators").
+    /// Whether the first client begins in this pair.
     fn draw(&self, pair: u64) -> bool {
+        self.seed_of(pair) & 1 == 1
+    }
+
+    /// The seed of what both clients draw alike in their turns of this pair: its number, mixed as in
+    /// SplitMix64 (Steele, Lea and Flood 2014, "Fast Splittable Pseudorandom Number Generators").
+    #[must_use]
+    pub fn seed_of(&self, pair: u64) -> u64 {
         let mut bits = self.seed.wrapping_add(pair.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) & 1 == 1
+        bits ^ (bits >> 31)
     }
 }
 

@@ -268,7 +268,7 @@ impl Lab for Scripted {
                 text.replace("@seconds@", &format!("{seconds:.3}"))
                     .replace("@operations@", &operations.to_string())
             }
-            (None, Ok(spec)) => Event::Done(Box::new(done(spec, elapsed, answer))).to_json(),
+            (None, Ok(spec)) => Event::Done(Box::new(done(spec, elapsed, seconds, answer))).to_json(),
             (None, Err(e)) => {
                 return Err(LabError::system(format!("the script has no stdout for a foreign client: {e}")));
             }
@@ -310,19 +310,28 @@ fn brake_time(brake: BrakeForce, answer: &Answer) -> Nanos {
 }
 
 /// In a window, the work of `share` of a script's seconds; of a thousand operations where the spec has no
-/// count.
+/// count. In an open loop, those that are due.
 fn counted(spec: Spec, share: f64) -> Spec {
     let part = |whole: u64| (whole as f64 * share) as u64;
-    let operations = Some(part(spec.operations.unwrap_or(1_000)));
+    let due = |rate: f64| rate * spec.duration_ns.unwrap_or(Nanos::ZERO).as_secs_f64();
+    let operations =
+        spec.rate.map_or_else(|| part(spec.operations.unwrap_or(1_000)), |rate| due(rate) as u64);
+    let operations = Some(operations);
     Spec { operations, bytes: spec.bytes.map(part), ..spec }
 }
 
 /// Every operation of a scripted client takes the same time: the elapsed time divided among its connections.
-fn done(spec: &Spec, elapsed: Nanos, answer: &Answer) -> Done {
+/// Of an open loop: a thousandth of the script's `seconds`, and twice that in one operation of five.
+fn done(spec: &Spec, elapsed: Nanos, seconds: f64, answer: &Answer) -> Done {
     let requested = spec.operations.unwrap_or(0);
     let operations = requested.saturating_sub(answer.errors.total());
     let mut latency = Recorder::default();
-    (0..operations).for_each(|_| latency.record(elapsed.0 * u64::from(spec.connections) / requested.max(1)));
+    let each = match spec.rate {
+        Some(_) => (seconds * 1e6) as u64,
+        None => elapsed.0 * u64::from(spec.connections) / requested.max(1),
+    };
+    let is_late = |index: u64| spec.rate.is_some() && index.is_multiple_of(5);
+    (0..operations).for_each(|index| latency.record(if is_late(index) { 2 * each } else { each }));
     let bytes = stream_bytes(spec).map(|bytes| bytes.saturating_sub(answer.missing_bytes));
     Done {
         operations,

@@ -91,7 +91,7 @@ impl<L: Layer, W: Workload> Engine<L, W> {
             stop,
             context: Context {
                 layer,
-                pacer: Pacer::new(schedule, meter.alternation(), connections),
+                pacer: Pacer::new(schedule, connections),
                 meter,
                 epoll,
                 paused: Vec::with_capacity(connections as usize),
@@ -243,7 +243,9 @@ impl<L: Layer, W: Workload> Engine<L, W> {
     #[inline]
     fn take_events(&mut self, events: &mut [EpollEvent], until: Nanos) -> bool {
         let context = &mut self.context;
-        let ready = if W::PACED || L::TIMED {
+        let ready = if W::PACED {
+            context.wait_paced(events, until)
+        } else if L::TIMED {
             context.waiter.until(&context.epoll, events, context.last, until)
         } else if context.waiter.coalesces() {
             context.waiter.coalesced_until(&context.epoll, events, context.last, until)

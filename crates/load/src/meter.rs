@@ -135,7 +135,9 @@ impl Meter {
     pub fn close(&mut self, now: Nanos) {
         // Where a stream has failed, the others may end before the time is over.
         let has_failed = self.finishes && self.errors.total() > 0 && self.window_end != Nanos(u64::MAX);
-        if now >= self.window_end || has_failed {
+        // An open loop with nothing left to send has observed all of its time.
+        let has_sent_all = self.paced.is_some() && self.budget > 0 && self.window_end != Nanos(u64::MAX);
+        if now >= self.window_end || has_failed || has_sent_all {
             self.end = self.end.max(self.window_end);
         }
         self.look(now);

@@ -6,14 +6,20 @@
 //! operations a second.
 
 use crate::refusal::Refusal;
-use linerate_contract::{Arrival, Nanos, Spec};
+use linerate_contract::alternation::Turn;
+use linerate_contract::{Alternation, Arrival, Nanos, Spec};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
 /// Faster than any engine here; a gap below 100 ns would be a wrong unit.
 const HIGHEST_RATE: f64 = 1e7;
 
-/// An endless sequence of times since the window's start, never decreasing.
+/// A client that works in turns wakes up so long before its next turn counts: its CPU's clock is up by then,
+/// and a late timer makes no operation late. Longer, it would poll while the other's last operations end.
+const LEAD: Nanos = Nanos(1_000_000);
+
+/// An endless sequence of times since the window's start, never decreasing. Of a client that works in turns:
+/// times on its clock.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     shape: ArrivalShape,
@@ -36,6 +42,45 @@ enum ArrivalShape {
     Ramp {
         square: f64,
     },
+    Turns(Box<InTurns>),
+}
+
+/// Arrivals in own turns alone. Those of a turn are drawn by the seed of its pair.
+#[derive(Debug, Clone)]
+struct InTurns {
+    alternation: Alternation,
+    /// Between two operations of this thread.
+    gap: f64,
+    is_random: bool,
+    thread: u64,
+    turn: Turn,
+    random: Pcg64Mcg,
+    /// Of the last operation, since its turn counts.
+    at: f64,
+    rest: [Nanos; 2],
+}
+
+impl InTurns {
+    fn enter(&mut self, turn: Turn) {
+        let seed = self.alternation.seed_of(turn.pair).wrapping_add(self.thread << 32);
+        (self.turn, self.random) = (turn, Pcg64Mcg::seed_from_u64(seed));
+        // Even gaps have a random phase: one that is longer than a turn has operations in some turns.
+        self.at = if self.is_random { 0.0 } else { -self.gap * uniform(&mut self.random) };
+    }
+
+    fn next(&mut self) -> Nanos {
+        let mut ended = None;
+        loop {
+            self.at += if self.is_random { exponential(self.gap, &mut self.random) } else { self.gap };
+            let due = self.turn.counts_from + Nanos(self.at as u64);
+            if due < self.turn.end {
+                return due;
+            }
+            let from = *ended.get_or_insert(self.turn.end);
+            self.enter(self.alternation.own(self.turn.end));
+            self.rest = [from, self.turn.counts_from.since(LEAD)];
+        }
+    }
 }
 
 impl Schedule {
@@ -51,20 +96,64 @@ impl Schedule {
             )));
         }
         let gap = 1e9 / rate;
-        let shape = match (spec.arrival, spec.duration_ns) {
-            (Arrival::Constant, _) => ArrivalShape::Constant { gap },
-            (Arrival::Poisson, _) => ArrivalShape::Poisson {
-                gap: gap * f64::from(threads),
+        let random = Pcg64Mcg::seed_from_u64(spec.seed.wrapping_add(u64::from(thread) << 32));
+        let of_thread = gap * f64::from(threads);
+        let shape = match (spec.arrival, spec.alternation, spec.duration_ns) {
+            (Arrival::Ramp, Some(_), _) => {
+                return Err(Refusal::BadSpec(
+                    "\"arrival\" ramp has no turns: leave out \"alternation\"".into(),
+                ));
+            }
+            (arrival, Some(alternation), _) => ArrivalShape::Turns(Box::new(InTurns {
+                alternation,
+                gap: of_thread,
+                is_random: arrival == Arrival::Poisson,
+                thread: thread.into(),
+                turn: alternation.own(Nanos::ZERO),
+                random,
                 at: 0.0,
-                random: Pcg64Mcg::seed_from_u64(spec.seed.wrapping_add(u64::from(thread) << 32)),
-            },
-            (Arrival::Ramp, Some(duration)) => ArrivalShape::Ramp { square: 2.0 * gap * duration.0 as f64 },
-            (Arrival::Ramp, None) => {
+                rest: [Nanos::ZERO; 2],
+            })),
+            (Arrival::Constant, None, _) => ArrivalShape::Constant { gap },
+            (Arrival::Poisson, None, _) => ArrivalShape::Poisson { gap: of_thread, at: 0.0, random },
+            (Arrival::Ramp, None, Some(duration)) => {
+                ArrivalShape::Ramp { square: 2.0 * gap * duration.0 as f64 }
+            }
+            (Arrival::Ramp, None, None) => {
                 return Err(Refusal::BadSpec("\"arrival\" ramp needs \"duration_ns\"".into()));
             }
         };
         Ok(Some(Self { shape, number: thread.into(), threads: threads.into() }))
     }
+
+    /// Begins at `now`; returns what its times count from. In turns with the next one that begins.
+    pub fn start(&mut self, now: Nanos) -> Nanos {
+        let ArrivalShape::Turns(turns) = &mut self.shape else { return now };
+        let turn = turns.alternation.own(now);
+        turns.enter(if turn.begin < now { turns.alternation.own(turn.end) } else { turn });
+        turns.rest = [Nanos::ZERO, turns.turn.counts_from.since(LEAD)];
+        Nanos::ZERO
+    }
+
+    /// From when to when a client that works in turns has nothing to send, before the turn of its last time
+    /// or the one that follows; without turns never.
+    #[inline]
+    #[must_use]
+    pub fn rest(&self) -> [Nanos; 2] {
+        if let ArrivalShape::Turns(turns) = &self.shape { turns.rest } else { [Nanos::ZERO; 2] }
+    }
+}
+
+/// In (0, 1], so that the logarithm is finite; 53 bits are the precision of an f64.
+#[inline]
+fn uniform(random: &mut Pcg64Mcg) -> f64 {
+    ((random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+}
+
+/// A gap of a Poisson process with this mean.
+#[inline]
+fn exponential(mean: f64, random: &mut Pcg64Mcg) -> f64 {
+    -mean * uniform(random).ln()
 }
 
 impl Iterator for Schedule {
@@ -78,11 +167,10 @@ impl Iterator for Schedule {
             ArrivalShape::Constant { gap } => number * *gap,
             ArrivalShape::Ramp { square } => (number * *square).sqrt(),
             ArrivalShape::Poisson { gap, at, random } => {
-                // In (0, 1], so that the logarithm is finite; 53 bits are the precision of an f64.
-                let uniform = ((random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-                *at -= *gap * uniform.ln();
+                *at += exponential(*gap, random);
                 *at
             }
+            ArrivalShape::Turns(turns) => return Some(turns.next()),
         };
         Some(Nanos(at as u64))
     }
@@ -139,6 +227,53 @@ mod tests {
         assert_eq!(times.len(), 5_000);
         let last = times.iter().filter(|t| **t >= 990_000_000).count();
         assert!((99..=101).contains(&last), "{last}");
+    }
+
+    /// The times of a client in 2 s, each with its turn.
+    fn in_turns(rate: f64, arrival: Arrival, second: bool) -> Vec<(Turn, u64)> {
+        let [length_ns, guard_ns] = [30_000_000, 3_000_000].map(Nanos);
+        let alternation = Alternation { length_ns, guard_ns, seed: 9, second };
+        let spec = Spec { alternation: Some(alternation), ..spec(rate, arrival) };
+        let mut schedule = Schedule::new(&spec, 0, 1).unwrap().unwrap();
+        let begin = Nanos(5_000_000_000);
+        assert_eq!(schedule.start(begin), Nanos::ZERO);
+        let mut times = Vec::new();
+        while let Some(due) = schedule.next().filter(|due| *due < begin + Nanos(2_000_000_000)) {
+            let turn = alternation.own(due);
+            assert!(turn.counts_from <= due && due < turn.end, "{due:?} {turn:?}");
+            // The time without anything to send is before this turn or after it.
+            let [from, to] = schedule.rest();
+            assert!(to <= turn.counts_from.since(LEAD) || from >= turn.end, "{due:?} {from:?} {to:?}");
+            times.push((turn, due.since(turn.counts_from).0));
+        }
+        times
+    }
+
+    #[test]
+    fn both_clients_have_the_same_arrivals_in_their_turns_of_a_pair_and_the_rate_in_each() {
+        for (rate, arrival) in
+            [(5_000.0, Arrival::Poisson), (5_000.0, Arrival::Constant), (20.0, Arrival::Poisson)]
+        {
+            let [one, two] = [false, true].map(|second| in_turns(rate, arrival, second));
+            for (turn, _) in &one {
+                let of = |all: &[(Turn, u64)]| {
+                    all.iter()
+                        .filter(|(other, _)| other.pair == turn.pair)
+                        .map(|(_, at)| *at)
+                        .collect::<Vec<_>>()
+                };
+                // The first and the last turn may be outside of the window.
+                assert!(
+                    of(&one) == of(&two)
+                        || turn.pair == one[0].0.pair
+                        || turn.pair == one[one.len() - 1].0.pair
+                );
+            }
+            // 27 of 60 ms count, less a turn; five standard deviations.
+            let expected = rate * 0.9;
+            let off = (one.len() as f64 - expected).abs();
+            assert!(off < 0.03 * rate + 5.0 * expected.sqrt(), "{rate} {}", one.len());
+        }
     }
 
     #[test]

@@ -217,8 +217,9 @@ fn wait_millis(epoll: &Epoll, events: &mut [EpollEvent], millis: u16) -> usize {
     usize::try_from(ready).unwrap_or(0)
 }
 
+/// Waits for up to `time` without polling: returns the number of events.
 #[inline]
-fn wait(epoll: &Epoll, events: &mut [EpollEvent], time: Nanos) -> usize {
+pub fn wait(epoll: &Epoll, events: &mut [EpollEvent], time: Nanos) -> usize {
     let span = libc::timespec {
         tv_sec: (time.0 / 1_000_000_000) as libc::time_t,
         tv_nsec: (time.0 % 1_000_000_000) as libc::c_long,

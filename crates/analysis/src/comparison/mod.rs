@@ -1,15 +1,19 @@
 //! Two builds of a system, by the units of their duets: what changed, and what is still open. Pure.
 //!
-//! Each pair of cells has two readings: its rate, and its CPU time per operation. All readings of a run are
-//! one family: Holm's procedure (1979) bounds the probability of any false difference. Readings are looked at
-//! again and again ([`crate::stats::sequential`]). In a gate, a slowdown is a suspect first, and a second
-//! series of fresh units confirms it (docs/decisions/0020-compare.md).
+//! Each pair of cells has two readings: its rate, and its CPU time per operation. An open loop has its
+//! latencies in place of the rate (docs/decisions/0040-latency.md). All readings of a run are one family:
+//! Holm's procedure (1979) bounds the probability of any false difference. Readings are looked at again and
+//! again ([`crate::stats::sequential`]). In a gate, a slowdown is a suspect first, and a second series of
+//! fresh units confirms it (docs/decisions/0020-compare.md).
 
 mod series;
 pub mod stored;
 
-use crate::measurement::{ComparisonKind, Duet, Metric, PlannedPair, Run, Trial, pair_id};
-use crate::stats::duet::{log_cpu_ratio, log_ratio};
+use crate::measurement::{
+    ComparisonKind, Duet, LatencyMargin, Metric, PlannedComparison, PlannedPair, PlannedSuite, Run, Trial,
+    pair_id,
+};
+use crate::stats::duet::{latencies, log_cpu_ratio, log_ratio};
 use crate::stats::estimate::median;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential;
@@ -21,6 +25,10 @@ use series::{Looks, PairSeries, Rules};
 
 /// The probability of a false difference anywhere in the run, before suspects are confirmed.
 pub const ALPHA: f64 = 0.05;
+
+/// What open loops are compared by.
+const LATENCIES: [Metric; 5] =
+    [Metric::P50Latency, Metric::P90Latency, Metric::MeanLatency, Metric::P99Latency, Metric::P999Latency];
 
 /// What a run shows so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,9 +57,29 @@ pub struct JudgedPair {
     /// Time of its units.
     pub seconds: f64,
     pub rate: Option<Reading>,
+    /// Of an open loop, which has no `rate`.
+    pub latency: Vec<LatencyReading>,
     /// Performance by CPU time per operation of all roles, or of the server alone where commands are
     /// compared: below 1, head needs more.
     pub cpu: Option<Reading>,
+}
+
+/// A latency of an open loop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LatencyReading {
+    pub metric: Metric,
+    /// The median over the units, of head and base, in microseconds.
+    pub us: [f64; 2],
+    pub reading: Reading,
+}
+
+impl LatencyReading {
+    /// Whether a pair is open while this is. The mean and the percentiles of rare operations count only where
+    /// they are certain to be slower: within minutes they seldom are.
+    #[must_use]
+    pub fn decides(&self) -> bool {
+        matches!(self.metric, Metric::P50Latency | Metric::P90Latency)
+    }
 }
 
 impl JudgedPair {
@@ -71,7 +99,7 @@ impl JudgedPair {
     /// other.
     #[must_use]
     pub fn in_table(&self, fixed: Comparison, verdict: Option<Verdict>) -> Option<Comparison> {
-        let rate = self.rate?;
+        let main = self.main().next()?;
         let cost = |ratio: f64| 1.0 / ratio;
         let duet = DuetReport {
             contradicted_by: None,
@@ -83,16 +111,16 @@ impl JudgedPair {
         };
         Some(Comparison {
             with: fixed.with,
-            ratio: rate.ratio,
-            ci95: rate.interval.unwrap_or(rate.range),
+            ratio: main.ratio,
+            ci95: main.interval.unwrap_or(main.range),
             ci90: None,
-            difference: None,
+            difference: main.difference,
             p: None,
             q: None,
             smallest_detectable: None,
             n: self.units(),
             units: self.ratios.iter().copied().map(rounded_unit).collect(),
-            verdict: verdict.unwrap_or(rate.verdict),
+            verdict: verdict.unwrap_or(main.verdict),
             duet: Some(duet),
         })
     }
@@ -100,28 +128,51 @@ impl JudgedPair {
     /// Further units would not change its verdict.
     #[must_use]
     pub fn is_decided(&self) -> bool {
-        let readings = || [self.rate.as_ref(), self.cpu.as_ref()].into_iter().flatten();
-        let is_slower = readings().any(|reading| reading.verdict == Verdict::Slower);
-        self.rate.is_some() && (is_slower || readings().all(|reading| reading.is_decided))
+        let is_slower = self.readings().any(|reading| reading.verdict == Verdict::Slower);
+        let mut deciding = self.main().chain(&self.cpu);
+        self.is_read() && (is_slower || deciding.all(|reading| reading.is_decided))
+    }
+
+    /// It has a rate, or a latency.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        self.main().next().is_some()
+    }
+
+    /// All readings.
+    pub fn readings(&self) -> impl Iterator<Item = &Reading> {
+        self.rate.iter().chain(self.latency.iter().map(|latency| &latency.reading)).chain(&self.cpu)
+    }
+
+    /// The rate, or the latencies that decide.
+    fn main(&self) -> impl Iterator<Item = &Reading> {
+        let deciding = self.latency.iter().filter(|latency| latency.decides());
+        self.rate.iter().chain(deciding.map(|latency| &latency.reading))
+    }
+
+    /// The verdict on the rate, or on the latencies together.
+    #[must_use]
+    pub fn main_verdict(&self) -> Option<Verdict> {
+        let is_slower = self.latency.iter().any(|latency| latency.reading.verdict == Verdict::Slower);
+        let main = self.main().map(|reading| reading.verdict).reduce(Verdict::worse);
+        if is_slower { Some(Verdict::Slower) } else { main }
     }
 
     /// A slowdown waits for its second series.
     #[must_use]
     pub fn is_suspect(&self) -> bool {
-        let readings = [self.rate.as_ref(), self.cpu.as_ref()];
-        readings.into_iter().flatten().any(|reading| reading.confirmation == Some(Confirmation::Pending))
+        self.readings().any(|reading| reading.confirmation == Some(Confirmation::Pending))
     }
 
     /// The verdict on the cell as a whole: slower where either reading is, and open where either is.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let of = |reading: &Option<Reading>| reading.as_ref().map(|reading| reading.verdict);
-        match (of(&self.rate), of(&self.cpu)) {
+        match (self.main_verdict(), self.cpu.map(|reading| reading.verdict)) {
             (None, _) => Verdict::CannotTell,
-            (Some(rate), None) => rate,
+            (Some(main), None) => main,
             // A faster system may use more CPU time for it.
             (Some(Verdict::Faster), Some(Verdict::Slower)) => Verdict::Faster,
-            (Some(rate), Some(cpu)) => rate.worse(cpu),
+            (Some(main), Some(cpu)) => main.worse(cpu),
         }
     }
 }
@@ -141,12 +192,11 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
     let planned = || run.suites.iter().flat_map(|suite| suite.pairs.iter().map(move |pair| (suite, pair)));
     let is_compared = |pair: &PlannedPair| pair.cells[0] != pair.cells[1] && pair.no_duet.is_none();
     let compared: Vec<_> = planned().filter(|(_, pair)| is_compared(pair)).collect();
-    let tests = 2 * compared.len();
     let looks = Looks::of(run, trials, &duets);
     let units_of = |suite: &str, cells: &[String; 2]| {
         measured().filter(|duet| duet.suite == suite && duet.cells == *cells).collect::<Vec<_>>()
     };
-    let (mut pairs, mut series) = (Vec::new(), Vec::new());
+    let (mut pairs, mut series, mut spreads) = (Vec::new(), Vec::new(), Vec::new());
     for (suite, pair) in &compared {
         let tables = &suite.tables;
         let table = tables.iter().find(|table| table.cells.contains(&pair.cells[0]));
@@ -157,7 +207,12 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
         // A command is a server, and the client is linerate's own.
         let role = plan.commands.as_ref().map(|_| Role::Server);
         let cpu = |duet: &Duet| log_cpu_ratio(duet, metric, role).filter(|_| !spins).map(|log| -log);
-        series.push(PairSeries::of(&units, |duet| log_ratio(duet, metric)));
+        let main = match is_paced(suite, pair) {
+            true => LATENCIES.map(|metric| PairSeries::of_latency(&units, metric)).into(),
+            false => vec![PairSeries::of(&units, |duet| log_ratio(duet, metric))],
+        };
+        spreads.extend(main[0].spread());
+        series.extend(main);
         series.push(PairSeries::of(&units, cpu));
         pairs.push(JudgedPair {
             suite: suite.name.clone(),
@@ -167,23 +222,52 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
             tried: units.len() as u32,
             seconds: units.iter().map(|duet| duet.time().as_secs_f64()).sum(),
             rate: None,
+            latency: Vec::new(),
             cpu: None,
         });
     }
+    let tests = series.len();
     let control = planned().find(|(_, pair)| pair.cells[0] == pair.cells[1]).and_then(|(suite, pair)| {
         let logs = units_of(&suite.name, &pair.cells);
-        RatioEstimate::of(logs.into_iter().filter_map(|duet| log_ratio(duet, Metric::OperationsPerSecond)))
+        let (metric, margin) = match (is_paced(suite, pair), plan.latency_margin) {
+            (false, _) => (Metric::OperationsPerSecond, plan.margin),
+            (true, LatencyMargin::Share(margin)) => (Metric::P50Latency, margin),
+            (true, LatencyMargin::Microseconds(_)) => (Metric::P50Latency, plan.margin),
+        };
+        Some((RatioEstimate::of(logs.into_iter().filter_map(|duet| log_ratio(duet, metric)))?, margin))
     });
-    let is_void = control.and_then(|c| c.ci95).is_some_and(|ci95| control_fails(ci95, plan.margin));
-    let spread = median(series.iter().step_by(2).filter_map(PairSeries::spread));
+    let is_void = control
+        .and_then(|(control, margin)| Some((control.ci95?, margin)))
+        .is_some_and(|(ci95, margin)| control_fails(ci95, margin));
+    let spread = median(spreads);
     let found = series::holm(&series, &looks, tests);
     let is_gate = plan.kind == ComparisonKind::Gate;
-    let rules = Rules { bounds: looks.bounds(), margin: plan.margin, is_gate, is_void };
+    let PlannedComparison { margin, latency_margin, .. } = *plan;
+    let rules = Rules { bounds: looks.bounds(), margin, latency_margin, is_gate, is_void };
     let mut readings = series.iter().zip(found).map(|(series, found)| series.reading(&looks, found, &rules));
-    for pair in &mut pairs {
-        (pair.rate, pair.cpu) = (readings.next().flatten(), readings.next().flatten());
+    for (pair, (suite, planned)) in pairs.iter_mut().zip(&compared) {
+        if is_paced(suite, planned) {
+            let units = units_of(&suite.name, &planned.cells);
+            let us = |metric: Metric| {
+                let all = || units.iter().filter_map(|duet| latencies(duet, metric));
+                Some([median(all().map(|[head, _]| head))?, median(all().map(|[_, base]| base))?])
+            };
+            let all = LATENCIES.map(|metric| (metric, readings.next().flatten()));
+            let read = |(metric, reading): (Metric, Option<Reading>)| {
+                Some(LatencyReading { metric, us: us(metric)?, reading: reading? })
+            };
+            pair.latency = all.into_iter().filter_map(read).collect();
+        } else {
+            pair.rate = readings.next().flatten();
+        }
+        pair.cpu = readings.next().flatten();
     }
-    Some(Judgement { pairs, control, is_void, spread, tests })
+    Some(Judgement { pairs, control: control.map(|(control, _)| control), is_void, spread, tests })
+}
+
+/// Whether a pair is one of open loops that alternate.
+fn is_paced(suite: &PlannedSuite, pair: &PlannedPair) -> bool {
+    suite.cells.iter().any(|cell| cell.id == pair.cells[0] && cell.is_paced_in_turns())
 }
 
 impl Judgement {

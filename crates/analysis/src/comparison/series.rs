@@ -1,8 +1,10 @@
 //! The units of one reading of a pair, in order, and what they show at each look.
 
 use super::ALPHA;
-use crate::measurement::{Duet, Run, Trial};
-use crate::stats::ratio::{RatioEstimate, interval, p_value};
+use crate::measurement::{Duet, LatencyMargin, Metric, Run, Trial};
+use crate::stats::difference::LatencyDifference;
+use crate::stats::duet::{latencies, log_ratio};
+use crate::stats::ratio::{RatioEstimate, interval, p_value, shift};
 use crate::stats::sequential::{looks, nominal};
 use crate::stats::verdict::{Verdict, direction};
 
@@ -27,6 +29,8 @@ pub struct Reading {
     /// 95 % at all looks together; `None`: too few units.
     pub interval: Option<[f64; 2]>,
     pub range: [f64; 2],
+    /// Of latencies, by the same units and looks.
+    pub difference: Option<LatencyDifference>,
     pub verdict: Verdict,
     /// Of a gate's suspect.
     pub confirmation: Option<Confirmation>,
@@ -63,6 +67,8 @@ impl Looks {
 /// Log ratios of performance, head over base, with the number of their unit.
 pub(super) struct PairSeries {
     logs: Vec<(u32, f64)>,
+    /// Of latencies: head less base, in microseconds.
+    differences: Vec<(u32, f64)>,
     last: u32,
 }
 
@@ -75,10 +81,14 @@ pub(super) struct Crossing {
 
 impl PairSeries {
     pub(super) fn of(units: &[&Duet], log: impl Fn(&Duet) -> Option<f64>) -> Self {
-        let mut logs: Vec<(u32, f64)> =
-            units.iter().filter_map(|duet| Some((duet.unit, log(duet)?))).collect();
-        logs.sort_by_key(|(unit, _)| *unit);
-        Self { logs, last: units.iter().map(|duet| duet.unit).max().unwrap_or(0) }
+        let last = units.iter().map(|duet| duet.unit).max().unwrap_or(0);
+        Self { logs: by_unit(units, log), differences: Vec::new(), last }
+    }
+
+    pub(super) fn of_latency(units: &[&Duet], metric: Metric) -> Self {
+        let difference = |duet: &Duet| latencies(duet, metric).map(|[head, base]| head - base);
+        let differences = by_unit(units, difference);
+        Self { differences, ..Self::of(units, |duet| log_ratio(duet, metric)) }
     }
 
     pub(super) fn spread(&self) -> Option<f64> {
@@ -89,8 +99,7 @@ impl PairSeries {
     }
 
     fn between(&self, after: u32, until: u32) -> Vec<f64> {
-        let is_between = |unit: u32| unit > after && unit <= until;
-        self.logs.iter().filter(|(unit, _)| is_between(*unit)).map(|(_, log)| *log).collect()
+        between(&self.logs, after, until)
     }
 
     /// The first look whose p value is at most the nominal one.
@@ -121,22 +130,25 @@ impl PairSeries {
 
     /// `None` without a unit.
     pub(super) fn reading(&self, looks: &Looks, found: Option<Crossing>, rules: &Rules) -> Option<Reading> {
-        let intervals: Vec<(u32, [f64; 2])> = looks
-            .until(self.last)
-            .filter_map(|(index, unit)| Some((unit, interval(&self.between(0, unit), rules.bounds[index])?)))
-            .collect();
+        let of_look = |(index, unit): (usize, u32)| {
+            let interval = interval(&self.between(0, unit), rules.bounds[index])?;
+            let difference = shift(&between(&self.differences, 0, unit), rules.bounds[index]);
+            let difference = difference.map(|(us, ci95)| LatencyDifference { us, ci95 });
+            Some(Look { unit, interval, difference })
+        };
+        let made: Vec<Look> = looks.until(self.last).filter_map(of_look).collect();
+        let last = made.last();
         // Once the budget is used there are no further intervals, and the estimate is that of the last one.
-        let until = intervals.last().map_or(u32::MAX, |(unit, _)| *unit);
+        let until = last.map_or(u32::MAX, |look| look.unit);
         let RatioEstimate { ratio, range, .. } = RatioEstimate::of(self.between(0, until))?;
         let suspect = found.filter(|found| found.is_slower && rules.is_gate);
         let confirmation = suspect.map(|suspect| self.confirmation(suspect));
-        let [least, most] = [1.0 - rules.margin, 1.0 + rules.margin];
-        let any = |is_meant: fn([f64; 2], [f64; 2]) -> bool| {
-            intervals.iter().any(|(_, interval)| is_meant(*interval, [least, most]))
-        };
-        let is_within = any(|[low, high], [least, most]| low >= least && high <= most);
-        let excludes_1 = intervals.last().is_some_and(|(_, last)| direction(*last) != Verdict::CannotTell);
-        let is_not_slower = rules.is_gate && any(|[low, _], [least, _]| low >= least);
+        let is_latency = !self.differences.is_empty();
+        let margins = |look: &Look| rules.in_margins(look, is_latency);
+        let any = |is_meant: fn([f64; 2]) -> bool| made.iter().map(margins).any(is_meant);
+        let is_within = any(|[low, high]| low >= -1.0 && high <= 1.0);
+        let excludes_1 = last.is_some_and(|look| direction(look.interval) != Verdict::CannotTell);
+        let is_not_slower = rules.is_gate && any(|[low, _]| low >= -1.0);
         let verdict = match (found, confirmation) {
             _ if rules.is_void => Verdict::CannotTell,
             _ if is_within && excludes_1 => Verdict::SmallDifference,
@@ -152,13 +164,33 @@ impl PairSeries {
         // A few units more show that it is faster, if it is.
         let is_decided = match verdict {
             Verdict::CannotTell => false,
-            Verdict::NotSlower => ratio <= most,
+            Verdict::NotSlower => last.map(margins).is_none_or(|[low, high]| low + high <= 2.0),
             _ => true,
         };
         let confirmation = confirmation.filter(|_| !is_within);
-        let interval = intervals.last().map(|(_, interval)| *interval);
-        Some(Reading { ratio, interval, range, verdict, confirmation, is_decided })
+        let interval = last.map(|look| look.interval);
+        let difference = last.and_then(|look| look.difference);
+        Some(Reading { ratio, interval, range, difference, verdict, confirmation, is_decided })
     }
+}
+
+/// What the units up to one show.
+struct Look {
+    unit: u32,
+    interval: [f64; 2],
+    difference: Option<LatencyDifference>,
+}
+
+fn by_unit(units: &[&Duet], value: impl Fn(&Duet) -> Option<f64>) -> Vec<(u32, f64)> {
+    let mut values: Vec<(u32, f64)> =
+        units.iter().filter_map(|duet| Some((duet.unit, value(duet)?))).collect();
+    values.sort_by_key(|(unit, _)| *unit);
+    values
+}
+
+fn between(values: &[(u32, f64)], after: u32, until: u32) -> Vec<f64> {
+    let is_between = |unit: u32| unit > after && unit <= until;
+    values.iter().filter(|(unit, _)| is_between(*unit)).map(|(_, value)| *value).collect()
 }
 
 /// What decides about a reading besides its units.
@@ -166,9 +198,24 @@ pub(super) struct Rules {
     /// Nominal p values of repeated intervals, by look.
     pub(super) bounds: Vec<f64>,
     pub(super) margin: f64,
+    pub(super) latency_margin: LatencyMargin,
     /// Suspects need a second series, and it is enough that nothing is slower.
     pub(super) is_gate: bool,
     pub(super) is_void: bool,
+}
+
+impl Rules {
+    /// The interval of a change of performance, in margins: from -1 to 1 it does not matter.
+    fn in_margins(&self, look: &Look, is_latency: bool) -> [f64; 2] {
+        let by_share = |margin: f64| look.interval.map(|ratio| (ratio - 1.0) / margin);
+        match (self.latency_margin, look.difference) {
+            (LatencyMargin::Microseconds(margin), Some(LatencyDifference { ci95: [low, high], .. })) => {
+                [-high / margin, -low / margin]
+            }
+            (LatencyMargin::Share(margin), _) if is_latency => by_share(margin),
+            _ => by_share(self.margin),
+        }
+    }
 }
 
 fn is_slower(logs: &[f64]) -> bool {

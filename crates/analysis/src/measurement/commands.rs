@@ -1,5 +1,6 @@
 //! Servers of the user's own that are compared, as part of the plan of a run.
 
+use super::PlannedRate;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -36,6 +37,12 @@ pub struct PlannedCommands {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     pub connections: u32,
+    /// Of an open loop; `None`: a closed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<PlannedRate>,
+    /// Requests per second of the baseline in a closed loop; found before the first trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<f64>,
     /// Of the client; the server has as many CPUs.
     pub threads: u32,
     /// A correct response, as far as the user says.
@@ -55,6 +62,12 @@ impl PlannedCommands {
     pub fn path<'a>(&'a self, name: &str, request: &'a PlannedRequest) -> &'a str {
         let target = self.named(name).and_then(|command| command.target.as_ref());
         target.filter(|_| self.requests_file.is_none()).map_or(&request.path, |target| &target.path)
+    }
+
+    /// Requests per second of an open loop, once they are known.
+    #[must_use]
+    pub fn per_second(&self) -> Option<u64> {
+        self.rate?.per_second(self.capacity)
     }
 
     /// True for servers that run elsewhere: nothing is started, and their CPU time is not known.

@@ -16,6 +16,12 @@ pub struct PlannedComparison {
     pub subject: Option<String>,
     /// The relative difference that matters.
     pub margin: f64,
+    /// The same of latencies.
+    #[serde(default)]
+    pub latency_margin: LatencyMargin,
+    /// The load of open loops; `None`: closed loops, and the cells' own rates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<PlannedRate>,
     /// Where the revisions of arms with `git=` come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<PlannedSource>,
@@ -31,6 +37,45 @@ pub enum ComparisonKind {
     Compare,
     /// With an exit status, and a second series for each suspect.
     Gate,
+}
+
+/// The difference of latencies that matters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum LatencyMargin {
+    /// Of the baseline's latency.
+    Share(f64),
+    Microseconds(f64),
+}
+
+impl Default for LatencyMargin {
+    /// A share that p50 and p90 can be shown to stay within in two minutes on a busy machine: their intervals
+    /// are 1 % and 2 % wide to each side after one. A fifth of it would leave most equal builds open.
+    fn default() -> Self {
+        Self::Share(0.05)
+    }
+}
+
+/// Operations per second of an open loop.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum PlannedRate {
+    PerSecond(u64),
+    /// Of the baseline's rate in a closed loop with the same connections.
+    Share(f64),
+}
+
+impl PlannedRate {
+    /// Operations per second; `None` for a share of what is not measured yet.
+    #[must_use]
+    pub fn per_second(self, capacity: Option<f64>) -> Option<u64> {
+        match self {
+            Self::PerSecond(rate) => Some(rate),
+            Self::Share(share) => capacity.map(|capacity| (capacity * share).round().max(1.0) as u64),
+        }
+    }
 }
 
 /// One of the two arms.

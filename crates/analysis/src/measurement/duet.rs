@@ -1,6 +1,6 @@
 //! A line of `journal.jsonl`: two cells measured at the same time on the same CPUs.
 
-use super::{Outcome, Stage, Trial};
+use super::{Histogram, Outcome, Stage, Trial};
 use linerate_contract::{Bytes, Errors, Nanos, Role};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -120,6 +120,9 @@ pub struct SideWindow {
     pub uncounted: u64,
     #[serde(default)]
     pub errors: Errors,
+    /// Of an open loop: from the times at which operations were due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Histogram>,
     /// CPU time (user and system) of each role's processes.
     pub cpu: BTreeMap<Role, Nanos>,
     /// CPU time that the brake used in place of the probed role.

@@ -273,6 +273,10 @@ pub struct PlannedCell {
     /// warm-up unit decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Sharing>,
+    /// Operations per second of its baseline in a closed loop, where the rate is a share of it. Before that
+    /// is measured, the rate is 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<f64>,
     /// Its work is a part of that of other rows: no competitor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_limit: bool,
@@ -288,7 +292,16 @@ impl PlannedCell {
     pub fn definition(&self) -> Self {
         let mut cell = Self { absent: None, ..self.clone() };
         cell.systems.iter_mut().for_each(|system| system.version = None);
+        if cell.capacity.take().is_some() {
+            cell.parameters.rate = Some(0);
+        }
         cell
+    }
+
+    /// Its duets are open loops that alternate: they have latencies in place of a rate.
+    #[must_use]
+    pub fn is_paced_in_turns(&self) -> bool {
+        self.parameters.rate.is_some() && self.pairs == Some(Sharing::Alternating)
     }
 }
 

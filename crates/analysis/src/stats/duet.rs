@@ -1,6 +1,6 @@
 //! The log ratios of duets: one for each unit.
 
-use crate::measurement::{Duet, Measurement, Metric, PlannedCell, SideWindow};
+use crate::measurement::{Duet, Histogram, Measurement, Metric, PlannedCell, SideWindow};
 use linerate_contract::{Choice, Ends, Role};
 
 /// Of a CPU, by a loop that is alone: what does not wait differs from its CPU time by its start and end only.
@@ -46,6 +46,10 @@ pub fn log_ratio(duet: &Duet, metric: Metric) -> Option<f64> {
     if let Some(role) = cost(metric) {
         return log_cpu_ratio(duet, metric, role).map(|log| -log);
     }
+    if let Some([ours, theirs]) = latencies(duet, metric) {
+        let log = (theirs / ours).ln();
+        return log.is_finite().then_some(log);
+    }
     let rate = rate(metric)?;
     log_of(duet, |side| rate(side) / side.elapsed.0 as f64)
 }
@@ -74,6 +78,29 @@ pub fn log_ratio_of_loops(duet: &Duet, metric: Metric) -> Option<f64> {
     log_ratio(duet, metric)
 }
 
+/// A latency of both sides in microseconds; `None` but for open loops, and for other metrics.
+#[must_use]
+pub fn latencies(duet: &Duet, metric: Metric) -> Option<[f64; 2]> {
+    let [ours, theirs] = duet.sides.as_ref()?.each_ref().map(|side| latency(side.latency.as_ref()?, metric));
+    Some([ours? / 1e3, theirs? / 1e3])
+}
+
+/// In nanoseconds. Of a percentile at least one operation was slower, else it would be the maximum.
+fn latency(histogram: &Histogram, metric: Metric) -> Option<f64> {
+    let percentile = |percent: f64| {
+        let slower = histogram.total()? as f64 * (1.0 - percent / 100.0);
+        (slower >= 1.0).then(|| histogram.percentile(percent).map(|nanos| nanos as f64)).flatten()
+    };
+    match metric {
+        Metric::MeanLatency => histogram.mean(),
+        Metric::P50Latency => percentile(50.0),
+        Metric::P90Latency => percentile(90.0),
+        Metric::P99Latency => percentile(99.0),
+        Metric::P999Latency => percentile(99.9),
+        _ => None,
+    }
+}
+
 /// The log ratio of CPU time per operation, side 0 over side 1: above 0 is more expensive. Of one role, or
 /// of all. Per byte where `metric` counts bytes.
 #[must_use]
@@ -96,7 +123,7 @@ fn log_of(duet: &Duet, value: impl Fn(&SideWindow) -> f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Bytes, Nanos};
+    use linerate_contract::{Bytes, Counts, Nanos};
 
     fn side(operations: u64, cpu: u64) -> SideWindow {
         SideWindow {
@@ -167,6 +194,22 @@ mod tests {
         let rate = log_ratio(&unit, Metric::OperationsPerSecond).unwrap();
         let cpu = log_cpu_ratio(&unit, Metric::OperationsPerSecond, None).unwrap();
         assert!((rate.exp() - 4.0).abs() < 1e-12 && (cpu.exp() - 0.2).abs() < 1e-12, "{rate} {cpu}");
+    }
+
+    #[test]
+    fn open_loops_are_compared_by_latencies_and_lower_is_better() {
+        let with = |nanos: u64| {
+            let counts = Counts { pairs: vec![(nanos, 99), (10 * nanos, 1)], min: nanos, max: 10 * nanos };
+            SideWindow { latency: Some(counts.into()), ..side(100, 10) }
+        };
+        let unit = duet(Some([with(80_000), with(60_000)]));
+        assert_eq!(latencies(&unit, Metric::P50Latency), Some([80.0, 60.0]));
+        for metric in [Metric::P50Latency, Metric::MeanLatency, Metric::P99Latency] {
+            let ratio = log_ratio(&unit, metric).unwrap().exp();
+            assert!((ratio - 0.75).abs() < 1e-9, "{metric:?} {ratio}");
+        }
+        assert_eq!(log_ratio(&unit, Metric::P999Latency), None, "of 100 operations it is the maximum");
+        assert_eq!(latencies(&duet(Some([side(1, 1), side(1, 1)])), Metric::P50Latency), None);
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! | [`sharing`] | whether a pair's sides run side by side or in turns |
 //! | [`sensitivity`] | how much of a cell's rate each role decides |
 //! | [`difference`] | the ratio of latencies in microseconds |
+//! | [`highest_rate`] | the highest rate at which a latency is at most a bound |
 //! | [`ratio`] | Hodges-Lehmann estimate and signed-rank interval |
 //! | [`sequential`] | looks at a comparison while it goes on, without more false findings |
 //! | [`verdict`], [`multiplicity`] | the words of a comparison; q values over a table |
@@ -39,6 +40,7 @@ pub mod cost;
 pub mod difference;
 pub mod duet;
 pub mod estimate;
+pub mod highest_rate;
 pub mod latency;
 pub mod metric;
 pub mod multiplicity;

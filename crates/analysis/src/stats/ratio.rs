@@ -43,7 +43,7 @@ impl RatioEstimate {
         let ranks = SignedRanks::of(logs.len());
         let interval = |level: f64| averages.interval(&ranks, 1.0 - level);
         Some(Self {
-            ratio: ((averages.at(last / 2) + averages.at(averages.len() / 2)) / 2.0).exp(),
+            ratio: averages.median()?.exp(),
             range: [averages.at(0).exp(), averages.at(last).exp()],
             ci95: interval(0.95),
             ci90: interval(0.9),
@@ -75,6 +75,14 @@ pub fn interval(logs: &[f64], alpha: f64) -> Option<[f64; 2]> {
     WalshAverages::of(logs.to_vec()).interval(&SignedRanks::of(logs.len()), alpha)
 }
 
+/// The same of differences, which are no logarithms: the estimate, and the interval that excludes 0 exactly
+/// where the p value is at most `alpha`. `None` for fewer units than that needs.
+#[must_use]
+pub fn shift(differences: &[f64], alpha: f64) -> Option<(f64, [f64; 2])> {
+    let averages = WalshAverages::of(differences.to_vec());
+    Some((averages.median()?, averages.bounds(&SignedRanks::of(differences.len()), alpha)?))
+}
+
 /// The mean of each pair of values, each value with itself included. There are n (n + 1) / 2 of them, so they
 /// are counted and never listed: a run of a thousand rounds would have half a million for each ratio.
 struct WalshAverages {
@@ -91,10 +99,20 @@ impl WalshAverages {
         self.sorted.len() * (self.sorted.len() + 1) / 2
     }
 
+    /// Hodges and Lehmann's estimate.
+    fn median(&self) -> Option<f64> {
+        let last = self.len().checked_sub(1)?;
+        Some(f64::midpoint(self.at(last / 2), self.at(self.len() / 2)))
+    }
+
     fn interval(&self, ranks: &SignedRanks, alpha: f64) -> Option<[f64; 2]> {
+        self.bounds(ranks, alpha).map(|ends| ends.map(f64::exp))
+    }
+
+    fn bounds(&self, ranks: &SignedRanks, alpha: f64) -> Option<[f64; 2]> {
         let last = self.len().checked_sub(1)?;
         let cut = ranks.critical(alpha / 2.0)?;
-        Some([self.at(cut).exp(), self.at(last - cut).exp()])
+        Some([self.at(cut), self.at(last - cut)])
     }
 
     fn p_value(&self, ranks: &SignedRanks) -> f64 {

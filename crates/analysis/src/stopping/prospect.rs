@@ -10,6 +10,8 @@ pub struct Prospect {
     /// Units of each cell in the budget.
     pub units: f64,
     pub pairs: usize,
+    /// Readings of the family.
+    pub tests: usize,
     /// Seconds, also of one unit.
     pub budget: f64,
     pub unit: f64,
@@ -32,6 +34,7 @@ impl Made<'_> {
         Some(Prospect {
             units: f64::from(made) + time / (unit * in_round),
             pairs,
+            tests: judged.tests,
             budget: self.run.budget.map_or(0.0, |budget| budget.as_secs_f64()),
             unit,
             spread: judged.spread,

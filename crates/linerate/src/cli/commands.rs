@@ -210,6 +210,8 @@ impl CommandOptions {
             layer: self.layer().into(),
             size: (self.tcp || self.udp || self.ws).then(|| self.size.unwrap_or(SIZE)),
             connections,
+            rate: comparison.rate,
+            capacity: None,
             threads,
             given,
         };

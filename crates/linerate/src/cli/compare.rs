@@ -3,7 +3,9 @@
 use super::CommandOptions;
 use crate::arm::{AS_IT_IS, Arm};
 use crate::error::Error;
-use crate::measurement::{ComparisonKind, PlannedArm, PlannedComparison, PlannedSource};
+use crate::measurement::{
+    ComparisonKind, LatencyMargin, PlannedArm, PlannedComparison, PlannedRate, PlannedSource,
+};
 use crate::plan::Choice;
 use crate::project::{Project, Settings};
 use crate::session::Request;
@@ -42,11 +44,19 @@ pub struct BuildOptions {
     #[arg(long, value_name = "PATH", requires = "build")]
     pub program: Option<String>,
 
-    /// The relative difference that matters [default: 1%]
+    /// Open loops of N operations per second, or of P% of the baseline's capacity: latencies are compared
+    #[arg(long, value_name = "N or P%", value_parser = rate)]
+    pub rate: Option<PlannedRate>,
+
+    /// The relative difference that matters [default: 1%, of latencies 5%]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub margin: Option<f64>,
 
-    /// Measure until all is decided, but not longer than this [default: 5m; of commands 30s]
+    /// The difference of latencies that matters, in microseconds, in place of a relative one
+    #[arg(long, value_name = "US", value_parser = microseconds)]
+    pub margin_us: Option<f64>,
+
+    /// Measure until all is decided, but not longer than this [default: 5m; of commands 30s, with --rate 1m]
     #[arg(long, value_name = "TIME", value_parser = super::span)]
     pub budget: Option<Duration>,
 
@@ -84,7 +94,9 @@ pub struct BuildOptions {
 const MARGIN: f64 = 0.01;
 /// Of a comparison of builds, and of commands.
 const BUDGET: Duration = Duration::from_secs(300);
-pub const BUDGET_OF_COMMANDS: Duration = Duration::from_secs(30);
+const BUDGET_OF_COMMANDS: Duration = Duration::from_secs(30);
+/// A unit of open loops is four times as long.
+const BUDGET_OF_LATENCIES: Duration = Duration::from_secs(60);
 
 const ARMS: &str = "An arm is a build: settings joined by commas.
   default              the system as it is
@@ -224,6 +236,13 @@ impl BuildOptions {
         }
     }
 
+    /// Of a comparison of commands.
+    #[must_use]
+    pub fn budget_of_commands(&self) -> Duration {
+        let usual = if self.rate.is_some() { BUDGET_OF_LATENCIES } else { BUDGET_OF_COMMANDS };
+        self.budget.unwrap_or(usual)
+    }
+
     /// Revisions of a repository are compared.
     #[must_use]
     pub fn has_revisions(&self) -> bool {
@@ -269,6 +288,12 @@ impl BuildOptions {
             head: planned(&self.head, head),
             subject: self.system.clone(),
             margin: self.margin.unwrap_or(MARGIN),
+            latency_margin: match (self.margin_us, self.margin) {
+                (Some(us), _) => LatencyMargin::Microseconds(us),
+                (None, Some(share)) => LatencyMargin::Share(share),
+                (None, None) => LatencyMargin::default(),
+            },
+            rate: self.rate,
             source,
             commands: None,
         }
@@ -277,6 +302,29 @@ impl BuildOptions {
 
 fn arm(text: &str) -> Result<String, String> {
     Arm::parse(text).map(|_| text.to_owned())
+}
+
+/// `5000`, or `50%` of a capacity.
+fn rate(text: &str) -> Result<PlannedRate, String> {
+    let wrong =
+        "expected operations per second such as 5000, or a share of the baseline's capacity such as 50%";
+    let found = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse().ok().map(|percent: f64| PlannedRate::Share(percent / 100.0)),
+        None => text.parse().ok().map(PlannedRate::PerSecond),
+    };
+    match found {
+        Some(PlannedRate::Share(share)) if share > 0.0 && share < 1.0 => found,
+        Some(PlannedRate::PerSecond(1..=10_000_000)) => found,
+        _ => None,
+    }
+    .ok_or_else(|| wrong.to_owned())
+}
+
+fn microseconds(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("us").unwrap_or(text).trim().parse().ok();
+    number
+        .filter(|us| *us > 0.0 && *us < 1e9)
+        .ok_or_else(|| "expected microseconds above 0, such as 5".into())
 }
 
 /// `1%`, `0.5 %` or `0.005`.

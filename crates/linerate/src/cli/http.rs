@@ -1,6 +1,7 @@
 //! `linerate load http` and `linerate serve http`.
 
 use super::{RequestArgs, ResultArgs, SecureArgs, SpinArgs, ThreadArgs, TrustArgs, rate, span};
+use crate::stats::highest_rate::LatencyBound;
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use std::time::Duration;
   linerate load http http://127.0.0.1:8080/ -H 'Content-Type: text/plain' --body hello --json result.json
   linerate load http http://127.0.0.1:8080/ --warmup 5s --repeat 10
   linerate load http http://127.0.0.1:8080 --requests mix.jsonl    # {{\"path\": \"/a\", \"weight\": 9}}, ...
+  linerate load http http://127.0.0.1:8080/ -c 64 --sweep --at-most p99=2ms
   linerate load http http://shop.example/ --connect-to 127.0.0.1:8080 --body @order.json --csv seconds.csv
 
 Exit status: 0 done, 1 too many requests failed or the server hung, 2 bad usage, \
@@ -56,9 +58,19 @@ pub struct LoadHttpArgs {
     #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<f64>,
 
-    /// Arrival process of --rate: constant gaps, Poisson, or a linear ramp from zero to the rate
-    #[arg(long, value_enum, value_name = "SHAPE", default_value = "constant")]
-    pub arrival: ArrivalArg,
+    /// Arrival process of --rate: constant gaps, Poisson, or a linear ramp from zero to the rate [default:
+    /// constant; of --sweep poisson]
+    #[arg(long, value_enum, value_name = "SHAPE")]
+    pub arrival: Option<ArrivalArg>,
+
+    /// Latency against the rate: a closed loop, then open loops from 10 to 120 % of its rate [of 2s each, or
+    /// --duration]
+    #[arg(long, conflicts_with_all = ["rate", "count", "repeat", "pipeline", "coalesce"])]
+    pub sweep: bool,
+
+    /// After --sweep, search the highest rate at which a percentile is at most TIME, such as p99=2ms
+    #[arg(long, value_name = "PERCENTILE=TIME", requires = "sweep", value_parser = at_most)]
+    pub at_most: Option<LatencyBound>,
 
     #[command(flatten)]
     pub spin: SpinArgs,
@@ -111,9 +123,18 @@ pub struct LoadHttpArgs {
     #[command(flatten)]
     pub result: ResultArgs,
 
-    /// Write rate, failures, p50 and p99 of each second
+    /// Write rate, failures, p50 and p99 of each second; of --sweep a line for each rate
     #[arg(long, value_name = "FILE", conflicts_with = "repeat")]
     pub csv: Option<PathBuf>,
+}
+
+/// `p99=2ms`.
+fn at_most(text: &str) -> Result<LatencyBound, String> {
+    let wrong = || "expected a percentile and a time, such as p99=2ms or p99.9=500us".to_owned();
+    let (percent, time) = text.split_once('=').ok_or_else(wrong)?;
+    let percent = percent.trim().strip_prefix('p').and_then(|percent| percent.parse().ok());
+    let percent = percent.filter(|percent| *percent > 0.0 && *percent < 100.0).ok_or_else(wrong)?;
+    Ok(LatencyBound { percent, most: span(time.trim()).map_err(|_| wrong())?.into() })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,7 +2,7 @@
 
 use super::load::target::{HTTP, TCP, Target, UDP, WEBSOCKET};
 use super::{Terminal, history, print};
-use crate::cli::{BUDGET_OF_COMMANDS, BuildOptions, CommandOptions, CompareArgs};
+use crate::cli::{BuildOptions, CommandOptions, CompareArgs};
 use crate::comparison::stored;
 use crate::error::Error;
 use crate::journal;
@@ -188,7 +188,7 @@ pub(super) fn measure(
         What::Runs(_) => builds.request(None, comparison),
         What::Commands(commands, options) => {
             let comparison = options.comparison(&commands, comparison)?;
-            let budget = builds.budget.unwrap_or(BUDGET_OF_COMMANDS);
+            let budget = builds.budget_of_commands();
             Request { budget: Some(budget), ..builds.request(None, comparison) }
         }
     };

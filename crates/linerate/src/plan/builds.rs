@@ -4,7 +4,10 @@ use super::pairs::obstacle;
 use crate::arm::{Arm, BASE, HEAD};
 use crate::axes::Axes;
 use crate::error::Error;
-use crate::measurement::{BUILD_AXIS, Metric, PlannedCell, PlannedComparison, PlannedSuite, PlannedTable};
+use crate::measurement::{
+    BUILD_AXIS, Metric, PlannedCell, PlannedComparison, PlannedRate, PlannedSuite, PlannedSystem,
+    PlannedTable, Sharing,
+};
 use crate::parameters::Parameters;
 use crate::stats::duet::is_rate;
 use crate::system::{Registry, SystemVariant};
@@ -36,7 +39,10 @@ pub(super) fn split(
         let mut split = Vec::new();
         for cell in in_table.filter(|cell| !cell.is_limit) {
             let Some(subject) = subject(cell, registry, comparison.subject.as_deref()) else { continue };
-            if let Some(reason) = obstacle(cell, registry) {
+            let cell = &paced(cell, registry, comparison.rate);
+            let no_rate = comparison.rate.filter(|_| !cell.is_paced_in_turns());
+            let no_rate = no_rate.map(|_| "--rate is for rr and crr with a client that works in turns");
+            if let Some(reason) = no_rate.or_else(|| obstacle(cell, registry)) {
                 planned.notes.push(format!("{} is left out: {reason}", cell.id));
                 continue;
             }
@@ -45,6 +51,10 @@ pub(super) fn split(
                 split.push(of_arm.map_err(|e| Error::Input(format!("--{build}: {e}")))?);
             }
             planned.row_values.push(cell.id.clone());
+        }
+        if !split.is_empty() && split.iter().all(PlannedCell::is_paced_in_turns) {
+            (planned.metric, planned.title) =
+                (Metric::P50Latency, "half of the operations end within".into());
         }
         planned.cells = split.iter().map(|cell| cell.id.clone()).collect();
         cells.extend(split);
@@ -56,6 +66,21 @@ pub(super) fn split(
     // The first units decide how a pair shares the CPUs; they are the warm-up.
     suite.warmup_rounds = 0;
     Ok(())
+}
+
+/// The cell as an open loop of this rate, or of its own, whose load alternates; as it is where it has no
+/// rate, or cannot alternate.
+fn paced(cell: &PlannedCell, registry: &Registry, rate: Option<PlannedRate>) -> PlannedCell {
+    let of_client = |system: &PlannedSystem| registry.variant(&system.name, Role::Client).ok();
+    let mut clients = cell.systems.iter().filter(|system| system.role == Role::Client).filter_map(of_client);
+    let can_alternate = clients.any(|client| client.variant.alternates);
+    let rate = rate.map(|rate| rate.per_second(None).unwrap_or(0)).or(cell.parameters.rate);
+    let Some(rate) = rate.filter(|_| can_alternate && ["rr", "crr"].contains(&cell.workload.as_str())) else {
+        return cell.clone();
+    };
+    let seconds = cell.parameters.seconds.or(Some(1));
+    let parameters = Parameters { operations: None, rate: Some(rate), seconds, ..cell.parameters };
+    PlannedCell { parameters, pairs: Some(Sharing::Alternating), ..cell.clone() }
 }
 
 /// Checks what cells together need: at least one, and one system where an arm replaces its program.

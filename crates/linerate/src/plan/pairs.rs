@@ -10,7 +10,11 @@ use linerate_contract::{Choice, Role, Shape};
 /// for each table.
 pub(super) fn plan_pairs(suite: &PlannedSuite, registry: &Registry) -> Vec<PlannedPair> {
     let mut pairs: Vec<PlannedPair> = Vec::new();
-    let compares = |table: &&PlannedTable| is_of_windows(table.metric) && table.truth.is_none();
+    let is_paced = |table: &PlannedTable| {
+        suite.cells.iter().any(|cell| cell.is_paced_in_turns() && table.cells.contains(&cell.id))
+    };
+    let compares =
+        |table: &&PlannedTable| (is_of_windows(table.metric) || is_paced(table)) && table.truth.is_none();
     for table in suite.tables.iter().filter(compares) {
         let cells: Vec<&PlannedCell> =
             suite.cells.iter().filter(|cell| table.cells.contains(&cell.id)).collect();
@@ -38,7 +42,8 @@ pub(super) fn plan_pairs(suite: &PlannedSuite, registry: &Registry) -> Vec<Plann
 /// for a count cannot take part; the other reasons are kinds of cells in which duets are not proven yet
 /// (docs/method.md).
 pub(super) fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
-    if cell.parameters.rate.is_some() || cell.options.contains_key("search") {
+    let is_open = cell.parameters.rate.is_some() && !cell.is_paced_in_turns();
+    if is_open || cell.options.contains_key("search") {
         Some("open loop: its latencies are those of a load that it has alone")
     } else if cell.path.is_impaired() {
         Some("impaired path: its delays and queues go on while a side that takes turns is stopped")

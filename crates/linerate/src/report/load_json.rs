@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 pub(super) enum LoadJson<'a> {
     Operations(OperationsJson<'a>),
     Repeats(RepeatsJson<'a>),
+    Sweep(SweepJson<'a>),
     Streams(StreamsJson<'a>),
     Datagrams(DatagramsJson<'a>),
 }
@@ -65,6 +66,40 @@ pub(super) struct RepeatsJson<'a> {
     /// By name: `requests_per_second`, `client_cpu_us_per_request`, `p50_us`, `p90_us`, `p95_us`, `p99_us`.
     pub(super) medians: BTreeMap<&'static str, MedianJson>,
     pub(super) runs: Vec<OperationsJson<'a>>,
+}
+
+/// Open loops at shares of the rate of a closed one (`--sweep`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct SweepJson<'a> {
+    /// `linerate.load.sweep/1`.
+    pub(super) schema: &'static str,
+    pub(super) url: &'a str,
+    pub(super) closed_loop_per_second: f64,
+    pub(super) steps: Vec<SweepStepJson<'a>>,
+    /// With `--at-most`.
+    pub(super) highest: Option<HighestJson>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct SweepStepJson<'a> {
+    /// Of the closed loop's rate.
+    pub(super) share: f64,
+    #[serde(flatten)]
+    pub(super) load: OperationsJson<'a>,
+}
+
+/// The highest rate at which a percentile is at most a bound: between `passes` and `fails`.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct HighestJson {
+    pub(super) percentile: f64,
+    pub(super) most_us: f64,
+    /// False: the two are not close, or one is not known.
+    pub(super) is_decided: bool,
+    pub(super) passes_per_second: Option<f64>,
+    pub(super) fails_per_second: Option<f64>,
 }
 
 /// A median of several runs.

@@ -17,6 +17,9 @@ pub(super) fn render(report: &Report, _: Style) -> String {
     for suite in &report.suites {
         suite_text(&mut text, suite);
     }
+    if let Some(compared) = &report.comparison {
+        comparison::latencies_in_markdown(&mut text, compared, usize::MAX);
+    }
     let _ = writeln!(text, "## The run\n");
     for line in layout::progress(report) {
         let _ = writeln!(text, "- {}", escape(&line));

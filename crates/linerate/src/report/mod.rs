@@ -33,6 +33,7 @@ mod load_json;
 pub mod load_repeats;
 pub mod load_series;
 pub mod load_streams;
+pub mod load_sweep;
 mod markdown;
 pub mod merged;
 pub mod model;

@@ -2,7 +2,10 @@
 
 use super::Request;
 use crate::lab::program::quoted;
-use crate::measurement::{ComparisonKind, Expectation, PlannedCommands, PlannedComparison, PlannedRequest};
+use crate::measurement::{
+    ComparisonKind, Expectation, LatencyMargin, PlannedCommands, PlannedComparison, PlannedRate,
+    PlannedRequest,
+};
 use crate::suite;
 use std::time::Duration;
 
@@ -36,7 +39,7 @@ pub(super) fn line(request: &Request, seed: u64) -> String {
 }
 
 fn of_comparison(comparison: &PlannedComparison) -> Vec<String> {
-    let PlannedComparison { base, head, subject, margin, source, .. } = comparison;
+    let PlannedComparison { base, head, subject, margin, latency_margin, rate, source, .. } = comparison;
     let mut words = Vec::new();
     if comparison.commands.is_none() || source.is_some() {
         words.push(format!("--base {} --head {}", quoted(&base.arm), quoted(&head.arm)));
@@ -47,7 +50,19 @@ fn of_comparison(comparison: &PlannedComparison) -> Vec<String> {
         let all = required.into_iter().chain(source.program.iter().map(|program| ("program", program)));
         all.map(|(name, value)| format!("--{name} {}", quoted(value)))
     }));
-    words.push(format!("--margin {}%", (margin * 1e6).round() / 1e4));
+    let percent = |share: f64| (share * 1e6).round() / 1e4;
+    words.extend(rate.map(|rate| match rate {
+        PlannedRate::PerSecond(rate) => format!("--rate {rate}"),
+        PlannedRate::Share(share) => format!("--rate {}%", percent(share)),
+    }));
+    // A margin that is given is that of both, and otherwise each has its own.
+    match latency_margin {
+        LatencyMargin::Microseconds(us) => {
+            words.push(format!("--margin {}% --margin-us {us}", percent(*margin)));
+        }
+        _ if rate.is_some() && *latency_margin == LatencyMargin::default() => {}
+        _ => words.push(format!("--margin {}%", percent(*margin))),
+    }
     words
 }
 

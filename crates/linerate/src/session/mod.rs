@@ -5,6 +5,7 @@
 //! `--resume` opens a stored session and goes on. The caller makes the reports.
 
 mod arms;
+mod capacity;
 mod command;
 mod measure;
 mod prepare;

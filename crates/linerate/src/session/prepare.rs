@@ -67,6 +67,7 @@ impl Session {
         if !self.allows_equal_arms && self.programs.commands.is_none() {
             arms::check_different(&now, &self.programs)?;
         }
+        self.find_capacities(suite, &mut now)?;
         if self.has_trials(suite) {
             stored::check_same(&self.folder, &self.run.suites[suite], Some(&now))?;
         }

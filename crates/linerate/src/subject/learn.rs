@@ -6,7 +6,7 @@ use super::{RESPONSES, ask_of, at_port, ready};
 use crate::error::Error;
 use crate::lab::protocol::HostName;
 use crate::lab::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Ready, StopSignal};
-use crate::measurement::{DEFAULT_BUILD, Expectation, PlannedCommands, PlannedRequest, Warmup};
+use crate::measurement::{DEFAULT_BUILD, Expectation, PlannedCommands, PlannedRate, PlannedRequest, Warmup};
 use crate::path::Shape;
 use crate::pins::{self, Pins};
 use crate::programs::Programs;
@@ -46,7 +46,10 @@ pub(crate) fn learn(
         let learned = learner.of_one(index, lines.get(index), &mut baseline);
         // Also after a failure.
         learner.lab.stop().map_err(|error| of_lab("", error))?;
-        let (address, warmup) = learned?;
+        let (address, warmup, rate) = learned?;
+        if index == 0 && matches!(planned.rate, Some(PlannedRate::Share(_))) {
+            planned.capacity = Some(rate);
+        }
         let command = &mut planned.commands[index];
         (command.address, command.warmup) = (Some(address), Some(warmup));
     }
@@ -89,7 +92,7 @@ impl Learner<'_> {
         index: usize,
         line: Option<&CommandLine>,
         baseline: &mut Vec<String>,
-    ) -> Result<(SocketAddr, Warmup), Error> {
+    ) -> Result<(SocketAddr, Warmup, f64), Error> {
         let name = self.planned.commands[index].name.clone();
         let failed = |error| of_lab(&name, error);
         self.lab.raise(&label(&name), Shape::Loopback.into(), Vec::new()).map_err(failed)?;
@@ -103,7 +106,8 @@ impl Learner<'_> {
                 self.check(&name, number, answers, baseline)?;
             }
         }
-        Ok((address, self.warm_up(&name, address)?))
+        let (warmup, rate) = self.warm_up(&name, address)?;
+        Ok((address, warmup, rate))
     }
 
     fn upstream(&mut self) -> Result<SocketAddr, Error> {
@@ -272,8 +276,8 @@ impl Learner<'_> {
         Ok(())
     }
 
-    /// Measures its rate until it is steady.
-    fn warm_up(&mut self, name: &str, address: SocketAddr) -> Result<Warmup, Error> {
+    /// Measures its rate until it is steady, in a closed loop; returns the rate, too.
+    fn warm_up(&mut self, name: &str, address: SocketAddr) -> Result<(Warmup, f64), Error> {
         let native = self.programs.of(Role::Client, VERIFIER, DEFAULT_BUILD).cloned();
         let (program, words) =
             native.ok_or_else(|| Error::NothingMeasured("linerate-load is not beside linerate".into()))?;
@@ -304,16 +308,23 @@ impl Learner<'_> {
             if last.len() == STEADY_WINDOWS && is_steady(&last) {
                 // At least one window: pools and caches are filled by then.
                 let least = last.front().map_or(0, |(operations, _)| *operations);
-                return Ok(Warmup { operations: operations.max(least), is_steady: true });
+                return Ok((Warmup { operations: operations.max(least), is_steady: true }, rate(&last)));
             }
         }
         // No time makes it steady: units begin with the last windows, and have time left.
-        Ok(Warmup { operations: last.iter().map(|(operations, _)| operations).sum(), is_steady: false })
+        let operations = last.iter().map(|(operations, _)| operations).sum();
+        Ok((Warmup { operations, is_steady: false }, rate(&last)))
     }
 }
 
 fn label(name: &str) -> Label {
     Label { suite: "commands".into(), cell: name.into(), round: 0, warmup: true }
+}
+
+/// Operations per second of all windows together.
+fn rate(windows: &VecDeque<(u64, f64)>) -> f64 {
+    let all = windows.iter().fold((0.0, 0.0), |(sum, time), (n, seconds)| (sum + *n as f64, time + seconds));
+    all.0 / all.1
 }
 
 fn is_steady(windows: &VecDeque<(u64, f64)>) -> bool {

@@ -4,8 +4,8 @@ use super::ready;
 use crate::arm::{BASE, HEAD};
 use crate::axes::Axes;
 use crate::measurement::{
-    DEFAULT_BUILD, Metric, PlannedCell, PlannedCommand, PlannedCommands, PlannedPair, PlannedSuite,
-    PlannedSystem, PlannedTable, default_verify, default_warmup,
+    DEFAULT_BUILD, Metric, PlannedCell, PlannedCommand, PlannedCommands, PlannedPair, PlannedRate,
+    PlannedSuite, PlannedSystem, PlannedTable, Sharing, default_verify, default_warmup,
 };
 use crate::parameters::Parameters;
 use crate::path::Shape;
@@ -43,8 +43,11 @@ pub(crate) fn suite(planned: &PlannedCommands) -> PlannedSuite {
         precision: None,
         tables: vec![PlannedTable {
             name: NAME.into(),
-            title: format!("{load}: requests per second"),
-            metric: Metric::OperationsPerSecond,
+            title: match planned.rate {
+                None => format!("{load}: requests per second"),
+                Some(_) => format!("{load}: half of the requests end within"),
+            },
+            metric: planned.rate.map_or(Metric::OperationsPerSecond, |_| Metric::P50Latency),
             also: Vec::new(),
             rows: AXIS.into(),
             columns: COLUMN.into(),
@@ -90,7 +93,12 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
         (None, [one]) => format!("{} {}", one.method, one.path),
         (None, several) => format!("{} different requests", several.len()),
     };
-    let load = format!("{asked}, {connections} connections");
+    let rate = match planned.rate {
+        None => String::new(),
+        Some(PlannedRate::PerSecond(rate)) => format!(", {rate}/s"),
+        Some(PlannedRate::Share(share)) => format!(", {} % of its capacity", share * 100.0),
+    };
+    let load = format!("{asked}, {connections} connections{rate}");
     let axes = [(AXIS, command.name.clone()), (COLUMN, load)];
     let system = |role, name: &str, build: &str| PlannedSystem {
         role,
@@ -111,6 +119,7 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
             size: planned.size,
             connections: Some((*connections).into()),
             threads: Some((*threads).into()),
+            rate: planned.rate.map(|rate| rate.per_second(planned.capacity).unwrap_or(0)),
             ..Parameters::default()
         },
         verify: default_verify(),
@@ -120,7 +129,8 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
         }),
         options: BTreeMap::new(),
         own_client: false,
-        pairs: None,
+        pairs: planned.rate.map(|_| Sharing::Alternating),
+        capacity: planned.capacity,
         is_limit: false,
         systems: [
             Some(system(Role::Client, VERIFIER, DEFAULT_BUILD)),

@@ -206,6 +206,7 @@ fn cell(
         options.insert(name.clone(), template::render(&format!("options.{name}"), text, &values)?);
     }
     Ok(PlannedCell {
+        capacity: None,
         id: template::render("id", &table.id, &values)?,
         axes,
         layer: template::render("layer", &table.layer, &values)?,

@@ -26,6 +26,13 @@ const WINDOW: Nanos = Nanos(500_000_000);
 const WINDOW_OF_TURNS: Nanos = Nanos(800_000_000);
 /// The window of two sides whose loads alternate: eight turns of each.
 const WINDOW_OF_ALTERNATION: Nanos = Nanos(16 * ALTERNATION.0);
+/// The turns of an open loop, and the part of them in which nothing is due. Latencies have the noise of their
+/// own milliseconds: in turns of 100 ms their intervals were twice as wide (docs/decisions/0040-latency.md).
+/// By the end of the guard all but stalled operations of the other side have ended.
+const SLICE: Nanos = Nanos(30_000_000);
+const GUARD_OF_SLICE: Nanos = Nanos(3_000_000);
+/// The window of such a unit: 32 turns of each side.
+const WINDOW_OF_SLICES: Nanos = Nanos(64 * SLICE.0);
 /// For clients that count whole seconds.
 const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
 /// A turn is short against noise, which is common to what happens within a fraction of a second, and long
@@ -59,7 +66,9 @@ pub fn run(
     let cells = [&suite.cells[step.cell], &suite.cells[step.against.unwrap_or(step.cell)]];
     let at = labs[0].now();
     let in_seconds = cells.iter().any(|cell| counts_whole_seconds(context, cell));
+    let is_paced = sharing == Sharing::Alternating && cells.iter().all(|cell| cell.is_paced_in_turns());
     let length = match sharing {
+        Sharing::Alternating if is_paced => WINDOW_OF_SLICES,
         Sharing::Together if in_seconds => WHOLE_SECOND,
         Sharing::Together => WINDOW,
         Sharing::Turns if in_seconds => Nanos(2 * WHOLE_SECOND.0),
@@ -82,8 +91,8 @@ pub fn run(
             second,
             may_starve: step.warmup && sharing == Sharing::Together,
             alternation: (sharing == Sharing::Alternating).then_some(Alternation {
-                length_ns: ALTERNATION,
-                guard_ns: GUARD,
+                length_ns: if is_paced { SLICE } else { ALTERNATION },
+                guard_ns: if is_paced { GUARD_OF_SLICE } else { GUARD },
                 seed: order,
                 second,
             }),
@@ -106,8 +115,9 @@ pub fn run(
                 *longest = (*longest).max(time);
             }
         }
-        // What runs elsewhere cannot be stopped: first one side has its window, then the other.
-        let one_by_one = context.programs.are_elsewhere();
+        // What runs elsewhere cannot be stopped: without alternating clients, first one side has its window,
+        // then the other.
+        let one_by_one = context.programs.are_elsewhere() && sharing != Sharing::Alternating;
         if sharing == Sharing::Turns && !one_by_one {
             let (start, seed) = (clock::now() + FIRST_TURN, random.random());
             a.take_turns(Turns { start, length: TURN, seed, second: false });
@@ -134,7 +144,7 @@ pub fn run(
         let (one, two) = (one?, two?);
         // On other machines there are other CPUs, and windows one after the other.
         let strangers = if one_by_one { None } else { strangers([&one.0, &two.0]) };
-        Ok((strangers, [side(one), side(two)]))
+        Ok((strangers, [side(one, is_paced), side(two, is_paced)]))
     })();
     let begin = a.now();
     let ended = on_both([&mut *a, &mut *b], false, |lab, _| {
@@ -199,13 +209,14 @@ fn counts_whole_seconds(context: Context<'_>, cell: &PlannedCell) -> bool {
     })
 }
 
-fn side((measurement, brake): (Measurement, Option<Nanos>)) -> SideWindow {
+fn side((measurement, brake): (Measurement, Option<Nanos>), is_paced: bool) -> SideWindow {
     SideWindow {
         elapsed: measurement.counted.unwrap_or(measurement.elapsed),
         uncounted: measurement.uncounted,
         operations: measurement.operations,
         bytes: measurement.bytes,
         errors: measurement.errors,
+        latency: measurement.latency.filter(|_| is_paced),
         cpu: measurement.cpu,
         brake,
     }

@@ -56,7 +56,7 @@ pub(crate) fn compare(folder: &Folder, args: &[&str]) -> Output {
     compare_within("8s", folder, args)
 }
 
-fn compare_within(budget: &str, folder: &Folder, args: &[&str]) -> Output {
+pub(crate) fn compare_within(budget: &str, folder: &Folder, args: &[&str]) -> Output {
     let mut compare = command(&["compare"]);
     compare.args(args).args(["--budget", budget, "--seed", "7", "--out", "out"]).current_dir(folder.path());
     Output::of(&mut compare)

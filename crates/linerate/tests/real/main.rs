@@ -13,6 +13,7 @@ mod failures;
 mod hangs;
 mod host;
 mod kills;
+mod latency;
 mod paths;
 mod project;
 mod tun;

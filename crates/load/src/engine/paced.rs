@@ -11,7 +11,7 @@ use crate::layer::{Flow, Layer};
 use crate::meter::Meter;
 use crate::schedule::Schedule;
 use crate::waiter;
-use linerate_contract::{Alternation, ErrorKind, Nanos};
+use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 use std::collections::VecDeque;
 
@@ -25,40 +25,30 @@ pub(super) struct Pacer {
     /// When the next operation is due.
     next: Nanos,
     start: Nanos,
-    /// Of a client that works in turns: what is due in its turns is sent, and the rest is left out.
-    alternation: Option<Alternation>,
+    /// From when to when a client that works in turns has nothing to send.
+    rest: [Nanos; 2],
     /// Free slots, used in turn as in a connection pool: a load balancer sees all of them. With capacity for
     /// all.
     free: VecDeque<u32>,
 }
 
 impl Pacer {
-    pub(super) fn new(
-        schedule: Option<Schedule>,
-        alternation: Option<Alternation>,
-        connections: u32,
-    ) -> Self {
+    pub(super) fn new(schedule: Option<Schedule>, connections: u32) -> Self {
         let room = if schedule.is_some() { connections as usize } else { 0 };
         let free = VecDeque::with_capacity(room);
-        Self { schedule, next: NEVER, start: Nanos::ZERO, alternation, free }
+        Self { schedule, next: NEVER, start: Nanos::ZERO, rest: [Nanos::ZERO; 2], free }
     }
 
     fn start(&mut self, now: Nanos) {
-        self.start = now;
+        self.start = self.schedule.as_mut().map_or(now, |schedule| schedule.start(now));
         self.draw();
     }
 
     #[inline]
     fn draw(&mut self) {
-        loop {
-            self.next =
-                self.schedule.as_mut().and_then(Iterator::next).map_or(NEVER, |after| self.start + after);
-            // In a turn of the other client, or in the guard of an own one.
-            let is_left_out = |turns: Alternation| self.next < turns.own(self.next).counts_from;
-            if self.next == NEVER || !self.alternation.is_some_and(is_left_out) {
-                return;
-            }
-        }
+        let Some(schedule) = &mut self.schedule else { return };
+        self.next = schedule.next().map_or(NEVER, |after| self.start + after);
+        self.rest = schedule.rest();
     }
 }
 
@@ -74,6 +64,20 @@ impl<L: Layer> Context<L> {
     #[inline]
     fn last_send(&self) -> Nanos {
         self.meter.window_end() + GRACE
+    }
+
+    /// Waits for events until an operation is due. A client that works in turns does not poll between them:
+    /// the other one may have the same CPU.
+    #[inline]
+    pub(super) fn wait_paced(&mut self, events: &mut [EpollEvent], until: Nanos) -> usize {
+        let [from, to] = self.pacer.rest;
+        if self.last >= to {
+            self.waiter.until(&self.epoll, events, self.last, until)
+        } else if self.last < from {
+            self.waiter.until(&self.epoll, events, self.last, until.min(from))
+        } else {
+            waiter::wait(&self.epoll, events, until.min(to).since(self.last))
+        }
     }
 
     /// All that was due is sent or given up, and all answers are there.

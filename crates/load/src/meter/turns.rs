@@ -1,15 +1,9 @@
-//! The turns of a client whose load alternates with another's ([`Alternation`]).
+//! The turns of a client whose load alternates with another's ([`linerate_contract::Alternation`]).
 
 use super::Meter;
-use linerate_contract::{Alternation, Nanos};
+use linerate_contract::Nanos;
 
 impl Meter {
-    /// The turns of a client that alternates with another.
-    #[must_use]
-    pub fn alternation(&self) -> Option<Alternation> {
-        self.alternation
-    }
-
     /// In a closed loop that works in turns: operations begin if `now` is in an own turn.
     pub fn take_turn(&mut self, now: Nanos) {
         let Some(alternation) = self.alternation.filter(|_| self.paced.is_none()) else { return };

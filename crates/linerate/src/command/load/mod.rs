@@ -4,6 +4,7 @@ pub(super) mod datagrams;
 mod failed;
 mod operations;
 mod streams;
+mod sweep;
 pub(super) mod target;
 
 use super::{Terminal, print};
@@ -57,6 +58,9 @@ fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
         result: &args.result,
         style: terminal.style,
     };
+    if args.sweep {
+        return sweep::sweep(&load, &spec, args.at_most);
+    }
     load.run(&mut spec)
 }
 
@@ -67,19 +71,27 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     spec.connections = args.connections;
     spec.threads = args.threads.unwrap_or(THREADS).min(if args.threads.is_some() { u32::MAX } else { cpus });
     spec.operations = args.count;
+    let usual = if args.sweep { sweep::STEP } else { DURATION };
     spec.duration_ns = match (args.duration, args.count) {
         (None, Some(_)) => None,
-        (duration, _) => Some(duration.unwrap_or(DURATION).into()),
+        (duration, _) => Some(duration.unwrap_or(usual).into()),
     };
     spec.timeout_ns = args.result.timeout.into();
     spec.rate = args.rate;
     spec.seed = args.seed;
     spec.arrival = match args.arrival {
-        ArrivalArg::Constant => Arrival::Constant,
-        ArrivalArg::Poisson => Arrival::Poisson,
-        ArrivalArg::Ramp => Arrival::Ramp,
+        // With even gaps nothing waits below the capacity.
+        None if args.sweep => Arrival::Poisson,
+        None | Some(ArrivalArg::Constant) => Arrival::Constant,
+        Some(ArrivalArg::Poisson) => Arrival::Poisson,
+        Some(ArrivalArg::Ramp) if args.sweep => {
+            return Err(Error::Input(
+                "--sweep makes steps of one rate each: --arrival constant or poisson".into(),
+            ));
+        }
+        Some(ArrivalArg::Ramp) => Arrival::Ramp,
     };
-    if args.rate.is_none() && args.arrival != ArrivalArg::Constant {
+    if args.rate.is_none() && !args.sweep && spec.arrival != Arrival::Constant {
         return Err(Error::Input("--arrival needs --rate, the number of requests per second".into()));
     }
     args.spin.set(&mut spec);

@@ -67,7 +67,12 @@ impl Operations<'_> {
     }
 
     /// The result of one client and its samples; the progress line begins with `place`.
-    fn load(&self, spec: &Spec, interrupted: &AtomicBool, place: &str) -> Result<(Done, Vec<Sample>), Error> {
+    pub(super) fn load(
+        &self,
+        spec: &Spec,
+        interrupted: &AtomicBool,
+        place: &str,
+    ) -> Result<(Done, Vec<Sample>), Error> {
         let live = self.is_live();
         let mut samples = Vec::new();
         let done = Engine::start(LOAD, spec)?.result(interrupted, |event| {
@@ -86,7 +91,7 @@ impl Operations<'_> {
     }
 
     /// Whether a progress line is shown.
-    fn is_live(&self) -> bool {
+    pub(super) fn is_live(&self) -> bool {
         std::io::stderr().is_terminal() && !self.result.quiet
     }
 

@@ -1,6 +1,7 @@
 //! Cell by cell: values of both builds, what changed, and why a cell has no verdict.
 
-use super::model::{ChangeReport, ComparedCell};
+use super::latency::load;
+use super::model::{ChangeReport, ComparedCell, LatencyChange};
 use crate::arm::HEAD;
 use crate::comparison::{Confirmation, JudgedPair, Judgement, Reading};
 use crate::measurement::{Duet, Outcome, Run, Sharing, Stage};
@@ -50,6 +51,12 @@ fn cell(
     let several = run.suites.len() > 1;
     let id = head.and_then(|cell| cell.axes.get("cell")).unwrap_or(&pair.cells[0]);
     let (verdict, detail) = verdict(pair, duets, judgement, [head, base]);
+    let planned = run.suites.iter().flat_map(|suite| &suite.cells).find(|cell| cell.id == pair.cells[0]);
+    let rate = run.comparison.as_ref().and_then(|comparison| comparison.rate);
+    // The performance of an open loop is that of the baseline's latency over its own.
+    let unit_ratio = |ratio: f64| if pair.latency.is_empty() { ratio } else { 1.0 / ratio };
+    let latency =
+        pair.latency.iter().map(|latency| LatencyChange::of(latency, change(&latency.reading, f64::recip)));
     let memory = [base, head].map(|cell| Some(cell?.usage.as_ref()?.memory_mib_after));
     ComparedCell {
         id: if several { format!("{}:{id}", pair.suite) } else { id.to_owned() },
@@ -59,10 +66,13 @@ fn cell(
         head: head.and_then(|cell| cell.median),
         unit: head.map(|cell| cell.unit),
         units: pair.units(),
-        unit_ratios: pair.ratios.iter().copied().map(rounded_unit).collect(),
+        unit_ratios: pair.ratios.iter().copied().map(unit_ratio).map(rounded_unit).collect(),
         seconds: pair.seconds,
         rate: pair.rate.as_ref().map(|reading| change(reading, |ratio| ratio)),
-        cpu: pair.cpu.as_ref().map(|reading| change(reading, |ratio| 1.0 / ratio)),
+        latency: latency.collect(),
+        latency_verdict: pair.main_verdict().filter(|_| !pair.latency.is_empty()),
+        load: planned.and_then(|cell| load(cell, rate)),
+        cpu: pair.cpu.as_ref().map(|reading| change(reading, f64::recip)),
         memory_mib: memory[0].zip(memory[1]).map(<[f64; 2]>::from),
         bound_by: base.and_then(|cell| cell.bound_by),
         detail,
@@ -95,9 +105,7 @@ fn verdict(
     if judgement.is_void {
         return (Verdict::CannotTell, Some("the control differs from itself".into()));
     }
-    let is = |wanted: Confirmation| {
-        [pair.rate, pair.cpu].into_iter().flatten().any(|reading| reading.confirmation == Some(wanted))
-    };
+    let is = |wanted: Confirmation| pair.readings().any(|reading| reading.confirmation == Some(wanted));
     let detail = match pair.verdict() {
         Verdict::CannotTell if is(Confirmation::Failed) => {
             Some("a second series did not confirm the slowdown")

@@ -1,6 +1,7 @@
 //! Commands of the user's own: the verdict as a line to paste.
 
-use super::made::{plain_percent, rough, signed};
+use super::latency;
+use super::made::{plain_percent, signed};
 use super::model::{ChangeReport, ComparedCell, ComparisonReport, NamedCommand};
 use crate::measurement::PlannedComparison;
 use crate::report::numbers::seconds;
@@ -29,8 +30,8 @@ pub(super) fn sentence(comparison: &ComparisonReport) -> String {
 }
 
 fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> String {
-    let ComparedCell { id: name, rate, cpu, units, .. } = cell;
-    let Some(rate) = rate else {
+    let ComparedCell { id: name, cpu, units, .. } = cell;
+    let Some(main) = cell.main() else {
         let reason = cell.detail.as_deref().unwrap_or("no unit was made");
         return format!("{name} could not be compared with {base}: {reason}");
     };
@@ -38,25 +39,33 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
         let [percent, interval] = size(change);
         format!("{name} is {percent} % {word} than {base}{interval}")
     };
-    let margin = rough(comparison.margin);
+    let margin = latency::margin(cell, comparison);
+    // An open loop has the verdict of its latencies, and all of them after it.
+    let is_open_loop = cell.latency_verdict.is_some();
+    let (decided, found) = match cell.latency_verdict {
+        Some(verdict) => (verdict, latency::sentence(cell, base)),
+        None => (main.verdict, signed(main)),
+    };
     let by_rate = match cell.verdict {
         Verdict::Failed | Verdict::Missing => {
             format!("{name} has no verdict: {}", cell.detail.as_deref().unwrap_or("it failed"))
         }
         // Another reading than the rate may have decided about the cell.
-        _ => match rate.verdict {
-            Verdict::Slower => changed(rate, "slower"),
-            Verdict::Faster => changed(rate, "faster"),
+        _ => match decided {
+            Verdict::Slower if is_open_loop => format!("{name} responds later than {base}: {found}"),
+            Verdict::Faster if is_open_loop => format!("{name} responds earlier than {base}: {found}"),
+            Verdict::Slower => changed(main, "slower"),
+            Verdict::Faster => changed(main, "faster"),
             Verdict::SmallDifference => {
-                format!("{name} differs from {base} by less than {margin} %: {}", signed(rate))
+                format!("{name} differs from {base} by less than {margin}: {found}")
             }
             Verdict::WithinMargin => {
-                format!("no difference of {margin} % between {name} and {base}: {}", signed(rate))
+                format!("no difference of {margin} between {name} and {base}: {found}")
             }
             Verdict::NotSlower => {
-                format!("{name} is not slower than {base} by {margin} %: {}", signed(rate))
+                format!("{name} is not slower than {base} by {margin}: {found}")
             }
-            _ => format!("cannot tell whether {name} differs from {base}: {}", signed(rate)),
+            _ => format!("cannot tell whether {name} differs from {base}: {found}"),
         },
     };
     let by_cpu = cpu.as_ref().map_or_else(String::new, |cpu| format!("; CPU per request {}", signed(cpu)));

@@ -1,5 +1,6 @@
 //! A comparison as a comment in Markdown: the verdict first, the rest folded.
 
+use super::latency;
 use super::made::{host, made, versions};
 use super::model::ComparisonReport;
 use crate::report::layout;
@@ -19,6 +20,7 @@ pub fn comment(report: &Report, comparison: &ComparisonReport) -> String {
     rows(&mut text, report, |cell| !is_quiet(cell), ROWS);
     text.push_str("<details><summary>All cells, how it was made, and how to repeat it</summary>\n\n");
     rows(&mut text, report, is_quiet, FOLDED_ROWS);
+    latency::markdown(&mut text, comparison, FOLDED_ROWS);
     let facts = [format!("host: {}", host(report)), format!("versions: {}", versions(report).join(", "))];
     lines(&mut text, &made(comparison).into_iter().take(FOLDED_ROWS).chain(facts).collect::<Vec<_>>());
     let command = report.run.command.replace("```", "'''");

@@ -1,6 +1,6 @@
 //! The history of a gate: a line for each run, and its table and plot in text. It never decides.
 
-use super::made::{conclusion_words, short, signed, verdict, versions};
+use super::made::{conclusion_words, rough, short, signed, verdict, versions};
 use super::model::{ChangeReport, ComparisonReport, HistoryCell, HistoryEntry};
 use crate::error::Error;
 use crate::journal;
@@ -11,6 +11,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 use std::{fs, io};
+
+impl HistoryCell {
+    /// The change of the rate, or of p50.
+    #[must_use]
+    pub fn main(&self) -> Option<&ChangeReport> {
+        self.rate.as_ref().or(self.latency.first().map(|latency| &latency.change))
+    }
+}
 
 impl HistoryEntry {
     #[must_use]
@@ -24,6 +32,7 @@ impl HistoryEntry {
             verdict: cell.verdict,
             units: cell.units,
             rate: cell.rate.clone(),
+            latency: cell.latency.clone(),
             cpu: cell.cpu.clone(),
         });
         Self {
@@ -101,17 +110,18 @@ pub fn history(entries: &[HistoryEntry], wanted: &str, style: Style) -> String {
         let points: Vec<(&HistoryEntry, &HistoryCell)> =
             entries.iter().flat_map(|e| e.cells.iter().filter(|c| c.id == id).map(move |c| (e, c))).collect();
         let widest = points.iter().filter_map(|(_, cell)| widest(cell)).fold(1.0, f64::max);
-        let _ = writeln!(text, "{id}: change of the rate, from -{widest:.1} % to +{widest:.1} %");
+        let what = if points.iter().any(|(_, cell)| !cell.latency.is_empty()) { "p50" } else { "the rate" };
+        let _ = writeln!(text, "{id}: change of {what}, from -{widest:.1} % to +{widest:.1} %");
         let mut table = plain_table(style);
-        table.set_header(["started", "head", "rate (95 %)", "", "CPU (95 %)", "verdict", "gate"]);
+        table.set_header(["started", "head", "change (95 %)", "", "CPU (95 %)", "verdict", "gate"]);
         for (entry, cell) in points {
             table.add_row([
                 entry.started.clone(),
                 short(&entry.head),
-                cell.rate.as_ref().map_or_else(String::new, signed),
-                cell.rate.as_ref().map_or_else(String::new, |change| bar(change, widest)),
+                cell.main().map_or_else(String::new, signed),
+                cell.main().map_or_else(String::new, |change| bar(change, widest)),
                 cell.cpu.as_ref().map_or_else(String::new, signed),
-                verdict(cell.verdict, entry.margin),
+                verdict(cell.verdict, &format!("{} %", rough(entry.margin))),
                 conclusion_words(entry.conclusion).to_owned(),
             ]);
         }
@@ -121,7 +131,7 @@ pub fn history(entries: &[HistoryEntry], wanted: &str, style: Style) -> String {
 }
 
 fn widest(cell: &HistoryCell) -> Option<f64> {
-    let change = cell.rate.as_ref()?;
+    let change = cell.main()?;
     Some(change.ci95.unwrap_or([change.percent; 2]).iter().fold(change.percent.abs(), |m, e| m.max(e.abs())))
 }
 

@@ -1,5 +1,6 @@
 //! How a comparison was made, and changes, as text for all formats.
 
+use super::latency;
 use super::model::{ChangeReport, ComparisonReport};
 use crate::measurement::{ComparisonKind, PlannedArm};
 use crate::report::model::Report;
@@ -13,14 +14,14 @@ fn unit(comparison: &ComparisonReport) -> Option<String> {
     comparison.cells.iter().all(|cell| cell.unit == Some(first)).then(|| words::unit(first))
 }
 
-pub(super) fn verdict(verdict: Verdict, margin: f64) -> String {
-    let margin = rough(margin);
+/// `margin` with its unit.
+pub(super) fn verdict(verdict: Verdict, margin: &str) -> String {
     match verdict {
         Verdict::Slower => "slower".into(),
         Verdict::Faster => "faster".into(),
-        Verdict::SmallDifference => format!("differs by less than {margin} %"),
-        Verdict::WithinMargin => format!("within {margin} %"),
-        Verdict::NotSlower => format!("not slower by {margin} %"),
+        Verdict::SmallDifference => format!("differs by less than {margin}"),
+        Verdict::WithinMargin => format!("within {margin}"),
+        Verdict::NotSlower => format!("not slower by {margin}"),
         Verdict::CannotTell => "open".into(),
         Verdict::Failed => "failed".into(),
         Verdict::Missing => "missing".into(),
@@ -89,13 +90,13 @@ pub(in crate::report) fn made(comparison: &ComparisonReport) -> Vec<String> {
     };
     let is_of_revisions = !comparison.commands.is_empty() && base.resolved.is_some();
     let revisions = is_of_revisions.then(|| format!("base: {}; head: {}", arm(base), arm(head)));
-    let margin = rough(comparison.margin);
+    let margin = latency::margins(comparison);
     let not_slower = match comparison.kind {
         ComparisonKind::Gate => " or not slower by it",
         ComparisonKind::Compare => "",
     };
     let mut lines = vec![format!(
-        "▲ faster, ▼ slower; ≠ differs by less than {margin} %; ≈ within {margin} %{not_slower}; ? open. \
+        "▲ faster, ▼ slower; ≠ differs by less than {margin}; ≈ within {margin}{not_slower}; ? open. \
          CPU is the time per operation, with a sign of its own: ▼ is more"
     )];
     lines.extend(arms);
@@ -115,6 +116,7 @@ pub(in crate::report) fn made(comparison: &ComparisonReport) -> Vec<String> {
             }
         },
     ]);
+    lines.extend(latency::made(comparison));
     lines.extend(comparison.aa.as_ref().map(|aa| {
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         let change = signed_percent(percent(aa.ratio), aa.ci95.map(|ends| ends.map(percent)));

@@ -5,6 +5,7 @@ mod cells;
 mod commands;
 mod comment;
 mod history;
+mod latency;
 mod made;
 mod model;
 mod page;
@@ -13,8 +14,9 @@ mod stored;
 
 pub use comment::comment;
 pub use history::{entries, history, keep_history, with_history};
+pub(super) use latency::{margins, markdown as latencies_in_markdown, terminal as latencies};
 pub use made::conclusion_words;
-pub(super) use made::{made, rough};
+pub(super) use made::made;
 pub use model::*;
 pub(super) use page::section;
 pub use sentence::prospect;
@@ -44,12 +46,13 @@ pub(super) fn build(
         base: plan.base.clone(),
         head: plan.head.clone(),
         commands: commands::named(plan),
-        conclusion: match cells.iter().all(|cell| cell.rate.is_none()) {
+        conclusion: match cells.iter().all(|cell| cell.main().is_none()) {
             true => Verdict::Missing,
             false => Verdict::of_all(cells.iter().map(|cell| cell.verdict)),
         },
         sentence: String::new(),
         margin: plan.margin,
+        latency_margin: plan.latency_margin,
         budget_seconds,
         seconds: spent.map(|time| time.as_secs_f64()).sum(),
         spread: judgement.spread,

@@ -1,8 +1,9 @@
 //! The part of `report.json` that a comparison of builds adds.
 
-use crate::measurement::{ComparisonKind, PlannedArm};
+use crate::measurement::{ComparisonKind, LatencyMargin, PlannedArm};
 use crate::report::words::json;
 use crate::stats::bound::Bottleneck;
+use crate::stats::difference::LatencyDifference;
 use crate::stats::verdict::Verdict;
 use crate::summary::Quantity;
 #[cfg(test)]
@@ -25,6 +26,8 @@ pub struct ComparisonReport {
     pub sentence: String,
     /// Relative difference that matters.
     pub margin: f64,
+    /// The same of latencies.
+    pub latency_margin: LatencyMargin,
     pub budget_seconds: f64,
     /// Time of all units and trials.
     pub seconds: f64,
@@ -77,9 +80,17 @@ pub struct ComparedCell {
     /// Units of both builds, and their time.
     pub units: u32,
     pub seconds: f64,
-    /// Rate of head by that of base, unit by unit.
+    /// Rate of head by that of base, unit by unit; of an open loop p50.
     pub unit_ratios: Vec<f64>,
     pub rate: Option<ChangeReport>,
+    /// Of an open loop, in place of the rate: p50, p90, mean, p99, p99.9.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<LatencyChange>,
+    /// Of p50 and p90 together; slower where any latency is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_verdict: Option<Verdict>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<OfferedLoad>,
     /// Of CPU time per operation: of all roles, or of the server alone where commands are compared.
     pub cpu: Option<ChangeReport>,
     /// Of the server after its trial by itself, base and head; of commands.
@@ -103,6 +114,33 @@ pub struct ChangeReport {
     /// Of a gate's suspect: `pending`, `confirmed` or `failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second_series: Option<String>,
+}
+
+/// A latency of head against that of base: above 0 is slower.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct LatencyChange {
+    pub name: String,
+    /// Medians over the units, in microseconds.
+    pub base_us: f64,
+    pub head_us: f64,
+    #[serde(flatten)]
+    pub change: ChangeReport,
+    /// 95 % at all looks together; absent with too few units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<LatencyDifference>,
+}
+
+/// The load of an open loop.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct OfferedLoad {
+    pub per_second: u64,
+    /// Of the capacity: operations per second of the baseline in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<f64>,
 }
 
 /// A gate in one line of JSON, for programs that look for change points as well.
@@ -131,5 +169,7 @@ pub struct HistoryCell {
     pub verdict: Verdict,
     pub units: u32,
     pub rate: Option<ChangeReport>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<LatencyChange>,
     pub cpu: Option<ChangeReport>,
 }

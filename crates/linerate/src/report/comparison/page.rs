@@ -1,5 +1,6 @@
 //! How a comparison was made, and the history of its cells, as a section of a page.
 
+use super::latency;
 use super::made::{conclusion_words, made, short, signed};
 use super::model::{ComparisonReport, HistoryCell, HistoryEntry};
 use crate::report::html::{HistoryMark, history as drawing};
@@ -8,6 +9,7 @@ use maud::{Markup, html};
 pub(in crate::report) fn section(comparison: &ComparisonReport) -> Markup {
     html! {
         section {
+            (latency::section(comparison))
             h2 { "How it was compared" }
             ul { @for line in made(comparison) { li { (line) } } }
             @if comparison.history.len() > 1 { (so_far(comparison)) }
@@ -36,7 +38,7 @@ fn history_row<'h>(history: &'h [HistoryEntry], id: &str) -> Markup {
     let points: Vec<(&HistoryEntry, &HistoryCell)> = history.iter().filter_map(of_cell).collect();
     let changes = |at: usize| at.checked_sub(1).map_or_else(Vec::new, |b| changes(points[b].0, points[at].0));
     let mark = |(at, (_, cell)): (usize, &(_, &HistoryCell))| {
-        let change = cell.rate.as_ref()?;
+        let change = cell.main()?;
         let ci95 = change.ci95.map(|ends| ends.map(ratio));
         Some(HistoryMark { ratio: ratio(change.percent), ci95, is_changed: !changes(at).is_empty() })
     };
@@ -50,6 +52,7 @@ fn history_row<'h>(history: &'h [HistoryEntry], id: &str) -> Markup {
                     li {
                         (entry.started) ", " (short(&entry.head))
                         @if let Some(change) = &cell.rate { ": rate " (signed(change)) }
+                        @if let Some(p50) = cell.latency.first() { ": p50 " (signed(&p50.change)) }
                         @if let Some(change) = &cell.cpu { ", CPU " (signed(change)) }
                         ", " (conclusion_words(entry.conclusion))
                         @for change in changes(at) { "; " strong { (change) } }

@@ -1,12 +1,13 @@
 //! The verdict as a sentence, and what a budget can find.
 
+use super::latency::margin;
 use super::made::{plain_percent, rough, signed, verdict as verdict_words};
 use super::model::{ChangeReport, ComparedCell, ComparisonReport};
 use crate::comparison::{detectable, fewest};
 use crate::report::numbers::{counted, seconds};
 use crate::stats::verdict::Verdict;
 use crate::stopping::Prospect;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Such as "haproxy-tcp is 4.1 % slower with this change (3.2 to 5.0 %, 22 units, 70 s), in 1 of 6 cells; 5
@@ -22,10 +23,12 @@ pub(super) fn sentence(comparison: &ComparisonReport) -> String {
             format!("nothing could be measured: {reason}")
         }
         Verdict::Slower => {
-            changed(comparison, &names, &of(Verdict::Slower), ["slower", "more"], Verdict::Slower)
+            let words = ["slower", "later", "more"];
+            changed(comparison, &names, &of(Verdict::Slower), words, Verdict::Slower)
         }
         Verdict::Faster => {
-            changed(comparison, &names, &of(Verdict::Faster), ["faster", "less"], Verdict::Faster)
+            let words = ["faster", "earlier", "less"];
+            changed(comparison, &names, &of(Verdict::Faster), words, Verdict::Faster)
         }
         Verdict::CannotTell | Verdict::Failed => open(comparison, &names),
         Verdict::SmallDifference | Verdict::WithinMargin | Verdict::NotSlower => {
@@ -37,30 +40,35 @@ pub(super) fn sentence(comparison: &ComparisonReport) -> String {
     }
 }
 
-/// The cell that changed most, by rate if its rate changed, else by CPU time.
+/// What changed in a cell.
+enum Changed<'a> {
+    Rate,
+    /// The name of the latency.
+    Latency(&'a str),
+    Cpu,
+}
+
+/// The cell that changed most, by rate or latency if these changed, else by CPU time.
 fn changed(
     comparison: &ComparisonReport,
     names: &str,
     changed: &[&ComparedCell],
-    [by_rate, by_cpu]: [&str; 2],
+    [by_rate, by_latency, by_cpu]: [&str; 3],
     verdict: Verdict,
 ) -> String {
-    let change = |cell: &ComparedCell| -> Option<(bool, ChangeReport)> {
-        let is_changed = |change: &&ChangeReport| change.verdict == verdict;
-        let rate = cell.rate.as_ref().filter(is_changed).map(|change| (true, change.clone()));
-        rate.or_else(|| Some((false, cell.cpu.as_ref().filter(is_changed)?.clone())))
-    };
-    let size = |cell: &&&ComparedCell| change(cell).map_or(0.0, |(_, change)| change.percent.abs());
+    let size =
+        |cell: &&&ComparedCell| first_change(cell, verdict).map_or(0.0, |(_, change)| change.percent.abs());
     let most = changed.iter().max_by(|a, b| size(a).total_cmp(&size(b)));
-    let Some((cell, (is_rate, change))) = most.and_then(|cell| Some((cell, change(cell)?))) else {
+    let Some((cell, (what, change))) = most.and_then(|cell| Some((cell, first_change(cell, verdict)?)))
+    else {
         return format!("{names} is {by_rate} with this change");
     };
     let percent = plain_percent(change.percent.abs(), change.ci95);
     let up_to = if changed.len() > 1 { "up to " } else { "" };
-    let what = if is_rate {
-        format!("is {up_to}{percent} % {by_rate}")
-    } else {
-        format!("needs {up_to}{percent} % {by_cpu} CPU time per operation")
+    let what = match what {
+        Changed::Rate => format!("is {up_to}{percent} % {by_rate}"),
+        Changed::Latency(name) => format!("responds {up_to}{percent} % {by_latency} at {name}"),
+        Changed::Cpu => format!("needs {up_to}{percent} % {by_cpu} CPU time per operation"),
     };
     let interval = change.ci95.map(|ends| {
         let [low, high] = ends.map(f64::abs);
@@ -83,13 +91,21 @@ fn changed(
     )
 }
 
+/// The first reading with this verdict.
+fn first_change(cell: &ComparedCell, verdict: Verdict) -> Option<(Changed<'_>, &ChangeReport)> {
+    let rate = cell.rate.iter().map(|change| (Changed::Rate, change));
+    let latency = cell.latency.iter().map(|latency| (Changed::Latency(&latency.name), &latency.change));
+    let mut all = rate.chain(latency).chain(cell.cpu.iter().map(|change| (Changed::Cpu, change)));
+    all.find(|(_, change)| change.verdict == verdict)
+}
+
 fn open(comparison: &ComparisonReport, names: &str) -> String {
     let is_open = |cell: &&ComparedCell| {
         matches!(cell.verdict, Verdict::CannotTell | Verdict::Failed | Verdict::Missing)
     };
     let open: Vec<&ComparedCell> = comparison.cells.iter().filter(is_open).collect();
     let reason = open.iter().find_map(|cell| cell.detail.clone()).or_else(|| {
-        let change = open.first()?.rate.as_ref()?;
+        let change = open.first()?.main()?;
         Some(format!("{} changed by {}", open[0].id, signed(change)))
     });
     let smallest = comparison.smallest_detectable.map(|smallest| {
@@ -118,13 +134,18 @@ fn rest(comparison: &ComparisonReport, except: Option<Verdict>) -> String {
         Verdict::Missing,
     ];
     let count = |verdict: Verdict| {
-        let n = comparison.cells.iter().filter(|cell| cell.verdict == verdict).count();
-        let words = verdict_words(verdict, comparison.margin);
-        let words = if n > 1 { words.replacen("differs", "differ", 1) } else { words };
-        (n > 0).then(|| format!("{n} {words}"))
+        let mut words = BTreeMap::<String, u32>::new();
+        for cell in comparison.cells.iter().filter(|cell| cell.verdict == verdict) {
+            *words.entry(verdict_words(verdict, &margin(cell, comparison))).or_default() += 1;
+        }
+        let text = |(words, n): (String, u32)| {
+            let words = if n > 1 { words.replacen("differs", "differ", 1) } else { words };
+            format!("{n} {words}")
+        };
+        words.into_iter().map(text).collect::<Vec<_>>()
     };
     let others = all.into_iter().filter(|verdict| Some(*verdict) != except);
-    others.filter_map(count).collect::<Vec<_>>().join(", ")
+    others.flat_map(count).collect::<Vec<_>>().join(", ")
 }
 
 /// The spread of a unit's log ratio that is assumed before there are units (docs/method.md).
@@ -133,15 +154,14 @@ const USUAL_SPREAD: f64 = 0.01;
 /// What difference the budget can find.
 #[must_use]
 pub fn prospect(prospect: &Prospect) -> String {
-    let Prospect { units, pairs, budget, unit, spread } = prospect;
+    let Prospect { units, pairs, tests, budget, unit, spread } = prospect;
     let time = |seconds: f64| humantime::format_duration(Duration::from_secs(seconds.ceil() as u64));
-    let tests = 2 * pairs;
     let cells = if *pairs == 1 { "1 cell".to_owned() } else { format!("each of {pairs} cells") };
     let by = match spread {
         None => "if a unit's spread is 1 %, as usual".to_owned(),
         Some(spread) => format!("with a spread of {} % a unit so far", rough(*spread)),
     };
-    let found = detectable(spread.unwrap_or(USUAL_SPREAD), *units, tests);
+    let found = detectable(spread.unwrap_or(USUAL_SPREAD), *units, *tests);
     match found {
         Some(found) => format!(
             "{} are {units:.0} units of {cells}: {by}, they find a slowdown of {} % in 9 of 10 runs",
@@ -149,7 +169,7 @@ pub fn prospect(prospect: &Prospect) -> String {
             rough(found)
         ),
         None => {
-            let fewest = fewest(tests);
+            let fewest = fewest(*tests);
             // A part of the budget is used already.
             let missing = (f64::from(fewest) - units).max(1.0);
             let enough = time(budget + 1.5 * missing * *pairs as f64 * unit);
@@ -168,7 +188,8 @@ mod tests {
 
     #[test]
     fn a_budget_that_is_too_short_gets_a_longer_one() {
-        let budget = |seconds, units| Prospect { units, pairs: 1, budget: seconds, unit: 1.0, spread: None };
+        let budget =
+            |seconds, units| Prospect { units, pairs: 1, tests: 2, budget: seconds, unit: 1.0, spread: None };
         let text = prospect(&budget(30.0, 4.0));
         let enough = text.split("--budget ").nth(1).unwrap().split(' ').next().unwrap();
         let enough = humantime::parse_duration(enough).unwrap().as_secs_f64();

@@ -3,7 +3,7 @@
 use super::anchor;
 use super::picture::picture;
 use super::sentence;
-use crate::report::comparison::rough;
+use crate::report::comparison::margins;
 use crate::report::layout::{self, GroupAnswer};
 use crate::report::model::{Flag, Report, SuiteReport, TableReport};
 use crate::report::numbers::seconds;
@@ -91,7 +91,8 @@ fn strip(report: &Report) -> Markup {
         format!("{} of {}, incomplete", run.rounds, run.planned_rounds)
     };
     let quick = if run.quick { ", quick form: a first look" } else { "" };
-    let margin = rough(report.comparison.as_ref().map_or(MARGIN, |compared| compared.margin));
+    let usual = || format!("{} %", MARGIN * 100.0);
+    let margin = report.comparison.as_ref().map_or_else(usual, margins);
     html! {
         dl.strip {
             div { dt { "host" } dd {
@@ -116,7 +117,7 @@ fn strip(report: &Report) -> Markup {
         }
         p.key {
             "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≠ differs by less than "
-            (margin) " %; ≈ within " (margin) " %; ? cannot tell. Limit: a part of the work of every row, so "
+            (margin) "; ≈ within " (margin) "; ? cannot tell. Limit: a part of the work of every row, so "
             "nothing is above it. Numbers are medians with 95 % intervals. "
             a href="#reading" { "How to read it" }
         }

@@ -24,6 +24,9 @@ pub(super) fn render(report: &Report, style: Style) -> String {
     for suite in &report.suites {
         suite_text(&mut text, suite, style);
     }
+    if let Some(compared) = &report.comparison {
+        text.push_str(&comparison::latencies(compared, style));
+    }
     let lines = match &report.comparison {
         Some(compared) => comparison::made(compared),
         None => layout::progress(report),

@@ -13,7 +13,7 @@ use crate::pins::Pins;
 use crate::subject::{ask_of, ask_served, at_port};
 use crate::system::{SystemVariant, template};
 use crate::trial::Context;
-use linerate_contract::{Expect, Nanos, Role, Spec, Tls, page};
+use linerate_contract::{Arrival, Expect, Nanos, Role, Spec, Tls, page};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
@@ -161,6 +161,14 @@ impl<'a> Setting<'a> {
                 let counted = spec.bytes.is_none() && timed.is_none();
                 spec.operations = parameters.operations.or_else(|| counted.then_some(1));
                 spec.rate = timed.and(parameters.rate).map(|rate| rate as f64);
+                if spec.rate.is_some() && self.cell.is_paced_in_turns() {
+                    // With even gaps nothing would wait for what came before it.
+                    spec.arrival = Arrival::Poisson;
+                    // A wake-up would be a part of each latency. Between its turns the client sleeps.
+                    if self.has_own_cpus(role) {
+                        spec.set_option("spin", "always");
+                    }
+                }
                 if let Some(page) = self.page() {
                     spec.path = Some("/".into());
                     spec.expect = Some(Expect::of_page(page.as_bytes(), check_every));

@@ -1,0 +1,180 @@
+//! Latencies of open loops: what changed, and at which load.
+
+use super::made::{rough, signed, verdict};
+use super::model::{ChangeReport, ComparedCell, ComparisonReport, LatencyChange, OfferedLoad};
+use crate::comparison::LatencyReading;
+use crate::measurement::{LatencyMargin, Metric, PlannedCell, PlannedRate};
+use crate::report::markdown::write_table;
+use crate::report::numbers::{count, difference, plain};
+use crate::report::plain_table;
+use crate::report::style::Style;
+use crate::stats::verdict::Verdict;
+use maud::{Markup, html};
+use std::collections::BTreeSet;
+
+const HEADERS: [&str; 7] =
+    ["cell", "latency", "base us", "head us", "change (95 %)", "difference (95 %)", "verdict"];
+
+impl ComparedCell {
+    /// The change of the rate, or of p50.
+    #[must_use]
+    pub fn main(&self) -> Option<&ChangeReport> {
+        self.rate.as_ref().or(self.latency.first().map(|latency| &latency.change))
+    }
+}
+
+impl LatencyChange {
+    pub(super) fn of(latency: &LatencyReading, change: ChangeReport) -> Self {
+        let name = match latency.metric {
+            Metric::P50Latency => "p50",
+            Metric::P90Latency => "p90",
+            Metric::P99Latency => "p99",
+            Metric::P999Latency => "p99.9",
+            _ => "mean",
+        };
+        let [head_us, base_us] = latency.us;
+        Self { name: name.into(), base_us, head_us, change, difference: latency.reading.difference }
+    }
+
+    /// Such as `+0.9 % (0.2 to 1.6), +0.5 µs (0.1 to 0.9)`.
+    fn words(&self) -> String {
+        let micros = self.difference.map_or_else(String::new, |found| format!(", {}", difference(&found)));
+        signed(&self.change) + &micros
+    }
+}
+
+/// The load of an open loop; `None` of a closed one.
+pub(super) fn load(cell: &PlannedCell, rate: Option<PlannedRate>) -> Option<OfferedLoad> {
+    let share = match rate {
+        Some(PlannedRate::Share(share)) => Some(share),
+        _ => None,
+    };
+    let per_second = cell.parameters.rate.filter(|_| cell.is_paced_in_turns())?;
+    Some(OfferedLoad { per_second, share, capacity: cell.capacity })
+}
+
+impl OfferedLoad {
+    /// Such as `half of v1's capacity`, or `5,000/s`.
+    fn words(&self, base: &str) -> String {
+        match self.share {
+            Some(0.5) => format!("half of {base}'s capacity"),
+            Some(share) => format!("{} % of {base}'s capacity", rough(share)),
+            None => format!("{}/s", count(self.per_second)),
+        }
+    }
+}
+
+/// Such as `p50 at half of v1's capacity +0.9 % (0.2 to 1.6), +0.5 µs (0.1 to 0.9); p90 +1.0 % (...), ...;
+/// p99 +12 % (-20 to 44), not decided`.
+pub(super) fn sentence(cell: &ComparedCell, base: &str) -> String {
+    let at = cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", load.words(base)));
+    let is_shown = |latency: &&LatencyChange| latency.name != "mean" && latency.name != "p99.9";
+    let each = cell.latency.iter().filter(is_shown).enumerate().map(|(index, latency)| {
+        let at = if index == 0 { at.as_str() } else { "" };
+        let open = match latency.change.verdict {
+            Verdict::CannotTell if latency.name == "p99" => ", not decided",
+            _ => "",
+        };
+        let words = if index < 2 { latency.words() } else { signed(&latency.change) };
+        format!("{}{at} {words}{open}", latency.name)
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// The difference that matters in this cell: `1 %` or `5 us`.
+pub(super) fn margin(cell: &ComparedCell, comparison: &ComparisonReport) -> String {
+    match comparison.latency_margin {
+        _ if cell.latency.is_empty() => format!("{} %", rough(comparison.margin)),
+        LatencyMargin::Share(share) => format!("{} %", rough(share)),
+        LatencyMargin::Microseconds(us) => format!("{us} us"),
+    }
+}
+
+/// The differences that matter in the cells: `1 %`, or `1 % or 5 us` where there are open loops, too.
+pub(in crate::report) fn margins(comparison: &ComparisonReport) -> String {
+    let all: BTreeSet<String> = comparison.cells.iter().map(|cell| margin(cell, comparison)).collect();
+    match all.is_empty() {
+        true => format!("{} %", rough(comparison.margin)),
+        false => Vec::from_iter(all).join(" or "),
+    }
+}
+
+/// The table, where there are any.
+pub(in crate::report) fn terminal(comparison: &ComparisonReport, style: Style) -> String {
+    let rows = rows(comparison);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut table = plain_table(style);
+    table.set_header(HEADERS).add_rows(rows);
+    format!("{}\n\n", table.trim_fmt())
+}
+
+/// The same in Markdown, with at most this number of rows.
+pub(in crate::report) fn markdown(text: &mut String, comparison: &ComparisonReport, most: usize) {
+    let rows = rows(comparison);
+    if !rows.is_empty() {
+        write_table(text, &HEADERS, rows.into_iter().take(most));
+        text.push('\n');
+    }
+}
+
+/// The same as a part of a page.
+pub(super) fn section(comparison: &ComparisonReport) -> Markup {
+    let rows = rows(comparison);
+    html! {
+        @if !rows.is_empty() {
+            h2 { "Latencies" }
+            div.scroll tabindex="0" role="region" aria-label="latencies" { table {
+                thead { tr { @for header in HEADERS { th scope="col" { (header) } } } }
+                tbody { @for row in rows { tr { @for (header, text) in HEADERS.into_iter().zip(row) {
+                    @if header == "cell" { th scope="row" { (text) } } @else { td { (text) } }
+                } } } }
+            } }
+        }
+    }
+}
+
+/// A row for each latency of each cell.
+fn rows(comparison: &ComparisonReport) -> Vec<Vec<String>> {
+    let of_cell = |cell: &ComparedCell| {
+        let margin = margin(cell, comparison);
+        let row = |latency: &LatencyChange| {
+            vec![
+                cell.id.clone(),
+                latency.name.clone(),
+                plain(latency.base_us),
+                plain(latency.head_us),
+                signed(&latency.change),
+                latency.difference.as_ref().map(difference).unwrap_or_default(),
+                verdict(latency.change.verdict, &margin),
+            ]
+        };
+        cell.latency.iter().map(row).collect::<Vec<_>>()
+    };
+    comparison.cells.iter().flat_map(of_cell).collect()
+}
+
+/// The loads, and what the latencies mean.
+pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
+    let line = |cell: &ComparedCell| {
+        let OfferedLoad { per_second, share, capacity } = cell.load.as_ref()?;
+        let of = share.zip(*capacity).map_or_else(String::new, |(share, capacity)| {
+            let capacity = count(capacity.round() as u64);
+            format!(", {} % of the {capacity}/s that the baseline did in a closed loop", rough(share))
+        });
+        Some(format!("{}: an open loop of {}/s{of}", cell.id, count(*per_second)))
+    };
+    let mut lines: Vec<String> = comparison.cells.iter().filter_map(line).collect();
+    if !lines.is_empty() {
+        lines.push(
+            "latencies count from the time at which a request was due; both builds get the same Poisson \
+             arrivals, in turns of 30 ms whose order is drawn"
+                .into(),
+        );
+        lines.push(
+            "mean, p99 and p99.9 count where they are certain to be slower, and leave nothing open".into(),
+        );
+    }
+    lines
+}

@@ -1,0 +1,39 @@
+//! Latencies at a fixed rate. The planted difference is far larger than any noise.
+
+use crate::commands::{compare_within, workplace};
+use crate::{common, machine};
+use linerate::stats::verdict::Verdict;
+
+#[test]
+fn half_a_millisecond_is_found_at_half_of_the_capacity() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("latency");
+    // A server with a pause of 0.5 ms.
+    let slower = "env PAUSE=0.0005 python3 server.py";
+    let args = ["python3 server.py", slower, "-n", "v1", "-n", "v2", "-c", "4", "--rate", "200"];
+    let out = compare_within("45s", &folder, &args);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    let compared = common::report(&folder.path().join("out")).comparison.unwrap();
+    let cell = &compared.cells[0];
+    assert!(cell.units > 0 && cell.detail.is_none() && cell.rate.is_none(), "{cell:?}");
+    let p50 = &cell.latency[0];
+    assert!(p50.name == "p50" && p50.head_us - p50.base_us > 300.0, "{p50:?}");
+    assert_eq!(cell.latency_verdict, Some(Verdict::Slower), "{}{}", out.stdout, out.stderr);
+    assert!(out.stdout.starts_with("v2 responds later than v1: p50 at 200/s +"), "{}", out.stdout);
+    let load = cell.load.as_ref().unwrap();
+    assert_eq!((load.per_second, load.share), (200, None));
+}
+
+#[test]
+fn a_share_is_one_of_the_rate_of_a_closed_loop() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("latency-share");
+    let out = compare_within("12s", &folder, &["python3 server.py", "python3 ./server.py", "--rate", "25%"]);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    let compared = common::report(&folder.path().join("out")).comparison.unwrap();
+    let load = compared.cells[0].load.clone().unwrap();
+    let capacity = load.capacity.unwrap();
+    assert_eq!((load.share, load.per_second), (Some(0.25), (capacity / 4.0).round() as u64));
+    assert!(out.stdout.contains("p50 at 25 % of python3 server.py's capacity"), "{}", out.stdout);
+    assert!(folder.read("out/run.json").contains("--rate 25%"), "it repeats the run");
+}
