@@ -133,11 +133,9 @@ impl Meter {
     /// Closes the window at `now`: where its time is over, it ends with its time and not with the last
     /// operation.
     pub fn close(&mut self, now: Nanos) {
-        // Where a stream has failed, the others may end before the time is over.
-        let has_failed = self.finishes && self.errors.total() > 0 && self.window_end != Nanos(u64::MAX);
-        // An open loop with nothing left to send has observed all of its time.
-        let has_sent_all = self.paced.is_some() && self.budget > 0 && self.window_end != Nanos(u64::MAX);
-        if now >= self.window_end || has_failed || has_sent_all {
+        // A stream that has failed and an open loop that has sent all end before the time is over.
+        let ends_early = self.finishes && self.errors.total() > 0 || self.paced.is_some() && self.budget > 0;
+        if now >= self.window_end || ends_early && self.window_end != Nanos(u64::MAX) {
             self.end = self.end.max(self.window_end);
         }
         self.look(now);
