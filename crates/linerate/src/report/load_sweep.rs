@@ -6,7 +6,7 @@ use super::numbers::{count, plain};
 use super::style::Style;
 use super::terminal::plain_table;
 use crate::stats::highest_rate::{HighestRate, LatencyBound};
-use linerate_contract::{Done, Spec};
+use linerate_contract::{Arrival, Done, Spec};
 use std::fmt::Write;
 
 /// An open loop at a share of the capacity.
@@ -46,7 +46,9 @@ pub fn text(result: &SweepResult<'_>, style: Style) -> String {
     let _ = writeln!(out, "{title}\nclosed loop: {capacity} {operation}s/s");
     if let Some(step) = result.steps.first() {
         let kind = loop_kind(&Spec { rate: None, ..step.spec.clone() });
-        let kind = kind.replacen("closed loop", "open loops of Poisson or even arrivals", 1);
+        let arrivals =
+            if step.spec.arrival == Arrival::Poisson { "open loops, Poisson arrivals" } else { "open loops" };
+        let kind = kind.replacen("closed loop", arrivals, 1);
         let _ = writeln!(out, "{kind}, {} connections\n", step.spec.connections);
     }
     let mut table = plain_table(style);

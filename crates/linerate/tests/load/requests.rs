@@ -103,3 +103,28 @@ fn a_rate_that_the_server_cannot_reach_gets_a_warning() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("WARNING: the rate was not reached"), "{text}");
 }
+
+#[test]
+fn a_sweep_has_a_row_for_each_rate_and_a_bound_that_all_meet_has_a_least_rate() {
+    if !engine_is_built() {
+        return;
+    }
+    let server = Server::start();
+    let file = std::env::temp_dir().join(format!("linerate-test-{}-sweep.csv", std::process::id()));
+    let sweep = ["load", "http", &server.url, "-d", "50ms", "--warmup", "20ms", "--sweep"];
+    let more = ["--at-most", "p50=1h", "--json", "-", "--csv", file.to_str().unwrap()];
+    let output = linerate(&[&sweep[..], &more].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (steps, closed) =
+        (json["steps"].as_array().unwrap(), json["closed_loop_per_second"].as_f64().unwrap());
+    assert!(closed > 0.0 && steps.len() == 14, "{json}");
+    let share = steps[4]["spec"]["rate"].as_f64().unwrap() / closed;
+    assert!((share - 0.5).abs() < 1e-9 && steps[4]["share"] == 0.5, "{share}");
+    let highest = &json["highest"];
+    assert!(highest["passes_per_second"].as_f64().unwrap() > closed && highest["is_decided"] == false);
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 15);
+    std::fs::remove_file(file).unwrap();
+    let refused = linerate(&["load", "http", &server.url, "--sweep", "--at-most", "2ms"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("such as p99=2ms"));
+}
