@@ -48,7 +48,7 @@ pub struct Need {
 }
 
 impl Need {
-    fn of(pair: &PlannedPair, unit: u32) -> Self {
+    fn for_unit(pair: &PlannedPair, unit: u32) -> Self {
         Self { unit, cell: pair.cells[0].clone(), against: Some(pair.cells[1].clone()) }
     }
 
@@ -151,7 +151,7 @@ impl<'a> Made<'a> {
                 tables.find(|table| pair.cells.iter().all(|cell| table.cells.contains(cell)))?.metric;
             let (counted, strangers) = undisturbed(units.iter().copied());
             let log = if self.are_busy_loops(suite, pair) { log_ratio_of_loops } else { log_ratio };
-            let estimate = RatioEstimate::of(counted.iter().filter_map(|duet| log(duet, metric)))?;
+            let estimate = RatioEstimate::from_logs(counted.iter().filter_map(|duet| log(duet, metric)))?;
             let lacks = match strangers {
                 Some(_) => units.len() as f64,
                 None => lacking(estimate.half_width()?, goal, estimate.n)?,
@@ -159,7 +159,7 @@ impl<'a> Made<'a> {
             // Half of the units failed: more time buys little.
             let is_worth_it = estimate.n * 2 >= counted.len() as u32;
             let unit = units.iter().map(|duet| duet.unit).max().unwrap_or(0) + 1;
-            is_worth_it.then(|| Wide { lacks, needs: vec![Need::of(pair, unit)] })
+            is_worth_it.then(|| Wide { lacks, needs: vec![Need::for_unit(pair, unit)] })
         };
         self.pairs(index).filter_map(of_pair).collect()
     }
@@ -191,7 +191,7 @@ impl<'a> Made<'a> {
             let error = entry.vs_truth.as_ref();
             [ratio, error.and_then(|found| wide(vec![&entry.id], found.ratio, found.ci95, found.n))]
         };
-        let journal = SortedJournal::of(self.run, self.trials, self.duets);
+        let journal = SortedJournal::sort(self.run, self.trials, self.duets);
         let tables = summary::suite(suite, &journal).tables;
         let entries = tables
             .iter()
@@ -214,7 +214,7 @@ impl<'a> Made<'a> {
                 let (open, _) = self.open_builds(index, before);
                 let unfinished: Vec<_> = open.into_iter().filter(lacks_last).collect();
                 if !unfinished.is_empty() {
-                    return unfinished.into_iter().map(|pair| Need::of(pair, last)).collect();
+                    return unfinished.into_iter().map(|pair| Need::for_unit(pair, last)).collect();
                 }
             }
         }
@@ -224,7 +224,11 @@ impl<'a> Made<'a> {
         let control = self.pairs(index).find(|pair| pair.cells[0] == pair.cells[1]);
         let in_round = |unit: u32| {
             let control = control.filter(|_| unit % CONTROL_ROUNDS == 1);
-            open.iter().copied().chain(control).map(move |pair| Need::of(pair, unit)).collect::<Vec<_>>()
+            open.iter()
+                .copied()
+                .chain(control)
+                .map(move |pair| Need::for_unit(pair, unit))
+                .collect::<Vec<_>>()
         };
         if open.is_empty() { Vec::new() } else { (last + 1..=end).flat_map(in_round).collect() }
     }
@@ -335,7 +339,8 @@ mod tests {
         let (runs, first, most) = (1_000, 9, 60);
         let wrong = (0..runs).filter(|_| {
             let logs: Vec<f64> = (0..most).map(|_| 0.05 * noise(&mut random)).collect();
-            let mut looks = (first..=most).map(|n| RatioEstimate::of(logs[..n].iter().copied()).unwrap());
+            let mut looks =
+                (first..=most).map(|n| RatioEstimate::from_logs(logs[..n].iter().copied()).unwrap());
             let is_end = |look: &RatioEstimate| {
                 look.n == most as u32
                     || look.half_width().is_some_and(|half| lacking(half, 0.02, look.n).is_none())

@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alternation {
-    /// Of a turn.
+    /// The length of a turn.
     pub length_ns: Nanos,
     /// The first part of each turn: operations of the other client end, and caches fill.
     pub guard_ns: Nanos,
-    /// Of the order within each pair; the same for both clients.
+    /// The seed of the order within each pair; the same for both clients.
     pub seed: u64,
     /// True for the second of the two clients.
     pub second: bool,

@@ -154,10 +154,10 @@ pub struct Done {
     /// `latency`. One that did not end within the timeout is in `errors` too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: u64,
-    /// Of a client that works in turns ([`crate::Alternation`]): the part of the window that counts.
+    /// The part of the window that counts, where a client works in turns ([`crate::Alternation`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_ns: Option<Nanos>,
-    /// Of such a client: operations that succeeded within the window and do not count. They are in
+    /// Operations of such a client that succeeded within the window and do not count. They are in
     /// `cpu_ns`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted: u64,
@@ -184,7 +184,7 @@ pub struct Done {
     /// Operations whose content was compared byte by byte or by checksum.
     #[serde(default)]
     pub verified: u64,
-    /// Of transports with loss.
+    /// Counted by transports with loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,14 +1,14 @@
 //! The pairs of [`Counts`](crate::Counts), packed: most of a journal, and of a report in memory.
 
-/// For each value the difference from the one before it, and its count. Neighbouring values are near each
+/// The difference of each value from the one before it, and its count. Neighbouring values are near each
 /// other and most counts are small, so most numbers have one byte (LEB128 of the DWARF standard).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedPairs {
     bytes: Box<[u8]>,
     form: PackedForm,
-    /// Of all counts; `None` if it exceeds a number, as in a damaged journal.
+    /// The sum of all counts; `None` if it exceeds a number, as in a damaged journal.
     total: Option<u64>,
-    /// Of all values, each as often as it was counted.
+    /// The sum of all values, each as often as it was counted.
     sum: u128,
 }
 
@@ -52,7 +52,7 @@ impl PackedForm {
 impl PackedPairs {
     /// Nothing is lost: pairs come out as they went in.
     #[must_use]
-    pub fn of(pairs: &[(u64, u64)]) -> Self {
+    pub fn pack(pairs: &[(u64, u64)]) -> Self {
         let is_highest =
             |&(value, _): &(u64, u64)| PackedForm::Buckets.value(PackedForm::Buckets.number(value)) == value;
         let form = if pairs.iter().all(is_highest) { PackedForm::Buckets } else { PackedForm::Values };
@@ -111,7 +111,7 @@ impl PackedPairs {
         self.iter().find(is_reached).map(|(value, _)| value)
     }
 
-    /// Of all values, each as often as it was counted.
+    /// The sum of all values, each as often as it was counted.
     #[must_use]
     pub fn sum(&self) -> f64 {
         self.sum as f64
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn pairs_come_out_as_they_went_in_whatever_their_order_and_size() {
         for pairs in [vec![], vec![(1, 1)], vec![(u64::MAX, 3), (0, u64::MAX / 8), (127, 128), (128, 127)]] {
-            let packed = PackedPairs::of(&pairs);
+            let packed = PackedPairs::pack(&pairs);
             assert_eq!(packed.to_vec(), pairs);
             assert_eq!(PackedPairs::from_bytes(packed.bytes().to_vec(), packed.form()), packed);
         }
@@ -172,7 +172,7 @@ mod tests {
                 .for_each(|v| recorder.record(v));
         }
         let pairs = recorder.counts().pairs;
-        let packed = PackedPairs::of(&pairs);
+        let packed = PackedPairs::pack(&pairs);
         assert_eq!((packed.form(), packed.to_vec()), (PackedForm::Buckets, pairs));
     }
 
@@ -181,7 +181,7 @@ mod tests {
         let mut recorder = Recorder::default();
         (0..5_000_u64).for_each(|i| recorder.record(100_000 + i * i * 31 % 900_000));
         let counts = recorder.counts();
-        let packed = PackedPairs::of(&counts.pairs);
+        let packed = PackedPairs::pack(&counts.pairs);
         for percent in [0.0, 1.0, 50.0, 99.9, 100.0] {
             assert_eq!(packed.percentile(percent), counts.percentile(percent));
         }
@@ -195,12 +195,12 @@ mod tests {
         (0..5_000_u64).for_each(|i| recorder.record(100_000 + i * i * 31 % 900_000));
         let pairs = recorder.counts().pairs;
         let plain = pairs.len() * size_of::<(u64, u64)>();
-        assert!(PackedPairs::of(&pairs).bytes().len() * 7 <= plain, "{plain} bytes");
+        assert!(PackedPairs::pack(&pairs).bytes().len() * 7 <= plain, "{plain} bytes");
     }
 
     #[test]
     fn a_total_beyond_every_number_is_none_and_so_are_its_percentiles() {
-        let packed = PackedPairs::of(&[(1, u64::MAX), (2, 1)]);
+        let packed = PackedPairs::pack(&[(1, u64::MAX), (2, 1)]);
         assert_eq!((packed.total(), packed.percentile(50.0)), (None, None));
     }
 

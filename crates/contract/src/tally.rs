@@ -14,7 +14,7 @@ pub struct Tally {
     /// Operations that end after this time were in flight at the end of the window; none: all count.
     cut: Option<Nanos>,
     end: Nanos,
-    /// Of the longest flow of datagrams, by the server's clock.
+    /// Time of the longest flow of datagrams, by the server's clock.
     flow: Nanos,
     errors: Errors,
     latency: Option<Recorder>,

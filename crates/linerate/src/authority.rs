@@ -41,7 +41,7 @@ impl Authority {
         Self::new(vec![NAME.to_owned()]).map(Some)
     }
 
-    /// For a server at `address`: valid for this address and for every name of the loopback.
+    /// A certificate for a server at `address`: valid for it and for every name of the loopback.
     ///
     /// # Errors
     /// The system's random numbers are not available.

@@ -317,7 +317,7 @@ fn probes(suite: &PlannedSuite) -> Vec<Slot> {
     possible.flat_map(|probe| (1..=UNITS_PER_ROUND).filter_map(move |repeat| unit(probe, repeat))).collect()
 }
 
-/// Of a cell that can be tried.
+/// The place of a cell that can be tried.
 fn index_of(suite: &PlannedSuite, id: &str) -> Option<usize> {
     let index = suite.cells.iter().position(|cell| cell.id == id)?;
     suite.cells[index].absent.is_none().then_some(index)

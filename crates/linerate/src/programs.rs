@@ -46,7 +46,7 @@ const PLANTED: &str = "planted";
 impl Programs {
     /// The program of a variant; `None` where it starts none.
     #[must_use]
-    pub fn of(&self, role: Role, variant: &str, build: &str) -> Option<&CommandLine> {
+    pub fn command_line(&self, role: Role, variant: &str, build: &str) -> Option<&CommandLine> {
         self.found.get(&(role, variant.to_owned(), build.to_owned()))
     }
 
@@ -168,7 +168,7 @@ impl<'a> Machine<'a> {
             None => Ok((link, Vec::new())),
             Some(iterations) => {
                 let planted = registry.systems.get(PLANTED).ok_or("there is no system `planted`")?;
-                let launch = self.builds.of(planted, &[])?.join("launch");
+                let launch = self.builds.folder(planted, &[])?.join("launch");
                 // The same number of digits in both arms.
                 Ok((launch, vec![format!("{iterations:08}"), link.display().to_string()]))
             }

@@ -22,7 +22,7 @@ use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// Of a phone, a tablet and a desktop.
+/// The widths of a phone, a tablet and a desktop.
 const WIDTHS: [u32; 3] = [380, 768, 1400];
 
 /// `None`, with a message, where no browser is installed.

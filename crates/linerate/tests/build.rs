@@ -48,7 +48,7 @@ impl Home {
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
         command.args(args).env("LINERATE_HOME", self.path("home"));
         command.envs(variables.iter().copied());
-        Output::of(command.env("XDG_CACHE_HOME", self.path("cache")))
+        Output::run(command.env("XDG_CACHE_HOME", self.path("cache")))
     }
 
     /// The folders of builds, finished or not.
@@ -199,7 +199,7 @@ fn the_inputs_of_every_system_are_there() {
     let registry = linerate::system::Registry::load(&root).unwrap();
     let builds = || linerate::system::build::Builds::new(linerate::system::build::Permission::Never);
     for system in registry.systems.values().filter(|system| system.manifest.build.is_some()) {
-        if let Err(reason) = builds().of(system, &[]) {
+        if let Err(reason) = builds().folder(system, &[]) {
             let is_fine = reason == "it is not built" || reason.ends_with(" is not set");
             assert!(is_fine, "{}: {reason}", system.name);
         }

@@ -32,7 +32,7 @@ fn among(hosts: &str, out: &Folder, script: &str) -> Option<Output> {
     let mut command = Command::new(root.join("scripts/hosts"));
     command.args([hosts, &format!("{TRIALS}\n{script}")]).current_dir(&root);
     command.env("LINERATE", linerate).env("OUT", out.path()).env_remove("LINERATE_LAB_SCRIPT");
-    let output = Output::of(&mut command);
+    let output = Output::run(&mut command);
     if output.status == SKIPPED {
         skip(output.stderr.trim());
         return None;

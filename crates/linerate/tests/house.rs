@@ -82,6 +82,26 @@ fn rust_lines_have_at_most_110_characters() {
     none_of("Rust lines have over 110 characters", faults);
 }
 
+/// A name such as `of` is everywhere, and a comment that begins with "Of" does not name its subject.
+#[test]
+fn functions_and_doc_comments_name_what_they_are_about() {
+    let function = regex::Regex::new(r"\bfn of\b").unwrap();
+    let comment = regex::Regex::new(r"^\s*//[/!] (Of|For) ").unwrap();
+    let is_doc = |line: &str| line.trim_start().starts_with("///") || line.starts_with("//!");
+    let mut faults = Vec::new();
+    for file in text_files().iter().filter(|file| file.extension() == "rs" && !file.path.contains("/house")) {
+        let mut before = "";
+        for (number, line) in file.lines().enumerate() {
+            let begins = comment.is_match(line) && !is_doc(before);
+            if begins || function.is_match(line) {
+                faults.push(format!("{}:{}: {}", file.path, number + 1, line.trim()));
+            }
+            before = line;
+        }
+    }
+    none_of("functions are called `of`, or doc comments begin with Of or For", faults);
+}
+
 #[test]
 fn links_of_markdown_files_lead_to_files() {
     let files = text_files();

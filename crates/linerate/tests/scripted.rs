@@ -380,7 +380,7 @@ fn suites_beside_linerate_toml_are_added_and_a_file_may_be_a_suite() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
         command.args(args).env("LINERATE_HOME", tests().join("lab")).current_dir(folder.path());
         command.env("LINERATE_LAB_SCRIPT", tests().join("lab/good.toml"));
-        Output::of(command.env("XDG_CACHE_HOME", folder.path().join("cache")))
+        Output::run(command.env("XDG_CACHE_HOME", folder.path().join("cache")))
     };
     assert!(!linerate(&["list"]).stdout.contains("extra"));
     fs::write(folder.path().join("linerate.toml"), "start = './server'\n").unwrap();

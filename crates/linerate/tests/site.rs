@@ -20,11 +20,11 @@ fn site(name: &str) -> BTreeMap<String, String> {
     let year = regex::Regex::new("\"started\": *\"\\d{4}").unwrap();
     let json = year.replace(&json, "\"started\":\"2126").replace("\"4.0\"", "\"4.1\"");
     fs::write(&second, json).unwrap();
-    of(runs.str(), &out)
+    site_of(runs.str(), &out)
 }
 
 /// The site of a folder of runs.
-fn of(runs: &str, out: &Folder) -> BTreeMap<String, String> {
+fn site_of(runs: &str, out: &Folder) -> BTreeMap<String, String> {
     let made = linerate("good", &["site", runs, "--out", out.str()]);
     assert_eq!(made.status, 0, "{}", made.stderr);
     let read = |entry: fs::DirEntry| {
@@ -65,7 +65,7 @@ fn a_run_of_a_documents_tables_makes_the_page_that_says_which_findings_hold() {
     assert_eq!(made.status, 0, "{}", made.stderr);
     assert!(!made.stdout.contains("Not in the document"), "{}", made.stdout);
     common::assert_golden("again.txt", &made.stdout);
-    let pages = of(runs.str(), &out);
+    let pages = site_of(runs.str(), &out);
     links(&pages);
     let (text, page) = (&pages["published.md"], &pages["published.html"]);
     let day = regex::Regex::new(r"\d{4}-\d\d-\d\d, on").unwrap();
@@ -95,7 +95,7 @@ fn every_link_of_a_site_has_its_place() {
 #[test]
 fn every_link_of_the_published_site_has_its_place() {
     let results = common::tests().join("../../../results");
-    let pages = of(results.to_str().unwrap(), &Folder::new("published-site"));
+    let pages = site_of(results.to_str().unwrap(), &Folder::new("published-site"));
     assert!(links(&pages) > 200);
     let in_docs = fs::read_to_string(results.join("../docs/published.md")).ok();
     assert!(pages.get("published.md") == in_docs.as_ref(), "docs/published.md: `make site` writes it");

@@ -55,7 +55,7 @@ fn a_journal_that_is_a_pipe_or_a_link_is_refused() {
         command.arg("20").arg(env!("CARGO_BIN_EXE_linerate")).args(arguments);
         command.env("LINERATE_HOME", tests().join("lab"));
         command.env("LINERATE_LAB_SCRIPT", tests().join("lab/good.toml"));
-        let out = Output::of(&mut command);
+        let out = Output::run(&mut command);
         assert_eq!(out.status, 2, "{}", out.stderr);
         assert!(out.stderr.contains("journal.jsonl: it is no file but a pipe"), "{}", out.stderr);
     }

@@ -63,7 +63,7 @@ pub struct Engine<L: Layer, W> {
     sampler: Option<Sampler>,
     sweep_every: Nanos,
     next_sweep: Nanos,
-    /// Of each connection of a stream, at the last sweep: bytes of its transfer that had moved, and when that
+    /// Bytes of each stream's transfer that had moved at the last sweep, and when that
     /// had changed.
     moved: Vec<(u64, Nanos)>,
     workload: PhantomData<W>,

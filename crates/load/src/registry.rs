@@ -38,7 +38,7 @@ pub(crate) struct Combination {
 }
 
 impl Combination {
-    const fn of(layer: &'static str, workload: &'static str, client: RunClient, server: RunServer) -> Self {
+    const fn new(layer: &'static str, workload: &'static str, client: RunClient, server: RunServer) -> Self {
         Self { layer, workload, client, paced: None, several: [None; 2], server }
     }
 
@@ -55,18 +55,18 @@ impl Combination {
 
 /// Operations one after the other on connections that stay.
 const fn rr<L: Layer>(layer: &'static str, server: RunServer) -> Combination {
-    Combination::of(layer, "rr", client::run::<L, Rr>, server).paced(client::run::<L, Paced<true>>)
+    Combination::new(layer, "rr", client::run::<L, Rr>, server).paced(client::run::<L, Paced<true>>)
 }
 
 /// A connection for each operation.
 const fn crr<L: Layer>(layer: &'static str, server: RunServer) -> Combination {
-    Combination::of(layer, "crr", client::run::<L, Crr>, server).paced(client::run::<L, Paced<false>>)
+    Combination::new(layer, "crr", client::run::<L, Crr>, server).paced(client::run::<L, Paced<false>>)
 }
 
 /// Transfers of content: the ends of the wires, and the framing.
 const fn stream<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) -> Combination {
     let server = server::run::<SessionService<A, F, Streams>>;
-    Combination::of(layer, "stream", stream::run::<Sessions<C, F, Transfers>>, server)
+    Combination::new(layer, "stream", stream::run::<Sessions<C, F, Transfers>>, server)
 }
 
 /// HTTP over one kind of wires: a connection for each request, and connections that stay.
@@ -97,15 +97,15 @@ pub(crate) const COMBINATIONS: &[Combination] = &[
     HTTP[1],
     HTTPS[0],
     HTTPS[1],
-    Combination::of("kcp", "stream", stream::run_once::<kcp::client::KcpClient>, kcp::server::run),
+    Combination::new("kcp", "stream", stream::run_once::<kcp::client::KcpClient>, kcp::server::run),
     crr::<Tcp>("tcp", server::run::<EchoService>),
-    Combination::of("tcp", "fanout", fanout::run::<Tcp>, server::run::<EchoService>),
+    Combination::new("tcp", "fanout", fanout::run::<Tcp>, server::run::<EchoService>),
     rr::<Tcp>("tcp", server::run::<EchoService>),
     stream::<PlainWires<Kernel>, PlainWires<Kernel>, Raw>("tcp"),
     TLS[0],
     TLS[1],
     rr::<udp::echo::UdpEcho>("udp", udp::echo::serve),
-    Combination::of("udp", "stream", udp::client::run, udp::server::run).paced(udp::client::run),
+    Combination::new("udp", "stream", udp::client::run, udp::server::run).paced(udp::client::run),
     WEBSOCKET[0],
     WEBSOCKET[1],
     WSS[0],

@@ -75,7 +75,7 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
         return Err(Refusal::BadSpec("\"threads\" must be at least 1".into()));
     }
     let service = S::new(spec)?;
-    let waiter = Waiter::of(spec)?;
+    let waiter = Waiter::from_spec(spec)?;
     let signals = Signals::claim()?;
     let mut loops = Vec::new();
     for worker in ServerWorker::all(spec.threads as usize)? {
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn silent_connections_are_closed_and_active_ones_are_not() {
         let spec = Spec::new(Role::Server, "tcp", "rr");
-        let (service, waiter) = (EchoService::new(&spec).unwrap(), Waiter::of(&spec).unwrap());
+        let (service, waiter) = (EchoService::new(&spec).unwrap(), Waiter::from_spec(&spec).unwrap());
         let (listener, address) = Listener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let worker = ServerWorker::all(1).unwrap().remove(0);
         let mut server = ServerLoop::new(service, waiter, listener, worker).unwrap();

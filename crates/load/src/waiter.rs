@@ -59,14 +59,14 @@ impl Waiter {
     ///
     /// # Errors
     /// A value is not a number, or longer than a millisecond; both are given.
-    pub fn of(spec: &Spec) -> Result<Self, Refusal> {
+    pub fn from_spec(spec: &Spec) -> Result<Self, Refusal> {
         Self::spinning(spec, Nanos::ZERO)
     }
 
     /// The same with another default of `spin`.
     ///
     /// # Errors
-    /// As [`Waiter::of`].
+    /// As [`Waiter::from_spec`].
     pub fn spinning(spec: &Spec, usual: Nanos) -> Result<Self, Refusal> {
         let spin = match spec.options.get("spin").map(String::as_str) {
             Some("always") => ALWAYS,
@@ -258,7 +258,7 @@ mod tests {
     fn with(option: &str, value: &str) -> Result<Waiter, Refusal> {
         let mut spec = Spec::new(linerate_contract::Role::Client, "http", "rr");
         spec.options.insert(option.into(), value.into());
-        Waiter::of(&spec)
+        Waiter::from_spec(&spec)
     }
 
     fn waiters() -> [Waiter; 2] {
@@ -326,16 +326,16 @@ mod tests {
         }
         let mut spec = Spec::new(linerate_contract::Role::Client, "http", "rr");
         spec.options = [("spin", "50"), ("coalesce_us", "60")].map(|(k, v)| (k.into(), v.into())).into();
-        assert!(Waiter::of(&spec).is_err());
+        assert!(Waiter::from_spec(&spec).is_err());
         spec.options.insert("spin".into(), "0".into());
-        assert!(Waiter::of(&spec).is_ok());
+        assert!(Waiter::from_spec(&spec).is_ok());
     }
 
     #[test]
     fn a_spec_without_spin_has_that_of_its_layer() {
         let mut spec = Spec::new(linerate_contract::Role::Client, "kcp", "stream");
         let of = |spec: &Spec| Waiter::spinning(spec, Nanos(50_000)).unwrap().spin;
-        assert_eq!((Waiter::of(&spec).unwrap().spin, of(&spec)), (Nanos::ZERO, Nanos(50_000)));
+        assert_eq!((Waiter::from_spec(&spec).unwrap().spin, of(&spec)), (Nanos::ZERO, Nanos(50_000)));
         spec.options.insert("spin".into(), "0".into());
         assert_eq!(of(&spec), Nanos::ZERO);
     }

@@ -39,7 +39,7 @@ pub fn is_requested(spec: &Spec) -> bool {
 /// # Errors
 /// Invalid options, or an address that is in use or not of this host.
 pub fn run(spec: &Spec) -> Result<(), Refusal> {
-    let mut path = FaultyPath::of(spec)?;
+    let mut path = FaultyPath::from_spec(spec)?;
     let stop = Stop::on_signal()?;
     let (mut receiver, mut inbox, address) = FlowReceiver::open(spec)?;
     emit(&Event::Ready { address });
@@ -70,7 +70,7 @@ impl FaultyPath {
     ///
     /// # Errors
     /// A share that is none, or shares above 1 together.
-    pub fn of(spec: &Spec) -> Result<Self, Refusal> {
+    pub fn from_spec(spec: &Spec) -> Result<Self, Refusal> {
         let mut below = [0.0; 3];
         let mut sum = 0.0;
         for (limit, option) in below.iter_mut().zip(OPTIONS) {
@@ -144,7 +144,7 @@ mod tests {
     fn path(options: &[(&str, &str)]) -> Result<FaultyPath, Refusal> {
         let mut spec = Spec::new(Role::Server, "udp", "stream");
         spec.options = options.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
-        FaultyPath::of(&spec)
+        FaultyPath::from_spec(&spec)
     }
 
     /// Two flows of `each` datagrams in turn; returns the sum of their counts.

@@ -13,7 +13,7 @@ const PREFIX: usize = 4;
 pub struct FrameContent(Box<[u8]>);
 
 impl FrameContent {
-    /// For slices of up to `longest` bytes.
+    /// Content for slices of up to `longest` bytes.
     #[must_use]
     pub fn new(longest: usize) -> Self {
         Self(page(PERIOD).into_iter().cycle().take(PERIOD + longest).collect())

@@ -76,7 +76,7 @@ impl RecordKey {
         Ok(Self { key: LessSafeKey::new(key), iv: bytes, sequence })
     }
 
-    /// Of the next record (section 5.3).
+    /// The nonce of the next record (section 5.3).
     #[inline]
     fn nonce(&mut self) -> Nonce {
         let mut nonce = self.iv;

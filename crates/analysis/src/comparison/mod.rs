@@ -192,7 +192,7 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
     let planned = || run.suites.iter().flat_map(|suite| suite.pairs.iter().map(move |pair| (suite, pair)));
     let is_compared = |pair: &PlannedPair| pair.cells[0] != pair.cells[1] && pair.no_duet.is_none();
     let compared: Vec<_> = planned().filter(|(_, pair)| is_compared(pair)).collect();
-    let looks = Looks::of(run, trials, &duets);
+    let looks = Looks::from_run(run, trials, &duets);
     let units_of = |suite: &str, cells: &[String; 2]| {
         measured().filter(|duet| duet.suite == suite && duet.cells == *cells).collect::<Vec<_>>()
     };
@@ -209,11 +209,11 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
         let cpu = |duet: &Duet| log_cpu_ratio(duet, metric, role).filter(|_| !spins).map(|log| -log);
         let main = match is_paced(suite, pair) {
             true => LATENCIES.map(|metric| PairSeries::of_latency(&units, metric)).into(),
-            false => vec![PairSeries::of(&units, |duet| log_ratio(duet, metric))],
+            false => vec![PairSeries::from_units(&units, |duet| log_ratio(duet, metric))],
         };
         spreads.extend(main[0].spread());
         series.extend(main);
-        series.push(PairSeries::of(&units, cpu));
+        series.push(PairSeries::from_units(&units, cpu));
         pairs.push(JudgedPair {
             suite: suite.name.clone(),
             cells: pair.cells.clone(),
@@ -234,7 +234,7 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
             (true, LatencyMargin::Share(margin)) => (Metric::P50Latency, margin),
             (true, LatencyMargin::Microseconds(_)) => (Metric::P50Latency, plan.margin),
         };
-        Some((RatioEstimate::of(logs.into_iter().filter_map(|duet| log_ratio(duet, metric)))?, margin))
+        Some((RatioEstimate::from_logs(logs.into_iter().filter_map(|duet| log_ratio(duet, metric)))?, margin))
     });
     let is_void = control
         .and_then(|(control, margin)| Some((control.ci95?, margin)))

@@ -42,7 +42,7 @@ pub struct Reading {
 pub(super) struct Looks(Vec<(u32, f64)>);
 
 impl Looks {
-    pub(super) fn of(run: &Run, trials: &[Trial], duets: &[&Duet]) -> Self {
+    pub(super) fn from_run(run: &Run, trials: &[Trial], duets: &[&Duet]) -> Self {
         let budget = run.budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64());
         let before: f64 = trials.iter().map(|trial| trial.time().as_secs_f64()).sum();
         let last = duets.iter().filter(|duet| !duet.warmup).map(|duet| duet.unit).max().unwrap_or(0);
@@ -80,7 +80,7 @@ pub(super) struct Crossing {
 }
 
 impl PairSeries {
-    pub(super) fn of(units: &[&Duet], log: impl Fn(&Duet) -> Option<f64>) -> Self {
+    pub(super) fn from_units(units: &[&Duet], log: impl Fn(&Duet) -> Option<f64>) -> Self {
         let last = units.iter().map(|duet| duet.unit).max().unwrap_or(0);
         Self { logs: by_unit(units, log), differences: Vec::new(), last }
     }
@@ -88,7 +88,7 @@ impl PairSeries {
     pub(super) fn of_latency(units: &[&Duet], metric: Metric) -> Self {
         let difference = |duet: &Duet| latencies(duet, metric).map(|[head, base]| head - base);
         let differences = by_unit(units, difference);
-        Self { differences, ..Self::of(units, |duet| log_ratio(duet, metric)) }
+        Self { differences, ..Self::from_units(units, |duet| log_ratio(duet, metric)) }
     }
 
     pub(super) fn spread(&self) -> Option<f64> {
@@ -140,7 +140,7 @@ impl PairSeries {
         let last = made.last();
         // Once the budget is used there are no further intervals, and the estimate is that of the last one.
         let until = last.map_or(u32::MAX, |look| look.unit);
-        let RatioEstimate { ratio, range, .. } = RatioEstimate::of(self.between(0, until))?;
+        let RatioEstimate { ratio, range, .. } = RatioEstimate::from_logs(self.between(0, until))?;
         let suspect = found.filter(|found| found.is_slower && rules.is_gate);
         let confirmation = suspect.map(|suspect| self.confirmation(suspect));
         let is_latency = !self.differences.is_empty();
@@ -219,7 +219,7 @@ impl Rules {
 }
 
 fn is_slower(logs: &[f64]) -> bool {
-    RatioEstimate::of(logs.iter().copied()).is_some_and(|estimate| estimate.ratio < 1.0)
+    RatioEstimate::from_logs(logs.iter().copied()).is_some_and(|estimate| estimate.ratio < 1.0)
 }
 
 /// Holm's procedure on the sequential p values of a family: each difference that is found leaves more of

@@ -47,7 +47,7 @@ pub fn compare(one: &Stored, two: &Stored) -> StoredComparison {
         let Some(other) = two.run.suites.iter().find(|other| other.name == suite.name) else { continue };
         for cell in &suite.cells {
             let Some(theirs) = other.cells.iter().find(|theirs| theirs.id == cell.id) else { continue };
-            raw.extend(Raw::of(suite, cell, theirs, [one, two]));
+            raw.extend(Raw::compare(suite, cell, theirs, [one, two]));
         }
     }
     let controls: Vec<f64> = raw.iter().filter(|cell| !cell.is_changed).map(|cell| cell.log).collect();
@@ -118,7 +118,7 @@ struct Raw {
 
 impl Raw {
     /// `None` where either run has no number, or the cells are not the same question.
-    fn of(
+    fn compare(
         suite: &PlannedSuite,
         cell: &PlannedCell,
         theirs: &PlannedCell,
@@ -133,7 +133,7 @@ impl Raw {
             let is_of_cell =
                 |trial: &&Trial| trial.suite == suite.name && trial.cell == cell.id && !trial.warmup;
             let trials = run.trials.iter().filter(is_of_cell);
-            Estimate::of(trials.filter_map(|trial| metric.value(trial.measurement.as_ref()?)))
+            Estimate::from_values(trials.filter_map(|trial| metric.value(trial.measurement.as_ref()?)))
         });
         let [one, two] = estimates;
         let (one, two) = (one?, two?);

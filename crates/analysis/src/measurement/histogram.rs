@@ -73,7 +73,7 @@ impl Histogram {
         Some(self.sum() / total as f64)
     }
 
-    /// Of all latencies.
+    /// The sum of all latencies.
     #[must_use]
     pub fn sum(&self) -> f64 {
         self.pairs.sum()
@@ -87,7 +87,7 @@ impl Histogram {
 
 impl From<Counts> for Histogram {
     fn from(counts: Counts) -> Self {
-        Self { pairs: PackedPairs::of(&counts.pairs), min: counts.min, max: counts.max }
+        Self { pairs: PackedPairs::pack(&counts.pairs), min: counts.min, max: counts.max }
     }
 }
 

@@ -154,9 +154,9 @@ pub struct PlannedSuite {
 /// The width of the intervals that a suite asks for, and the most time that it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
-    /// Of a ratio's 95 % interval, as a share of the ratio.
+    /// Half the width of a ratio's 95 % interval, as a share of the ratio.
     pub half_width: f64,
-    /// Of all trials and units of the suite together.
+    /// Time of all trials and units of the suite together.
     pub time: Nanos,
 }
 

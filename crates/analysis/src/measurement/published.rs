@@ -30,7 +30,7 @@ pub struct PublishedTable {
     pub title: String,
     /// The table of the suite that repeats it.
     pub table: String,
-    /// Of each figure that is a time for all of them.
+    /// Operations of each figure that is a time for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
     pub figures: Vec<PublishedFigure>,
@@ -53,7 +53,7 @@ pub struct PublishedFigure {
     /// In place of a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Of the document's baseline, in the direction of performance.
+    /// Percent of the document's baseline, in the direction of performance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<f64>,
     pub metric: Metric,
@@ -84,11 +84,11 @@ pub struct DerivedRow {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DerivedForm {
-    /// Of the values, whichever direction is better: `+29.6 %`.
+    /// The values' difference, whichever direction is better: `+29.6 %`.
     Difference,
-    /// Of the performance: `76.4 %`.
+    /// The ratio of performance: `76.4 %`.
     Percent,
-    /// Of the performance: `1.59x`.
+    /// The ratio of performance: `1.59x`.
     Times,
 }
 
@@ -145,7 +145,7 @@ pub struct Decides {
 pub enum Decider {
     /// How it is measured.
     Form,
-    /// Of the systems under test.
+    /// The versions of the systems under test.
     Version,
     /// Operating system and hardware.
     Machine,
@@ -192,7 +192,7 @@ pub enum DocumentUnit {
     MegabytesPerSecond,
     #[serde(rename = "Gbit/s")]
     GbitPerSecond,
-    /// Of 2^30 bits.
+    /// Units of 2^30 bits.
     #[serde(rename = "Gibit/s")]
     GibitPerSecond,
 }

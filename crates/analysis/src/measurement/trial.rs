@@ -124,7 +124,7 @@ pub struct Measurement {
     /// Operations that had begun and not ended when the time was over.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: u64,
-    /// Of a client that works in turns: the part of the window that counts, and the operations outside of it.
+    /// A client that works in turns: the part of the window that counts, and the operations outside of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Nanos>,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -153,7 +153,7 @@ pub struct Measurement {
     /// Version, cipher suite and library of the client's TLS, as the connection reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
-    /// Of a transport that may lose some.
+    /// Counted where the transport may lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,
     /// The kernel's `TCP_INFO` of the connections at the end of their stream.
@@ -227,7 +227,7 @@ pub struct UsagePair {
     pub after: Usage,
 }
 
-/// Of all processes of a role together.
+/// What all processes of a role hold together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Open file descriptors.

@@ -94,7 +94,7 @@ pub struct Impairment {
     /// Mean number of packets lost in a row (Gilbert's model); `None`: each is lost independently.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<f64>,
-    /// Of frames, with their 14 bytes of Ethernet header.
+    /// Rate of frames, with their 14 bytes of Ethernet header.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
     /// Bytes that wait for the rate; what arrives beyond is dropped. Only with a rate.
@@ -110,7 +110,7 @@ fn is_zero(time: &Nanos) -> bool {
 }
 
 impl Link {
-    fn of(device: Device) -> Self {
+    fn with_device(device: Device) -> Self {
         let mtu = if device == Device::Loopback { LOOPBACK_MTU } else { MTU };
         Self { mtu, up: None, down: None, means: Means::Auto }
     }
@@ -126,7 +126,7 @@ impl NetworkPath {
     /// Plain links with this number of routers.
     #[must_use]
     pub fn new(device: Device, routers: usize) -> Self {
-        Self { device, links: vec![Link::of(device); routers + 1] }
+        Self { device, links: vec![Link::with_device(device); routers + 1] }
     }
 
     #[must_use]
@@ -167,9 +167,9 @@ impl NetworkPath {
             && device != self.device
         {
             // A path of one device may have become shorter or longer for another one.
-            let usual = Link::of(self.device).mtu;
+            let usual = Link::with_device(self.device).mtu;
             for link in self.links.iter_mut().filter(|link| link.mtu == usual) {
-                link.mtu = Link::of(device).mtu;
+                link.mtu = Link::with_device(device).mtu;
             }
             self.device = device;
         }

@@ -23,7 +23,7 @@ pub enum Accuracy {
 /// Reported over true, from the value of each round; `None` without a value.
 #[must_use]
 pub fn over_truth(reported: &ByRound, truth: f64) -> Option<RatioEstimate> {
-    RatioEstimate::of(reported.values().map(|value| (value / truth).ln()))
+    RatioEstimate::from_logs(reported.values().map(|value| (value / truth).ln()))
 }
 
 /// The accuracy of values that are `ratio` of the truth; `tolerance` is relative, such as 0.1.
@@ -41,21 +41,21 @@ pub fn accuracy(ratio: &RatioEstimate, tolerance: f64) -> Accuracy {
 mod tests {
     use super::*;
 
-    fn of(values: &[f64]) -> Accuracy {
+    fn judged(values: &[f64]) -> Accuracy {
         let reported = (1..).zip(values.iter().copied()).collect();
         accuracy(&over_truth(&reported, 90.0).expect("there are values"), 0.1)
     }
 
     #[test]
     fn values_near_the_truth_are_right_and_far_ones_are_wrong_on_either_side() {
-        assert_eq!(of(&[88.0, 89.0, 90.0, 91.0, 92.0, 90.5]), Accuracy::Right);
-        assert_eq!(of(&[4.0, 4.1, 4.2, 3.9, 4.0, 4.3]), Accuracy::Wrong);
-        assert_eq!(of(&[900.0, 910.0, 905.0, 890.0, 901.0, 903.0]), Accuracy::Wrong);
+        assert_eq!(judged(&[88.0, 89.0, 90.0, 91.0, 92.0, 90.5]), Accuracy::Right);
+        assert_eq!(judged(&[4.0, 4.1, 4.2, 3.9, 4.0, 4.3]), Accuracy::Wrong);
+        assert_eq!(judged(&[900.0, 910.0, 905.0, 890.0, 901.0, 903.0]), Accuracy::Wrong);
     }
 
     #[test]
     fn an_interval_across_the_tolerance_or_of_five_values_cannot_tell() {
-        assert_eq!(of(&[70.0, 89.0, 90.0, 91.0, 92.0, 110.0]), Accuracy::CannotTell);
-        assert_eq!(of(&[4.0; 5]), Accuracy::CannotTell);
+        assert_eq!(judged(&[70.0, 89.0, 90.0, 91.0, 92.0, 110.0]), Accuracy::CannotTell);
+        assert_eq!(judged(&[4.0; 5]), Accuracy::CannotTell);
     }
 }

@@ -62,14 +62,14 @@ pub struct Placement<'a> {
     pub spinning: &'a [Role],
 }
 
-/// Of all measurements of a cell. `None` without CPU times.
+/// What bound all measurements of a cell. `None` without CPU times.
 #[must_use]
 pub fn bound<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,
     placement: Placement<'_>,
 ) -> Option<Bottleneck> {
     let Placement { threads, has_router, spinning } = placement;
-    let load = Load::of(measurements);
+    let load = Load::from_measurements(measurements);
     if load.cpus.is_empty() && load.roles.is_empty() {
         return None;
     }
@@ -97,7 +97,7 @@ pub fn bound<'a>(
 /// process times are incomplete.
 #[must_use]
 pub fn disturbance<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<f64> {
-    let load = Load::of(measurements);
+    let load = Load::from_measurements(measurements);
     let others: f64 = load.cpus.values().map(|cpu| (cpu.busy - load.own(cpu)).max(0.0)).sum();
     let others = (others - load.paths).max(0.0);
     let share = others / load.cpus.values().map(|cpu| cpu.available).sum::<f64>();
@@ -108,7 +108,7 @@ pub fn disturbance<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) 
 /// and `None`, as for [`disturbance`]; whatever its size.
 #[must_use]
 pub fn strangers(sides: [&Measurement; 2]) -> Option<f64> {
-    let loads = sides.map(|side| Load::of([side]));
+    let loads = sides.map(|side| Load::from_measurements([side]));
     let of_cpus = |of: fn(&Cpu) -> f64| loads.iter().flat_map(|load| load.cpus.values()).map(of).sum::<f64>();
     let own: f64 = loads.iter().map(|load| load.paths + load.roles.values().sum::<f64>()).sum();
     // Both windows are of the same time and the same CPUs, so each CPU is counted twice.
@@ -126,7 +126,7 @@ struct Load {
     /// Process time.
     roles: BTreeMap<Role, f64>,
     cpus: BTreeMap<u32, Cpu>,
-    /// Of the relays of impaired links, which are not pinned.
+    /// CPUs that the relays of impaired links used; they are not pinned.
     paths: f64,
 }
 
@@ -140,7 +140,7 @@ struct Cpu {
 }
 
 impl Load {
-    fn of<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Self {
+    fn from_measurements<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Self {
         let mut load = Self { is_whole: true, ..Self::default() };
         for measurement in measurements {
             load.is_whole &= !measurement.flags.contains(&LabFlag::CpuFromProc);
@@ -239,7 +239,7 @@ mod tests {
         Measurement { elapsed: Nanos(1_000_000_000), cpu, cpus, ..Measurement::default() }
     }
 
-    fn of(m: &Measurement, threads: u64, has_router: bool) -> Option<Bottleneck> {
+    fn bottleneck(m: &Measurement, threads: u64, has_router: bool) -> Option<Bottleneck> {
         bound([m], Placement { threads, has_router, spinning: &[] })
     }
 
@@ -249,7 +249,7 @@ mod tests {
             &[(Client, 40), (Relay, 80), (Server, 30)],
             vec![cpu(0, &[Client], 60, 15), cpu(1, &[Relay], 97, 15), cpu(2, &[Server], 50, 10)],
         );
-        assert_eq!(of(&m, 1, true), Some(Bottleneck::Role(Relay)));
+        assert_eq!(bottleneck(&m, 1, true), Some(Bottleneck::Role(Relay)));
     }
 
     #[test]
@@ -258,43 +258,43 @@ mod tests {
             &[(Client, 40), (Relay, 30), (Server, 50)],
             vec![cpu(0, &[Client], 60, 15), cpu(1, &[Relay, Server], 99, 19)],
         );
-        assert_eq!(of(&m, 1, true), Some(Bottleneck::Role(Server)));
+        assert_eq!(bottleneck(&m, 1, true), Some(Bottleneck::Role(Server)));
     }
 
     #[test]
     fn interrupts_without_a_relay_process_are_the_path() {
         let cpus = || vec![cpu(0, &[Client], 95, 60), cpu(1, &[Server], 50, 20)];
         let forwarded = second(&[(Client, 35), (Server, 30)], cpus());
-        assert_eq!(of(&forwarded, 1, true), Some(Bottleneck::Path));
-        assert_eq!(of(&forwarded, 1, false), Some(Bottleneck::Role(Client)), "there is no router");
+        assert_eq!(bottleneck(&forwarded, 1, true), Some(Bottleneck::Path));
+        assert_eq!(bottleneck(&forwarded, 1, false), Some(Bottleneck::Role(Client)), "there is no router");
         let proxied = second(&[(Client, 35), (Relay, 20), (Server, 30)], cpus());
-        assert_eq!(of(&proxied, 1, true), Some(Bottleneck::Role(Client)));
+        assert_eq!(bottleneck(&proxied, 1, true), Some(Bottleneck::Role(Client)));
     }
 
     #[test]
     fn process_times_show_a_busy_role_where_ticks_miss_it() {
         let m =
             second(&[(Client, 40), (Server, 96)], vec![cpu(0, &[Client], 60, 5), cpu(1, &[Server], 80, 5)]);
-        assert_eq!(of(&m, 1, false), Some(Bottleneck::Role(Server)));
+        assert_eq!(bottleneck(&m, 1, false), Some(Bottleneck::Role(Server)));
     }
 
     #[test]
     fn a_few_ticks_of_a_clock_that_counts_ticks_are_unknown() {
         let mut m = second(&[(Client, 10)], vec![cpu(0, &[Client], 12, 1)]);
         m.flags = vec![LabFlag::CpuFromProc];
-        assert_eq!(of(&m, 1, false), Some(Bottleneck::Waiting));
+        assert_eq!(bottleneck(&m, 1, false), Some(Bottleneck::Waiting));
         m.elapsed = Nanos(100_000_000);
-        assert_eq!(of(&m, 1, false), Some(Bottleneck::Unknown));
+        assert_eq!(bottleneck(&m, 1, false), Some(Bottleneck::Unknown));
     }
 
     #[test]
     fn a_tie_names_the_client() {
         let m =
             second(&[(Client, 90), (Server, 93)], vec![cpu(0, &[Client], 94, 4), cpu(1, &[Server], 97, 4)]);
-        assert_eq!(of(&m, 1, true), Some(Bottleneck::Role(Client)));
+        assert_eq!(bottleneck(&m, 1, true), Some(Bottleneck::Role(Client)));
         let clear =
             second(&[(Client, 88), (Server, 99)], vec![cpu(0, &[Client], 91, 3), cpu(1, &[Server], 100, 1)]);
-        assert_eq!(of(&clear, 1, true), Some(Bottleneck::Role(Server)));
+        assert_eq!(bottleneck(&clear, 1, true), Some(Bottleneck::Role(Server)));
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
         };
         assert_eq!(bound([&busy(40)], spinning), Some(Bottleneck::Spinning));
         assert_eq!(bound([&busy(95)], spinning), Some(Bottleneck::Role(Server)));
-        assert_eq!(of(&busy(40), 1, false), Some(Bottleneck::Role(Client)));
+        assert_eq!(bottleneck(&busy(40), 1, false), Some(Bottleneck::Role(Client)));
     }
 
     #[test]
@@ -315,8 +315,8 @@ mod tests {
             let four = (0..4).map(|i| cpu(i, &[Server], 25, 1)).collect();
             second(&[(Client, 10), (Server, percent)], four)
         };
-        assert_eq!(of(&migrating(96), 1, true), Some(Bottleneck::Role(Server)));
-        assert_eq!(of(&migrating(96), 4, true), Some(Bottleneck::Waiting));
+        assert_eq!(bottleneck(&migrating(96), 1, true), Some(Bottleneck::Role(Server)));
+        assert_eq!(bottleneck(&migrating(96), 4, true), Some(Bottleneck::Waiting));
     }
 
     #[test]
@@ -338,32 +338,32 @@ mod tests {
     fn steal_is_not_available_time() {
         let mut half = cpu(0, &[Server], 48, 1);
         half.steal = Nanos(500_000_000);
-        assert_eq!(of(&second(&[(Server, 47)], vec![half]), 1, true), Some(Bottleneck::Role(Server)));
+        assert_eq!(bottleneck(&second(&[(Server, 47)], vec![half]), 1, true), Some(Bottleneck::Role(Server)));
     }
 
     #[test]
     fn idle_cpus_are_nothing_and_missing_times_are_none() {
         let idle = second(&[(Client, 10)], vec![cpu(0, &[Client], 12, 1)]);
-        assert_eq!(of(&idle, 1, true), Some(Bottleneck::Waiting));
-        assert_eq!(of(&Measurement::default(), 1, true), None);
+        assert_eq!(bottleneck(&idle, 1, true), Some(Bottleneck::Waiting));
+        assert_eq!(bottleneck(&Measurement::default(), 1, true), None);
         let busy_elsewhere = second(&[(Client, 10)], vec![cpu(0, &[Client], 12, 1), cpu(1, &[], 99, 1)]);
-        assert_eq!(of(&busy_elsewhere, 1, true), Some(Bottleneck::Waiting));
+        assert_eq!(bottleneck(&busy_elsewhere, 1, true), Some(Bottleneck::Waiting));
     }
 
     #[test]
     fn no_role_is_named_for_cpu_time_of_other_processes() {
         let crowded = || vec![cpu(0, &[Client], 100, 8), cpu(1, &[Relay, Server], 99, 7)];
         let mut m = second(&[(Client, 11), (Relay, 42), (Server, 6)], crowded());
-        assert_eq!(of(&m, 1, true), Some(Bottleneck::Unknown), "others had half of the relay's CPU");
+        assert_eq!(bottleneck(&m, 1, true), Some(Bottleneck::Unknown), "others had half of the relay's CPU");
         assert!(
             disturbance([&m]).is_some_and(|share| (share - 0.625).abs() < 1e-9),
             "{:?}",
             disturbance([&m])
         );
         m.cpu = BTreeMap::from([(Client, Nanos(110_000_000)), (Relay, Nanos(750_000_000))]);
-        assert_eq!(of(&m, 1, true), Some(Bottleneck::Role(Relay)), "it had nearly all of its CPU");
+        assert_eq!(bottleneck(&m, 1, true), Some(Bottleneck::Role(Relay)), "it had nearly all of its CPU");
         m.flags = vec![LabFlag::CpuFromProc];
-        assert_eq!(of(&m, 1, true), Some(Bottleneck::Role(Client)), "the client's share is unknown");
+        assert_eq!(bottleneck(&m, 1, true), Some(Bottleneck::Role(Client)), "the client's share is unknown");
         assert_eq!(disturbance([&m]), None);
     }
 
@@ -378,7 +378,7 @@ mod tests {
     #[test]
     fn process_times_alone_are_sufficient() {
         assert_eq!(
-            of(&second(&[(Client, 95), (Server, 30)], vec![]), 1, true),
+            bottleneck(&second(&[(Client, 95), (Server, 30)], vec![]), 1, true),
             Some(Bottleneck::Role(Client))
         );
     }

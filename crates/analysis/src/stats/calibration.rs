@@ -18,8 +18,9 @@ impl Detection {
     /// From the log ratios of a pair's units in order, in groups of `units`; an incomplete one is left out.
     /// A difference is an interval of 95 % that excludes 1, whatever its size.
     #[must_use]
-    pub fn of(logs: &[f64], units: usize) -> Self {
-        let estimates = logs.chunks_exact(units).filter_map(|group| RatioEstimate::of(group.iter().copied()));
+    pub fn count(logs: &[f64], units: usize) -> Self {
+        let estimates =
+            logs.chunks_exact(units).filter_map(|group| RatioEstimate::from_logs(group.iter().copied()));
         let found = estimates.filter_map(|estimate| estimate.ci95).map(|ci95| Self::one(direction(ci95)));
         found.fold(Self::default(), Self::and)
     }
@@ -73,18 +74,18 @@ mod tests {
 
     #[test]
     fn equal_cells_give_few_alarms_and_a_planted_slowdown_is_found() {
-        let none = Detection::of(&logs(6_000, 0.0), 6);
+        let none = Detection::count(&logs(6_000, 0.0), 6);
         assert_eq!(none.comparisons(), 1_000);
         assert!((10..70).contains(&(none.slower + none.faster)), "{none:?}: 3.1 % are expected");
-        let planted = Detection::of(&logs(1_200, -0.02), 12);
+        let planted = Detection::count(&logs(1_200, -0.02), 12);
         assert_eq!((planted.comparisons(), planted.faster), (100, 0));
         assert!(planted.slower >= 95, "{planted:?}");
     }
 
     #[test]
     fn an_incomplete_group_is_no_comparison() {
-        assert_eq!(Detection::of(&[-0.1; 11], 6).comparisons(), 1);
-        let both = Detection::of(&[-0.1; 6], 6).and(Detection::of(&[0.1; 12], 6));
+        assert_eq!(Detection::count(&[-0.1; 11], 6).comparisons(), 1);
+        let both = Detection::count(&[-0.1; 6], 6).and(Detection::count(&[0.1; 12], 6));
         assert_eq!((both.comparisons(), both.slower, both.faster), (3, 1, 2));
     }
 

@@ -30,7 +30,7 @@ mod tests {
     }
 
     fn ratio(ours: &ByRound, theirs: &ByRound, better: Better) -> RatioEstimate {
-        RatioEstimate::of(log_ratios(ours, theirs, better)).expect("there are rounds")
+        RatioEstimate::from_logs(log_ratios(ours, theirs, better)).expect("there are rounds")
     }
 
     #[test]

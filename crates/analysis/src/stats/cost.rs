@@ -45,7 +45,7 @@ impl Serialize for Consumer {
 
 impl Per {
     #[must_use]
-    pub fn of(metric: Metric) -> Self {
+    pub fn from_metric(metric: Metric) -> Self {
         if metric.is_bulk() { Self::Megabyte } else { Self::Operation }
     }
 
@@ -70,7 +70,10 @@ pub fn cost<'a>(
             micros.entry(consumer).or_default().push(time.as_micros_f64() / units);
         }
     }
-    micros.into_iter().filter_map(|(consumer, values)| Some((consumer, Estimate::of(values)?))).collect()
+    micros
+        .into_iter()
+        .filter_map(|(consumer, values)| Some((consumer, Estimate::from_values(values)?)))
+        .collect()
 }
 
 fn consumed(measurement: &Measurement) -> impl Iterator<Item = (Consumer, Nanos)> {

@@ -30,9 +30,9 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of the finite values; `None` without values.
+    /// The estimate of the finite values; `None` without values.
     #[must_use]
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
         let median = median_of_sorted(&sorted)?;

@@ -21,7 +21,7 @@ pub struct LatencyBound {
 impl LatencyBound {
     /// The percentile of a client's result.
     #[must_use]
-    pub fn of(&self, done: &Done) -> Option<Nanos> {
+    pub fn found_in(&self, done: &Done) -> Option<Nanos> {
         done.latency.as_ref()?.percentile(self.percent).map(Nanos)
     }
 }

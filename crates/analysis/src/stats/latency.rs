@@ -26,7 +26,7 @@ pub struct Latency {
 pub struct LatencyCurve {
     /// 0, 50, 80, 90, 95, 98, 99, 99.5, ...: as far as there are slower operations.
     pub percent: Vec<f64>,
-    /// Of all trials together, in microseconds.
+    /// All trials together, in microseconds.
     pub us: Vec<f64>,
     /// The smallest and the largest among the trials, as far as the operations of each trial reach.
     pub trials_us: Vec<[f64; 2]>,
@@ -49,7 +49,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    pub fn of<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Self {
+    pub fn from_histograms<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Self {
         let mut trials = Vec::new();
         let counts = histograms.into_iter().map(|histogram| {
             let counts = histogram.counts();
@@ -126,7 +126,7 @@ mod tests {
     fn a_slow_trial_is_in_the_tail_of_the_merged_histogram() {
         let fast = Counts { pairs: vec![(1_000, 98)], min: 1_000, max: 1_000 };
         let slow = Counts { pairs: vec![(9_000, 2)], min: 9_000, max: 9_000 };
-        let both = Pool::of([&fast.into(), &slow.into()]).latency().unwrap();
+        let both = Pool::from_histograms([&fast.into(), &slow.into()]).latency().unwrap();
         assert_eq!((both.p50, both.p90, both.p99, both.max), (1.0, 1.0, 9.0, 9.0));
         assert_eq!((both.min, both.mean, both.count), (1.0, 1.16, 100));
     }
@@ -137,14 +137,14 @@ mod tests {
             let pairs = (1..=100).map(|i| (1_000 * (i + offset), 1)).collect();
             Counts { pairs, min: 1_000, max: 200_000 }.into()
         };
-        let curve = Pool::of([&trial(0), &trial(50)]).curve().unwrap();
+        let curve = Pool::from_histograms([&trial(0), &trial(50)]).curve().unwrap();
         // Two hundred operations: five of them are slower than p97.5, and five of a hundred than p95.
         assert_eq!(curve.percent, [0.0, 50.0, 80.0, 90.0, 95.0]);
         assert_eq!(curve.trials_us[1], [50.0, 100.0]);
         assert_eq!(curve.trials_us.len(), 5);
         assert_eq!((curve.us[0], curve.us[1]), (1.0, 75.0));
-        assert_eq!(Pool::of([]).curve(), None);
-        assert_eq!(Pool::of([&Counts::default().into()]).curve(), None);
+        assert_eq!(Pool::from_histograms([]).curve(), None);
+        assert_eq!(Pool::from_histograms([&Counts::default().into()]).curve(), None);
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn an_empty_histogram_has_no_percentiles() {
-        assert_eq!(Pool::of([]).latency(), None);
-        assert_eq!(Pool::of([&Counts::default().into()]).latency(), None);
+        assert_eq!(Pool::from_histograms([]).latency(), None);
+        assert_eq!(Pool::from_histograms([&Counts::default().into()]).latency(), None);
     }
 }

@@ -48,7 +48,7 @@ mod tests {
         }
     }
 
-    /// Of 40 comparisons without any difference, some have q <= 0.05 in at most 5 % of the runs; 1.4 % is
+    /// Some of 40 comparisons without any difference have q <= 0.05 in at most 5 % of the runs; 1.4 % is
     /// four standard errors of 4,000 runs.
     #[test]
     fn tables_without_differences_have_findings_in_at_most_five_percent() {

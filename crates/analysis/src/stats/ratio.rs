@@ -36,11 +36,11 @@ pub struct RatioEstimate {
 impl RatioEstimate {
     /// From the log ratio of each unit; `None` without a finite one.
     #[must_use]
-    pub fn of(logs: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn from_logs(logs: impl IntoIterator<Item = f64>) -> Option<Self> {
         let logs: Vec<f64> = logs.into_iter().filter(|log| log.is_finite()).collect();
-        let averages = WalshAverages::of(logs.clone());
+        let averages = WalshAverages::from_values(logs.clone());
         let last = averages.len().checked_sub(1)?;
-        let ranks = SignedRanks::of(logs.len());
+        let ranks = SignedRanks::with_size(logs.len());
         let interval = |level: f64| averages.interval(&ranks, 1.0 - level);
         Some(Self {
             ratio: averages.median()?.exp(),
@@ -55,7 +55,7 @@ impl RatioEstimate {
 }
 
 impl RatioEstimate {
-    /// Of the 95 % interval, as a share of the ratio; `None` with fewer than 6 units.
+    /// Half the width of the 95 % interval, as a share of the ratio; `None` with fewer than 6 units.
     #[must_use]
     pub fn half_width(&self) -> Option<f64> {
         self.ci95.map(|[low, high]| (high - low) / 2.0 / self.ratio)
@@ -65,22 +65,22 @@ impl RatioEstimate {
 /// The two-sided p value of log ratios with a median of 0; 1 without any.
 #[must_use]
 pub fn p_value(logs: &[f64]) -> f64 {
-    WalshAverages::of(logs.to_vec()).p_value(&SignedRanks::of(logs.len()))
+    WalshAverages::from_values(logs.to_vec()).p_value(&SignedRanks::with_size(logs.len()))
 }
 
 /// The interval of the ratio that excludes 1 exactly where the p value is at most `alpha`; `None` for fewer
 /// units than that needs.
 #[must_use]
 pub fn interval(logs: &[f64], alpha: f64) -> Option<[f64; 2]> {
-    WalshAverages::of(logs.to_vec()).interval(&SignedRanks::of(logs.len()), alpha)
+    WalshAverages::from_values(logs.to_vec()).interval(&SignedRanks::with_size(logs.len()), alpha)
 }
 
 /// The same of differences, which are no logarithms: the estimate, and the interval that excludes 0 exactly
 /// where the p value is at most `alpha`. `None` for fewer units than that needs.
 #[must_use]
 pub fn shift(differences: &[f64], alpha: f64) -> Option<(f64, [f64; 2])> {
-    let averages = WalshAverages::of(differences.to_vec());
-    Some((averages.median()?, averages.bounds(&SignedRanks::of(differences.len()), alpha)?))
+    let averages = WalshAverages::from_values(differences.to_vec());
+    Some((averages.median()?, averages.bounds(&SignedRanks::with_size(differences.len()), alpha)?))
 }
 
 /// The mean of each pair of values, each value with itself included. There are n (n + 1) / 2 of them, so they
@@ -90,7 +90,7 @@ struct WalshAverages {
 }
 
 impl WalshAverages {
-    fn of(mut values: Vec<f64>) -> Self {
+    fn from_values(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         Self { sorted: values }
     }
@@ -176,7 +176,7 @@ enum SignedRanks {
 }
 
 impl SignedRanks {
-    fn of(n: usize) -> Self {
+    fn with_size(n: usize) -> Self {
         let count = n as f64;
         if n > MOST_EXACT {
             let deviation = (count * (count + 1.0) * (2.0 * count + 1.0) / 24.0).sqrt();
@@ -246,18 +246,18 @@ mod tests {
     /// 6) = 1/64.
     #[test]
     fn the_distribution_equals_published_tables() {
-        assert_eq!(SignedRanks::of(6).critical(0.025), Some(0));
-        assert_eq!(SignedRanks::of(5).critical(0.025), None);
-        assert_eq!(SignedRanks::of(5).critical(0.05), Some(0));
-        assert_eq!(SignedRanks::of(4).critical(0.05), None);
-        assert_eq!(SignedRanks::of(10).critical(0.025), Some(8));
-        assert_eq!(SignedRanks::of(20).critical(0.025), Some(52));
-        assert!((SignedRanks::of(10).at_most(8) - 25.0 / 1024.0).abs() < 1e-12);
+        assert_eq!(SignedRanks::with_size(6).critical(0.025), Some(0));
+        assert_eq!(SignedRanks::with_size(5).critical(0.025), None);
+        assert_eq!(SignedRanks::with_size(5).critical(0.05), Some(0));
+        assert_eq!(SignedRanks::with_size(4).critical(0.05), None);
+        assert_eq!(SignedRanks::with_size(10).critical(0.025), Some(8));
+        assert_eq!(SignedRanks::with_size(20).critical(0.025), Some(52));
+        assert!((SignedRanks::with_size(10).at_most(8) - 25.0 / 1024.0).abs() < 1e-12);
     }
 
     #[test]
     fn the_approximation_continues_the_exact_distribution() {
-        let exact = SignedRanks::of(MOST_EXACT);
+        let exact = SignedRanks::with_size(MOST_EXACT);
         let n = MOST_EXACT as f64;
         let approximate = SignedRanks::Approximate {
             mean: n * (n + 1.0) / 4.0,
@@ -271,11 +271,11 @@ mod tests {
     #[test]
     fn the_estimate_is_the_median_of_the_walsh_averages() {
         // The ten averages are 0, 1, 2, 2, 3, 4, 5, 6, 7, 10.
-        let e = RatioEstimate::of([0.0, 2.0, 4.0, 10.0]).unwrap();
+        let e = RatioEstimate::from_logs([0.0, 2.0, 4.0, 10.0]).unwrap();
         assert!((e.ratio.ln() - 3.5).abs() < 1e-12);
         assert_eq!((e.ci95, e.ci90, e.detectable, e.n), (None, None, None, 4));
-        assert_eq!(RatioEstimate::of([]), None);
-        assert_eq!(RatioEstimate::of([f64::NAN, f64::INFINITY]), None);
+        assert_eq!(RatioEstimate::from_logs([]), None);
+        assert_eq!(RatioEstimate::from_logs([f64::NAN, f64::INFINITY]), None);
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
                 let pairs = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j)));
                 let mut listed: Vec<f64> = pairs.map(|(i, j)| f64::midpoint(values[i], values[j])).collect();
                 listed.sort_by(f64::total_cmp);
-                let counted = WalshAverages::of(values);
+                let counted = WalshAverages::from_values(values);
                 let each = (0..counted.len()).map(|place| counted.at(place));
                 assert!(each.eq(listed.iter().copied()), "{listed:?}");
             }
@@ -297,22 +297,22 @@ mod tests {
     /// A list of all pairs would take 40 GB.
     #[test]
     fn a_hundred_thousand_units_have_a_ratio() {
-        let e = RatioEstimate::of((0..100_000).map(|i| f64::from(i % 1_000) / 1_000.0)).unwrap();
+        let e = RatioEstimate::from_logs((0..100_000).map(|i| f64::from(i % 1_000) / 1_000.0)).unwrap();
         assert!((e.ratio.ln() - 0.4995).abs() < 1e-9 && e.n == 100_000, "{e:?}");
     }
 
     #[test]
     fn equal_cells_have_a_ratio_of_one_and_no_significance() {
-        let e = RatioEstimate::of([0.0; 8]).unwrap();
+        let e = RatioEstimate::from_logs([0.0; 8]).unwrap();
         assert_eq!((e.ratio, e.ci95, e.p), (1.0, Some([1.0, 1.0]), 1.0));
     }
 
     #[test]
     fn six_units_on_one_side_are_the_fewest_for_significance() {
-        let six = RatioEstimate::of([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).unwrap();
+        let six = RatioEstimate::from_logs([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).unwrap();
         assert_eq!(six.p, 2.0 / 64.0);
         assert!(six.ci95.unwrap()[0] > 1.0);
-        assert_eq!(RatioEstimate::of([0.1, 0.2, 0.3, 0.4, 0.5]).unwrap().p, 2.0 / 32.0);
+        assert_eq!(RatioEstimate::from_logs([0.1, 0.2, 0.3, 0.4, 0.5]).unwrap().p, 2.0 / 32.0);
     }
 
     #[test]
@@ -322,11 +322,11 @@ mod tests {
             for _ in 0..40 {
                 let logs: Vec<f64> =
                     (0..n).map(|_| 0.4 / f64::from(n).sqrt() + 0.2 * normal(&mut rng)).collect();
-                let e = RatioEstimate::of(logs.iter().copied()).unwrap();
+                let e = RatioEstimate::from_logs(logs.iter().copied()).unwrap();
                 let [low, high] = e.ci95.unwrap();
                 assert_eq!(e.p <= 0.05, low > 1.0 || high < 1.0, "{e:?}");
                 assert!(low <= e.ratio && e.ratio <= high);
-                let swapped = RatioEstimate::of(logs.iter().map(|log| -log)).unwrap();
+                let swapped = RatioEstimate::from_logs(logs.iter().map(|log| -log)).unwrap();
                 assert!((swapped.ratio * e.ratio - 1.0).abs() < 1e-12 && swapped.p == e.p);
                 assert!((swapped.ci95.unwrap()[0] * high - 1.0).abs() < 1e-12);
             }
@@ -348,7 +348,7 @@ mod tests {
             for n in [6, 7, 10, 20] {
                 let (mut of_95, mut of_90) = (0, 0);
                 for _ in 0..samples {
-                    let e = RatioEstimate::of((0..n).map(|_| 0.05 * draw(&mut rng) + 0.1)).unwrap();
+                    let e = RatioEstimate::from_logs((0..n).map(|_| 0.05 * draw(&mut rng) + 0.1)).unwrap();
                     let covers = |[low, high]: [f64; 2]| low <= 0.1_f64.exp() && 0.1_f64.exp() <= high;
                     of_95 += u32::from(covers(e.ci95.unwrap()));
                     of_90 += u32::from(covers(e.ci90.unwrap()));
@@ -368,12 +368,12 @@ mod tests {
             let runs = 1_000;
             let (mut sum, mut found) = (0.0, 0);
             for _ in 0..runs {
-                let e = RatioEstimate::of((0..n).map(|_| spread * normal(&mut rng))).unwrap();
+                let e = RatioEstimate::from_logs((0..n).map(|_| spread * normal(&mut rng))).unwrap();
                 sum += e.detectable.unwrap();
             }
             let truth = (1.0 + sum / f64::from(runs)).ln();
             for _ in 0..runs {
-                let e = RatioEstimate::of((0..n).map(|_| truth + spread * normal(&mut rng))).unwrap();
+                let e = RatioEstimate::from_logs((0..n).map(|_| truth + spread * normal(&mut rng))).unwrap();
                 found += u32::from(e.p <= 0.05 && e.ratio > 1.0);
             }
             let power = f64::from(found) / f64::from(runs);

@@ -28,15 +28,15 @@ impl Sensitivity {
     /// From the units of one role's probe; `None` without a unit. The estimate and the interval are those of
     /// ratios: Hodges and Lehmann's, and the signed-rank test's.
     #[must_use]
-    pub fn of<'a>(units: impl IntoIterator<Item = &'a Duet>, metric: Metric) -> Option<Self> {
+    pub fn from_units<'a>(units: impl IntoIterator<Item = &'a Duet>, metric: Metric) -> Option<Self> {
         let values = units.into_iter().filter_map(|duet| sensitivity(duet, metric));
-        let estimate = RatioEstimate::of(values)?;
+        let estimate = RatioEstimate::from_logs(values)?;
         let ci95 = estimate.ci95.map(|interval| interval.map(f64::ln));
         Some(Self { value: estimate.ratio.ln(), ci95, n: estimate.n })
     }
 }
 
-/// Of one unit: the log ratio of rates over that of the CPU time left to the role.
+/// The sensitivity in one unit: the log ratio of rates over that of the CPU time left to the role.
 fn sensitivity(duet: &Duet, metric: Metric) -> Option<f64> {
     let probe = duet.probe?;
     let [one, two] = duet.sides.as_ref()?;
@@ -116,10 +116,10 @@ mod tests {
     #[test]
     fn six_units_have_an_interval_that_contains_the_value() {
         let units: Vec<Duet> = (0..6).map(|n| unit([1_000, 897 + n], Some(100))).collect();
-        let of_six = Sensitivity::of(&units, Metric::Seconds).unwrap();
+        let of_six = Sensitivity::from_units(&units, Metric::Seconds).unwrap();
         let [low, high] = of_six.ci95.unwrap();
         assert!(low < of_six.value && of_six.value < high && high < 1.05, "{of_six:?}");
-        assert_eq!(Sensitivity::of(&units[..5], Metric::Seconds).unwrap().ci95, None);
-        assert_eq!(Sensitivity::of([], Metric::Seconds), None);
+        assert_eq!(Sensitivity::from_units(&units[..5], Metric::Seconds).unwrap().ci95, None);
+        assert_eq!(Sensitivity::from_units([], Metric::Seconds), None);
     }
 }

@@ -56,7 +56,7 @@ struct State {
     last: Option<Density>,
 }
 
-/// Of the z value after some units: nodes with density times weight.
+/// The density of the z value after some units: nodes with density times weight.
 struct Density {
     units: f64,
     nodes: Vec<(f64, f64)>,

@@ -54,7 +54,7 @@ pub struct TcpReport {
     pub buffer_delay_percent: Option<f64>,
 }
 
-/// Of the end that sent more: the other has no retransmissions, and its window was not used.
+/// The end that sent more: the other has no retransmissions, and its window was not used.
 #[must_use]
 pub fn tcp<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<TcpReport> {
     let sender =

@@ -50,7 +50,7 @@ impl Verdict {
         cells.map(open).reduce(Self::worse).unwrap_or(Self::Missing)
     }
 
-    /// Of the verdicts on two readings of a cell, that which matters more to a user.
+    /// The verdict on two readings of a cell that matters more to a user.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
         let rank = |verdict: Self| match verdict {
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn around(center: f64, spread: f64) -> RatioEstimate {
-        RatioEstimate::of((0..11).map(|i| center + spread * (f64::from(i) - 5.0) / 5.0))
+        RatioEstimate::from_logs((0..11).map(|i| center + spread * (f64::from(i) - 5.0) / 5.0))
             .expect("there are units")
     }
 
@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn five_units_decide_nothing_however_clear() {
-        let five = |center: f64| RatioEstimate::of([0.0, 0.01, 0.02, 0.03, 0.04].map(|log| log + center));
+        let five =
+            |center: f64| RatioEstimate::from_logs([0.0, 0.01, 0.02, 0.03, 0.04].map(|log| log + center));
         assert_eq!(verdict(&five(0.5).expect("there are units"), 0.03), Verdict::CannotTell);
         assert_eq!(verdict(&five(-0.02).expect("there are units"), 0.1), Verdict::CannotTell);
     }

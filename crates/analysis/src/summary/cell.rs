@@ -54,7 +54,7 @@ pub struct FailedTrial {
 
 impl<'a> CellSummary<'a> {
     #[must_use]
-    pub fn of(planned: &'a PlannedCell, trials: Option<&CellTrials<'a>>, metric: Metric) -> Self {
+    pub fn from_trials(planned: &'a PlannedCell, trials: Option<&CellTrials<'a>>, metric: Metric) -> Self {
         let by_round =
             |rounds: &BTreeMap<u32, &'a Trial>| rounds.iter().map(|(r, t)| (*r, *t)).collect::<Vec<_>>();
         let measured = trials.map_or_else(Vec::new, |trials| by_round(&trials.measured));

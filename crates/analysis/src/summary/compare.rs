@@ -33,11 +33,11 @@ pub struct Comparison {
     /// The same in microseconds, of latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<LatencyDifference>,
-    /// Of the signed-rank test, two-sided, that the ratio is 1. Absent where the numbers were looked at while
+    /// The signed-rank test's, two-sided, that the ratio is 1. Absent where the numbers were looked at while
     /// they were measured: the interval is then that of all looks together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p: Option<f64>,
-    /// Of Benjamini and Hochberg, over the comparisons of a table with its baselines by one metric.
+    /// Benjamini and Hochberg's, over the comparisons of a table with its baselines by one metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub q: Option<f64>,
     /// |ratio - 1| that this number of units with this spread finds with a power of 80 %.
@@ -76,7 +76,7 @@ pub struct DuetReport {
     pub cpu_ratio: Option<f64>,
     /// Absent with fewer than 6 units.
     pub cpu_ci95: Option<[f64; 2]>,
-    /// Of a comparison of builds: the verdict on the CPU time by itself; slower is more expensive.
+    /// The verdict on the CPU time by itself, in a comparison of builds; slower is more expensive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_verdict: Option<Verdict>,
     /// The ratio of the solo trials, where it contradicts that of the duets: then there is no verdict.
@@ -111,9 +111,14 @@ impl Comparisons<'_> {
     /// Where the solo trials contradict the duets (docs/method.md), there is no verdict, and both ratios are
     /// in the result.
     #[must_use]
-    pub fn of(&self, cell: &CellSummary<'_>, other: &CellSummary<'_>, metric: Metric) -> Option<Comparison> {
+    pub fn compare(
+        &self,
+        cell: &CellSummary<'_>,
+        other: &CellSummary<'_>,
+        metric: Metric,
+    ) -> Option<Comparison> {
         let logs = log_ratios(&cell.values(metric), &other.values(metric), metric.better()).collect();
-        let alone = Ratio::of(logs).filter(|_| !metric.is_growth());
+        let alone = Ratio::from_logs(logs).filter(|_| !metric.is_growth());
         let together = self.by_duet([cell, other], metric);
         let contradiction =
             together.as_ref().zip(alone.as_ref()).and_then(|(both, alone)| both.denied_by(alone));
@@ -124,9 +129,10 @@ impl Comparisons<'_> {
                 found.verdict = Verdict::CannotTell;
             }
         }
-        let baseline = Estimate::of(other.values(metric).into_values()).filter(|_| metric.is_latency());
-        let difference =
-            baseline.and_then(|baseline| LatencyDifference::of(found.ratio, found.ci95, baseline.median));
+        let baseline =
+            Estimate::from_values(other.values(metric).into_values()).filter(|_| metric.is_latency());
+        let difference = baseline
+            .and_then(|baseline| LatencyDifference::from_ratio(found.ratio, found.ci95, baseline.median));
         Some(Comparison { difference, ..found })
     }
 
@@ -139,7 +145,7 @@ impl Comparisons<'_> {
     pub fn sensitivity(&self, cell: &CellSummary<'_>) -> BTreeMap<Role, Sensitivity> {
         let of_role = |role: Role| {
             let units = self.journal.probe(self.suite, &cell.planned.id, role);
-            Some((role, Sensitivity::of(units, cell.metric)?))
+            Some((role, Sensitivity::from_units(units, cell.metric)?))
         };
         cell.planned.systems.iter().filter_map(|system| of_role(system.role)).collect()
     }
@@ -150,8 +156,8 @@ impl Comparisons<'_> {
         let units = || units.iter().copied();
         let is_busy = |cell: &&CellSummary<'_>| is_busy_loop(cell.planned, cell.good.iter().map(|(_, m)| *m));
         let log = if cells.iter().all(is_busy) { log_ratio_of_loops } else { log_ratio };
-        let ratio = Ratio::of(units().filter_map(|duet| log(duet, metric)).collect())?;
-        let cpu = RatioEstimate::of(units().filter_map(|duet| log_cpu_ratio(duet, metric, None)));
+        let ratio = Ratio::from_logs(units().filter_map(|duet| log(duet, metric)).collect())?;
+        let cpu = RatioEstimate::from_logs(units().filter_map(|duet| log_cpu_ratio(duet, metric, None)));
         let duet = DuetReport {
             sharing: units().next().map(|duet| duet.sharing),
             cpu_ratio: cpu.map(|cpu| cpu.ratio),
@@ -190,10 +196,10 @@ struct Ratio {
 }
 
 impl Ratio {
-    fn of(logs: Vec<f64>) -> Option<Self> {
+    fn from_logs(logs: Vec<f64>) -> Option<Self> {
         let units = logs.iter().filter(|log| log.is_finite()).map(|log| log.exp()).map(rounded_unit);
         let units = units.filter(|unit| unit.is_finite());
-        Some(Self { units: units.collect(), estimate: RatioEstimate::of(logs)?, duet: None })
+        Some(Self { units: units.collect(), estimate: RatioEstimate::from_logs(logs)?, duet: None })
     }
 
     /// The solo trials, where the 95 % interval of the difference of the two log ratios excludes 0 and is not

@@ -63,7 +63,7 @@ pub fn readings<'a>(
         let found: Vec<&CellSummary<'_>> =
             ids.iter().filter_map(|id| cells.iter().find(|cell| cell.planned.id == *id)).collect();
         let comparison = match found[..] {
-            [first, second] => comparisons.of(first, second, metric),
+            [first, second] => comparisons.compare(first, second, metric),
             _ => None,
         };
         let confirmation = match (finding.claim, &comparison) {
@@ -183,7 +183,7 @@ mod tests {
         }))
         .expect("the document follows the model");
         let (run, trials) = run(cells, rounds);
-        let journal = SortedJournal::of(&run, &trials, &[]);
+        let journal = SortedJournal::sort(&run, &trials, &[]);
         let found = suite(&run.suites[0], &journal);
         let comparisons = Comparisons { suite: "s", journal: &journal };
         let finding = &published.findings[0];

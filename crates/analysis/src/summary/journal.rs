@@ -34,7 +34,7 @@ pub struct CellTrials<'a> {
 
 impl<'a> SortedJournal<'a> {
     #[must_use]
-    pub fn of(run: &'a Run, trials: &'a [Trial], duets: &'a [Duet]) -> Self {
+    pub fn sort(run: &'a Run, trials: &'a [Trial], duets: &'a [Duet]) -> Self {
         let mut journal = Self {
             suites: BTreeMap::new(),
             duets: BTreeMap::new(),

@@ -47,8 +47,9 @@ pub struct SuiteSummary<'a> {
 pub fn suite<'a>(planned: &'a PlannedSuite, journal: &SortedJournal<'a>) -> SuiteSummary<'a> {
     let of_cell = |id: &str| journal.cell(&planned.name, id);
     let cells = planned.cells.iter();
-    let cells: Vec<CellSummary<'a>> =
-        cells.map(|cell| CellSummary::of(cell, of_cell(&cell.id), first_metric(planned, &cell.id))).collect();
+    let cells: Vec<CellSummary<'a>> = cells
+        .map(|cell| CellSummary::from_trials(cell, of_cell(&cell.id), first_metric(planned, &cell.id)))
+        .collect();
     let comparisons = Comparisons { suite: &planned.name, journal };
     let tables = planned.tables.iter().map(|t| table::table(t, &cells, &comparisons)).collect();
     SuiteSummary { cells, tables }

@@ -63,13 +63,13 @@ pub(super) fn table<'p>(
     let margin = comparisons.journal.margin;
     let withdrawn = aa.as_ref().is_some_and(|aa| aa.fails_as_control(margin));
     let entry = |cell: &CellSummary<'_>, metric: Metric| {
-        let with = |axes: &Axes| comparisons.of(cell, partner(cell, axes, &partners)?, metric);
+        let with = |axes: &Axes| comparisons.compare(cell, partner(cell, axes, &partners)?, metric);
         let is_competitor = !cell.planned.is_limit;
         let mark = |axes: &Option<Axes>| axes.as_ref().filter(|_| is_competitor).and_then(with).map(share);
         Entry {
             id: cell.planned.id.clone(),
             metric,
-            estimate: Estimate::of(cell.values(metric).into_values()),
+            estimate: Estimate::from_values(cell.values(metric).into_values()),
             vs_baseline: with(&planned.baseline).filter(|_| is_competitor),
             // What bounds the table's own metric need not bound its tail percentiles.
             vs_limit: mark(&planned.limit).filter(|_| metric == planned.metric),
@@ -120,7 +120,7 @@ fn best_of(best_of: &BestOf, here: &[&CellSummary<'_>], comparisons: &Comparison
     let against_best = |cell: &CellSummary<'_>, metric: Metric| {
         let competitors = best_of.competitors.iter().filter_map(|competitor| {
             let competitor = partner(cell, &Axes(vec![(best_of.axis.clone(), competitor.clone())]), here)?;
-            Some((Estimate::of(competitor.values(metric).into_values())?.median, competitor))
+            Some((Estimate::from_values(competitor.values(metric).into_values())?.median, competitor))
         });
         let (_, best) = match metric.better() {
             Better::Higher => competitors.max_by(|a, b| a.0.total_cmp(&b.0)),
@@ -129,7 +129,7 @@ fn best_of(best_of: &BestOf, here: &[&CellSummary<'_>], comparisons: &Comparison
         Some(AgainstBest {
             id: cell.planned.id.clone(),
             metric,
-            vs_best: comparisons.of(cell, best, metric)?,
+            vs_best: comparisons.compare(cell, best, metric)?,
         })
     };
     let subjects = here.iter().filter(is_subject);

@@ -33,14 +33,14 @@ const HELLO: u64 = u64::MAX;
 const END: u64 = u64::MAX - 1;
 const REPORT: u64 = u64::MAX - 2;
 const WELCOME: u64 = u64::MAX - 3;
-/// Of HELLO, WELCOME and END.
+/// The length of HELLO, WELCOME and END.
 pub const SHORT_CONTROL: usize = 16;
-/// Of each datagram that was sent, as duplicates and damaged ones: no path makes so many.
+/// The most copies of a datagram, duplicates and damaged ones: no path makes so many.
 const MOST_COPIES: u64 = 64;
 /// The clocks of two hosts run at the same speed, up to a share of one in this; the usual limit of a
 /// corrected clock is one in 2,000 (adjtimex(2)).
 const CLOCK_TOLERANCE: u64 = 100;
-/// Of REPORT.
+/// The length of REPORT.
 pub const REPORT_LENGTH: usize = 8 + 7 * 8;
 
 /// What a datagram is.

@@ -49,7 +49,7 @@ pub struct Namespaces {
     next_process: u32,
     facts: AgentFacts,
     started: Instant,
-    /// For the next client.
+    /// The turns of the next client.
     turns: Option<Turns>,
     force: Option<BrakeForce>,
     /// The brake of the client that runs.

@@ -92,7 +92,7 @@ pub struct BuildOptions {
 
 /// The difference that matters, unless the user says otherwise.
 const MARGIN: f64 = 0.01;
-/// Of a comparison of builds, and of commands.
+/// The time of a comparison of builds, and of commands.
 const BUDGET: Duration = Duration::from_secs(300);
 const BUDGET_OF_COMMANDS: Duration = Duration::from_secs(30);
 /// A unit of open loops is four times as long.
@@ -165,7 +165,7 @@ pub struct GateArgs {
     #[arg(long, conflicts_with = "bisect")]
     pub advisory: bool,
 
-    /// For `git bisect run`: 125 in place of 2 and 3, 128 for bad usage
+    /// Exit statuses for `git bisect run`: 125 in place of 2 and 3, 128 for bad usage
     #[arg(long)]
     pub bisect: bool,
 

@@ -40,7 +40,7 @@ pub(super) fn counts(folders: &[PathBuf], terminal: Terminal) -> Result<String, 
         let stored = journal::read(folder)?;
         stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
         if stored.run.comparison.as_ref().is_some_and(|plan| plan.kind == ComparisonKind::Gate) {
-            let Some(gate) = report::of(&stored).comparison else { continue };
+            let Some(gate) = report::from_stored(&stored).comparison else { continue };
             let (found, seconds) = gates.entry(iterations(&gate.head.arm)).or_default();
             *found = found.and(Detection::one(gate.conclusion));
             *seconds += gate.seconds;
@@ -84,7 +84,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn of(suite: &PlannedSuite, cells: &[String; 2], duets: &[Duet]) -> Option<Self> {
+    fn from_duets(suite: &PlannedSuite, cells: &[String; 2], duets: &[Duet]) -> Option<Self> {
         let metric = metric(suite, &cells[0])?;
         let mut units: Vec<&Duet> = duets
             .iter()
@@ -111,7 +111,7 @@ impl Pair {
 
     fn row(&self) -> Vec<String> {
         let ratio = |logs: &[f64]| {
-            RatioEstimate::of(logs.iter().copied()).map_or_else(String::new, |found| {
+            RatioEstimate::from_logs(logs.iter().copied()).map_or_else(String::new, |found| {
                 let [low, high] = found.ci95.unwrap_or(found.range);
                 format!("{:.4} ({low:.4} to {high:.4})", found.ratio)
             })
@@ -123,7 +123,7 @@ impl Pair {
 
     /// `3 of 40 in 5 s`.
     fn found(&self, units: usize) -> String {
-        let all = Detection::of(&self.logs, units);
+        let all = Detection::count(&self.logs, units);
         let found = if self.is_control() { all.slower + all.faster } else { all.slower };
         let wrong = match all.faster {
             wrong @ 1.. if !self.is_control() => format!(", {wrong} wrong"),
@@ -138,7 +138,7 @@ impl Pair {
 
 fn pairs(stored: &Stored) -> Vec<Pair> {
     let of_suite = |suite: &PlannedSuite| {
-        let pairs = suite.pairs.iter().filter_map(|pair| Pair::of(suite, &pair.cells, &stored.duets));
+        let pairs = suite.pairs.iter().filter_map(|pair| Pair::from_duets(suite, &pair.cells, &stored.duets));
         pairs.collect::<Vec<_>>()
     };
     stored.run.suites.iter().flat_map(of_suite).collect()
@@ -171,7 +171,7 @@ fn all_together(controls: &[Pair], gates: &BTreeMap<u32, (Detection, f64)>, term
         table.add_row([name].into_iter().chain(counts).chain(last));
     };
     for units in UNITS {
-        let all = controls.iter().map(|pair| Detection::of(&pair.logs, units));
+        let all = controls.iter().map(|pair| Detection::count(&pair.logs, units));
         let all = all.fold(Detection::default(), Detection::and);
         let of_unit = controls.iter().map(|pair| pair.seconds).sum::<f64>() / controls.len() as f64;
         if all.comparisons() > 0 {

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 /// # Errors
 /// Bad input, or nothing could be measured.
 pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) -> Result<ExitCode, Error> {
-    let (what, builds) = What::of(&args.what, &args.commands, &args.builds)?;
+    let (what, builds) = What::from_words(&args.what, &args.commands, &args.builds)?;
     if let What::Runs([one, two]) = what {
         let (one, two) = (journal::read(Path::new(&one))?, journal::read(Path::new(&two))?);
         return print(&report::comparison::of_stored(&stored::compare(&one, &two), terminal.style));
@@ -53,7 +53,7 @@ impl What {
     ///
     /// # Errors
     /// Words that are neither; with the nearest suite.
-    pub(super) fn of(
+    pub(super) fn from_words(
         words: &[String],
         options: &CommandOptions,
         builds: &BuildOptions,

@@ -34,7 +34,7 @@ pub fn history(args: &HistoryArgs, terminal: Terminal) -> Result<ExitCode, Error
 /// # Errors
 /// The file cannot be written.
 pub(super) fn append(file: &Path, report: &Report, comparison: &ComparisonReport) -> Result<(), Error> {
-    let entry = HistoryEntry::of(report, comparison);
+    let entry = HistoryEntry::from_report(report, comparison);
     let line = serde_json::to_string(&entry).expect("an entry has string keys only") + "\n";
     let open = OpenOptions::new().create(true).append(true).open(file);
     open.and_then(|mut open| open.write_all(line.as_bytes())).map_err(Error::file(file))

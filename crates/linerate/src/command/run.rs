@@ -22,7 +22,8 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
     let mut printed = Ok(ExitCode::SUCCESS);
     let end = session.measure(&mut |event| {
         if let Event::Suite(suite) = event {
-            printed = print(&report::TERMINAL.render(&report::of(&suite), terminal.style(args.long)));
+            printed =
+                print(&report::TERMINAL.render(&report::from_stored(&suite), terminal.style(args.long)));
         }
     });
     publish(&session)?;

@@ -88,7 +88,7 @@ spec:
 
 /// `linerate`, and the type of machine in lower case with hyphens: a name of an object is a DNS label.
 fn name(machine: Option<&str>) -> String {
-    /// Of a label, less an index and what Kubernetes adds to the names of pods.
+    /// The longest label, less an index and what Kubernetes adds to the names of pods.
     const LONGEST: usize = 50;
     let label = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let name: String = "linerate"

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::project::Settings;
 
-    fn of(file: &str, text: &str) -> (Option<String>, String) {
+    fn looked_at(file: &str, text: &str) -> (Option<String>, String) {
         let folder = std::env::temp_dir().join(format!("linerate-look-{}-{file}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
@@ -167,9 +167,9 @@ mod tests {
                 "./build/shop",
             ),
         ] {
-            assert_eq!(of(file, text), (Some(build.to_owned()), start.to_owned()), "{file}");
+            assert_eq!(looked_at(file, text), (Some(build.to_owned()), start.to_owned()), "{file}");
         }
-        let (build, start) = of("Makefile", "all:\n");
+        let (build, start) = looked_at("Makefile", "all:\n");
         assert!(build.as_deref() == Some("make") && start.starts_with("./linerate-look-"), "{start}");
     }
 }

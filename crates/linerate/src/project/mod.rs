@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// A project with its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Project {
-    /// Of the file; commands run in it.
+    /// The folder of the file; commands run in it.
     pub folder: PathBuf,
     pub settings: Settings,
 }
@@ -29,7 +29,7 @@ pub struct Settings {
     /// The command of the server, of which two revisions are compared; or several commands.
     pub start: Texts,
     pub name: Texts,
-    /// Of `-L`, by name.
+    /// Values of `-L`, by name.
     pub values: BTreeMap<String, Vec<String>>,
     pub with: Texts,
     pub upstream: Option<String>,

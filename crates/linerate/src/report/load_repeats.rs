@@ -89,7 +89,7 @@ pub fn json(runs: &[LoadResult<'_>]) -> String {
 }
 
 fn estimate(figure: &Figure, runs: &[LoadResult<'_>]) -> Option<Estimate> {
-    Estimate::of(runs.iter().filter_map(figure.value))
+    Estimate::from_values(runs.iter().filter_map(figure.value))
 }
 
 fn micros(run: &LoadResult<'_>, percent: f64) -> Option<f64> {

@@ -112,7 +112,7 @@ pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
     out
 }
 
-/// For each direction the spec and the engine's `done` event.
+/// The document of a load of streams: the spec and the engine's `done` event of each direction.
 #[must_use]
 pub fn json(runs: &[(Spec, Done)]) -> String {
     let each = runs.iter().map(|(spec, done)| StreamJson {

@@ -51,7 +51,7 @@ mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub use build::{build, of};
+pub use build::{build, from_stored};
 pub use formats::{FORMATS, Format, TERMINAL, format, format_names, write_files};
 pub use site::{SiteRun, site};
 pub use style::Style;

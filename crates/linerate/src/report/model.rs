@@ -231,7 +231,7 @@ pub struct CellReport {
     pub detail: Option<String>,
     /// Successful measured trials.
     pub n: u32,
-    /// Of a cell that is `ok`; a failure has no number.
+    /// The median of a cell that is `ok`; a failure has no number.
     pub median: Option<f64>,
     /// 95 % interval of the median; of fewer than six values their range, flagged `few-rounds`.
     pub ci95: Option<[f64; 2]>,
@@ -257,7 +257,7 @@ pub struct CellReport {
     /// Keys: the roles, and `machine` (busy time of all the lab's CPUs).
     #[cfg_attr(test, schemars(with = "BTreeMap<String, CpuCost>"))]
     pub cpu: BTreeMap<Consumer, CpuCost>,
-    /// Of all measured trials together.
+    /// Latency of all measured trials together.
     pub latency_us: Option<Latency>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_curve: Option<LatencyCurve>,

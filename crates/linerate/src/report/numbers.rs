@@ -335,7 +335,7 @@ mod tests {
         let denied = ": cannot tell, alone it is 0.804x (0.790 to 0.820) (n=7)";
         assert!(sentence("a", &comparison).ends_with(denied), "{}", sentence("a", &comparison));
         comparison.duet = None;
-        comparison.difference = LatencyDifference::of(0.96, [0.955, 0.965], 10.08);
+        comparison.difference = LatencyDifference::from_ratio(0.96, [0.955, 0.965], 10.08);
         let micros = ", n=10), +0.42 µs (0.37 to 0.47): cannot tell";
         assert!(sentence("a", &comparison).contains(micros), "{}", sentence("a", &comparison));
         comparison.difference = None;

@@ -97,7 +97,7 @@ impl Row {
         Self { what: what.into(), truth: 0.0, measured, unit, bound: Bound::None, tolerates: 1.0 }
     }
 
-    /// For a client that lost this share of its time.
+    /// The state for a client that lost this share of its time.
     #[must_use]
     pub fn state(&self, lost: f64) -> RowState {
         match self.is_within_bound() {

@@ -40,7 +40,7 @@ pub(super) fn replacements(
                 return Err(Error::Input(format!("{place}: add --checkout DIR and --build COMMAND")));
             }
             (Some(revision), Some(repository)) => {
-                Some(worktree(planned, revision, repository, &note).map_err(|e| e.of(&place))?)
+                Some(worktree(planned, revision, repository, &note).map_err(|e| e.at_place(&place))?)
             }
         };
         let built = tree.as_ref().and_then(|tree| Some(tree.join(repository.as_ref()?.program?)));
@@ -74,7 +74,7 @@ pub(super) fn trees(comparison: &mut PlannedComparison, note: impl Fn(&str)) -> 
         let place = format!("--{option} {}", planned.arm);
         let arm = Arm::parse(&planned.arm).map_err(|e| Error::Input(format!("{place}: {e}")))?;
         let revision = arm.git.unwrap_or_default();
-        worktree(planned, &revision, &repository, &note).map_err(|e| e.of(&place))
+        worktree(planned, &revision, &repository, &note).map_err(|e| e.at_place(&place))
     };
     let trees = [tree(BASE, &mut comparison.base)?, tree(HEAD, &mut comparison.head)?];
     match comparison.base.resolved.as_deref() {
@@ -100,7 +100,7 @@ fn worktree(
 }
 
 impl Failure {
-    fn of(self, place: &str) -> Error {
+    fn at_place(self, place: &str) -> Error {
         match self {
             Self::Interrupted => Error::Interrupted,
             Self::Reason(reason) => Error::NothingMeasured(format!("{place}: {reason}")),
@@ -119,7 +119,7 @@ pub(super) fn check_different(suite: &PlannedSuite, programs: &Programs) -> Resu
     };
     let identity = |cell: &PlannedCell| {
         let real = |system: &PlannedSystem| {
-            let (program, words) = programs.of(system.role, &system.name, &system.build)?;
+            let (program, words) = programs.command_line(system.role, &system.name, &system.build)?;
             Some((program.canonicalize().unwrap_or_else(|_| program.clone()), words.clone()))
         };
         let roles = cell.systems.iter().map(|system| (real(system), system.settings.clone()));

@@ -278,7 +278,7 @@ impl Learner<'_> {
 
     /// Measures its rate until it is steady, in a closed loop; returns the rate, too.
     fn warm_up(&mut self, name: &str, address: SocketAddr) -> Result<(Warmup, f64), Error> {
-        let native = self.programs.of(Role::Client, VERIFIER, DEFAULT_BUILD).cloned();
+        let native = self.programs.command_line(Role::Client, VERIFIER, DEFAULT_BUILD).cloned();
         let (program, words) =
             native.ok_or_else(|| Error::NothingMeasured("linerate-load is not beside linerate".into()))?;
         let mut spec = Spec::new(Role::Client, &self.planned.layer, "rr");

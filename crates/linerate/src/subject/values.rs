@@ -79,7 +79,7 @@ fn of_each(option: &str, texts: &[String], commands: &[String]) -> Result<Vec<Op
 mod tests {
     use super::*;
 
-    fn of(commands: &[&str], lists: &[&str], setups: &[&str]) -> Result<Vec<Filled>, String> {
+    fn filled_in(commands: &[&str], lists: &[&str], setups: &[&str]) -> Result<Vec<Filled>, String> {
         let [commands, lists, setups] =
             [commands, lists, setups].map(|all| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
         filled(&commands, &lists, &setups, &[]).map_err(|e| e.to_string())
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn there_is_a_command_for_each_combination_of_values() {
-        let all = of(&["./a -t {t} -m {m}"], &["t", "1,2", "m", "x,y"], &["make {m}"]).unwrap();
+        let all = filled_in(&["./a -t {t} -m {m}"], &["t", "1,2", "m", "x,y"], &["make {m}"]).unwrap();
         let texts: Vec<_> = all.iter().map(|one| (one.command.as_str(), one.name.as_str())).collect();
         assert_eq!(texts[0], ("./a -t 1 -m x", "t=1, m=x"));
         assert_eq!(texts[3], ("./a -t 2 -m y", "t=2, m=y"));
@@ -96,8 +96,10 @@ mod tests {
 
     #[test]
     fn lists_and_setups_that_fit_no_command_are_refused() {
-        assert!(of(&["./a"], &["t", "1,2"], &[]).unwrap_err().contains("no command contains {t}"));
-        assert!(of(&["./a {t}"], &["t", "1,,2"], &[]).unwrap_err().contains("expected values"));
-        assert!(of(&["./a", "./b"], &[], &["x", "y", "z"]).unwrap_err().contains("3 times for 2 commands"));
+        assert!(filled_in(&["./a"], &["t", "1,2"], &[]).unwrap_err().contains("no command contains {t}"));
+        assert!(filled_in(&["./a {t}"], &["t", "1,,2"], &[]).unwrap_err().contains("expected values"));
+        assert!(
+            filled_in(&["./a", "./b"], &[], &["x", "y", "z"]).unwrap_err().contains("3 times for 2 commands")
+        );
     }
 }

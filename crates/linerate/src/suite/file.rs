@@ -53,7 +53,7 @@ pub struct Changes {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PrecisionEntry {
-    /// Of the 95 % interval of a ratio, as a share of the ratio.
+    /// Half the width of the 95 % interval of a ratio, as a share of the ratio.
     pub half_width: f64,
     /// The most time of the whole suite, builds left out.
     pub time: String,
@@ -134,7 +134,7 @@ pub struct Table {
     pub published: TableChanges,
     /// In the order of rows and columns.
     pub axes: toml::Table,
-    /// For tables without all combinations: names of lists of points. A point is a table of axes with one
+    /// Names of lists of points, for tables without all combinations. A point is a table of axes with one
     /// value each; it is combined with the axes above.
     #[serde(default)]
     pub points: Vec<String>,

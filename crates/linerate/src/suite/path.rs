@@ -238,51 +238,52 @@ fn mtu(text: &str) -> Result<u32, String> {
 mod tests {
     use super::*;
 
-    fn of(text: &str, axes: &[(&str, &str)]) -> Result<NetworkPath, String> {
+    fn path_of(text: &str, axes: &[(&str, &str)]) -> Result<NetworkPath, String> {
         let table: Table = toml::from_str(text).unwrap();
         read(table.get("path"), axes.iter().copied(), &|_, text| Ok(text.replace("@", "20ms")))
     }
 
     #[test]
     fn without_an_entry_the_path_has_one_router() {
-        assert_eq!(of("", &[]), Ok(Shape::Router.into()));
-        assert_eq!(of("path = \"loopback\"", &[]), Ok(Shape::Loopback.into()));
-        assert_eq!(of("path = { device = \"tun\" }", &[]), Ok(Shape::Tun.into()));
+        assert_eq!(path_of("", &[]), Ok(Shape::Router.into()));
+        assert_eq!(path_of("path = \"loopback\"", &[]), Ok(Shape::Loopback.into()));
+        assert_eq!(path_of("path = { device = \"tun\" }", &[]), Ok(Shape::Tun.into()));
     }
 
     #[test]
     fn each_way_has_the_common_values_and_its_own() {
-        let path = of("path = { routers = 2, delay = \"@\", rate = \"10Mbit\", up.rate = \"1Mbit\" }", &[]);
+        let path =
+            path_of("path = { routers = 2, delay = \"@\", rate = \"10Mbit\", up.rate = \"1Mbit\" }", &[]);
         let path = path.unwrap();
         let [up, down] = [path.links[0].up, path.links[0].down].map(Option::unwrap);
         assert_eq!((path.routers(), up.delay, down.delay), (2, Nanos(20_000_000), Nanos(20_000_000)));
         assert_eq!((up.rate, down.rate), (Some(BitRate(1_000_000)), Some(BitRate(10_000_000))));
         assert_eq!((up.queue, down.queue), (Some(LEAST_QUEUE), Some(Bytes(125_000))));
         assert!(!path.links[1].is_impaired() && !path.links[2].is_impaired());
-        let up_only = of("path = { up = { loss = \"1%\" } }", &[]).unwrap();
+        let up_only = path_of("path = { up = { loss = \"1%\" } }", &[]).unwrap();
         assert_eq!((up_only.links[0].up.is_some(), up_only.links[0].down), (true, None));
     }
 
     #[test]
     fn axes_are_keys_and_the_table_has_its_own_first() {
         let axes = [("delay", "100ms"), ("loss", "1%"), ("system", "native"), ("rate", "5000")];
-        let path = of("path = { delay = \"5ms\", routers = 0 }", &axes).unwrap();
+        let path = path_of("path = { delay = \"5ms\", routers = 0 }", &axes).unwrap();
         let up = path.links[0].up.unwrap();
         assert_eq!((up.delay, up.loss, up.rate), (Nanos(5_000_000), Share(0.01), None));
-        let shaped = of("path = \"link\"", &[("rate", "10Mbit")]).unwrap();
+        let shaped = path_of("path = \"link\"", &[("rate", "10Mbit")]).unwrap();
         assert_eq!((shaped.routers(), shaped.links[0].up.unwrap().rate), (0, Some(BitRate(10_000_000))));
-        assert_eq!(of("path = \"link\"", &[("system", "native")]), Ok(Shape::Link.into()));
+        assert_eq!(path_of("path = \"link\"", &[("system", "native")]), Ok(Shape::Link.into()));
     }
 
     #[test]
     fn zero_is_a_means_without_an_effect() {
-        let path = of("path = { delay = \"0\" }", &[]).unwrap();
+        let path = path_of("path = { delay = \"0\" }", &[]).unwrap();
         assert_eq!(path.links[0].up, Some(Impairment::default()));
     }
 
     #[test]
     fn links_are_described_one_by_one() {
-        let path = of("path = { mtu = 9000, links = [{ delay = \"@\" }, {}, { loss = \"1%\" }] }", &[]);
+        let path = path_of("path = { mtu = 9000, links = [{ delay = \"@\" }, {}, { loss = \"1%\" }] }", &[]);
         let path = path.unwrap();
         assert_eq!(path.links.iter().map(Link::is_impaired).collect::<Vec<_>>(), [true, false, true]);
         assert!(path.links.iter().all(|link| link.mtu == 9_000));
@@ -308,7 +309,7 @@ mod tests {
             ("path = { mtu = 10 }", "path.mtu: `10` is not an MTU"),
             ("path = 5", "path: expected a table or a word, not integer"),
         ] {
-            let error = of(text, &[]).unwrap_err();
+            let error = path_of(text, &[]).unwrap_err();
             assert!(error.contains(message), "{text}: {error}");
         }
     }

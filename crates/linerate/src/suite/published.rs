@@ -59,7 +59,7 @@ struct Entry {
     title: String,
     /// The table of the suite that repeats it.
     table: String,
-    /// Of each figure that is a time for all of them.
+    /// Operations of each figure that is a time for all of them.
     #[serde(default)]
     operations: Option<u64>,
     metric: Metric,
@@ -84,7 +84,7 @@ struct Row {
     /// In place of a value.
     #[serde(default)]
     text: Option<String>,
-    /// Of the document's baseline.
+    /// Percent of the document's baseline.
     #[serde(default)]
     percent: Option<f64>,
     /// In place of the table's.

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// Of a machine whose apt-get enables a unit and an init script, and ends with this status.
+    /// A machine whose apt-get enables a unit and an init script, and ends with this status.
     fn installed(name: &str, status: u8) -> (bool, String, bool) {
         let root = std::env::temp_dir().join(format!("linerate-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);

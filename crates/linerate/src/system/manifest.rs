@@ -158,7 +158,7 @@ pub enum Start {
 impl Start {
     /// The arguments of a role; `None` if only other roles have some.
     #[must_use]
-    pub fn of(&self, role: Role) -> Option<&[String]> {
+    pub fn arguments(&self, role: Role) -> Option<&[String]> {
         match self {
             Self::Same(arguments) => Some(arguments),
             Self::ByRole(by_role) => by_role.get(&role).map(Vec::as_slice),

@@ -153,7 +153,7 @@ impl SystemVariant<'_> {
     }
 
     fn client_uses(&self, name: &str) -> bool {
-        let arguments = self.variant.start.as_ref().and_then(|start| start.of(Role::Client));
+        let arguments = self.variant.start.as_ref().and_then(|start| start.arguments(Role::Client));
         arguments.is_some_and(|all| all.iter().any(|one| one.contains(name)))
     }
 
@@ -167,7 +167,8 @@ impl SystemVariant<'_> {
     fn names(&self) -> HashSet<String> {
         let configs = self.variant.configs.iter();
         let configs = configs.filter_map(|config| fs::read_to_string(self.system.folder.join(config)).ok());
-        let arguments = self.variant.roles.iter().filter_map(|role| self.variant.start.as_ref()?.of(*role));
+        let arguments =
+            self.variant.roles.iter().filter_map(|role| self.variant.start.as_ref()?.arguments(*role));
         let words = arguments.flatten().chain(self.variant.setup.iter().flatten()).cloned();
         configs.chain(words).filter_map(|text| template::variables(&text).ok()).flatten().collect()
     }
@@ -192,7 +193,7 @@ fn parse(file: &Path, text: &str) -> Result<Manifest, Error> {
             )));
         }
         if let Some(start) = &variant.start
-            && let Some(role) = variant.roles.iter().find(|role| start.of(**role).is_none())
+            && let Some(role) = variant.roles.iter().find(|role| start.arguments(**role).is_none())
         {
             let place = format!("{}: variants.{name}.start", file.display());
             return Err(Error::Input(format!(
@@ -267,7 +268,7 @@ mod tests {
         assert!(error.contains("variants.a.start") && error.contains("server"), "{error}");
         let manifest = parse(path, &format!("{text}server = [\"-s\"]\n")).unwrap();
         let start = manifest.variants["a"].start.as_ref().unwrap();
-        assert_eq!(start.of(Role::Server), Some(&["-s".to_owned()][..]));
+        assert_eq!(start.arguments(Role::Server), Some(&["-s".to_owned()][..]));
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn built_program(
     if chosen.system.manifest.build.is_none() {
         return Ok(name.to_owned());
     }
-    let out = builds.of(chosen.system, &with.env)?;
+    let out = builds.folder(chosen.system, &with.env)?;
     let place = format!("systems/{}/system.toml: program", chosen.system.name);
     template::render(&place, name, &minijinja::context! { out => out.display().to_string() })
 }

@@ -129,7 +129,7 @@ pub fn run(
         }
         let begin = a.now();
         let of_side = |lab: &mut dyn Lab, side: usize| {
-            measure(lab, &launches[side], false).map_err(|error| Stopped::of(Stage::Measure, error))
+            measure(lab, &launches[side], false).map_err(|error| Stopped::from_error(Stage::Measure, error))
         };
         let second_first = random.random();
         let [one, two] = match (one_by_one, second_first) {
@@ -148,7 +148,7 @@ pub fn run(
     })();
     let begin = a.now();
     let ended = on_both([&mut *a, &mut *b], false, |lab, _| {
-        lab.stop().map_err(|error| Stopped::of(Stage::Stop, error))
+        lab.stop().map_err(|error| Stopped::from_error(Stage::Stop, error))
     });
     stages.insert(Stage::Stop, a.now().since(begin));
     let [one, two] = ended;

@@ -201,12 +201,12 @@ impl Stages {
         let start = lab.now();
         let result = work(lab);
         self.times.insert(stage, lab.now().since(start));
-        result.map_err(|error| Stopped::of(stage, error))
+        result.map_err(|error| Stopped::from_error(stage, error))
     }
 }
 
 impl Stopped {
-    fn of(stage: Stage, error: LabError) -> Self {
+    fn from_error(stage: Stage, error: LabError) -> Self {
         match error {
             LabError::System { reason, log } => failed(stage, reason, log),
             LabError::Unsupported(reason) => Self::Outcome(Outcome::Unsupported { reason }),

@@ -44,14 +44,14 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     Operations(u64),
-    /// Of all directions and transfers together.
+    /// Bytes of all directions and transfers together.
     Bytes(u64),
     /// As many operations as possible in this time.
     Time(Nanos),
 }
 
 impl Work {
-    pub(super) fn of(parameters: &Parameters, options: &BTreeMap<String, String>) -> Self {
+    pub(super) fn from_parameters(parameters: &Parameters, options: &BTreeMap<String, String>) -> Self {
         let directions = if options.get("direction").is_some_and(|d| d == "both") { 2 } else { 1 };
         let transfers = parameters.transfers.unwrap_or(1);
         match (parameters.bytes, parameters.operations) {
@@ -185,7 +185,7 @@ mod tests {
 
     fn work(parameters: &[(&str, u64)], direction: &str) -> Work {
         let parameters = Parameters::from_pairs(parameters.iter().copied()).unwrap();
-        Work::of(&parameters, &BTreeMap::from([("direction".to_owned(), direction.to_owned())]))
+        Work::from_parameters(&parameters, &BTreeMap::from([("direction".to_owned(), direction.to_owned())]))
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The report of a stored run.
 pub(crate) fn report(run: &Path) -> Report {
-    linerate::report::of(&linerate::journal::read(run).unwrap())
+    linerate::report::from_stored(&linerate::journal::read(run).unwrap())
 }
 
 /// A test's own folder, removed at its end.
@@ -67,7 +67,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn of(command: &mut Command) -> Self {
+    pub(crate) fn run(command: &mut Command) -> Self {
         let out = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self { status: out.status.code().unwrap_or(-1), stdout: text(&out.stdout), stderr: text(&out.stderr) }
@@ -89,7 +89,7 @@ pub(crate) fn linerate_at(home: &Path, script: &str, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.args(args).env("LINERATE_HOME", home).env("XDG_CACHE_HOME", cache.path());
     command.env("LINERATE_LAB_SCRIPT", tests().join("lab").join(format!("{script}.toml")));
-    Output::of(&mut command)
+    Output::run(&mut command)
 }
 
 /// Replaces times of day and run ids, which differ from run to run.

@@ -68,7 +68,7 @@ fn skeletons_build_and_keep_the_contract() {
     let silent = |_: &str| {};
     let mut builds = Builds::new(Permission::Build(&silent));
     for system in registry.systems.values() {
-        match builds.of(system, &[]) {
+        match builds.folder(system, &[]) {
             Err(reason) if is_offline(&reason) => skip(&format!("{}: {reason}", system.name)),
             Err(reason) => panic!("{}: {reason}", system.name),
             Ok(_) => {}

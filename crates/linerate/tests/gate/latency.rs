@@ -18,7 +18,7 @@ fn cell(folder: &Folder) -> ComparedCell {
     folder.report().comparison.unwrap().cells.remove(0)
 }
 
-fn of<'c>(cell: &'c ComparedCell, name: &str) -> &'c LatencyChange {
+fn reading<'c>(cell: &'c ComparedCell, name: &str) -> &'c LatencyChange {
     cell.latency.iter().find(|latency| latency.name == name).unwrap_or_else(|| panic!("{name}: {cell:?}"))
 }
 
@@ -33,7 +33,7 @@ fn a_planted_20_us_is_status_1_and_the_difference_of_each_percentile_is_found() 
     let found = cell(&folder);
     assert_eq!((found.rate.as_ref(), found.latency_verdict), (None, Some(Verdict::Slower)));
     for (name, us) in [("p50", 20.0), ("p90", 40.0), ("mean", 24.0), ("p99", 40.0), ("p99.9", 40.0)] {
-        let latency = of(&found, name);
+        let latency = reading(&found, name);
         let difference = latency.difference.unwrap();
         let [low, high] = difference.ci95;
         assert!(low < us && us < high && high - low < us / 4.0, "{name}: {difference:?}");
@@ -41,7 +41,7 @@ fn a_planted_20_us_is_status_1_and_the_difference_of_each_percentile_is_found() 
         assert!(low < 10.0 && 10.0 < high && (latency.change.percent - 10.0).abs() < 1.0, "{latency:?}");
         assert_eq!(latency.change.second_series.as_deref(), Some("confirmed"), "{name}");
     }
-    assert!((of(&found, "p50").base_us - 200.0).abs() < 2.0, "{found:?}");
+    assert!((reading(&found, "p50").base_us - 200.0).abs() < 2.0, "{found:?}");
     for part in ["an open loop of 5000/s", "turns of 30 ms", "p99.9"] {
         assert!(out.stdout.contains(part), "{part}: {}", out.stdout);
     }

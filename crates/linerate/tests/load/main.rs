@@ -38,11 +38,11 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        Self::of(&["http", "--listen", "127.0.0.1:0", "--size", "100"])
+        Self::serve(&["http", "--listen", "127.0.0.1:0", "--size", "100"])
     }
 
     /// Reads the address from its output: the word with a port.
-    fn of(arguments: &[&str]) -> Self {
+    fn serve(arguments: &[&str]) -> Self {
         let mut command = Command::new(LINERATE);
         command.arg("serve").args(arguments);
         Self::by(command)
@@ -104,7 +104,7 @@ fn datagrams_are_sent_received_and_counted() {
         return;
     }
     for layer in ["udp", "kcp"] {
-        let server = Server::of(&[layer, "--listen", "127.0.0.1:0"]);
+        let server = Server::serve(&[layer, "--listen", "127.0.0.1:0"]);
         let address = server.url.as_str();
         let rate: &[&str] = if layer == "udp" { &["--rate", "1000"] } else { &[] };
         let output = linerate(&[&["load", layer, address, "-d", "300ms"], rate].concat());
@@ -131,7 +131,7 @@ fn streams_go_in_each_direction_and_show_the_tcp_statistics_of_the_kernel() {
     if !engine_is_built() {
         return;
     }
-    let server = Server::of(&["tcp", "--listen", "127.0.0.1:0"]);
+    let server = Server::serve(&["tcp", "--listen", "127.0.0.1:0"]);
     for (more, lines) in [
         (&[][..], &["to server", "segments retransmitted"][..]),
         (&["--reverse", "-P", "3", "-t", "2"], &["from server", "3 connections"]),
@@ -151,7 +151,7 @@ fn streams_go_in_each_direction_and_show_the_tcp_statistics_of_the_kernel() {
         assert!(stream["gbit_per_second"].as_f64().unwrap() > 0.0);
         assert_eq!(stream["done"]["verified"], stream["done"]["bytes"]);
     }
-    let echo = Server::of(&["tcp", "--listen", "127.0.0.1:0", "--echo"]);
+    let echo = Server::serve(&["tcp", "--listen", "127.0.0.1:0", "--echo"]);
     let output = linerate(&["load", "tcp", &echo.url, "-d", "300ms", "--ping-pong", "-c", "4"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("round trips ") && text.contains("99 %"), "{text}");
@@ -162,7 +162,7 @@ fn an_interrupted_stream_prints_its_partial_result() {
     if !engine_is_built() {
         return;
     }
-    let server = Server::of(&["tcp", "--listen", "127.0.0.1:0"]);
+    let server = Server::serve(&["tcp", "--listen", "127.0.0.1:0"]);
     let mut command = Command::new(LINERATE);
     command.args(["load", "tcp", &server.url, "-d", "1h", "--both"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -179,7 +179,7 @@ fn websocket_servers_are_loaded_with_and_without_tls() {
     if !engine_is_built() {
         return;
     }
-    let server = Server::of(&["ws", "--listen", "127.0.0.1:0"]);
+    let server = Server::serve(&["ws", "--listen", "127.0.0.1:0"]);
     for more in [&["-c", "5"][..], &["--rate", "1000", "--size", "1024"]] {
         let output = linerate(&[&["load", "ws", &server.url, "-d", "300ms"], more].concat());
         let text = String::from_utf8(output.stdout).unwrap();
@@ -188,7 +188,7 @@ fn websocket_servers_are_loaded_with_and_without_tls() {
     }
     let authority = std::env::temp_dir().join(format!("linerate-test-{}-ca.pem", std::process::id()));
     let authority = authority.to_str().unwrap();
-    let secure = Server::of(&["ws", "--listen", "127.0.0.1:0", "--tls", authority]);
+    let secure = Server::serve(&["ws", "--listen", "127.0.0.1:0", "--tls", authority]);
     let load = |more: &[&str]| linerate(&[&["load", "ws", &secure.url, "-d", "300ms"], more].concat());
     for trust in [&["--authority", authority][..], &["--insecure"]] {
         let output = load(trust);
@@ -198,7 +198,7 @@ fn websocket_servers_are_loaded_with_and_without_tls() {
     assert!(!load(&[]).status.success());
     std::fs::remove_file(authority).unwrap();
     for direction in [&[][..], &["--reverse"]] {
-        let server = Server::of(&[&["ws", "--listen", "127.0.0.1:0", "--stream"], direction].concat());
+        let server = Server::serve(&[&["ws", "--listen", "127.0.0.1:0", "--stream"], direction].concat());
         // A debug build takes most of a second for a transfer on a shared CPU.
         let output = linerate(&[&["load", "ws", &server.url, "-d", "3s", "--stream"], direction].concat());
         let text = String::from_utf8(output.stdout).unwrap();
@@ -213,7 +213,7 @@ fn pages_are_served_over_tls_to_clients_with_the_ca_certificate_or_insecure() {
     }
     let authority = std::env::temp_dir().join(format!("linerate-test-{}-http-ca.pem", std::process::id()));
     let authority = authority.to_str().unwrap();
-    let known = Server::of(&["http", "--listen", "127.0.0.1:0", "--size", "100", "--tls", authority]);
+    let known = Server::serve(&["http", "--listen", "127.0.0.1:0", "--size", "100", "--tls", authority]);
     assert!(known.url.starts_with("https://127.0.0.1:"), "{}", known.url);
     let load = |server: &Server, more: &[&str]| {
         linerate(&[&["load", "http", &server.url, "-n", "100"], more].concat())
@@ -233,7 +233,7 @@ fn pages_are_served_over_tls_to_clients_with_the_ca_certificate_or_insecure() {
     let missing = load(&known, &["--authority", authority]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(String::from_utf8(missing.stderr).unwrap().contains("--authority"));
-    let unknown = Server::of(&["http", "--listen", "127.0.0.1:0", "--size", "100", "--tls"]);
+    let unknown = Server::serve(&["http", "--listen", "127.0.0.1:0", "--size", "100", "--tls"]);
     assert!(load(&unknown, &["--insecure"]).status.success());
 }
 
@@ -246,13 +246,13 @@ fn ipv6_addresses_are_supported() {
         eprintln!("skipped: this host has no IPv6 loopback");
         return;
     }
-    let server = Server::of(&["http", "--listen", "[::1]:0", "--size", "100"]);
+    let server = Server::serve(&["http", "--listen", "[::1]:0", "--size", "100"]);
     for more in [&[][..], &["--no-keepalive"]] {
         let output = linerate(&[&["load", "http", &server.url, "-n", "100"], more].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains("requests    100 in ") && text.contains("failed      none"), "{text}");
     }
-    let server = Server::of(&["tcp", "--listen", "[::1]:0"]);
+    let server = Server::serve(&["tcp", "--listen", "[::1]:0"]);
     let output = linerate(&["load", "tcp", &server.url, "-d", "200ms"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -346,7 +346,7 @@ fn no_private_key_is_an_argument_of_a_process() {
     if !engine_is_built() {
         return;
     }
-    let server = Server::of(&["http", "--listen", "127.0.0.1:0", "--tls"]);
+    let server = Server::serve(&["http", "--listen", "127.0.0.1:0", "--tls"]);
     let id = server.child.id();
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
     assert_eq!(children.split_whitespace().count(), 1);
@@ -384,9 +384,9 @@ fn serve_replaces_no_file_but_its_own_ca_certificate() {
     assert!(reason.contains("name a new file, or remove it"), "{reason}");
     assert!(std::fs::read_to_string(&file).unwrap().ends_with("own\n"));
     std::fs::remove_file(&file).unwrap();
-    drop(Server::of(&arguments));
+    drop(Server::serve(&arguments));
     let first = std::fs::read(&file).unwrap();
-    drop(Server::of(&arguments));
+    drop(Server::serve(&arguments));
     assert_ne!(std::fs::read(&file).unwrap(), first);
     std::fs::remove_file(&file).unwrap();
 }

@@ -130,7 +130,7 @@ fn a_server_with_redis_beside_it_is_compared_and_the_printed_command_repeats_it(
     assert!(out.stdout.contains(&printed), "{}", out.stdout);
     let program = printed.replacen("linerate", env!("CARGO_BIN_EXE_linerate"), 1);
     let mut again = Command::new("sh");
-    let again = Output::of(again.args(["-c", &format!("{program} --out again")]).current_dir(folder.path()));
+    let again = Output::run(again.args(["-c", &format!("{program} --out again")]).current_dir(folder.path()));
     assert_eq!(again.status, 0, "{}{}", again.stdout, again.stderr);
     let (repeated, second) = planned("again/run.json");
     assert_eq!(repeated, printed);
@@ -152,7 +152,7 @@ fn a_suite_has_a_server_that_runs_already_and_says_so() {
     let run = |url: &str, out: &str| {
         let only = ["--only", "nginx/direct", "--only", "nginx/haproxy-tcp", "--rounds", "1"];
         let mut run = command(&["run", "proxy", "--quick", "--server-at", url, "--out", out]);
-        Output::of(run.args(only).current_dir(folder.path()))
+        Output::run(run.args(only).current_dir(folder.path()))
     };
     let out = run("http://127.0.0.1:18086/a", "out");
     let dead = run("http://127.0.0.1:18087/", "dead");
@@ -197,7 +197,7 @@ fn killed_comparisons_change_nothing_of_the_users_and_go_on() {
         child.wait().unwrap();
         assert_all_gone(&processes);
     }
-    let out = Output::of(&mut run());
+    let out = Output::run(&mut run());
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     assert_eq!(files(folder.path()), ["out", "server.py"]);
     assert_eq!(folder.read("server.py"), SERVER);

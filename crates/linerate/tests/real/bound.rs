@@ -25,7 +25,7 @@ fn bound_home() -> Folder {
 fn run(folder: &Folder, args: &[&str]) -> Report {
     let home = bound_home();
     let mut command = command(&["run", "bound", "--out", folder.str()]);
-    let out = Output::of(command.args(args).env("LINERATE_HOME", home.path()));
+    let out = Output::run(command.args(args).env("LINERATE_HOME", home.path()));
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     folder.report()
 }

@@ -59,7 +59,7 @@ pub(crate) fn compare(folder: &Folder, args: &[&str]) -> Output {
 pub(crate) fn compare_within(budget: &str, folder: &Folder, args: &[&str]) -> Output {
     let mut compare = command(&["compare"]);
     compare.args(args).args(["--budget", budget, "--seed", "7", "--out", "out"]).current_dir(folder.path());
-    Output::of(&mut compare)
+    Output::run(&mut compare)
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
     // What it would start is given again.
     let resume = |words: &[&str]| {
         let mut again = command(&["compare", "--resume", "out"]);
-        Output::of(again.args(words).current_dir(folder.path()))
+        Output::run(again.args(words).current_dir(folder.path()))
     };
     let refused = resume(&[]);
     assert!(refused.status == 2 && refused.stderr.contains("'python3 server.py'"), "{}", refused.stderr);

@@ -83,7 +83,7 @@ fn run(base: &Folder, user: Option<u32>) -> (Vec<Trial>, Output) {
     fs::set_permissions(&id, fs::Permissions::from_mode(0o4755)).unwrap();
     command.args(["run", "confined", "--out"]).arg(in_base("out")).current_dir(base.path());
     command.env("LINERATE_HOME", in_base("home")).env("XDG_CACHE_HOME", in_base("cache"));
-    let out = Output::of(command.env("HOME", in_base("user")));
+    let out = Output::run(command.env("HOME", in_base("user")));
     let journal = fs::read(in_base("out/journal.jsonl"));
     let trials = journal.map(|bytes| linerate::journal::parse_journal("journal", &bytes).trials);
     (trials.unwrap_or_default(), out)

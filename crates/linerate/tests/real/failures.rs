@@ -46,7 +46,7 @@ fn run_odd(script: &str) -> (i32, Vec<Trial>, String) {
 }
 
 fn run_in(home: &Folder, folder: &Folder) -> Output {
-    Output::of(command(&["run", "one", "--out", folder.str()]).env("LINERATE_HOME", home.path()))
+    Output::run(command(&["run", "one", "--out", folder.str()]).env("LINERATE_HOME", home.path()))
 }
 
 /// A run without a trial must print the reason.

@@ -46,7 +46,7 @@ pub(crate) fn killed_and_resumed(folder: &Folder, run: impl Fn() -> Command) -> 
         assert_all_gone(&processes);
     }
     assert!(killed > 0, "every run ended before it could be killed");
-    let out = Output::of(&mut run());
+    let out = Output::run(&mut run());
     assert_eq!(out.status, 0, "{}", out.stderr);
     let trials = folder.journal();
     let distinct: BTreeSet<_> = trials.iter().map(|t| (t.cell.clone(), t.round, t.warmup)).collect();

@@ -100,7 +100,7 @@ fn an_unprivileged_user_can_measure() {
         "nginx/{iptables,nftables,haproxy-http,sslh-fork}",
     ]);
     command.arg("--out").arg(&out).env("LINERATE_HOME", &home).env("XDG_CACHE_HOME", folder.path());
-    let result = Output::of(command.current_dir(folder.path()));
+    let result = Output::run(command.current_dir(folder.path()));
     if result.status == 3 && result.stderr.contains("the kernel refuses namespaces") {
         return skip(&result.stderr);
     }
@@ -131,7 +131,7 @@ fn command(args: &[&str]) -> Command {
 }
 
 fn linerate(args: &[&str]) -> Output {
-    Output::of(&mut command(args))
+    Output::run(&mut command(args))
 }
 
 /// True if the lab can be raised and the load engine is built.

@@ -26,7 +26,8 @@ fn relays_on_their_routers_and_impaired_links_are_as_described() {
     let Some(_machine) = machine() else { return };
     let (state, processes) = (host_state(), lab_processes());
     let (home, folder) = (home(), Folder::new("paths"));
-    let out = Output::of(command(&["run", "paths", "--out", folder.str()]).env("LINERATE_HOME", home.path()));
+    let out =
+        Output::run(command(&["run", "paths", "--out", folder.str()]).env("LINERATE_HOME", home.path()));
     assert_eq!(out.status, 0, "{}", out.stderr);
     let trials = folder.journal();
     let failed: Vec<&Trial> = trials.iter().filter(|trial| !is_ok(trial)).collect();

@@ -41,7 +41,7 @@ impl Project {
         let _ = fs::remove_dir_all(&out);
         let mut run = command(words);
         run.args(["--seed", "7", "--out"]).arg(&out).current_dir(self.folder.path().join(inside));
-        Output::of(with_author(&mut run))
+        Output::run(with_author(&mut run))
     }
 }
 

@@ -34,7 +34,7 @@ fn the_kernel_responds_behind_tun_devices_or_the_row_names_the_remedy() {
     let Some(_machine) = machine() else { return };
     let (state, processes) = (host_state(), lab_processes());
     let (home, folder) = (tun_home(), Folder::new("tun"));
-    let out = Output::of(command(&["run", "tun", "--out", folder.str()]).env("LINERATE_HOME", home.path()));
+    let out = Output::run(command(&["run", "tun", "--out", folder.str()]).env("LINERATE_HOME", home.path()));
     let trials = folder.journal();
     let lossy = trials.iter().filter(|trial| trial.cell.starts_with("lossy/")).count();
     assert_eq!((lossy, trials.len() - lossy), (4, 8), "{}{}", out.stdout, out.stderr);

@@ -51,7 +51,7 @@ impl std::fmt::Debug for Inbox {
 }
 
 impl Inbox {
-    /// For datagrams of up to `longest` bytes; a longer one is reported with one byte more.
+    /// An inbox for datagrams of up to `longest` bytes; a longer one is reported with one byte more.
     #[must_use]
     pub(crate) fn new(mode: Mode, longest: usize) -> Self {
         Self::with_limit(mode, longest, usize::MAX)

@@ -41,7 +41,7 @@ impl Mode {
     ///
     /// # Errors
     /// [`Refusal::Unsupported`] for any other value.
-    pub(crate) fn of(spec: &Spec) -> Result<Self, Refusal> {
+    pub(crate) fn from_spec(spec: &Spec) -> Result<Self, Refusal> {
         match spec.options.get("mode").map(String::as_str) {
             None | Some("single") => Ok(Self::Single),
             Some("batch") => Ok(Self::Batch),

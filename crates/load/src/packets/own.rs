@@ -17,7 +17,7 @@ impl OwnAddresses {
     ///
     /// # Errors
     /// The kernel does not list the addresses of the host.
-    pub(crate) fn of(address: SocketAddr) -> Result<Self, Refusal> {
+    pub(crate) fn for_address(address: SocketAddr) -> Result<Self, Refusal> {
         let ips = if address.ip().is_unspecified() {
             let all = getifaddrs().doing("listing the addresses of this host")?;
             all.filter_map(|each| ip(&each.address?)).collect()
@@ -59,7 +59,7 @@ mod tests {
             ("0.0.0.0:9000", "127.0.0.1:9000", "10.255.254.253:9000"),
             ("[::]:9000", "[::ffff:127.0.0.1]:9000", "127.0.0.1:9001"),
         ] {
-            let addresses = OwnAddresses::of(at(bound)).unwrap();
+            let addresses = OwnAddresses::for_address(at(bound)).unwrap();
             assert!(addresses.contains(at(own)) && !addresses.contains(at(other)), "{bound}");
         }
     }

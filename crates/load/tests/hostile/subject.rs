@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Of an operation of a client whose server is hostile.
+/// The timeout of an operation of a client whose server is hostile.
 pub(crate) const TIMEOUT: Nanos = Nanos(300_000_000);
 /// A client ends within this time: the timeout, closing handshakes, and a busy machine.
 const PROMPT: Duration = Duration::from_secs(12);

@@ -74,7 +74,7 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     };
     let mut server = FaultInjector {
         injection,
-        waiter: Waiter::of(spec)?,
+        waiter: Waiter::from_spec(spec)?,
         // HTTP/1.0 clients keep the connection only after this header.
         keep: answer("keep-alive"),
         close: answer("close"),

@@ -31,7 +31,7 @@ pub struct Decoder {
     /// An incomplete head or control payload.
     cut: [u8; LONGEST_CONTROL],
     cut_length: usize,
-    /// Of the message under way: its kind, and its length so far.
+    /// The message under way: its kind, and its length so far.
     message: Option<(Opcode, u64)>,
     text: Utf8,
 }
@@ -45,7 +45,7 @@ enum DecoderState {
 }
 
 impl Decoder {
-    /// Of what is sent to `end`, with messages of at most [`LARGEST_MESSAGE`].
+    /// A decoder of what is sent to `end`, with messages of at most [`LARGEST_MESSAGE`].
     #[must_use]
     pub fn new(end: End) -> Self {
         Self::with_limit(end, LARGEST_MESSAGE)

@@ -57,7 +57,7 @@ struct Frame {
 /// One direction of a connection.
 #[derive(Debug)]
 pub struct Encoder {
-    /// Of a client only.
+    /// The keys of a client; a server has none.
     keys: Option<MaskKeys>,
     frame: Option<Frame>,
     /// Control frames, and before them the handshake: whole, as they go out.
@@ -69,7 +69,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Of what `end` sends.
+    /// An encoder of what `end` sends.
     #[must_use]
     pub fn new(end: End) -> Self {
         let keys = (end == End::Client).then_some(MaskKeys { drawn: [[0; 4]; KEYS], left: 0 });

@@ -20,7 +20,7 @@ pub enum Opcode {
 }
 
 impl Opcode {
-    fn of(bits: u8) -> Option<Self> {
+    fn from_bits(bits: u8) -> Option<Self> {
         Some(match bits {
             0 => Self::Continuation,
             1 => Self::Text,
@@ -69,7 +69,7 @@ impl FrameHead {
     #[inline]
     pub fn parse(bytes: &[u8], end: End) -> Result<Option<(Self, usize)>, Broken> {
         let [first, second, rest @ ..] = bytes else { return Ok(None) };
-        let opcode = Opcode::of(first & 0x0f).ok_or(Broken::Protocol)?;
+        let opcode = Opcode::from_bits(first & 0x0f).ok_or(Broken::Protocol)?;
         let (last, short, masked) = (first & 0x80 != 0, second & 0x7f, second & 0x80 != 0);
         let reserved = first & 0x70 != 0;
         let bad_control = opcode.is_control() && (!last || usize::from(short) > LONGEST_CONTROL);

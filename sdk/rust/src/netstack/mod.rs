@@ -142,7 +142,7 @@ impl Task {
         self.datagrams.clone()
     }
 
-    /// For a stack whose connections are not asynchronous streams.
+    /// Runs a stack whose connections are not asynchronous streams.
     #[must_use]
     pub fn service(&self) -> &Service {
         &self.service

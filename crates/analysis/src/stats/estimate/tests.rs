@@ -14,10 +14,10 @@ fn medians_by_hand() {
 
 #[test]
 fn the_interval_of_few_values_is_their_range() {
-    let five = Estimate::of([5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
+    let five = Estimate::from_values([5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
     assert_eq!((five.median, five.interval, five.is_sure()), (3.0, [1.0, 5.0], false));
-    assert_eq!(Estimate::of([]), None);
-    assert_eq!(Estimate::of([f64::NAN, f64::INFINITY]), None);
+    assert_eq!(Estimate::from_values([]), None);
+    assert_eq!(Estimate::from_values([f64::NAN, f64::INFINITY]), None);
 }
 
 /// Student's quantiles, from tables: t(0.975) is 2.5706 for 5 and 2.2622 for 9 degrees of freedom.
@@ -29,11 +29,11 @@ fn the_tails_are_expanded_as_hesterberg_specifies() {
     assert!((expanded_tail(100_000) - 0.025).abs() < 1e-5);
 }
 
-/// Of six values the smallest is the median of a resample in 0.9 % of all, more than the 0.24 % left outside:
+/// The smallest of six values is the median of a resample in 0.9 % of all, more than the 0.24 % left outside:
 /// the interval is the range, which order statistics say covers 96.9 %.
 #[test]
 fn six_values_give_their_range() {
-    let six = Estimate::of([1.0, 2.0, 3.0, 4.0, 5.0, 60.0]).unwrap();
+    let six = Estimate::from_values([1.0, 2.0, 3.0, 4.0, 5.0, 60.0]).unwrap();
     assert!(six.is_sure());
     assert_eq!(six.median, 3.5);
     assert!(six.interval[0] <= 1.5 && six.interval[1] >= 32.5, "{six:?}");
@@ -41,7 +41,7 @@ fn six_values_give_their_range() {
 
 #[test]
 fn equal_values_have_an_interval_of_width_zero() {
-    let same = Estimate::of([2.5; 9]).unwrap();
+    let same = Estimate::from_values([2.5; 9]).unwrap();
     assert_eq!((same.median, same.interval), (2.5, [2.5, 2.5]));
 }
 
@@ -69,7 +69,7 @@ fn resampling_converges_to_the_closed_form() {
 #[test]
 fn hundreds_of_values_neither_underflow_nor_take_long() {
     for n in [200_u32, 1_001, 3_000] {
-        let estimate = Estimate::of((0..n).map(f64::from)).unwrap();
+        let estimate = Estimate::from_values((0..n).map(f64::from)).unwrap();
         let half_width = (estimate.interval[1] - estimate.interval[0]) / 2.0;
         // The median of uniform values has a standard error of range / (2 sqrt(n)).
         let expected = 1.96 * f64::from(n).sqrt() / 2.0;
@@ -93,7 +93,7 @@ fn the_interval_covers_the_true_median_in_95_percent_of_samples() {
         for n in [6, 7, 10, 30] {
             let samples = 2_000;
             let covered = (0..samples)
-                .filter(|_| !Estimate::of((0..n).map(|_| draw(&mut rng))).unwrap().excludes(truth))
+                .filter(|_| !Estimate::from_values((0..n).map(|_| draw(&mut rng))).unwrap().excludes(truth))
                 .count();
             let coverage = covered as f64 / f64::from(samples);
             assert!(coverage >= 0.93, "{shape}, n = {n}: {coverage}");

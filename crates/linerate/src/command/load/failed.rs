@@ -7,7 +7,7 @@ use linerate_contract::{Done, Spec};
 
 /// An error if more than `most` of the work failed, or if nothing ended for a fifth of the time.
 ///
-/// Of streams and flows the connections are counted, since one that fails may have carried most of the work.
+/// Connections are counted of streams and flows, since one that fails may have carried most of the work.
 ///
 /// # Errors
 /// [`Error::Failed`], with the share or the time.

@@ -88,7 +88,7 @@ impl Runner<'_> {
         capacity: f64,
         steps: &[Step],
     ) -> Result<HighestRate, Error> {
-        let is_within = |step: &&Step| bound.of(&step.done).is_some_and(|found| found <= bound.most);
+        let is_within = |step: &&Step| bound.found_in(&step.done).is_some_and(|found| found <= bound.most);
         let guess = steps.iter().take_while(is_within).last().map_or(SHARES[0], |step| step.share);
         let [first, .., last] = SHARES;
         let mut search = RateSearch::new(guess * capacity, [first * capacity, last * capacity]);
@@ -100,10 +100,10 @@ impl Runner<'_> {
                 let Some(done) = self.run(&spec, &place)? else { return Ok(search.found()) };
                 // What fails has no latency, and is not within a bound.
                 let is_good = done.errors.total() == 0 && done.operations > 0;
-                let value = bound.of(&done).filter(|_| is_good).unwrap_or(Nanos(u64::MAX));
+                let value = bound.found_in(&done).filter(|_| is_good).unwrap_or(Nanos(u64::MAX));
                 found.push(value.as_micros_f64());
             }
-            let Some(Estimate { interval, .. }) = Estimate::of(found) else { break };
+            let Some(Estimate { interval, .. }) = Estimate::from_values(found) else { break };
             search.record(interval, bound.most.as_micros_f64());
         }
         Ok(search.found())

@@ -18,14 +18,14 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
     let good = || cell.good.iter().map(|(_, measurement)| *measurement);
     let values = cell.metric.values(cell.good.iter().copied());
-    let estimate = Estimate::of(cell.values(cell.metric).into_values());
+    let estimate = Estimate::from_values(cell.values(cell.metric).into_values());
     let threads = cell.planned.parameters.threads.unwrap_or(1);
     let spinning: Vec<Role> =
         cell.planned.systems.iter().filter(|system| system.spins).map(|system| system.role).collect();
     let has_router = cell.planned.path.has_router();
     let bound = bound(good(), Placement { threads, has_router, spinning: &spinning });
     let tried = || cell.measured.iter().filter_map(|(_, trial)| trial.measurement.as_ref());
-    let pool = Pool::of(good().filter_map(|m| sound(&m.latency)));
+    let pool = Pool::from_histograms(good().filter_map(|m| sound(&m.latency)));
     let mut errors = Errors::default();
     tried().for_each(|measurement| merge(&mut errors, &measurement.errors));
     CellReport {
@@ -51,7 +51,7 @@ pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
         cpu: costs(cell),
         latency_us: pool.latency(),
         latency_curve: pool.curve(),
-        connect_us: Pool::of(good().filter_map(|m| sound(&m.connect))).latency(),
+        connect_us: Pool::from_histograms(good().filter_map(|m| sound(&m.connect))).latency(),
         tls: distinct(good().filter_map(|m| m.tls.as_ref())),
         datagrams: transport::datagrams(good()),
         tcp: transport::tcp(good()),
@@ -63,7 +63,7 @@ pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
 }
 
 fn costs(cell: &CellSummary<'_>) -> BTreeMap<Consumer, CpuCost> {
-    let per = Per::of(cell.metric);
+    let per = Per::from_metric(cell.metric);
     let report = |estimate: Estimate| CpuCost {
         us_per_op: (per == Per::Operation).then_some(estimate.median),
         us_per_mb: (per == Per::Megabyte).then_some(estimate.median),

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn facts(run: &Run, journal: &SortedJournal<'_>) -> RunFacts {
     let suites: Vec<SuiteProgress> =
-        run.suites.iter().filter_map(|suite| SuiteProgress::of(suite, run, journal)).collect();
-    let time = Time::of(journal);
+        run.suites.iter().filter_map(|suite| SuiteProgress::count(suite, run, journal)).collect();
+    let time = Time::sum_up(journal);
     RunFacts {
         id: run.id.clone(),
         command: run.command.clone(),
@@ -40,7 +40,7 @@ struct SuiteProgress {
 
 impl SuiteProgress {
     /// `None` for a suite without anything to run.
-    fn of(suite: &PlannedSuite, run: &Run, journal: &SortedJournal<'_>) -> Option<Self> {
+    fn count(suite: &PlannedSuite, run: &Run, journal: &SortedJournal<'_>) -> Option<Self> {
         let present = suite.cells.iter().filter(|cell| cell.absent.is_none());
         let cells: Vec<&CellTrials<'_>> =
             present.filter_map(|cell| journal.cell(&suite.name, &cell.id)).filter(is_still_tried).collect();
@@ -85,7 +85,7 @@ struct Time {
 }
 
 impl Time {
-    fn of(journal: &SortedJournal<'_>) -> Self {
+    fn sum_up(journal: &SortedJournal<'_>) -> Self {
         let mut time = Self::default();
         for trial in journal.trials() {
             for (stage, spent) in &trial.stages {

@@ -16,7 +16,7 @@ use crate::summary::SortedJournal;
 /// counts; lines of cells that are not in the plan are ignored and flagged.
 #[must_use]
 pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
-    let journal = SortedJournal::of(run, trials, duets);
+    let journal = SortedJournal::sort(run, trials, duets);
     let mut suites: Vec<SuiteReport> =
         run.suites.iter().map(|planned| suite::suite(planned, &journal, run.published)).collect();
     let compared = comparison::build(run, trials, duets, &mut suites);
@@ -32,6 +32,6 @@ pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
 
 /// The report of what is stored.
 #[must_use]
-pub fn of(stored: &Stored) -> Report {
+pub fn from_stored(stored: &Stored) -> Report {
     build(&stored.run, &stored.trials, &stored.duets)
 }

@@ -62,7 +62,7 @@ impl Repeated<'_> {
     fn row(&self, table: &PublishedTable, figure: &PublishedFigure) -> PublishedRow {
         let cell = self.cell(figure);
         let by_round = cell.map(|cell| cell.values(figure.metric)).unwrap_or_default();
-        let estimate = Estimate::of(by_round.values().copied());
+        let estimate = Estimate::from_values(by_round.values().copied());
         let tables = || self.summary.tables.iter().filter(|summary| summary.planned.name == table.table);
         let is_it = |id: &str, metric| Some(id) == figure.cell.as_deref() && metric == figure.metric;
         let entry = tables().flat_map(|table| &table.entries).find(|entry| is_it(&entry.id, entry.metric));
@@ -160,7 +160,7 @@ fn lost(cell: &CellSummary<'_>, metric: Metric) -> Option<f64> {
 /// The median over the rounds that have both.
 fn difference(sent: &ByRound, received: &ByRound) -> Option<f64> {
     let lost = sent.iter().filter_map(|(round, sent)| Some(sent - received.get(round)?));
-    Some(Estimate::of(lost)?.median)
+    Some(Estimate::from_values(lost)?.median)
 }
 
 #[cfg(test)]

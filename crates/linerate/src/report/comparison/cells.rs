@@ -55,8 +55,10 @@ fn cell(
     let rate = run.comparison.as_ref().and_then(|comparison| comparison.rate);
     // The performance of an open loop is that of the baseline's latency over its own.
     let unit_ratio = |ratio: f64| if pair.latency.is_empty() { ratio } else { 1.0 / ratio };
-    let latency =
-        pair.latency.iter().map(|latency| LatencyChange::of(latency, change(&latency.reading, f64::recip)));
+    let latency = pair
+        .latency
+        .iter()
+        .map(|latency| LatencyChange::from_reading(latency, change(&latency.reading, f64::recip)));
     let memory = [base, head].map(|cell| Some(cell?.usage.as_ref()?.memory_mib_after));
     ComparedCell {
         id: if several { format!("{}:{id}", pair.suite) } else { id.to_owned() },

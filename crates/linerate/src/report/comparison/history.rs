@@ -22,7 +22,7 @@ impl HistoryCell {
 
 impl HistoryEntry {
     #[must_use]
-    pub fn of(report: &Report, comparison: &ComparisonReport) -> Self {
+    pub fn from_report(report: &Report, comparison: &ComparisonReport) -> Self {
         let arm = |arm: &crate::measurement::PlannedArm| match &arm.resolved {
             Some(commit) => commit.clone(),
             None => arm.arm.clone(),

@@ -24,7 +24,7 @@ impl ComparedCell {
 }
 
 impl LatencyChange {
-    pub(super) fn of(latency: &LatencyReading, change: ChangeReport) -> Self {
+    pub(super) fn from_reading(latency: &LatencyReading, change: ChangeReport) -> Self {
         let name = match latency.metric {
             Metric::P50Latency => "p50",
             Metric::P90Latency => "p90",

@@ -9,8 +9,8 @@ use crate::stats::metric::Better;
 use maud::{Markup, html};
 use std::fmt::Write;
 
-/// Of the drawing; a page stretches it. Lines keep their width, and dots are lines of no length, so they stay
-/// round.
+/// The size of the drawing, which a page stretches. Lines keep their width, and dots are lines of no length,
+/// so they stay round.
 const WIDTH: f64 = 200.0;
 const HEIGHT: f64 = 24.0;
 
@@ -25,7 +25,7 @@ pub(in crate::report) struct Forest {
 }
 
 impl Forest {
-    pub(super) fn of(table: &TableReport, groups: &[Group<'_>]) -> Option<Self> {
+    pub(super) fn for_table(table: &TableReport, groups: &[Group<'_>]) -> Option<Self> {
         let margin = table.truth_tolerance.unwrap_or(table.margin);
         let members = || groups.iter().flat_map(|group| &group.members).map(|member| member.entry);
         let intervals = members().filter_map(interval).map(|(_, ci95)| ci95);

@@ -14,7 +14,7 @@ use maud::{Markup, html};
 /// What the rows of a table have in common.
 struct Columns<'a> {
     table: &'a TableReport,
-    /// Of suite and table.
+    /// The address of suite and table.
     anchor: String,
     unit: String,
     forest: Option<Forest>,
@@ -29,7 +29,7 @@ struct Columns<'a> {
 
 pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
     let groups = layout::groups(suite, table);
-    let columns = Columns::of(suite, table, &groups);
+    let columns = Columns::for_table(suite, table, &groups);
     let costly = groups.iter().flat_map(|group| &group.members).find(|member| !member.cell.cpu.is_empty());
     let cpu_unit = costly.map_or("", |member| bars::unit(member.cell));
     html! {
@@ -66,7 +66,7 @@ pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
 }
 
 impl<'a> Columns<'a> {
-    fn of(suite: &SuiteReport, table: &'a TableReport, groups: &[Group<'_>]) -> Self {
+    fn for_table(suite: &SuiteReport, table: &'a TableReport, groups: &[Group<'_>]) -> Self {
         let members = || groups.iter().flat_map(|group| &group.members);
         let most = |values: &mut dyn Iterator<Item = f64>| {
             values.filter(|value| value.is_finite() && *value > 0.0).reduce(f64::max)
@@ -76,7 +76,7 @@ impl<'a> Columns<'a> {
             table,
             anchor: anchor(&[&suite.name, &table.name]),
             unit: layout::unit(table),
-            forest: Forest::of(table, groups),
+            forest: Forest::for_table(table, groups),
             has_tiers: members().any(|member| member.tier.is_some()),
             has_bounds: members().any(|member| member.cell.bound_by.is_some()),
             // The bar of a limit may be longer than the scale.

@@ -16,7 +16,7 @@ const ROWS: usize = 16;
 pub(super) fn picture(suite: &SuiteReport) -> Option<Markup> {
     let of_table = |table| {
         let group = layout::groups(suite, table).into_iter().next()?;
-        Some((table, Forest::of(table, slice::from_ref(&group))?, group))
+        Some((table, Forest::for_table(table, slice::from_ref(&group))?, group))
     };
     let (table, forest, group) = suite.tables.iter().find_map(of_table)?;
     let background = format!("{}~first", anchor(&[&suite.name, &table.name]));

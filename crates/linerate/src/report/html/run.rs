@@ -23,7 +23,7 @@ pub(super) fn section(report: &Report) -> Markup {
     }
 }
 
-/// Of the plots that only the page has.
+/// The reading guide of the plots that only the page has.
 const HOW_TO_READ_THE_PLOTS: &[&str] = &[
     "Tier: cells whose intervals overlap with that of the best of their tier have the same tier. There is no \
      order inside a tier.",

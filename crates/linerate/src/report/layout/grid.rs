@@ -94,7 +94,7 @@ fn sign(verdict: Verdict) -> &'static str {
 
 /// Lays a table out.
 pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'a> {
-    let axes = RowAxes::of(suite, table);
+    let axes = RowAxes::for_table(suite, table);
     let usual = usual_rounds(table);
     let columns =
         in_order(&table.column_values, cells_of(suite, table).map(|cell| value(cell, &table.columns)));
@@ -150,7 +150,7 @@ struct RowAxes<'a> {
 }
 
 impl<'a> RowAxes<'a> {
-    fn of(suite: &'a SuiteReport, table: &'a TableReport) -> Self {
+    fn for_table(suite: &'a SuiteReport, table: &'a TableReport) -> Self {
         let cells: Vec<&CellReport> = cells_of(suite, table).collect();
         let place = |cell: &CellReport| (value(cell, &table.rows), value(cell, &table.columns));
         let mut further: Vec<&str> = Vec::new();

@@ -99,7 +99,7 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
         let varies = |pair: &&(String, String)| keys.iter().any(|other| !other.0.contains(pair));
         named::named(key.0.iter().filter(varies))
     };
-    let ids = Marks::of(table);
+    let ids = Marks::in_table(table);
     groups
         .into_iter()
         .map(|(key, cells)| {
@@ -165,7 +165,7 @@ struct Marks<'a> {
 }
 
 impl<'a> Marks<'a> {
-    fn of(table: &'a TableReport) -> Self {
+    fn in_table(table: &'a TableReport) -> Self {
         let cells = || table.cells.iter();
         let share = |share: &'a Option<ShareOf>| Some(share.as_ref()?.with.as_str());
         Self {

@@ -78,7 +78,7 @@ pub struct MergedCell {
     pub hosts: Vec<OnHost>,
 }
 
-/// Of the ratios within the hosts; each host counts once.
+/// The estimate of the ratios within the hosts; each host counts once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct OverHosts {

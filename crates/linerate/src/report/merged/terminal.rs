@@ -1,4 +1,4 @@
-//! For a terminal: a table of ratios, the hosts that disagree, and the hosts.
+//! The merged report in a terminal: a table of ratios, the hosts that disagree, and the hosts.
 
 use super::model::MergedReport;
 use super::view::{self, TextTable};

@@ -16,11 +16,11 @@ pub struct PublishedReport {
     pub source: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
-    /// Of the document.
+    /// The machine of the document.
     pub machine: String,
     /// What differs from the document in every row.
     pub differences: Vec<String>,
-    /// Of a run with `--published` all, else those with a number.
+    /// All tables of a run with `--published`, else those with a number.
     pub tables: Vec<PublishedRows>,
     pub derived: Vec<DerivedRows>,
     pub findings: Vec<FindingReport>,
@@ -41,7 +41,7 @@ pub struct PublishedRow {
     pub row: String,
     pub unit: DocumentUnit,
     pub published: Option<f64>,
-    /// Of several values of the document.
+    /// The range of several values of the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
     /// What the document has in place of a value.
@@ -57,9 +57,9 @@ pub struct PublishedRow {
     pub ci95: Option<[f64; 2]>,
     /// Successful trials.
     pub n: u32,
-    /// Of each round.
+    /// The value of each round.
     pub values: Vec<f64>,
-    /// Of the cell, where it is a time for another number of operations than the document's.
+    /// The cell's, where it is a time for another number of operations than the document's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
     /// Sent and not received, of datagrams: the median.

@@ -17,7 +17,7 @@ struct History<'a> {
 struct HistoryPoint<'a> {
     run: &'a SiteRun,
     comparison: &'a Comparison,
-    /// Of the cell and of its baseline.
+    /// Versions of the cell and of its baseline.
     versions: BTreeMap<String, String>,
 }
 

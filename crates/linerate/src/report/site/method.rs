@@ -35,7 +35,7 @@ fn inside<'a>(events: impl Iterator<Item = Event<'a>>) -> impl Iterator<Item = E
     kept.into_iter()
 }
 
-/// Of the heading at the start of these events, as code forges make it: `before-and-during-the-measurement`.
+/// The address of the heading at the start, as code forges make it: `before-and-during-the-measurement`.
 fn address(events: &[Event<'_>]) -> String {
     let heading = events.iter().take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
     let words = heading.filter_map(|event| match event {

@@ -14,7 +14,7 @@ use std::fmt::Write;
 
 pub(super) const TITLE: &str = "Five published benchmarks, measured again";
 
-/// Of a line of Markdown.
+/// The width of a line of Markdown.
 const WIDTH: usize = 118;
 
 const ABOUT: [&str; 3] = [

@@ -13,7 +13,7 @@ use crate::stats::metric::Better;
 use crate::stats::verdict::Verdict;
 use std::fmt::Write;
 
-/// Of the longest bar, in columns.
+/// The longest bar, in columns.
 const BAR: usize = 8;
 /// Eighths of a column.
 const BLOCKS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];

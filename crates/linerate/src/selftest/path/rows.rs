@@ -5,7 +5,7 @@ use crate::measurement::WireCounts;
 use crate::selftest::{Bound, Row, Unit};
 use linerate_contract::{Datagrams, Done, Nanos};
 
-/// Of a delay: this share of it, or this time.
+/// The tolerance of a delay: this share of it, or this time.
 const DELAY_SHARE: f64 = 0.05;
 const DELAY_TIME: f64 = 100_000.0;
 const RATE_SHARE: f64 = 0.02;

@@ -46,7 +46,7 @@ impl std::fmt::Debug for Permission<'_> {
     }
 }
 
-/// Of the environment of a build, in place of linerate's own.
+/// Variables of the environment of a build, in place of linerate's own.
 type Variables = Vec<(String, String)>;
 
 /// Finds builds and makes missing ones; each system is tried once in each environment, whatever its number of
@@ -70,7 +70,7 @@ impl<'a> Builds<'a> {
     ///
     /// # Errors
     /// Why there is none, with the last lines of the compiler's output.
-    pub fn of(&mut self, system: &System, env: &[(String, String)]) -> Result<PathBuf, String> {
+    pub fn folder(&mut self, system: &System, env: &[(String, String)]) -> Result<PathBuf, String> {
         let key = (system.name.clone(), env.to_vec());
         if let Some(known) = self.known.get(&key) {
             return known.clone();

@@ -19,7 +19,7 @@ const RELAY_OF_HOST: u16 = 20_081;
 
 pub(super) struct Addresses {
     pub(super) server: SocketAddr,
-    /// Of each relay, from the client: where it listens, and what it forwards to.
+    /// Where each relay listens, from the client, and what it forwards to.
     relays: Vec<[SocketAddr; 2]>,
     /// The client connects to it.
     pub(super) target: SocketAddr,

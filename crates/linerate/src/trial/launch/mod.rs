@@ -47,7 +47,7 @@ pub(super) struct Launches {
     /// Bytes of a write: received bytes divided by it are the operations of a client that prints no count.
     size: u64,
     work: Work,
-    /// Of the measurement.
+    /// The time limit of the measurement.
     timeout: Duration,
     timing: Timing,
     may_starve: bool,
@@ -136,15 +136,17 @@ impl Launches {
             |chosen, parameters, every| setting.launch(chosen, Seat::CLIENT, parameters, every, None);
         let warmer =
             (cell.warmup != Parameters::default()).then(|| as_client(verifier, &warmup, 1)).transpose()?;
-        let work =
-            window.map_or_else(|| Work::of(&measured, &cell.options), |window| Work::Time(window.length));
+        let work = window.map_or_else(
+            || Work::from_parameters(&measured, &cell.options),
+            |window| Work::Time(window.length),
+        );
         let deadline = measured.deadline.map_or(Duration::MAX, Duration::from_secs);
         Ok(Self {
             page: setting.page(),
             path: setting.path(),
             systems,
             verifier: as_client(verifier, &verify, 1)?,
-            verify: Work::of(&verify, &cell.options),
+            verify: Work::from_parameters(&verify, &cell.options),
             warmer,
             client: setting.launch(client, Seat::CLIENT, &measured, SAMPLE_EVERY, window)?,
             output: client.variant.output.clone(),
@@ -210,7 +212,7 @@ impl Launches {
         &self.client
     }
 
-    /// Of the measurement.
+    /// The time limit of the measurement.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }

@@ -263,10 +263,11 @@ impl<'a> Setting<'a> {
         let process = match &variant.start {
             None => None,
             Some(start) => {
-                let arguments = start.of(role).ok_or_else(|| {
+                let arguments = start.arguments(role).ok_or_else(|| {
                     format!("{manifest}: variants.{}.start has nothing for a {role}", chosen.name)
                 })?;
-                let program = self.context.programs.of(role, chosen.name, self.build_of(seat)).cloned();
+                let program =
+                    self.context.programs.command_line(role, chosen.name, self.build_of(seat)).cloned();
                 let located = || Some((crate::lab::program::locate(chosen.program()?)?, Vec::new()));
                 let (program, mut words) = program
                     .or_else(located)

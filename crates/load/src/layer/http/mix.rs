@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use linerate_contract::Role;
 
-    fn of(weights: &[u32]) -> Vec<WeightedRequest> {
+    fn weighted(weights: &[u32]) -> Vec<WeightedRequest> {
         let one = |(weight, number): (&u32, usize)| WeightedRequest {
             path: format!("/{number}"),
             request: Request::default(),
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn an_order_has_each_request_by_its_weight_and_is_that_of_its_seed() {
-        let requests = of(&[200, 600, 200]);
+        let requests = weighted(&[200, 600, 200]);
         let drawn = order(&requests, 7).unwrap();
         let count = |number| drawn.iter().filter(|one| **one == number).count();
         assert!(drawn.len() >= SHORTEST_ORDER);
@@ -135,16 +135,16 @@ mod tests {
 
     #[test]
     fn weights_that_make_no_order_are_refused() {
-        assert!(order(&of(&[1, 0]), 0).unwrap_err().to_string().contains("at least 1"));
-        assert!(order(&of(&[1, 70_000]), 0).unwrap_err().to_string().contains("70001"));
-        assert!(order(&of(&[70_000, 140_000]), 0).is_ok());
+        assert!(order(&weighted(&[1, 0]), 0).unwrap_err().to_string().contains("at least 1"));
+        assert!(order(&weighted(&[1, 70_000]), 0).unwrap_err().to_string().contains("70001"));
+        assert!(order(&weighted(&[70_000, 140_000]), 0).is_ok());
     }
 
     #[test]
     fn each_request_has_its_own_bytes_and_the_host_of_all() {
         let mut spec = Spec::new(Role::Client, "http", "rr");
         spec.request = Some(Request { host: Some("shop".into()), ..Request::default() });
-        spec.requests = of(&[1, 1]);
+        spec.requests = weighted(&[1, 1]);
         spec.requests[1].request.method = Some("HEAD".into());
         let (mut mix, bytes) = Mix::<true>::new(&spec, true).unwrap();
         let text = |kind: &Kind| String::from_utf8_lossy(&bytes[kind.start..][..kind.length]).into_owned();

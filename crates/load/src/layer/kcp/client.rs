@@ -24,7 +24,7 @@ pub(crate) struct KcpClient {
     spec: Arc<Spec>,
     config: KcpConfig,
     content: FrameContent,
-    /// Of the first conversation on: the socket's buffer decides how much it holds.
+    /// Set from the first conversation on: the socket's buffer decides how much it holds.
     inbox: Option<Inbox>,
     received: Box<[u8]>,
     start: Nanos,
@@ -111,7 +111,7 @@ impl Layer for KcpClient {
     const SPIN: Nanos = SPIN;
 
     fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
-        let config = KcpConfig::of(spec)?;
+        let config = KcpConfig::from_spec(spec)?;
         if spec.bytes.is_none() && spec.duration_ns.is_none() {
             return Err(Refusal::BadSpec("a stream over KCP needs \"bytes\" or \"duration_ns\"".into()));
         }

@@ -56,7 +56,7 @@ struct KcpConfig {
 }
 
 impl KcpConfig {
-    fn of(spec: &Spec) -> Result<Self, Refusal> {
+    fn from_spec(spec: &Spec) -> Result<Self, Refusal> {
         let number = |name: &str, otherwise: u64, range: std::ops::RangeInclusive<u64>| {
             spec.number(name, range).map(|given| given.unwrap_or(otherwise))
         };
@@ -68,7 +68,7 @@ impl KcpConfig {
         }
         let config = Self {
             // A window is many datagrams of one length: joined by default.
-            mode: if spec.options.contains_key("mode") { Mode::of(spec)? } else { Mode::Gso },
+            mode: if spec.options.contains_key("mode") { Mode::from_spec(spec)? } else { Mode::Gso },
             size: spec.size as usize,
             mtu: number("mtu", 1_400, OVERHEAD + 1..=LARGEST_MTU)? as usize,
             window: number("window", 1_024, 1..=LARGEST_WINDOW)? as u16,
@@ -135,7 +135,7 @@ mod tests {
             let mut spec = Spec::new(Role::Client, "kcp", "stream");
             spec.size = 63_488;
             spec.options.insert(name.into(), value.into());
-            KcpConfig::of(&spec)
+            KcpConfig::from_spec(&spec)
         };
         for (name, wrong) in
             [("mtu", "24"), ("mtu", "70000"), ("window", "0"), ("interval_us", "x"), ("nc", "2")]

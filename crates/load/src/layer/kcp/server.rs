@@ -22,7 +22,7 @@ use std::rc::Rc;
 const IDLE: Nanos = Nanos(30_000_000_000);
 /// Concurrent sessions, so that the server's memory is bounded.
 const MAX_SESSIONS: usize = 1_024;
-/// Of them, those of one socket: a client has a socket for each conversation (sdk/CONTRACT.md); a few more,
+/// The most of one socket: a client has a socket for each conversation (sdk/CONTRACT.md); a few more,
 /// for one that uses its socket again at once.
 const MAX_SESSIONS_OF_A_SOCKET: usize = 8;
 /// Bytes of segments that wait for an earlier one, over all sessions: 23 full windows of the default. Beyond,
@@ -38,14 +38,14 @@ const POLL_INTERVAL: Nanos = Nanos(50_000_000);
 /// # Errors
 /// An invalid spec, or an address that is in use or not of this host.
 pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
-    let config = KcpConfig::of(spec)?;
+    let config = KcpConfig::from_spec(spec)?;
     let signals = Signals::claim()?;
     let (socket, address) = packets::bind(spec, config.mode)?;
     widen_buffers(&socket, spec)?;
     let in_flight = config.in_flight(&socket)?;
     let sample = spec.sample_ns.filter(|every| *every > Nanos::ZERO);
     let poller = poller(spec, &socket)?;
-    let own = OwnAddresses::of(address)?;
+    let own = OwnAddresses::for_address(address)?;
     spawn(move || KcpServer::new(config, socket, own, poller, in_flight, sample).run())?;
     emit(&Event::Ready { address });
     signals.wait();
@@ -254,9 +254,9 @@ impl KcpServer {
     pub(super) fn anywhere() -> Self {
         let mut spec = Spec::new(linerate_contract::Role::Server, "kcp", "stream");
         (spec.size, spec.listen) = (1_000, Some(SocketAddr::from(([127, 0, 0, 1], 0))));
-        let config = KcpConfig::of(&spec).expect("a good spec");
+        let config = KcpConfig::from_spec(&spec).expect("a good spec");
         let (socket, address) = packets::bind(&spec, config.mode).expect("a free port");
-        let own = OwnAddresses::of(address).expect("a bound address");
+        let own = OwnAddresses::for_address(address).expect("a bound address");
         let poller = poller(&spec, &socket).expect("descriptors are left");
         Self::new(config, socket, own, poller, 32, None)
     }

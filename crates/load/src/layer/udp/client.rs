@@ -30,8 +30,8 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
 
 /// One measurement, with flows of its own.
 pub(super) fn measure(spec: &Spec, stop: &Stop) -> Result<Done, Refusal> {
-    let config = UdpConfig::of(spec)?;
-    let until = UdpStopCondition::of(spec)?;
+    let config = UdpConfig::from_spec(spec)?;
+    let until = UdpStopCondition::from_spec(spec)?;
     if spec.connections == 0 || spec.threads == 0 || spec.timeout_ns == Nanos::ZERO {
         let text = "\"connections\", \"threads\" and \"timeout_ns\" must be above 0";
         return Err(Refusal::BadSpec(text.into()));
@@ -48,7 +48,7 @@ pub(super) fn measure(spec: &Spec, stop: &Stop) -> Result<Done, Refusal> {
     let mut senders = Vec::new();
     for _ in 0..threads {
         let burst = Burst::new(config.mode, &config.content);
-        let pace = Pace::of(spec, threads, burst.max())?;
+        let pace = Pace::from_spec(spec, threads, burst.max())?;
         senders.push(Sender {
             flows: Vec::new(),
             burst,
@@ -88,7 +88,7 @@ struct UdpStopCondition {
 }
 
 impl UdpStopCondition {
-    fn of(spec: &Spec) -> Result<Self, Refusal> {
+    fn from_spec(spec: &Spec) -> Result<Self, Refusal> {
         match (spec.bytes, spec.duration_ns) {
             (None, None) => {
                 Err(Refusal::BadSpec("a stream over UDP needs \"bytes\" or \"duration_ns\"".into()))

@@ -32,7 +32,7 @@ pub struct UdpEcho {
 #[derive(Debug)]
 pub struct UdpConnection {
     socket: OwnedFd,
-    /// Of the message that was sent last; the first has the number 1.
+    /// The number of the message that was sent last; the first has 1.
     number: u64,
 }
 
@@ -127,7 +127,7 @@ fn age(datagram: &[u8], number: u64) -> u64 {
 pub fn serve(spec: &Spec) -> Result<(), Refusal> {
     let signals = Signals::claim()?;
     let (socket, address) = packets::bind(spec, Mode::Single)?;
-    let own = OwnAddresses::of(address)?;
+    let own = OwnAddresses::for_address(address)?;
     let mut inbox = Inbox::new(Mode::Single, LARGEST);
     spawn(move || {
         loop {

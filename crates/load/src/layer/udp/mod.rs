@@ -28,7 +28,7 @@ struct UdpConfig {
 }
 
 impl UdpConfig {
-    fn of(spec: &Spec) -> Result<Self, Refusal> {
+    fn from_spec(spec: &Spec) -> Result<Self, Refusal> {
         if !(SMALLEST as u64..=LARGEST as u64).contains(&spec.size) {
             return Err(Refusal::BadSpec(format!("\"size\" must be {SMALLEST} to {LARGEST} bytes")));
         }
@@ -36,6 +36,6 @@ impl UdpConfig {
             return Err(Refusal::Unsupported("a direction other than client-writes over UDP".into()));
         }
         let size = spec.size as usize;
-        Ok(Self { mode: Mode::of(spec)?, size, content: page(size)[HEADER..].into() })
+        Ok(Self { mode: Mode::from_spec(spec)?, size, content: page(size)[HEADER..].into() })
     }
 }

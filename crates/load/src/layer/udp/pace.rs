@@ -28,7 +28,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// The part of one of `threads`; `None` without a rate: as fast as possible.
-    pub(super) fn of(spec: &Spec, threads: usize, max: usize) -> Result<Option<Self>, Refusal> {
+    pub(super) fn from_spec(spec: &Spec, threads: usize, max: usize) -> Result<Option<Self>, Refusal> {
         let Some(rate) = spec.rate else { return Ok(None) };
         if !(rate > 0.0 && rate <= HIGHEST_RATE) {
             return Err(Refusal::BadSpec(format!(
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn datagrams_are_due_at_the_rate_and_none_is_early() {
         for (rate, most) in [(20_000.0, 1), (100_000.0, 64), (3_000_000.0, 64)] {
-            let mut pace = Pace::of(&spec(rate), 1, most).unwrap().unwrap();
+            let mut pace = Pace::from_spec(&spec(rate), 1, most).unwrap().unwrap();
             let start = clock::now();
             let end = start + Nanos(20_000_000);
             let mut sent = 0;
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_is_too_slow_stops_at_the_end_and_the_rest_is_unsent() {
-        let mut pace = Pace::of(&spec(1e9), 1, 1).unwrap().unwrap();
+        let mut pace = Pace::from_spec(&spec(1e9), 1, 1).unwrap().unwrap();
         let start = clock::now();
         let end = start + Nanos(2_000_000);
         let mut sent = 0;
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn rates_out_of_range_are_refused() {
         for rate in [0.0, -1.0, f64::NAN, 1e10] {
-            assert!(Pace::of(&spec(rate), 1, 1).is_err(), "{rate}");
+            assert!(Pace::from_spec(&spec(rate), 1, 1).is_err(), "{rate}");
         }
     }
 }

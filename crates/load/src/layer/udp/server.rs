@@ -49,7 +49,7 @@ impl FlowReceiver {
     /// # Errors
     /// As [`run`].
     pub fn open(spec: &Spec) -> Result<(Self, Inbox, SocketAddr), Refusal> {
-        let config = UdpConfig::of(spec)?;
+        let config = UdpConfig::from_spec(spec)?;
         let every = spec.options.get("every").map_or(Ok(1), |n| n.parse::<u64>());
         let every = every.ok().filter(|n| *n > 0);
         let every =
@@ -57,7 +57,7 @@ impl FlowReceiver {
         let (socket, address) = packets::bind(spec, config.mode)?;
         let inbox = Inbox::new(config.mode, config.size.max(REPORT_LENGTH));
         let progress = spec.sample_ns.filter(|every| *every > Nanos::ZERO).map(FlowProgress::new);
-        let (content, own) = (config.content, OwnAddresses::of(address)?);
+        let (content, own) = (config.content, OwnAddresses::for_address(address)?);
         let receiver = Self { socket, content, every, flows: HashMap::new(), progress, own };
         Ok((receiver, inbox, address))
     }

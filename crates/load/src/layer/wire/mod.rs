@@ -83,7 +83,7 @@ pub enum Received {
 impl Received {
     /// `count` bytes into `room`: a read that did not fill it has emptied the socket (epoll(7)).
     #[inline]
-    fn of(count: usize, room: usize) -> Self {
+    fn from_count(count: usize, room: usize) -> Self {
         if count == room { Self::More } else { Self::Drained }
     }
 }

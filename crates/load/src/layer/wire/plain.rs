@@ -91,14 +91,14 @@ impl<P: Passage> Wire for PlainWire<P> {
                 |nothing| nothing,
                 |count| {
                     sink.skip(count);
-                    Received::of(count, most)
+                    Received::from_count(count, most)
                 },
             ));
         }
         match receive(socket, input, MsgFlags::empty())? {
             Ok(count) => {
                 sink.take(&mut input[..count])?;
-                Ok(Received::of(count, input.len()))
+                Ok(Received::from_count(count, input.len()))
             }
             Err(nothing) => Ok(nothing),
         }

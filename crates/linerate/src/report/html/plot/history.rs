@@ -3,7 +3,7 @@
 use super::axis::{Axis, px};
 use maud::{Markup, html};
 
-/// Of a drawing.
+/// The size of a drawing.
 const WIDTH: f64 = 200.0;
 const HEIGHT: f64 = 36.0;
 

@@ -5,7 +5,7 @@ use crate::report::numbers::plain;
 use maud::{Markup, html};
 use std::fmt::Write;
 
-/// Of the drawing. On a phone of 380 pixels its letters have nine of them.
+/// The size of the drawing. On a phone of 380 pixels its letters have nine of them.
 pub(super) const WIDTH: f64 = 480.0;
 pub(super) const HEIGHT: f64 = 280.0;
 /// The inner frame.

@@ -38,7 +38,7 @@ pub(super) fn figures(suite: &SuiteReport, table: &TableReport) -> Markup {
         add(&format!("by{i}"), &|id| plot.markup(id));
     }
     for (i, group) in groups.iter().enumerate() {
-        if let Some(layers) = waterfall::Waterfall::of(table, group) {
+        if let Some(layers) = waterfall::Waterfall::for_group(table, group) {
             add(&format!("layers{i}"), &|id| layers.markup(id));
         }
         if let Some(plot) = percentiles::plot(group).filter(|_| is_new(suite, table, group)) {

@@ -9,7 +9,7 @@ use crate::stats::latency::LatencyCurve;
 /// With more lines than these, bands would cover each other.
 const MOST_BANDS: usize = 4;
 
-/// Of an axis: to 99.95 % and beyond.
+/// Operations of an axis that ends at 99.95 % and beyond.
 const LONG: f64 = 2_000.0;
 
 /// `None` if no cell of the group has a histogram.

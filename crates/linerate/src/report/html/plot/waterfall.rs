@@ -10,7 +10,7 @@ use crate::stats::metric::Better;
 use maud::{Markup, html};
 
 const AXIS: &str = "layer";
-/// Of the drawing.
+/// Sizes in the drawing.
 const LABELS: f64 = 90.0;
 const NUMBERS: f64 = 64.0;
 const ROW: f64 = 26.0;
@@ -20,7 +20,7 @@ const FOOT: f64 = 34.0;
 pub(super) struct Waterfall {
     title: String,
     unit: String,
-    /// Of the plain layer, from which others begin.
+    /// Time of the plain layer, from which others begin.
     base: f64,
     /// Name, time for the work, ratio to the base.
     steps: Vec<(String, f64)>,
@@ -28,7 +28,7 @@ pub(super) struct Waterfall {
 
 impl Waterfall {
     /// `None` unless the group compares layers.
-    pub(super) fn of(table: &TableReport, group: &Group<'_>) -> Option<Self> {
+    pub(super) fn for_group(table: &TableReport, group: &Group<'_>) -> Option<Self> {
         let base = group.baseline()?;
         let is_layer = |label: &str| group.members.iter().any(|m| m.cell.axes.get(AXIS) == Some(label));
         if !group.members.iter().all(|member| is_layer(&member.label)) {

@@ -126,7 +126,7 @@ impl FuzzPeer {
 /// Records of a peer that knows the keys: data, handshake messages, alerts, changed records, and other bytes.
 pub fn fuzz_records(input: &[u8]) {
     let (socket, peer) = connected();
-    let keys = Keys::of(Box::new(Numbered { sends: 128, receives: 0 }));
+    let keys = Keys::from_later(Box::new(Numbered { sends: 128, receives: 0 }));
     let mut wire = TlsWire {
         input: vec![0; (16 << 10) + LARGEST_RECORD].into(),
         from: 0,

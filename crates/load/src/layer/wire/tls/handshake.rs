@@ -135,7 +135,7 @@ pub(super) struct Keys(Box<dyn Later>);
 
 impl Keys {
     #[cfg(any(test, fuzzing))]
-    pub(super) fn of(later: Box<dyn Later>) -> Self {
+    pub(super) fn from_later(later: Box<dyn Later>) -> Self {
         Self(later)
     }
 

@@ -87,7 +87,7 @@ impl TlsWire {
         match receive(socket, room, MsgFlags::empty())? {
             Ok(count) => {
                 self.to += count;
-                Ok(Received::of(count, whole))
+                Ok(Received::from_count(count, whole))
             }
             Err(nothing) => Ok(nothing),
         }
