@@ -12,9 +12,7 @@
 //! Robbins, "On the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals", 1965). Of builds see
 //! [`crate::stats::sequential`].
 
-mod prospect;
-
-use crate::comparison::{JudgedPair, Judgement, judge_until};
+use crate::comparison::{JudgedPair, Judgement, judge, judge_until};
 use crate::measurement::{
     ComparisonKind, Duet, Outcome, PlannedCell, PlannedPair, PlannedSuite, Run, Trial, is_given_up, pair_id,
 };
@@ -25,7 +23,6 @@ use crate::stats::sequential::{last_look, next_look};
 use crate::stats::verdict::MARGIN;
 use crate::summary::{self, Entry, SortedJournal, undisturbed};
 use linerate_contract::Nanos;
-pub use prospect::Prospect;
 use std::collections::BTreeMap;
 
 /// The rounds that every cell of a run with a budget gets, if there is time: fewer have no interval of 95 %.
@@ -59,6 +56,21 @@ impl Need {
     }
 }
 
+/// What is known about a comparison before its units are made.
+#[derive(Debug)]
+pub struct Prospect {
+    /// Units of each cell in the budget.
+    pub units: f64,
+    pub pairs: usize,
+    /// Readings of the family.
+    pub tests: usize,
+    /// Seconds, also of one unit.
+    pub budget: f64,
+    pub unit: f64,
+    /// `None`: not known yet.
+    pub spread: Option<f64>,
+}
+
 /// The plan of a run, and what of it is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Made<'a> {
@@ -75,6 +87,27 @@ impl<'a> Made<'a> {
             None => self.of_tables(suite),
             Some(_) => self.of_builds(suite),
         }
+    }
+
+    /// What the time of the budget finds, less that of the `solos` still to be made. `None` without a
+    /// comparison, and before the first unit of the warm-up.
+    #[must_use]
+    pub fn prospect(self, suite: usize, solos: usize) -> Option<Prospect> {
+        let judged = judge(self.run, self.trials, self.duets).filter(|_| !self.duets.is_empty())?;
+        let made = self.units(&self.run.suites[suite]).map(|duet| duet.unit).max().unwrap_or(0);
+        let pairs = judged.pairs.len();
+        let unit = mean(self.duets.iter().map(Duet::time));
+        let solos = solos as f64 * mean(self.trials.iter().map(Trial::time));
+        let time = (self.seconds_left(suite) - solos).max(0.0);
+        let in_round = pairs as f64 + 1.0 / f64::from(CONTROL_ROUNDS);
+        Some(Prospect {
+            units: f64::from(made) + time / (unit * in_round),
+            pairs,
+            tests: judged.tests,
+            budget: self.run.budget.map_or(0.0, |budget| budget.as_secs_f64()),
+            unit,
+            spread: judged.spread,
+        })
     }
 
     /// Seconds that a suite has left. A run with a budget gives each suite an equal share, and what the ones

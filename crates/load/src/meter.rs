@@ -70,7 +70,7 @@ pub struct Meter {
     connect: Recorder,
     /// Version, cipher suite and library of the layer's TLS.
     tls: Option<String>,
-    /// Of HTTP, answers by status.
+    /// Answers of HTTP by status.
     statuses: BTreeMap<String, u64>,
     /// The kernel's statistics of all connections.
     tcp: Option<TcpInfo>,

@@ -83,8 +83,8 @@ async fn pass(operations: u64, posters: u64, batch: u64) -> u64 {
     counter.count.load(Relaxed)
 }
 
-/// The counter of the current pass. Static, since a shared one would cost a reference count per handler, which
-/// the handlers of other systems do not have.
+/// The counter of the current pass. Static, since a shared one would cost a reference count per handler,
+/// which the handlers of other systems do not have.
 static COUNTER: Counter = Counter {
     count: AtomicU64::new(0),
     reached: Notify::const_new(),

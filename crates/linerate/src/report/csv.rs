@@ -1,8 +1,8 @@
 //! A row for each cell, for spreadsheets and data frames. Each axis, role and kind of error of any cell is a
 //! column.
 
+use super::formats::Style;
 use super::model::{CellReport, Report, SuiteReport};
-use super::style::Style;
 use super::words::{self, accuracy_name, outcome_name, verdict_name};
 use crate::stats::cost::Consumer;
 use crate::stats::difference::LatencyDifference;

@@ -2,11 +2,20 @@
 //! line, the files of a run and the tests loop over the table.
 
 use super::model::Report;
-use super::style::Style;
 use super::{csv, html, json, markdown, terminal};
 use crate::error::Error;
 use crate::journal;
 use std::path::Path;
+
+/// Colours and width of a terminal, and how much is printed. The other formats ignore it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Style {
+    pub colour: bool,
+    /// Columns; `None`: as wide as the tables get.
+    pub width: Option<u16>,
+    /// Every metric, interval and flag, in place of compact tables.
+    pub long: bool,
+}
 
 /// How a report of the type `R` is written.
 #[derive(Debug)]

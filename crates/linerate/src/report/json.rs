@@ -1,7 +1,7 @@
 //! `report.json`: the model, serialised.
 
+use super::formats::Style;
 use super::model::Report;
-use super::style::Style;
 
 /// Pretty-printed, so that reports can be compared line by line.
 #[must_use]

@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use super::formats::Style;
 use super::load_json::{LoadJson, OperationsJson, RunJson};
 use super::numbers::{count, counted, plain};
-use super::style::Style;
 use linerate_contract::{Adherence, Arrival, Counts, Done, Errors, Nanos, Sample, Spec};
 use std::collections::BTreeMap;
 use std::fmt::Write;

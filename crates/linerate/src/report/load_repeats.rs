@@ -1,9 +1,9 @@
 //! Output of `linerate load --repeat`: a line for each run, and medians with intervals.
 
+use super::formats::Style;
 use super::load::{self, LoadResult, loop_kind, operations_json, time};
 use super::load_json::{LoadJson, MedianJson, RepeatsJson};
 use super::numbers::{count, plain};
-use super::style::Style;
 use crate::stats::estimate::{Estimate, FEWEST_ROUNDS};
 use linerate_contract::Counts;
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 //! below it the percentage of the baseline.
 
 use super::comparison;
+use super::formats::Style;
 use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase};
 use super::model::{CellReport, PublishedReport, Report, SuiteReport, TableReport};
-use super::style::Style;
 use std::fmt::Write;
 
 #[must_use]

@@ -42,7 +42,6 @@ pub(crate) mod numbers;
 mod schema;
 pub mod selftest;
 mod site;
-mod style;
 mod terminal;
 mod words;
 
@@ -52,8 +51,7 @@ mod fixture;
 mod tests;
 
 pub use build::{build, from_stored};
-pub use formats::{FORMATS, Format, TERMINAL, format, format_names, write_files};
+pub use formats::{FORMATS, Format, Style, TERMINAL, format, format_names, write_files};
 pub use site::{SiteRun, site};
-pub use style::Style;
 pub(crate) use terminal::plain_table;
 pub use words::outcome_text;

@@ -1,8 +1,8 @@
 //! Output of `linerate selftest`: ground truth and measurement.
 
+use super::formats::Style;
 use super::load::time;
 use super::numbers::{count, plain};
-use super::style::Style;
 use crate::selftest::{Bound, Row, RowState, TRIES, Unit};
 use std::fmt::Write;
 

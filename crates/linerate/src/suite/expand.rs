@@ -1,8 +1,8 @@
 //! A table of a suite file, cell by cell.
 
 use super::file::{Amount, Changes, Table, TableChanges};
+use super::names;
 use super::path;
-use super::{names, truth};
 use crate::axes::Axes;
 use crate::measurement::{self, DEFAULT_BUILD, PlannedCell, PlannedSystem, PlannedTable, Sharing};
 use crate::parameters::Parameters;
@@ -103,7 +103,7 @@ pub(super) fn table(
         column_values: values_of(&table.columns),
         cells: cells.iter().map(|cell| cell.id.clone()).collect(),
         baseline: partner("baseline", &axes, &table.baseline)?,
-        truth: truth::truth(table)?,
+        truth: table.truth()?,
         limit: partner_of("limit", &table.limit)?,
         reference: partner_of("reference", &table.reference)?,
         scaling: partner_of("scaling", &table.scaling)?,

@@ -1,6 +1,6 @@
 //! `suites/<name>.toml`: a question, as data. Tables of cells; each table spans its axes.
 
-use crate::measurement::{Metric, Precision, Sharing, default_verify, default_warmup};
+use crate::measurement::{Metric, Precision, Sharing, Truth, default_verify, default_warmup};
 use crate::parameters::Parameters;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -180,6 +180,42 @@ pub struct TableChanges {
     /// In place of the table's own.
     #[serde(default)]
     pub parameters: BTreeMap<String, Amount>,
+}
+
+impl Table {
+    /// Its true values, where they are known: `truth = { tolerance = 0.1, values = { p99-latency = "90ms" } }`.
+    /// `None` for a table that compares its cells with a baseline.
+    ///
+    /// # Errors
+    /// A table with both or with neither, a metric that it does not show or that is no latency, or a time that
+    /// cannot be read; with the key.
+    pub(super) fn truth(&self) -> Result<Option<Truth>, String> {
+        let Some(entry) = &self.truth else {
+            let has_baseline = !self.baseline.is_empty();
+            return has_baseline
+                .then_some(None)
+                .ok_or("baseline: a table needs one, or a `truth`".to_owned());
+        };
+        let others = [&self.limit, &self.reference, &self.scaling];
+        let compares = !self.baseline.is_empty() || others.iter().any(|other| other.is_some());
+        if compares || self.best_of.is_some() {
+            return Err("truth: its cells are compared with the truth, and so with no other cell".to_owned());
+        }
+        if !(entry.tolerance > 0.0 && entry.tolerance < 1.0) {
+            return Err("truth.tolerance: expected a share such as 0.1".to_owned());
+        }
+        let mut values = BTreeMap::new();
+        for (metric, text) in &entry.values {
+            if !(*metric == self.metric || self.also.contains(metric)) || !metric.is_latency() {
+                return Err("truth.values: expected latencies that the table shows".to_owned());
+            }
+            let time = humantime::parse_duration(text).ok().filter(|time| !time.is_zero());
+            let time = time
+                .ok_or_else(|| format!("truth.values: `{text}` is not a time above 0, such as \"90ms\""))?;
+            values.insert(*metric, time.into());
+        }
+        Ok(Some(Truth { tolerance: entry.tolerance, values }))
+    }
 }
 
 /// A variant, or several in a row.

@@ -5,7 +5,6 @@ pub mod file;
 mod names;
 mod path;
 mod published;
-mod truth;
 
 use crate::error::Error;
 use crate::home;

@@ -15,7 +15,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 pub(in crate::command) type Schemes = [&'static str; 2];
 
 pub(in crate::command) const HTTP: Schemes = ["http", "https"];
-/// Of servers that echo; they have one scheme.
+/// The schemes of servers that echo, which have one each.
 pub(in crate::command) const TCP: Schemes = ["tcp", "tcp"];
 pub(in crate::command) const UDP: Schemes = ["udp", "udp"];
 pub(in crate::command) const WEBSOCKET: Schemes = ["ws", "wss"];

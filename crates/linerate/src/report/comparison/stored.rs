@@ -2,8 +2,8 @@
 
 use super::made::signed_percent;
 use crate::comparison::stored::{INTERLEAVE, StoredCell, StoredComparison};
+use crate::report::formats::Style;
 use crate::report::numbers::plain;
-use crate::report::style::Style;
 use crate::report::terminal::plain_table;
 use crate::report::words::verdict_name;
 use crate::stats::verdict::Verdict;

@@ -25,9 +25,9 @@ pub(super) use plot::{HistoryMark, history};
 pub(super) use suite::{published_tables, text_table};
 
 use super::comparison;
+use super::formats::Style;
 use super::layout::{Phrase, Sentence};
 use super::model::Report;
-use super::style::Style;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 #[must_use]

@@ -1,7 +1,6 @@
 //! Details of each cell: CPU cost, latency, bottleneck, failed operations, flags.
 
 use super::cells_of;
-use super::columns::{Column, Depth, Details};
 use super::{path, transport};
 use crate::report::model::{
     CellReport, CpuCost, OutcomeWord, Sensitivity, ShareOf, SuiteReport, TableReport, UsageReport,
@@ -12,6 +11,37 @@ use crate::stats::cost::Consumer;
 use crate::stats::latency::Latency;
 use linerate_contract::Role;
 use std::collections::BTreeSet;
+
+/// Amount of detail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Medians alone, to fit a terminal.
+    Brief,
+    /// With intervals and latencies.
+    Full,
+}
+
+/// Rows of text below headers.
+#[derive(Debug)]
+pub(crate) struct Details {
+    pub(crate) headers: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+pub(super) struct Column<'a> {
+    pub(super) header: String,
+    pub(super) text: Box<dyn Fn(&CellReport) -> String + 'a>,
+}
+
+impl<'a> Column<'a> {
+    pub(super) fn new(header: impl Into<String>, text: impl Fn(&CellReport) -> String + 'a) -> Self {
+        Self { header: header.into(), text: Box::new(text) }
+    }
+
+    pub(super) fn has_text(&self, cells: &[&CellReport]) -> bool {
+        cells.iter().any(|cell| !(self.text)(cell).is_empty())
+    }
+}
 
 /// Details of a table's measured cells, without those that an earlier table shows.
 pub(crate) fn details(suite: &SuiteReport, table: &TableReport, depth: Depth) -> Details {

@@ -1,7 +1,6 @@
 //! Shared by the readable formats: the text at each place. The formats differ only in how they draw it.
 
 mod answer;
-mod columns;
 mod details;
 mod facts;
 mod grid;
@@ -15,8 +14,7 @@ mod tiers;
 mod transport;
 
 pub(super) use answer::{GroupAnswer, Phrase, Sentence, answer, answers, further_metrics, unit};
-pub(super) use columns::{Depth, Details};
-pub(super) use details::{details, facts_of};
+pub(super) use details::{Depth, Details, details, facts_of};
 pub(super) use facts::{HOW_TO_READ, exceptions, host, hosts, progress, time, versions};
 pub(super) use grid::{Grid, GridCell, Note, grid, mark, notes, usual_rounds, with_cpu_mark};
 pub(super) use groups::{Alternative, Group, Part, groups};

@@ -1,6 +1,6 @@
 //! Columns of a path that impairs packets.
 
-use super::columns::{Column, Depth};
+use super::details::{Column, Depth};
 use crate::report::model::{CellReport, PathReport, WayReport};
 use crate::report::numbers::{count, plain};
 

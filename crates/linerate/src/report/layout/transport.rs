@@ -1,6 +1,6 @@
 //! Columns for datagrams, TCP, and throughput over time as a line of bars.
 
-use super::columns::{Column, Depth};
+use super::details::{Column, Depth};
 use crate::report::model::{CellReport, DatagramReport, SeriesReport, TcpReport};
 use crate::report::numbers::{count, plain};
 

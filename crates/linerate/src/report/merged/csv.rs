@@ -3,7 +3,7 @@
 use super::build::{ratio, verdict};
 use super::model::{MergedCell, MergedReport, MergedSuite, MergedTable, OnHost, OverHosts};
 use crate::report::csv::{in_order, number};
-use crate::report::style::Style;
+use crate::report::formats::Style;
 use crate::report::words::{self, outcome_name};
 
 pub(super) fn render(report: &MergedReport, _: Style) -> String {

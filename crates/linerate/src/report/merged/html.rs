@@ -3,9 +3,9 @@
 use super::model::{MergedHost, MergedReport, MergedTable};
 use super::multiples;
 use super::view::{self, TextTable};
+use crate::report::formats::Style;
 use crate::report::html::{anchor, page};
 use crate::report::layout;
-use crate::report::style::Style;
 use maud::{Markup, html};
 
 pub(super) fn render(report: &MergedReport, _: Style) -> String {

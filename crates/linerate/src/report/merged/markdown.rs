@@ -2,8 +2,8 @@
 
 use super::model::MergedReport;
 use super::view::{self, TextTable};
+use crate::report::formats::Style;
 use crate::report::markdown::{escape, fold, write_table};
-use crate::report::style::Style;
 use std::fmt::Write;
 
 pub(super) fn render(report: &MergedReport, _: Style) -> String {

@@ -18,7 +18,7 @@ pub use build::build;
 pub use model::*;
 
 use super::formats::Format;
-use super::style::Style;
+use super::formats::Style;
 use crate::error::Error;
 use std::path::Path;
 

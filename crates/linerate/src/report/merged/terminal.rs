@@ -2,7 +2,7 @@
 
 use super::model::MergedReport;
 use super::view::{self, TextTable};
-use crate::report::style::Style;
+use crate::report::formats::Style;
 use crate::report::terminal::plain_table;
 use std::fmt::Write;
 

@@ -2,10 +2,10 @@
 //! metrics where they differ.
 
 use super::{answer_text, width, wrapped};
+use crate::report::formats::Style;
 use crate::report::layout::{self, Alternative, Group, Note, Part};
 use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{brief_error, difference, percent, percent_range, with_interval};
-use crate::report::style::Style;
 use crate::report::words::{self, outcome_name};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;

@@ -4,9 +4,9 @@
 mod compact;
 
 use super::comparison;
+use super::formats::Style;
 use super::layout::{self, Depth, Details, Grid, GridCell, GroupAnswer, Phrase};
 use super::model::{PublishedReport, Report, SuiteReport, TableReport};
-use super::style::Style;
 use crate::measurement::BUILD_AXIS;
 use crate::stats::accuracy::Accuracy;
 use crate::stats::verdict::Verdict;

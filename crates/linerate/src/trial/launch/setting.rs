@@ -68,7 +68,7 @@ pub(super) struct Setting<'a> {
     /// True if the relay has the certificate, and the server no TLS.
     relay_ends_tls: bool,
     slice: Option<Nanos>,
-    /// Of a server in the network of the host.
+    /// The port of a server in the network of the host.
     port: Option<u16>,
 }
 
