@@ -3,7 +3,8 @@
 use crate::measurement::{Duet, Histogram, Measurement, Metric, PlannedCell, SideWindow};
 use linerate_contract::{Choice, Ends, Role};
 
-/// Of a CPU, by a loop that is alone: what does not wait differs from its CPU time by its start and end only.
+/// The share of a CPU that a loop uses that is alone: what does not wait differs from its CPU time by its
+/// start and end only.
 const BUSY: f64 = 0.97;
 
 /// True if windows of duets have ratios of this metric. In closed loops time and mean latency are inverse to

@@ -220,8 +220,8 @@ pub struct CalibrateArgs {
 
 /// Compare several runs of the same suites: does the interval of one contain what all of them found?
 ///
-/// Prints of each pair the mean ratio of the runs, their spread, the half-width of a run's interval, and how many
-/// runs have an interval that contains the mean; by rate and by CPU time per operation.
+/// Prints, pair by pair, the mean ratio of the runs, their spread, the half-width of a run's interval, and
+/// how many runs have an interval that contains the mean; by rate and by CPU time per operation.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   for i in 1 2 3 4; do linerate run proxy --quick --out results/proxy-$i; done

@@ -183,12 +183,12 @@ pub struct TableChanges {
 }
 
 impl Table {
-    /// Its true values, where they are known: `truth = { tolerance = 0.1, values = { p99-latency = "90ms" } }`.
-    /// `None` for a table that compares its cells with a baseline.
+    /// Its true values: `truth = { tolerance = 0.1, values = { p99-latency = "90ms" } }`. `None` for a table
+    /// that compares its cells with a baseline.
     ///
     /// # Errors
-    /// A table with both or with neither, a metric that it does not show or that is no latency, or a time that
-    /// cannot be read; with the key.
+    /// A table with both or with neither, a metric that it does not show or that is no latency, or a time
+    /// that cannot be read; with the key.
     pub(super) fn truth(&self) -> Result<Option<Truth>, String> {
         let Some(entry) = &self.truth else {
             let has_baseline = !self.baseline.is_empty();
