@@ -55,7 +55,7 @@ struct InTurns {
     thread: u64,
     turn: Turn,
     random: Pcg64Mcg,
-    /// Of the last operation, since its turn counts.
+    /// When the last operation is due, since its turn counts.
     at: f64,
     rest: [Nanos; 2],
 }

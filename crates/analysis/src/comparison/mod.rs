@@ -57,7 +57,7 @@ pub struct JudgedPair {
     /// Time of its units.
     pub seconds: f64,
     pub rate: Option<Reading>,
-    /// Of an open loop, which has no `rate`.
+    /// The latencies of an open loop, which has no `rate`.
     pub latency: Vec<LatencyReading>,
     /// Performance by CPU time per operation of all roles, or of the server alone where commands are
     /// compared: below 1, head needs more.

@@ -29,10 +29,10 @@ pub struct Reading {
     /// 95 % at all looks together; `None`: too few units.
     pub interval: Option<[f64; 2]>,
     pub range: [f64; 2],
-    /// Of latencies, by the same units and looks.
+    /// The reading of latencies, by the same units and looks.
     pub difference: Option<LatencyDifference>,
     pub verdict: Verdict,
-    /// Of a gate's suspect.
+    /// The second series of a gate's suspect.
     pub confirmation: Option<Confirmation>,
     /// Further units would not change it.
     pub(super) is_decided: bool,
@@ -67,7 +67,7 @@ impl Looks {
 /// Log ratios of performance, head over base, with the number of their unit.
 pub(super) struct PairSeries {
     logs: Vec<(u32, f64)>,
-    /// Of latencies: head less base, in microseconds.
+    /// The difference of latencies: head less base, in microseconds.
     differences: Vec<(u32, f64)>,
     last: u32,
 }

@@ -37,13 +37,13 @@ pub struct PlannedCommands {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     pub connections: u32,
-    /// Of an open loop; `None`: a closed one.
+    /// The rate of an open loop; `None`: a closed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<PlannedRate>,
     /// Requests per second of the baseline in a closed loop; found before the first trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<f64>,
-    /// Of the client; the server has as many CPUs.
+    /// Threads of the client; the server has as many CPUs.
     pub threads: u32,
     /// A correct response, as far as the user says.
     #[serde(default)]

@@ -44,7 +44,7 @@ pub enum ComparisonKind {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LatencyMargin {
-    /// Of the baseline's latency.
+    /// A share of the baseline's latency.
     Share(f64),
     Microseconds(f64),
 }
@@ -63,7 +63,7 @@ impl Default for LatencyMargin {
 #[serde(rename_all = "kebab-case")]
 pub enum PlannedRate {
     PerSecond(u64),
-    /// Of the baseline's rate in a closed loop with the same connections.
+    /// A share of the baseline's rate in a closed loop with the same connections.
     Share(f64),
 }
 

@@ -120,7 +120,7 @@ pub struct SideWindow {
     pub uncounted: u64,
     #[serde(default)]
     pub errors: Errors,
-    /// Of an open loop: from the times at which operations were due.
+    /// Latencies of an open loop: from the times at which operations were due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Histogram>,
     /// CPU time (user and system) of each role's processes.

@@ -98,7 +98,7 @@ impl RateSearch {
 mod tests {
     use super::*;
 
-    /// Of a server whose latency is 1 / (1 - load): at 0.8 it is 5.
+    /// A server whose latency is 1 / (1 - load): at 0.8 it is 5.
     fn search(guess: f64, spread: f64) -> HighestRate {
         let mut search = RateSearch::new(guess, [0.1, 1.2]);
         while let Some(rate) = search.rate() {

@@ -236,7 +236,7 @@ impl BuildOptions {
         }
     }
 
-    /// Of a comparison of commands.
+    /// The settings of a comparison of commands.
     #[must_use]
     pub fn budget_of_commands(&self) -> Duration {
         let usual = if self.rate.is_some() { BUDGET_OF_LATENCIES } else { BUDGET_OF_COMMANDS };

@@ -84,7 +84,7 @@ pub(super) struct SweepJson<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub(super) struct SweepStepJson<'a> {
-    /// Of the closed loop's rate.
+    /// A share of the closed loop's rate.
     pub(super) share: f64,
     #[serde(flatten)]
     pub(super) load: OperationsJson<'a>,

@@ -1,9 +1,9 @@
 //! Output of `linerate load --sweep`: latency against the rate.
 
+use super::Style;
 use super::load::{LoadResult, Words, loop_kind, operations_json, time};
 use super::load_json::{HighestJson, LoadJson, SweepJson, SweepStepJson};
 use super::numbers::{count, plain};
-use super::style::Style;
 use super::terminal::plain_table;
 use crate::stats::highest_rate::{HighestRate, LatencyBound};
 use linerate_contract::{Arrival, Done, Spec};

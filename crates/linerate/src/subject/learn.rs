@@ -27,7 +27,7 @@ const MOST_WINDOWS: u32 = 20;
 /// warm server on a busy machine differ by less.
 const STEADY_WINDOWS: usize = 3;
 const STEADY: f64 = 0.1;
-/// Of one client.
+/// The longest wait for the requests of one client.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Fills in what the plan lacks: addresses, the expectation, the warm-up.

@@ -33,7 +33,7 @@ const SLICE: Nanos = Nanos(30_000_000);
 const GUARD_OF_SLICE: Nanos = Nanos(3_000_000);
 /// The window of such a unit: 32 turns of each side.
 const WINDOW_OF_SLICES: Nanos = Nanos(64 * SLICE.0);
-/// For clients that count whole seconds.
+/// The window of clients that count whole seconds.
 const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
 /// A turn is short against noise, which is common to what happens within a fraction of a second, and long
 /// against the refill of caches after it: in turns of 1 ms a relay of several processes lost a quarter of

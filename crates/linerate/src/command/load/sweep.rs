@@ -14,9 +14,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Of the capacity: denser where latency rises, and beyond it.
+/// Shares of the capacity: denser where latency rises, and beyond it.
 const SHARES: [f64; 14] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1, 1.2];
-/// Of each step, unless the user says otherwise: 14 of them in half a minute.
+/// The time of each step, unless the user says otherwise: 14 of them in half a minute.
 pub(super) const STEP: Duration = Duration::from_secs(2);
 /// Before the capacity is measured, unless the user says otherwise.
 const WARM_UP: Duration = Duration::from_secs(1);

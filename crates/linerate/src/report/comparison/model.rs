@@ -83,17 +83,17 @@ pub struct ComparedCell {
     /// Rate of head by that of base, unit by unit; of an open loop p50.
     pub unit_ratios: Vec<f64>,
     pub rate: Option<ChangeReport>,
-    /// Of an open loop, in place of the rate: p50, p90, mean, p99, p99.9.
+    /// Latencies of an open loop, in place of the rate: p50, p90, mean, p99, p99.9.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency: Vec<LatencyChange>,
-    /// Of p50 and p90 together; slower where any latency is.
+    /// The verdict on p50 and p90 together; slower where any latency is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_verdict: Option<Verdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<OfferedLoad>,
-    /// Of CPU time per operation: of all roles, or of the server alone where commands are compared.
+    /// The change of CPU time per operation, of all roles or, where commands are compared, of the server alone.
     pub cpu: Option<ChangeReport>,
-    /// Of the server after its trial by itself, base and head; of commands.
+    /// The memory of the server after its trial by itself, base and head; of commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<[f64; 2]>,
     #[cfg_attr(test, schemars(with = "Option<String>"))]
@@ -106,12 +106,12 @@ pub struct ComparedCell {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct ChangeReport {
-    /// Of the rate, or of the CPU time per operation: -4.1 is 4.1 % less.
+    /// Change of the rate, or of the CPU time per operation: -4.1 is 4.1 % less.
     pub percent: f64,
     /// 95 % at all looks together; absent with too few units.
     pub ci95: Option<[f64; 2]>,
     pub verdict: Verdict,
-    /// Of a gate's suspect: `pending`, `confirmed` or `failed`.
+    /// The second series of a gate's suspect: `pending`, `confirmed` or `failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second_series: Option<String>,
 }
@@ -136,7 +136,7 @@ pub struct LatencyChange {
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct OfferedLoad {
     pub per_second: u64,
-    /// Of the capacity: operations per second of the baseline in a closed loop.
+    /// The capacity: operations per second of the baseline in a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
