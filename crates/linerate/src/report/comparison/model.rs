@@ -91,7 +91,7 @@ pub struct ComparedCell {
     pub latency_verdict: Option<Verdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<OfferedLoad>,
-    /// The change of CPU time per operation, of all roles or, where commands are compared, of the server alone.
+    /// The change of CPU time per operation of all roles; where commands are compared, of the server alone.
     pub cpu: Option<ChangeReport>,
     /// The memory of the server after its trial by itself, base and head; of commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
