@@ -1,7 +1,7 @@
 //! Two builds of a system, by the units of their duets: what changed, and what is still open. Pure.
 //!
 //! Each pair of cells has two readings: its rate, and its CPU time per operation. An open loop has its
-//! latencies in place of the rate (docs/decisions/0040-latency.md). All readings of a run are one family:
+//! latencies in place of the rate (docs/decisions/0041-latency.md). All readings of a run are one family:
 //! Holm's procedure (1979) bounds the probability of any false difference. Readings are looked at again and
 //! again ([`crate::stats::sequential`]). In a gate, a slowdown is a suspect first, and a second series of
 //! fresh units confirms it (docs/decisions/0020-compare.md).

@@ -27,7 +27,7 @@ const WINDOW_OF_TURNS: Nanos = Nanos(800_000_000);
 /// The window of two sides whose loads alternate: eight turns of each.
 const WINDOW_OF_ALTERNATION: Nanos = Nanos(16 * ALTERNATION.0);
 /// The turns of an open loop, and the part of them in which nothing is due. Latencies have the noise of their
-/// own milliseconds: in turns of 100 ms their intervals were twice as wide (docs/decisions/0040-latency.md).
+/// own milliseconds: in turns of 100 ms their intervals were twice as wide (docs/decisions/0041-latency.md).
 /// By the end of the guard all but stalled operations of the other side have ended.
 const SLICE: Nanos = Nanos(30_000_000);
 const GUARD_OF_SLICE: Nanos = Nanos(3_000_000);
