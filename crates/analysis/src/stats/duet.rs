@@ -62,8 +62,8 @@ pub fn is_busy_loop<'m>(cell: &PlannedCell, alone: impl Iterator<Item = &'m Meas
     let is_loop = cell.options.get(Ends::OPTION).is_some_and(|ends| ends == Ends::OneLoop.word())
         && cell.parameters.threads.is_none_or(|threads| threads == 1);
     let is_busy = |trial: &Measurement| {
-        let cpu: u64 = trial.cpu.values().map(|time| time.0).sum();
-        cpu as f64 >= BUSY * trial.elapsed.0 as f64
+        let cpu: f64 = trial.cpu.values().map(|time| time.0 as f64).sum();
+        cpu >= BUSY * trial.elapsed.0 as f64
     };
     let (busy, idle): (Vec<_>, Vec<_>) = alone.partition(|trial| is_busy(trial));
     is_loop && busy.len() > idle.len()
