@@ -4,7 +4,7 @@ use super::anchor;
 use super::forest::Forest;
 use crate::report::layout::{self, Alternative, Part};
 use crate::report::model::SuiteReport;
-use crate::report::numbers::{error, percent};
+use crate::report::numbers::{brief_error, percent};
 use maud::{Markup, html};
 use std::slice;
 
@@ -52,7 +52,7 @@ fn value(member: &Alternative<'_>) -> String {
     let entry = member.entry;
     match (&entry.vs_baseline, &entry.vs_truth) {
         (Some(found), _) => format!("{} {}", percent(found.ratio, found.ci95), layout::mark(found)),
-        (None, Some(truth)) => error(truth),
+        (None, Some(truth)) => brief_error(truth),
         _ if member.part == Part::Baseline => "100 %, the baseline".to_owned(),
         _ => member.part.name().to_owned(),
     }
