@@ -61,6 +61,12 @@ impl Comparison {
     pub fn fails_as_control(&self, margin: f64) -> bool {
         self.n >= FEWEST_ROUNDS && control_fails(self.ci95, margin)
     }
+
+    /// True if solo trials contradict the duets, or if other processes used the CPUs: then it has no verdict.
+    #[must_use]
+    pub fn is_in_doubt(&self) -> bool {
+        self.duet.as_ref().is_some_and(|duet| duet.contradicted_by.is_some() || duet.strangers.is_some())
+    }
 }
 
 /// The two estimates of a pair may differ by this, as a share of the ratio, and still agree: the margin.

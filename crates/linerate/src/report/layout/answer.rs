@@ -97,7 +97,7 @@ fn by_tiers(
     ranked: &[&Alternative<'_>],
 ) -> (Sentence, Vec<Sentence>) {
     let mut tiers: Vec<Vec<&Alternative<'_>>> = Vec::new();
-    for member in ranked {
+    for member in ranked.iter().filter(|member| member.tier.is_some()) {
         match tiers.last_mut().filter(|tier| tier[0].tier == member.tier) {
             Some(tier) => tier.push(member),
             None => tiers.push(vec![member]),
@@ -181,7 +181,15 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
             sentences.push(sentence);
         }
     }
-    let open = with(Verdict::CannotTell);
+    let is_in_doubt =
+        |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(Comparison::is_in_doubt);
+    let (doubted, open): (Vec<_>, Vec<_>) = with(Verdict::CannotTell).into_iter().partition(is_in_doubt);
+    if !doubted.is_empty() {
+        let mut sentence = vec![plain_text("Without a verdict (see the comparisons in words): ".to_owned())];
+        sentence.extend(names(&doubted));
+        sentence.push(plain_text(".".to_owned()));
+        sentences.push(sentence);
+    }
     if !open.is_empty() {
         let smallest = open.iter().filter_map(|m| m.entry.vs_baseline.as_ref()?.smallest_detectable);
         let smallest =

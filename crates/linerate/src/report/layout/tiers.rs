@@ -1,7 +1,7 @@
 //! Tiers in place of ranks: cells whose intervals overlap have no order that the run shows.
 
 use super::groups::{Alternative, Part};
-use crate::report::model::{Comparison, DuetReport, TableReport};
+use crate::report::model::{Comparison, TableReport};
 use crate::stats::estimate::FEWEST_ROUNDS;
 
 /// Sets the tier of each member that has one; builds have verdicts alone. A tier is a best cell and all whose
@@ -12,11 +12,8 @@ pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
         return;
     }
     let withdrawn = table.control_fails();
-    let is_sound = |c: &&Comparison| {
-        let is_in_doubt =
-            |duet: &DuetReport| withdrawn || duet.contradicted_by.is_some() || duet.strangers.is_some();
-        c.n >= FEWEST_ROUNDS && !c.duet.as_ref().is_some_and(is_in_doubt)
-    };
+    let is_sound =
+        |c: &&Comparison| c.n >= FEWEST_ROUNDS && !(withdrawn && c.duet.is_some()) && !c.is_in_doubt();
     let interval = |member: &Alternative<'_>| {
         member.entry.median?;
         match member.part {
