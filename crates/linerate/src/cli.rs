@@ -173,7 +173,7 @@ pub struct LoadArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum Loaded {
-    Http(LoadHttpArgs),
+    Http(Box<LoadHttpArgs>),
     Tcp(LoadTcpArgs),
     Ws(LoadWsArgs),
     Udp(LoadUdpArgs),

@@ -50,7 +50,7 @@ pub enum Event {
     /// Before the units of a comparison, and once more after the first of them.
     Prospect(Prospect),
     /// All of a suite is measured, or as much as there was when the run was interrupted.
-    Suite(Stored),
+    Suite(Box<Stored>),
 }
 
 /// A run that is going on.
@@ -178,7 +178,7 @@ impl Session {
                 Err(error) => Err(error),
             };
             if self.has_trials(suite) || matches!(end, Ok(End::Complete)) {
-                on(Event::Suite(self.part(suite)));
+                on(Event::Suite(Box::new(self.part(suite))));
             }
             if !matches!(end, Ok(End::Complete)) {
                 break;
