@@ -82,10 +82,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_has_at_most_168_bytes() {
+    fn a_slot_has_at_most_160_bytes() {
         use crate::layer::http::HttpConnection;
         use crate::layer::wire::plain::PlainWire;
         type Http = Slot<HttpConnection<PlainWire>>;
-        assert!(size_of::<Http>() <= 168, "{}", size_of::<Http>());
+        assert!(size_of::<Http>() <= 160, "{}", size_of::<Http>());
     }
 }

@@ -59,6 +59,8 @@ struct Reader<const SEVERAL: bool> {
 #[derive(Debug)]
 pub struct HttpConnection<W> {
     socket: OwnedFd,
+    /// Bytes of the requests that were sent.
+    sent: u32,
     wire: W,
     exchange: Exchange,
 }
@@ -68,8 +70,6 @@ pub struct HttpConnection<W> {
 struct Exchange {
     /// The number of the request under way, where there are several.
     kind: Option<u16>,
-    /// Bytes of the requests that were sent.
-    sent: u32,
     /// Requests that are sent together, and the number of their outstanding answers.
     asked: u16,
     due: u16,
@@ -122,8 +122,8 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         }
         let wire = self.connector.wire(ROOM)?;
         let (parser, check) = (Parser::new(self.reader.mix.kind(None).bodiless), Check::default());
-        let exchange = Exchange { kind: None, sent: 0, asked: 1, due: 0, parser, check };
-        Ok(HttpConnection { socket, wire, exchange })
+        let exchange = Exchange { kind: None, asked: 1, due: 0, parser, check };
+        Ok(HttpConnection { socket, sent: 0, wire, exchange })
     }
 
     #[inline]
@@ -164,7 +164,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         if C::Wire::SHAKES && self.establish(connection)? == Flow::Blocked {
             return Ok(Flow::Blocked);
         }
-        let HttpConnection { socket, wire, exchange } = connection;
+        let HttpConnection { socket, sent, wire, exchange } = connection;
         if SEVERAL && exchange.kind.is_none() {
             exchange.kind = Some(self.reader.mix.choose());
             exchange.parser = Parser::new(self.reader.mix.kind(exchange.kind).bodiless);
@@ -172,9 +172,9 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         let kind = self.reader.mix.kind(exchange.kind);
         let (start, length) = (if SEVERAL { kind.start } else { 0 }, kind.length);
         let bytes = &self.requests[start..start + length * usize::from(exchange.asked)];
-        let flow = wire.send(socket, &mut Requests { bytes, sent: &mut exchange.sent })?;
+        let flow = wire.send(socket, &mut Requests { bytes, sent })?;
         if flow == Flow::Done {
-            exchange.sent = 0;
+            *sent = 0;
             exchange.due = exchange.asked;
             exchange.check = kind.verifier.begin();
         }
@@ -186,7 +186,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         if let Some(next) = self.reader.further.pop_front() {
             return next.map(Reply::Complete);
         }
-        let HttpConnection { socket, wire, exchange } = connection;
+        let HttpConnection { socket, wire, exchange, .. } = connection;
         for _ in 0..MAX_READS {
             let mut answers = Answers { reader: &mut self.reader, exchange, first: None };
             let received = wire.receive(socket, &mut self.buffer, &mut answers)?;
