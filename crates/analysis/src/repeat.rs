@@ -4,12 +4,10 @@
 //! processes, the state of the machine over minutes) is the same for all these units, so that only a second
 //! run shows it.
 
-use crate::measurement::Sharing;
-use crate::summary::Comparison;
+use crate::measurement::{Duet, Run, Sharing, Trial};
+use crate::stats::estimate::{median, standard_deviation};
+use crate::summary::{self, Comparison, SortedJournal};
 use std::collections::BTreeMap;
-
-/// Fewer runs than this have no spread.
-pub const FEWEST_RUNS: usize = 2;
 
 /// How the units of a pair were measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,53 +52,68 @@ impl Repeated {
     /// intervals should contain it.
     #[must_use]
     pub fn from_runs(runs: &[(f64, [f64; 2])]) -> Option<Self> {
-        if runs.len() < FEWEST_RUNS {
-            return None;
-        }
-        let n = runs.len() as f64;
-        let mean = runs.iter().map(|(ratio, _)| ratio.ln()).sum::<f64>() / n;
-        let squares: f64 = runs.iter().map(|(ratio, _)| (ratio.ln() - mean).powi(2)).sum();
-        let mut halves: Vec<f64> = runs.iter().map(|(_, [low, high])| (high / low).ln() / 2.0).collect();
-        halves.sort_by(f64::total_cmp);
-        let ratio = mean.exp();
+        let logs: Vec<f64> = runs.iter().map(|(ratio, _)| ratio.ln()).collect();
+        let between = standard_deviation(&logs)?;
+        let ratio = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
         let is_inside = |(_, [low, high]): &&(f64, [f64; 2])| (*low..=*high).contains(&ratio);
         Some(Self {
             runs: runs.len() as u64,
             ratio,
-            between: (squares / (n - 1.0)).sqrt(),
-            within: (halves[(halves.len() - 1) / 2] + halves[halves.len() / 2]) / 2.0,
+            between,
+            within: median(runs.iter().map(|(_, [low, high])| (high / low).ln() / 2.0))?,
             inside: runs.iter().filter(is_inside).count() as u64,
         })
     }
 }
 
-/// Pairs by suite, cell and baseline, from the comparisons of each run. A pair that a single run has is left
-/// out; so is an interval of fewer than six units, which is a range.
+/// The pairs of suites that at least two of the runs compare, by the first metric of their tables.
+///
+/// An interval of fewer than six units is left out: it is a range.
 #[must_use]
-pub fn pairs<'a>(
-    runs: impl IntoIterator<Item = Vec<(&'a str, &'a str, &'a Comparison)>>,
-) -> Vec<RepeatedPair> {
-    let mut found: BTreeMap<(&str, &str, &str), Vec<&Comparison>> = BTreeMap::new();
+pub fn pairs<'a>(runs: impl IntoIterator<Item = (&'a Run, &'a [Trial], &'a [Duet])>) -> Vec<RepeatedPair> {
+    by_pair(runs.into_iter().map(|(run, trials, duets)| comparisons(run, trials, duets)))
+}
+
+/// A comparison with its suite and cell.
+type Compared = ((String, String), Comparison);
+
+fn comparisons(run: &Run, trials: &[Trial], duets: &[Duet]) -> Vec<Compared> {
+    let journal = SortedJournal::sort(run, trials, duets);
+    let in_suite = |planned| {
+        let tables = summary::suite(planned, &journal).tables.into_iter();
+        let entries = tables.flat_map(|table| {
+            let metric = table.planned.metric;
+            table.entries.into_iter().filter(move |entry| entry.metric == metric)
+        });
+        let compared = |entry: summary::Entry| Some(((planned.name.clone(), entry.id), entry.vs_baseline?));
+        entries.filter_map(compared).collect::<Vec<Compared>>()
+    };
+    run.suites.iter().flat_map(in_suite).collect()
+}
+
+fn by_pair(runs: impl Iterator<Item = Vec<Compared>>) -> Vec<RepeatedPair> {
+    let mut found: BTreeMap<(String, String, String), Vec<Comparison>> = BTreeMap::new();
     for run in runs {
+        // A cell may be in several tables.
         let mut of_run = BTreeMap::new();
-        for (suite, cell, comparison) in run {
-            of_run.entry((suite, cell, comparison.with.as_str())).or_insert(comparison);
+        for ((suite, cell), comparison) in run {
+            of_run.entry((suite, cell, comparison.with.clone())).or_insert(comparison);
         }
         for (pair, comparison) in of_run {
             found.entry(pair).or_default().push(comparison);
         }
     }
-    let repeated = |((suite, cell, with), all): ((&str, &str, &str), Vec<&Comparison>)| {
-        let decided: Vec<&Comparison> = all.into_iter().filter(|c| c.ci90.is_some()).collect();
+    let repeated = |((suite, cell, with), all): ((String, String, String), Vec<Comparison>)| {
+        let decided: Vec<Comparison> = all.into_iter().filter(|c| c.ci90.is_some()).collect();
         let rates: Vec<_> = decided.iter().map(|c| (c.ratio, c.ci95)).collect();
-        let cpu = |c: &&Comparison| c.duet.as_ref().and_then(|duet| duet.cpu_ratio.zip(duet.cpu_ci95));
+        let cpu = |c: &Comparison| c.duet.as_ref().and_then(|duet| duet.cpu_ratio.zip(duet.cpu_ci95));
         let cpus: Vec<_> = decided.iter().filter_map(cpu).collect();
-        let mut ways: Vec<Pairing> = decided.iter().map(|c| pairing(c)).collect();
+        let mut ways: Vec<Pairing> = decided.iter().map(pairing).collect();
         ways.dedup();
         Some(RepeatedPair {
-            suite: suite.to_owned(),
-            cell: cell.to_owned(),
-            with: with.to_owned(),
+            suite,
+            cell,
+            with,
             pairing: if let [one] = ways[..] { one } else { Pairing::Mixed },
             rate: Repeated::from_runs(&rates)?,
             cpu: Repeated::from_runs(&cpus),
@@ -142,7 +155,8 @@ mod tests {
     }
 
     fn repeated(runs: &[Comparison]) -> Vec<RepeatedPair> {
-        pairs(runs.iter().map(|run| vec![("proxy", "haproxy", run), ("proxy", "haproxy", run)]))
+        let compared = |run: &Comparison| (("proxy".into(), "haproxy".into()), run.clone());
+        by_pair(runs.iter().map(|run| vec![compared(run), compared(run)]))
     }
 
     #[test]

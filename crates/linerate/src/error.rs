@@ -1,5 +1,6 @@
 //! Errors as users see them, with their exit status.
 
+use crate::lab::LabError;
 use std::path::{Path, PathBuf};
 
 /// Each message contains the problem, the place and the next step.
@@ -34,6 +35,16 @@ impl Error {
             Self::NothingMeasured(_) => 3,
             Self::Failed(_) => 1,
             Self::Interrupted => 130,
+        }
+    }
+}
+
+/// The lab is lost: nothing further can be measured in it.
+impl From<LabError> for Error {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Interrupted => Self::Interrupted,
+            lost => Self::NothingMeasured(lost.to_string()),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::ALPHA;
 use crate::measurement::{Duet, LatencyMargin, Metric, Run, Trial};
 use crate::stats::difference::LatencyDifference;
 use crate::stats::duet::{latencies, log_ratio};
+use crate::stats::estimate::standard_deviation;
 use crate::stats::ratio::{RatioEstimate, interval, p_value, shift};
 use crate::stats::sequential::{looks, nominal};
 use crate::stats::verdict::{Verdict, direction};
@@ -92,10 +93,7 @@ impl PairSeries {
     }
 
     pub(super) fn spread(&self) -> Option<f64> {
-        let n = self.logs.len() as f64;
-        let mean = self.logs.iter().map(|(_, log)| log).sum::<f64>() / n;
-        let squares: f64 = self.logs.iter().map(|(_, log)| (log - mean).powi(2)).sum();
-        (n >= 2.0).then(|| (squares / (n - 1.0)).sqrt())
+        standard_deviation(&self.between(0, self.last))
     }
 
     fn between(&self, after: u32, until: u32) -> Vec<f64> {

@@ -227,7 +227,7 @@ pub struct UsagePair {
     pub after: Usage,
 }
 
-/// What all processes of a role hold together.
+/// Sums over the processes of a role.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Open file descriptors.

@@ -66,6 +66,15 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     median_of_sorted(&sorted)
 }
 
+/// The standard deviation of a sample, with n - 1 degrees of freedom; `None` with fewer than two values.
+#[must_use]
+pub fn standard_deviation(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() >= 2).then(|| (squares / (n - 1.0)).sqrt())
+}
+
 fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let half = sorted.len() / 2;
     match sorted.len() {

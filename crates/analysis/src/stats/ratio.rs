@@ -5,6 +5,7 @@
 //! exact where the order within a unit is random, whatever the shape of the noise. All three agree: p <=
 //! 0.05 exactly where the 95 % interval excludes 1.
 
+use super::estimate::standard_deviation;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Up to this number of units the distribution of the rank sum is computed exactly; above, the normal
@@ -223,11 +224,10 @@ impl SignedRanks {
 
 fn detectable(logs: &[f64]) -> Option<f64> {
     let n = logs.len() as f64;
-    let mean = logs.iter().sum::<f64>() / n;
-    let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let deviation = standard_deviation(logs)?;
     let student = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
     let quantiles = student.inverse_cdf(0.975) + student.inverse_cdf(POWER);
-    let difference = (quantiles * (variance / (n * EFFICIENCY)).sqrt()).exp() - 1.0;
+    let difference = (quantiles * deviation / (n * EFFICIENCY).sqrt()).exp() - 1.0;
     difference.is_finite().then_some(difference)
 }
 

@@ -7,8 +7,7 @@ use crate::journal;
 use crate::measurement::Sharing;
 use crate::progress::note;
 use crate::repeat::{Pairing, Repeated, RepeatedPair, pairs};
-use crate::report::model::{Comparison, Report};
-use crate::report::{self, plain_table};
+use crate::report::plain_table;
 use crate::stats::calibration::clopper_pearson;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -19,13 +18,13 @@ use std::process::ExitCode;
 /// # Errors
 /// A folder contains no run, no pair is in two of them, or the file cannot be written.
 pub fn repeat(args: &RepeatArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    let mut reports = Vec::new();
+    let mut runs = Vec::new();
     for folder in &args.folders {
         let stored = journal::read(folder)?;
         stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
-        reports.push(report::build(&stored.run, &stored.trials, &stored.duets));
+        runs.push(stored);
     }
-    let found = pairs(reports.iter().map(comparisons));
+    let found = pairs(runs.iter().map(|stored| (&stored.run, &stored.trials[..], &stored.duets[..])));
     if found.is_empty() {
         return Err(Error::Input(
             "no pair has six units in two of these runs; run the same suite again with another --out".into(),
@@ -37,13 +36,6 @@ pub fn repeat(args: &RepeatArgs, terminal: Terminal) -> Result<ExitCode, Error> 
         journal::write(file, &(text + "\n"))?;
     }
     print(&(by_pair(&found, terminal) + "\n" + &by_pairing(&found, terminal)))
-}
-
-/// By the metric of the table that contains the cell, without the others of a table with several.
-fn comparisons(report: &Report) -> Vec<(&str, &str, &Comparison)> {
-    let tables = report.suites.iter().flat_map(|suite| suite.tables.iter().map(move |table| (suite, table)));
-    let cells = tables.flat_map(|(suite, table)| table.main_cells().map(move |cell| (suite, cell)));
-    cells.filter_map(|(suite, cell)| Some((&*suite.name, &*cell.id, cell.vs_baseline.as_ref()?))).collect()
 }
 
 fn name(pairing: Pairing) -> &'static str {

@@ -17,6 +17,13 @@ pub struct Step {
     pub done: Done,
 }
 
+impl Step {
+    /// At each of [`PERCENTILES`], in nanoseconds; `None` without an operation.
+    fn latencies(&self) -> [Option<u64>; PERCENTILES.len()] {
+        PERCENTILES.map(|(_, percent)| self.done.latency.as_ref()?.percentile(percent))
+    }
+}
+
 /// The curve, and the highest rate within a bound where one was searched.
 #[derive(Debug)]
 pub struct SweepResult<'a> {
@@ -56,10 +63,6 @@ pub fn text(result: &SweepResult<'_>, style: Style) -> String {
     table.set_header(head.chain(["client CPU", "failed"]));
     for step in result.steps {
         let load = result.load(step);
-        let latency = |percent: f64| {
-            let found = step.done.latency.as_ref().and_then(|counts| counts.percentile(percent));
-            found.map_or_else(|| "-".into(), time)
-        };
         let first = [
             format!("{:.0} %", step.share * 100.0),
             count(step.spec.rate.unwrap_or(0.0).round() as u64),
@@ -69,7 +72,7 @@ pub fn text(result: &SweepResult<'_>, style: Style) -> String {
             load.cpu_us_per_request().map_or_else(|| "-".into(), |us| format!("{} us", plain(us))),
             count(step.done.errors.total()),
         ];
-        let latencies = PERCENTILES.map(|(_, percent)| latency(percent));
+        let latencies = step.latencies().map(|found| found.map_or_else(|| "-".into(), time));
         table.add_row(first.into_iter().chain(latencies).chain(last));
     }
     let _ = writeln!(out, "{}", table.trim_fmt());
@@ -113,15 +116,15 @@ pub fn csv(result: &SweepResult<'_>) -> String {
     for step in result.steps {
         let load = result.load(step);
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-        let latency = |percent| Some(step.done.latency.as_ref()?.percentile(percent)? as f64 / 1e3);
+        let [p50, p90, p99, p999] = step.latencies().map(|found| found.map(|ns| ns as f64 / 1e3));
         let values = [
             Some(step.share),
             step.spec.rate,
             Some(load.per_second(step.done.operations as f64)),
-            latency(50.0),
-            latency(90.0),
-            latency(99.0),
-            latency(99.9),
+            p50,
+            p90,
+            p99,
+            p999,
             load.cpu_us_per_request(),
             Some(step.done.errors.total() as f64),
         ];

@@ -2,7 +2,6 @@
 
 use super::Session;
 use crate::error::Error;
-use crate::lab::LabError;
 use crate::measurement::{Metric, PlannedRate, PlannedSuite};
 use crate::plan::Step;
 use crate::progress::note;
@@ -39,11 +38,7 @@ impl Session {
                 unit: 1,
                 warmup: true,
             };
-            let trial = trial::run(self.lab.as_mut(), context, &closed, &step);
-            let trial = trial.map_err(|error| match error {
-                LabError::Interrupted => Error::Interrupted,
-                lost => Error::NothingMeasured(lost.to_string()),
-            })?;
+            let trial = trial::run(self.lab.as_mut(), context, &closed, &step)?;
             let value = |measurement| Metric::OperationsPerSecond.value(measurement);
             let capacity = trial.measurement.as_ref().and_then(value);
             note(&match capacity {

@@ -2,7 +2,6 @@
 
 use super::{Event, Session};
 use crate::error::Error;
-use crate::lab::LabError;
 use crate::measurement::{Duet, Entry, Outcome, PlannedSuite, Run, Sharing, Trial, pair_id};
 use crate::plan::{self, Step};
 use crate::stats::sharing::sharing;
@@ -91,10 +90,7 @@ impl Session {
                 trial::duet::run(labs, context, planned, step, sharing, self.run.seed).map(Entry::Duet)
             }
         };
-        let entry = entry.map_err(|error| match error {
-            LabError::Interrupted => Error::Interrupted,
-            lost => Error::NothingMeasured(lost.to_string()),
-        })?;
+        let entry = entry?;
         self.journal.append(&entry)?;
         self.take(entry, &step.id);
         self.progress.done();

@@ -19,8 +19,8 @@ pub(super) fn picture(suite: &SuiteReport) -> Option<Markup> {
         Some((table, Forest::for_table(table, slice::from_ref(&group))?, group))
     };
     let (table, forest, group) = suite.tables.iter().find_map(of_table)?;
-    let background = format!("{}~first", anchor(&[&suite.name, &table.name]));
     let address = anchor(&[&suite.name, &table.name]);
+    let background = format!("{address}~first");
     let rows = &group.members[..group.members.len().min(ROWS)];
     let place = if group.label.is_empty() { String::new() } else { format!(" ({})", group.label) };
     Some(html! {

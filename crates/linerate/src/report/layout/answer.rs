@@ -76,9 +76,14 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     }
     let has_tiers = ranked.iter().any(|member| member.tier.is_some());
     if !has_tiers {
-        let why = match table.control_fails() {
-            true => "The A/A check failed, so this table has no verdicts. ".to_owned(),
-            false => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
+        let why = match strangers(group) {
+            _ if table.control_fails() => "The A/A check failed, so this table has no verdicts. ".to_owned(),
+            Some(share) => format!(
+                "No verdict: other processes used up to {:.0} % of the CPU time. Run it again on a quiet \
+                 machine. ",
+                share * 100.0
+            ),
+            None => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
         };
         let mut lead = vec![plain_text(why + "The best median is that of ")];
         lead.extend(names(&[best]));
@@ -88,6 +93,12 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     let (lead, rest) = by_tiers(table, group, &ranked);
     let more = unknown(group).into_iter().chain(marks(group)).chain(absent(group));
     of(lead, rest.into_iter().chain(more).collect())
+}
+
+/// The most that other processes used of the CPUs' time, where it withholds a ratio.
+fn strangers(group: &Group<'_>) -> Option<f64> {
+    let ratios = group.members.iter().filter_map(|member| member.entry.vs_baseline.as_ref());
+    ratios.filter_map(|ratio| ratio.duet.as_ref()?.strangers).max_by(f64::total_cmp)
 }
 
 /// Who is ahead; who is next and last.

@@ -80,6 +80,11 @@ fn without_rounds_or_with_a_failed_control_there_is_no_order() {
     let mut report = report();
     let few = all(&report, 1, 0, 0);
     assert!(few[0].starts_with("Too few rounds for a verdict (fewer than 6). The best median is"), "{few:?}");
+    let disturbed = Some(crate::report::model::DuetReport { strangers: Some(0.54), ..Default::default() });
+    let cells = report.suites[1].tables[0].cells.iter_mut();
+    cells.filter_map(|cell| cell.vs_baseline.as_mut()).for_each(|found| found.duet = disturbed.clone());
+    let strangers = "No verdict: other processes used up to 54 % of the CPU time.";
+    assert!(all(&report, 1, 0, 0)[0].starts_with(strangers), "{:?}", all(&report, 1, 0, 0));
     let table = &mut report.suites[0].tables[0];
     let mut control = table.cells.iter().find_map(|cell| cell.vs_baseline.clone()).unwrap();
     (control.ratio, control.ci95, control.n) = (1.1, [1.05, 1.15], 8);
