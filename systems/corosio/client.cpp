@@ -1,4 +1,4 @@
-// The client, on one thread: a coroutine for each connection, and a second one that writes where both ends send at once.
+// The client: a coroutine for each connection, and a second one that writes where both ends send at once.
 #include "linerate/event_loop.hpp"
 #include "session.hpp"
 
@@ -58,8 +58,8 @@ struct Driver {
     SessionPtr make_session(std::size_t i) {
         return std::make_shared<Session>(context, corosio::tcp_socket(context), clients.all[i], spec);
     }
-    void run() {
-        context.run();
+    void run(std::uint32_t threads) {
+        ::run(context, threads);
         context.restart();
     }
     void done() {
@@ -101,7 +101,7 @@ void drive(const Spec& spec, corosio::io_context& context, const std::function<v
     bool is_crr = spec.workload == "crr";
     if (!is_crr) {
         for (std::size_t i = 0; i < spec.connections; ++i) capy::run_async(executor)(Driver::establish(driver, i));
-        driver.run();
+        driver.run(1);
         connected();
     }
     driver.clients.rounds.wake = [&] {
@@ -113,6 +113,6 @@ void drive(const Spec& spec, corosio::io_context& context, const std::function<v
     for (std::size_t i = 0; i < driver.sessions.size(); ++i)
         capy::run_async(executor)(drive_one(driver.sessions[i], *driver.drivers[i]));
     if (spec.workload == "fanout") driver.clients.rounds.begin(now_ns());
-    driver.run();
+    driver.run(spec.threads);
     driver.done();
 }

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <boost/capy/buffers.hpp>
-#include <boost/capy/error.hpp>
+#include <boost/capy/cond.hpp>
 #include <boost/capy/ex/run_async.hpp>
-#include <boost/capy/read.hpp>
 #include <boost/capy/task.hpp>
 #include <boost/capy/write.hpp>
 #include <boost/corosio/endpoint.hpp>

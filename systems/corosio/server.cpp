@@ -6,6 +6,12 @@ using namespace linerate;
 
 namespace {
 
+// With several threads the two coroutines of a connection would need a strand.
+void need_one_coroutine_per_connection(const Spec& spec) {
+    if (spec.workload == "stream" && Direction(spec).is_both() && spec.threads > 1)
+        throw Unsupported("a stream in both directions on several threads");
+}
+
 // State that all connections of a server share.
 struct Shared {
     explicit Shared(const Spec& spec)
@@ -92,7 +98,7 @@ capy::task<> accept_all(Shared& shared, corosio::tcp_acceptor& acceptor, std::ve
 // Client and server in one loop (`options.ends`).
 void run_in_one_loop(const Spec& spec, Serve serve) {
     need_protocol(spec, true);
-    need_one_thread(spec);
+    need_one_coroutine_per_connection(spec);
     Spec server = spec, client = spec;
     server.role = "server", server.listen = {"127.0.0.1", 0};
     Shared shared(server);
@@ -113,8 +119,6 @@ void loop_http(const Spec& spec) { run_in_one_loop(spec, answer); }
 void serve_http(const Spec& spec) { run_server(spec, answer); }
 void serve_tcp(const Spec& spec) {
     need_protocol(spec, true);
-    // With several threads the two coroutines of a connection would need a strand.
-    if (spec.workload == "stream" && Direction(spec).is_both() && spec.threads > 1)
-        throw Unsupported("a stream in both directions on several threads");
+    need_one_coroutine_per_connection(spec);
     run_server(spec, serve_one);
 }

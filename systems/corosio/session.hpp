@@ -54,5 +54,6 @@ inline capy::task<std::error_code> run_protocol(SessionPtr session) {
     }
 }
 
-// Runs a client in this context. `connected()` is called when all connections are established, before the window.
+// Runs a client in this context. One thread establishes all connections, then calls `connected()`; those of the spec
+// run the window.
 void drive(const linerate::Spec& spec, corosio::io_context& context, const std::function<void()>& connected);
