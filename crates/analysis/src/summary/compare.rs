@@ -88,8 +88,8 @@ pub struct DuetReport {
     /// The ratio of the solo trials, where it contradicts that of the duets: then there is no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradicted_by: Option<SoloRatio>,
-    /// The share of the CPUs' time that other processes used (mean of the units), where it is more than
-    /// 10 % in so many units that fewer than six are left: then there is no verdict.
+    /// The share of the CPUs' time that other processes used, where it is more than 10 % in so many units
+    /// that fewer than six are left: then there is no verdict. The mean of those units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strangers: Option<f64>,
 }
@@ -183,15 +183,16 @@ pub fn rounded_unit(ratio: f64) -> f64 {
 }
 
 /// The units in which other processes used at most a tenth of the CPUs' time, if there are six of them: their
-/// choice does not depend on what they found. Else all, and the mean share of these processes.
+/// choice does not depend on what they found. Else all, and the mean share of these processes in the other
+/// units.
 pub(crate) fn undisturbed<'a>(units: impl Iterator<Item = &'a Duet>) -> (Vec<&'a Duet>, Option<f64>) {
     let all: Vec<&Duet> = units.collect();
     let share = |unit: &Duet| unit.strangers.unwrap_or(0.0);
-    let quiet: Vec<&Duet> = all.iter().copied().filter(|unit| share(unit) <= DISTURBED).collect();
-    if quiet.len() == all.len() || quiet.len() >= FEWEST_ROUNDS as usize {
+    let (quiet, busy): (Vec<&Duet>, Vec<&Duet>) = all.iter().partition(|unit| share(unit) <= DISTURBED);
+    if busy.is_empty() || quiet.len() >= FEWEST_ROUNDS as usize {
         return (quiet, None);
     }
-    let mean = all.iter().map(|unit| share(unit)).sum::<f64>() / all.len() as f64;
+    let mean = busy.iter().map(|unit| share(unit)).sum::<f64>() / busy.len() as f64;
     (all, Some(mean))
 }
 

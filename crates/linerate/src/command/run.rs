@@ -10,12 +10,12 @@ use crate::session::{End, Event, Request, Session};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Measures and reports; without a suite, shows what can be run.
+/// Measures and reports; without a suite or `--published`, shows what can be run.
 ///
 /// # Errors
 /// Bad input, or nothing could be measured. Trials made before an error are in the journal and in the report.
 pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<ExitCode, Error> {
-    if args.selection.suites.is_empty() && args.resume.is_none() {
+    if args.selection.suites.is_empty() && !args.selection.published && args.resume.is_none() {
         return print(&overview::text(script)?);
     }
     let mut session = Session::open(&Request::from(args), script)?;

@@ -149,7 +149,10 @@ fn cannot_tell(comparison: &Comparison) -> String {
         return format!(": cannot tell, alone it is {} (n={})", times(solo.ratio, solo.ci95), solo.n);
     }
     if let Some(share) = comparison.duet.as_ref().and_then(|duet| duet.strangers) {
-        return format!(": cannot tell, other processes used {} % of the CPU time", plain(share * 100.0));
+        return format!(
+            ": cannot tell, other processes used {} % of the CPU time in too many units",
+            plain(share * 100.0)
+        );
     }
     let found = comparison
         .smallest_detectable
@@ -328,7 +331,7 @@ mod tests {
             sentence("a", &comparison)
         );
         comparison.duet = Some(DuetReport { strangers: Some(0.312), ..DuetReport::default() });
-        let disturbed = ": cannot tell, other processes used 31.2 % of the CPU time";
+        let disturbed = ": cannot tell, other processes used 31.2 % of the CPU time in too many units";
         assert!(sentence("a", &comparison).ends_with(disturbed), "{}", sentence("a", &comparison));
         let alone = SoloRatio { ratio: 0.804, ci95: [0.79, 0.82], n: 7 };
         comparison.duet = Some(DuetReport { contradicted_by: Some(alone), ..DuetReport::default() });

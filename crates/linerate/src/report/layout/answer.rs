@@ -79,8 +79,8 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
         let why = match strangers(group) {
             _ if table.control_fails() => "The A/A check failed, so this table has no verdicts. ".to_owned(),
             Some(share) => format!(
-                "No verdict: other processes used up to {:.0} % of the CPU time. Run it again on a quiet \
-                 machine. ",
+                "No verdict: other processes used {:.0} % of the CPU time in too many units. Run it again on a \
+                 quiet machine. ",
                 share * 100.0
             ),
             None => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
@@ -95,7 +95,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     of(lead, rest.into_iter().chain(more).collect())
 }
 
-/// The most that other processes used of the CPUs' time, where it withholds a ratio.
+/// What other processes used of the CPUs' time, where that withholds ratios: the most of the group.
 fn strangers(group: &Group<'_>) -> Option<f64> {
     let ratios = group.members.iter().filter_map(|member| member.entry.vs_baseline.as_ref());
     ratios.filter_map(|ratio| ratio.duet.as_ref()?.strangers).max_by(f64::total_cmp)
