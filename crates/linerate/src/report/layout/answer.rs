@@ -79,8 +79,8 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
         let why = match strangers(group) {
             _ if table.control_fails() => "The A/A check failed, so this table has no verdicts. ".to_owned(),
             Some(share) => format!(
-                "No verdict: other processes used {:.0} % of the CPU time in too many units. Run it again on a \
-                 quiet machine. ",
+                "No verdict: other processes used {:.0} % of the CPU time in too many units. Run it \
+                 again on a quiet machine. ",
                 share * 100.0
             ),
             None => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
