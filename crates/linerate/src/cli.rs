@@ -6,6 +6,7 @@ mod datagrams;
 mod fleet;
 mod http;
 mod merge;
+mod project;
 mod request;
 mod shared;
 mod streams;
@@ -17,6 +18,7 @@ pub use datagrams::*;
 pub use fleet::*;
 pub use http::*;
 pub use merge::*;
+pub use project::with_settings;
 pub use request::*;
 pub use shared::*;
 pub use streams::*;
@@ -26,7 +28,9 @@ use crate::lab::AGENT;
 use crate::programs::elsewhere::PRESENCE;
 use crate::subject::ask::ASK;
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::builder::{RangedI64ValueParser, RangedU64ValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 
 const STYLES: Styles = Styles::styled()
@@ -180,6 +184,15 @@ pub enum Loaded {
     Kcp(LoadKcpArgs),
 }
 
+/// A number in this range.
+fn u32_in(range: impl RangeBounds<i64>) -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(range)
+}
+
+fn u64_in(range: impl RangeBounds<u64>) -> RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(range)
+}
+
 /// Parses a time above zero.
 fn span(text: &str) -> Result<std::time::Duration, String> {
     match humantime::parse_duration(text) {
@@ -264,27 +277,8 @@ pub struct NewSystemArgs {
     pub name: String,
 
     /// Language of the program
-    #[arg(long, value_enum)]
-    pub lang: Language,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Language {
-    Cpp,
-    Go,
-    Rust,
-}
-
-impl Language {
-    /// Its folder of `sdk/templates`.
-    #[must_use]
-    pub fn folder(self) -> &'static str {
-        match self {
-            Self::Cpp => "cpp",
-            Self::Go => "go",
-            Self::Rust => "rust",
-        }
-    }
+    #[arg(long, value_parser = ["cpp", "go", "rust"])]
+    pub lang: String,
 }
 
 /// Print a completion script for a shell

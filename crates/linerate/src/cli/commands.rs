@@ -1,13 +1,12 @@
 //! Options of `linerate compare` and `gate` for commands that start servers.
 
-use super::RequestArgs;
+use super::{RequestArgs, u32_in, u64_in};
 use crate::arm::Arm;
 use crate::error::Error;
 use crate::measurement::{
     Expectation, PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedRequest,
     PlannedTarget, PlannedUpstream,
 };
-use crate::project::{Project, Settings, Texts};
 use crate::subject;
 use crate::subject::values::{self, Filled};
 use clap::Args;
@@ -25,7 +24,13 @@ const OF_HTTP: [&str; 5] = ["expect", "method", "header", "body", "requests"];
 #[command(next_help_heading = "Commands")]
 pub struct CommandOptions {
     /// A command for each value, which replaces {NAME} in commands, setups and cleanups (repeatable)
-    #[arg(long = "values", short = 'L', num_args = 2, value_names = ["NAME", "VALUES"])]
+    #[arg(
+        long = "values",
+        short = 'L',
+        num_args = 2,
+        value_names = ["NAME", "VALUES"],
+        allow_hyphen_values = true
+    )]
     pub lists: Vec<String>,
 
     /// A command that is started before each server, in its namespace, such as its database (repeatable)
@@ -60,7 +65,7 @@ pub struct CommandOptions {
     pub expect: Option<Expectation>,
 
     /// Concurrent connections [default: 16]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short, value_name = "N", value_parser = u32_in(1..))]
     pub connections: Option<u32>,
 
     /// The port to measure, where a server listens on several; also {port} and PORT
@@ -94,7 +99,7 @@ pub struct CommandOptions {
     pub ws: bool,
 
     /// Bytes of an echo of --tcp, --udp or --ws [default: 64]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "BYTES", value_parser = u64_in(1..))]
     pub size: Option<u64>,
 
     /// In place of commands: what is asked of servers that run elsewhere, and their addresses.
@@ -114,44 +119,6 @@ const LONGEST: usize = 64 << 10;
 const SIZE: u64 = 64;
 
 impl CommandOptions {
-    /// With the settings of a project where the user has given none.
-    ///
-    /// # Errors
-    /// A setting with a wrong value.
-    pub fn with(self, project: &Project, settings: &Settings) -> Result<Self, Error> {
-        let or = |own: Vec<String>, texts: &Texts| if own.is_empty() { texts.0.clone() } else { own };
-        let lists = settings.values.iter().flat_map(|(name, values)| [name.clone(), values.join(",")]);
-        let given = settings.expect.as_deref().map(expectation).transpose();
-        let url = settings.url.as_deref().map(target).transpose();
-        Ok(Self {
-            lists: or(self.lists, &Texts(lists.collect())),
-            companions: or(self.companions, &settings.with),
-            upstream: self.upstream.or(settings.upstream.clone()),
-            setup: or(self.setup, &settings.setups()),
-            cleanup: or(self.cleanup, &settings.cleanup),
-            names: or(self.names, &settings.name),
-            url: self.url.or(url.map_err(|e| project.error("url", &e))?),
-            request: RequestArgs {
-                method: self.request.method.or(settings.method.clone()),
-                header: or(self.request.header, &settings.header),
-                body: self.request.body.or(settings.body.clone()),
-                user: self.request.user,
-                requests: self.request.requests.or(settings.requests.clone()),
-            },
-            expect: self.expect.or(given.map_err(|e| project.error("expect", &e))?),
-            connections: self.connections.or(settings.connections.filter(|n| *n > 0)),
-            network: self.network.or(settings.network.clone()),
-            port: self.port.or(settings.port.filter(|port| *port > 0)),
-            https: self.https || settings.https,
-            tcp: self.tcp || settings.tcp,
-            udp: self.udp || settings.udp,
-            ws: self.ws || settings.ws,
-            size: self.size.or(settings.size.filter(|size| *size > 0)),
-            targets: Vec::new(),
-            folder: Some(project.folder.clone()),
-        })
-    }
-
     fn layer(&self) -> &'static str {
         let all = [(self.tcp, "tcp"), (self.udp, "udp"), (self.ws, "websocket"), (self.https, "https")];
         all.into_iter().find(|(is_chosen, _)| *is_chosen).map_or("http", |(_, layer)| layer)

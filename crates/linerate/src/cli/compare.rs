@@ -1,13 +1,11 @@
 //! `linerate compare`, `gate` and `history`.
 
-use super::CommandOptions;
+use super::{CommandOptions, u32_in};
 use crate::arm::{AS_IT_IS, Arm};
-use crate::error::Error;
 use crate::measurement::{
     ComparisonKind, LatencyMargin, PlannedArm, PlannedComparison, PlannedRate, PlannedSource,
 };
 use crate::plan::Choice;
-use crate::project::{Project, Settings};
 use crate::session::Request;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -175,7 +173,7 @@ pub struct GateArgs {
 
     /// Make N gates of --base against itself, and N against itself with a planted slowdown; print false
     /// alarms and power
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = u32_in(1..))]
     pub calibrate: Option<u32>,
 
     /// The planted slowdown of --calibrate: iterations of a loop after each receive
@@ -247,24 +245,6 @@ impl BuildOptions {
     #[must_use]
     pub fn has_revisions(&self) -> bool {
         self.checkout.is_some() || self.build.is_some()
-    }
-
-    /// With the settings of a project where the user has given none.
-    ///
-    /// # Errors
-    /// A setting with a wrong value.
-    pub fn with(self, project: &Project, settings: &Settings) -> Result<Self, Error> {
-        let margin = settings.margin.as_deref().map(percent).transpose();
-        let budget = settings.budget.as_deref().map(super::span).transpose();
-        let is_one = settings.is_of_revisions();
-        let build = || settings.build.clone().unwrap_or_else(|| "true".into());
-        Ok(Self {
-            margin: self.margin.or(margin.map_err(|e| project.error("margin", &e))?),
-            budget: self.budget.or(budget.map_err(|e| project.error("budget", &e))?),
-            checkout: self.checkout.or(is_one.then(|| project.folder.clone())),
-            build: self.build.or(is_one.then(build)),
-            ..self
-        })
     }
 
     /// What is compared.

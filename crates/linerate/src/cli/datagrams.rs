@@ -1,8 +1,11 @@
 //! `linerate load udp|kcp` and `linerate serve udp|kcp`.
 
-use super::{FlowArgs, rate};
-use clap::{Args, ValueEnum};
+use super::{FlowArgs, rate, u32_in, u64_in};
+use clap::Args;
 use std::net::SocketAddr;
+
+/// Values of the contract's option `mode`.
+const MODES: [&str; 3] = ["single", "batch", "gso"];
 
 /// Send numbered datagrams, like iperf3 -u: throughput, loss, reordering
 ///
@@ -21,12 +24,7 @@ pub struct LoadUdpArgs {
     pub common: LoadDatagramArgs,
 
     /// Bytes per datagram, 64 to 65507
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value_t = 1472,
-        value_parser = clap::value_parser!(u64).range(64..=65_507)
-    )]
+    #[arg(long, value_name = "BYTES", default_value_t = 1472, value_parser = u64_in(64..=65_507))]
     pub size: u64,
 
     /// Datagrams per second, all flows together
@@ -56,12 +54,7 @@ pub struct LoadKcpArgs {
     pub kcp: KcpArgs,
 
     /// Bytes per write
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value_t = 63_488,
-        value_parser = clap::value_parser!(u64).range(1..=65_536)
-    )]
+    #[arg(long, value_name = "BYTES", default_value_t = 63_488, value_parser = u64_in(1..=65_536))]
     pub size: u64,
 }
 
@@ -77,38 +70,23 @@ pub struct LoadDatagramArgs {
 
     /// System calls: one datagram per call (single), sendmmsg and recvmmsg (batch), UDP_SEGMENT and UDP_GRO
     /// (gso)
-    #[arg(long, value_enum, value_name = "MODE", default_value = "batch")]
-    pub mode: PacketMode,
+    #[arg(long, value_parser = MODES, value_name = "MODE", default_value = "batch")]
+    pub mode: String,
 }
 
 /// Settings of the protocol, equal at both ends.
 #[derive(Debug, Args)]
 pub struct KcpArgs {
     /// Bytes of a datagram's payload
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value_t = 1_400,
-        value_parser = clap::value_parser!(u32).range(25..=65_507)
-    )]
+    #[arg(long, value_name = "BYTES", default_value_t = 1_400, value_parser = u32_in(25..=65_507))]
     pub mtu: u32,
 
     /// Segments of the send window and of the receive window
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1_024,
-        value_parser = clap::value_parser!(u32).range(1..=65_535)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 1_024, value_parser = u32_in(1..=65_535))]
     pub window: u32,
 
     /// Microseconds between flushes of an idle connection
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 10_000,
-        value_parser = clap::value_parser!(u32).range(1..=5_000_000)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = u32_in(1..=5_000_000))]
     pub interval_us: u32,
 }
 
@@ -121,12 +99,7 @@ pub struct ServeUdpArgs {
     pub common: ServeDatagramArgs,
 
     /// Bytes per datagram; other sizes count as damaged
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value_t = 1472,
-        value_parser = clap::value_parser!(u64).range(64..=65_507)
-    )]
+    #[arg(long, value_name = "BYTES", default_value_t = 1472, value_parser = u64_in(64..=65_507))]
     pub size: u64,
 }
 
@@ -150,27 +123,8 @@ pub struct ServeDatagramArgs {
     pub listen: SocketAddr,
 
     /// System calls: one datagram per call (single), recvmmsg (batch), UDP_GRO (gso)
-    #[arg(long, value_enum, value_name = "MODE", default_value = "batch")]
-    pub mode: PacketMode,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PacketMode {
-    Single,
-    Batch,
-    Gso,
-}
-
-impl PacketMode {
-    /// Its name in the contract.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Single => "single",
-            Self::Batch => "batch",
-            Self::Gso => "gso",
-        }
-    }
+    #[arg(long, value_parser = MODES, value_name = "MODE", default_value = "batch")]
+    pub mode: String,
 }
 
 fn percent(text: &str) -> Result<f64, String> {

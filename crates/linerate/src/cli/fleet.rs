@@ -1,5 +1,6 @@
 //! `linerate fleet`.
 
+use super::u32_in;
 use clap::{Args, Subcommand};
 
 /// Print what runs suites on many hosts: a Slurm batch script or a Kubernetes Job
@@ -49,7 +50,7 @@ pub struct SlurmArgs {
     pub work: FleetWork,
 
     /// Nodes for each suite; with --machine, of each type
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = u32_in(1..))]
     pub nodes: u32,
 
     /// A folder that all nodes share; each task makes a folder in it

@@ -1,8 +1,12 @@
 //! `linerate load http` and `linerate serve http`.
 
-use super::{RequestArgs, ResultArgs, SecureArgs, SpinArgs, ThreadArgs, TrustArgs, rate, span};
+use super::{
+    RequestArgs, ResultArgs, SecureArgs, SpinArgs, ThreadArgs, TrustArgs, rate, span, u32_in, u64_in,
+};
 use crate::stats::highest_rate::LatencyBound;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use linerate_contract::Arrival;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,17 +37,11 @@ pub struct LoadHttpArgs {
     pub url: String,
 
     /// Concurrent connections
-    #[arg(
-        long,
-        short,
-        value_name = "N",
-        default_value_t = 10,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
+    #[arg(long, short, value_name = "N", default_value_t = 10, value_parser = u32_in(1..))]
     pub connections: u32,
 
     /// Threads; each has a share of the connections [default: 2, or 1 on a machine with one CPU]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, short, value_name = "N", value_parser = u32_in(1..=1024))]
     pub threads: Option<u32>,
 
     /// Stop after this time [default: 10s, or none with -n]
@@ -51,7 +49,7 @@ pub struct LoadHttpArgs {
     pub duration: Option<Duration>,
 
     /// Stop after N requests, failed ones included
-    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", value_parser = u64_in(1..))]
     pub count: Option<u64>,
 
     /// Open loop with N requests per second, regardless of outstanding responses
@@ -60,8 +58,8 @@ pub struct LoadHttpArgs {
 
     /// Arrival process of --rate: constant gaps, Poisson, or a linear ramp from zero to the rate [default:
     /// constant; of --sweep poisson]
-    #[arg(long, value_enum, value_name = "SHAPE")]
-    pub arrival: Option<ArrivalArg>,
+    #[arg(long, value_name = "SHAPE", value_parser = arrivals())]
+    pub arrival: Option<Arrival>,
 
     /// Latency against the rate: a closed loop, then open loops from 10 to 120 % of its rate [of 2s each, or
     /// --duration]
@@ -96,12 +94,7 @@ pub struct LoadHttpArgs {
     pub warmup: Option<Duration>,
 
     /// Load N times and print medians with 95 % intervals (6 times or more)
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=1000)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = u32_in(1..=1000))]
     pub repeat: u32,
 
     /// HTTP pipelining: each connection sends N requests at once, and the next N after all responses
@@ -137,11 +130,13 @@ fn at_most(text: &str) -> Result<LatencyBound, String> {
     Ok(LatencyBound { percent, most: span(time.trim()).map_err(|_| wrong())?.into() })
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ArrivalArg {
-    Constant,
-    Poisson,
-    Ramp,
+/// The shapes of `--arrival`.
+fn arrivals() -> impl TypedValueParser<Value = Arrival> {
+    PossibleValuesParser::new(["constant", "poisson", "ramp"]).map(|shape| match shape.as_str() {
+        "poisson" => Arrival::Poisson,
+        "ramp" => Arrival::Ramp,
+        _ => Arrival::Constant,
+    })
 }
 
 /// Serve one page from memory over HTTP/1.1, for any GET

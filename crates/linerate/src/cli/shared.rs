@@ -1,6 +1,6 @@
 //! Options that several loads and servers have in common.
 
-use super::span;
+use super::{span, u32_in};
 use clap::Args;
 use linerate_contract::Spec;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub struct FlowArgs {
         visible_alias = "parallel",
         value_name = "N",
         default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = u32_in(1..)
     )]
     pub connections: u32,
 
@@ -55,13 +55,7 @@ pub struct FlowArgs {
 #[derive(Debug, Args)]
 pub struct ThreadArgs {
     /// Threads; each has a share of the connections
-    #[arg(
-        long,
-        short,
-        value_name = "N",
-        default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=1024)
-    )]
+    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = u32_in(1..=1024))]
     pub threads: u32,
 }
 

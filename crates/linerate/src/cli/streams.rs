@@ -1,6 +1,6 @@
 //! `linerate load tcp|ws` and `linerate serve tcp|ws`.
 
-use super::{FlowArgs, SecureArgs, SpinArgs, ThreadArgs, TrustArgs, rate};
+use super::{FlowArgs, SecureArgs, SpinArgs, ThreadArgs, TrustArgs, rate, u64_in};
 use clap::Args;
 use std::net::SocketAddr;
 
@@ -30,12 +30,7 @@ pub struct LoadTcpArgs {
     pub spin: SpinArgs,
 
     /// Bytes per write, or per message [default: 131072, or 64 with --ping-pong]
-    #[arg(
-        long,
-        short = 'l',
-        value_name = "BYTES",
-        value_parser = clap::value_parser!(u64).range(1..=1_048_576)
-    )]
+    #[arg(long, short = 'l', value_name = "BYTES", value_parser = u64_in(1..=1_048_576))]
     pub size: Option<u64>,
 
     /// The server sends, the client receives
@@ -81,7 +76,7 @@ pub struct LoadWsArgs {
     pub spin: SpinArgs,
 
     /// Bytes per message [default: 64, or 65536 with --stream]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    #[arg(long, value_name = "BYTES", value_parser = u64_in(1..=1_048_576))]
     pub size: Option<u64>,
 
     /// Messages in one direction, at full speed
@@ -115,7 +110,7 @@ pub struct ServeTcpArgs {
         short = 'l',
         value_name = "BYTES",
         default_value_t = 131_072,
-        value_parser = clap::value_parser!(u64).range(1..=1_048_576)
+        value_parser = u64_in(1..=1_048_576)
     )]
     pub size: u64,
 
@@ -143,12 +138,7 @@ pub struct ServeWsArgs {
     pub reverse: bool,
 
     /// Bytes per message that is sent with --reverse
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value_t = 65_536,
-        value_parser = clap::value_parser!(u64).range(1..=1_048_576)
-    )]
+    #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = u64_in(1..=1_048_576))]
     pub size: u64,
 
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! `linerate run`, `plan`, `list` and `report`.
 
+use super::u32_in;
 use crate::plan::Choice;
 use crate::session::{HostRequest, Request};
 use clap::{Args, ValueEnum};
@@ -21,7 +22,7 @@ pub struct Selection {
     pub published: bool,
 
     /// Number of measured rounds [default: the suite's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = u32_in(1..))]
     pub rounds: Option<u32>,
 
     /// Only cells whose id matches, such as '*/haproxy*', and their baselines (repeatable)

@@ -2,7 +2,7 @@
 
 use super::load::target::{HTTP, TCP, Target, UDP, WEBSOCKET};
 use super::{Terminal, history, print};
-use crate::cli::{BuildOptions, CommandOptions, CompareArgs};
+use crate::cli::{BuildOptions, CommandOptions, CompareArgs, with_settings};
 use crate::comparison::stored;
 use crate::error::Error;
 use crate::journal;
@@ -62,9 +62,9 @@ impl What {
             && let Some(project) = Project::find()?
             && words.iter().all(|name| project.settings.compare.contains_key(name))
         {
-            let settings = project.comparison(words.first().map(String::as_str))?;
-            let (options, builds) =
-                (options.clone().with(&project, &settings)?, builds.clone().with(&project, &settings)?);
+            let name = words.first().map(String::as_str);
+            let settings = project.comparison(name)?;
+            let (options, builds) = with_settings(std::env::args_os().collect(), &project, name, &settings)?;
             return Ok((Self::Commands(settings.start.0, Box::new(options)), builds));
         }
         Self::of_words(words, options, builds.has_revisions()).map(|what| (what, builds.clone()))

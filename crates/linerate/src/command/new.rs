@@ -31,7 +31,7 @@ fn system(args: &NewSystemArgs) -> Result<ExitCode, Error> {
         let folder = folder.display();
         return Err(Error::Input(format!("{folder} exists: choose another name")));
     }
-    copy(&home.join("sdk/templates").join(args.lang.folder()), &folder, &args.name)?;
+    copy(&home.join("sdk/templates").join(&args.lang), &folder, &args.name)?;
     print(&format!(
         "{folder} implements `rr` with blocking sockets; replace them with your library. Then:\n\
          linerate systems --install {name}          # builds it, or prints the compiler's errors\n\

@@ -1,6 +1,6 @@
 //! `linerate serve`: the servers for `linerate load`.
 
-use super::load::datagrams::set_kcp;
+use super::load::flows::set_kcp;
 use crate::authority::Authority;
 use crate::cli::{SecureArgs, ServeArgs, ServeDatagramArgs, ServeStreamArgs, Served};
 use crate::engine::{Engine, LOAD};
@@ -44,7 +44,7 @@ fn spec(what: &Served) -> Result<Spec, Error> {
     let datagrams = |layer: &str, args: &ServeDatagramArgs, size: u64| {
         let mut spec = Spec::new(Role::Server, layer, "stream");
         (spec.listen, spec.size) = (Some(args.listen), size);
-        spec.options.insert("mode".into(), args.mode.name().into());
+        spec.options.insert("mode".into(), args.mode.clone());
         spec
     };
     let connections = |layer: &str, args: &ServeStreamArgs, echo: bool, size: u64| {

@@ -7,10 +7,11 @@ use crate::error::Error;
 use crate::home;
 use crate::toml_file;
 use linerate_contract::nearest::suggestion;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use toml::{Table, Value};
 
 /// A project with its file.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,9 +21,10 @@ pub struct Project {
     pub settings: Settings,
 }
 
-/// The keys of the file, and those of each `[compare.NAME]`, which replace them.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+/// The keys of the file, and those of each `[compare.NAME]`, which replace them. All but `start` and `compare`
+/// are options of `linerate compare` with the same name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
     /// Shell command that builds a revision; without it, nothing is built.
     pub build: Option<String>,
@@ -55,7 +57,7 @@ pub struct Settings {
 }
 
 /// One text, or a list of them.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "OneOrMany")]
 pub struct Texts(pub Vec<String>);
 
@@ -75,17 +77,11 @@ impl From<OneOrMany> for Texts {
     }
 }
 
-impl Texts {
-    fn or(self, other: &Self) -> Self {
-        if self.0.is_empty() { other.clone() } else { self }
-    }
-}
-
 impl Project {
-    /// The error of a key with a wrong value.
+    /// The error of a value that its option refuses.
     #[must_use]
-    pub fn error(&self, key: &str, reason: &str) -> Error {
-        Error::Input(format!("{}: {key}: {reason}", self.folder.join(home::PROJECT).display()))
+    pub fn error(&self, reason: &str) -> Error {
+        Error::Input(format!("{}: {reason}", self.folder.join(home::PROJECT).display()))
     }
 
     /// The nearest one at or above the current folder.
@@ -121,7 +117,7 @@ impl Project {
                 let found = self.settings.compare.get(name).ok_or_else(|| {
                     Error::Input(format!("{place}: there is no compare.{name}; {}", suggestion(name, known)))
                 })?;
-                found.clone().over(&self.settings)
+                found.over(&self.settings)
             }
         };
         if found.start.0.is_empty() {
@@ -133,57 +129,72 @@ impl Project {
         }
         Ok(found)
     }
+
+    /// The settings of a comparison as options: those of its own, and the others. Flags have no value, lists
+    /// have several.
+    ///
+    /// One command is compared in two revisions of the folder. Several are built by their setups.
+    #[must_use]
+    pub fn options(&self, name: Option<&str>, settings: &Settings) -> [Vec<(String, Vec<String>)>; 2] {
+        let is_of_revisions = settings.start.0.len() == 1 && settings.values.is_empty();
+        let setups = settings.setup.clone();
+        let (build, setup) = match (settings.build.clone(), setups.0.len()) {
+            (build, _) if is_of_revisions => (build.or(Some("true".into())), setups),
+            (None, _) => (None, setups),
+            (Some(build), 0) => (None, Texts(vec![build])),
+            (Some(build), _) => {
+                (None, Texts(setups.0.iter().map(|setup| format!("{build} && {setup}")).collect()))
+            }
+        };
+        let mut all = given(&Settings { build, setup, ..settings.clone() });
+        all.remove("start");
+        if is_of_revisions {
+            all.insert("checkout".into(), self.folder.display().to_string().into());
+        }
+        let own = given(name.and_then(|name| self.settings.compare.get(name)).unwrap_or(&self.settings));
+        let all = all.into_iter().map(|(name, value)| (name, texts(&value)));
+        let (own, others) = all.partition(|(name, _)| own.contains_key(name));
+        [own, others]
+    }
 }
 
 impl Settings {
-    /// One command, of which revisions are compared.
-    #[must_use]
-    pub fn is_of_revisions(&self) -> bool {
-        self.start.0.len() == 1 && self.values.is_empty()
-    }
-
-    /// The setups; where several commands are compared, the build is a part of them.
-    #[must_use]
-    pub fn setups(&self) -> Texts {
-        match &self.build {
-            Some(build) if !self.is_of_revisions() => match &self.setup.0[..] {
-                [] => Texts(vec![build.clone()]),
-                setups => Texts(setups.iter().map(|setup| format!("{build} && {setup}")).collect()),
-            },
-            _ => self.setup.clone(),
-        }
-    }
-
     /// With those of `outer` where these have none.
-    fn over(self, outer: &Self) -> Self {
-        let outer = outer.clone();
-        Self {
-            build: self.build.or(outer.build),
-            start: self.start.or(&outer.start),
-            name: self.name.or(&outer.name),
-            values: if self.values.is_empty() { outer.values } else { self.values },
-            with: self.with.or(&outer.with),
-            upstream: self.upstream.or(outer.upstream),
-            setup: self.setup.or(&outer.setup),
-            cleanup: self.cleanup.or(&outer.cleanup),
-            url: self.url.or(outer.url),
-            method: self.method.or(outer.method),
-            header: self.header.or(&outer.header),
-            body: self.body.or(outer.body),
-            requests: self.requests.or(outer.requests),
-            expect: self.expect.or(outer.expect),
-            https: self.https || outer.https,
-            tcp: self.tcp || outer.tcp,
-            udp: self.udp || outer.udp,
-            ws: self.ws || outer.ws,
-            size: self.size.or(outer.size),
-            connections: self.connections.or(outer.connections),
-            port: self.port.or(outer.port),
-            network: self.network.or(outer.network),
-            margin: self.margin.or(outer.margin),
-            budget: self.budget.or(outer.budget),
-            compare: BTreeMap::new(),
-        }
+    fn over(&self, outer: &Self) -> Self {
+        let mut all = given(outer);
+        all.extend(given(self));
+        all.try_into().expect("these are settings")
+    }
+}
+
+/// The keys that have a value, without other comparisons.
+fn given(settings: &Settings) -> Table {
+    let mut all = Table::try_from(settings).expect("all keys are text");
+    all.remove("compare");
+    all.retain(|_, value| match value {
+        Value::Boolean(is_given) => *is_given,
+        Value::Array(all) => !all.is_empty(),
+        Value::Table(all) => !all.is_empty(),
+        _ => true,
+    });
+    all
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::Boolean(_) => Vec::new(),
+        Value::Array(all) => all.iter().map(text).collect(),
+        Value::Table(lists) => lists.iter().flat_map(|(name, list)| [name.clone(), text(list)]).collect(),
+        one => vec![text(one)],
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(all) => all.iter().map(text).collect::<Vec<_>>().join(","),
+        Value::Integer(number) => number.to_string(),
+        other => unreachable!("settings are texts, whole numbers and flags: {other:?}"),
     }
 }
 

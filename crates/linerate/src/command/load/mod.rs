@@ -1,26 +1,23 @@
 //! `linerate load`: the load engine standalone, like wrk, ab, hey or iperf3.
 
-pub(super) mod datagrams;
 mod failed;
+pub(super) mod flows;
 mod operations;
-mod streams;
 mod sweep;
 pub(super) mod target;
 
 use super::{Terminal, print};
-use crate::cli::{ArrivalArg, FlowArgs, LoadArgs, LoadHttpArgs, Loaded, ResultArgs};
+use crate::cli::{LoadArgs, LoadHttpArgs, Loaded, ResultArgs};
 use crate::error::Error;
 use crate::journal;
 use crate::progress::note;
 use crate::report::load::Words;
-use crate::report::load_streams;
 use crate::subject::{requested, sent};
-use linerate_contract::{Arrival, Done, Nanos, Request, Role, Spec};
+use linerate_contract::{Arrival, Nanos, Request, Role, Spec};
 use operations::Operations;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use target::{HTTP, Target};
 
@@ -38,10 +35,10 @@ const LIVE: Nanos = Nanos(500_000_000);
 pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     match &args.what {
         Loaded::Http(args) => http(args, terminal),
-        Loaded::Tcp(args) => streams::tcp(args, terminal),
-        Loaded::Ws(args) => streams::ws(args, terminal),
-        Loaded::Udp(args) => datagrams::udp(args),
-        Loaded::Kcp(args) => datagrams::kcp(args),
+        Loaded::Tcp(args) => flows::tcp(args, terminal),
+        Loaded::Ws(args) => flows::ws(args, terminal),
+        Loaded::Udp(args) => flows::udp(args),
+        Loaded::Kcp(args) => flows::kcp(args),
     }
 }
 
@@ -79,18 +76,14 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     spec.timeout_ns = args.result.timeout.into();
     spec.rate = args.rate;
     spec.seed = args.seed;
-    spec.arrival = match args.arrival {
-        // With even gaps nothing waits below the capacity.
-        None if args.sweep => Arrival::Poisson,
-        None | Some(ArrivalArg::Constant) => Arrival::Constant,
-        Some(ArrivalArg::Poisson) => Arrival::Poisson,
-        Some(ArrivalArg::Ramp) if args.sweep => {
-            return Err(Error::Input(
-                "--sweep makes steps of one rate each: --arrival constant or poisson".into(),
-            ));
-        }
-        Some(ArrivalArg::Ramp) => Arrival::Ramp,
-    };
+    // With even gaps nothing waits below the capacity.
+    let usual = if args.sweep { Arrival::Poisson } else { Arrival::Constant };
+    spec.arrival = args.arrival.unwrap_or(usual);
+    if args.sweep && spec.arrival == Arrival::Ramp {
+        return Err(Error::Input(
+            "--sweep makes steps of one rate each: --arrival constant or poisson".into(),
+        ));
+    }
     if args.rate.is_none() && !args.sweep && spec.arrival != Arrival::Constant {
         return Err(Error::Input("--arrival needs --rate, the number of requests per second".into()));
     }
@@ -112,37 +105,6 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     requested(&mut spec, common, requests.iter().map(sent).collect());
     spec.tls = target.secure.then(|| target.trusted(&args.trust)).transpose()?;
     Ok(spec)
-}
-
-/// The spec of connections or flows for some time.
-fn of_flows(layer: &str, workload: &str, args: &FlowArgs) -> Spec {
-    let mut spec = Spec::new(Role::Client, layer, workload);
-    (spec.connections, spec.threads) = (args.connections, args.threads.threads);
-    spec.duration_ns = Some(args.duration.into());
-    spec.timeout_ns = args.result.timeout.into();
-    spec
-}
-
-/// Prints the result of streams or flows to `target`; an error where nothing arrived or too much failed.
-fn end(
-    target: &str,
-    runs: &[(Spec, Done)],
-    [json, text]: [&str; 2],
-    args: &ResultArgs,
-    interrupted: &AtomicBool,
-) -> Result<ExitCode, Error> {
-    publish(args, json, text)?;
-    if interrupted.load(Ordering::Relaxed) {
-        return Err(Error::Interrupted);
-    }
-    if runs.iter().any(|(_, done)| done.bytes.0 == 0) {
-        return Err(Error::NothingMeasured(format!(
-            "no data arrived at {target}: check that `linerate serve {}` runs there with the same settings",
-            load_streams::served(&runs[0].0)
-        )));
-    }
-    runs.iter().try_for_each(|(spec, done)| failed::check(spec, done, args.max_failed))?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the JSON where it was requested, and the text to standard output unless the JSON goes there.

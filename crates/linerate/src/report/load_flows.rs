@@ -1,8 +1,7 @@
-//! Output of `linerate load tcp` and `linerate load ws --stream`: the live line, the result as text, and as
-//! JSON.
+//! Output of `linerate load tcp`, `ws --stream`, `udp` and `kcp`: the live line, the result as text, and as JSON.
 
 use super::load::{failures, time};
-use super::load_json::{LoadJson, RunJson, StreamJson, StreamsJson};
+use super::load_json::{DatagramsJson, LoadJson, RunJson, StreamJson, StreamsJson};
 use super::numbers::{count, counted, plain};
 use linerate_contract::{Bytes, Done, Nanos, Sample, Spec};
 use std::fmt::Write;
@@ -16,6 +15,12 @@ fn reads(spec: &Spec) -> bool {
 
 fn direction(spec: &Spec) -> &'static str {
     if reads(spec) { "from server" } else { "to server" }
+}
+
+/// Whether the server counts what arrives, and reports it at the end.
+#[must_use]
+pub fn has_datagrams(spec: &Spec) -> bool {
+    matches!(spec.layer.as_str(), "udp" | "kcp")
 }
 
 fn gbit(bytes: Bytes, time: Nanos) -> f64 {
@@ -52,7 +57,11 @@ pub fn live(last: &[Option<(&Spec, Sample)>], every: Nanos) -> String {
 #[must_use]
 pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
     let mut out = String::new();
-    let Some((first, _)) = runs.first() else { return out };
+    let Some((first, done)) = runs.first() else { return out };
+    if has_datagrams(first) {
+        datagrams(&mut out, target, first, done);
+        return out;
+    }
     let each = if first.layer == "tcp" { "writes" } else { "messages" };
     let mut row = |name: &str, value: String| _ = writeln!(out, "{name:<14}{value}");
     row(
@@ -112,9 +121,47 @@ pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
     out
 }
 
-/// The document of a load of streams: the spec and the engine's `done` event of each direction.
+fn datagrams(out: &mut String, target: &str, spec: &Spec, done: &Done) {
+    let took = done.end_ns.since(done.start_ns);
+    let mut line = |name: &str, value: String| _ = writeln!(out, "{name:<12}{value}");
+    let flows = counted(spec.connections, "flow");
+    line(&spec.layer, format!("{target}, {flows}, {} bytes per send", count(spec.size)));
+    let operations = done.operations as f64 / took.as_secs_f64().max(f64::MIN_POSITIVE);
+    line(
+        "received",
+        format!(
+            "{} Gbit/s, {} {} per second, {} s",
+            plain(gbit(done.bytes, took)),
+            count(operations as u64),
+            if spec.layer == "udp" { "datagrams" } else { "writes" },
+            plain(took.as_secs_f64())
+        ),
+    );
+    if let Some(d) = &done.datagrams {
+        let [sent, received, lost] = [d.sent, d.received, d.lost].map(count);
+        let share = plain(d.lost as f64 / d.sent.max(1) as f64 * 100.0);
+        line("datagrams", format!("{sent} sent, {received} received, {lost} lost ({share} %)"));
+        let [reordered, duplicates, damaged] = [d.reordered, d.duplicates, d.damaged].map(count);
+        line("", format!("{reordered} reordered, {duplicates} duplicates, {damaged} damaged"));
+    }
+    if let Some(schedule) = &done.schedule {
+        line("schedule", format!("{} late, {} never sent", count(schedule.late), count(schedule.unsent)));
+    }
+    line("sender CPU", format!("{} s", plain(done.cpu_ns.as_secs_f64())));
+    for (kind, times) in &done.errors.0 {
+        line("failed", format!("{} of {}", kind.name(), counted(*times, "flow")));
+    }
+}
+
+/// The document of a load: the spec and the engine's `done` event of each direction.
 #[must_use]
 pub fn json(runs: &[(Spec, Done)]) -> String {
+    if let [(spec, done)] = runs
+        && has_datagrams(spec)
+    {
+        let run = RunJson { spec, done };
+        return LoadJson::Datagrams(DatagramsJson { schema: "linerate.load.datagrams/1", run }).text();
+    }
     let each = runs.iter().map(|(spec, done)| StreamJson {
         direction: direction(spec),
         gbit_per_second: gbit(done.bytes, done.end_ns.since(done.start_ns)),
@@ -127,7 +174,7 @@ pub fn json(runs: &[(Spec, Done)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{ErrorKind, Role, TcpEnds, TcpInfo};
+    use linerate_contract::{Datagrams, ErrorKind, Role, TcpEnds, TcpInfo};
 
     fn run(direction: &str) -> (Spec, Done) {
         let mut spec = Spec::new(Role::Client, "tcp", "stream");
@@ -182,5 +229,39 @@ mod tests {
         };
         let line = live(&[None, Some((&spec, sample))], Nanos(500_000_000));
         assert_eq!(line, "   3.5 s   from server 20.0 Gbit/s, round trip 45.0 us");
+    }
+
+    #[test]
+    fn the_text_has_received_and_lost_datagrams() {
+        let mut spec = Spec::new(Role::Client, "udp", "stream");
+        spec.size = 1_472;
+        let mut done = Done {
+            operations: 999_000,
+            bytes: Bytes(1_250_000_000),
+            end_ns: Nanos(2_000_000_000),
+            datagrams: Some(Datagrams {
+                sent: 1_000_000,
+                received: 999_000,
+                lost: 1_000,
+                ..Datagrams::default()
+            }),
+            ..Done::default()
+        };
+        done.errors.add(ErrorKind::Reset, 1);
+        let runs = [(spec, done)];
+        let printed = text("10.0.0.1:9000", &runs);
+        for part in [
+            "10.0.0.1:9000",
+            "5.00 Gbit/s",
+            "499,500 datagrams",
+            "1,000,000 sent",
+            "1000 lost (0.100 %)",
+            "reset of 1",
+        ] {
+            assert!(printed.contains(part), "{part} is missing in:\n{printed}");
+        }
+        assert!(json(&runs).contains("\"lost\": 1000"));
+        let [(spec, _)] = runs;
+        assert!(text("10.0.0.1:9000", &[(spec, Done::default())]).contains("0 Gbit/s"));
     }
 }

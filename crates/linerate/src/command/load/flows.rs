@@ -1,19 +1,20 @@
-//! `linerate load tcp` and `linerate load ws`.
+//! `linerate load tcp`, `ws`, `udp` and `kcp`: streams and round trips over connections or flows.
 
 use super::target::{Target, WEBSOCKET};
-use super::{LIVE, Operations, end, of_flows, show};
-use crate::cli::{FlowArgs, LoadTcpArgs, LoadWsArgs};
+use super::{LIVE, Operations, failed, publish, show};
+use crate::cli::{FlowArgs, KcpArgs, LoadDatagramArgs, LoadKcpArgs, LoadTcpArgs, LoadUdpArgs, LoadWsArgs};
 use crate::command::Terminal;
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::interrupt;
 use crate::report::load::Words;
-use crate::report::load_streams as report;
-use linerate_contract::{Done, Event, Request, Spec};
+use crate::report::load_flows as report;
+use indicatif::{ProgressBar, ProgressStyle};
+use linerate_contract::{Done, Event, Request, Role, Spec};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// iperf3's length of a write.
 const WRITE: u64 = 131_072;
@@ -73,6 +74,41 @@ pub(super) fn ws(args: &LoadWsArgs, terminal: Terminal) -> Result<ExitCode, Erro
     streams(vec![spec], &args.url, &args.flows)
 }
 
+pub(super) fn udp(args: &LoadUdpArgs) -> Result<ExitCode, Error> {
+    let mut spec = Spec { rate: args.rate, ..of_datagrams("udp", &args.common, args.size) };
+    spec.options.extend(args.search.map(|percent| ("search".into(), percent.to_string())));
+    streams(vec![spec], &args.common.address.to_string(), &args.common.flows)
+}
+
+pub(super) fn kcp(args: &LoadKcpArgs) -> Result<ExitCode, Error> {
+    let mut spec = of_datagrams("kcp", &args.common, args.size);
+    set_kcp(&mut spec, &args.kcp);
+    streams(vec![spec], &args.common.address.to_string(), &args.common.flows)
+}
+
+/// The protocol's settings, as options of a spec.
+pub(crate) fn set_kcp(spec: &mut Spec, args: &KcpArgs) {
+    for (name, value) in [("mtu", args.mtu), ("window", args.window), ("interval_us", args.interval_us)] {
+        spec.options.insert(name.into(), value.to_string());
+    }
+}
+
+fn of_datagrams(layer: &str, args: &LoadDatagramArgs, size: u64) -> Spec {
+    let mut spec = of_flows(layer, "stream", &args.flows);
+    (spec.connect, spec.size) = (Some(args.address), size);
+    spec.options.insert("mode".into(), args.mode.clone());
+    spec
+}
+
+/// The spec of connections or flows for some time.
+fn of_flows(layer: &str, workload: &str, args: &FlowArgs) -> Spec {
+    let mut spec = Spec::new(Role::Client, layer, workload);
+    (spec.connections, spec.threads) = (args.connections, args.threads.threads);
+    spec.duration_ns = Some(args.duration.into());
+    spec.timeout_ns = args.result.timeout.into();
+    spec
+}
+
 fn round_trips(
     spec: &mut Spec,
     target: &str,
@@ -91,20 +127,47 @@ fn round_trips(
     load.run(spec)
 }
 
-/// Runs one stream, or two at the same time: each direction has its own engine.
+/// Runs one stream, or two at the same time: each direction has its own engine. An error where nothing arrived
+/// or too much failed.
 fn streams(mut specs: Vec<Spec>, target: &str, args: &FlowArgs) -> Result<ExitCode, Error> {
+    let has_datagrams = report::has_datagrams(&specs[0]);
     let live = std::io::stderr().is_terminal() && !args.result.quiet;
     for spec in &mut specs {
-        spec.sample_ns = live.then_some(LIVE);
+        spec.sample_ns = (live && !has_datagrams).then_some(LIVE);
     }
+    let clock = (live && has_datagrams).then(|| clock(&specs[0], target, args));
     let interrupted = interrupt::watch();
     let results = run_together(&specs, &interrupted)?;
-    if live {
-        show("");
+    match clock {
+        Some(clock) => clock.finish_and_clear(),
+        None if live => show(""),
+        None => {}
     }
     let runs: Vec<(Spec, Done)> = specs.into_iter().zip(results).collect();
-    let (json, text) = (report::json(&runs), report::text(target, &runs));
-    end(target, &runs, [&json, &text], &args.result, &interrupted)
+    publish(&args.result, &report::json(&runs), &report::text(target, &runs))?;
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
+    }
+    if runs.iter().any(|(_, done)| done.bytes.0 == 0) {
+        return Err(Error::NothingMeasured(format!(
+            "no data arrived at {target}: check that `linerate serve {}` runs there with the same settings",
+            report::served(&runs[0].0)
+        )));
+    }
+    runs.iter().try_for_each(|(spec, done)| failed::check(spec, done, args.result.max_failed))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A line with the time: datagrams are counted at the server, which reports at the end.
+fn clock(spec: &Spec, target: &str, args: &FlowArgs) -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_message(format!("{} to {target}", spec.layer));
+    // A search has as many tries as it needs.
+    let each = if spec.options.contains_key("search") { ", tries of " } else { " of " }.to_owned();
+    let bar = bar.with_prefix(each + &humantime::format_duration(args.duration).to_string());
+    let style = ProgressStyle::with_template("{msg}: {elapsed}{prefix}").expect("the template is constant");
+    bar.set_style(style);
+    bar.enable_steady_tick(LIVE.into());
+    bar
 }
 
 fn run_together(specs: &[Spec], interrupted: &AtomicBool) -> Result<Vec<Done>, Error> {
