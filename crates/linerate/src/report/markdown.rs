@@ -3,7 +3,7 @@
 
 use super::comparison;
 use super::formats::Style;
-use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase};
+use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase, TextTable};
 use super::model::{CellReport, PublishedReport, Report, SuiteReport, TableReport};
 use std::fmt::Write;
 
@@ -17,8 +17,9 @@ pub(super) fn render(report: &Report, _: Style) -> String {
     for suite in &report.suites {
         suite_text(&mut text, suite);
     }
-    if let Some(compared) = &report.comparison {
-        comparison::latencies_in_markdown(&mut text, compared, usize::MAX);
+    if let Some(latencies) = report.comparison.as_ref().and_then(comparison::latencies) {
+        text_table(&mut text, &latencies);
+        text.push('\n');
     }
     let _ = writeln!(text, "## The run\n");
     for line in layout::progress(report) {
@@ -87,8 +88,8 @@ pub(super) fn published_text(text: &mut String, published: &PublishedReport, cel
     let tables = layout::published::tables(published, cells).into_iter();
     let findings = Some(layout::published::findings(published)).filter(|table| !table.rows.is_empty());
     for shown in findings.into_iter().chain(tables) {
-        let _ = writeln!(text, "### {}\n", escape(shown.title));
-        write_table(text, &shown.headers, shown.rows.into_iter());
+        let _ = writeln!(text, "### {}\n", escape(&shown.title));
+        text_table(text, &shown);
         text.push('\n');
         lines(text, &shown.notes);
     }
@@ -123,22 +124,21 @@ fn table_text(text: &mut String, suite: &SuiteReport, table: &TableReport) {
         let details = layout::details(suite, table, Depth::Full);
         if !details.rows.is_empty() {
             text.push('\n');
-            let headers: Vec<&str> = details.headers.iter().map(String::as_str).collect();
-            write_table(text, &headers, details.rows.into_iter());
+            text_table(text, &details);
         }
     });
 }
 
 pub(super) fn grid_text(text: &mut String, grid: &Grid<'_>) {
     let _ = writeln!(text, "{}\n", escape(&grid.caption));
-    let headers: Vec<&str> = std::iter::once(&grid.corner).chain(&grid.columns).map(String::as_str).collect();
+    let headers: Vec<&String> = std::iter::once(&grid.corner).chain(&grid.columns).collect();
     let cell = |cell: &Option<GridCell>| {
         cell.as_ref().map_or(String::new(), |s| s.lines().cloned().collect::<Vec<_>>().join("\n"))
     };
-    let rows = grid
-        .rows
-        .iter()
-        .map(|row| std::iter::once(row.label.clone()).chain(row.cells.iter().map(cell)).collect());
+    let rows = grid.rows.iter().map(|row| {
+        let cells = row.cells.iter().map(cell);
+        std::iter::once(row.label.clone()).chain(cells).collect::<Vec<_>>()
+    });
     write_table(text, &headers, rows);
     text.push('\n');
 }
@@ -147,13 +147,22 @@ fn facts(text: &mut String, what: &str, facts: &[(String, String)]) {
     write_table(text, &[what, ""], facts.iter().map(|(name, value)| vec![name.clone(), value.clone()]));
 }
 
-pub(super) fn write_table(text: &mut String, headers: &[&str], rows: impl Iterator<Item = Vec<String>>) {
-    let line =
-        |cells: &mut dyn Iterator<Item = String>| format!("| {} |", cells.collect::<Vec<_>>().join(" | "));
-    let _ = writeln!(text, "{}", line(&mut headers.iter().map(|header| escape(header))));
+pub(super) fn text_table(text: &mut String, shown: &TextTable) {
+    write_table(text, &shown.headers, &shown.rows);
+}
+
+fn write_table<H: AsRef<str>>(
+    text: &mut String,
+    headers: &[H],
+    rows: impl IntoIterator<Item = impl AsRef<[String]>>,
+) {
+    fn line(cells: impl Iterator<Item = String>) -> String {
+        format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+    }
+    text.push_str(&line(headers.iter().map(|header| escape(header.as_ref()))));
     let _ = writeln!(text, "|{}", "---|".repeat(headers.len()));
     for row in rows {
-        let _ = writeln!(text, "{}", line(&mut row.iter().map(|cell| escape(cell))));
+        text.push_str(&line(row.as_ref().iter().map(|cell| escape(cell))));
     }
 }
 

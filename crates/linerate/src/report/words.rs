@@ -219,47 +219,23 @@ pub(super) mod json {
     use super::{Flag, Oddity, Quantity, TableUnit};
     use serde::{Serialize, Serializer};
 
-    pub(in crate::report) fn flags<S: Serializer>(flags: &[Flag], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(flags.iter().map(super::flag))
+    macro_rules! as_text {
+        ($($name:ident($value:ident: $kind:ty) $text:expr;)*) => { $(
+            pub(in crate::report) fn $name<S: Serializer>($value: &$kind, to: S) -> Result<S::Ok, S::Error> {
+                $text.serialize(to)
+            }
+        )* };
     }
 
-    pub(in crate::report) fn oddities<S: Serializer>(found: &[Oddity], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(found.iter().map(|found| super::oddity(*found)))
-    }
-
-    pub(in crate::report) fn unit<S: Serializer>(unit: &Quantity, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&super::unit(*unit))
-    }
-
-    pub(in crate::report) fn metric<S: Serializer>(metric: &Quantity, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&super::metric(*metric))
-    }
-
-    /// A field with `None` is left out.
-    pub(in crate::report) fn some_metric<S: Serializer>(
-        found: &Option<Quantity>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        found.map(super::metric).serialize(to)
-    }
-
-    /// Empty where there is none.
-    pub(in crate::report) fn some_unit<S: Serializer>(
-        unit: &Option<Quantity>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&unit.map(super::unit).unwrap_or_default())
-    }
-
-    pub(in crate::report) fn table_unit<S: Serializer>(unit: &TableUnit, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&super::table_unit(*unit))
-    }
-
-    /// Empty where there is no table.
-    pub(in crate::report) fn first_unit<S: Serializer>(
-        unit: &Option<TableUnit>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&unit.map(super::table_unit).unwrap_or_default())
+    // A field with `None` is left out, and text of nothing is empty.
+    as_text! {
+        flags(all: [Flag]) all.iter().map(super::flag).collect::<Vec<_>>();
+        oddities(all: [Oddity]) all.iter().copied().map(super::oddity).collect::<Vec<_>>();
+        unit(unit: Quantity) super::unit(*unit);
+        metric(metric: Quantity) super::metric(*metric);
+        some_metric(metric: Option<Quantity>) metric.map(super::metric);
+        some_unit(unit: Option<Quantity>) unit.map(super::unit).unwrap_or_default();
+        table_unit(unit: TableUnit) super::table_unit(*unit);
+        first_unit(unit: Option<TableUnit>) unit.map(super::table_unit).unwrap_or_default();
     }
 }

@@ -4,7 +4,7 @@ use super::latency;
 use super::made::{host, made, versions};
 use super::model::ComparisonReport;
 use crate::report::layout;
-use crate::report::markdown::{escape, grid_text, lines};
+use crate::report::markdown::{escape, grid_text, lines, text_table};
 use crate::report::model::{Report, TableCell};
 use crate::stats::verdict::Verdict;
 use std::collections::BTreeSet;
@@ -20,7 +20,11 @@ pub fn comment(report: &Report, comparison: &ComparisonReport) -> String {
     rows(&mut text, report, |cell| !is_quiet(cell), ROWS);
     text.push_str("<details><summary>All cells, how it was made, and how to repeat it</summary>\n\n");
     rows(&mut text, report, is_quiet, FOLDED_ROWS);
-    latency::markdown(&mut text, comparison, FOLDED_ROWS);
+    if let Some(mut latencies) = latency::table(comparison) {
+        latencies.rows.truncate(FOLDED_ROWS);
+        text_table(&mut text, &latencies);
+        text.push('\n');
+    }
     let facts = [format!("host: {}", host(report)), format!("versions: {}", versions(report).join(", "))];
     lines(&mut text, &made(comparison).into_iter().take(FOLDED_ROWS).chain(facts).collect::<Vec<_>>());
     let command = report.run.command.replace("```", "'''");

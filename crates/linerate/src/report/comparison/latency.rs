@@ -4,16 +4,10 @@ use super::made::{rough, signed, verdict};
 use super::model::{ChangeReport, ComparedCell, ComparisonReport, LatencyChange, OfferedLoad};
 use crate::comparison::LatencyReading;
 use crate::measurement::{LatencyMargin, Metric, PlannedCell, PlannedRate};
-use crate::report::Style;
-use crate::report::markdown::write_table;
+use crate::report::layout::TextTable;
 use crate::report::numbers::{count, difference, plain};
-use crate::report::plain_table;
 use crate::stats::verdict::Verdict;
-use maud::{Markup, html};
 use std::collections::BTreeSet;
-
-const HEADERS: [&str; 7] =
-    ["cell", "latency", "base us", "head us", "change (95 %)", "difference (95 %)", "verdict"];
 
 impl ComparedCell {
     /// The change of the rate, or of p50.
@@ -99,44 +93,8 @@ pub(in crate::report) fn margins(comparison: &ComparisonReport) -> String {
     }
 }
 
-/// The table, where there are any.
-pub(in crate::report) fn terminal(comparison: &ComparisonReport, style: Style) -> String {
-    let rows = rows(comparison);
-    if rows.is_empty() {
-        return String::new();
-    }
-    let mut table = plain_table(style);
-    table.set_header(HEADERS).add_rows(rows);
-    format!("{}\n\n", table.trim_fmt())
-}
-
-/// The same in Markdown, with at most this number of rows.
-pub(in crate::report) fn markdown(text: &mut String, comparison: &ComparisonReport, most: usize) {
-    let rows = rows(comparison);
-    if !rows.is_empty() {
-        write_table(text, &HEADERS, rows.into_iter().take(most));
-        text.push('\n');
-    }
-}
-
-/// The same as a part of a page.
-pub(super) fn section(comparison: &ComparisonReport) -> Markup {
-    let rows = rows(comparison);
-    html! {
-        @if !rows.is_empty() {
-            h2 { "Latencies" }
-            div.scroll tabindex="0" role="region" aria-label="latencies" { table {
-                thead { tr { @for header in HEADERS { th scope="col" { (header) } } } }
-                tbody { @for row in rows { tr { @for (header, text) in HEADERS.into_iter().zip(row) {
-                    @if header == "cell" { th scope="row" { (text) } } @else { td { (text) } }
-                } } } }
-            } }
-        }
-    }
-}
-
-/// A row for each latency of each cell.
-fn rows(comparison: &ComparisonReport) -> Vec<Vec<String>> {
+/// A row for each latency of each cell; `None` where there are none.
+pub(in crate::report) fn table(comparison: &ComparisonReport) -> Option<TextTable> {
     let of_cell = |cell: &ComparedCell| {
         let margin = margin(cell, comparison);
         let row = |latency: &LatencyChange| {
@@ -152,7 +110,9 @@ fn rows(comparison: &ComparisonReport) -> Vec<Vec<String>> {
         };
         cell.latency.iter().map(row).collect::<Vec<_>>()
     };
-    comparison.cells.iter().flat_map(of_cell).collect()
+    let headers = ["cell", "latency", "base us", "head us", "change (95 %)", "difference (95 %)", "verdict"];
+    let table = TextTable::new("Latencies", headers).with_rows(comparison.cells.iter().flat_map(of_cell));
+    Some(table).filter(|table| !table.rows.is_empty())
 }
 
 /// The loads, and what the latencies mean.

@@ -14,7 +14,7 @@ mod stored;
 
 pub use comment::comment;
 pub use history::{entries, history, keep_history, with_history};
-pub(super) use latency::{margins, markdown as latencies_in_markdown, terminal as latencies};
+pub(super) use latency::{margins, table as latencies};
 pub use made::conclusion_words;
 pub(super) use made::made;
 pub use model::*;

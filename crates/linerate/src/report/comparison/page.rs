@@ -3,13 +3,16 @@
 use super::latency;
 use super::made::{conclusion_words, made, short, signed};
 use super::model::{ComparisonReport, HistoryCell, HistoryEntry};
-use crate::report::html::{HistoryMark, history as drawing};
+use crate::report::html::{HistoryMark, history as drawing, text_table};
 use maud::{Markup, html};
 
 pub(in crate::report) fn section(comparison: &ComparisonReport) -> Markup {
     html! {
         section {
-            (latency::section(comparison))
+            @if let Some(latencies) = latency::table(comparison) {
+                h2 { (latencies.title) }
+                (text_table("latencies", None, &latencies))
+            }
             h2 { "How it was compared" }
             ul { @for line in made(comparison) { li { (line) } } }
             @if comparison.history.len() > 1 { (so_far(comparison)) }

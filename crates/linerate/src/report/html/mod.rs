@@ -22,7 +22,7 @@ mod top;
 
 pub(super) use forest::Forest;
 pub(super) use plot::{HistoryMark, history};
-pub(super) use suite::{published_tables, text_table};
+pub(super) use suite::{published_table, published_tables, text_table};
 
 use super::comparison;
 use super::formats::Style;

@@ -2,8 +2,7 @@
 
 use super::anchor;
 use super::{list, plot, sentence};
-use crate::report::layout::published::TextTable;
-use crate::report::layout::{self, GridCell};
+use crate::report::layout::{self, GridCell, TextTable};
 use crate::report::model::{CellReport, PublishedReport, SuiteReport, TableReport};
 use crate::report::words::{accuracy_name, verdict_name};
 use maud::{Markup, html};
@@ -68,10 +67,10 @@ pub(in crate::report) fn published_tables(published: &PublishedReport, cells: &[
     html! {
         h3 { "As published" }
         ul { @for line in layout::published::about(published) { li { (line) } } }
-        @if !findings.rows.is_empty() { h4 { (findings.title) } (text_table(&findings)) }
+        @if !findings.rows.is_empty() { h4 { (findings.title) } (published_table(&findings)) }
         @for shown in &layout::published::tables(published, cells) {
             h4 { (shown.title) }
-            (text_table(shown))
+            (published_table(shown))
         }
         @if !rounds.is_empty() {
             details { summary { "Values of each round" } ul { @for line in &rounds { li { (line) } } } }
@@ -79,10 +78,14 @@ pub(in crate::report) fn published_tables(published: &PublishedReport, cells: &[
     }
 }
 
-pub(in crate::report) fn text_table(shown: &TextTable<'_>) -> Markup {
+pub(in crate::report) fn published_table(shown: &TextTable) -> Markup {
+    text_table(&format!("as published: {}", shown.title), Some("published"), shown)
+}
+
+pub(in crate::report) fn text_table(label: &str, class: Option<&str>, shown: &TextTable) -> Markup {
     html! {
-        div.scroll tabindex="0" role="region" aria-label={ "as published: " (shown.title) } {
-            table.published {
+        div.scroll tabindex="0" role="region" aria-label=(label) {
+            table class=[class] {
                 thead { tr { @for name in &shown.headers { th scope="col" { (name) } } } }
                 tbody { @for row in &shown.rows {
                     tr {

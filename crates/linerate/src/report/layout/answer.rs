@@ -67,11 +67,8 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     let ranked = group.ranked();
     let Some(best) = ranked.first() else { return of(unranked(table, &measured), absent(group)) };
     if ranked.len() == 1 {
-        let mut lead = names(&[best]);
-        lead.push(plain_text(format!(
-            " has {}; nothing to compare it with was measured.",
-            value(table, best)
-        )));
+        let has = format!(" has {}; nothing to compare it with was measured.", value(table, best));
+        let lead = said("", &[best], has);
         return of(lead, marks(group).into_iter().chain(absent(group)).collect());
     }
     let has_tiers = ranked.iter().any(|member| member.tier.is_some());
@@ -85,9 +82,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
             ),
             None => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
         };
-        let mut lead = vec![plain_text(why + "The best median is that of ")];
-        lead.extend(names(&[best]));
-        lead.push(plain_text(format!(", {}.", value(table, best))));
+        let lead = said(why + "The best median is that of ", &[best], format!(", {}.", value(table, best)));
         return of(lead, absent(group));
     }
     let (lead, rest) = by_tiers(table, group, &ranked);
@@ -115,18 +110,18 @@ fn by_tiers(
         }
     }
     let baseline = group.baseline().map_or("the baseline", |member| member.label.as_str());
-    let mut lead = names(&tiers[0]);
-    if let [only] = tiers[0][..] {
+    let behind = if let [only] = tiers[0][..] {
         let ratio = only.entry.vs_baseline.as_ref().map(|c| format!(", {} of {baseline}", share(c)));
         let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
-        lead.push(plain_text(format!(" is ahead: {}{ratio}.", value(table, only))));
+        format!(" is ahead: {}{ratio}.", value(table, only))
     } else {
         let which = if tiers.len() == 1 { "do not differ beyond their intervals" } else { "are ahead" };
         // Ratios alone are no size.
         let size = group.baseline().filter(|member| member.entry.median.is_some());
         let size = size.map(|member| format!(", which has {}", value(table, member))).unwrap_or_default();
-        lead.push(plain_text(format!(" {which}: {}{size}.", spread(&tiers[0], baseline))));
-    }
+        format!(" {which}: {}{size}.", spread(&tiers[0], baseline))
+    };
+    let lead = said("", &tiers[0], behind);
     let mut rest = Vec::new();
     if let Some(next) = tiers.get(1) {
         let word = if tiers.len() == 2 { "Behind: " } else { "Next: " };
@@ -140,10 +135,7 @@ fn by_tiers(
 
 /// `Next: iptables and nftables, 82 to 84 % of direct.`
 fn listed(word: &str, members: &[&Alternative<'_>], baseline: &str) -> Sentence {
-    let mut sentence = vec![plain_text(word.to_owned())];
-    sentence.extend(names(members));
-    sentence.push(plain_text(format!(", {}.", spread(members, baseline))));
-    sentence
+    said(word, members, format!(", {}.", spread(members, baseline)))
 }
 
 /// The ratios of some members: `82 % (79 to 86) of direct`, or `82 to 84 % of direct`.
@@ -184,35 +176,24 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
     ] {
         let those = with(verdict);
         if !those.is_empty() {
-            let mut sentence = vec![plain_text(what.to_owned())];
-            sentence.extend(names(&[baseline]));
-            sentence.push(plain_text(colon.to_owned()));
-            sentence.extend(names(&those));
-            sentence.push(plain_text(".".to_owned()));
-            sentences.push(sentence);
+            sentences.push([said(what, &[baseline], colon), said("", &those, ".")].concat());
         }
     }
     let is_in_doubt =
         |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(Comparison::is_in_doubt);
     let (doubted, open): (Vec<_>, Vec<_>) = with(Verdict::CannotTell).into_iter().partition(is_in_doubt);
     if !doubted.is_empty() {
-        let mut sentence = vec![plain_text("Without a verdict (see the comparisons in words): ".to_owned())];
-        sentence.extend(names(&doubted));
-        sentence.push(plain_text(".".to_owned()));
-        sentences.push(sentence);
+        sentences.push(said("Without a verdict (see the comparisons in words): ", &doubted, "."));
     }
     if !open.is_empty() {
         let smallest = open.iter().filter_map(|m| m.entry.vs_baseline.as_ref()?.smallest_detectable);
         let smallest =
             smallest.fold(None, |most: Option<f64>, each| Some(most.map_or(each, |m| m.max(each))));
-        let mut sentence = vec![plain_text("This run cannot tell ".to_owned())];
-        sentence.extend(names(&open));
-        sentence.push(plain_text(" from ".to_owned()));
-        sentence.extend(names(&[baseline]));
         let found =
             smallest.map(|s| format!("; a difference of {} % would probably be found", plain(s * 100.0)));
-        sentence.push(plain_text(found.unwrap_or_default() + "."));
-        sentences.push(sentence);
+        let found = found.unwrap_or_default() + ".";
+        sentences
+            .push([said("This run cannot tell ", &open, " from "), said("", &[baseline], found)].concat());
     }
     sentences
 }
@@ -223,26 +204,16 @@ fn marks(group: &Group<'_>) -> Vec<Sentence> {
     let reference = of(Part::Reference).filter_map(|member| {
         let share = share(member.entry.vs_baseline.as_ref()?);
         let baseline = &group.baseline()?.label;
-        let mut sentence = vec![plain_text("For reference: ".to_owned())];
-        sentence.extend(names(&[member]));
-        sentence.push(plain_text(format!(", {share} of {baseline}.")));
-        Some(sentence)
+        Some(said("For reference: ", &[member], format!(", {share} of {baseline}.")))
     });
     let limited = || group.members.iter().filter_map(|m| Some((m, m.entry.vs_limit.as_ref()?)));
     let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| limit.is_above());
     let best = below.into_iter().max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).map(|(member, limit)| {
-        let mut sentence = vec![plain_text("Nearest to the limit: ".to_owned())];
-        sentence.extend(names(&[member]));
-        sentence.push(plain_text(format!(", {} of it.", percent(limit.ratio, limit.ci95))));
-        sentence
+        said("Nearest to the limit: ", &[member], format!(", {} of it.", percent(limit.ratio, limit.ci95)))
     });
     let doubtful: Vec<&Alternative<'_>> = above.into_iter().map(|(member, _)| member).collect();
-    let doubt = (!doubtful.is_empty()).then(|| {
-        let mut sentence = vec![plain_text("Above the limit, find the cause first: ".to_owned())];
-        sentence.extend(names(&doubtful));
-        sentence.push(plain_text(".".to_owned()));
-        sentence
-    });
+    let doubt =
+        (!doubtful.is_empty()).then(|| said("Above the limit, find the cause first: ", &doubtful, "."));
     reference.chain(best).chain(doubt).collect()
 }
 
@@ -253,23 +224,15 @@ fn absent(group: &Group<'_>) -> Vec<Sentence> {
     if without.is_empty() {
         return Vec::new();
     }
-    let mut sentence = vec![plain_text("Without a number: ".to_owned())];
-    sentence.extend(names(&without));
-    sentence.push(plain_text(" (the reason is below the tables).".to_owned()));
-    vec![sentence]
+    vec![said("Without a number: ", &without, " (the reason is below the tables).")]
 }
 
 fn unranked(table: &TableReport, measured: &[&Alternative<'_>]) -> Sentence {
     let Some(first) = measured.first() else {
-        return vec![plain_text("Nothing was measured.".to_owned())];
+        return said("Nothing was measured.", &[], "");
     };
-    let mut sentence = Vec::new();
-    if measured.len() > 1 {
-        sentence.push(plain_text("No comparison was measured. ".to_owned()));
-    }
-    sentence.extend(names(&[first]));
-    sentence.push(plain_text(format!(" has {}.", value(table, first))));
-    sentence
+    let none = if measured.len() > 1 { "No comparison was measured. " } else { "" };
+    said(none, &[first], format!(" has {}.", value(table, first)))
 }
 
 fn accuracies(group: &Group<'_>) -> Vec<Sentence> {
@@ -287,13 +250,8 @@ fn is_so(member: &Alternative<'_>, accuracy: Accuracy) -> bool {
 /// `Reports that are right: native.`
 fn accuracy(group: &Group<'_>, found: Accuracy, word: &str) -> Sentence {
     let those: Vec<&Alternative<'_>> = group.members.iter().filter(|m| is_so(m, found)).collect();
-    let mut sentence = vec![plain_text(format!("Reports that are {word}: "))];
-    if those.is_empty() {
-        sentence.push(plain_text("none".to_owned()));
-    }
-    sentence.extend(names(&those));
-    sentence.push(plain_text(".".to_owned()));
-    sentence
+    let none = if those.is_empty() { "none" } else { "" };
+    said(format!("Reports that are {word}: {none}"), &those, ".")
 }
 
 /// `68 (65 to 72) µs mean latency`, `28 (23 to 30) Gbit/s`.
@@ -310,23 +268,21 @@ fn value(table: &TableReport, member: &Alternative<'_>) -> String {
     }
 }
 
-fn names(members: &[&Alternative<'_>]) -> Sentence {
+/// A sentence, or a part of one, about some members.
+fn said(before: impl Into<String>, members: &[&Alternative<'_>], after: impl Into<String>) -> Sentence {
     let listed = if members.len() > NAMES { &members[..NAMES - 1] } else { members };
     let more = members.len() - listed.len();
-    let mut phrases = Vec::new();
+    let mut phrases = vec![Phrase::Plain(before.into())];
     for (i, member) in listed.iter().enumerate() {
         if i > 0 {
             let is_last = i + 1 == listed.len() && more == 0;
-            phrases.push(plain_text(if is_last { " and " } else { ", " }.to_owned()));
+            phrases.push(Phrase::Plain(if is_last { " and " } else { ", " }.to_owned()));
         }
         phrases.push(Phrase::Name(member.label.clone()));
     }
     if more > 0 {
-        phrases.push(plain_text(format!(" and {more} more")));
+        phrases.push(Phrase::Plain(format!(" and {more} more")));
     }
+    phrases.push(Phrase::Plain(after.into()));
     phrases
-}
-
-fn plain_text(text: String) -> Phrase {
-    Phrase::Plain(text)
 }

@@ -1,7 +1,6 @@
 //! Details of each cell: CPU cost, latency, bottleneck, failed operations, flags.
 
-use super::cells_of;
-use super::{path, transport};
+use super::{TextTable, cells_of, path, transport};
 use crate::report::model::{
     CellReport, CpuCost, OutcomeWord, Sensitivity, ShareOf, SuiteReport, TableReport, UsageReport,
 };
@@ -21,13 +20,6 @@ pub(crate) enum Depth {
     Full,
 }
 
-/// Rows of text below headers.
-#[derive(Debug)]
-pub(crate) struct Details {
-    pub(crate) headers: Vec<String>,
-    pub(crate) rows: Vec<Vec<String>>,
-}
-
 pub(super) struct Column<'a> {
     pub(super) header: String,
     pub(super) text: Box<dyn Fn(&CellReport) -> String + 'a>,
@@ -44,7 +36,7 @@ impl<'a> Column<'a> {
 }
 
 /// Details of a table's measured cells, without those that an earlier table shows.
-pub(crate) fn details(suite: &SuiteReport, table: &TableReport, depth: Depth) -> Details {
+pub(crate) fn details(suite: &SuiteReport, table: &TableReport, depth: Depth) -> TextTable {
     let earlier: BTreeSet<&str> = suite
         .tables
         .iter()
@@ -55,10 +47,8 @@ pub(crate) fn details(suite: &SuiteReport, table: &TableReport, depth: Depth) ->
     let cells: Vec<&CellReport> = cells_of(suite, table).filter(is_new).collect();
     let columns: Vec<Column<'_>> =
         columns(&cells, depth).into_iter().filter(|c| c.has_text(&cells)).collect();
-    Details {
-        headers: columns.iter().map(|column| column.header.clone()).collect(),
-        rows: cells.iter().map(|cell| columns.iter().map(|column| (column.text)(cell)).collect()).collect(),
-    }
+    let row = |cell: &&CellReport| columns.iter().map(|column| (column.text)(cell)).collect();
+    TextTable::new("", columns.iter().map(|column| column.header.as_str())).with_rows(cells.iter().map(row))
 }
 
 /// All details of one cell, by name.

@@ -10,16 +10,18 @@ mod named;
 mod path;
 pub(super) mod published;
 mod sentences;
+mod text_table;
 mod tiers;
 mod transport;
 
 pub(super) use answer::{GroupAnswer, Phrase, Sentence, answer, answers, further_metrics, unit};
-pub(super) use details::{Depth, Details, details, facts_of};
+pub(super) use details::{Depth, details, facts_of};
 pub(super) use facts::{HOW_TO_READ, exceptions, host, hosts, progress, time, versions};
 pub(super) use grid::{Grid, GridCell, Note, grid, mark, notes, usual_rounds, with_cpu_mark};
 pub(super) use groups::{Alternative, Group, Part, groups};
 pub(super) use named::named;
 pub(super) use sentences::sentences;
+pub(super) use text_table::TextTable;
 
 use super::model::{CellReport, SuiteReport, TableReport};
 

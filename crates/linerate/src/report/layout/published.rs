@@ -1,5 +1,6 @@
 //! A document beside the run that repeats it, as rows of text.
 
+use super::TextTable;
 use super::leaders::leaders;
 use crate::measurement::{Decider, DerivedForm};
 use crate::report::model::{
@@ -12,16 +13,6 @@ use crate::report::words::{self, confirmation_name};
 use crate::stats::cost::Consumer;
 use crate::summary::Confirmation;
 
-/// A table of text; the first column names the row.
-#[derive(Debug)]
-pub(crate) struct TextTable<'a> {
-    pub(crate) title: &'a str,
-    pub(crate) headers: Vec<&'static str>,
-    pub(crate) rows: Vec<Vec<String>>,
-    /// Sentences below it.
-    pub(crate) notes: Vec<String>,
-}
-
 /// The document in a line, and what differs from it.
 pub(crate) fn about(published: &PublishedReport) -> Vec<String> {
     let date = published.date.as_ref().map_or_else(String::new, |date| format!(", {date}"));
@@ -32,67 +23,37 @@ pub(crate) fn about(published: &PublishedReport) -> Vec<String> {
 
 /// The document's tables, then those that it computes from them. `cells`: with CPU time and bottleneck of
 /// these.
-pub(crate) fn tables<'a>(published: &'a PublishedReport, cells: &[CellReport]) -> Vec<TextTable<'a>> {
+pub(crate) fn tables(published: &PublishedReport, cells: &[CellReport]) -> Vec<TextTable> {
     let figures = published.tables.iter().map(|rows| table(rows, cells));
     figures.chain(published.derived.iter().map(derived)).collect()
 }
 
-/// Rows have columns that some of them fill.
-struct Columns {
-    headers: Vec<&'static str>,
-    texts: Vec<Vec<String>>,
-}
-
-impl Columns {
-    fn add(&mut self, header: &'static str, texts: Vec<String>) {
-        if texts.iter().any(|text| !text.is_empty()) {
-            self.headers.push(header);
-            self.texts.push(texts);
-        }
-    }
-
-    fn into_rows(self) -> Vec<Vec<String>> {
-        let rows = self.texts.first().map_or(0, Vec::len);
-        (0..rows).map(|row| self.texts.iter().map(|column| column[row].clone()).collect()).collect()
-    }
-}
-
-fn table<'a>(table: &'a PublishedRows, cells: &[CellReport]) -> TextTable<'a> {
-    let each = |text: &dyn Fn(&PublishedRow) -> String| table.rows.iter().map(text).collect::<Vec<_>>();
-    let cell = |row: &PublishedRow| cells.iter().find(|cell| Some(&cell.id) == row.cell.as_ref());
-    let mut columns = Columns { headers: Vec::new(), texts: Vec::new() };
-    columns.add("as published", each(&|row| row.row.clone()));
-    columns.add("document", each(&|row| figure(row.unit, row.published, row.range, row.text.as_deref())));
-    columns.add("this run (95 % interval)", each(&of_run));
-    columns.add(
-        "lost",
-        each(&|row| row.lost.map_or_else(String::new, |lost| format!("{} {}", plain(lost), row.unit.name()))),
-    );
-    columns.add(
-        "document, of its baseline",
-        each(&|row| row.published_ratio.map(brief_percent).unwrap_or_default()),
-    );
-    columns.add(
-        "this run, of its baseline",
-        each(&|row| {
-            let ratio = row.ratio.zip(row.ratio_ci95);
-            ratio.map(|(ratio, interval)| percent(ratio, interval)).unwrap_or_default()
-        }),
-    );
-    columns.add("CPU", each(&|row| cell(row).filter(|_| row.n > 0).map(cpu).unwrap_or_default()));
-    columns.add(
-        "bound by",
-        each(&|row| {
-            cell(row)
-                .filter(|_| row.n > 0)
-                .and_then(|cell| cell.bound_by)
-                .map(words::bound)
-                .unwrap_or_default()
-        }),
-    );
-    columns.add("why no number", each(&|row| row.reason.clone().unwrap_or_default()));
-    let headers = columns.headers.clone();
-    TextTable { title: &table.title, headers, rows: columns.into_rows(), notes: Vec::new() }
+/// Columns that no row fills are left out.
+fn table(table: &PublishedRows, cells: &[CellReport]) -> TextTable {
+    let cell = |row: &PublishedRow| {
+        cells.iter().find(|cell| Some(&cell.id) == row.cell.as_ref()).filter(|_| row.n > 0)
+    };
+    let lost = |row: &PublishedRow| Some(format!("{} {}", plain(row.lost?), row.unit.name()));
+    let ratio = |row: &PublishedRow| Some(percent(row.ratio?, row.ratio_ci95?));
+    let text = |row: &PublishedRow| figure(row.unit, row.published, row.range, row.text.as_deref());
+    let columns: [(&str, &dyn Fn(&PublishedRow) -> Option<String>); 9] = [
+        ("as published", &|row| Some(row.row.clone())),
+        ("document", &|row| Some(text(row))),
+        ("this run (95 % interval)", &|row| Some(of_run(row))),
+        ("lost", &lost),
+        ("document, of its baseline", &|row| row.published_ratio.map(brief_percent)),
+        ("this run, of its baseline", &ratio),
+        ("CPU", &|row| cell(row).map(cpu)),
+        ("bound by", &|row| cell(row)?.bound_by.map(words::bound)),
+        ("why no number", &|row| row.reason.clone()),
+    ];
+    let is_filled = |(_, text): &(&str, &dyn Fn(&PublishedRow) -> Option<String>)| {
+        table.rows.iter().any(|row| text(row).is_some_and(|text| !text.is_empty()))
+    };
+    let columns: Vec<_> = columns.into_iter().filter(is_filled).collect();
+    let row = |row: &PublishedRow| columns.iter().map(|(_, text)| text(row).unwrap_or_default()).collect();
+    TextTable::new(&table.title, columns.iter().map(|(header, _)| *header))
+        .with_rows(table.rows.iter().map(row))
 }
 
 fn of_run(row: &PublishedRow) -> String {
@@ -127,7 +88,7 @@ pub(crate) fn rounds(published: &PublishedReport) -> Vec<String> {
     rows.filter(|(_, row)| row.values.len() > 1).map(line).collect()
 }
 
-fn derived(table: &DerivedRows) -> TextTable<'_> {
+fn derived(table: &DerivedRows) -> TextTable {
     let of = |row: &RatioOfTwo, ratio: f64, interval: Option<[f64; 2]>| match (table.form, interval) {
         (DerivedForm::Difference, interval) => change(ratio, interval, row.is_inverse),
         (DerivedForm::Percent, Some(interval)) => percent(ratio, interval),
@@ -148,16 +109,12 @@ fn derived(table: &DerivedRows) -> TextTable<'_> {
             with(run, row.difference.as_ref().filter(|_| is_difference).map(difference)),
         ]
     };
-    TextTable {
-        title: &table.title,
-        headers: vec!["as published", "document", "this run (95 % interval)"],
-        rows: table.rows.iter().map(row).collect(),
-        notes: leaders(table).into_iter().collect(),
-    }
+    let shown = TextTable::new(&table.title, ["as published", "document", "this run (95 % interval)"]);
+    TextTable { notes: leaders(table).into_iter().collect(), ..shown.with_rows(table.rows.iter().map(row)) }
 }
 
 /// What the document found, and whether it holds.
-pub(crate) fn findings(published: &PublishedReport) -> TextTable<'static> {
+pub(crate) fn findings(published: &PublishedReport) -> TextTable {
     let row = |finding: &FindingReport| {
         let ratio = finding.readings.first().and_then(|reading| reading.published).map(brief_percent);
         let figures = finding.figures.join("\n");
@@ -169,12 +126,8 @@ pub(crate) fn findings(published: &PublishedReport) -> TextTable<'static> {
             decides(finding),
         ]
     };
-    TextTable {
-        title: "Findings",
-        headers: vec!["the document's finding", "document", "this run", "today", "what decides it"],
-        rows: published.findings.iter().map(row).collect(),
-        notes: Vec::new(),
-    }
+    let headers = ["the document's finding", "document", "this run", "today", "what decides it"];
+    TextTable::new("Findings", headers).with_rows(published.findings.iter().map(row))
 }
 
 /// A finding in a line: `holds: HAProxy is ahead of NGINX. Document 103 %, this run 107 % (106 to 108)`.

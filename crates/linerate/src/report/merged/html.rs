@@ -2,9 +2,9 @@
 
 use super::model::{MergedHost, MergedReport, MergedTable};
 use super::multiples;
-use super::view::{self, TextTable};
+use super::view;
 use crate::report::formats::Style;
-use crate::report::html::{anchor, page};
+use crate::report::html::{anchor, page, text_table};
 use crate::report::layout;
 use maud::{Markup, html};
 
@@ -21,11 +21,11 @@ pub(super) fn render(report: &MergedReport, _: Style) -> String {
         }
         section #hosts {
             h2 { "The hosts" }
-            (grid("hosts", &view::hosts(report)))
+            (text_table("hosts", None, &view::hosts(report)))
             @if !report.flags.is_empty() { ul { @for flag in &report.flags { li { (flag) } } } }
             @for host in &report.hosts { (facts(host)) }
             h2 { "Versions" }
-            (grid("versions", &view::versions(&report.hosts)))
+            (text_table("versions", None, &view::versions(&report.hosts)))
             h2 { "How to read it" }
             ul { @for line in view::HOW_TO_READ { li { (line) } } }
         }
@@ -38,16 +38,16 @@ fn section(report: &MergedReport, suite: &str, table: &MergedTable) -> Markup {
         section.table id=(anchor(&[suite, &table.name])) {
             h3 { (table.title) }
             p.caption { (view::caption(table).join("; ")) }
-            (grid(&table.title, &view::ratios(report, table)))
+            (text_table(&table.title, None, &view::ratios(report, table)))
             (multiples::multiples(suite, table))
             @for line in view::sentences(table) { p { (line) } }
             @if let Some(disagreements) = view::disagreements(table) {
                 h4 { "Hosts that disagree" }
-                (grid(&format!("{}, hosts that disagree", table.title), &disagreements))
+                (text_table(&format!("{}, hosts that disagree", table.title), None, &disagreements))
             }
             details {
                 summary { "Values of each host" }
-                (grid(&format!("{}, values of each host", table.title), &view::values(table)))
+                (text_table(&format!("{}, values of each host", table.title), None, &view::values(table)))
             }
         }
     }
@@ -61,21 +61,6 @@ fn facts(host: &MergedHost) -> Markup {
                 @for (name, value) in layout::host(&host.machine) { div { dt { (name) } dd { (value) } } }
             }
             @for run in &host.runs { p { code { (run.command) } } }
-        }
-    }
-}
-
-fn grid(label: &str, view: &TextTable) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label=(label) {
-            table {
-                thead { tr { @for header in &view.headers { th scope="col" { (header) } } } }
-                tbody { @for row in &view.rows {
-                    tr { @for (column, text) in row.iter().enumerate() {
-                        @if column == 0 { th scope="row" { (text) } } @else { td { (text) } }
-                    } }
-                } }
-            }
         }
     }
 }

@@ -1,9 +1,10 @@
 //! In Markdown: ratios and disagreements; values, hosts and versions are folded.
 
 use super::model::MergedReport;
-use super::view::{self, TextTable};
+use super::view;
 use crate::report::formats::Style;
-use crate::report::markdown::{escape, fold, write_table};
+use crate::report::layout::TextTable;
+use crate::report::markdown::{escape, fold, text_table};
 use std::fmt::Write;
 
 pub(super) fn render(report: &MergedReport, _: Style) -> String {
@@ -45,7 +46,6 @@ pub(super) fn render(report: &MergedReport, _: Style) -> String {
 }
 
 fn write(text: &mut String, view: &TextTable) {
-    let headers: Vec<&str> = view.headers.iter().map(String::as_str).collect();
-    write_table(text, &headers, view.rows.iter().cloned());
+    text_table(text, view);
     text.push('\n');
 }

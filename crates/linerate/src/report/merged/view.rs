@@ -2,31 +2,18 @@
 
 use super::build::{ratio, verdict};
 use super::model::{Disagreement, MergedCell, MergedHost, MergedReport, MergedTable, OnHost, Subject};
-use crate::report::layout;
+use crate::report::layout::{self, TextTable};
 use crate::report::model::{OutcomeWord, Quantity};
 use crate::report::numbers::{percent, seconds, with_interval};
 use crate::report::words::{self, outcome_name};
 use crate::stats::metric::Better;
-
-/// Headers, and rows of the same length.
-#[derive(Debug, Default)]
-pub(super) struct TextTable {
-    pub(super) headers: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
-}
-
-impl TextTable {
-    fn new<const N: usize>(headers: [&str; N]) -> Self {
-        Self { headers: headers.map(str::to_owned).to_vec(), rows: Vec::new() }
-    }
-}
 
 /// Above this, a column for each host is wider than a page.
 const MOST_COLUMNS: usize = 6;
 
 /// A row for each cell: the median and range over the hosts, and the ratio within each host.
 pub(super) fn ratios(report: &MergedReport, table: &MergedTable) -> TextTable {
-    let mut view = TextTable::new(["cell", "over hosts", "hosts"]);
+    let mut view = TextTable::new("", ["cell", "over hosts", "hosts"]);
     let is_here = |host: &&str| table.cells.iter().flat_map(|cell| &cell.hosts).any(|on| on.host == **host);
     let mut hosts: Vec<&str> = report.hosts.iter().map(|host| host.name.as_str()).filter(is_here).collect();
     if hosts.len() > MOST_COLUMNS {
@@ -48,7 +35,7 @@ pub(super) fn ratios(report: &MergedReport, table: &MergedTable) -> TextTable {
 /// A row for each cell and host: its value, its ratio, and notes.
 pub(super) fn values(table: &MergedTable) -> TextTable {
     let mut view =
-        TextTable::new(["cell", "host", "value", "of baseline", "verdict", "n", "bound by", "notes"]);
+        TextTable::new("", ["cell", "host", "value", "of baseline", "verdict", "n", "bound by", "notes"]);
     for (cell, on_host) in table.cells.iter().flat_map(|cell| cell.hosts.iter().map(move |on| (cell, on))) {
         let found = ratio(on_host);
         let flags = on_host.flags.iter().map(words::flag);
@@ -69,7 +56,7 @@ pub(super) fn values(table: &MergedTable) -> TextTable {
 
 /// The hosts that disagree; `None` if all agree, or there is one host.
 pub(super) fn disagreements(table: &MergedTable) -> Option<TextTable> {
-    let mut view = TextTable::new(["cell", "host", "there", "on the others"]);
+    let view = TextTable::new("", ["cell", "host", "there", "on the others"]);
     let row = |found: &Disagreement| {
         let there = match found.about {
             Subject::Ratio => found.ratio.zip(found.ci95).map(|(ratio, ci95)| percent(ratio, ci95)),
@@ -86,13 +73,13 @@ pub(super) fn disagreements(table: &MergedTable) -> Option<TextTable> {
             others.unwrap_or_default(),
         ]
     };
-    view.rows = table.disagreements.iter().map(row).collect();
+    let view = view.with_rows(table.disagreements.iter().map(row));
     (!view.rows.is_empty()).then_some(view)
 }
 
 /// A row for each host and its runs.
 pub(super) fn hosts(report: &MergedReport) -> TextTable {
-    let mut view = TextTable::new(["host", "kernel", "CPU", "memory", "runs"]);
+    let mut view = TextTable::new("", ["host", "kernel", "CPU", "memory", "runs"]);
     for host in &report.hosts {
         let facts = layout::host(&host.machine);
         let fact = |name: &str| facts.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
@@ -111,7 +98,7 @@ fn run_text(run: &crate::report::model::RunFacts) -> String {
 
 /// A row for each system: its version on each host.
 pub(super) fn versions(hosts: &[MergedHost]) -> TextTable {
-    let mut view = TextTable::new(["system"]);
+    let mut view = TextTable::new("", ["system"]);
     view.headers.extend(hosts.iter().map(|host| host.name.clone()));
     let systems: std::collections::BTreeSet<&String> =
         hosts.iter().flat_map(|host| host.versions.keys()).collect();

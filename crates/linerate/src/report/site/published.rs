@@ -2,8 +2,8 @@
 //! of each with `--published`, and which of their findings hold.
 
 use super::SiteRun;
-use crate::report::html::{published_tables, text_table};
-use crate::report::layout::{self, published::TextTable};
+use crate::report::html::{published_table, published_tables};
+use crate::report::layout::{self, TextTable};
 use crate::report::markdown;
 use crate::report::model::{PublishedReport, SuiteReport};
 use crate::report::terminal::wrapped;
@@ -90,25 +90,21 @@ impl Again<'_> {
 const ANSWERS: [Confirmation; 4] =
     [Confirmation::Holds, Confirmation::DoesNotHold, Confirmation::NotDecided, Confirmation::NotMeasured];
 
-fn summary(documents: &[Again<'_>]) -> TextTable<'static> {
+fn summary(documents: &[Again<'_>]) -> TextTable {
     let row = |again: &Again<'_>| {
         let (measured, all) = again.rows();
         let answers = ANSWERS.iter().map(|answer| again.findings(*answer).to_string());
         [again.title(), format!("{measured} of {all}")].into_iter().chain(answers).collect()
     };
-    TextTable {
-        title: "Rows and findings",
-        headers: ["document", "rows measured"].into_iter().chain(ANSWERS.map(confirmation_name)).collect(),
-        rows: documents.iter().map(row).collect(),
-        notes: Vec::new(),
-    }
+    let headers = ["document", "rows measured"].into_iter().chain(ANSWERS.map(confirmation_name));
+    TextTable::new("Rows and findings", headers).with_rows(documents.iter().map(row))
 }
 
 pub(super) fn body(documents: &[Again<'_>]) -> Markup {
     html! {
         h1 { (TITLE) }
         @for text in ABOUT { p { (text) } }
-        (text_table(&summary(documents)))
+        (published_table(&summary(documents)))
         @for again in documents {
             section.suite id=(again.suite.name) {
                 h2 { a.anchor href={ "#" (again.suite.name) } { (again.title()) } }
@@ -126,8 +122,7 @@ pub(super) fn text(documents: &[Again<'_>]) -> String {
     for about in ABOUT {
         let _ = writeln!(text, "{about}\n");
     }
-    let rows = summary(documents);
-    markdown::write_table(&mut text, &rows.headers, rows.rows.into_iter());
+    markdown::text_table(&mut text, &summary(documents));
     for again in documents {
         let _ = writeln!(text, "\n## {}\n", markdown::escape(&again.title()));
         markdown::lines(&mut text, &again.made());

@@ -5,7 +5,7 @@ mod compact;
 
 use super::comparison;
 use super::formats::Style;
-use super::layout::{self, Depth, Details, Grid, GridCell, GroupAnswer, Phrase};
+use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase, TextTable};
 use super::model::{PublishedReport, Report, SuiteReport, TableReport};
 use crate::measurement::BUILD_AXIS;
 use crate::stats::accuracy::Accuracy;
@@ -24,8 +24,8 @@ pub(super) fn render(report: &Report, style: Style) -> String {
     for suite in &report.suites {
         suite_text(&mut text, suite, style);
     }
-    if let Some(compared) = &report.comparison {
-        text.push_str(&comparison::latencies(compared, style));
+    if let Some(latencies) = report.comparison.as_ref().and_then(comparison::latencies) {
+        text.push_str(&text_table(&latencies, style));
     }
     let lines = match &report.comparison {
         Some(compared) => comparison::made(compared),
@@ -91,7 +91,7 @@ fn published_text(text: &mut String, published: &PublishedReport, style: Style) 
         let mut table = empty(style, LINE_UNDER_HEADERS);
         table.set_header(shown.headers.iter().map(|name| header(name, style)));
         table.add_rows(shown.rows);
-        let _ = writeln!(text, "\n{}\n{}", bold(shown.title, style), table.trim_fmt());
+        let _ = writeln!(text, "\n{}\n{}", bold(&shown.title, style), table.trim_fmt());
         shown.notes.iter().for_each(|note| text.push_str(&wrapped(note, width(style))));
     }
     let rounds = if style.long { layout::published::rounds(published) } else { Vec::new() };
@@ -174,7 +174,7 @@ fn cell_text(cell: &GridCell, style: Style) -> Cell {
 }
 
 /// Only the last column, which contains sentences, is wrapped in a narrow terminal.
-fn details_table(details: &Details, style: Style) -> String {
+fn details_table(details: &TextTable, style: Style) -> String {
     let mut table = empty(style, LINE_UNDER_HEADERS);
     table.set_header(details.headers.iter().map(|name| header(name, style)));
     table.add_rows(&details.rows);
@@ -187,6 +187,13 @@ fn details_table(details: &Details, style: Style) -> String {
 }
 
 const LINE_UNDER_HEADERS: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─'));
+
+/// A table without lines, and an empty line below it.
+pub(super) fn text_table(shown: &TextTable, style: Style) -> String {
+    let mut table = plain_table(style);
+    table.set_header(&shown.headers).add_rows(&shown.rows);
+    table.trim_fmt() + "\n\n"
+}
 
 /// An empty table without lines, as wide as the terminal.
 pub(crate) fn plain_table(style: Style) -> Table {
