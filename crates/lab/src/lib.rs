@@ -20,10 +20,10 @@ pub mod program;
 pub mod protocol;
 pub mod scripted;
 
-use linerate_analysis::measurement::{Host, LabFlag, PlannedHost, Usage, WireCounts};
+use linerate_analysis::measurement::{Host, LabFlag, PlannedHost, Usage};
 use linerate_analysis::path::NetworkPath;
 use linerate_contract::{Bytes, Nanos, Role};
-use protocol::{CpuTimes, ExitStatus, File, HostName, Turns, UserProcess};
+use protocol::{ExitStatus, File, HostName, Turns, UserProcess, WindowRecord};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ pub enum Purpose {
 }
 
 /// A complete description of a process to start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Launch {
     pub role: Role,
     /// A process that its server needs, such as a database. It belongs to no role's CPU time.
@@ -172,16 +172,7 @@ pub struct ClientRun {
     /// CPU time of each role's processes in the client's window: from its first to its last operation, or its
     /// whole run if it does not implement the contract.
     pub cpu: Vec<(Role, Nanos)>,
-    /// CPU times of the machine at the ends of the window.
-    pub before: CpuTimes,
-    pub after: CpuTimes,
-    /// The share of the window in which the processes ran: 1, or less for a lab that takes turns.
-    pub running: f64,
-    /// What impaired links of the path did while it ran.
-    pub wires: Vec<WireCounts>,
-    /// Packets that the server had sent, at times since the start of the window in which the processes ran.
-    /// Empty where they are not counted: impaired paths, several hosts.
-    pub progress: Vec<(Nanos, u64)>,
+    pub record: WindowRecord,
     /// The length of the window, on the client's clock.
     pub window: Nanos,
     /// The role that had a brake, and the brake's CPU time in the window.

@@ -12,9 +12,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// A network namespace of the lab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostName {
+    #[default]
     Client,
     /// Counted from the client, from 0.
     Router(u8),
@@ -162,16 +163,7 @@ pub enum Message {
     Listeners {
         addresses: Vec<SocketAddr>,
     },
-    Window {
-        before: CpuTimes,
-        after: CpuTimes,
-        /// The share of the time between in which the processes were not stopped by [`Turns`].
-        running: f64,
-        /// What impaired links did in the window that was recorded.
-        wires: Vec<WireCounts>,
-        /// As [`super::ClientRun::progress`].
-        progress: Vec<(Nanos, u64)>,
-    },
+    Window(WindowRecord),
     Interface {
         facts: BTreeMap<String, String>,
     },
@@ -240,6 +232,21 @@ impl std::fmt::Display for ExitStatus {
             },
         }
     }
+}
+
+/// What the agent recorded in a client's window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WindowRecord {
+    /// CPU times at its ends.
+    pub before: CpuTimes,
+    pub after: CpuTimes,
+    /// The share of it in which the processes ran: 1, or less where they take [`Turns`].
+    pub running: f64,
+    /// What impaired links of the path did.
+    pub wires: Vec<WireCounts>,
+    /// Packets that the server had sent, at times since the start of the window in which the processes ran.
+    /// Empty where they are not counted: impaired paths, several hosts.
+    pub progress: Vec<(Nanos, u64)>,
 }
 
 /// CPU time used since the start.

@@ -3,7 +3,7 @@
 //! All of linerate above the lab runs on it as on the real one, so the whole tool can be tested with golden
 //! output and without a network. A report of such a run is recognisable: its host is the script's.
 
-use crate::protocol::{CpuTime, CpuTimes, ExitStatus, File, Turns};
+use crate::protocol::{CpuTime, CpuTimes, ExitStatus, File, Turns, WindowRecord};
 use crate::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose, Ready};
 use globset::{Glob, GlobMatcher};
 use linerate_analysis::measurement::{Host, Stage, Usage, WireCounts};
@@ -167,14 +167,16 @@ impl Scripted {
             stderr: Vec::new(),
             server_stdout: Vec::new(),
             cpu: answer.cpu.iter().map(|(role, seconds)| (*role, nanos(*seconds))).collect(),
-            before: CpuTimes {
-                cpus: (0..self.script.host.cpus).map(|cpu| CpuTime { cpu, ..CpuTime::default() }).collect(),
-                ..CpuTimes::default()
+            record: WindowRecord {
+                before: CpuTimes {
+                    cpus: self.cpus().into_iter().map(|cpu| CpuTime { cpu, ..CpuTime::default() }).collect(),
+                    ..CpuTimes::default()
+                },
+                after: CpuTimes { cpus: cpus.collect(), ..CpuTimes::default() },
+                running: 1.0,
+                wires: self.wires.clone(),
+                progress: Vec::new(),
             },
-            after: CpuTimes { cpus: cpus.collect(), ..CpuTimes::default() },
-            running: 1.0,
-            wires: self.wires.clone(),
-            progress: Vec::new(),
             window: nanos(seconds),
             brake: None,
             peak_memory: None,

@@ -29,7 +29,7 @@ mod view;
 mod wire;
 
 use crate::host;
-use crate::protocol::{AgentFacts, Brake, File, Message, ProcessId, Request, Spawn, Stream};
+use crate::protocol::{AgentFacts, Brake, File, Message, ProcessId, Request, Spawn, Stream, WindowRecord};
 use brake::RunningBrake;
 use exposed::Exposed;
 use linerate_analysis::measurement::WireCounts;
@@ -257,7 +257,7 @@ impl Agent {
                 let [before, after] = window.map(|time| recording.at(time));
                 let wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
                 let wires = wire::between(&self.wires, wires);
-                Ok(Message::Window { before, after, running, wires, progress })
+                Ok(Message::Window(WindowRecord { before, after, running, wires, progress }))
             }
             Ok(Request::Interface { address }) => {
                 interface::facts(address).map(|facts| Message::Interface { facts })

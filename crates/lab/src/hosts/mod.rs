@@ -256,8 +256,8 @@ impl Lab for Hosts {
             other => other?,
         };
         let window = run.window;
-        renumber(&mut run.before, client);
-        renumber(&mut run.after, client);
+        renumber(&mut run.record.before, client);
+        renumber(&mut run.record.after, client);
         for other in self.others(client) {
             let there = self.on(other, Namespaces::recorded)?;
             run.cpu.extend(there.cpu);
@@ -266,8 +266,8 @@ impl Lab for Hosts {
             shorten(&before, &mut after, window);
             renumber(&mut before, other);
             renumber(&mut after, other);
-            run.before.cpus.extend(before.cpus);
-            run.after.cpus.extend(after.cpus);
+            run.record.before.cpus.extend(before.cpus);
+            run.record.after.cpus.extend(after.cpus);
         }
         Ok(run)
     }

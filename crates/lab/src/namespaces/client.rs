@@ -1,8 +1,8 @@
 //! What a client's run was, and the brake on a role of it.
 
+use super::Namespaces;
 use super::process::{Kind, Running};
-use super::{Namespaces, Window};
-use crate::protocol::{Brake, CpuTimes, ProcessId};
+use crate::protocol::{Brake, CpuTimes, ProcessId, WindowRecord};
 use crate::{BrakeForce, ClientRun};
 use linerate_analysis::measurement::LabFlag;
 use linerate_contract::Role;
@@ -27,15 +27,15 @@ impl Namespaces {
         self.processes.iter().find(|(_, running)| ended(running)).map(|(id, _)| *id)
     }
 
-    pub(super) fn client_run(&mut self, client: ProcessId, window: Window) -> ClientRun {
-        let Window { before, after, running: share, wires, progress } = window;
+    pub(super) fn client_run(&mut self, client: ProcessId, record: WindowRecord) -> ClientRun {
+        let WindowRecord { before, after, .. } = &record;
         let time_of = |times: &CpuTimes, process: ProcessId| {
             times.processes.iter().find(|(id, _)| *id == process).map(|(_, time)| *time)
         };
         let brake = self.brake.take().and_then(|(role, brake)| {
-            Some((role, time_of(&after, brake.process)?.since(time_of(&before, brake.process)?)))
+            Some((role, time_of(after, brake.process)?.since(time_of(before, brake.process)?)))
         });
-        let cpu = self.cpu_of_roles(&before, &after);
+        let cpu = self.cpu_of_roles(before, after);
         let running = self.processes.remove(&client).expect("the client was spawned by the caller");
         let status = running.ended.expect("the caller waited for its end");
         let [start, end] = running.window();
@@ -47,11 +47,7 @@ impl Namespaces {
             stderr: running.stderr.into(),
             server_stdout,
             cpu: cpu.into_iter().collect(),
-            before,
-            after,
-            running: share,
-            wires,
-            progress,
+            record,
             window: end.since(start),
             brake,
             peak_memory: running.peak,

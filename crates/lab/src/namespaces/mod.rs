@@ -11,11 +11,11 @@ mod recorded;
 use crate::Ready;
 use crate::host;
 use crate::protocol::{
-    AgentFacts, Brake, CpuTimes, ExitStatus, File, HostName, Message, ProcessId, Request, Spawn, Turns,
+    AgentFacts, Brake, ExitStatus, File, HostName, Message, ProcessId, Request, Spawn, Turns, WindowRecord,
 };
 use crate::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
 use channel::Channel;
-use linerate_analysis::measurement::{Host, Usage, WireCounts};
+use linerate_analysis::measurement::{Host, Usage};
 use linerate_analysis::path::NetworkPath;
 use linerate_contract::{Bytes, Event, Nanos, Role};
 use nix::sys::signal::Signal;
@@ -54,15 +54,6 @@ pub struct Namespaces {
     force: Option<BrakeForce>,
     /// The brake of the client that runs.
     brake: Option<(Role, Brake)>,
-}
-
-/// What the agent recorded in a client's window.
-struct Window {
-    before: CpuTimes,
-    after: CpuTimes,
-    running: f64,
-    wires: Vec<WireCounts>,
-    progress: Vec<(Nanos, u64)>,
 }
 
 impl Namespaces {
@@ -259,15 +250,13 @@ impl Namespaces {
         }
     }
 
-    fn cpu_in_window(&mut self, client: ProcessId) -> Result<Window, LabError> {
+    fn cpu_in_window(&mut self, client: ProcessId) -> Result<WindowRecord, LabError> {
         self.window(self.running(client).window())
     }
 
-    fn window(&mut self, [start, end]: [Nanos; 2]) -> Result<Window, LabError> {
+    fn window(&mut self, [start, end]: [Nanos; 2]) -> Result<WindowRecord, LabError> {
         match self.channel.request(&Request::Window { start, end })? {
-            Message::Window { before, after, running, wires, progress } => {
-                Ok(Window { before, after, running, wires, progress })
-            }
+            Message::Window(record) => Ok(record),
             other => Err(LabError::Lost(format!("unexpected reply to a request for CPU times: {other:?}"))),
         }
     }

@@ -1,10 +1,10 @@
 //! The lab on one of several hosts: how it is raised, and what it adds to a run whose client is elsewhere.
 
+use super::Namespaces;
 use super::channel::Channel;
 use super::process::Kind;
-use super::{Namespaces, Window};
 use crate::LabError;
-use crate::protocol::{CpuTimes, Message, Request};
+use crate::protocol::{CpuTimes, Message, Request, WindowRecord};
 use linerate_contract::{Nanos, Role};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -45,7 +45,7 @@ impl Namespaces {
 
     /// Ends the recording. The client's window is on the clock of its host, so this is the whole recording.
     pub(crate) fn recorded(&mut self) -> Result<Recorded, LabError> {
-        let Window { before, after, .. } = self.window([Nanos::ZERO, Nanos(u64::MAX)])?;
+        let WindowRecord { before, after, .. } = self.window([Nanos::ZERO, Nanos(u64::MAX)])?;
         self.check_systems()?;
         let cpu = self.cpu_of_roles(&before, &after).into_iter().collect();
         Ok(Recorded { cpu, server_stdout: self.server_output(), before, after })

@@ -133,8 +133,8 @@ fn measure(
         launches.read(&run).map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
     launches.check(&measurement).map_err(LabError::system)?;
     // A side that takes turns is timed in its own.
-    measurement.elapsed = Nanos((measurement.elapsed.0 as f64 * run.running) as u64);
-    launches.check_progress(&run.progress, &measurement).map_err(LabError::system)?;
+    measurement.elapsed = Nanos((measurement.elapsed.0 as f64 * run.record.running) as u64);
+    launches.check_progress(&run.record.progress, &measurement).map_err(LabError::system)?;
     measurement.cpus = cpu_windows(&run, launches);
     // Ticks are too coarse for a client, whose own clock is better then.
     let is_coarse = run.flags.contains(&LabFlag::CpuFromProc);
@@ -144,8 +144,8 @@ fn measure(
     measurement.peak_memory = run.peak_memory;
     measurement.usage = before.zip(after).map(|(before, after)| UsagePair { before, after });
     measurement.flags = run.flags;
-    measurement.flags.extend(overrun(&run.wires));
-    measurement.wires = run.wires;
+    measurement.flags.extend(overrun(&run.record.wires));
+    measurement.wires = run.record.wires;
     measurement.flags.extend(launches.flags());
     let brake = run.brake.map(|(role, time)| without_steal(role, time, &measurement.cpus));
     Ok((measurement, brake))
@@ -168,11 +168,8 @@ fn without_steal(role: Role, time: Nanos, cpus: &[CpuWindow]) -> Nanos {
 }
 
 fn cpu_windows(run: &ClientRun, launches: &Launches) -> Vec<CpuWindow> {
-    let pairs = run
-        .after
-        .cpus
-        .iter()
-        .filter_map(|now| Some((now, run.before.cpus.iter().find(|c| c.cpu == now.cpu)?)));
+    let (before, after) = (&run.record.before.cpus, &run.record.after.cpus);
+    let pairs = after.iter().filter_map(|now| Some((now, before.iter().find(|c| c.cpu == now.cpu)?)));
     pairs
         .map(|(now, then)| CpuWindow {
             cpu: now.cpu,

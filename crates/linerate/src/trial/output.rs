@@ -174,7 +174,7 @@ fn find_optional<T: FromStr>(text: &str, key: &str, pattern: &str) -> Result<Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::protocol::{CpuTimes, ExitStatus};
+    use crate::lab::protocol::{ExitStatus, WindowRecord};
     use linerate_contract::ErrorKind;
 
     fn run(text: &str) -> ClientRun {
@@ -184,11 +184,7 @@ mod tests {
             stderr: Vec::new(),
             server_stdout: Vec::new(),
             cpu: vec![(Role::Client, Nanos(7)), (Role::Server, Nanos(9))],
-            before: CpuTimes::default(),
-            after: CpuTimes::default(),
-            running: 1.0,
-            wires: Vec::new(),
-            progress: Vec::new(),
+            record: WindowRecord { running: 1.0, ..WindowRecord::default() },
             window: Nanos::ZERO,
             brake: None,
             peak_memory: None,

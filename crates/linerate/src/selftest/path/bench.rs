@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::program;
 use crate::lab::protocol::{HostName, address};
-use crate::lab::{Lab, LabError, Label, Launch, Purpose, Ready, StopSignal};
+use crate::lab::{Lab, LabError, Label, Launch, Purpose, Ready};
 use crate::measurement::WireCounts;
 use crate::path::Means;
 use crate::pins;
@@ -79,7 +79,7 @@ impl Bench {
         let last = run.stdout.last().map_or("", String::as_str);
         match Event::parse(last) {
             Ok(Event::Done(done)) => {
-                let wire = run.wires.into_iter().next();
+                let wire = run.record.wires.into_iter().next();
                 Ok((*done, wire.ok_or_else(|| LabError::system("the path was not impaired"))?))
             }
             _ => Err(LabError::system(format!("the client printed no result, but {last:?}"))),
@@ -118,18 +118,12 @@ impl Bench {
             system: "native".into(),
             host: if role == Role::Client { HostName::Client } else { HostName::Server },
             folder: PathBuf::from(role.to_string()),
-            files: Vec::new(),
-            setup: Vec::new(),
             process: Some((self.program.clone(), vec![spec.to_json()])),
             ready: Ready::Event,
-            stop: StopSignal::default(),
             port: PORT,
             cpus: pins::assign(&cpus, &[Role::Client, Role::Server], 1).cpus[&role].clone(),
-            is_companion: false,
             own_session: true,
-            slice: None,
-            tuns: false,
-            user: None,
+            ..Launch::default()
         }
     }
 }
