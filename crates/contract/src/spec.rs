@@ -7,9 +7,10 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// A program's role in a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
+    #[default]
     Client,
     Relay,
     Server,
@@ -124,7 +125,7 @@ pub struct Tls {
 }
 
 /// The task of one process. Fields that a role does not need are absent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     /// The version of the contract, [`CONTRACT`].
@@ -208,27 +209,10 @@ impl Spec {
             role,
             layer: layer.into(),
             workload: workload.into(),
-            listen: None,
-            connect: None,
-            sources: Vec::new(),
             connections: one(),
             threads: one(),
-            operations: None,
-            bytes: None,
-            duration_ns: None,
             timeout_ns: ten_seconds(),
-            size: 0,
-            path: None,
-            expect: None,
-            rate: None,
-            arrival: Arrival::default(),
-            alternation: None,
-            seed: 0,
-            sample_ns: None,
-            request: None,
-            requests: Vec::new(),
-            tls: None,
-            options: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

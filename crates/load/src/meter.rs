@@ -29,7 +29,7 @@ struct PacedCounters {
 }
 
 /// The counters of one thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Meter {
     /// Operations that may still begin.
     budget: u64,
@@ -85,7 +85,6 @@ impl Meter {
         let finishes = spec.workload == "stream";
         Self {
             budget: budget.unwrap_or(u64::MAX),
-            open: 0,
             duration: spec.duration_ns.unwrap_or(Nanos(u64::MAX)),
             window_end: Nanos(u64::MAX),
             begins_until: Nanos(u64::MAX),
@@ -93,26 +92,10 @@ impl Meter {
             next_turn: Nanos(u64::MAX),
             finishes,
             counts_until: Nanos(u64::MAX),
-            in_flight: 0,
-            uncounted: 0,
-            seen: 0,
-            has_moved: false,
-            seen_at: Nanos::ZERO,
-            stall: Nanos::ZERO,
             timeout: spec.timeout_ns,
             longest: if finishes { Nanos(u64::MAX) } else { spec.timeout_ns },
-            start: Nanos::ZERO,
-            end: Nanos::ZERO,
-            operations: 0,
-            bytes: 0,
-            verified: 0,
-            errors: Errors::default(),
-            latency: Recorder::default(),
-            connect: Recorder::default(),
-            tls: None,
-            statuses: BTreeMap::new(),
-            tcp: None,
             paced: spec.rate.map(|_| Box::default()),
+            ..Self::default()
         }
     }
 

@@ -77,7 +77,7 @@ impl PlannedCommands {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlannedCommand {
     pub name: String,
     /// As on the command line.

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// The metric of a table, computed of a [`Measurement`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// Seconds for the operations of the trial; lower is better.
+    #[default]
     Seconds,
     /// Operations per second; higher is better.
     OperationsPerSecond,

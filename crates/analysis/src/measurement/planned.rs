@@ -125,7 +125,7 @@ pub struct Host {
     pub facts: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlannedSuite {
     pub name: String,
     pub question: String,
@@ -188,7 +188,7 @@ impl PlannedPair {
 }
 
 /// How a table of the report is laid out, and what its cells are compared with.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlannedTable {
     pub name: String,
     pub title: String,
@@ -248,7 +248,7 @@ impl PlannedTable {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlannedCell {
     /// Such as `nginx/haproxy-http`.
     pub id: String,
@@ -317,7 +317,7 @@ pub fn default_warmup() -> Parameters {
     Parameters { operations: Some(200), ..Parameters::default() }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct PlannedSystem {
     #[cfg_attr(feature = "schema", schemars(with = "String"))]

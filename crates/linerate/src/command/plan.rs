@@ -7,7 +7,7 @@ use crate::interrupt;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError};
-use crate::measurement::{Host, PlannedSuite, PlannedSystem, Precision, RUN_SCHEMA, Run};
+use crate::measurement::{PlannedSuite, PlannedSystem, Precision, RUN_SCHEMA, Run};
 use crate::plan::{self, Choice, Step};
 use crate::programs::{self, Machine, Programs};
 use crate::progress::{Progress, note};
@@ -78,19 +78,13 @@ fn choose(args: &PlanArgs, script: Option<&Scripted>) -> Result<ChosenSuites, Er
 fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
     Run {
         schema: RUN_SCHEMA.into(),
-        id: String::new(),
-        command: String::new(),
         seed: args.selection.seed.unwrap_or(0),
         rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
         quick: args.selection.quick,
         published: args.selection.published,
-        budget: None,
-        hosts: Vec::new(),
-        comparison: None,
-        started: String::new(),
         linerate: env!("CARGO_PKG_VERSION").into(),
-        host: Host::default(),
         suites: suites.to_vec(),
+        ..Run::default()
     }
 }
 

@@ -138,19 +138,11 @@ fn of_builds(table: &PlannedTable) -> PlannedTable {
         name: table.name.clone(),
         title: table.title.clone(),
         metric: table.metric,
-        also: Vec::new(),
         rows: "cell".into(),
         columns: BUILD_AXIS.into(),
-        row_values: Vec::new(),
         column_values: vec![BASE.into(), HEAD.into()],
-        cells: Vec::new(),
         baseline: Axes(vec![(BUILD_AXIS.into(), BASE.into())]),
-        truth: None,
-        limit: None,
-        reference: None,
-        scaling: None,
-        best_of: None,
-        notes: Vec::new(),
+        ..PlannedTable::default()
     }
 }
 

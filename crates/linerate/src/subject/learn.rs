@@ -5,7 +5,7 @@ use super::ask::{ASK, Question, Response};
 use super::{RESPONSES, ask_of, at_port, ready};
 use crate::error::Error;
 use crate::lab::protocol::HostName;
-use crate::lab::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Ready, StopSignal};
+use crate::lab::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Ready};
 use crate::measurement::{DEFAULT_BUILD, Expectation, PlannedCommands, PlannedRate, PlannedRequest, Warmup};
 use crate::path::Shape;
 use crate::pins::{self, Pins};
@@ -153,21 +153,13 @@ impl Learner<'_> {
     fn launch(&self, role: Role, system: &str, process: Option<CommandLine>) -> Launch {
         Launch {
             role,
-            is_companion: false,
             system: system.into(),
             host: HostName::Server,
             folder: PathBuf::from(role.to_string()),
-            files: Vec::new(),
-            setup: Vec::new(),
             process,
             ready: Ready::Event,
-            stop: StopSignal::default(),
-            port: 0,
             cpus: self.pins.cpus.get(&role).cloned().unwrap_or_default(),
-            own_session: false,
-            slice: None,
-            tuns: false,
-            user: None,
+            ..Launch::default()
         }
     }
 

@@ -65,16 +65,7 @@ pub fn named(commands: &[String], names: &[String]) -> Result<Vec<PlannedCommand
     }
     let named = chosen.into_iter().zip(commands);
     Ok(named
-        .map(|(name, command)| PlannedCommand {
-            name,
-            command: command.clone(),
-            setup: None,
-            cleanup: None,
-            target: None,
-            folder: None,
-            address: None,
-            warmup: None,
-        })
+        .map(|(name, command)| PlannedCommand { name, command: command.clone(), ..PlannedCommand::default() })
         .collect())
 }
 

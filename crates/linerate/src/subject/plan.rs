@@ -39,8 +39,6 @@ pub(crate) fn suite(planned: &PlannedCommands) -> PlannedSuite {
         rounds: 1,
         // The first units decide how a pair shares the CPUs; they are the warm-up.
         warmup_rounds: 0,
-        solos: None,
-        precision: None,
         tables: vec![PlannedTable {
             name: NAME.into(),
             title: match planned.rate {
@@ -48,24 +46,18 @@ pub(crate) fn suite(planned: &PlannedCommands) -> PlannedSuite {
                 Some(_) => format!("{load}: half of the requests end within"),
             },
             metric: planned.rate.map_or(Metric::OperationsPerSecond, |_| Metric::P50Latency),
-            also: Vec::new(),
             rows: AXIS.into(),
             columns: COLUMN.into(),
             row_values: planned.commands.iter().map(|command| command.name.clone()).collect(),
             column_values: vec![load],
             cells: ids.clone(),
             baseline: Axes(vec![(AXIS.into(), planned.commands[0].name.clone())]),
-            truth: None,
-            limit: None,
-            reference: None,
-            scaling: None,
-            best_of: None,
             notes: notes(planned),
+            ..PlannedTable::default()
         }],
-        published: None,
         pairs: pairs.collect(),
         cells,
-        probes: Vec::new(),
+        ..PlannedSuite::default()
     }
 }
 
@@ -104,9 +96,7 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
         role,
         name: name.into(),
         build: build.into(),
-        version: None,
-        settings: BTreeMap::new(),
-        spins: false,
+        ..PlannedSystem::default()
     };
     PlannedCell {
         id: command.name.clone(),
@@ -127,11 +117,8 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
             operations: Some(warmup.operations),
             ..Parameters::default()
         }),
-        options: BTreeMap::new(),
-        own_client: false,
         pairs: planned.rate.map(|_| Sharing::Alternating),
         capacity: planned.capacity,
-        is_limit: false,
         systems: [
             Some(system(Role::Client, VERIFIER, DEFAULT_BUILD)),
             command.target.is_none().then(|| system(Role::Server, &command.name, build)),
@@ -139,7 +126,7 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
         .into_iter()
         .flatten()
         .collect(),
-        absent: None,
+        ..PlannedCell::default()
     }
 }
 

@@ -187,15 +187,8 @@ fn cell(
             }
             let least = chosen.variant.warmup_operations.unwrap_or(0);
             warmup.operations = warmup.operations.map(|operations| operations.max(least));
-            let build = DEFAULT_BUILD.to_owned();
-            systems.push(PlannedSystem {
-                role: *role,
-                name,
-                build,
-                version: None,
-                settings: BTreeMap::new(),
-                spins: chosen.variant.spins,
-            });
+            let (role, build, spins) = (*role, DEFAULT_BUILD.to_owned(), chosen.variant.spins);
+            systems.push(PlannedSystem { role, name, build, spins, ..PlannedSystem::default() });
         }
         // A relay alone runs on the server's host where the path has no router.
         path.need_routers(if names.len() > 1 { names.len() } else { 0 });
@@ -206,7 +199,6 @@ fn cell(
         options.insert(name.clone(), template::render(&format!("options.{name}"), text, &values)?);
     }
     Ok(PlannedCell {
-        capacity: None,
         id: template::render("id", &table.id, &values)?,
         axes,
         layer: template::render("layer", &table.layer, &values)?,
@@ -222,7 +214,7 @@ fn cell(
         pairs,
         is_limit,
         systems,
-        absent: None,
+        ..PlannedCell::default()
     })
 }
 

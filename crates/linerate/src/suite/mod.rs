@@ -132,11 +132,8 @@ impl Suite {
             warmup_rounds,
             solos: of_suite.and_then(|changes| changes.solos),
             precision: entry.as_ref().map(file::PrecisionEntry::parse).transpose().map_err(in_suite)?,
-            tables: Vec::new(),
             published: self.published.as_ref().map(PublishedFile::planned),
-            cells: Vec::new(),
-            pairs: Vec::new(),
-            probes: Vec::new(),
+            ..PlannedSuite::default()
         };
         let is_part = |table: &&file::Table| match published {
             true => self.published.as_ref().is_some_and(|file| file.is_repeated_by(&table.name)),

@@ -2,10 +2,8 @@
 
 use crate::lab::namespaces::Namespaces;
 use crate::lab::program;
-use crate::lab::protocol::HostName;
 use crate::lab::{Lab, LabError, Label, Launch, Purpose, Ready, StopSignal};
 use crate::path::Shape;
-use linerate_contract::Role;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,22 +32,12 @@ pub(super) fn tried(lab: &mut Namespaces, label: &Label) -> Result<Seen, LabErro
     let arguments = ["-c", SCRIPT, "sh", &folder(program::home()), &folder(program::cache())];
     lab.raise(label, Shape::Link.into(), Vec::new())?;
     let launch = Launch {
-        role: Role::Client,
         system: "the check of what a system can reach".into(),
-        host: HostName::Client,
         folder: "doctor".into(),
-        files: Vec::new(),
-        setup: Vec::new(),
         process: Some(("/bin/sh".into(), arguments.map(str::to_owned).into())),
         ready: Ready::Event,
         stop: StopSignal::Kill,
-        port: 0,
-        cpus: Vec::new(),
-        is_companion: false,
-        own_session: false,
-        slice: None,
-        tuns: false,
-        user: None,
+        ..Launch::default()
     };
     let lines = lab.run(&launch, Purpose::Verify, Duration::from_secs(10))?.stdout;
     let reached = lines.iter().filter_map(|line| line.strip_prefix("reached ")).map(str::to_owned).collect();
