@@ -4,9 +4,7 @@ use super::{Terminal, print};
 use crate::arm::Arm;
 use crate::cli::CalibrateArgs;
 use crate::error::Error;
-use crate::journal;
 use crate::measurement::{ComparisonKind, Duet, Metric, PlannedSuite, Stored};
-use crate::progress::note;
 use crate::report::{self, plain_table};
 use crate::stats::calibration::{Detection, clopper_pearson};
 use crate::stats::duet::{log_cpu_ratio, log_ratio};
@@ -37,8 +35,7 @@ pub(super) fn counts(folders: &[PathBuf], terminal: Terminal) -> Result<String, 
     let (mut controls, mut planted) = (Vec::new(), Vec::new());
     let mut gates = BTreeMap::<u32, (Detection, f64)>::new();
     for folder in folders {
-        let stored = journal::read(folder)?;
-        stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
+        let stored = super::stored(folder)?;
         if stored.run.comparison.as_ref().is_some_and(|plan| plan.kind == ComparisonKind::Gate) {
             let Some(gate) = report::from_stored(&stored).comparison else { continue };
             let (found, seconds) = gates.entry(iterations(&gate.head.arm)).or_default();

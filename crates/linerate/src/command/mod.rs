@@ -43,12 +43,13 @@ pub use systems::systems;
 
 use crate::cli::{CompletionsArgs, LabAgentArgs, ManArgs, When};
 use crate::error::Error;
+use crate::journal;
 use crate::lab::agent::PathOf;
+use crate::measurement::Stored;
 use crate::printable::printable;
 use crate::programs::elsewhere;
-use crate::report::model::Report;
-use crate::report::{Style, build, write_files};
-use crate::session::Session;
+use crate::progress::note;
+use crate::report::Style;
 use crate::subject::ask::ask;
 use crate::system::Registry;
 use std::io::{IsTerminal, Write};
@@ -109,7 +110,7 @@ pub fn lab_presence() -> Result<ExitCode, Error> {
     let questions =
         std::io::read_to_string(std::io::stdin()).map_err(Error::file(Path::new("standard input")))?;
     let registry = Registry::load(&crate::home::find()?)?;
-    print(&elsewhere::answers(&questions, &registry, &crate::progress::note))
+    print(&elsewhere::answers(&questions, &registry, &note))
 }
 
 /// Makes requests inside a lab.
@@ -148,7 +149,7 @@ pub fn man(args: &ManArgs) -> Result<ExitCode, Error> {
 /// Prints an error on stderr; returns its exit status.
 #[must_use]
 pub fn failed(error: &Error) -> ExitCode {
-    crate::progress::note(&format!("linerate: {error}"));
+    note(&format!("linerate: {error}"));
     ExitCode::from(error.exit_status())
 }
 
@@ -162,9 +163,9 @@ fn print(text: &str) -> Result<ExitCode, Error> {
     }
 }
 
-/// Writes the report files of what was measured.
-fn publish(session: &Session) -> Result<Report, Error> {
-    let report = build(session.run(), session.trials(), session.duets());
-    write_files(session.folder(), &report)?;
-    Ok(report)
+/// A stored run; its warnings are printed.
+fn stored(folder: &Path) -> Result<Stored, Error> {
+    let stored = journal::read(folder)?;
+    stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
+    Ok(stored)
 }

@@ -1,11 +1,10 @@
 //! `linerate repeat`.
 
-use super::{Terminal, print};
+use super::{Terminal, print, stored};
 use crate::cli::RepeatArgs;
 use crate::error::Error;
 use crate::journal;
 use crate::measurement::Sharing;
-use crate::progress::note;
 use crate::repeat::{Pairing, Repeated, RepeatedPair, pairs};
 use crate::report::plain_table;
 use crate::stats::calibration::clopper_pearson;
@@ -18,12 +17,7 @@ use std::process::ExitCode;
 /// # Errors
 /// A folder contains no run, no pair is in two of them, or the file cannot be written.
 pub fn repeat(args: &RepeatArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    let mut runs = Vec::new();
-    for folder in &args.folders {
-        let stored = journal::read(folder)?;
-        stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
-        runs.push(stored);
-    }
+    let runs = args.folders.iter().map(|folder| stored(folder)).collect::<Result<Vec<_>, Error>>()?;
     let found = pairs(runs.iter().map(|stored| (&stored.run, &stored.trials[..], &stored.duets[..])));
     if found.is_empty() {
         return Err(Error::Input(

@@ -1,9 +1,8 @@
 //! `linerate report`.
 
-use super::{Terminal, print};
+use super::{Terminal, print, stored};
 use crate::cli::ReportArgs;
 use crate::error::Error;
-use crate::journal;
 use crate::progress::note;
 use crate::report;
 use crate::report::comparison::with_history;
@@ -15,10 +14,7 @@ use std::process::ExitCode;
 /// The folder contains no run, `run.json` or the journal cannot be read, or the format is unknown.
 pub fn report(args: &ReportArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let format = report::format(&args.format).map_err(Error::Input)?;
-    let stored = journal::read(&args.folder)?;
-    stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
-    let report = report::build(&stored.run, &stored.trials, &stored.duets);
-    let report = with_history(report, &args.folder);
+    let report = with_history(report::from_stored(&stored(&args.folder)?), &args.folder);
     if let Err(error) = report::write_files(&args.folder, &report) {
         // A published run may be read-only; the report is printed all the same.
         note(&format!("warning: {error}"));

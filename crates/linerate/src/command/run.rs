@@ -1,6 +1,6 @@
 //! `linerate run`.
 
-use super::{Terminal, overview, print, publish};
+use super::{Terminal, overview, print};
 use crate::cli::RunArgs;
 use crate::error::Error;
 use crate::measurement::Outcome;
@@ -26,7 +26,8 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
                 print(&report::TERMINAL.render(&report::from_stored(&suite), terminal.style(args.long)));
         }
     });
-    publish(&session)?;
+    let report = report::build(session.run(), session.trials(), session.duets());
+    report::write_files(session.folder(), &report)?;
     let folder = session.folder();
     note(&format!("report: {}/report.md (also .html, .json, .csv)", folder.display()));
     printed?;

@@ -1,5 +1,6 @@
 //! `linerate site`.
 
+use super::stored;
 use crate::cli::SiteArgs;
 use crate::error::Error;
 use crate::journal;
@@ -17,10 +18,8 @@ use std::process::ExitCode;
 pub fn site(args: &SiteArgs) -> Result<ExitCode, Error> {
     let mut runs = Vec::new();
     for folder in folders(&args.folder)? {
-        let stored = journal::read(&folder)?;
-        stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let report = report::build(&stored.run, &stored.trials, &stored.duets);
+        let report = report::from_stored(&stored(&folder)?);
         runs.push(SiteRun { name, report: with_history(report, &folder) });
     }
     if runs.is_empty() {

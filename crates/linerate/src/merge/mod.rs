@@ -57,7 +57,7 @@ fn read_one(argument: &str) -> Result<Source, Error> {
         None if name.is_empty() => of_folder(),
         None => name,
     };
-    let report = report::build(&stored.run, &stored.trials, &stored.duets);
+    let report = report::from_stored(&stored);
     Ok(Source { host, folder, run: stored.run, report, warnings: stored.warnings })
 }
 
