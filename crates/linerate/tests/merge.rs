@@ -2,22 +2,10 @@
 
 mod common;
 
-use common::{Folder, Output, assert_golden, linerate};
+use common::{Folder, Output, assert_golden, complete as run, linerate};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// A run of a suite on the host of a script.
-fn run(script: &str, arguments: &[&str]) -> Folder {
-    // Tests run at the same time.
-    static RUNS: AtomicU32 = AtomicU32::new(0);
-    let folder = Folder::new(&format!("merge-{script}-{}", RUNS.fetch_add(1, Ordering::Relaxed)));
-    let all = [&["run", "--seed", "7", "--out", folder.str()], arguments].concat();
-    let out = linerate(script, &all);
-    assert_eq!(out.status, 0, "{}", out.stderr);
-    folder
-}
 
 fn merge(arguments: &[&str]) -> Output {
     linerate("good", &[&["merge"], arguments].concat())

@@ -18,7 +18,7 @@ mod schema;
 #[path = "gate/script.rs"]
 mod script;
 
-use common::{Folder, linerate};
+use common::{Folder, complete, linerate, run};
 use element::Element;
 use page::number;
 use script::Script;
@@ -44,22 +44,16 @@ fn check(folder: &Path) {
     page::check_numbers(&page, &report);
 }
 
-fn run(script: &str, arguments: &[&str]) -> Folder {
-    let folder = Folder::new(&format!("report-{script}-{}", arguments.len()));
-    let out = linerate(script, &[&["run", "--seed", "7", "--out", folder.str()], arguments].concat());
-    let status = if script == "interrupted" { 130 } else { 0 };
-    assert_eq!(out.status, status, "{}", out.stderr);
-    folder
-}
-
 #[test]
 fn the_files_of_a_scripted_run_agree() {
     for script in ["good", "fails", "loops", "leaks", "truth", "paths", "again", "interrupted"] {
         let suite = if ["good", "fails", "interrupted"].contains(&script) { "mini" } else { script };
-        check(run(script, &[suite]).path());
+        let (folder, out) = run(script, &[suite]);
+        assert_eq!(out.status, if script == "interrupted" { 130 } else { 0 }, "{}", out.stderr);
+        check(folder.path());
     }
-    check(run("good", &["mini", "--quick", "--rounds", "2"]).path());
-    check(run("good", &["mini", "--only", "fast/pipe", "--probe"]).path());
+    check(complete("good", &["mini", "--quick", "--rounds", "2"]).path());
+    check(complete("good", &["mini", "--only", "fast/pipe", "--probe"]).path());
 }
 
 #[test]
@@ -92,7 +86,7 @@ fn recomputed(folder: &Path) -> (Option<i32>, String) {
 
 #[test]
 fn a_ratio_that_is_not_that_of_the_journal_is_found() {
-    let folder = run("good", &["mini"]);
+    let folder = complete("good", &["mini"]);
     let (status, text) = recomputed(folder.path());
     assert_eq!(status, Some(0), "{text}");
     let mut report = report(folder.path());
@@ -111,7 +105,7 @@ fn a_page_of_a_gate_and_of_several_hosts_is_whole_without_a_script() {
     assert_eq!(script.run(&[&args[..], &arms].concat()).status, 1);
     check(folder.path());
 
-    let [a, b] = ["host-a", "host-b"].map(|host| run(host, &["mini"]));
+    let [a, b] = ["host-a", "host-b"].map(|host| complete(host, &["mini"]));
     let merged = Folder::new("report-merged");
     let out = linerate("good", &["merge", a.str(), b.str(), "--out", merged.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
@@ -121,7 +115,7 @@ fn a_page_of_a_gate_and_of_several_hosts_is_whole_without_a_script() {
 
 #[test]
 fn the_numbers_of_a_scripted_run_are_those_of_its_script() {
-    let folder = run("good", &["mini"]);
+    let folder = complete("good", &["mini"]);
     let report = report(folder.path());
     let suite = &report["suites"][0];
     let cell = |id: &str| {

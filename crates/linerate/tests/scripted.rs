@@ -6,7 +6,7 @@ mod paths;
 #[path = "scripted/stopping.rs"]
 mod stopping;
 
-use common::{Folder, Output, assert_golden, linerate, tests};
+use common::{Folder, Output, assert_golden, linerate, run, tests};
 use flate2::write::GzEncoder;
 use linerate::measurement::Outcome;
 use linerate_contract::Role;
@@ -16,8 +16,7 @@ use std::process::Command;
 
 #[test]
 fn a_run_makes_the_tables_and_the_files() {
-    let folder = Folder::new("run");
-    let out = linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    let (folder, out) = run("good", &["mini"]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_golden("run.txt", &out.stdout);
     assert_golden("long.txt", &linerate("good", &["report", folder.str(), "--long"]).stdout);
@@ -54,8 +53,7 @@ fn a_probe_finds_how_much_of_the_rate_each_role_decides() {
 
 #[test]
 fn loops_are_measured_by_themselves_in_bytes_and_on_threads() {
-    let folder = Folder::new("loops");
-    let out = linerate("loops", &["run", "loops", "--seed", "7", "--out", folder.str()]);
+    let (_folder, out) = run("loops", &["loops"]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_golden("loops.txt", &out.stdout);
     let out = linerate("loops", &["plan", "loops", "--quick", "--no-trial"]).stdout;
@@ -65,8 +63,7 @@ fn loops_are_measured_by_themselves_in_bytes_and_on_threads() {
 
 #[test]
 fn growth_of_the_servers_resource_usage_is_shown_and_a_leak_is_flagged() {
-    let folder = Folder::new("leaks");
-    let out = linerate("leaks", &["run", "leaks", "--seed", "7", "--out", folder.str()]);
+    let (folder, out) = run("leaks", &["leaks"]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_golden("leaks.txt", &out.stdout);
     let usage = |trial: &linerate::measurement::Trial| trial.measurement.as_ref().unwrap().usage.unwrap();
@@ -78,8 +75,7 @@ fn growth_of_the_servers_resource_usage_is_shown_and_a_leak_is_flagged() {
 
 #[test]
 fn a_wrong_report_is_an_error_and_neither_fast_nor_slow() {
-    let folder = Folder::new("truth");
-    let out = linerate("truth", &["run", "truth", "--seed", "7", "--out", folder.str()]);
+    let (folder, out) = run("truth", &["truth"]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_golden("truth.txt", &out.stdout);
     assert_golden("truth.csv", &folder.read("report.csv"));
@@ -92,8 +88,7 @@ fn a_wrong_report_is_an_error_and_neither_fast_nor_slow() {
 
 #[test]
 fn a_report_needs_no_second_run() {
-    let folder = Folder::new("report");
-    linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    let (folder, _) = run("good", &["mini"]);
     let first = folder.read("report.json");
     fs::remove_file(folder.path().join("report.json")).unwrap();
     let out = linerate("good", &["report", folder.str(), "--format", "json"]);
@@ -125,8 +120,7 @@ fn the_plan_shows_the_order_that_the_run_takes() {
     let plan = linerate("good", &["plan", "mini", "--seed", "7"]);
     assert_eq!(plan.status, 0, "{}", plan.stderr);
     assert_golden("plan.txt", &plan.stdout);
-    let folder = Folder::new("plan");
-    linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    let (folder, _) = run("good", &["mini"]);
     let ran: Vec<String> = folder.journal().iter().map(|trial| trial.cell.clone()).collect();
     let is_trial = |line: &&str| line.starts_with("    ") && !line.contains(" | ");
     let planned = plan.stdout.lines().filter(is_trial);
@@ -143,8 +137,7 @@ fn the_same_seed_gives_the_same_order_and_another_seed_another() {
 
 #[test]
 fn a_failure_is_a_row_with_stage_reason_and_log_and_the_run_goes_on() {
-    let folder = Folder::new("fails");
-    let out = linerate("fails", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    let (folder, out) = run("fails", &["mini"]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_golden("fails.txt", &out.stdout);
     // Three failures are enough for a cell that never succeeds: it is not tried a fourth time.
@@ -154,9 +147,7 @@ fn a_failure_is_a_row_with_stage_reason_and_log_and_the_run_goes_on() {
 
 #[test]
 fn ctrl_c_reports_what_there_is_and_resume_makes_the_rest() {
-    let (whole, cut) = (Folder::new("whole"), Folder::new("cut"));
-    linerate("good", &["run", "mini", "--seed", "7", "--out", whole.str()]);
-    let out = linerate("interrupted", &["run", "mini", "--seed", "7", "--out", cut.str()]);
+    let ((whole, _), (cut, out)) = (run("good", &["mini"]), run("interrupted", &["mini"]));
     assert_eq!(out.status, 130, "{}", out.stderr);
     assert!(out.stdout.contains(" none  0.1000"), "{}", out.stdout);
     assert!(out.stderr.contains("--resume"), "{}", out.stderr);
@@ -170,8 +161,7 @@ fn ctrl_c_reports_what_there_is_and_resume_makes_the_rest() {
 
 #[test]
 fn a_lost_lab_ends_the_run_with_status_3_and_loses_nothing() {
-    let folder = Folder::new("lost");
-    let out = linerate("lost", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    let (folder, out) = run("lost", &["mini"]);
     assert_eq!(out.status, 3, "{}", out.stderr);
     assert!(out.stderr.contains("the lab has ended"), "{}", out.stderr);
     assert_eq!(folder.journal().len(), 6);
@@ -245,8 +235,7 @@ fn an_occupied_folder_is_left_as_it_is() {
 
 #[test]
 fn a_damaged_journal_names_the_line_and_resume_mends_it() {
-    let folder = Folder::new("damaged");
-    linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    let (folder, _) = run("good", &["mini"]);
     let path = folder.path().join("journal.jsonl");
     let whole = folder.read("journal.jsonl");
     let mut lines: Vec<&str> = whole.lines().collect();
@@ -270,8 +259,7 @@ fn a_damaged_journal_names_the_line_and_resume_mends_it() {
 
 #[test]
 fn a_packed_journal_is_reported_with_the_command_that_unpacks_it() {
-    let folder = Folder::new("packed");
-    linerate("good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    let (folder, _) = run("good", &["mini"]);
     let report = || linerate("good", &["report", folder.str(), "--format", "md"]);
     let before = report();
     let mut packed = GzEncoder::new(Vec::new(), flate2::Compression::default());

@@ -92,6 +92,20 @@ pub(crate) fn linerate_at(home: &Path, script: &str, args: &[&str]) -> Output {
     Output::run(&mut command)
 }
 
+/// A run on a script, always with the same seed, and what it printed.
+pub(crate) fn run(script: &str, args: &[&str]) -> (Folder, Output) {
+    let folder = Folder::new(script);
+    let out = linerate(script, &[&["run", "--seed", "7", "--out", folder.str()], args].concat());
+    (folder, out)
+}
+
+/// As [`run`], to its end.
+pub(crate) fn complete(script: &str, args: &[&str]) -> Folder {
+    let (folder, out) = run(script, args);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    folder
+}
+
 /// Replaces times of day and run ids, which differ from run to run.
 pub(crate) fn normalised(text: &str) -> String {
     let time = regex::Regex::new(r"\d{4}-?\d\d-?\d\dT\d\d:?\d\d:?\d\dZ").unwrap();

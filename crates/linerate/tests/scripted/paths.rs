@@ -1,14 +1,13 @@
 //! Paths as data, from the suite to the report.
 
 use crate::assert_golden;
-use crate::common::{Folder, linerate};
+use crate::common::{linerate, run};
 
 #[test]
 fn a_path_is_in_plan_journal_and_report() {
     let plan = linerate("paths", &["plan", "paths", "--seed", "7", "--no-trial"]);
     assert_golden("paths-plan.txt", &plan.stdout);
-    let folder = Folder::new("paths");
-    let out = linerate("paths", &["run", "paths", "--seed", "7", "--out", folder.str()]);
+    let (folder, out) = run("paths", &["paths"]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_golden("paths.md", &folder.read("report.md"));
     let json: serde_json::Value = serde_json::from_str(&folder.read("report.json")).unwrap();

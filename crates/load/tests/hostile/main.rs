@@ -18,6 +18,8 @@
 
 #![allow(clippy::print_stdout, reason = "a test program prints its results")]
 
+#[path = "../load/certified.rs"]
+mod certified;
 mod clients;
 #[allow(dead_code, reason = "shared with the other integration tests")]
 #[path = "../load/common.rs"]

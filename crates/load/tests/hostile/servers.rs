@@ -1,13 +1,12 @@
 //! Servers over a stream of bytes that are hostile to a client.
 
 use crate::Row;
+use crate::certified::server_config;
 use crate::common::{good_certificates, local};
 use crate::subject::{client, fails};
-use linerate_contract::{ErrorKind, Tls, page};
+use linerate_contract::{ErrorKind, page};
 use linerate_proto::websocket::upgrade;
 use nix::sys::socket::{setsockopt, sockopt};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -197,18 +196,6 @@ pub(crate) fn rows() -> Vec<Row> {
         }
     }
     rows
-}
-
-fn server_config(identity: &Tls) -> Arc<ServerConfig> {
-    let chain = CertificateDer::pem_slice_iter(identity.certificate.as_bytes());
-    let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain.collect::<Result<_, _>>().unwrap(), key)
-        .unwrap();
-    Arc::new(config)
 }
 
 /// A server with a thread for each connection.

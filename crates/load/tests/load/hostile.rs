@@ -1,14 +1,13 @@
 //! Peers that send garbage, close anywhere, never read, or send without end: the process survives, operations
 //! fail by kind and in time, others are served, and memory is bounded.
 
+use crate::certified::server_config;
 use crate::common::{Engine, client, good_certificates, local, ok};
 use linerate_contract::{Done, ErrorKind, Nanos, Role, Spec, Tls, page};
 use linerate_proto::websocket::upgrade;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection};
+use rustls::ServerConnection;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -180,15 +179,7 @@ fn pings_without_end_from_a_server_that_never_reads_are_a_timeout() {
 
 /// A server that completes TLS handshakes, and then this.
 fn secured(identity: &Tls, behave: fn(ServerConnection, TcpStream)) -> SocketAddr {
-    let chain = CertificateDer::pem_slice_iter(identity.certificate.as_bytes());
-    let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain.collect::<Result<_, _>>().unwrap(), key)
-        .unwrap();
-    let config = Arc::new(config);
+    let config = server_config(identity);
     hostile(move |mut stream| {
         let mut connection = ServerConnection::new(config.clone()).unwrap();
         while connection.is_handshaking() {

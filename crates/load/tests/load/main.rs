@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
 
 mod alternating;
+mod certified;
 mod common;
 mod crr;
 mod hang;
