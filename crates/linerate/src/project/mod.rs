@@ -21,8 +21,8 @@ pub struct Project {
     pub settings: Settings,
 }
 
-/// The keys of the file, and those of each `[compare.NAME]`, which replace them. All but `start` and `compare`
-/// are options of `linerate compare` with the same name.
+/// The keys of the file, and those of each `[compare.NAME]`, which replace them. All but `start` and
+/// `compare` are options of `linerate compare` with the same name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {

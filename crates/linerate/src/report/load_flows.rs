@@ -1,4 +1,5 @@
-//! Output of `linerate load tcp`, `ws --stream`, `udp` and `kcp`: the live line, the result as text, and as JSON.
+//! Output of `linerate load tcp`, `ws --stream`, `udp` and `kcp`: the live line, the result as text, and as
+//! JSON.
 
 use super::load::{failures, time};
 use super::load_json::{DatagramsJson, LoadJson, RunJson, StreamJson, StreamsJson};

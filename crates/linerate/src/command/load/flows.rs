@@ -127,8 +127,8 @@ fn round_trips(
     load.run(spec)
 }
 
-/// Runs one stream, or two at the same time: each direction has its own engine. An error where nothing arrived
-/// or too much failed.
+/// Runs one stream, or two at the same time: each direction has its own engine. An error where nothing
+/// arrived or too much failed.
 fn streams(mut specs: Vec<Spec>, target: &str, args: &FlowArgs) -> Result<ExitCode, Error> {
     let has_datagrams = report::has_datagrams(&specs[0]);
     let live = std::io::stderr().is_terminal() && !args.result.quiet;
