@@ -16,12 +16,14 @@
 mod burst;
 mod inbox;
 mod own;
+mod received;
 mod send;
 mod socket;
 
 pub(crate) use burst::Burst;
 pub use inbox::Inbox;
 pub(crate) use own::OwnAddresses;
+pub(crate) use received::{Received, ReceiverSampler};
 pub(crate) use send::{SegmentSize, send_many, send_one};
 pub(crate) use socket::{bind, connect};
 

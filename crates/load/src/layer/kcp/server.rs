@@ -4,12 +4,12 @@ use super::held::{HeldSegments, pushes};
 use super::output::{KcpSendQueue, Output};
 use super::{KcpConfig, SPIN, widen_buffers};
 use crate::clock;
-use crate::packets::{self, OwnAddresses};
+use crate::packets::{self, OwnAddresses, Received, ReceiverSampler};
 use crate::process::{Signals, emit, spawn};
 use crate::refusal::{Doing, Refusal};
 use crate::waiter::Waiter;
 use kcp::Kcp;
-use linerate_contract::{Bytes, Event, Nanos, Sample, Spec};
+use linerate_contract::{Event, Nanos, Spec};
 use linerate_proto::frames::{FrameContent, FrameReader};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::cell::RefCell;
@@ -43,10 +43,10 @@ pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
     let (socket, address) = packets::bind(spec, config.mode)?;
     widen_buffers(&socket, spec)?;
     let in_flight = config.in_flight(&socket)?;
-    let sample = spec.sample_ns.filter(|every| *every > Nanos::ZERO);
+    let sampler = ReceiverSampler::from_spec(spec);
     let poller = poller(spec, &socket)?;
     let own = OwnAddresses::for_address(address)?;
-    spawn(move || KcpServer::new(config, socket, own, poller, in_flight, sample).run())?;
+    spawn(move || KcpServer::new(config, socket, own, poller, in_flight, sampler).run())?;
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())
@@ -86,15 +86,7 @@ pub(super) struct KcpServer {
     buffer: Box<[u8]>,
     /// Good bytes of all sessions, for samples.
     good: u64,
-    sample: Option<Sampling>,
-}
-
-/// Samples: interval, start, due time, and the good bytes that were already reported.
-struct Sampling {
-    every: Nanos,
-    begun: Option<Nanos>,
-    next: Nanos,
-    reported: u64,
+    sampler: Option<ReceiverSampler>,
 }
 
 impl KcpServer {
@@ -104,7 +96,7 @@ impl KcpServer {
         own: OwnAddresses,
         poller: (Epoll, Waiter),
         in_flight: u16,
-        sample: Option<Nanos>,
+        sampler: Option<ReceiverSampler>,
     ) -> Self {
         Self {
             content: FrameContent::new(config.mtu),
@@ -119,7 +111,7 @@ impl KcpServer {
             held: 0,
             start: clock::now(),
             good: 0,
-            sample: sample.map(|every| Sampling { every, begun: None, next: Nanos::ZERO, reported: 0 }),
+            sampler,
         }
     }
 
@@ -177,8 +169,8 @@ impl KcpServer {
         let (reader, answered, fed) = (FrameReader::default(), false, true);
         let session = KcpSession { kcp, reader, held, answered, last_input: now, next_flush: now, fed };
         self.sessions.insert((from, conv), session);
-        if let Some(sampling) = &mut self.sample {
-            (sampling.begun, sampling.next, sampling.reported) = (None, Nanos::ZERO, self.good);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.begin(Received { bytes: self.good, ..Received::default() });
         }
     }
 
@@ -227,24 +219,9 @@ impl KcpServer {
     }
 
     fn sample(&mut self, now: Nanos) {
-        let Some(sampling) = &mut self.sample else { return };
-        if self.good == sampling.reported || now < sampling.next {
-            return;
+        if let Some(sampler) = self.sampler.as_mut().filter(|sampler| sampler.is_due(now)) {
+            sampler.take(now, Received { bytes: self.good, ..Received::default() });
         }
-        let begun = *sampling.begun.get_or_insert(now);
-        if now > begun {
-            emit(&Event::Sample(Sample {
-                at_ns: now.since(begun),
-                operations: 0,
-                bytes: Bytes(self.good - sampling.reported),
-                failed: 0,
-                latency: None,
-                lost: None,
-                rtt_us: None,
-            }));
-            sampling.reported = self.good;
-        }
-        sampling.next = begun + Nanos((now.since(begun).0 / sampling.every.0 + 1) * sampling.every.0);
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::UdpConfig;
 use crate::clock;
-use crate::packets::{self, Inbox, OwnAddresses};
+use crate::packets::{self, Inbox, OwnAddresses, Received, ReceiverSampler};
 use crate::process::{Signals, emit, spawn};
 use crate::refusal::Refusal;
 use linerate_contract::datagram::{Account, Datagram, HEADER, REPORT_LENGTH};
-use linerate_contract::{Bytes, Event, Nanos, Sample, Spec};
+use linerate_contract::{Event, Nanos, Spec};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, SockaddrStorage, sendto};
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ pub struct FlowReceiver {
     /// The content of every n-th datagram is compared.
     every: u64,
     flows: HashMap<SocketAddr, Account>,
-    progress: Option<FlowProgress>,
+    sampler: Option<ReceiverSampler>,
     own: OwnAddresses,
 }
 
@@ -56,9 +56,9 @@ impl FlowReceiver {
             every.ok_or_else(|| Refusal::BadSpec("\"options.every\" must be a number above 0".into()))?;
         let (socket, address) = packets::bind(spec, config.mode)?;
         let inbox = Inbox::new(config.mode, config.size.max(REPORT_LENGTH));
-        let progress = spec.sample_ns.filter(|every| *every > Nanos::ZERO).map(FlowProgress::new);
+        let sampler = ReceiverSampler::from_spec(spec);
         let (content, own) = (config.content, OwnAddresses::for_address(address)?);
-        let receiver = Self { socket, content, every, flows: HashMap::new(), progress, own };
+        let receiver = Self { socket, content, every, flows: HashMap::new(), sampler, own };
         Ok((receiver, inbox, address))
     }
 
@@ -111,8 +111,8 @@ impl FlowReceiver {
                 }
                 if self.flows.len() < MAX_FLOWS || self.flows.contains_key(&from) {
                     self.flows.insert(from, Account::default());
-                    if let Some(progress) = &mut self.progress {
-                        progress.begin(&self.flows);
+                    if let Some(sampler) = &mut self.sampler {
+                        sampler.begin(received(&self.flows));
                     }
                     self.answer(from, Datagram::Welcome);
                 }
@@ -138,65 +138,22 @@ impl FlowReceiver {
 
     #[inline]
     fn sample(&mut self, now: Nanos) {
-        if let Some(progress) = &mut self.progress
-            && now >= progress.next
-        {
-            progress.report(now, &self.flows);
+        if let Some(sampler) = self.sampler.as_mut().filter(|sampler| sampler.is_due(now)) {
+            sampler.take(now, received(&self.flows));
         }
     }
 }
 
-/// Samples: the totals that were already reported.
-#[derive(Debug)]
-struct FlowProgress {
-    every: Nanos,
-    /// When the first datagram after the last HELLO arrived.
-    start: Option<Nanos>,
-    next: Nanos,
-    reported: FlowTotals,
-}
-
-/// Received, bytes of those, missing.
-type FlowTotals = (u64, u64, i64);
-
-impl FlowProgress {
-    fn new(every: Nanos) -> Self {
-        Self { every, start: None, next: Nanos::ZERO, reported: (0, 0, 0) }
-    }
-
-    /// A client begins to send.
-    fn begin(&mut self, flows: &HashMap<SocketAddr, Account>) {
-        (self.start, self.next, self.reported) = (None, Nanos::ZERO, totals(flows));
-    }
-
-    #[cold]
-    fn report(&mut self, now: Nanos, flows: &HashMap<SocketAddr, Account>) {
-        let sum = totals(flows);
-        if sum.0 == self.reported.0 {
-            return;
-        }
-        let start = *self.start.get_or_insert(now);
-        if now > start {
-            emit(&Event::Sample(Sample {
-                at_ns: now.since(start),
-                operations: sum.0 - self.reported.0,
-                bytes: Bytes(sum.1 - self.reported.1),
-                failed: 0,
-                latency: None,
-                lost: Some(sum.2 - self.reported.2),
-                rtt_us: None,
-            }));
-            self.reported = sum;
-        }
-        self.next = start + Nanos((now.since(start).0 / self.every.0 + 1) * self.every.0);
-    }
-}
-
-fn totals(flows: &HashMap<SocketAddr, Account>) -> FlowTotals {
-    flows.values().fold((0, 0, 0), |sum, account| {
+fn received(flows: &HashMap<SocketAddr, Account>) -> Received {
+    let none = Received { missing: Some(0), ..Received::default() };
+    flows.values().fold(none, |sum, account| {
         let report = account.report();
         let missing = i64::try_from(account.missing()).unwrap_or(i64::MAX);
-        (sum.0 + report.received, sum.1 + report.bytes, sum.2.saturating_add(missing))
+        Received {
+            operations: sum.operations + report.received,
+            bytes: sum.bytes + report.bytes,
+            missing: sum.missing.map(|sum| sum.saturating_add(missing)),
+        }
     })
 }
 
