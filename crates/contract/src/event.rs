@@ -139,6 +139,29 @@ pub struct Adherence {
     pub delay: Counts,
 }
 
+/// Streams of HTTP/2, with what the server has ended by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamCounts {
+    /// The most that were under way on a connection at the same time. A server may allow fewer than asked
+    /// for.
+    pub most: u32,
+    /// GOAWAY and RST_STREAM frames received, by code, such as `no_error`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub goaways: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub resets: BTreeMap<String, u64>,
+}
+
+impl StreamCounts {
+    /// Adds those of other connections.
+    pub fn merge(&mut self, other: &Self) {
+        self.most = self.most.max(other.most);
+        for (sum, part) in [(&mut self.goaways, &other.goaways), (&mut self.resets, &other.resets)] {
+            part.iter().for_each(|(code, count)| *sum.entry(code.clone()).or_default() += count);
+        }
+    }
+}
+
 /// A client's result, counted at its end of the wire.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
@@ -192,6 +215,9 @@ pub struct Done {
     /// HTTP: responses by status, those after the window included.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub statuses: BTreeMap<String, u64>,
+    /// HTTP/2: what the streams of all connections have in common.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<StreamCounts>,
     /// Layers with TLS: version, cipher suite, library and its version, read from the connection and the
     /// library.
     #[serde(default, skip_serializing_if = "Option::is_none")]

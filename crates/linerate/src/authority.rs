@@ -15,7 +15,7 @@ const NAME: &str = "linerate.test";
 /// The name of the CA.
 const ISSUER: &str = "linerate, made for one run";
 /// The layers with TLS, and each without it.
-const LAYERS: [(&str, &str); 3] = [("https", "http"), ("tls", "tcp"), ("wss", "websocket")];
+const LAYERS: [(&str, &str); 4] = [("https", "http"), ("h2", "h2c"), ("tls", "tcp"), ("wss", "websocket")];
 
 /// The layer of a server behind a relay that ends TLS.
 pub(crate) fn without_tls(layer: &str) -> &str {

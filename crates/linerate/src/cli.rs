@@ -4,6 +4,7 @@ mod commands;
 mod compare;
 mod datagrams;
 mod fleet;
+mod h2;
 mod http;
 mod merge;
 mod project;
@@ -16,6 +17,7 @@ pub use commands::*;
 pub use compare::*;
 pub use datagrams::*;
 pub use fleet::*;
+pub use h2::*;
 pub use http::*;
 pub use merge::*;
 pub use project::with_settings;
@@ -178,6 +180,7 @@ pub struct LoadArgs {
 #[derive(Debug, Subcommand)]
 pub enum Loaded {
     Http(Box<LoadHttpArgs>),
+    H2(Box<LoadH2Args>),
     Tcp(LoadTcpArgs),
     Ws(LoadWsArgs),
     Udp(LoadUdpArgs),
@@ -222,6 +225,7 @@ pub struct ServeArgs {
 #[derive(Debug, Subcommand)]
 pub enum Served {
     Http(ServeHttpArgs),
+    H2(ServeH2Args),
     Tcp(ServeTcpArgs),
     Ws(ServeWsArgs),
     Udp(ServeUdpArgs),

@@ -19,7 +19,7 @@ const ALTERNATING: [&str; 2] = ["rr", "crr"];
 ///
 /// # Errors
 /// A spec that lacks something, or a kernel that refuses.
-pub fn run<L: Layer, W: Workload>(spec: &Spec) -> Result<Done, Refusal> {
+pub fn run<L: Layer, W: Workload<L>>(spec: &Spec) -> Result<Done, Refusal> {
     check(spec)?;
     let signals = Signals::claim()?;
     let layer = L::new(spec, W::PERSISTENT)?;

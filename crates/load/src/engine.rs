@@ -6,6 +6,7 @@
 //! timer each. All that happens by time is one deadline of the loop: a turn before it compares once.
 
 mod context;
+mod lanes;
 mod paced;
 mod round;
 mod slot;
@@ -69,7 +70,7 @@ pub struct Engine<L: Layer, W> {
     workload: PhantomData<W>,
 }
 
-impl<L: Layer, W: Workload> Engine<L, W> {
+impl<L: Layer, W: Workload<L>> Engine<L, W> {
     /// A loop over `connections` slots that ends early when `stop` becomes readable.
     ///
     /// # Errors
@@ -339,6 +340,10 @@ impl<L: Layer, W: Workload> Engine<L, W> {
     fn sweep(&mut self) {
         let timeout = self.context.meter.timeout();
         for slot in &mut self.slots {
+            if W::LANES {
+                W::expire(slot, &mut self.context);
+                continue;
+            }
             // An open loop connects in advance, too.
             let has_begun = if W::PACED { slot.assigned } else { slot.phase != Phase::Idle };
             let waits = has_begun || slot.phase == Phase::Connecting;

@@ -64,6 +64,8 @@ pub const OWN_OPTIONS: &[&str] = &[
     "spin",
     "coalesce_us",
     "pipeline",
+    // HTTP/2: streams under way on each connection.
+    "streams",
     // WebSocket: received payload is unmasked before it is compared.
     "unmask",
     // UDP server: how often content is compared.

@@ -1,13 +1,12 @@
 //! The counters of one thread while its window is open. Nothing is shared; they are merged after the window.
 
+mod result;
 #[cfg(test)]
 mod tests;
 mod turns;
 
 use crate::layer::Layer;
-use linerate_contract::{
-    Adherence, Alternation, Bytes, Done, ErrorKind, Errors, Nanos, Recorder, Spec, TcpEnds, TcpInfo,
-};
+use linerate_contract::{Alternation, ErrorKind, Errors, Nanos, Recorder, Spec, StreamCounts, TcpInfo};
 use std::collections::BTreeMap;
 
 /// An operation that is sent this much after its due time counts as late: twenty times the deviation on a
@@ -72,6 +71,8 @@ pub struct Meter {
     tls: Option<String>,
     /// Answers of HTTP by status.
     statuses: BTreeMap<String, u64>,
+    /// Streams of HTTP/2.
+    streams: Option<StreamCounts>,
     /// The kernel's statistics of all connections.
     tcp: Option<TcpInfo>,
     /// Only in an open loop: its histograms have a quarter of a megabyte each.
@@ -280,6 +281,7 @@ impl Meter {
     /// Takes what the layer has found out and counted.
     pub fn answered_by(&mut self, layer: &impl Layer) {
         (self.tls, self.statuses) = (layer.security(), layer.statuses());
+        self.streams = layer.streams();
     }
 
     /// When the window opened.
@@ -321,61 +323,6 @@ impl Meter {
     #[must_use]
     pub fn window_end(&self) -> Nanos {
         self.window_end
-    }
-
-    /// Adds the counters of another thread.
-    pub fn merge(&mut self, other: &Self) {
-        self.start = self.start.min(other.start);
-        self.end = self.end.max(other.end);
-        self.operations += other.operations;
-        self.bytes += other.bytes;
-        self.verified += other.verified;
-        self.in_flight += other.in_flight;
-        self.uncounted += other.uncounted;
-        self.stall = self.stall.min(other.stall);
-        self.errors.merge(&other.errors);
-        self.latency.merge(&other.latency);
-        self.connect.merge(&other.connect);
-        self.add_tcp(other.tcp);
-        let statuses = &mut self.statuses;
-        other.statuses.iter().for_each(|(status, n)| *statuses.entry(status.clone()).or_default() += n);
-        self.tls = self.tls.take().or_else(|| other.tls.clone());
-        if let (Some(paced), Some(other)) = (&mut self.paced, &other.paced) {
-            paced.service.merge(&other.service);
-            paced.delay.merge(&other.delay);
-            paced.late += other.late;
-            paced.unsent += other.unsent;
-        }
-    }
-
-    /// The result in the form of the contract.
-    #[must_use]
-    pub fn done(&self, cpu: Nanos) -> Done {
-        Done {
-            operations: self.operations,
-            bytes: Bytes(self.bytes),
-            start_ns: self.start,
-            end_ns: self.end,
-            in_flight: self.in_flight,
-            counted_ns: self.alternation.map(|turns| turns.counted(self.start, self.end)),
-            uncounted: self.uncounted,
-            stall_ns: Some(self.stall),
-            errors: self.errors.clone(),
-            latency: Some(self.latency.counts()),
-            service: self.paced.as_ref().map(|p| p.service.counts()),
-            schedule: self.paced.as_ref().map(|p| Adherence {
-                late: p.late,
-                unsent: p.unsent,
-                delay: p.delay.counts(),
-            }),
-            connect: Some(self.connect.counts()),
-            cpu_ns: cpu,
-            verified: self.verified,
-            statuses: self.statuses.clone(),
-            tls: self.tls.clone(),
-            tcp: self.tcp.map(|client| TcpEnds { client: Some(client), server: None }),
-            ..Done::default()
-        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::layer::Layer;
 use crate::layer::echo::EchoService;
+use crate::layer::h2::{H2, H2Service};
 use crate::layer::http::{Http, HttpService};
 use crate::layer::kcp;
 use crate::layer::session::client::{RoundTrips, Sessions, Transfers};
@@ -15,7 +16,7 @@ use crate::layer::wire::Wires;
 use crate::layer::wire::passage::Kernel;
 use crate::layer::wire::plain::PlainWires;
 use crate::layer::wire::tls::{AnyTlsConnector, TlsAcceptor, TlsConnector};
-use crate::workload::{crr::Crr, fanout, paced::Paced, rr::Rr, stream};
+use crate::workload::{crr::Crr, fanout, multiplexed::Multiplexed, paced::Paced, rr::Rr, stream};
 use crate::{Refusal, client, server};
 use linerate_contract::{Describe, Done, Role, Spec};
 
@@ -78,6 +79,11 @@ const fn http<C: Wires, A: Wires>(layer: &'static str) -> [Combination; 2] {
     ]
 }
 
+/// HTTP/2 over one kind of wires.
+const fn h2<C: Wires, A: Wires>(layer: &'static str) -> Combination {
+    Combination::new(layer, "rr", client::run::<H2<C>, Multiplexed>, server::run::<H2Service<A>>)
+}
+
 /// Both workloads of a session.
 const fn session<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) -> [Combination; 2] {
     let server = server::run::<SessionService<A, F, Echoes>>;
@@ -93,6 +99,8 @@ const WSS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, WebSocket>("w
 
 /// Every combination, by layer and workload.
 pub(crate) const COMBINATIONS: &[Combination] = &[
+    h2::<AnyTlsConnector, TlsAcceptor>("h2"),
+    h2::<PlainWires, PlainWires>("h2c"),
     HTTP[0],
     HTTP[1],
     HTTPS[0],

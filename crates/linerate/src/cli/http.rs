@@ -148,6 +148,13 @@ fn arrivals() -> impl TypedValueParser<Value = Arrival> {
   linerate serve http --listen 127.0.0.1:8443 --tls ca.pem   \
     # for load http https://localhost:8443/ --authority ca.pem")]
 pub struct ServeHttpArgs {
+    #[command(flatten)]
+    pub page: ServePageArgs,
+}
+
+/// A page, and where it is served.
+#[derive(Debug, Args)]
+pub struct ServePageArgs {
     /// Address to listen on; port 0: chosen by the kernel
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,

@@ -65,28 +65,18 @@ impl RequestArgs {
             }
             _ => Error::file(&file)(e),
         })?;
-        let of_line = |line: Line| {
-            let Line { path, method, headers, body, weight } = line;
-            let header = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-            let one = Self { method, body, header, user: None, requests: None };
-            Ok(PlannedRequest { weight, ..one.request(&path, folder)? })
-        };
-        let all: Vec<PlannedRequest> =
-            toml_file::parse_lines(&file, &text)?.into_iter().map(of_line).collect::<Result<_, Error>>()?;
-        if all.is_empty() {
-            return Err(Error::Input(format!("{}: there is no request in it", file.display())));
-        }
-        Ok(all)
+        parse_requests(&file, &text, &|name| read_body(&folder.join(name)))
     }
 
     fn request(&self, path: &str, folder: &Path) -> Result<PlannedRequest, Error> {
+        self.planned(path, &|name| read_body(&folder.join(name)))
+    }
+
+    fn planned(&self, path: &str, read: &ReadBody<'_>) -> Result<PlannedRequest, Error> {
         let body = match self.body.as_deref().map(|body| (body, body.strip_prefix('@'))) {
             None => String::new(),
             Some((text, None)) => text.to_owned(),
-            Some((_, Some(file))) => {
-                let file = folder.join(file);
-                fs::read_to_string(&file).map_err(Error::file(&file))?
-            }
+            Some((_, Some(file))) => read(file)?,
         };
         let usual = if self.body.is_some() { "POST" } else { "GET" };
         let basic = |user: &String| format!("Authorization: Basic {}", STANDARD.encode(user));
@@ -101,6 +91,44 @@ impl RequestArgs {
     }
 }
 
+/// Reads the file of a body.
+type ReadBody<'a> = dyn Fn(&str) -> Result<String, Error> + 'a;
+
+fn read_body(file: &Path) -> Result<String, Error> {
+    fs::read_to_string(file).map_err(Error::file(file))
+}
+
+/// The requests of the text of `file`.
+fn parse_requests(file: &Path, text: &str, read: &ReadBody<'_>) -> Result<Vec<PlannedRequest>, Error> {
+    let of_line = |line: Line| {
+        let Line { path, method, headers, body, weight } = line;
+        let header = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let one = RequestArgs { method, body, header, user: None, requests: None };
+        Ok(PlannedRequest { weight, ..one.planned(&path, read)? })
+    };
+    let all: Vec<PlannedRequest> =
+        toml_file::parse_lines(file, text)?.into_iter().map(of_line).collect::<Result<_, Error>>()?;
+    if all.is_empty() {
+        return Err(Error::Input(format!("{}: there is no request in it", file.display())));
+    }
+    Ok(all)
+}
+
+/// What the fuzz target `requests` runs: no text is a panic, and an error names the file.
+#[cfg(any(test, fuzzing))]
+pub fn fuzz_requests(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let read = |name: &str| Ok(name.to_owned());
+    match parse_requests(Path::new("mix.jsonl"), text, &read) {
+        Ok(requests) => assert!(requests.len() <= text.lines().count()),
+        Err(error) => assert!(error.to_string().starts_with("mix.jsonl:"), "{error}"),
+    }
+}
+
+#[cfg(test)]
+#[path = "../../../../fuzz/each_seed.rs"]
+mod each_seed;
+
 fn credentials(text: &str) -> Result<String, String> {
     if text.contains(':') { Ok(text.into()) } else { Err("expected NAME:PASSWORD".into()) }
 }
@@ -108,6 +136,11 @@ fn credentials(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_seed_of_requests_and_changes_of_it_are_accepted_or_refused() {
+        super::each_seed::each_seed("requests", fuzz_requests);
+    }
 
     fn none() -> RequestArgs {
         RequestArgs { method: None, header: Vec::new(), body: None, user: None, requests: None }

@@ -19,8 +19,8 @@ struct Workload {
 const WORKLOADS: [Workload; 6] = [
     Workload {
         name: "rr",
-        layers: "tcp, tls, udp, websocket, wss, http, https",
-        about: "request and response, one outstanding on each open connection",
+        layers: "tcp, tls, udp, websocket, wss, http, https, h2c, h2",
+        about: "request and response, one outstanding on each open connection or stream",
     },
     Workload { name: "crr", layers: "tcp, http, https", about: "connect, one request and response, close" },
     Workload {

@@ -2,7 +2,7 @@
 
 use super::load::flows::set_kcp;
 use crate::authority::Authority;
-use crate::cli::{SecureArgs, ServeArgs, ServeDatagramArgs, ServeStreamArgs, Served};
+use crate::cli::{SecureArgs, ServeArgs, ServeDatagramArgs, ServePageArgs, ServeStreamArgs, Served};
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::progress::note;
@@ -33,6 +33,8 @@ fn doing(spec: &Spec, address: SocketAddr) -> String {
         scheme @ ("http" | "https") => {
             format!("serving a page of {} bytes at {scheme}://{address}/", spec.size)
         }
+        "h2c" => format!("serving a page of {} bytes at http://{address}/, HTTP/2,", spec.size),
+        "h2" => format!("serving a page of {} bytes at https://{address}/, HTTP/2,", spec.size),
         "tcp" => format!("{what} at {address}, TCP,"),
         "websocket" => format!("{what} at ws://{address}/"),
         "wss" => format!("{what} at wss://{address}/"),
@@ -53,15 +55,17 @@ fn spec(what: &Served) -> Result<Spec, Error> {
         args.spin.set(&mut spec);
         spec
     };
+    let page = |[open, closed]: [&str; 2], args: &ServePageArgs| {
+        let layer = if args.secure.tls.is_some() { closed } else { open };
+        let mut spec = Spec::new(Role::Server, layer, "rr");
+        (spec.listen, spec.size, spec.threads) = (Some(args.listen), args.size, args.threads.threads);
+        args.spin.set(&mut spec);
+        spec.tls = certified(args.listen, &args.secure)?;
+        Ok::<_, Error>(spec)
+    };
     Ok(match what {
-        Served::Http(args) => {
-            let layer = if args.secure.tls.is_some() { "https" } else { "http" };
-            let mut spec = Spec::new(Role::Server, layer, "rr");
-            (spec.listen, spec.size, spec.threads) = (Some(args.listen), args.size, args.threads.threads);
-            args.spin.set(&mut spec);
-            spec.tls = certified(args.listen, &args.secure)?;
-            spec
-        }
+        Served::Http(args) => page(["http", "https"], &args.page)?,
+        Served::H2(args) => page(["h2c", "h2"], &args.page)?,
         Served::Tcp(args) => {
             let mut spec = connections("tcp", &args.common, args.echo, args.size);
             spec.options.insert("direction".into(), "any".into());

@@ -6,7 +6,7 @@ mod tests;
 use super::formats::Style;
 use super::load_json::{LoadJson, OperationsJson, RunJson};
 use super::numbers::{count, counted, plain};
-use linerate_contract::{Adherence, Arrival, Counts, Done, Errors, Nanos, Sample, Spec};
+use linerate_contract::{Adherence, Arrival, Counts, Done, Errors, Nanos, Sample, Spec, StreamCounts};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -103,6 +103,9 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
         let each = done.statuses.iter().map(|(status, n)| format!("{status}: {}", count(*n)));
         row(&mut out, "statuses", &each.collect::<Vec<_>>().join(", "));
     }
+    if let Some(streams) = &done.streams {
+        row(&mut out, "streams", &stream_counts(spec, streams));
+    }
     if done.in_flight > 0 {
         row(&mut out, "in flight", &format!("{} when the time was over", count(done.in_flight)));
     }
@@ -188,9 +191,23 @@ fn batching(spec: &Spec) -> String {
     let option = |name: &str, words: &dyn Fn(&str) -> String| {
         spec.options.get(name).map_or_else(String::new, |value| words(value))
     };
-    let requests = option("pipeline", &|n| format!(", {n} requests pipelined"));
+    let requests = option("pipeline", &|n| format!(", {n} requests pipelined"))
+        + &option("streams", &|n| format!(", {n} streams on each connection"));
     let responses = option("coalesce_us", &|us| format!(", responses batched for up to {us} us"));
     requests + &responses
+}
+
+/// `100 at once on a connection, of 250 asked for; GOAWAY no_error 3; RST_STREAM refused_stream 5`
+fn stream_counts(spec: &Spec, streams: &StreamCounts) -> String {
+    let asked = spec.option("streams").and_then(|n| n.parse().ok()).unwrap_or(1);
+    let mut text = format!("{} at once on a connection", count(streams.most.into()));
+    if streams.most < asked {
+        text += &format!(", of {} asked for", count(asked.into()));
+    }
+    for (frame, counts) in [("GOAWAY", &streams.goaways), ("RST_STREAM", &streams.resets)] {
+        counts.iter().for_each(|(code, n)| text += &format!("; {frame} {code} {}", count(*n)));
+    }
+    text
 }
 
 /// `12 of 10,000 (0.12 %): reset 10, timeout 2`
@@ -274,6 +291,7 @@ pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a>
         failed: done.errors.total(),
         in_flight: done.in_flight,
         statuses: &done.statuses,
+        streams: done.streams.as_ref(),
         client_cpu_us_per_request: result.cpu_us_per_request(),
         latency_us: done.latency.as_ref().map(percentiles),
         service_us: done.service.as_ref().map(percentiles),

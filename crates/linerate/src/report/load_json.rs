@@ -1,6 +1,6 @@
 //! The JSON of `linerate load --json`; its schema is `docs/load.schema.json`.
 
-use linerate_contract::{Done, Spec};
+use linerate_contract::{Done, Spec, StreamCounts};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -43,6 +43,11 @@ pub(super) struct OperationsJson<'a> {
     /// HTTP: responses by status, those after the time was over included.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) statuses: &'a BTreeMap<String, u64>,
+    /// HTTP/2: `most`, the most streams under way on a connection, and the frames `goaways` and `resets` of
+    /// the server by code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<BTreeMap<String, serde_json::Value>>"))]
+    pub(super) streams: Option<&'a StreamCounts>,
     pub(super) client_cpu_us_per_request: Option<f64>,
     /// Response times in microseconds, by percentile; in an open loop from the due time.
     pub(super) latency_us: Option<BTreeMap<&'static str, f64>>,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test prints its reason")]
 
+mod h2;
 mod requests;
 
 use nix::sys::signal::{Signal, kill};

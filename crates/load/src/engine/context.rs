@@ -205,7 +205,11 @@ impl<L: Layer> Context<L> {
         self.register(slot, interest)
     }
 
-    fn register(&mut self, slot: &mut Slot<L::Connection>, interest: EpollFlags) -> Result<(), ErrorKind> {
+    pub(super) fn register(
+        &mut self,
+        slot: &mut Slot<L::Connection>,
+        interest: EpollFlags,
+    ) -> Result<(), ErrorKind> {
         let fd = slot.connection.as_ref().expect(OPENED);
         let edges = if L::TIMED { EpollFlags::empty() } else { EpollFlags::EPOLLET };
         let mut event = EpollEvent::new(interest | edges, u64::from(slot.index));

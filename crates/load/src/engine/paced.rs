@@ -138,7 +138,7 @@ impl<L: Layer> Context<L> {
     }
 }
 
-impl<L: Layer, W: Workload> Engine<L, W> {
+impl<L: Layer, W: Workload<L>> Engine<L, W> {
     pub(super) fn run_paced(mut self) -> (Meter, Nanos) {
         waiter::without_timer_slack();
         let mut events = [EpollEvent::empty(); BATCH];

@@ -45,7 +45,7 @@ impl<L: Layer> Context<L> {
     }
 }
 
-impl<L: Layer, W: Workload> Engine<L, W> {
+impl<L: Layer, W: Workload<L>> Engine<L, W> {
     /// Begins an operation, if none is under way and there is another.
     #[inline]
     pub(super) fn next_round(&mut self) {

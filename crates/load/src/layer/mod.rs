@@ -4,6 +4,7 @@
 //! often. Engines are compiled for each pair (see [`crate::registry`]), so calls are direct.
 
 pub mod echo;
+pub mod h2;
 pub mod http;
 pub mod kcp;
 pub mod session;
@@ -12,9 +13,10 @@ pub mod udp;
 pub mod wire;
 
 use crate::Refusal;
-use linerate_contract::{ErrorKind, Nanos, Spec, TcpInfo};
+use linerate_contract::{ErrorKind, Nanos, Spec, StreamCounts, TcpInfo};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
+use std::vec::Drain;
 
 /// Whether a step got to its end or has to wait for the socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,4 +153,40 @@ pub trait Layer: Clone + Send + Sized + 'static {
     fn statuses(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
+
+    /// What the peer has ended by itself, where the protocol has words for it, and the most operations that
+    /// were under way on a connection.
+    fn streams(&self) -> Option<StreamCounts> {
+        None
+    }
+}
+
+/// The end of an operation on a connection with several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaneEnd {
+    Answered(Answer),
+    Failed(ErrorKind),
+    /// The peer has not looked at it, and ends the connection: it is sent again on another one.
+    Withdrawn,
+}
+
+/// A layer whose connections have several operations under way. [`Layer::receive`] completes none by itself.
+pub trait Lanes: Layer {
+    /// Whether another operation can begin on the connection.
+    fn has_room(&self, connection: &Self::Connection) -> bool;
+
+    /// Begins an operation where there is room; [`Layer::send`] sends it.
+    fn start(&mut self, connection: &mut Self::Connection, began: Nanos);
+
+    /// Operations under way.
+    fn under_way(&self, connection: &Self::Connection) -> u32;
+
+    /// Operations that have ended since the last call, with their beginnings.
+    fn ended(&mut self) -> Drain<'_, (Nanos, LaneEnd)>;
+
+    /// Ends the operations that have taken this long; the connection gets no others.
+    fn expire(&mut self, connection: &mut Self::Connection, now: Nanos, timeout: Nanos);
+
+    /// Whether nothing is under way and nothing can begin.
+    fn is_over(&self, connection: &Self::Connection) -> bool;
 }

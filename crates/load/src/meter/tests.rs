@@ -1,5 +1,5 @@
 use super::*;
-use linerate_contract::Role;
+use linerate_contract::{Bytes, Role};
 
 fn meter(budget: u64) -> Meter {
     let mut spec = Spec::new(Role::Client, "http", "crr");

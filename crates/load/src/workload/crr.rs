@@ -12,11 +12,11 @@ use crate::layer::{Flow, Layer};
 #[derive(Debug)]
 pub struct Crr;
 
-impl Workload for Crr {
+impl<L: Layer> Workload<L> for Crr {
     const PERSISTENT: bool = false;
 
     #[inline]
-    fn step<L: Layer>(slot: &mut Slot<L::Connection>, context: &mut Context<L>) {
+    fn step(slot: &mut Slot<L::Connection>, context: &mut Context<L>) {
         loop {
             match slot.phase {
                 Phase::Idle => {

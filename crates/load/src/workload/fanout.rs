@@ -13,12 +13,12 @@ use linerate_contract::{Done, Spec};
 #[derive(Debug)]
 pub struct Fanout;
 
-impl Workload for Fanout {
+impl<L: Layer> Workload<L> for Fanout {
     const PERSISTENT: bool = true;
     const SPANS: bool = true;
 
     #[inline]
-    fn step<L: Layer>(slot: &mut Slot<L::Connection>, context: &mut Context<L>) {
+    fn step(slot: &mut Slot<L::Connection>, context: &mut Context<L>) {
         let outcome = match slot.phase {
             // Answered, or the operation has failed.
             _ if !context.round.is_open() => return,

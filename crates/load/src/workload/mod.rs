@@ -5,6 +5,7 @@
 
 pub mod crr;
 pub mod fanout;
+pub mod multiplexed;
 pub mod paced;
 pub mod rr;
 pub mod stream;

@@ -14,12 +14,12 @@ use crate::layer::{Flow, Layer};
 #[derive(Debug)]
 pub struct Paced<const KEEP: bool>;
 
-impl<const KEEP: bool> Workload for Paced<KEEP> {
+impl<L: Layer, const KEEP: bool> Workload<L> for Paced<KEEP> {
     const PERSISTENT: bool = KEEP;
     const PACED: bool = true;
 
     #[inline]
-    fn step<L: Layer>(slot: &mut Slot<L::Connection>, context: &mut Context<L>) {
+    fn step(slot: &mut Slot<L::Connection>, context: &mut Context<L>) {
         loop {
             match slot.phase {
                 Phase::Idle if KEEP || slot.assigned => {

@@ -14,11 +14,11 @@ use crate::layer::{Flow, Layer};
 #[derive(Debug)]
 pub struct Rr;
 
-impl Workload for Rr {
+impl<L: Layer> Workload<L> for Rr {
     const PERSISTENT: bool = true;
 
     #[inline]
-    fn step<L: Layer>(slot: &mut Slot<L::Connection>, context: &mut Context<L>) {
+    fn step(slot: &mut Slot<L::Connection>, context: &mut Context<L>) {
         loop {
             match slot.phase {
                 Phase::Idle => {

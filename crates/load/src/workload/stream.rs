@@ -14,12 +14,12 @@ use linerate_contract::{Direction, Done, Spec};
 #[derive(Debug)]
 pub struct Stream;
 
-impl Workload for Stream {
+impl<L: Layer> Workload<L> for Stream {
     const PERSISTENT: bool = true;
     const FINISHES: bool = true;
 
     #[inline]
-    fn step<L: Layer>(slot: &mut Slot<L::Connection>, context: &mut Context<L>) {
+    fn step(slot: &mut Slot<L::Connection>, context: &mut Context<L>) {
         loop {
             match slot.phase {
                 Phase::Idle => {

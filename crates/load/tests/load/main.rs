@@ -6,6 +6,8 @@ mod alternating;
 mod certified;
 mod common;
 mod crr;
+mod h2;
+mod h2_others;
 mod hang;
 mod hostile;
 mod hostile_clients;

@@ -2,6 +2,7 @@
 
 mod failed;
 pub(super) mod flows;
+mod h2;
 mod operations;
 mod sweep;
 pub(super) mod target;
@@ -35,6 +36,7 @@ const LIVE: Nanos = Nanos(500_000_000);
 pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     match &args.what {
         Loaded::Http(args) => http(args, terminal),
+        Loaded::H2(args) => h2::h2(args, terminal),
         Loaded::Tcp(args) => flows::tcp(args, terminal),
         Loaded::Ws(args) => flows::ws(args, terminal),
         Loaded::Udp(args) => flows::udp(args),
@@ -64,9 +66,8 @@ fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
 fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     let layer = if target.secure { "https" } else { "http" };
     let mut spec = Spec::new(Role::Client, layer, if args.no_keepalive { "crr" } else { "rr" });
-    let cpus = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
     spec.connections = args.connections;
-    spec.threads = args.threads.unwrap_or(THREADS).min(if args.threads.is_some() { u32::MAX } else { cpus });
+    spec.threads = args.threads.unwrap_or_else(default_threads);
     spec.operations = args.count;
     let usual = if args.sweep { sweep::STEP } else { DURATION };
     spec.duration_ns = match (args.duration, args.count) {
@@ -105,6 +106,11 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     requested(&mut spec, common, requests.iter().map(sent).collect());
     spec.tls = target.secure.then(|| target.trusted(&args.trust)).transpose()?;
     Ok(spec)
+}
+
+fn default_threads() -> u32 {
+    let cpus = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+    THREADS.min(cpus)
 }
 
 /// Writes the JSON where it was requested, and the text to standard output unless the JSON goes there.

@@ -5,7 +5,7 @@
 
 mod mix;
 mod service;
-mod verify;
+pub(super) mod verify;
 
 pub use service::HttpService;
 
@@ -30,7 +30,7 @@ const LONGEST_BATCH: usize = 64 << 10;
 const BUFFER: usize = 64 << 10;
 
 /// Counters of answers by status, which has three digits.
-const STATUSES: usize = 1 << 10;
+pub(super) const STATUSES: usize = 1 << 10;
 
 /// A thread's part of the layer; `SEVERAL`: its requests differ.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ const LARGEST_PAGE: u64 = 16 << 20;
 
 /// The expectation of a thread; a connection has only a [`Check`].
 #[derive(Debug, Clone)]
-pub(super) struct Verifier {
+pub(in crate::layer) struct Verifier {
     expect: Expect,
     page: Option<Arc<[u8]>>,
     /// Answers until the next one whose content is compared.
@@ -23,14 +23,14 @@ pub(super) struct Verifier {
 
 /// The check of one answer's content.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Check {
+pub(in crate::layer) struct Check {
     wanted: bool,
     differs: bool,
     crc: u32,
 }
 
 impl Verifier {
-    pub(super) fn new(expect: Option<Expect>) -> Result<Self, Refusal> {
+    pub(in crate::layer) fn new(expect: Option<Expect>) -> Result<Self, Refusal> {
         if expect.is_some_and(|e| e.every == 0) {
             return Err(Refusal::BadSpec("\"expect.every\" must be at least 1 (1: every answer)".into()));
         }
@@ -45,7 +45,7 @@ impl Verifier {
 
     /// Begins the check of the next answer; the first one's content is always compared.
     #[inline]
-    pub(super) fn begin(&mut self) -> Check {
+    pub(in crate::layer) fn begin(&mut self) -> Check {
         if self.expect.crc32.is_none() {
             return Check::default();
         }
@@ -57,7 +57,7 @@ impl Verifier {
     /// Checks a head. Without an expected status any final one below 400 is good, as in wrk and ab; 101
     /// answers a request for another protocol, which this client does not send.
     #[inline]
-    pub(super) fn head(&self, head: &Head) -> Result<(), ErrorKind> {
+    pub(in crate::layer) fn head(&self, head: &Head) -> Result<(), ErrorKind> {
         let is_good = match self.expect.status {
             Some(status) => head.status == status,
             None => (200..400).contains(&head.status),
@@ -73,7 +73,7 @@ impl Verifier {
 
     /// Takes bytes of the body at offset `at`.
     #[inline]
-    pub(super) fn body(&self, check: &mut Check, at: u64, bytes: &[u8]) {
+    pub(in crate::layer) fn body(&self, check: &mut Check, at: u64, bytes: &[u8]) {
         if !check.wanted {
             return;
         }
@@ -89,7 +89,7 @@ impl Verifier {
 
     /// Checks an answer of `bytes` bytes; true if its content was compared.
     #[inline]
-    pub(super) fn answer(&self, check: &Check, bytes: u64) -> Result<bool, ErrorKind> {
+    pub(in crate::layer) fn answer(&self, check: &Check, bytes: u64) -> Result<bool, ErrorKind> {
         if self.expect.bytes.is_some_and(|expected| bytes != expected) {
             return Err(ErrorKind::WrongLength);
         }

@@ -3,7 +3,7 @@
 //! Certificates are checked against `tls.authority`, or without one against the system's roots, or not at all
 //! (`request.insecure`, as with curl's `-k`). Sessions are resumed where a peer offers it, as in browsers.
 
-use super::config::bad;
+use super::config::{bad, protocols};
 use super::trust::{Anyone, roots};
 use super::{describe_security, plain};
 use crate::layer::wire::{Flow, Received, Room, Sink, Source, Wire, Wires};
@@ -44,7 +44,9 @@ impl Wires for AnyTlsConnector {
         } else {
             ServerName::try_from(tls.name).map_err(|e| bad("name", e))?
         };
-        Ok(Self { config: Arc::new(config(request.insecure, &tls.authority)?), name })
+        let mut config = config(request.insecure, &tls.authority)?;
+        config.alpn_protocols = protocols(spec);
+        Ok(Self { config: Arc::new(config), name })
     }
 
     fn wire(&self, _room: Room) -> Result<AnyTlsWire, ErrorKind> {
@@ -216,13 +218,11 @@ fn config(insecure: bool, authority: &str) -> Result<ClientConfig, Refusal> {
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
-    let mut config = if insecure {
+    Ok(if insecure {
         builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider)).with_no_client_auth()
     } else {
         builder.with_root_certificates(roots(authority)?).with_no_client_auth()
-    };
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
+    })
 }
 
 #[cfg(test)]

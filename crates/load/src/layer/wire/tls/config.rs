@@ -68,6 +68,10 @@ impl Wires for TlsAcceptor {
             .with_single_cert(chain, key)
             .map_err(|e| bad("certificate", e))?;
         config.send_tls13_tickets = 0;
+        if spec.layer == "h2" {
+            // A client of HTTP/1.1 needs no answer to what it offers.
+            config.alpn_protocols = protocols(spec);
+        }
         config.enable_secret_extraction = true;
         Ok(Self { config: Arc::new(config) })
     }
@@ -82,6 +86,15 @@ fn provider() -> Arc<CryptoProvider> {
     let mut provider = ring::default_provider();
     provider.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
     Arc::new(provider)
+}
+
+/// What a client offers with TLS (RFC 7301), where more than one protocol is on the same port.
+pub(super) fn protocols(spec: &Spec) -> Vec<Vec<u8>> {
+    match spec.layer.as_str() {
+        "h2" => vec![b"h2".to_vec()],
+        "https" => vec![b"http/1.1".to_vec()],
+        _ => Vec::new(),
+    }
 }
 
 fn missing() -> Refusal {

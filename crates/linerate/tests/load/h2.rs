@@ -1,0 +1,32 @@
+//! `linerate load h2` and `linerate serve h2`.
+
+use crate::{Server, engine_is_built, linerate};
+
+#[test]
+fn pages_are_loaded_over_http_2_with_and_without_tls() {
+    if !engine_is_built() {
+        return;
+    }
+    for tls in [&[][..], &["--tls"]] {
+        let server = Server::serve(&[&["h2", "--listen", "127.0.0.1:0", "--size", "100"], tls].concat());
+        let insecure: &[&str] = if tls.is_empty() { &[] } else { &["--insecure"] };
+        let load =
+            |more: &[&str]| linerate(&[&["load", "h2", &server.url, "-n", "700"], insecure, more].concat());
+        let text = String::from_utf8(load(&["-c", "2", "--streams", "300"]).stdout).unwrap();
+        assert!(text.contains("requests    700 in ") && text.contains("failed      none"), "{text}");
+        assert!(text.contains("300 streams on each connection"), "{text}");
+        assert!(text.contains("256 at once on a connection, of 300 asked for"), "{text}");
+        let output = load(&["-c", "1", "--streams", "7", "--json", "-"]);
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let figures = [&json["streams"]["most"], &json["statuses"]["200"], &json["done"]["bytes"]];
+        assert_eq!(figures.map(serde_json::Value::as_u64), [Some(7), Some(700), Some(70_000)]);
+        assert_eq!(json["done"]["tls"].is_string(), !tls.is_empty());
+    }
+}
+
+#[test]
+fn several_requests_are_refused_with_the_command_that_has_them() {
+    let output = linerate(&["load", "h2", "http://127.0.0.1:1", "--requests", "mix.jsonl"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && text.contains("load http"), "{text}");
+}

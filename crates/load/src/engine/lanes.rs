@@ -1,0 +1,115 @@
+//! Connections with several operations under way: lanes. All that can begin begins, and is sent together.
+
+use super::context::OPENED;
+use super::{Context, Phase, Slot};
+use crate::layer::{Flow, LaneEnd, Lanes, MAX_READS, Reply};
+use linerate_contract::ErrorKind;
+use nix::sys::epoll::EpollFlags;
+
+impl<L: Lanes> Context<L> {
+    /// Starts the operation of the slot and further ones, and sends them.
+    ///
+    /// # Errors
+    /// The peer lets none begin, or as [`crate::layer::Layer::send`].
+    pub fn start_lanes(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
+        let connection = slot.connection.as_mut().expect(OPENED);
+        if !self.layer.has_room(connection) {
+            return Err(ErrorKind::Reset);
+        }
+        self.layer.start(connection, slot.began);
+        slot.phase = Phase::Receiving;
+        self.fill_lanes(slot);
+        self.send_lanes(slot)
+    }
+
+    /// Receives, counts what has ended, begins further operations and sends them.
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    #[inline]
+    pub fn exchange(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
+        for _ in 0..MAX_READS {
+            let reply = self.layer.receive(slot.connection.as_mut().expect(OPENED));
+            self.settle();
+            let reply = reply?;
+            self.fill_lanes(slot);
+            self.send_lanes(slot)?;
+            if reply != Reply::Unfinished {
+                return Ok(());
+            }
+        }
+        // As in [`Context::receive`].
+        self.register(slot, slot.interest | EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)
+    }
+
+    /// Whether nothing is under way; a connection that is of no use any more is closed.
+    #[inline]
+    pub fn is_idle(&self, slot: &mut Slot<L::Connection>) -> bool {
+        let connection = slot.connection.as_ref().expect(OPENED);
+        if self.layer.under_way(connection) > 0 {
+            return false;
+        }
+        if self.layer.is_over(connection) {
+            slot.close();
+        }
+        slot.phase = Phase::Idle;
+        true
+    }
+
+    /// The connection is of no use any more: all that is under way on it has failed.
+    #[cold]
+    pub fn fail_lanes(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
+        match self.layer.under_way(slot.connection.as_ref().expect(OPENED)) {
+            0 => slot.close(),
+            under_way => {
+                slot.more = under_way - 1;
+                self.fail(slot, kind);
+            }
+        }
+    }
+
+    /// Fails what has taken too long.
+    pub fn expire_lanes(&mut self, slot: &mut Slot<L::Connection>) {
+        let (now, timeout) = (self.last, self.meter.timeout());
+        self.layer.expire(slot.connection.as_mut().expect(OPENED), now, timeout);
+        self.settle();
+        // The peer is told; that it may not read is no further failure.
+        let _ = self.send_lanes(slot);
+    }
+
+    /// Whether the slot's operation has no lane yet and has taken too long.
+    pub fn is_late(&self, slot: &Slot<L::Connection>) -> bool {
+        self.last.since(slot.began) >= self.meter.timeout()
+    }
+
+    #[inline]
+    fn send_lanes(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
+        match self.send(slot)? {
+            Flow::Done => self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP),
+            Flow::Blocked => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn fill_lanes(&mut self, slot: &mut Slot<L::Connection>) {
+        let connection = slot.connection.as_mut().expect(OPENED);
+        while self.layer.has_room(connection) && self.meter.begin_at(self.last, false) {
+            self.layer.start(connection, self.last);
+        }
+    }
+
+    /// Counts what has ended. One clock reading ends these operations and begins the next.
+    #[inline]
+    fn settle(&mut self) {
+        self.now();
+        for (began, end) in self.layer.ended() {
+            match end {
+                LaneEnd::Answered(answer) => {
+                    self.meter.succeed(began, self.last, answer.bytes, answer.verified);
+                }
+                LaneEnd::Failed(kind) => self.meter.fail(kind, self.last),
+                LaneEnd::Withdrawn => self.meter.withdraw(1),
+            }
+        }
+    }
+}

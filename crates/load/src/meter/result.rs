@@ -1,0 +1,65 @@
+//! The counters of all threads as one result.
+
+use super::Meter;
+use linerate_contract::{Adherence, Bytes, Done, Nanos, TcpEnds};
+
+impl Meter {
+    /// Adds the counters of another thread.
+    pub fn merge(&mut self, other: &Self) {
+        self.start = self.start.min(other.start);
+        self.end = self.end.max(other.end);
+        self.operations += other.operations;
+        self.bytes += other.bytes;
+        self.verified += other.verified;
+        self.in_flight += other.in_flight;
+        self.uncounted += other.uncounted;
+        self.stall = self.stall.min(other.stall);
+        self.errors.merge(&other.errors);
+        self.latency.merge(&other.latency);
+        self.connect.merge(&other.connect);
+        self.add_tcp(other.tcp);
+        let statuses = &mut self.statuses;
+        other.statuses.iter().for_each(|(status, n)| *statuses.entry(status.clone()).or_default() += n);
+        if let Some(streams) = &other.streams {
+            self.streams.get_or_insert_default().merge(streams);
+        }
+        self.tls = self.tls.take().or_else(|| other.tls.clone());
+        if let (Some(paced), Some(other)) = (&mut self.paced, &other.paced) {
+            paced.service.merge(&other.service);
+            paced.delay.merge(&other.delay);
+            paced.late += other.late;
+            paced.unsent += other.unsent;
+        }
+    }
+
+    /// The result in the form of the contract.
+    #[must_use]
+    pub fn done(&self, cpu: Nanos) -> Done {
+        Done {
+            operations: self.operations,
+            bytes: Bytes(self.bytes),
+            start_ns: self.start,
+            end_ns: self.end,
+            in_flight: self.in_flight,
+            counted_ns: self.alternation.map(|turns| turns.counted(self.start, self.end)),
+            uncounted: self.uncounted,
+            stall_ns: Some(self.stall),
+            errors: self.errors.clone(),
+            latency: Some(self.latency.counts()),
+            service: self.paced.as_ref().map(|p| p.service.counts()),
+            schedule: self.paced.as_ref().map(|p| Adherence {
+                late: p.late,
+                unsent: p.unsent,
+                delay: p.delay.counts(),
+            }),
+            connect: Some(self.connect.counts()),
+            cpu_ns: cpu,
+            verified: self.verified,
+            statuses: self.statuses.clone(),
+            streams: self.streams.clone(),
+            tls: self.tls.clone(),
+            tcp: self.tcp.map(|client| TcpEnds { client: Some(client), server: None }),
+            ..Done::default()
+        }
+    }
+}

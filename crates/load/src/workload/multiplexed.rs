@@ -1,0 +1,66 @@
+//! Request, response over persistent connections with several operations under way on each, closed loop.
+//!
+//! Each lane of a connection begins its next operation when its answer is complete. What begins at the same
+//! time is sent together. An operation that fails alone leaves the connection to the others; a connection
+//! that the peer ends is replaced when its last operation is over.
+
+use crate::engine::{Context, Phase, Slot, Workload};
+use crate::layer::{Flow, Lanes};
+use linerate_contract::ErrorKind;
+
+/// The state machine of this workload.
+#[derive(Debug)]
+pub struct Multiplexed;
+
+impl<L: Lanes> Workload<L> for Multiplexed {
+    const PERSISTENT: bool = true;
+    const LANES: bool = true;
+
+    #[inline]
+    fn step(slot: &mut Slot<L::Connection>, context: &mut Context<L>) {
+        loop {
+            match slot.phase {
+                Phase::Idle => {
+                    if !context.begin(slot) {
+                        return;
+                    }
+                }
+                Phase::Connecting => match context.establish(slot) {
+                    Ok(Flow::Done) => {
+                        let now = context.now();
+                        context.meter.connected(now.since(slot.began));
+                        (slot.began, slot.phase) = (now, Phase::Sending);
+                    }
+                    Ok(Flow::Blocked) => return,
+                    Err(kind) => return context.fail_and_pause(slot, kind),
+                },
+                Phase::Sending => match context.start_lanes(slot) {
+                    Ok(()) => return,
+                    Err(kind) if slot.phase == Phase::Sending => return context.fail_and_pause(slot, kind),
+                    Err(kind) => context.fail_lanes(slot, kind),
+                },
+                Phase::Receiving => match context.exchange(slot) {
+                    Ok(()) if !context.is_idle(slot) => return,
+                    Ok(()) => {}
+                    Err(kind) => context.fail_lanes(slot, kind),
+                },
+                Phase::Closing => unreachable!("this workload closes connections itself"),
+            }
+        }
+    }
+
+    fn expire(slot: &mut Slot<L::Connection>, context: &mut Context<L>) {
+        match slot.phase {
+            Phase::Connecting if context.is_late(slot) => {
+                context.fail_and_pause(slot, ErrorKind::ConnectTimeout);
+            }
+            Phase::Receiving => {
+                context.expire_lanes(slot);
+                if context.is_idle(slot) {
+                    Self::step(slot, context);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! HTTP/2 between the engine and other programs, as far as they are installed.
+
+use crate::common::{Engine, certificates, good_certificates, local, server};
+use crate::h2::{assert_good, h2_client};
+use linerate_contract::{Spec, Tls, page};
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SIZE: usize = 4_096;
+
+/// A folder with a page and certificates, and what is started in it.
+struct Stage {
+    folder: PathBuf,
+    address: SocketAddr,
+    trust: Tls,
+    child: Option<Child>,
+}
+
+impl Stage {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("linerate-h2-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (own, trust) = certificates("linerate.test", 4000);
+        fs::write(folder.join("page"), page(SIZE)).unwrap();
+        fs::write(folder.join("key.pem"), own.key).unwrap();
+        fs::write(folder.join("cert.pem"), own.certificate).unwrap();
+        // Released at once: the program binds it again.
+        let address = TcpListener::bind(local()).unwrap().local_addr().unwrap();
+        Self { folder, address, trust, child: None }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    /// Starts the program, and waits until it listens; false if it is not installed.
+    fn start(&mut self, command: &mut Command) -> bool {
+        let name = command.get_program().to_string_lossy().into_owned();
+        match command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null()).spawn() {
+            Ok(child) => self.child = Some(child),
+            Err(error) => {
+                eprintln!("skipped: {name}: {error}");
+                return false;
+            }
+        }
+        let start = Instant::now();
+        while TcpStream::connect(self.address).is_err() {
+            let ended = self.child.as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none() && start.elapsed() < Duration::from_secs(20), "{name}: {ended:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        true
+    }
+
+    /// Requests on few and on many streams; more than a connection of nginx serves.
+    fn load(&self, layer: &str) {
+        for (connections, streams, operations) in [(1, 1, 50), (1, 100, 3_000), (10, 10, 3_000)] {
+            let mut spec = h2_client(layer, self.address, SIZE, operations, streams);
+            (spec.connections, spec.path) = (connections, Some("/page".into()));
+            spec.tls = (layer == "h2").then(|| self.trust.clone());
+            let done = Engine::start(&spec).done();
+            assert_good(&done, operations, SIZE as u64);
+            assert_eq!(done.tls.is_some(), layer == "h2");
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // nginx ends its workers with SIGTERM alone.
+            let _ = nix::sys::signal::kill(
+                nix::unistd::Pid::from_raw(child.id() as i32),
+                nix::sys::signal::Signal::SIGTERM,
+            );
+            let _ = child.wait();
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn the_client_and_nginx() {
+    for (layer, listen) in [("h2c", "http2"), ("h2", "ssl http2")] {
+        let mut stage = Stage::new(&format!("nginx-{layer}"));
+        let Stage { folder, address, .. } = &stage;
+        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("{name}_temp_path {}/{name};\n", folder.display()))
+            .concat();
+        let config = format!(
+            "daemon off;\npid {0}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{temporary}\
+             server {{\nlisten {address} {listen};\nssl_certificate {0}/cert.pem;\n\
+             ssl_certificate_key {0}/key.pem;\nroot {0};\n}}\n}}\n",
+            folder.display()
+        );
+        fs::write(folder.join("nginx.conf"), config).unwrap();
+        let nginx = ["/usr/sbin/nginx", "nginx"].into_iter().find(|name| Path::new(name).exists());
+        let mut command = Command::new(nginx.unwrap_or("nginx"));
+        command.args(["-p", &stage.path(""), "-c", &stage.path("nginx.conf"), "-e", "stderr"]);
+        if stage.start(&mut command) {
+            stage.load(layer);
+        }
+    }
+}
+
+#[test]
+fn the_client_and_nghttpd() {
+    for layer in ["h2c", "h2"] {
+        let mut stage = Stage::new(&format!("nghttpd-{layer}"));
+        let mut command = Command::new("nghttpd");
+        command.args(["-d", &stage.path(""), "-a", "127.0.0.1"]);
+        if layer == "h2c" {
+            command.arg("--no-tls");
+        }
+        command.arg(stage.address.port().to_string());
+        if layer == "h2" {
+            command.args([stage.path("key.pem"), stage.path("cert.pem")]);
+        }
+        if stage.start(&mut command) {
+            stage.load(layer);
+        }
+    }
+}
+
+#[test]
+fn the_client_and_node() {
+    for layer in ["h2c", "h2"] {
+        let mut stage = Stage::new(&format!("node-{layer}"));
+        let create = match layer {
+            "h2c" => "createServer()",
+            _ => "createSecureServer({ key: fs.readFileSync('key.pem'), cert: fs.readFileSync('cert.pem') })",
+        };
+        let script = format!(
+            "const fs = require('fs'); const page = fs.readFileSync('page');\
+             const server = require('http2').{create};\
+             server.on('stream', (stream) => {{ stream.respond({{ ':status': 200 }}); stream.end(page); }});\
+             server.listen({}, '127.0.0.1');",
+            stage.address.port()
+        );
+        let folder = stage.folder.clone();
+        if stage.start(Command::new("node").args(["-e", &script]).current_dir(folder)) {
+            stage.load(layer);
+        }
+    }
+}
+
+/// The output of a program that ends by itself; `None` if it is not installed.
+fn output(command: &mut Command) -> Option<String> {
+    match command.output() {
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+            Some(text)
+        }
+        Err(error) => {
+            eprintln!("skipped: {}: {error}", command.get_program().to_string_lossy());
+            None
+        }
+    }
+}
+
+/// The server over both layers, with the scheme of its URL.
+fn each_server(run: impl Fn(&str, SocketAddr)) {
+    for (layer, scheme) in [("h2c", "http"), ("h2", "https")] {
+        let tls = (layer == "h2").then(|| good_certificates().0);
+        let spec = Spec { layer: layer.into(), tls, ..server(SIZE) };
+        let (_server, address) = Engine::serving(&spec);
+        run(scheme, address);
+    }
+}
+
+#[test]
+fn the_server_and_curl() {
+    each_server(|scheme, address| {
+        let url = format!("{scheme}://{address}/");
+        let mut curl = Command::new("curl");
+        curl.args(["-s", "-k", "--max-time", "20", "--http2-prior-knowledge", "-w", "%{http_version}"]);
+        if let Some(text) = output(curl.arg(&url)) {
+            assert_eq!(text, String::from_utf8(page(SIZE)).unwrap() + "2");
+        }
+        let mut curl = Command::new("curl");
+        curl.args(["-s", "-k", "--max-time", "20", "--http2-prior-knowledge", "-w", "%{http_code}"]);
+        if let Some(text) = output(curl.args(["--data", &"x".repeat(100_000), &url])) {
+            assert_eq!(text, "400");
+        }
+    });
+}
+
+#[test]
+fn the_server_and_h2load() {
+    each_server(|scheme, address| {
+        for [connections, streams] in [["1", "1"], ["1", "100"], ["10", "10"]] {
+            let mut h2load = Command::new("h2load");
+            h2load.args(["-n", "2000", "-c", connections, "-m", streams, &format!("{scheme}://{address}/")]);
+            if let Some(text) = output(&mut h2load) {
+                assert!(text.contains("2000 succeeded, 0 failed, 0 errored"), "{text}");
+                assert!(text.contains("2000 2xx"), "{text}");
+            }
+        }
+    });
+}

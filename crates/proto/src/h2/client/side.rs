@@ -1,0 +1,173 @@
+//! What comes of a server's frames.
+
+use super::{Answers, Ended, Lane, Streams};
+use crate::h2::Code;
+use crate::h2::connection::{Fields, Link, Side};
+use crate::http::response::{BodyFraming, Head};
+
+/// The fields of an answer that an engine needs.
+#[derive(Debug, Default)]
+pub(super) struct AnswerFields {
+    status: Option<u16>,
+    length: Option<u64>,
+    has_regular: bool,
+    is_bad: bool,
+}
+
+impl Fields for AnswerFields {
+    #[inline]
+    fn take(&mut self, name: &[u8], value: &[u8]) {
+        match name {
+            b":status" => {
+                let digits = value.len() == 3 && value.iter().all(u8::is_ascii_digit);
+                self.is_bad |= self.has_regular || self.status.is_some() || !digits;
+                self.status = Some(value.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit & 15)));
+            }
+            b"content-length" => {
+                let length = std::str::from_utf8(value).ok().filter(|text| !text.starts_with('+'));
+                let length = length.and_then(|text| text.parse().ok());
+                self.is_bad |= length.is_none() || self.length.is_some_and(|other| length != Some(other));
+                self.length = length;
+                self.has_regular = true;
+            }
+            // Fields that concern one connection do not exist here (section 8.2.2).
+            b"connection" | b"transfer-encoding" | b"upgrade" | b"keep-alive" | b"proxy-connection" => {
+                self.is_bad = true;
+            }
+            name => {
+                self.is_bad |= name.is_empty() || name[0] == b':' || name.iter().any(u8::is_ascii_uppercase);
+                self.has_regular = true;
+            }
+        }
+    }
+}
+
+pub(super) struct ClientSide<'a, A> {
+    pub(super) streams: &'a mut Streams,
+    pub(super) answers: &'a mut A,
+}
+
+impl<A: Answers> ClientSide<'_, A> {
+    /// The peer has ended a stream.
+    #[inline]
+    fn complete(&mut self, link: &mut Link, lane: usize) {
+        let Lane { head, bodiless, got, .. } = self.streams.lanes[lane];
+        let is_whole = head.is_some_and(|length| bodiless || length.is_none_or(|length| length == got));
+        let ended = if is_whole { Ended::Complete } else { Ended::Malformed };
+        self.streams.answered += 1;
+        self.answers.end(lane, got, ended);
+        if self.streams.sending.iter().any(|sending| usize::from(*sending) == lane) {
+            // The server does not wait for the rest of the request.
+            self.streams.reset(link, lane, Code::CANCEL);
+        } else {
+            self.streams.free(lane);
+        }
+    }
+
+    #[cold]
+    fn malformed(&mut self, link: &mut Link, lane: usize) {
+        self.answers.end(lane, self.streams.lanes[lane].got, Ended::Malformed);
+        self.streams.reset(link, lane, Code::PROTOCOL_ERROR);
+    }
+}
+
+impl<A: Answers> Side for ClientSide<'_, A> {
+    type Fields = AnswerFields;
+
+    #[inline]
+    fn headers(
+        &mut self,
+        link: &mut Link,
+        stream: u32,
+        fields: &AnswerFields,
+        end: bool,
+    ) -> Result<(), Code> {
+        let Some(lane) = self.streams.find_open(stream)? else { return Ok(()) };
+        let state = &mut self.streams.lanes[lane];
+        match (state.head, fields.status) {
+            _ if fields.is_bad => self.malformed(link, lane),
+            // Interim answers, and trailers.
+            (None, Some(100..200)) if !end => {}
+            (Some(_), None) if end => self.complete(link, lane),
+            (None, Some(status @ 200..)) => {
+                state.head = Some(fields.length);
+                let length = if state.bodiless || end { Some(0) } else { fields.length };
+                let framing = length.map_or(BodyFraming::UntilClose, BodyFraming::Length);
+                if !self.answers.head(lane, &Head { status, framing, reusable: true }) {
+                    self.streams.reset(link, lane, Code::CANCEL);
+                } else if end {
+                    self.complete(link, lane);
+                }
+            }
+            _ => self.malformed(link, lane),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn data_begins(&mut self, link: &mut Link, stream: u32, length: usize) -> Result<(), Code> {
+        self.streams.current = self.streams.find_open(stream)?;
+        let Some(lane) = self.streams.current else { return Ok(()) };
+        let state = &mut self.streams.lanes[lane];
+        state.receive.take(length)?;
+        if state.head.is_none() {
+            self.malformed(link, lane);
+            self.streams.current = None;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn data(&mut self, piece: &[u8]) {
+        let Some(lane) = self.streams.current else { return };
+        let state = &mut self.streams.lanes[lane];
+        self.answers.body(lane, state.got, piece);
+        state.got += piece.len() as u64;
+    }
+
+    #[inline]
+    fn data_ends(&mut self, link: &mut Link, stream: u32, end: bool) -> Result<(), Code> {
+        let Some(lane) = self.streams.current.take() else { return Ok(()) };
+        if end {
+            self.complete(link, lane);
+        } else if let Some(increment) = self.streams.lanes[lane].receive.update() {
+            link.output.update_window(stream, increment);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn reset(&mut self, link: &mut Link, stream: u32, code: Code) -> Result<(), Code> {
+        if let Some(lane) = self.streams.find(stream)? {
+            link.has_progress();
+            self.answers.end(lane, self.streams.lanes[lane].got, Ended::Reset(code));
+            self.streams.free(lane);
+        }
+        Ok(())
+    }
+
+    fn window(&mut self, stream: u32, by: u32) -> Result<(), Code> {
+        match self.streams.find(stream)? {
+            Some(lane) => self.streams.lanes[lane].send.grow(by.into()),
+            None => Ok(()),
+        }
+    }
+
+    fn windows(&mut self, by: i64) -> Result<(), Code> {
+        let lanes = self.streams.ids.iter().zip(&mut self.streams.lanes);
+        lanes.filter(|(id, _)| **id != 0).try_for_each(|(_, lane)| lane.send.grow(by))
+    }
+
+    #[cold]
+    fn goaway(&mut self, last: u32, code: Code) -> Result<(), Code> {
+        self.streams.closes = true;
+        self.answers.goaway(code);
+        for lane in 0..self.streams.ids.len() {
+            if self.streams.ids[lane] > last {
+                self.answers.end(lane, 0, Ended::Unprocessed(code));
+                self.streams.free(lane);
+            }
+        }
+        Ok(())
+    }
+}

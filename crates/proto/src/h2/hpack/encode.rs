@@ -1,0 +1,97 @@
+//! The block of a message that is sent again and again, encoded once.
+//!
+//! The first block of a connection puts into the peer's dynamic table what the static one lacks; the later
+//! ones have a byte or two for each field. A peer with a smaller table than the usual one gets blocks without
+//! it.
+
+use super::table::{ENTRY, TABLE_SIZE, find};
+
+/// A message's fields as blocks.
+#[derive(Debug, Clone)]
+pub struct Blocks {
+    first: Vec<u8>,
+    later: Vec<u8>,
+    /// Without a dynamic table; the first one of a connection begins with its size, which is 0.
+    plain: Vec<u8>,
+    /// What the fields need in the dynamic table.
+    size: usize,
+}
+
+/// What the peer's table has of this end's message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Encoding {
+    /// Nothing yet.
+    #[default]
+    Fresh,
+    Kept,
+    /// Nothing, and it is empty.
+    Plain,
+}
+
+impl Blocks {
+    /// The blocks of these fields. Names are in lower case.
+    #[must_use]
+    pub fn new(fields: &[(&str, &str)]) -> Self {
+        let mut blocks = Self { first: Vec::new(), later: Vec::new(), plain: vec![0x20], size: 0 };
+        let is_new = |field: &&(&str, &str)| find(field.0, field.1).0.is_none();
+        let mut age = fields.iter().filter(is_new).count();
+        for (name, value) in fields {
+            if let (Some(index), _) = find(name, value) {
+                for block in [&mut blocks.first, &mut blocks.later, &mut blocks.plain] {
+                    put_integer(block, 0x80, 7, index);
+                }
+                continue;
+            }
+            put_literal(&mut blocks.first, 0x40, 6, name, value);
+            put_literal(&mut blocks.plain, 0, 4, name, value);
+            age -= 1;
+            put_integer(&mut blocks.later, 0x80, 7, 62 + age);
+            blocks.size += name.len() + value.len() + ENTRY;
+        }
+        blocks
+    }
+
+    /// The next block for a peer whose table may have `table` bytes.
+    #[inline]
+    #[must_use]
+    pub fn next(&self, encoding: &mut Encoding, table: usize) -> &[u8] {
+        let fits = table >= TABLE_SIZE && self.size <= TABLE_SIZE;
+        let (next, block) = match *encoding {
+            Encoding::Kept if fits => (Encoding::Kept, &self.later[..]),
+            Encoding::Fresh if fits => (Encoding::Kept, &self.first[..]),
+            Encoding::Plain => (Encoding::Plain, &self.plain[1..]),
+            Encoding::Fresh | Encoding::Kept => (Encoding::Plain, &self.plain[..]),
+        };
+        *encoding = next;
+        block
+    }
+
+    /// The longest of them.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        self.first.len().max(self.plain.len())
+    }
+}
+
+fn put_integer(block: &mut Vec<u8>, pattern: u8, prefix: u32, value: usize) {
+    let most = (1 << prefix) - 1;
+    if value < most {
+        return block.push(pattern | value as u8);
+    }
+    block.push(pattern | most as u8);
+    let mut rest = value - most;
+    while rest > 0x7f {
+        block.push(0x80 | (rest & 0x7f) as u8);
+        rest >>= 7;
+    }
+    block.push(rest as u8);
+}
+
+fn put_literal(block: &mut Vec<u8>, pattern: u8, prefix: u32, name: &str, value: &str) {
+    let index = find(name, value).1;
+    put_integer(block, pattern, prefix, index.unwrap_or(0));
+    for text in index.is_none().then_some(name).into_iter().chain([value]) {
+        put_integer(block, 0, 7, text.len());
+        block.extend_from_slice(text.as_bytes());
+    }
+}
