@@ -39,6 +39,26 @@ pub enum ErrorKind {
     Failed,
 }
 
+/// Why a TLS handshake failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TlsFailure {
+    /// The certificate is signed by an authority that the client does not trust.
+    UnknownAuthority,
+    /// The certificate is for another name.
+    OtherName,
+    /// The certificate has expired, or is not valid yet.
+    Expired,
+    /// The server asked for a certificate of the client, or refused the one that it got.
+    ClientCertificate,
+    /// The peer does not speak TLS.
+    NotTls,
+    /// The peer closed the connection in the middle of the handshake.
+    Closed,
+    /// Anything else, in the words of the TLS library.
+    Other(String),
+}
+
 /// Counts by kind. Kinds with a count of 0 are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

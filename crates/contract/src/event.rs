@@ -1,7 +1,7 @@
 //! A program's output: JSON lines on stdout, one event each.
 
 use crate::datagram::Report;
-use crate::{Bytes, Counts, Errors, Nanos};
+use crate::{Bytes, Counts, Errors, Nanos, TlsFailure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -222,6 +222,13 @@ pub struct Done {
     /// library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
+    /// Why the first handshake that failed has failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_failure: Option<TlsFailure>,
+    /// In an open loop: the part of `cpu_ns` in which threads polled for the time when the next operation was
+    /// due, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polling_ns: Option<Nanos>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

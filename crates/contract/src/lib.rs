@@ -41,13 +41,13 @@ pub mod window;
 
 pub use alternation::Alternation;
 pub use content::{crc32, page};
-pub use errors::{ErrorKind, Errors};
+pub use errors::{ErrorKind, Errors, TlsFailure};
 pub use event::{Adherence, Datagrams, Describe, Done, Event, Sample, StreamCounts, TcpEnds, TcpInfo};
 pub use histogram::{Counts, Recorder};
 pub use nearest::nearest;
 pub use options::{Choice, Direction, Ends, Runtime, Shape};
 pub use refusal::Refusal;
-pub use spec::{Arrival, Expect, Request, Role, Spec, Tls, WeightedRequest};
+pub use spec::{Arrival, Expect, Request, Role, Spec, Tls, Tunnel, WeightedRequest};
 pub use units::{Bytes, Nanos};
 pub use window::Window;
 

@@ -109,7 +109,7 @@ pub struct WeightedRequest {
 }
 
 /// PEM texts. A server has a certificate and its key (PKCS#8), a client the authority that signed it and the
-/// expected name.
+/// expected name; and a certificate of its own where the server asks for one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tls {
@@ -122,6 +122,28 @@ pub struct Tls {
     /// The name that the client sends (SNI) and verifies.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
+}
+
+/// A tunnel through a proxy of HTTP, which `CONNECT` opens (RFC 9110 section 9.3.6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tunnel {
+    /// Host and port of the server.
+    pub to: String,
+    /// The value of `Proxy-Authorization`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authorization: Option<String>,
+}
+
+impl Tunnel {
+    /// What asks the proxy for it.
+    #[must_use]
+    pub fn request(&self) -> String {
+        let Self { to, authorization } = self;
+        let line = |value: &String| format!("Proxy-Authorization: {value}\r\n");
+        let authorization = authorization.as_ref().map_or_else(String::new, line);
+        format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{authorization}\r\n")
+    }
 }
 
 /// The task of one process. Fields that a role does not need are absent.
@@ -141,6 +163,12 @@ pub struct Spec {
     /// Where a client or relay connects to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect: Option<SocketAddr>,
+    /// The path of a Unix domain socket that a client connects to in place of `connect`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unix: Option<String>,
+    /// A client's `connect` is a proxy that opens a tunnel for TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tunnel: Option<Tunnel>,
     /// Local addresses of a client, used in turn so that ports never run out; empty: the kernel chooses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<IpAddr>,

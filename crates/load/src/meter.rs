@@ -1,31 +1,21 @@
 //! The counters of one thread while its window is open. Nothing is shared; they are merged after the window.
 
+mod paced;
 mod result;
 #[cfg(test)]
 mod tests;
 mod turns;
 
 use crate::layer::Layer;
-use linerate_contract::{Alternation, ErrorKind, Errors, Nanos, Recorder, Spec, StreamCounts, TcpInfo};
+use linerate_contract::{
+    Alternation, ErrorKind, Errors, Nanos, Recorder, Spec, StreamCounts, TcpInfo, TlsFailure,
+};
+use paced::PacedCounters;
 use std::collections::BTreeMap;
-
-/// An operation that is sent this much after its due time counts as late: twenty times the deviation on a
-/// quiet machine, so that it shows a lack of connections or of CPU and not a wake-up. Twice as much would
-/// hide a lack of CPU.
-const LATE: Nanos = Nanos(1_000_000);
 
 /// The loop looks at least so often whether operations have ended: the resolution of the longest stall, and a
 /// tenth of the shortest window. Half as much would only wake an idle loop more often.
 pub const LOOK: Nanos = Nanos(50_000_000);
-
-/// Additional counters of an open loop.
-#[derive(Debug, Default)]
-struct PacedCounters {
-    service: Recorder,
-    delay: Recorder,
-    late: u64,
-    unsent: u64,
-}
 
 /// The counters of one thread.
 #[derive(Debug, Default)]
@@ -69,6 +59,7 @@ pub struct Meter {
     connect: Recorder,
     /// Version, cipher suite and library of the layer's TLS.
     tls: Option<String>,
+    tls_failure: Option<TlsFailure>,
     /// Answers of HTTP by status.
     statuses: BTreeMap<String, u64>,
     /// Streams of HTTP/2.
@@ -215,33 +206,6 @@ impl Meter {
         true
     }
 
-    /// Takes one operation out of the budget that was `due` and begins at `now`.
-    #[inline]
-    pub fn begin_paced(&mut self, due: Nanos, now: Nanos) {
-        self.budget -= 1;
-        self.open += 1;
-        let delay = now.since(due);
-        let paced = self.paced.as_mut().expect(RATE);
-        paced.delay.record(delay.0);
-        paced.late += u64::from(delay > LATE);
-    }
-
-    /// As [`Self::succeed`], for an operation with a due time.
-    #[inline]
-    pub fn succeed_paced(&mut self, due: Nanos, began: Nanos, now: Nanos, bytes: u64, verified: bool) {
-        let took = now.since(began);
-        if self.is_in_time(took, now, bytes, verified) {
-            self.latency.record(now.since(due).0);
-            self.paced.as_mut().expect(RATE).service.record(took.0);
-        }
-    }
-
-    /// An operation was due and is not sent: the time is over.
-    pub fn give_up(&mut self) {
-        self.budget -= 1;
-        self.paced.as_mut().expect(RATE).unsent += 1;
-    }
-
     /// Operations that may still begin.
     #[inline]
     #[must_use]
@@ -282,6 +246,7 @@ impl Meter {
     pub fn answered_by(&mut self, layer: &impl Layer) {
         (self.tls, self.statuses) = (layer.security(), layer.statuses());
         self.streams = layer.streams();
+        self.tls_failure = layer.tls_failure();
     }
 
     /// When the window opened.
@@ -325,6 +290,3 @@ impl Meter {
         self.window_end
     }
 }
-
-/// The engine paces only where the spec has a rate.
-const RATE: &str = "an open loop has a rate";

@@ -113,28 +113,35 @@ impl Sampler {
     }
 }
 
-/// Adds up what the threads send, and prints a sample for each one of the first thread.
+/// Adds up what the threads send, and prints a sample when each has sent one: by then all of them have
+/// counted the interval. A thread whose window is over has nothing to add.
 fn collect(messages: &Receiver<Message>, returns: &[Sender<Recorder>], mut print: impl FnMut(Sample)) {
     let mut latest: Vec<Totals> = vec![(0, 0, 0); returns.len()];
     let mut sums: Vec<Recorder> = returns.iter().map(|_| Recorder::default()).collect();
-    let (mut before, mut longest) = ((0, 0, 0), None);
+    let [mut has_sent, mut has_ended] = [vec![false; returns.len()], vec![false; returns.len()]];
+    let (mut before, mut longest, mut at) = ((0, 0, 0), None, Nanos::ZERO);
     while let Ok(message) = messages.recv() {
-        let (thread, at, totals, rtt, mut latency) = match message {
-            Message::Sample { thread, at, totals, rtt, latency } => (thread, at, totals, rtt, latency),
-            Message::End { thread } => {
+        match message {
+            Message::Sample { thread, at: now, totals, rtt, mut latency } => {
+                latest[thread] = totals;
+                longest = longest.max(rtt);
+                sums[thread].merge(&latency);
+                latency.clear();
                 // Fails only where the thread is gone; so in the line below.
-                let _ = returns[thread].send(sums[thread].clone());
-                continue;
+                let _ = returns[thread].send(latency);
+                has_sent[thread] = true;
+                at = at.max(now);
             }
-        };
-        latest[thread] = totals;
-        longest = longest.max(rtt);
-        sums[thread].merge(&latency);
-        latency.clear();
-        let _ = returns[thread].send(latency);
-        if thread != 0 {
+            Message::End { thread } => {
+                let _ = returns[thread].send(sums[thread].clone());
+                has_ended[thread] = true;
+            }
+        }
+        let is_whole = has_sent.iter().zip(&has_ended).all(|(sent, ended)| *sent || *ended);
+        if !is_whole || !has_sent.contains(&true) {
             continue;
         }
+        has_sent.fill(false);
         let sum = latest.iter().fold((0, 0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1, sum.2 + one.2));
         let mut latency = Recorder::default();
         sums.iter().for_each(|one| latency.merge(one));
@@ -202,7 +209,7 @@ mod tests {
     fn a_printed_sample_has_the_latencies_of_all_threads_so_far() {
         let (out, messages) = channel();
         let (returns, backs): (Vec<_>, Vec<_>) = (0..2).map(|_| channel()).unzip();
-        for (thread, at) in [(1, 900), (0, 1_000), (1, 1_900), (0, 2_000)] {
+        for (thread, at) in [(1, 900), (0, 1_000), (0, 1_990), (1, 2_000)] {
             let mut latency = Recorder::default();
             latency.record(5);
             let totals = if at < 1_500 { (1, 10, 0) } else { (2, 20, 1) };

@@ -11,8 +11,8 @@ use linerate_contract::{ErrorKind, Nanos, Spec};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, Shutdown, SockFlag, SockType, SockaddrStorage, bind, connect, getsockopt,
-    setsockopt, shutdown, socket, sockopt,
+    AddressFamily, MsgFlags, Shutdown, SockFlag, SockType, SockaddrStorage, UnixAddr, bind, connect,
+    getsockopt, setsockopt, shutdown, socket, sockopt,
 };
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -50,10 +50,17 @@ pub fn recv(socket: RawFd, room: &mut [u8], flags: MsgFlags) -> nix::Result<usiz
     Errno::result(received).map(|count| count as usize)
 }
 
+/// Where connections go.
+#[derive(Debug, Clone)]
+enum Destination {
+    Network(SockaddrStorage),
+    Unix(UnixAddr),
+}
+
 /// Opens connections to one address, from each local address in turn.
 #[derive(Debug, Clone)]
 pub struct Dialer {
-    target: SockaddrStorage,
+    target: Destination,
     family: AddressFamily,
     sources: Arc<[SockaddrStorage]>,
     next: usize,
@@ -61,8 +68,14 @@ pub struct Dialer {
 
 impl Dialer {
     /// # Errors
-    /// A spec without `connect`, or with a source address that cannot be bound.
+    /// A spec without `connect` and `unix`, or with a source address that cannot be bound.
     pub fn new(spec: &Spec) -> Result<Self, Refusal> {
+        if let Some(path) = &spec.unix {
+            let target = UnixAddr::new(path.as_str())
+                .map_err(|e| Refusal::BadSpec(format!("\"unix\": {path}: {}", e.desc())))?;
+            let (target, family) = (Destination::Unix(target), AddressFamily::Unix);
+            return Ok(Self { target, family, sources: Arc::new([]), next: 0 });
+        }
         let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
         let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let sources: Arc<[SockaddrStorage]> =
@@ -72,7 +85,7 @@ impl Dialer {
             bind(probe.as_raw_fd(), source)
                 .map_err(|e| Refusal::BadSpec(format!("\"sources\": {ip} cannot be bound: {}", e.desc())))?;
         }
-        Ok(Self { target: address.into(), family, sources, next: 0 })
+        Ok(Self { target: Destination::Network(address.into()), family, sources, next: 0 })
     }
 
     /// Begins a connection. Over loopback and veth the handshake is often complete when this returns,
@@ -103,9 +116,25 @@ impl Dialer {
             self.next = (self.next + 1) % self.sources.len();
             bind(socket.as_raw_fd(), source).map_err(connect_error)?;
         }
-        match connect(socket.as_raw_fd(), &self.target) {
+        let connected = match &self.target {
+            Destination::Network(address) => connect(socket.as_raw_fd(), address),
+            Destination::Unix(address) => connect(socket.as_raw_fd(), address),
+        };
+        match connected {
             Ok(()) | Err(Errno::EINPROGRESS | Errno::EINTR) => Ok(()),
             Err(errno) => Err(connect_error(errno)),
+        }
+    }
+
+    /// Lets small messages go at once, which TCP alone would hold back.
+    ///
+    /// # Errors
+    /// A failure of setsockopt(2).
+    #[inline]
+    pub fn without_delay(&self, socket: &OwnedFd) -> Result<(), ErrorKind> {
+        match self.target {
+            Destination::Network(_) => setsockopt(socket, sockopt::TcpNoDelay, &true).map_err(connect_error),
+            Destination::Unix(_) => Ok(()),
         }
     }
 }
@@ -156,7 +185,8 @@ pub fn connect_all<'a, F: AsFd + 'a>(
 #[must_use]
 pub fn connect_error(errno: Errno) -> ErrorKind {
     match errno {
-        Errno::ECONNREFUSED => ErrorKind::ConnectRefused,
+        // ENOENT: of a Unix domain socket, nothing has bound its path.
+        Errno::ECONNREFUSED | Errno::ENOENT => ErrorKind::ConnectRefused,
         Errno::ETIMEDOUT => ErrorKind::ConnectTimeout,
         Errno::EADDRNOTAVAIL => ErrorKind::AddressExhausted,
         Errno::EMFILE | Errno::ENFILE => ErrorKind::DescriptorExhausted,

@@ -8,6 +8,9 @@
 
 #![allow(unsafe_code, reason = "nix has no epoll_pwait2")]
 
+#[cfg(test)]
+mod tests;
+
 use crate::clock;
 use crate::refusal::Refusal;
 use linerate_contract::{Nanos, Spec};
@@ -22,6 +25,9 @@ const LATEST_WAKE_UP: Nanos = Nanos(1_000_000);
 /// The stretch shrinks by this part with each wait: one wait in a thousand is then late, and the effect of a
 /// single late wake-up ends within seconds.
 const DECAY: u64 = 4_096;
+
+/// A look at the sockets and the clock that took longer was interrupted: another process had the CPU.
+const LONGEST_POLL: Nanos = Nanos(5_000);
 
 /// The longest batching delay, in microseconds: a longer one would be a think time.
 const MAX_COALESCE_US: u64 = 1_000;
@@ -51,6 +57,8 @@ pub struct Waiter {
     skip: u32,
     skipped: u32,
     coalesce: Nanos,
+    /// Time spent polling for a deadline.
+    polled: Nanos,
 }
 
 impl Waiter {
@@ -78,7 +86,7 @@ impl Waiter {
                         as soon as possible, the other waits for more";
             return Err(Refusal::BadSpec(text.into()));
         }
-        Ok(Self { wake_up: WAKE_UP, spin, skip: 0, skipped: 0, coalesce })
+        Ok(Self { wake_up: WAKE_UP, spin, skip: 0, skipped: 0, coalesce, polled: Nanos::ZERO })
     }
 
     /// Whether events are batched.
@@ -110,14 +118,23 @@ impl Waiter {
         if ready > 0 || left == Nanos::ZERO {
             return ready;
         }
-        let late = if sleep > Nanos::ZERO { clock::now().since(now + sleep) } else { Nanos::ZERO };
-        self.adapt(late);
+        let woke = if sleep > Nanos::ZERO { clock::now() } else { now };
+        self.adapt(woke.since(now + sleep));
+        let mut last = woke;
         loop {
             let ready = wait(epoll, events, Nanos::ZERO);
-            if ready > 0 || clock::now() >= deadline {
+            let now = clock::now();
+            self.polled += now.since(last).min(LONGEST_POLL);
+            if ready > 0 || now >= deadline {
                 return ready;
             }
+            last = now;
         }
+    }
+
+    /// How long deadlines were polled for since the last call.
+    pub fn take_polled(&mut self) -> Nanos {
+        std::mem::take(&mut self.polled)
     }
 
     /// Returns the number of events that are pending or arrive within `timeout`, which may be exceeded by up
@@ -244,154 +261,5 @@ pub fn wait(epoll: &Epoll, events: &mut [EpollEvent], time: Nanos) -> usize {
             wait_millis(epoll, events, (time.0 / 1_000_000).min(60_000) as u16)
         }
         Err(_) => 0, // EINTR; nothing else is possible on its own descriptor and buffer
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use nix::sys::epoll::{EpollCreateFlags, EpollFlags};
-    use nix::sys::eventfd::EventFd;
-    use nix::sys::time::{TimeSpec, TimeValLike};
-    use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-
-    fn with(option: &str, value: &str) -> Result<Waiter, Refusal> {
-        let mut spec = Spec::new(linerate_contract::Role::Client, "http", "rr");
-        spec.options.insert(option.into(), value.into());
-        Waiter::from_spec(&spec)
-    }
-
-    fn waiters() -> [Waiter; 2] {
-        ["0", "always"].map(|spin| with("spin", spin).unwrap())
-    }
-
-    #[test]
-    fn a_wait_without_events_ends_at_its_deadline_and_not_before() {
-        let epoll = Epoll::new(EpollCreateFlags::empty()).unwrap();
-        let mut events = [EpollEvent::empty(); 4];
-        for mut waiter in waiters() {
-            for span in [0, 1_000, 60_000, 3_000_000] {
-                let now = clock::now();
-                assert_eq!(waiter.until(&epoll, &mut events, now, now + Nanos(span)), 0);
-                assert!(clock::now().since(now) >= Nanos(span));
-            }
-        }
-    }
-
-    #[test]
-    fn an_event_ends_a_wait_early() {
-        let epoll = Epoll::new(EpollCreateFlags::empty()).unwrap();
-        let wake_up = EventFd::new().unwrap();
-        epoll.add(&wake_up, EpollEvent::new(EpollFlags::EPOLLIN, 7)).unwrap();
-        wake_up.write(1).unwrap();
-        let mut events = [EpollEvent::empty(); 4];
-        for mut waiter in waiters() {
-            let now = clock::now();
-            assert_eq!(waiter.until(&epoll, &mut events, now, now + Nanos(3_600_000_000_000)), 1);
-            assert_eq!(events[0].data(), 7);
-        }
-    }
-
-    #[test]
-    fn events_within_the_batching_delay_are_returned_together() {
-        let waiter = with("coalesce_us", "1000").unwrap();
-        let epoll = Epoll::new(EpollCreateFlags::empty()).unwrap();
-        let mut events = [EpollEvent::empty(); 4];
-        let timers = [100, 200].map(|micros| {
-            let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::empty()).unwrap();
-            epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, micros)).unwrap();
-            let due = Expiration::OneShot(TimeSpec::microseconds(micros as i64));
-            timer.set(due, TimerSetTimeFlags::empty()).unwrap();
-            timer
-        });
-        let now = clock::now();
-        let far = now + Nanos(3_600_000_000_000);
-        // A thread woken by the first event would not have the second, unless the machine stopped for that
-        // long.
-        assert_eq!(waiter.coalesced_until(&epoll, &mut events, now, far), timers.len());
-        assert!(clock::now().since(now) >= Nanos(200_000));
-        // Pending events are returned at once; without events the wait ends at the deadline.
-        assert_eq!(waiter.coalesced_until(&epoll, &mut events, now, far), timers.len());
-        drop(timers);
-        let now = clock::now();
-        assert_eq!(waiter.coalesced_until(&epoll, &mut events, now, now + Nanos(3_000_000)), 0);
-        assert!(clock::now().since(now) >= Nanos(3_000_000));
-    }
-
-    #[test]
-    fn invalid_delays_are_refused_and_so_are_both_at_once() {
-        for text in ["", "-1", "1001", "60us", "yes"] {
-            assert!(with("coalesce_us", text).is_err(), "{text}");
-            assert!(with("spin", text).is_err(), "{text}");
-        }
-        let mut spec = Spec::new(linerate_contract::Role::Client, "http", "rr");
-        spec.options = [("spin", "50"), ("coalesce_us", "60")].map(|(k, v)| (k.into(), v.into())).into();
-        assert!(Waiter::from_spec(&spec).is_err());
-        spec.options.insert("spin".into(), "0".into());
-        assert!(Waiter::from_spec(&spec).is_ok());
-    }
-
-    #[test]
-    fn a_spec_without_spin_has_that_of_its_layer() {
-        let mut spec = Spec::new(linerate_contract::Role::Client, "kcp", "stream");
-        let of = |spec: &Spec| Waiter::spinning(spec, Nanos(50_000)).unwrap().spin;
-        assert_eq!((Waiter::from_spec(&spec).unwrap().spin, of(&spec)), (Nanos::ZERO, Nanos(50_000)));
-        spec.options.insert("spin".into(), "0".into());
-        assert_eq!(of(&spec), Nanos::ZERO);
-    }
-
-    #[test]
-    fn after_spins_in_vain_ever_more_waits_block_at_once() {
-        let mut waiter = with("spin", "10").unwrap();
-        let epoll = Epoll::new(EpollCreateFlags::empty()).unwrap();
-        let mut events = [EpollEvent::empty(); 4];
-        for all in [0, 1, 3, 7, 15, 31, 63, 63] {
-            assert_eq!(waiter.skip, all);
-            for left in (0..=all).rev() {
-                assert_eq!(waiter.within(&epoll, &mut events, Nanos(50_000)), 0);
-                assert!(left == 0 || waiter.skip == left - 1);
-            }
-        }
-        waiter.skip = 0;
-        let wake_up = EventFd::new().unwrap();
-        epoll.add(&wake_up, EpollEvent::new(EpollFlags::EPOLLIN, 7)).unwrap();
-        wake_up.write(1).unwrap();
-        for _ in 0..3 {
-            assert_eq!(waiter.within(&epoll, &mut events, ALWAYS), 1);
-        }
-        assert_eq!((waiter.skip, waiter.skipped), (0, 0));
-    }
-
-    #[test]
-    fn a_deadline_within_the_spin_is_no_spin_in_vain() {
-        let epoll = Epoll::new(EpollCreateFlags::empty()).unwrap();
-        let mut events = [EpollEvent::empty(); 4];
-        for spin in ["1000", "always"] {
-            let mut waiter = with("spin", spin).unwrap();
-            let now = clock::now();
-            assert_eq!(waiter.within(&epoll, &mut events, Nanos(20_000)), 0);
-            assert!(clock::now().since(now) >= Nanos(20_000));
-            assert_eq!(waiter.skip, 0);
-        }
-    }
-
-    #[test]
-    fn waits_are_rounded_up() {
-        for (nanos, millis) in [(0, 0), (1, 1), (u64::MAX, 60_000)] {
-            assert_eq!(rounded_up(Nanos(nanos)), millis as u16);
-        }
-    }
-
-    #[test]
-    fn the_polling_stretch_adapts_to_late_wake_ups_and_recovers() {
-        let [mut waiter, _] = waiters();
-        waiter.adapt(Nanos(300_000));
-        assert_eq!(waiter.wake_up, Nanos(300_000));
-        waiter.adapt(Nanos(3_600_000_000_000));
-        assert_eq!(waiter.wake_up, LATEST_WAKE_UP);
-        for _ in 0..4 * DECAY {
-            waiter.adapt(Nanos::ZERO);
-        }
-        assert_eq!(waiter.wake_up, WAKE_UP);
     }
 }

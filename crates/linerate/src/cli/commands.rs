@@ -136,7 +136,7 @@ impl CommandOptions {
         let current = || std::env::current_dir().map_err(Error::file(Path::new(".")));
         let folder = self.folder.clone().map_or_else(current, Ok)?;
         let given = self.expect.unwrap_or_default();
-        let requests = self.request.requests(self.url.as_deref().unwrap_or("/"), &folder)?;
+        let requests = self.request.requests(&[self.url.as_deref().unwrap_or("/")], &folder)?;
         if requests.iter().map(|one| one.body.len() + one.path.len()).sum::<usize>() > LONGEST {
             return Err(Error::Input(format!("the requests have more than {LONGEST} bytes together")));
         }

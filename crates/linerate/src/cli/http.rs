@@ -1,7 +1,8 @@
 //! `linerate load http` and `linerate serve http`.
 
 use super::{
-    RequestArgs, ResultArgs, SecureArgs, SpinArgs, ThreadArgs, TrustArgs, rate, span, u32_in, u64_in,
+    RequestArgs, ResultArgs, RouteArgs, SecureArgs, SpinArgs, ThreadArgs, TrustArgs, rate, span, u32_in,
+    u64_in,
 };
 use crate::stats::highest_rate::LatencyBound;
 use clap::Args;
@@ -28,13 +29,15 @@ use std::time::Duration;
   linerate load http http://127.0.0.1:8080 --requests mix.jsonl    # {{\"path\": \"/a\", \"weight\": 9}}, ...
   linerate load http http://127.0.0.1:8080/ -c 64 --sweep --at-most p99=2ms
   linerate load http http://shop.example/ --connect-to 127.0.0.1:8080 --body @order.json --csv seconds.csv
+  linerate load http http://127.0.0.1:8080/a http://127.0.0.1:8080/b
+  linerate load http http://localhost/ --unix-socket /run/shop.sock
 
 Exit status: 0 done, 1 too many requests failed or the server hung, 2 bad usage, \
 3 no request succeeded, 130 interrupted (the partial result is printed).")]
 pub struct LoadHttpArgs {
-    /// URL of the server, http:// or https://
-    #[arg(value_name = "URL")]
-    pub url: String,
+    /// URL of the server, http:// or https://; of several, each is requested as often as the others
+    #[arg(value_name = "URL", required = true)]
+    pub url: Vec<String>,
 
     /// Concurrent connections
     #[arg(long, short, value_name = "N", default_value_t = 10, value_parser = u32_in(1..))]
@@ -45,7 +48,7 @@ pub struct LoadHttpArgs {
     pub threads: Option<u32>,
 
     /// Stop after this time [default: 10s, or none with -n]
-    #[arg(long, short, value_name = "TIME", value_parser = span)]
+    #[arg(long, short, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
 
     /// Stop after N requests, failed ones included
@@ -85,9 +88,8 @@ pub struct LoadHttpArgs {
     #[command(flatten)]
     pub request: RequestArgs,
 
-    /// Connect to this host and port; the Host header and the TLS name remain those of the URL
-    #[arg(long, value_name = "HOST:PORT")]
-    pub connect_to: Option<String>,
+    #[command(flatten)]
+    pub route: RouteArgs,
 
     /// Load the server for this time first, without counting
     #[arg(long, value_name = "TIME", value_parser = span)]
@@ -116,9 +118,18 @@ pub struct LoadHttpArgs {
     #[command(flatten)]
     pub result: ResultArgs,
 
-    /// Write rate, failures, p50 and p99 of each second; of --sweep a line for each rate
+    /// Write rate, failures, p50 and p99 of each second, which --json has too; of --sweep a line for each
+    /// rate
     #[arg(long, value_name = "FILE", conflicts_with = "repeat")]
     pub csv: Option<PathBuf>,
+}
+
+/// curl's and ab's -d is a body.
+fn duration(text: &str) -> Result<Duration, String> {
+    span(text).map_err(|e| match text.starts_with(|c: char| c.is_ascii_digit()) {
+        true => e,
+        false => format!("{e}; a body is --body {text:?}, which makes a POST"),
+    })
 }
 
 /// `p99=2ms`.

@@ -22,7 +22,7 @@ pub struct RequestArgs {
     pub header: Vec<String>,
 
     /// Request body; @FILE: from a file
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, visible_alias = "data", value_name = "TEXT")]
     pub body: Option<String>,
 
     /// Basic authentication (RFC 7617)
@@ -52,12 +52,14 @@ fn once() -> u32 {
 }
 
 impl RequestArgs {
-    /// The request of `path`, or those of the file; files are relative to `folder`.
+    /// A request of each path, or those of the file; files are relative to `folder`.
     ///
     /// # Errors
     /// A file that cannot be read or is not UTF-8, or a line that is no request.
-    pub fn requests(&self, path: &str, folder: &Path) -> Result<Vec<PlannedRequest>, Error> {
-        let Some(file) = &self.requests else { return Ok(vec![self.request(path, folder)?]) };
+    pub fn requests(&self, paths: &[&str], folder: &Path) -> Result<Vec<PlannedRequest>, Error> {
+        let Some(file) = &self.requests else {
+            return paths.iter().map(|path| self.request(path, folder)).collect();
+        };
         let file = folder.join(file);
         let text = fs::read_to_string(&file).map_err(|e| match file.file_name() {
             Some(name) if name.to_str().is_some_and(|name| name.parse::<u64>().is_ok()) => {
@@ -79,7 +81,7 @@ impl RequestArgs {
             Some((_, Some(file))) => read(file)?,
         };
         let usual = if self.body.is_some() { "POST" } else { "GET" };
-        let basic = |user: &String| format!("Authorization: Basic {}", STANDARD.encode(user));
+        let basic = |user: &String| format!("Authorization: {}", basic(user));
         Ok(PlannedRequest {
             method: self.method.clone().unwrap_or_else(|| usual.into()),
             path: path.into(),
@@ -129,6 +131,12 @@ pub fn fuzz_requests(input: &[u8]) {
 #[path = "../../../../fuzz/each_seed.rs"]
 mod each_seed;
 
+/// The value of a header for `NAME:PASSWORD` (RFC 7617).
+#[must_use]
+pub fn basic(credentials: &str) -> String {
+    format!("Basic {}", STANDARD.encode(credentials))
+}
+
 fn credentials(text: &str) -> Result<String, String> {
     if text.contains(':') { Ok(text.into()) } else { Err("expected NAME:PASSWORD".into()) }
 }
@@ -168,7 +176,7 @@ mod tests {
         let with = |text: &str| {
             fs::write(&file, text).unwrap();
             RequestArgs { requests: Some(file.clone()), ..none() }
-                .requests("/", &folder)
+                .requests(&["/"], &folder)
                 .map_err(|e| e.to_string())
         };
         let text = "{\"path\": \"/a\", \"weight\": 9}\n\
@@ -182,6 +190,6 @@ mod tests {
         assert!(with("\n").unwrap_err().contains("no request in it"));
         fs::remove_file(&file).unwrap();
         let number = RequestArgs { requests: Some("1000".into()), ..none() };
-        assert!(number.requests("/", &folder).unwrap_err().to_string().contains("-n 1000"));
+        assert!(number.requests(&["/"], &folder).unwrap_err().to_string().contains("-n 1000"));
     }
 }

@@ -59,7 +59,7 @@ pub struct ThreadArgs {
     pub threads: u32,
 }
 
-/// The certificates that a client trusts.
+/// The certificates that a client trusts, and its own.
 #[derive(Debug, Args)]
 pub struct TrustArgs {
     /// Accept any TLS certificate
@@ -69,6 +69,14 @@ pub struct TrustArgs {
     /// Trust this CA certificate (PEM) instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub authority: Option<PathBuf>,
+
+    /// Certificate of the client (PEM), for servers that ask for one
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+
+    /// Private key of --cert (PEM) [default: it is in the file of --cert]
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
 }
 
 /// The certificate of a server.

@@ -3,6 +3,7 @@
 use super::{FlowArgs, SecureArgs, SpinArgs, ThreadArgs, TrustArgs, rate, u64_in};
 use clap::Args;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Send or receive TCP streams, like iperf3; every byte is verified
 ///
@@ -48,6 +49,10 @@ pub struct LoadTcpArgs {
     /// Open loop with N messages per second, regardless of outstanding echoes
     #[arg(long, value_name = "N", requires = "ping_pong", value_parser = rate)]
     pub rate: Option<f64>,
+
+    /// Write what was measured in each second, which --json has too
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
 }
 
 /// Send WebSocket messages, as round trips or as a stream; with TLS 1.3 for wss URLs
@@ -93,6 +98,10 @@ pub struct LoadWsArgs {
 
     #[command(flatten)]
     pub trust: TrustArgs,
+
+    /// Write what was measured in each second, which --json has too
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
 }
 
 /// Receive and verify streams of `linerate load tcp`, or send them

@@ -5,8 +5,11 @@ mod tests;
 
 use super::formats::Style;
 use super::load_json::{LoadJson, OperationsJson, RunJson};
+use super::load_series;
 use super::numbers::{count, counted, plain};
-use linerate_contract::{Adherence, Arrival, Counts, Done, Errors, Nanos, Sample, Spec, StreamCounts};
+use linerate_contract::{
+    Adherence, Arrival, Counts, Done, Errors, Nanos, Sample, Spec, StreamCounts, TlsFailure,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -32,6 +35,8 @@ pub struct LoadResult<'a> {
     pub words: Words,
     pub spec: &'a Spec,
     pub done: &'a Done,
+    /// One a second, for its document; empty where there is none.
+    pub samples: &'a [Sample],
 }
 
 impl LoadResult<'_> {
@@ -44,9 +49,19 @@ impl LoadResult<'_> {
         if seconds > 0.0 { amount / seconds } else { 0.0 }
     }
 
+    /// CPU time of the client without [`Self::polling_us_per_request`].
     pub(super) fn cpu_us_per_request(&self) -> Option<f64> {
+        self.each(self.done.cpu_ns.since(self.done.polling_ns.unwrap_or_default()))
+    }
+
+    /// In an open loop: time spent polling for the next due time, which buys punctuality alone.
+    pub(super) fn polling_us_per_request(&self) -> Option<f64> {
+        self.done.polling_ns.and_then(|polling| self.each(polling.min(self.done.cpu_ns)))
+    }
+
+    fn each(&self, time: Nanos) -> Option<f64> {
         let all = self.done.operations + self.done.errors.total();
-        (all > 0).then(|| self.done.cpu_ns.as_micros_f64() / all as f64)
+        (all > 0).then(|| time.as_micros_f64() / all as f64)
     }
 }
 
@@ -73,9 +88,10 @@ pub fn live(sample: &Sample, every: Nanos, words: Words) -> String {
 /// The result as text.
 #[must_use]
 pub fn text(result: &LoadResult<'_>, style: Style) -> String {
-    let LoadResult { target, words, spec, done } = result;
+    let LoadResult { target, words, spec, done, .. } = result;
     let mut out = String::new();
-    let address = spec.connect.map(|a| a.to_string()).unwrap_or_default();
+    let address = spec.connect.map(|address| address.to_string());
+    let address = address.or_else(|| spec.unix.clone()).unwrap_or_default();
     let _ = writeln!(
         out,
         "{}\n{address}, {}, {}, {}\n",
@@ -99,6 +115,9 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
     );
     row(&mut out, words.payload, &format!("{} MiB/s", plain(result.per_second(done.bytes.as_mib_f64()))));
     row(&mut out, "failed", &failures(&done.errors, done.operations));
+    if let Some(failure) = &done.tls_failure {
+        row(&mut out, "TLS failed", &tls_failure(failure));
+    }
     if !done.statuses.is_empty() {
         let each = done.statuses.iter().map(|(status, n)| format!("{status}: {}", count(*n)));
         row(&mut out, "statuses", &each.collect::<Vec<_>>().join(", "));
@@ -113,8 +132,8 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
         row(&mut out, "TLS", tls);
     }
     if let Some(cpu) = result.cpu_us_per_request() {
-        let polling =
-            if spec.rate.is_some() { ", with polling for the time when the next is due" } else { "" };
+        let polling = |us| format!(", and {} us of polling for the time when it is due", plain(us));
+        let polling = result.polling_us_per_request().map_or_else(String::new, polling);
         row(&mut out, "client CPU", &format!("{} us per {}{polling}", plain(cpu), words.operation));
     }
     if let Some(schedule) = &done.schedule {
@@ -222,6 +241,26 @@ pub(super) fn failures(errors: &Errors, good: u64) -> String {
     format!("{} of {} ({share} %): {}", count(failed), count(all), kinds.join(", "))
 }
 
+/// Why, and what helps.
+pub(super) fn tls_failure(failure: &TlsFailure) -> String {
+    let text = match failure {
+        TlsFailure::UnknownAuthority => {
+            "the certificate is of an unknown authority: --authority FILE to trust it, or --insecure"
+        }
+        TlsFailure::OtherName => {
+            "the certificate is for another name: the URL's name with --connect-to HOST:PORT, or --insecure"
+        }
+        TlsFailure::Expired => "the certificate has expired or is not valid yet: --insecure, or a new one",
+        TlsFailure::ClientCertificate => {
+            "the server asks for a certificate that it accepts: --cert FILE, with --key FILE"
+        }
+        TlsFailure::NotTls => "the server does not speak TLS there: try the URL without TLS, or another port",
+        TlsFailure::Closed => "the server closed the connection during the handshake: see its log",
+        TlsFailure::Other(text) => text,
+    };
+    text.to_owned()
+}
+
 fn latencies(out: &mut String, done: &Done) {
     let Some(latency) = done.latency.as_ref().filter(|counts| counts.total() > 0) else { return };
     let service = done.service.as_ref();
@@ -240,6 +279,9 @@ fn latencies(out: &mut String, done: &Done) {
         row(&format!("{percent} %"), &|counts| at(counts, percent));
     }
     row("max", &|counts| time(counts.max));
+    if service.is_some() {
+        out.push_str("  response: from the time at which a request was due; service: from sending it\n");
+    }
     out.push('\n');
     histogram(out, latency);
 }
@@ -293,10 +335,12 @@ pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a>
         statuses: &done.statuses,
         streams: done.streams.as_ref(),
         client_cpu_us_per_request: result.cpu_us_per_request(),
+        client_polling_us_per_request: result.polling_us_per_request(),
         latency_us: done.latency.as_ref().map(percentiles),
         service_us: done.service.as_ref().map(percentiles),
         send_delay_us: done.schedule.as_ref().map(|s| percentiles(&s.delay)),
         warnings: warnings(result),
+        by_second: load_series::of_operations(done, result.samples),
         run: RunJson { spec, done },
     }
 }

@@ -1,8 +1,9 @@
 //! Output of `linerate load tcp`, `ws --stream`, `udp` and `kcp`: the live line, the result as text, and as
 //! JSON.
 
-use super::load::{failures, time};
+use super::load::{failures, time, tls_failure};
 use super::load_json::{DatagramsJson, LoadJson, RunJson, StreamJson, StreamsJson};
+use super::load_series;
 use super::numbers::{count, counted, plain};
 use linerate_contract::{Bytes, Done, Nanos, Sample, Spec};
 use std::fmt::Write;
@@ -113,6 +114,9 @@ pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
         if done.errors.total() > 0 {
             row("  failed", failures(&done.errors, done.operations));
         }
+        if let Some(failure) = &done.tls_failure {
+            row("  TLS failed", tls_failure(failure));
+        }
     }
     if let [_, _] = runs {
         let sum =
@@ -154,18 +158,27 @@ fn datagrams(out: &mut String, target: &str, spec: &Spec, done: &Done) {
     }
 }
 
+/// A line for each second and direction.
+#[must_use]
+pub fn csv(runs: &[(Spec, Done)], samples: &[Vec<Sample>]) -> String {
+    let each = runs.iter().zip(samples);
+    let each = each.map(|((spec, done), samples)| (direction(spec), load_series::of_stream(done, samples)));
+    load_series::stream_csv(&each.collect::<Vec<_>>())
+}
+
 /// The document of a load: the spec and the engine's `done` event of each direction.
 #[must_use]
-pub fn json(runs: &[(Spec, Done)]) -> String {
+pub fn json(runs: &[(Spec, Done)], samples: &[Vec<Sample>]) -> String {
     if let [(spec, done)] = runs
         && has_datagrams(spec)
     {
         let run = RunJson { spec, done };
         return LoadJson::Datagrams(DatagramsJson { schema: "linerate.load.datagrams/1", run }).text();
     }
-    let each = runs.iter().map(|(spec, done)| StreamJson {
+    let each = runs.iter().zip(samples).map(|((spec, done), samples)| StreamJson {
         direction: direction(spec),
         gbit_per_second: gbit(done.bytes, done.end_ns.since(done.start_ns)),
+        by_second: load_series::of_stream(done, samples),
         run: RunJson { spec, done },
     });
     let streams = each.collect();
@@ -211,7 +224,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is missing in:\n{text}");
         }
-        let json: serde_json::Value = serde_json::from_str(&json(&runs)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json(&runs, &[Vec::new(), Vec::new()])).unwrap();
         assert_eq!(json["streams"][1]["direction"], "from server");
         assert_eq!(json["streams"][0]["gbit_per_second"], 20.0);
     }

@@ -1,9 +1,10 @@
 //! The JSON of `linerate load --json`; its schema is `docs/load.schema.json`.
 
-use linerate_contract::{Done, Spec, StreamCounts};
+use super::load_series::{OperationsSecond, StreamSecond};
+use linerate_contract::{Done, Spec, StreamCounts, Tls};
 #[cfg(test)]
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// What a load prints, by the way its operations are counted.
@@ -41,14 +42,16 @@ pub(super) struct OperationsJson<'a> {
     /// Operations that had begun and not ended when the time was over; they are not in the rate.
     pub(super) in_flight: u64,
     /// HTTP: responses by status, those after the time was over included.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) statuses: &'a BTreeMap<String, u64>,
     /// HTTP/2: `most`, the most streams under way on a connection, and the frames `goaways` and `resets` of
     /// the server by code.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<BTreeMap<String, serde_json::Value>>"))]
     pub(super) streams: Option<&'a StreamCounts>,
+    /// Without the time of polling.
     pub(super) client_cpu_us_per_request: Option<f64>,
+    /// Open loop: CPU time of polling for the time when the next operation is due.
+    pub(super) client_polling_us_per_request: Option<f64>,
     /// Response times in microseconds, by percentile; in an open loop from the due time.
     pub(super) latency_us: Option<BTreeMap<&'static str, f64>>,
     /// Open loop: from sending.
@@ -56,8 +59,9 @@ pub(super) struct OperationsJson<'a> {
     /// Open loop: from the due time to sending.
     pub(super) send_delay_us: Option<BTreeMap<&'static str, f64>>,
     /// Open loop: what was not done as asked.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) warnings: Vec<String>,
+    /// Results over time; none of the steps of a sweep.
+    pub(super) by_second: Vec<OperationsSecond>,
     #[serde(flatten)]
     pub(super) run: RunJson<'a>,
 }
@@ -133,6 +137,7 @@ pub(super) struct StreamJson<'a> {
     pub(super) direction: &'static str,
     /// Payload, counted at the receiver.
     pub(super) gbit_per_second: f64,
+    pub(super) by_second: Vec<StreamSecond>,
     #[serde(flatten)]
     pub(super) run: RunJson<'a>,
 }
@@ -151,10 +156,16 @@ pub(super) struct DatagramsJson<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub(super) struct RunJson<'a> {
-    /// The spec, in the fields of the contract (sdk/CONTRACT.md, "Input").
+    /// The spec, in the fields of the contract (sdk/CONTRACT.md, "Input"), without private keys.
+    #[serde(serialize_with = "without_key")]
     #[cfg_attr(test, schemars(with = "BTreeMap<String, serde_json::Value>"))]
     pub(super) spec: &'a Spec,
     /// The event `done`, in the fields of the contract (sdk/CONTRACT.md, "Output").
     #[cfg_attr(test, schemars(with = "BTreeMap<String, serde_json::Value>"))]
     pub(super) done: &'a Done,
+}
+
+fn without_key<S: Serializer>(spec: &&Spec, serializer: S) -> Result<S::Ok, S::Error> {
+    let tls = spec.tls.clone().map(|tls| Tls { key: String::new(), ..tls });
+    Spec { tls, ..(*spec).clone() }.serialize(serializer)
 }

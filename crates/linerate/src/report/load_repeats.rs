@@ -117,7 +117,7 @@ mod tests {
         };
         let done: Vec<Done> = (1..=runs).map(done).collect();
         let words = Words { operation: "request", payload: "bodies" };
-        let result = |done| LoadResult { target: "http://a/", words, spec: &spec, done };
+        let result = |done| LoadResult { target: "http://a/", words, spec: &spec, done, samples: &[] };
         let runs: Vec<LoadResult<'_>> = done.iter().map(result).collect();
         (text(&runs, Style::default()), serde_json::from_str(&json(&runs)).unwrap())
     }

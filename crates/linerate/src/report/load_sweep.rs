@@ -37,7 +37,8 @@ pub struct SweepResult<'a> {
 
 impl<'a> SweepResult<'a> {
     fn load(&self, step: &'a Step) -> LoadResult<'a> {
-        LoadResult { target: self.target, words: self.words, spec: &step.spec, done: &step.done }
+        let Step { spec, done, .. } = step;
+        LoadResult { target: self.target, words: self.words, spec, done, samples: &[] }
     }
 }
 

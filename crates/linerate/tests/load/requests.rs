@@ -1,10 +1,11 @@
 //! `linerate load http`: what is sent, how often, and what is printed.
 
 use crate::{Server, engine_is_built, linerate};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
 
 /// A server that answers once with what it was sent.
 fn echoes_one_request() -> (String, std::thread::JoinHandle<String>) {
-    use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let request = std::thread::spawn(move || {
@@ -69,6 +70,48 @@ fn a_load_is_repeated_after_a_warm_up_or_written_by_second() {
 }
 
 #[test]
+fn results_over_time_add_up_to_the_whole_in_closed_and_open_loops_and_streams() {
+    if !engine_is_built() {
+        return;
+    }
+    let document = |arguments: &[&str]| -> serde_json::Value {
+        let output = linerate(&[&["load"], arguments, &["-d", "2300ms", "--json", "-"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    // Of `value` a second over the rows.
+    let sum = |rows: &serde_json::Value, value: &str| {
+        let (mut at, mut sum) = (0.0, 0.0);
+        for row in rows.as_array().unwrap() {
+            let seconds = row["seconds"].as_f64().unwrap();
+            sum += row[value].as_f64().unwrap() * (seconds - at);
+            at = seconds;
+        }
+        sum
+    };
+    let server = Server::start();
+    for more in [&[][..], &["--rate", "500"]] {
+        let json = document(&[&["http", &*server.url], more].concat());
+        assert!(json["by_second"].as_array().unwrap().len() >= 3, "{json}");
+        assert!(json["by_second"][0]["p99_us"].as_f64().unwrap() > 0.0);
+        let whole = json["done"]["operations"].as_f64().unwrap();
+        let added = sum(&json["by_second"], "operations_per_second");
+        assert!((added - whole).abs() < 1.0, "{added} of {whole}");
+    }
+    let server = Server::serve(&["tcp", "--listen", "127.0.0.1:0"]);
+    let json = document(&["tcp", &server.url]);
+    let stream = &json["streams"][0];
+    let whole = stream["done"]["bytes"].as_f64().unwrap() * 8e-9;
+    let added = sum(&stream["by_second"], "gbit_per_second");
+    assert!(
+        stream["by_second"].as_array().unwrap().len() >= 2 && added <= whole * 1.05,
+        "{added} of {whole}"
+    );
+    let csv = linerate(&["load", "tcp", &server.url, "-d", "1200ms", "--csv", "-"]);
+    assert!(String::from_utf8(csv.stdout).unwrap().contains("to server,1.0"));
+}
+
+#[test]
 fn several_requests_of_a_file_are_sent_by_weight_and_counted_by_status() {
     if !engine_is_built() {
         return;
@@ -127,4 +170,159 @@ fn a_sweep_has_a_row_for_each_rate_and_a_bound_that_all_meet_has_a_least_rate() 
     std::fs::remove_file(file).unwrap();
     let refused = linerate(&["load", "http", &server.url, "--sweep", "--at-most", "2ms"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("such as p99=2ms"));
+}
+
+/// Answers each request of each connection, and passes on the head of the first.
+fn answers(accept: impl Fn() -> Box<dyn ReadWrite> + Send + 'static) -> std::sync::mpsc::Receiver<String> {
+    let (heads, first) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        loop {
+            let (mut stream, heads) = (accept(), heads.clone());
+            std::thread::spawn(move || {
+                while let Some(head) = head(&mut *stream) {
+                    let _ = heads.send(head);
+                    if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    first
+}
+
+trait ReadWrite: Read + Write + Send {}
+impl<T: Read + Write + Send> ReadWrite for T {}
+
+/// Up to the empty line.
+fn head(stream: &mut dyn ReadWrite) -> Option<String> {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).ok()
+}
+
+#[test]
+fn a_unix_socket_is_loaded_by_its_path() {
+    if !engine_is_built() {
+        return;
+    }
+    let socket = std::env::temp_dir().join(format!("linerate-test-{}.sock", std::process::id()));
+    let listener = UnixListener::bind(&socket).unwrap();
+    let heads = answers(move || Box::new(listener.accept().unwrap().0));
+    let path = socket.to_str().unwrap();
+    for more in [&[][..], &["--no-keepalive"], &["--rate", "1000"]] {
+        let words = ["load", "http", "http://shop/items", "--unix-socket", path, "-n", "200"];
+        let output = linerate(&[&words[..], more].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("requests    200 in ") && text.contains("failed      none"), "{text}");
+        assert!(text.contains(path), "{text}");
+    }
+    assert!(heads.recv().unwrap().starts_with("GET /items HTTP/1.1\r\nHost: shop\r\n"));
+    std::fs::remove_file(&socket).unwrap();
+    let gone = linerate(&["load", "http", "http://shop/", "--unix-socket", path]);
+    assert_eq!(gone.status.code(), Some(3));
+    assert!(String::from_utf8(gone.stderr).unwrap().contains("check that the server runs"));
+}
+
+#[test]
+fn a_proxy_gets_whole_urls_or_opens_a_tunnel() {
+    if !engine_is_built() {
+        return;
+    }
+    let listen = || {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    };
+    let (listener, address) = listen();
+    let heads = answers(move || Box::new(listener.accept().unwrap().0));
+    let proxy = format!("http://me:secret@{address}");
+    let output = linerate(&["load", "http", "http://shop.example/a", "--proxy", &proxy, "-n", "20"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let head = heads.recv().unwrap();
+    assert!(head.starts_with("GET http://shop.example/a HTTP/1.1\r\nHost: shop.example\r\n"), "{head}");
+    assert!(head.contains("Proxy-Authorization: Basic bWU6c2VjcmV0\r\n"), "{head}");
+
+    let server = Server::serve(&["http", "--listen", "127.0.0.1:0", "--size", "100", "--tls"]);
+    let place = server.url.trim_start_matches("https://").trim_end_matches('/').to_owned();
+    let (listener, address) = listen();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let place = place.clone();
+            std::thread::spawn(move || {
+                let Some(head) = self::head(&mut client) else { return };
+                if !head.starts_with(&format!("CONNECT {place} HTTP/1.1\r\n")) {
+                    let _ = client.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+                    return;
+                }
+                let mut server = std::net::TcpStream::connect(&place).unwrap();
+                client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").unwrap();
+                let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+                let _ = std::io::copy(&mut server, &mut client);
+            });
+        }
+    });
+    let proxy = format!("http://{address}");
+    for more in [&[][..], &["--no-keepalive"]] {
+        let words = ["load", "http", &server.url, "--insecure", "--proxy", &proxy, "-n", "50"];
+        let output = linerate(&[&words[..], more].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("requests    50 in ") && text.contains("failed      none"), "{text}");
+    }
+    let refused = linerate(&["load", "http", "https://other.example/", "--insecure", "--proxy", &proxy]);
+    let reason = String::from_utf8(refused.stderr).unwrap();
+    assert!(reason.contains("opens no tunnel to other.example:443: it answers \"HTTP/1.1 403"), "{reason}");
+}
+
+#[test]
+fn several_urls_of_one_server_are_requested_as_often_as_each_other() {
+    if !engine_is_built() {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let heads = answers(move || Box::new(listener.accept().unwrap().0));
+    let urls = [format!("{url}/a"), format!("{url}/b")];
+    let output = linerate(&["load", "http", &urls[0], &urls[1], "-n", "4096", "-t", "1"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let sent: Vec<String> = heads.try_iter().collect();
+    assert_eq!(sent.iter().filter(|head| head.starts_with("GET /a ")).count(), 2048);
+    let two = linerate(&["load", "http", &urls[0], "http://127.0.0.1:1/"]);
+    assert!(String::from_utf8(two.stderr).unwrap().contains("are on two servers"));
+}
+
+#[test]
+fn every_document_is_by_the_published_schema() {
+    if !engine_is_built() {
+        return;
+    }
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/load.schema.json");
+    let mut published: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    // One of them, so that a fault has its place.
+    published.as_object_mut().unwrap().remove("anyOf");
+    let (http, tcp, udp) = (
+        Server::start(),
+        Server::serve(&["tcp", "--listen", "127.0.0.1:0"]),
+        Server::serve(&["udp", "--listen", "127.0.0.1:0"]),
+    );
+    for (kind, arguments) in [
+        ("OperationsJson", &["http", &*http.url, "-d", "1200ms"][..]),
+        ("OperationsJson", &["http", &http.url, "-d", "100ms", "--rate", "1000"]),
+        ("RepeatsJson", &["http", &http.url, "-n", "50", "--repeat", "6"]),
+        ("SweepJson", &["http", &http.url, "-d", "20ms", "--sweep", "--at-most", "p90=1h"]),
+        ("StreamsJson", &["tcp", &tcp.url, "-d", "1200ms", "--both"]),
+        ("DatagramsJson", &["udp", &udp.url, "-d", "100ms", "--rate", "1000"]),
+    ] {
+        let output = linerate(&[&["load"], arguments, &["--json", "-"]].concat());
+        let document = serde_json::from_slice(&output.stdout).unwrap();
+        published["$ref"] = format!("#/$defs/{kind}").into();
+        let faults = crate::schema::faults(&published, &document);
+        let first: String = faults.iter().flat_map(|fault| fault.chars().take(200)).collect();
+        assert!(faults.is_empty(), "{arguments:?}: {first}");
+    }
 }

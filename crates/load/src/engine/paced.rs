@@ -145,6 +145,8 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
         self.context.now();
         let mut stopped = !self.connect_all(&mut events);
         let cpu = clock::thread_cpu();
+        // Before the window.
+        self.context.waiter.take_polled();
         let start = self.context.now();
         self.context.meter.start(start);
         self.context.pacer.start(start);
@@ -155,6 +157,8 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
             self.context.pacer.draw();
         }
         let cpu = clock::thread_cpu().since(cpu);
+        let polled = self.context.waiter.take_polled();
+        self.context.meter.polled(polled);
         let now = self.context.now();
         if stopped {
             self.context.meter.stop(now);

@@ -13,7 +13,7 @@ pub mod udp;
 pub mod wire;
 
 use crate::Refusal;
-use linerate_contract::{ErrorKind, Nanos, Spec, StreamCounts, TcpInfo};
+use linerate_contract::{ErrorKind, Nanos, Spec, StreamCounts, TcpInfo, TlsFailure};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::vec::Drain;
@@ -146,6 +146,11 @@ pub trait Layer: Clone + Send + Sized + 'static {
 
     /// TLS version, cipher suite and library, once a TLS connection was established.
     fn security(&self) -> Option<String> {
+        None
+    }
+
+    /// Why the first TLS session that failed has failed.
+    fn tls_failure(&self) -> Option<TlsFailure> {
         None
     }
 

@@ -1,7 +1,7 @@
 //! The counters of all threads as one result.
 
 use super::Meter;
-use linerate_contract::{Adherence, Bytes, Done, Nanos, TcpEnds};
+use linerate_contract::{Bytes, Done, Nanos, TcpEnds};
 
 impl Meter {
     /// Adds the counters of another thread.
@@ -24,11 +24,9 @@ impl Meter {
             self.streams.get_or_insert_default().merge(streams);
         }
         self.tls = self.tls.take().or_else(|| other.tls.clone());
+        self.tls_failure = self.tls_failure.take().or_else(|| other.tls_failure.clone());
         if let (Some(paced), Some(other)) = (&mut self.paced, &other.paced) {
-            paced.service.merge(&other.service);
-            paced.delay.merge(&other.delay);
-            paced.late += other.late;
-            paced.unsent += other.unsent;
+            paced.merge(other);
         }
     }
 
@@ -46,18 +44,16 @@ impl Meter {
             stall_ns: Some(self.stall),
             errors: self.errors.clone(),
             latency: Some(self.latency.counts()),
-            service: self.paced.as_ref().map(|p| p.service.counts()),
-            schedule: self.paced.as_ref().map(|p| Adherence {
-                late: p.late,
-                unsent: p.unsent,
-                delay: p.delay.counts(),
-            }),
+            service: self.paced.as_ref().map(|paced| paced.service.counts()),
+            schedule: self.paced.as_ref().map(|paced| paced.adherence()),
+            polling_ns: self.paced.as_ref().map(|paced| paced.polling),
             connect: Some(self.connect.counts()),
             cpu_ns: cpu,
             verified: self.verified,
             statuses: self.statuses.clone(),
             streams: self.streams.clone(),
             tls: self.tls.clone(),
+            tls_failure: self.tls_failure.clone(),
             tcp: self.tcp.map(|client| TcpEnds { client: Some(client), server: None }),
             ..Done::default()
         }

@@ -4,9 +4,10 @@
 use crate::common::{
     Engine, answering, client, good_certificates, local, ok, read_request, scripted, server,
 };
-use linerate_contract::{ErrorKind, Request, Spec, Tls, page};
+use linerate_contract::{ErrorKind, Request, Spec, Tls, TlsFailure, page};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -91,7 +92,9 @@ fn an_unknown_certificate_and_a_server_without_tls_are_failures_of_tls() {
             let _ = stream.read(&mut [0; 1024]);
         }
     });
-    fails_as(ErrorKind::TlsFailed, &secure("crr", address, 10, true));
+    let spec = secure("crr", address, 10, true);
+    fails_as(ErrorKind::TlsFailed, &spec);
+    assert_eq!(Engine::start(&spec).done().tls_failure, Some(TlsFailure::NotTls));
 }
 
 #[test]
@@ -159,9 +162,64 @@ fn no_request_waits_for_an_acknowledgement_that_is_delayed() {
 fn an_untrusted_certificate_fails_unless_certificates_are_not_checked() {
     let (_server, address, _) = own(SIZE, 1);
     let (_, another) = good_certificates();
-    fails_as(ErrorKind::TlsFailed, &Spec { tls: Some(another), ..secure("crr", address, 10, false) });
+    let untrusted = Spec { tls: Some(another), ..secure("crr", address, 10, false) };
+    fails_as(ErrorKind::TlsFailed, &untrusted);
+    assert_eq!(Engine::start(&untrusted).done().tls_failure, Some(TlsFailure::UnknownAuthority));
     let done = Engine::start(&secure("crr", address, 10, true)).done();
     assert_eq!((done.operations, done.errors.total()), (10, 0));
+}
+
+/// Echoes to clients with a certificate that `authority` has signed.
+fn echoing_to_known_clients(own: &Tls, authority: &str) -> SocketAddr {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier.build().unwrap())
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(own.certificate.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(own.key.as_bytes()).unwrap(),
+        )
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind(local()).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream);
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = stream.read(&mut bytes) {
+                    let answer = if bytes.starts_with(b"GET ") { ok(b"") } else { bytes[..count].into() };
+                    if stream.write_all(&answer).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn a_client_with_a_certificate_is_known_and_one_without_is_told_so() {
+    let ((certified, trusted), (own, authority)) = (good_certificates(), good_certificates());
+    let address = echoing_to_known_clients(&certified, &authority.authority);
+    for layer in ["https", "tls"] {
+        let spec = |tls: Tls| {
+            let mut spec = Spec { layer: layer.into(), tls: Some(tls), ..client("rr", address, 0, 10) };
+            (spec.size, spec.connections, spec.expect) = (64, 1, None);
+            spec
+        };
+        let known = Tls { certificate: own.certificate.clone(), key: own.key.clone(), ..trusted.clone() };
+        let done = Engine::start(&spec(known)).done();
+        assert_eq!((done.operations, done.tls_failure), (10, None), "{layer}: {:?}", done.errors);
+        let done = Engine::start(&spec(trusted.clone())).done();
+        assert_eq!((done.operations, done.tls_failure), (0, Some(TlsFailure::ClientCertificate)), "{layer}");
+    }
 }
 
 /// A blocking client whose handshake is still to come.

@@ -23,7 +23,9 @@ pub fn check_target(path: &str) -> Result<(), Refusal> {
 /// # Errors
 /// A target, a method or a header that HTTP/1.1 cannot carry.
 pub fn build(path: &str, host: &str, persistent: bool, request: &Request) -> Result<Vec<u8>, Refusal> {
-    check_target(path)?;
+    // A proxy is sent the absolute form (RFC 9112 section 3.2.2).
+    let absolute = path.strip_prefix("http://").and_then(|rest| rest.find('/').map(|at| &rest[at..]));
+    check_target(absolute.unwrap_or(path))?;
     let method = request.method.as_deref().unwrap_or("GET");
     if method.is_empty()
         || !method.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))

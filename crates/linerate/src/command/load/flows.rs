@@ -1,7 +1,7 @@
 //! `linerate load tcp`, `ws`, `udp` and `kcp`: streams and round trips over connections or flows.
 
 use super::target::{Target, WEBSOCKET};
-use super::{LIVE, Operations, failed, publish, show};
+use super::{LIVE, Operations, SECOND, failed, publish, show, write_result};
 use crate::cli::{FlowArgs, KcpArgs, LoadDatagramArgs, LoadKcpArgs, LoadTcpArgs, LoadUdpArgs, LoadWsArgs};
 use crate::command::Terminal;
 use crate::engine::{Engine, LOAD};
@@ -10,8 +10,9 @@ use crate::interrupt;
 use crate::report::load::Words;
 use crate::report::load_flows as report;
 use indicatif::{ProgressBar, ProgressStyle};
-use linerate_contract::{Done, Event, Request, Role, Spec};
+use linerate_contract::{Done, Event, Request, Role, Sample, Spec};
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +28,7 @@ const PING: u64 = 64;
 const TRANSFER: u64 = 8 << 20;
 
 pub(super) fn tcp(args: &LoadTcpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
+    let csv = args.csv.as_deref();
     let spec = |workload: &str, usual: u64| {
         let mut spec = of_flows("tcp", workload, &args.flows);
         args.spin.set(&mut spec);
@@ -35,7 +37,7 @@ pub(super) fn tcp(args: &LoadTcpArgs, terminal: Terminal) -> Result<ExitCode, Er
     };
     if args.ping_pong {
         let mut spec = spec("rr", PING);
-        return round_trips(&mut spec, &args.address.to_string(), &args.flows, terminal);
+        return round_trips(&mut spec, &args.address.to_string(), &args.flows, csv, terminal);
     }
     let directions: &[&str] = match (args.reverse, args.both) {
         (_, true) => &["client-writes", "client-reads"],
@@ -48,11 +50,11 @@ pub(super) fn tcp(args: &LoadTcpArgs, terminal: Terminal) -> Result<ExitCode, Er
         spec
     };
     let specs: Vec<Spec> = directions.iter().map(towards).collect();
-    streams(specs, &args.address.to_string(), &args.flows)
+    streams(specs, &args.address.to_string(), &args.flows, csv)
 }
 
 pub(super) fn ws(args: &LoadWsArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    let target = Target::parse(&args.url, &WEBSOCKET)?;
+    let (target, csv) = (Target::parse(&args.url, &WEBSOCKET)?, args.csv.as_deref());
     let layer = if target.secure { "wss" } else { "websocket" };
     let mut spec = of_flows(layer, if args.stream { "stream" } else { "rr" }, &args.flows);
     args.spin.set(&mut spec);
@@ -62,28 +64,26 @@ pub(super) fn ws(args: &LoadWsArgs, terminal: Terminal) -> Result<ExitCode, Erro
     spec.size = args.size.unwrap_or(if args.stream { MESSAGE } else { PING });
     let (host, insecure) = (Some(target.authority.clone()), args.trust.insecure);
     spec.request = Some(Request { host, insecure, ..Request::default() });
-    if target.secure {
-        spec.tls = Some(target.trusted(&args.trust)?);
-    }
+    spec.tls = target.tls(&args.trust)?;
     if !args.stream {
-        return round_trips(&mut spec, &args.url, &args.flows, terminal);
+        return round_trips(&mut spec, &args.url, &args.flows, csv, terminal);
     }
     let direction = if args.reverse { "client-reads" } else { "client-writes" };
     spec.options.insert("direction".into(), direction.into());
     spec.bytes = Some(TRANSFER);
-    streams(vec![spec], &args.url, &args.flows)
+    streams(vec![spec], &args.url, &args.flows, csv)
 }
 
 pub(super) fn udp(args: &LoadUdpArgs) -> Result<ExitCode, Error> {
     let mut spec = Spec { rate: args.rate, ..of_datagrams("udp", &args.common, args.size) };
     spec.options.extend(args.search.map(|percent| ("search".into(), percent.to_string())));
-    streams(vec![spec], &args.common.address.to_string(), &args.common.flows)
+    streams(vec![spec], &args.common.address.to_string(), &args.common.flows, None)
 }
 
 pub(super) fn kcp(args: &LoadKcpArgs) -> Result<ExitCode, Error> {
     let mut spec = of_datagrams("kcp", &args.common, args.size);
     set_kcp(&mut spec, &args.kcp);
-    streams(vec![spec], &args.common.address.to_string(), &args.common.flows)
+    streams(vec![spec], &args.common.address.to_string(), &args.common.flows, None)
 }
 
 /// The protocol's settings, as options of a spec.
@@ -113,6 +113,7 @@ fn round_trips(
     spec: &mut Spec,
     target: &str,
     args: &FlowArgs,
+    csv: Option<&Path>,
     terminal: Terminal,
 ) -> Result<ExitCode, Error> {
     let load = Operations {
@@ -120,7 +121,7 @@ fn round_trips(
         words: Words { operation: "round trip", payload: "messages" },
         warmup: None,
         repeat: 1,
-        csv: None,
+        csv,
         result: &args.result,
         style: terminal.style,
     };
@@ -129,22 +130,33 @@ fn round_trips(
 
 /// Runs one stream, or two at the same time: each direction has its own engine. An error where nothing
 /// arrived or too much failed.
-fn streams(mut specs: Vec<Spec>, target: &str, args: &FlowArgs) -> Result<ExitCode, Error> {
+fn streams(
+    mut specs: Vec<Spec>,
+    target: &str,
+    args: &FlowArgs,
+    csv: Option<&Path>,
+) -> Result<ExitCode, Error> {
     let has_datagrams = report::has_datagrams(&specs[0]);
     let live = std::io::stderr().is_terminal() && !args.result.quiet;
+    let by_second = csv.is_some() || args.result.json.is_some();
     for spec in &mut specs {
-        spec.sample_ns = (live && !has_datagrams).then_some(LIVE);
+        let every = if by_second { Some(SECOND) } else { live.then_some(LIVE) };
+        spec.sample_ns = every.filter(|_| !has_datagrams);
     }
     let clock = (live && has_datagrams).then(|| clock(&specs[0], target, args));
     let interrupted = interrupt::watch();
-    let results = run_together(&specs, &interrupted)?;
+    let (results, samples): (Vec<Done>, Vec<Vec<Sample>>) =
+        run_together(&specs, live && !has_datagrams, &interrupted)?.into_iter().unzip();
     match clock {
         Some(clock) => clock.finish_and_clear(),
         None if live => show(""),
         None => {}
     }
     let runs: Vec<(Spec, Done)> = specs.into_iter().zip(results).collect();
-    publish(&args.result, &report::json(&runs), &report::text(target, &runs))?;
+    if let Some(path) = csv {
+        write_result(path, &report::csv(&runs, &samples))?;
+    }
+    publish(&args.result, &report::json(&runs, &samples), &report::text(target, &runs))?;
     if interrupted.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }
@@ -170,7 +182,11 @@ fn clock(spec: &Spec, target: &str, args: &FlowArgs) -> ProgressBar {
     bar
 }
 
-fn run_together(specs: &[Spec], interrupted: &AtomicBool) -> Result<Vec<Done>, Error> {
+fn run_together(
+    specs: &[Spec],
+    live: bool,
+    interrupted: &AtomicBool,
+) -> Result<Vec<(Done, Vec<Sample>)>, Error> {
     // Started by this thread, because an engine ends with the thread that started it.
     let engines = specs.iter().map(|spec| Engine::start(LOAD, spec)).collect::<Result<Vec<_>, _>>()?;
     let last = Mutex::new(vec![None; specs.len()]);
@@ -182,13 +198,17 @@ fn run_together(specs: &[Spec], interrupted: &AtomicBool) -> Result<Vec<Done>, E
             .map(|(index, (engine, spec))| {
                 let last = &last;
                 scope.spawn(move || {
-                    engine.result(interrupted, |event| {
-                        if let Event::Sample(sample) = event {
+                    let mut samples = Vec::new();
+                    let done = engine.result(interrupted, |event| {
+                        let Event::Sample(sample) = event else { return };
+                        samples.push(sample.clone());
+                        if live {
                             let mut last = last.lock().expect("the holder only prints");
                             last[index] = Some((spec, sample));
-                            show(&report::live(&last, LIVE));
+                            show(&report::live(&last, spec.sample_ns.unwrap_or(LIVE)));
                         }
-                    })
+                    });
+                    done.map(|done| (done, samples))
                 })
             })
             .collect();

@@ -4,6 +4,7 @@ mod failed;
 pub(super) mod flows;
 mod h2;
 mod operations;
+mod route;
 mod sweep;
 pub(super) mod target;
 
@@ -20,13 +21,15 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use target::{HTTP, Target};
+use target::Target;
 
 /// wrk's defaults: two threads, ten connections, ten seconds.
 const THREADS: u32 = 2;
 const DURATION: Duration = Duration::from_secs(10);
 /// Interval of the progress line. Each sample costs a thread 50 us to copy its histogram.
 const LIVE: Nanos = Nanos(500_000_000);
+/// Interval of the rows of `--csv` and of `by_second` in `--json`.
+const SECOND: Nanos = Nanos(1_000_000_000);
 
 /// Loads a server and prints the result: 0, 1 if too much failed, 3 if no operation succeeded, or 130 after
 /// Ctrl-C.
@@ -45,11 +48,11 @@ pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
 }
 
 fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    let target = Target::parse(&args.url, &HTTP)?.at(args.connect_to.as_deref())?;
-    let mut spec = spec(args, &target)?;
-    spec.connect = Some(target.resolve()?);
+    let targets = Target::of_one_server(&args.url)?;
+    let mut spec = spec(args, &targets)?;
+    route::set(&args.route, &targets[0], &mut spec)?;
     let load = Operations {
-        target: &args.url,
+        target: &args.url.join(" "),
         words: Words { operation: "request", payload: "bodies" },
         warmup: args.warmup,
         repeat: args.repeat,
@@ -63,7 +66,8 @@ fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     load.run(&mut spec)
 }
 
-fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
+fn spec(args: &LoadHttpArgs, targets: &[Target]) -> Result<Spec, Error> {
+    let target = &targets[0];
     let layer = if target.secure { "https" } else { "http" };
     let mut spec = Spec::new(Role::Client, layer, if args.no_keepalive { "crr" } else { "rr" });
     spec.connections = args.connections;
@@ -99,12 +103,13 @@ fn spec(args: &LoadHttpArgs, target: &Target) -> Result<Spec, Error> {
     if let Some(depth) = args.pipeline {
         spec.options.insert("pipeline".into(), depth.to_string());
     }
-    let requests =
-        args.request.requests(target.path_beside(args.request.requests.as_deref())?, Path::new(""))?;
+    let file = args.request.requests.as_deref();
+    let paths = targets.iter().map(|target| target.path_beside(file)).collect::<Result<Vec<_>, _>>()?;
+    let requests = args.request.requests(&paths, Path::new(""))?;
     let (host, insecure) = (Some(target.authority.clone()), args.trust.insecure);
     let common = Request { host, insecure, ..Request::default() };
     requested(&mut spec, common, requests.iter().map(sent).collect());
-    spec.tls = target.secure.then(|| target.trusted(&args.trust)).transpose()?;
+    spec.tls = target.tls(&args.trust)?;
     Ok(spec)
 }
 

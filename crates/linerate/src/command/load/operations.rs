@@ -1,6 +1,6 @@
 //! Loads whose operations are counted one by one: requests and round trips.
 
-use super::{LIVE, failed, publish, show, write_result};
+use super::{LIVE, SECOND, failed, publish, show, write_result};
 use crate::cli::ResultArgs;
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
@@ -9,15 +9,12 @@ use crate::report::Style;
 use crate::report::load::{self, LoadResult, Words};
 use crate::report::load_repeats as repeats;
 use crate::report::load_series;
-use linerate_contract::{Done, Event, Nanos, Sample, Spec};
+use linerate_contract::{Done, Event, Sample, Spec};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-/// Interval of the rows of `--csv`.
-const SECOND: Nanos = Nanos(1_000_000_000);
 
 /// How often a server is loaded, and where the result goes besides the terminal.
 pub(super) struct Operations<'a> {
@@ -39,15 +36,16 @@ impl Operations<'_> {
             let warmup = Spec { operations: None, duration_ns: Some(time.into()), ..spec.clone() };
             self.load(&warmup, &interrupted, "warm-up ")?;
         }
-        spec.sample_ns = if self.csv.is_some() { Some(SECOND) } else { self.is_live().then_some(LIVE) };
+        let by_second = self.csv.is_some() || self.result.json.is_some();
+        spec.sample_ns = if by_second { Some(SECOND) } else { self.is_live().then_some(LIVE) };
         let mut results = Vec::new();
         while (results.len() as u32) < self.repeat && !interrupted.load(Ordering::Relaxed) {
             let place = format!("{} of {} ", results.len() + 1, self.repeat);
             let (done, samples) = self.load(spec, &interrupted, if self.repeat > 1 { &place } else { "" })?;
             if let Some(path) = self.csv {
-                write_result(path, &load_series::csv(&samples))?;
+                write_result(path, &load_series::csv(&load_series::of_operations(&done, &samples)))?;
             }
-            results.push(done);
+            results.push((done, samples));
         }
         if !results.is_empty() {
             self.publish(spec, &results)?;
@@ -55,7 +53,7 @@ impl Operations<'_> {
         if interrupted.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        for done in &results {
+        for (done, _) in &results {
             if done.operations == 0 {
                 let what = self.words.operation;
                 let text = format!("no {what} succeeded: see `failed` above for the kinds of errors");
@@ -95,9 +93,10 @@ impl Operations<'_> {
         std::io::stderr().is_terminal() && !self.result.quiet
     }
 
-    fn publish(&self, spec: &Spec, results: &[Done]) -> Result<(), Error> {
-        let result = |done| LoadResult { target: self.target, words: self.words, spec, done };
-        let results: Vec<LoadResult<'_>> = results.iter().map(result).collect();
+    fn publish(&self, spec: &Spec, results: &[(Done, Vec<Sample>)]) -> Result<(), Error> {
+        let (target, words) = (self.target, self.words);
+        let results: Vec<LoadResult<'_>> =
+            results.iter().map(|(done, samples)| LoadResult { target, words, spec, done, samples }).collect();
         let (json, text) = match &results[..] {
             [one] if self.repeat == 1 => (load::json(one), load::text(one, self.style)),
             several => (repeats::json(several), repeats::text(several, self.style)),

@@ -5,11 +5,11 @@ use crate::error::Error;
 use linerate_contract::Tls;
 use std::fs;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Timeout for each address of a name: twice the time of a slow path over three continents.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A scheme without TLS and the one with it.
 pub(in crate::command) type Schemes = [&'static str; 2];
@@ -95,6 +95,28 @@ impl Target {
         Ok(Self { dial: (host.to_owned(), port), ..self })
     }
 
+    /// The targets of several URLs, which are one server's.
+    ///
+    /// # Errors
+    /// An invalid URL, or two servers.
+    pub(super) fn of_one_server(urls: &[String]) -> Result<Vec<Self>, Error> {
+        let all = urls.iter().map(|url| Self::parse(url, &HTTP)).collect::<Result<Vec<_>, _>>()?;
+        let server = |target: &Self| (target.secure, target.authority.clone());
+        match all.iter().position(|target| server(target) != server(&all[0])) {
+            Some(other) => Err(Error::Input(format!(
+                "{} and {} are on two servers: load each by itself, or linerate compare both",
+                urls[0], urls[other]
+            ))),
+            None => Ok(all),
+        }
+    }
+
+    /// Host and port, for a proxy.
+    pub(super) fn place(&self) -> String {
+        let (host, port) = &self.dial;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+
     /// The path, which a file of requests has in its place.
     ///
     /// # Errors
@@ -110,16 +132,29 @@ impl Target {
         }
     }
 
-    /// The CA certificate that a client of this host trusts, and the server's name.
+    /// The CA certificate that a client of this host trusts, its own certificate, and the server's name.
     ///
     /// # Errors
-    /// The authority cannot be read.
-    pub(in crate::command) fn trusted(&self, trust: &TrustArgs) -> Result<Tls, Error> {
-        let authority = trust.authority.as_deref().map(|path| {
-            fs::read_to_string(path).map_err(|e| Error::Input(format!("--authority {}: {e}", path.display())))
-        });
-        let authority = authority.transpose()?.unwrap_or_default();
-        Ok(Tls { authority, name: self.host.clone(), ..Tls::default() })
+    /// A file cannot be read, or certificates are given for a URL without TLS.
+    pub(in crate::command) fn tls(&self, trust: &TrustArgs) -> Result<Option<Tls>, Error> {
+        let TrustArgs { authority, cert, key, .. } = trust;
+        if !self.secure {
+            return match cert {
+                Some(_) => Err(Error::Input("--cert is for URLs with TLS (https://, wss://)".into())),
+                None => Ok(None),
+            };
+        }
+        let read = |option: &str, path: Option<&PathBuf>| match path {
+            Some(path) => fs::read_to_string(path)
+                .map_err(|e| Error::Input(format!("--{option} {}: {e}", path.display()))),
+            None => Ok(String::new()),
+        };
+        Ok(Some(Tls {
+            authority: read("authority", authority.as_ref())?,
+            certificate: read("cert", cert.as_ref())?,
+            key: read("key", key.as_ref().or(cert.as_ref()))?,
+            name: self.host.clone(),
+        }))
     }
 
     /// The addresses of the host.
@@ -185,6 +220,21 @@ mod tests {
             let error = target().at(Some(place)).unwrap_err().to_string();
             assert!(error.contains("expected HOST:PORT"), "{error}");
         }
+    }
+
+    #[test]
+    fn several_urls_are_of_one_server() {
+        let all =
+            |urls: &[&str]| Target::of_one_server(&urls.iter().map(|url| (*url).into()).collect::<Vec<_>>());
+        let paths: Vec<_> =
+            all(&["http://a/x", "http://a/y?z"]).unwrap().into_iter().map(|t| t.path).collect();
+        assert_eq!(paths, ["/x", "/y?z"]);
+        for other in ["http://a:81/", "https://a/", "http://b/"] {
+            let error = all(&["http://a/", other]).unwrap_err().to_string();
+            assert!(error.contains("two servers") && error.contains(other), "{error}");
+        }
+        let place = |url| Target::parse(url, &HTTP).unwrap().place();
+        assert_eq!((place("https://[::1]/"), place("https://a")), ("[::1]:443".into(), "a:443".into()));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 use super::*;
-use linerate_contract::{Bytes, ErrorKind, Role};
+use linerate_contract::{Bytes, ErrorKind, Role, Tls};
 
 fn result<'a>(spec: &'a Spec, done: &'a Done) -> LoadResult<'a> {
     let words = Words { operation: "request", payload: "bodies" };
-    LoadResult { target: "http://a/", words, spec, done }
+    LoadResult { target: "http://a/", words, spec, done, samples: &[] }
 }
 
 fn done() -> Done {
@@ -64,15 +64,44 @@ fn an_open_loop_shows_its_schedule_and_both_times() {
     spec.rate = Some(500.0);
     let counts = Counts { pairs: vec![(20_000, 1_000)], min: 20_000, max: 20_000 };
     let schedule = Some(Adherence { late: 3, unsent: 1, delay: counts.clone() });
-    let done = Done { service: Some(counts), schedule, ..done() };
+    let polling_ns = Some(Nanos(8_096_000));
+    let done = Done { service: Some(counts), schedule, polling_ns, ..done() };
     let result = result(&spec, &done);
     let text = text(&result, Style::default());
     assert!(text.contains("within 20.0 us of their time; 3 late (over 1 ms), 1 never sent"), "{text}");
-    assert!(text.contains("response     service"), "{text}");
+    assert!(text.contains("response     service") && text.contains("response: from the time"), "{text}");
+    let cpu = "client CPU  2.00 us per request, and 8.00 us of polling for the time when it is due";
+    assert!(text.contains(cpu), "{text}");
     let json: serde_json::Value = serde_json::from_str(&json(&result)).unwrap();
     assert_eq!((json["latency_us"]["p99"].as_f64(), &json["statuses"]["302"]), (Some(60.0), &2.into()));
     assert_eq!(json["service_us"]["p50"], 20.0);
     assert_eq!(json["done"]["schedule"]["late"], 3);
+    assert_eq!(
+        (&json["client_cpu_us_per_request"], &json["client_polling_us_per_request"]),
+        (&2.0.into(), &8.0.into())
+    );
+}
+
+#[test]
+fn a_handshake_that_failed_has_its_reason_and_the_way_out() {
+    let spec = Spec::new(Role::Client, "https", "rr");
+    for (failure, words) in [
+        (TlsFailure::UnknownAuthority, "unknown authority: --authority FILE"),
+        (TlsFailure::ClientCertificate, "--cert FILE"),
+        (TlsFailure::Other("peer is incompatible".into()), "TLS failed  peer is incompatible"),
+    ] {
+        let done = Done { tls_failure: Some(failure), ..done() };
+        let text = text(&result(&spec, &done), Style::default());
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn no_private_key_is_in_the_document() {
+    let mut spec = Spec::new(Role::Client, "https", "rr");
+    spec.tls = Some(Tls { key: "PRIVATE".into(), certificate: "PUBLIC".into(), ..Tls::default() });
+    let json = json(&result(&spec, &done()));
+    assert!(json.contains("PUBLIC") && !json.contains("PRIVATE"), "{json}");
 }
 
 #[test]

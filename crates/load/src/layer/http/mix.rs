@@ -44,7 +44,7 @@ impl<const SEVERAL: bool> Mix<SEVERAL> {
     pub(super) fn new(spec: &Spec, persistent: bool) -> Result<(Self, Vec<u8>), Refusal> {
         let common = spec.request.clone().unwrap_or_default();
         let host = common.host.clone().or_else(|| spec.connect.map(|address| address.to_string()));
-        let host = host.expect("the dialer has checked \"connect\"");
+        let host = host.unwrap_or_else(|| "localhost".into());
         let mut bytes = Vec::new();
         let mut add = |path: &str, request: &Request, expect: Option<Expect>| {
             let host = request.host.as_deref().unwrap_or(&host);

@@ -13,11 +13,10 @@ use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
 use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply};
 use crate::refusal::Refusal;
-use crate::socket::{Dialer, connect_error, disconnect};
-use linerate_contract::{ErrorKind, Spec};
+use crate::socket::{Dialer, disconnect};
+use linerate_contract::{ErrorKind, Spec, TlsFailure};
 use linerate_proto::http::response::{LastHead, Parser, ParserState};
 use mix::Mix;
-use nix::sys::socket::{setsockopt, sockopt};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -38,6 +37,7 @@ pub struct Http<C, const SEVERAL: bool = false> {
     dialer: Dialer,
     connector: C,
     security: Option<String>,
+    tls_failure: Option<TlsFailure>,
     /// All requests; of one, as many as a connection may have in flight.
     requests: Arc<[u8]>,
     depth: u16,
@@ -100,6 +100,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             dialer,
             connector,
             security: None,
+            tls_failure: None,
             requests: requests.repeat(depth.into()).into(),
             depth,
             buffer: vec![0; BUFFER].into(),
@@ -118,7 +119,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         if C::Wire::SHAKES {
             // The first request follows the end of the handshake directly. A server that sends no tickets
             // acknowledges that end 40 ms late.
-            setsockopt(&socket, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
+            self.dialer.without_delay(&socket)?;
         }
         let wire = self.connector.wire(ROOM)?;
         let (parser, check) = (Parser::new(self.reader.mix.kind(None).bodiless), Check::default());
@@ -142,7 +143,10 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         if !C::Wire::SHAKES {
             return connected(&connection.socket);
         }
-        let flow = connection.wire.establish(&connection.socket)?;
+        let wire = &mut connection.wire;
+        let flow = wire.establish(&connection.socket).inspect_err(|_| {
+            self.tls_failure = self.tls_failure.take().or_else(|| wire.tls_failure());
+        })?;
         if flow == Flow::Done && self.security.is_none() {
             self.security = connection.wire.security();
         }
@@ -189,7 +193,9 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         let HttpConnection { socket, wire, exchange, .. } = connection;
         for _ in 0..MAX_READS {
             let mut answers = Answers { reader: &mut self.reader, exchange, first: None };
-            let received = wire.receive(socket, &mut self.buffer, &mut answers)?;
+            let received = wire.receive(socket, &mut self.buffer, &mut answers).inspect_err(|_| {
+                self.tls_failure = self.tls_failure.take().or_else(|| wire.tls_failure());
+            })?;
             if let Some(answer) = answers.first {
                 return Ok(Reply::Complete(answer));
             }
@@ -204,6 +210,10 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
 
     fn security(&self) -> Option<String> {
         self.security.clone()
+    }
+
+    fn tls_failure(&self) -> Option<TlsFailure> {
+        self.tls_failure.clone()
     }
 
     fn statuses(&self) -> BTreeMap<String, u64> {

@@ -9,12 +9,12 @@ use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Wire, Wires};
 use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::refusal::Refusal;
-use crate::socket::{Dialer, connect_error, stream_error};
+use crate::socket::{Dialer, stream_error};
 use crate::{clock, tcp_info};
-use linerate_contract::{Direction, ErrorKind, Nanos, Spec, TcpInfo, page};
+use linerate_contract::{Direction, ErrorKind, Nanos, Spec, TcpInfo, TlsFailure, page};
 use linerate_proto::websocket::End;
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::socket::{Shutdown, setsockopt, shutdown, sockopt};
+use nix::sys::socket::{Shutdown, shutdown};
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -91,6 +91,7 @@ pub struct Sessions<C, F, K> {
     kind: K,
     spec: Arc<Spec>,
     security: Option<String>,
+    tls_failure: Option<TlsFailure>,
     room: Room,
     most_reads: usize,
     input: Box<[u8]>,
@@ -105,6 +106,7 @@ impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
             kind: self.kind.clone(),
             spec: self.spec.clone(),
             security: self.security.clone(),
+            tls_failure: self.tls_failure.clone(),
             room: self.room,
             most_reads: self.most_reads,
             input: self.input.clone(),
@@ -140,6 +142,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
             kind: K::new(spec)?,
             spec: Arc::new(spec.clone()),
             security: None,
+            tls_failure: None,
             room,
             most_reads: most_reads(room),
             input: vec![0; room.input].into(),
@@ -150,7 +153,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
     #[inline]
     fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
         let socket = self.dialer.open()?;
-        setsockopt(&socket, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
+        self.dialer.without_delay(&socket)?;
         let framing = F::new(End::Client, &self.spec).map_err(|_| ErrorKind::Failed)?;
         let session = Session::new(self.connector.wire(self.room)?, framing, self.kind.script());
         Ok(SessionConnection { socket, established: false, session })
@@ -164,7 +167,9 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
         if connected(&connection.socket)? == Flow::Blocked {
             return Ok(Flow::Blocked);
         }
-        let flow = connection.session.establish(&connection.socket, &mut self.input)?;
+        let flow = connection.session.establish(&connection.socket, &mut self.input).inspect_err(|_| {
+            self.tls_failure = self.tls_failure.take().or_else(|| connection.session.tls_failure());
+        })?;
         if flow == Flow::Done {
             connection.established = true;
             self.security = self.security.take().or_else(|| connection.session.security());
@@ -199,7 +204,10 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
                     return Ok(if blocked { Reply::Blocked } else { Reply::Unfinished });
                 }
             }
-            match session.receive(socket, &mut self.input)? {
+            let received = session.receive(socket, &mut self.input).inspect_err(|_| {
+                self.tls_failure = self.tls_failure.take().or_else(|| session.tls_failure());
+            })?;
+            match received {
                 Received::More | Received::Drained => {}
                 Received::Nothing if blocked => return Ok(Reply::Blocked),
                 Received::Nothing if K::Script::DUPLEX && session.script().has_more() => {}
@@ -253,5 +261,9 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
 
     fn security(&self) -> Option<String> {
         self.security.clone()
+    }
+
+    fn tls_failure(&self) -> Option<TlsFailure> {
+        self.tls_failure.clone()
     }
 }

@@ -16,7 +16,7 @@ pub mod service;
 use super::Flow;
 use super::wire::{Received, Room, Silence, Sink, Source, Wire};
 use framing::Framing;
-use linerate_contract::{ErrorKind, Spec};
+use linerate_contract::{ErrorKind, Spec, TlsFailure};
 use linerate_proto::websocket::upgrade::LONGEST_HEAD;
 use script::Script;
 use std::os::fd::OwnedFd;
@@ -72,6 +72,10 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
 
     pub fn security(&self) -> Option<String> {
         self.wire.security()
+    }
+
+    pub fn tls_failure(&self) -> Option<TlsFailure> {
+        self.wire.tls_failure()
     }
 
     /// The handshakes.

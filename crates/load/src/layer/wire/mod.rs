@@ -7,7 +7,7 @@ pub mod tls;
 
 use super::Flow;
 use crate::refusal::Refusal;
-use linerate_contract::{ErrorKind, Spec};
+use linerate_contract::{ErrorKind, Spec, TlsFailure};
 use std::os::fd::OwnedFd;
 
 /// Bytes to be sent.
@@ -158,6 +158,11 @@ pub trait Wire: Send + Sized {
 
     /// What protects the bytes, where anything does.
     fn security(&self) -> Option<String> {
+        None
+    }
+
+    /// Why a TLS session has failed, once it has.
+    fn tls_failure(&self) -> Option<TlsFailure> {
         None
     }
 }

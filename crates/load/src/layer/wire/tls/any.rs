@@ -4,12 +4,13 @@
 //! (`request.insecure`, as with curl's `-k`). Sessions are resumed where a peer offers it, as in browsers.
 
 use super::config::{bad, protocols};
-use super::trust::{Anyone, roots};
+use super::trust::{Anyone, identified, reason, roots};
+use super::tunnel::TunnelMouth;
 use super::{describe_security, plain};
 use crate::layer::wire::{Flow, Received, Room, Sink, Source, Wire, Wires};
 use crate::refusal::Refusal;
 use crate::socket::{recv, send, stream_error};
-use linerate_contract::{ErrorKind, Spec};
+use linerate_contract::{ErrorKind, Spec, Tls, TlsFailure};
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
 use rustls::crypto::ring;
@@ -27,6 +28,8 @@ const MOST_WITHOUT_DATA: usize = 64 << 10;
 pub struct AnyTlsConnector {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
+    /// What asks a proxy for a tunnel.
+    tunnel: Option<Arc<[u8]>>,
 }
 
 impl Wires for AnyTlsConnector {
@@ -34,25 +37,27 @@ impl Wires for AnyTlsConnector {
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let request = spec.request.clone().unwrap_or_default();
-        let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
         let tls = spec.tls.clone().unwrap_or_default();
+        let mut config = config(request.insecure, &tls)?;
+        config.alpn_protocols = protocols(spec);
         let name = if tls.name.is_empty() {
-            let host = request.host.as_deref();
-            let host = host.map_or_else(|| address.ip().to_string(), |host| host_name(host).into());
+            let host = request.host.as_deref().map(|host| host_name(host).to_owned());
+            let host = host.or_else(|| spec.connect.map(|address| address.ip().to_string()));
+            let host = host.ok_or_else(|| Refusal::BadSpec("\"request.host\" is missing".into()))?;
             ServerName::try_from(host.clone())
                 .map_err(|e| Refusal::BadSpec(format!("\"request.host\": {host}: {e}")))?
         } else {
             ServerName::try_from(tls.name).map_err(|e| bad("name", e))?
         };
-        let mut config = config(request.insecure, &tls.authority)?;
-        config.alpn_protocols = protocols(spec);
-        Ok(Self { config: Arc::new(config), name })
+        let tunnel = spec.tunnel.as_ref().map(|tunnel| tunnel.request().into_bytes().into());
+        Ok(Self { config: Arc::new(config), name, tunnel })
     }
 
     fn wire(&self, _room: Room) -> Result<AnyTlsWire, ErrorKind> {
         let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let tls = Box::new(tls.map_err(|_| ErrorKind::TlsFailed)?);
-        Ok(AnyTlsWire { tls, connected: false, cut: false })
+        let tunnel = self.tunnel.clone().map(|request| Box::new(TunnelMouth::new(request)));
+        Ok(AnyTlsWire { tls, tunnel, connected: false, cut: false, failure: None })
     }
 }
 
@@ -60,9 +65,11 @@ impl Wires for AnyTlsConnector {
 #[derive(Debug)]
 pub struct AnyTlsWire {
     tls: Box<ClientConnection>,
+    tunnel: Option<Box<TunnelMouth>>,
     connected: bool,
     /// The peer has ended the connection without close_notify.
     cut: bool,
+    failure: Option<Box<TlsFailure>>,
 }
 
 impl Wire for AnyTlsWire {
@@ -70,10 +77,15 @@ impl Wire for AnyTlsWire {
 
     #[inline]
     fn establish(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
-        if !self.connected && plain::connected(socket)? == Flow::Blocked {
-            return Ok(Flow::Blocked);
+        if !self.connected {
+            let tunnel = self.tunnel.as_mut();
+            if plain::connected(socket)? == Flow::Blocked
+                || tunnel.map_or(Ok(Flow::Done), |mouth| mouth.open(socket))? == Flow::Blocked
+            {
+                return Ok(Flow::Blocked);
+            }
+            self.connected = true;
         }
-        self.connected = true;
         while self.tls.is_handshaking() {
             let sent = self.flush(socket)?;
             if self.tls.is_handshaking() && (sent == Flow::Blocked || self.fill(socket)? == 0) {
@@ -140,6 +152,11 @@ impl Wire for AnyTlsWire {
     fn security(&self) -> Option<String> {
         Some(describe_security(self.tls.protocol_version()?, self.tls.negotiated_cipher_suite()?))
     }
+
+    #[cold]
+    fn tls_failure(&self) -> Option<TlsFailure> {
+        self.failure.as_deref().cloned()
+    }
 }
 
 impl AnyTlsWire {
@@ -162,14 +179,18 @@ impl AnyTlsWire {
         let handshaking = self.tls.is_handshaking();
         let count = loop {
             match self.tls.read_tls(&mut Socket(socket)) {
-                Ok(0) if handshaking => return Err(ErrorKind::TlsFailed),
+                Ok(0) if handshaking => {
+                    self.failure = Some(Box::new(TlsFailure::Closed));
+                    return Err(ErrorKind::TlsFailed);
+                }
                 Ok(count) => break count.max(1),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(0),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(failure(&e)),
             }
         };
-        if self.tls.process_new_packets().is_err() {
+        if let Err(error) = self.tls.process_new_packets() {
+            self.failure = Some(Box::new(reason(&error)));
             // Sends the alert. The handshake has failed even if this fails too.
             let _ = self.flush(socket);
             return Err(ErrorKind::TlsFailed);
@@ -210,7 +231,7 @@ fn host_name(host: &str) -> &str {
     host.rsplit_once(':').map_or(host, |(name, _)| name)
 }
 
-fn config(insecure: bool, authority: &str) -> Result<ClientConfig, Refusal> {
+fn config(insecure: bool, tls: &Tls) -> Result<ClientConfig, Refusal> {
     let mut provider = ring::default_provider();
     // AES-128-GCM first, as in browsers. A server that follows its client then has the suite of the others.
     provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
@@ -218,11 +239,12 @@ fn config(insecure: bool, authority: &str) -> Result<ClientConfig, Refusal> {
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
-    Ok(if insecure {
-        builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider)).with_no_client_auth()
+    let builder = if insecure {
+        builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider))
     } else {
-        builder.with_root_certificates(roots(authority)?).with_no_client_auth()
-    })
+        builder.with_root_certificates(roots(&tls.authority)?)
+    };
+    identified(builder, tls)
 }
 
 #[cfg(test)]
@@ -231,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_client_prefers_aes_128_and_offers_the_others_too() {
-        let suites = &config(true, "").unwrap().crypto_provider().cipher_suites.clone();
+        let suites = &config(true, &Tls::default()).unwrap().crypto_provider().cipher_suites.clone();
         assert_eq!(suites[0].suite(), CipherSuite::TLS13_AES_128_GCM_SHA256);
         assert_eq!(suites.len(), ring::default_provider().cipher_suites.len());
     }

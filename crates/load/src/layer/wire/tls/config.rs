@@ -1,11 +1,11 @@
 //! TLS 1.3 with AES-128-GCM and nothing else, from the PEM texts of a spec.
 
 use super::handshake::Handshake;
-use super::trust::{Anyone, roots};
+use super::trust::{Anyone, identified, roots};
 use super::{Room, TlsWire};
 use crate::layer::wire::Wires;
 use crate::refusal::Refusal;
-use linerate_contract::{ErrorKind, Spec};
+use linerate_contract::{ErrorKind, Spec, Tls};
 use rustls::client::{Resumption, UnbufferedClientConnection};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -30,11 +30,12 @@ impl Wires for TlsConnector {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
-        let mut config = if spec.request.as_ref().is_some_and(|request| request.insecure) {
-            builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider())).with_no_client_auth()
+        let builder = if spec.request.as_ref().is_some_and(|request| request.insecure) {
+            builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider()))
         } else {
-            builder.with_root_certificates(roots(&tls.authority)?).with_no_client_auth()
+            builder.with_root_certificates(roots(&tls.authority)?)
         };
+        let mut config = identified(builder, tls)?;
         config.resumption = Resumption::disabled();
         config.enable_secret_extraction = true;
         let name = ServerName::try_from(tls.name.clone()).map_err(|e| bad("name", e))?;
@@ -58,9 +59,7 @@ impl Wires for TlsAcceptor {
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let tls = spec.tls.as_ref().ok_or_else(missing)?;
-        let chain = CertificateDer::pem_slice_iter(tls.certificate.as_bytes());
-        let chain = chain.collect::<Result<Vec<_>, _>>().map_err(|e| bad("certificate", e))?;
-        let key = PrivateKeyDer::from_pem_slice(tls.key.as_bytes()).map_err(|e| bad("key", e))?;
+        let (chain, key) = certified(tls)?;
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?
@@ -80,6 +79,16 @@ impl Wires for TlsAcceptor {
         let connection = UnbufferedServerConnection::new(self.config.clone());
         connection.map(|c| TlsWire::new(Handshake::server(c), room)).map_err(|_| ErrorKind::TlsFailed)
     }
+}
+
+/// The certificates of a client or server, and their key.
+pub(super) fn certified(
+    tls: &Tls,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Refusal> {
+    let chain = CertificateDer::pem_slice_iter(tls.certificate.as_bytes());
+    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(|e| bad("certificate", e))?;
+    let key = PrivateKeyDer::from_pem_slice(tls.key.as_bytes()).map_err(|e| bad("key", e))?;
+    Ok((chain, key))
 }
 
 fn provider() -> Arc<CryptoProvider> {

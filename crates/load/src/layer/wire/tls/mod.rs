@@ -11,6 +11,7 @@ mod config;
 mod fuzz;
 mod handshake;
 mod trust;
+mod tunnel;
 
 pub use any::AnyTlsConnector;
 pub use config::{TlsAcceptor, TlsConnector};
@@ -20,10 +21,12 @@ pub use fuzz::{fuzz_handshake, fuzz_records};
 use super::plain::{self, Outbox, receive};
 use super::{Flow, Received, Room, Sink, Source, Wire};
 use handshake::{Handshake, Keys, Step, describe_security};
-use linerate_contract::ErrorKind;
+use linerate_contract::{ErrorKind, TlsFailure};
 use linerate_proto::record::{self, Kind, LARGEST_PLAIN, LARGEST_RECORD, OVERHEAD, Opener, Sealer};
 use nix::sys::socket::MsgFlags;
+use rustls::Error;
 use std::os::fd::OwnedFd;
+use trust::reason;
 
 /// KeyUpdates that a peer may send without data in between, as in rustls: each costs three derivations of a
 /// key.
@@ -42,6 +45,7 @@ pub struct TlsWire {
     output: Outbox,
     state: TlsState,
     ended: bool,
+    failure: Option<Box<TlsFailure>>,
 }
 
 #[derive(Debug)]
@@ -73,6 +77,7 @@ impl TlsWire {
             output: Outbox::new(room.records * (LARGEST_PLAIN + OVERHEAD)),
             state: TlsState::Handshake(Box::new(handshake)),
             ended: false,
+            failure: None,
         }
     }
 
@@ -108,10 +113,13 @@ impl Wire for TlsWire {
             };
             let step = handshake.step(&mut self.input[self.from..self.to], &mut self.output);
             let sent = self.output.flush(socket);
-            let Ok((used, step)) = step else {
+            let (used, step) = match step {
+                Ok(went) => went,
                 // The flush above has sent the alert, if the socket accepted it.
-                self.state = TlsState::Failed;
-                return Err(ErrorKind::TlsFailed);
+                Err(error) => {
+                    (self.state, self.failure) = (TlsState::Failed, Some(Box::new(reason(&error))));
+                    return Err(ErrorKind::TlsFailed);
+                }
             };
             self.from += used;
             if sent? == Flow::Blocked {
@@ -122,7 +130,10 @@ impl Wire for TlsWire {
                 Step::Read => match self.pull(socket)? {
                     Received::More | Received::Drained => {}
                     Received::Nothing => return Ok(Flow::Blocked),
-                    Received::End => return Err(ErrorKind::TlsFailed),
+                    Received::End => {
+                        self.failure = Some(Box::new(TlsFailure::Closed));
+                        return Err(ErrorKind::TlsFailed);
+                    }
                 },
                 Step::Done => {
                     let TlsState::Handshake(handshake) = std::mem::replace(&mut self.state, TlsState::Failed)
@@ -205,6 +216,8 @@ impl Wire for TlsWire {
                 (Kind::Alert, alert) => {
                     // close_notify; all else is a reason for failing.
                     if alert != [1, 0] {
+                        let refused = alert.last().map(|code| Error::AlertReceived((*code).into()));
+                        self.failure = refused.map(|error| Box::new(reason(&error)));
                         return Err(ErrorKind::TlsFailed);
                     }
                     self.ended = true;
@@ -223,6 +236,10 @@ impl Wire for TlsWire {
 
     fn security(&self) -> Option<String> {
         if let TlsState::Open(open) = &self.state { Some(open.keys.security()) } else { None }
+    }
+
+    fn tls_failure(&self) -> Option<TlsFailure> {
+        self.failure.as_deref().cloned()
     }
 }
 

@@ -1,13 +1,56 @@
-//! Whom a client trusts.
+//! Whom a client trusts, who it is itself, and why a handshake fails.
 
-use super::config::bad;
+use super::config::{bad, certified};
 use crate::refusal::Refusal;
+use linerate_contract::{Tls, TlsFailure};
+use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, Error,
+    RootCertStore, SignatureScheme,
+};
 use std::sync::Arc;
+
+/// The client's own certificate, if the spec has one.
+pub(super) fn identified(
+    builder: ConfigBuilder<ClientConfig, WantsClientCert>,
+    tls: &Tls,
+) -> Result<ClientConfig, Refusal> {
+    if tls.certificate.is_empty() {
+        return Ok(builder.with_no_client_auth());
+    }
+    let (chain, key) = certified(tls)?;
+    builder.with_client_auth_cert(chain, key).map_err(|e| bad("certificate", e))
+}
+
+/// The reason that a user can do something about, where there is one.
+pub(super) fn reason(error: &Error) -> TlsFailure {
+    match error {
+        Error::InvalidCertificate(wrong) => match wrong {
+            // One with the name of an authority that the client trusts, and another key, has a bad signature.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFailure::UnknownAuthority,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                TlsFailure::OtherName
+            }
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. } => TlsFailure::Expired,
+            _ => TlsFailure::Other(error.to_string()),
+        },
+        Error::AlertReceived(
+            AlertDescription::CertificateRequired
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnknownCA
+            | AlertDescription::CertificateUnknown,
+        ) => TlsFailure::ClientCertificate,
+        Error::InvalidMessage(_) => TlsFailure::NotTls,
+        _ => TlsFailure::Other(error.to_string()),
+    }
+}
 
 /// Whom to trust: this authority (PEM), or whom the system trusts if there is none.
 pub(super) fn roots(authority: &str) -> Result<RootCertStore, Refusal> {

@@ -1,0 +1,91 @@
+//! Where the connections of `load http` go: to the host of the URL, to another one, to a Unix domain socket,
+//! or to a proxy.
+
+use super::target::{CONNECT_TIMEOUT, HTTP, Target};
+use crate::cli::{RouteArgs, basic};
+use crate::error::Error;
+use linerate_contract::{Request, Spec, Tunnel};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// Sets where `spec`, with its requests, connects to; checks that something listens there.
+///
+/// # Errors
+/// An option with a wrong value, nothing that listens, or a proxy that refuses.
+pub(super) fn set(args: &RouteArgs, target: &Target, spec: &mut Spec) -> Result<(), Error> {
+    if let Some(path) = &args.unix_socket {
+        spec.unix = Some(unix(path)?);
+    } else if let Some(proxy) = &args.proxy {
+        through(proxy, target, spec)?;
+    } else {
+        spec.connect = Some(target.clone().at(args.connect_to.as_deref())?.resolve()?);
+    }
+    Ok(())
+}
+
+fn unix(path: &Path) -> Result<String, Error> {
+    let name = path.display();
+    UnixStream::connect(path).map_err(|e| {
+        Error::NothingMeasured(format!("{name}: {e} (check that the server runs and listens there)"))
+    })?;
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Error::Input(format!("--unix-socket {name}: it is not UTF-8")))
+}
+
+/// Requests with the whole URL to a proxy, or for TLS a tunnel through it.
+fn through(proxy: &str, target: &Target, spec: &mut Spec) -> Result<(), Error> {
+    let (credentials, url) = match proxy.split_once("://").and_then(|(scheme, rest)| {
+        rest.rsplit_once('@').map(|(credentials, place)| (credentials, format!("{scheme}://{place}")))
+    }) {
+        Some((credentials, url)) => (Some(basic(credentials)), url),
+        None => (None, proxy.to_owned()),
+    };
+    let place = Target::parse(&url, &HTTP)
+        .ok()
+        .filter(|place| !place.secure)
+        .ok_or_else(|| Error::Input(format!("--proxy {proxy}: expected http://HOST:PORT")))?;
+    let address = place.resolve()?;
+    spec.connect = Some(address);
+    if target.secure {
+        let tunnel = Tunnel { to: target.place(), authorization: credentials };
+        open(address, &tunnel)?;
+        spec.tunnel = Some(tunnel);
+        return Ok(());
+    }
+    let whole = |path: &mut String| *path = format!("http://{}{path}", target.authority);
+    let known = |request: &mut Request| {
+        let header = credentials.as_ref().map(|value| format!("Proxy-Authorization: {value}"));
+        request.headers.extend(header);
+    };
+    spec.path.iter_mut().for_each(whole);
+    if spec.requests.is_empty() {
+        spec.request.iter_mut().for_each(known);
+    }
+    for one in &mut spec.requests {
+        whole(&mut one.path);
+        known(&mut one.request);
+    }
+    Ok(())
+}
+
+/// Asks for the tunnel once, so that a refusal has its reason.
+fn open(address: SocketAddr, tunnel: &Tunnel) -> Result<(), Error> {
+    let failed = |e: std::io::Error| Error::NothingMeasured(format!("the proxy at {address}: {e}"));
+    let mut stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map_err(failed)?;
+    stream.set_read_timeout(Some(CONNECT_TIMEOUT)).map_err(failed)?;
+    stream.write_all(tunnel.request().as_bytes()).map_err(failed)?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).map_err(failed)?;
+    let status = line.split(' ').nth(1).unwrap_or_default();
+    let next = match status {
+        _ if status.starts_with('2') => return Ok(()),
+        "407" => "; give it a name: --proxy http://NAME:PASSWORD@HOST:PORT",
+        _ => "",
+    };
+    let (to, line) = (&tunnel.to, line.trim());
+    Err(Error::NothingMeasured(format!(
+        "the proxy at {address} opens no tunnel to {to}: it answers {line:?}{next}"
+    )))
+}
