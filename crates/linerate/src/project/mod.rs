@@ -51,7 +51,9 @@ pub struct Settings {
     pub connections: Option<u32>,
     pub port: Option<u16>,
     pub network: Option<String>,
+    pub rate: Option<Amount>,
     pub margin: Option<String>,
+    pub margin_us: Option<Amount>,
     pub budget: Option<String>,
     pub compare: BTreeMap<String, Settings>,
 }
@@ -66,6 +68,29 @@ pub struct Texts(pub Vec<String>);
 enum OneOrMany {
     One(String),
     Many(Vec<String>),
+}
+
+/// A number, or a text with its unit; as it would be on the command line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "NumberOrText")]
+pub struct Amount(pub String);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NumberOrText {
+    Whole(u64),
+    Number(f64),
+    Text(String),
+}
+
+impl From<NumberOrText> for Amount {
+    fn from(amount: NumberOrText) -> Self {
+        match amount {
+            NumberOrText::Whole(number) => Self(number.to_string()),
+            NumberOrText::Number(number) => Self(number.to_string()),
+            NumberOrText::Text(text) => Self(text),
+        }
+    }
 }
 
 impl From<OneOrMany> for Texts {
@@ -162,6 +187,10 @@ impl Settings {
     /// With those of `outer` where these have none.
     fn over(&self, outer: &Self) -> Self {
         let mut all = given(outer);
+        if self.margin.is_some() {
+            // One margin replaces the other.
+            all.remove("margin-us");
+        }
         all.extend(given(self));
         all.try_into().expect("these are settings")
     }
@@ -220,6 +249,22 @@ mod tests {
         assert_eq!(project.comparison(None).unwrap().start.0, ["./shop"]);
         let error = project.comparison(Some("thread")).unwrap_err().to_string();
         assert!(error.contains("compare.thread; nearest: \"threads\""), "{error}");
+    }
+
+    #[test]
+    fn a_rate_is_a_number_or_a_share_and_a_named_margin_replaces_the_other_kind() {
+        let project = project(
+            "start = './shop'\nrate = '50%'\nmargin-us = 20\n\
+             [compare.fast]\nrate = 5000\n[compare.relative]\nmargin = '5%'\n",
+        );
+        let of = |name| {
+            let Settings { rate, margin, margin_us, .. } = project.comparison(name).unwrap();
+            let text = |amount: Option<Amount>| amount.map(|Amount(text)| text);
+            (text(rate).unwrap(), margin, text(margin_us))
+        };
+        assert_eq!(of(None), ("50%".into(), None, Some("20".into())));
+        assert_eq!(of(Some("fast")), ("5000".into(), None, Some("20".into())));
+        assert_eq!(of(Some("relative")), ("50%".into(), Some("5%".into()), None));
     }
 
     #[test]
