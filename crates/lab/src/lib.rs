@@ -6,7 +6,8 @@
 //! | [`protocol`] | messages between linerate and its agent inside the namespaces |
 //! | [`agent`] | the agent: pid 1 of the lab |
 //! | [`namespaces`] | the real lab, from outside: controls the agent |
-//! | [`hosts`] | the lab over several hosts, by ssh |
+//! | [`hosts`] | the lab over several hosts, by ssh; servers there that run already |
+//! | [`listening`] | CPU time of what listens on a port |
 //! | [`scripted`] | the lab of the tests: responses from a file, no network |
 //! | [`host`], [`program`] | facts of a machine, its programs and folders |
 //!
@@ -15,6 +16,7 @@
 pub mod agent;
 pub mod host;
 pub mod hosts;
+pub mod listening;
 pub mod namespaces;
 pub mod program;
 pub mod protocol;

@@ -29,6 +29,7 @@ pub use streams::*;
 pub use suites::*;
 
 use crate::lab::AGENT;
+use crate::lab::listening::WATCH;
 use crate::programs::elsewhere::PRESENCE;
 use crate::subject::ask::ASK;
 use clap::builder::styling::{AnsiColor, Styles};
@@ -121,6 +122,9 @@ pub enum Command {
     Man(ManArgs),
     #[command(name = AGENT, hide = true)]
     LabAgent(LabAgentArgs),
+    /// Print the CPU time of servers that run already
+    #[command(name = WATCH, hide = true)]
+    LabWatch,
     /// Make requests inside a lab and print the responses
     #[command(name = ASK, hide = true)]
     LabAsk {

@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     let terminal = Terminal::new(cli.color);
     let done = match cli.command {
         Command::LabAgent(args) => return command::lab_agent(&args),
+        Command::LabWatch => return command::lab_watch(),
         Command::LabAsk { question } => command::lab_ask(&question),
         Command::LabPresence => command::lab_presence(),
         Command::Run(args) => command::run(&args, cli.lab_script.as_deref(), terminal),

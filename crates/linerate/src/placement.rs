@@ -1,7 +1,9 @@
 //! Which machine plays which role: `--host ROLE=WHERE` and hosts.toml.
 
 use crate::error::Error;
-use crate::measurement::{PlannedCell, PlannedHost, PlannedSuite, SSH_PLACE};
+use crate::lab::hosts::Server;
+use crate::lab::listening::Port;
+use crate::measurement::{PlannedCell, PlannedCommands, PlannedHost, PlannedSuite, SSH_PLACE};
 use crate::toml_file;
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
@@ -46,12 +48,7 @@ pub fn role_place(text: &str) -> Result<RolePlace, String> {
     if role == Role::Server && host.served_at().is_some() {
         return Ok(RolePlace { role, place: place.to_owned() });
     }
-    let is_name = |name: &str| !name.is_empty() && !name.starts_with('-');
-    if place == LOCAL || place.strip_prefix(SSH_PLACE).is_some_and(is_name) {
-        Ok(RolePlace { role, place: place.to_owned() })
-    } else {
-        Err(expected())
-    }
+    if is_place(place) { Ok(RolePlace { role, place: place.to_owned() }) } else { Err(expected()) }
 }
 
 /// Parses the URL of `--server-at`.
@@ -100,6 +97,40 @@ pub fn hosts(given: &[RolePlace], file: Option<&Path>) -> Result<Vec<PlannedHost
         }
     }
     Ok(hosts)
+}
+
+/// The servers that run already and have a place, with the machines of hosts.toml.
+///
+/// # Errors
+/// hosts.toml cannot be read.
+pub fn servers(commands: &PlannedCommands, file: Option<&Path>) -> Result<Vec<Server>, Error> {
+    let placed = commands.commands.iter().filter_map(|command| Some((command, command.host.as_deref()?)));
+    placed
+        .map(|(command, place)| {
+            let host = planned(Role::Server, place, &mut read(file)?)?;
+            let number = command.address.map_or(0, |address| address.port());
+            let port = Port { number, is_udp: commands.layer == "udp" };
+            Ok(Server { cell: command.name.clone(), host, port })
+        })
+        .collect()
+}
+
+/// Parses `NAME=local` or `NAME=ssh:BOX`.
+///
+/// # Errors
+/// What is expected.
+pub fn server_place(text: &str) -> Result<(String, String), String> {
+    let (name, place) = text.rsplit_once('=').unwrap_or_default();
+    if name.is_empty() || !is_place(place) {
+        return Err("expected NAME=ssh:BOX or NAME=local, such as new=ssh:box2".into());
+    }
+    Ok((name.to_owned(), place.to_owned()))
+}
+
+/// `local`, or a name that ssh(1) does not take for an option.
+fn is_place(place: &str) -> bool {
+    let is_name = |name: &str| !name.is_empty() && !name.starts_with('-');
+    place == LOCAL || place.strip_prefix(SSH_PLACE).is_some_and(is_name)
 }
 
 fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -> Result<PlannedHost, Error> {

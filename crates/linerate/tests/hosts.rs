@@ -144,3 +144,29 @@ fn a_host_that_cannot_be_used_is_refused_with_the_reason() {
     assert!(parts[2].starts_with("linerate: ssh:box2: linerate there is 0.0.0, here"), "{}", parts[2]);
     assert!(!out.path().exists());
 }
+
+#[test]
+fn the_cpu_time_of_servers_on_other_hosts_is_known_by_ssh() {
+    let out = Folder::new("hosts-watched");
+    let server = r#"
+import socket, sys
+listener = socket.create_server(("0.0.0.0", 8000))
+while True:
+    connection, _ = listener.accept()
+    while connection.recv(65536):
+        sum(range(int(sys.argv[1])))
+        connection.send(b"HTTP/1.1 200 X\r\nContent-Length: 2\r\n\r\nok")
+"#;
+    let script = format!(
+        "serve() {{ on $1 mkdir -p /run/server; on $1 tee /run/server/s.py > /dev/null\n\
+             on $1 python3 /run/server/s.py $2 > /dev/null 2>&1 & }}\n\
+         printf '%s' '{server}' | serve 2 0; printf '%s' '{server}' | serve 3 3000; sleep 1\n\
+         on 1 $LINERATE compare http://10.79.0.2:8000/ http://10.79.0.3:8000/ -c 1 --quiet --budget 12s \
+             -n light -n heavy --host light=ssh:box2 --host heavy=ssh:box3 --out $OUT >&2\n\
+         echo status $?; sleep 1; on 2 pgrep -fl lab-watch; true"
+    );
+    let Some(output) = among("3", &out, &script) else { return };
+    let cell = out.report().comparison.unwrap().cells.remove(0);
+    assert!(cell.cpu.as_ref().is_some_and(|cpu| cpu.percent > 10.0), "{cell:?}{}", output.stderr);
+    assert_eq!(output.stdout, "status 0\n", "{}", output.stderr);
+}

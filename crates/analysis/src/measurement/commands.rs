@@ -70,7 +70,8 @@ impl PlannedCommands {
         self.rate?.per_second(self.capacity)
     }
 
-    /// True for servers that run elsewhere: nothing is started, and their CPU time is not known.
+    /// True for servers that run elsewhere: nothing is started, and their CPU time is not known without
+    /// `host`.
     #[must_use]
     pub fn are_elsewhere(&self) -> bool {
         self.commands.iter().any(|command| command.target.is_some())
@@ -90,6 +91,9 @@ pub struct PlannedCommand {
     /// What is asked of a server that runs elsewhere: `command` is its URL, and nothing is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<PlannedTarget>,
+    /// The host on which it runs, where its CPU time is read: `local` or `ssh:NAME`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The worktree of its revision; without one, the folder of all commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,

@@ -7,6 +7,9 @@
 //! have nothing else to do, and shares of CPUs are of the window's length.
 
 mod ssh;
+mod watched;
+
+pub use watched::{Server, Watched};
 
 use crate::namespaces::Namespaces;
 use crate::protocol::{CpuTime, CpuTimes, File, Turns};

@@ -143,6 +143,11 @@ pub(crate) fn start(host: &PlannedHost, program: &str) -> Result<(Child, UnixStr
     Ok((command.spawn().map_err(lost)?, socket))
 }
 
+/// linerate there with a subcommand; its channel is ssh's standard input and output.
+pub(crate) fn subcommand(host: &PlannedHost, program: &str, subcommand: &str) -> Command {
+    ssh(host, &format!("exec {} {subcommand}", quoted(program)))
+}
+
 /// Runs linerate there with other arguments; returns its output.
 ///
 /// # Errors

@@ -7,9 +7,12 @@ use crate::measurement::{
     Expectation, PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedRequest,
     PlannedTarget, PlannedUpstream,
 };
+use crate::placement::server_place;
+use crate::session::HostRequest;
 use crate::subject;
 use crate::subject::values::{self, Filled};
 use clap::Args;
+use linerate_contract::nearest::suggestion;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -82,6 +85,15 @@ pub struct CommandOptions {
     )]
     pub network: Option<String>,
 
+    /// Where the server at an address runs, by its name: its CPU time is read there, over ssh (repeatable;
+    /// for each address or for none)
+    #[arg(long = "host", value_name = "NAME=ssh:BOX", value_parser = server_place)]
+    pub hosts: Vec<(String, String)>,
+
+    /// With --host: ssh options of machines [default: hosts.toml, if it exists]
+    #[arg(long = "hosts", value_name = "FILE", requires = "hosts")]
+    pub hosts_file: Option<PathBuf>,
+
     /// The server speaks TLS; its certificate is not verified
     #[arg(long)]
     pub https: bool,
@@ -89,6 +101,10 @@ pub struct CommandOptions {
     /// In place of HTTP: each connection sends --size bytes over TCP and gets them back
     #[arg(long, conflicts_with_all = ["https", "ws", "udp"], conflicts_with_all = OF_HTTP)]
     pub tcp: bool,
+
+    /// Refused, with what to do instead
+    #[arg(long, hide = true)]
+    pub stream: bool,
 
     /// In place of HTTP: the same over UDP
     #[arg(long, conflicts_with_all = ["https", "ws", "upstream"], conflicts_with_all = OF_HTTP)]
@@ -133,6 +149,15 @@ impl CommandOptions {
         commands: &[String],
         comparison: PlannedComparison,
     ) -> Result<PlannedComparison, Error> {
+        if self.stream {
+            return Err(Error::Input(
+                "--stream: a stream in one direction needs a receiver that compares and counts what arrives \
+                 and returns its count (sdk/CONTRACT.md, `stream`): `linerate new system` makes such a \
+                 program. For any server that sends back what it gets, --tcp --size 1048576 compares the \
+                 throughput of both directions"
+                    .into(),
+            ));
+        }
         let current = || std::env::current_dir().map_err(Error::file(Path::new(".")));
         let folder = self.folder.clone().map_or_else(current, Ok)?;
         let given = self.expect.unwrap_or_default();
@@ -185,6 +210,7 @@ impl CommandOptions {
         for (command, (target, address)) in planned.commands.iter_mut().zip(&self.targets) {
             (command.target, command.address) = (Some(target.clone()), Some(*address));
         }
+        self.place(&mut planned.commands)?;
         // A setup or the build of a revision may make the program.
         if self.setup.is_empty() && !is_of_revisions {
             subject::lines(&planned)?;
@@ -202,6 +228,41 @@ impl CommandOptions {
             commands: Some(planned),
             ..comparison
         })
+    }
+}
+
+impl CommandOptions {
+    /// Where the servers run.
+    fn place(&self, commands: &mut [PlannedCommand]) -> Result<(), Error> {
+        let names: Vec<String> = commands.iter().map(|command| command.name.clone()).collect();
+        for (name, place) in &self.hosts {
+            let wrong = |why: &str| Err(Error::Input(format!("--host {name}={place}: {why}")));
+            match commands.iter_mut().find(|command| command.name == *name) {
+                None => {
+                    let near = suggestion(name, names.iter().map(String::as_str));
+                    return wrong(&format!("nothing is called so (-n names addresses); {near}"));
+                }
+                Some(command) if command.target.is_none() => {
+                    return wrong("it is for addresses; the CPU time of a command is known");
+                }
+                Some(command) => command.host = Some(place.clone()),
+            }
+        }
+        match commands.iter().find(|command| command.host.is_none()) {
+            Some(without) if !self.hosts.is_empty() => Err(Error::Input(format!(
+                "--host is not there for {0}: CPU times are compared, so give all a host, such as \
+                 --host {0}=local for this machine",
+                without.name
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The machines of a run.
+    #[must_use]
+    pub fn host_request(&self) -> HostRequest {
+        let (servers, file) = (self.hosts.clone(), self.hosts_file.clone());
+        HostRequest { servers, file, ..HostRequest::default() }
     }
 }
 

@@ -260,6 +260,7 @@ impl From<&RunArgs> for Request {
             budget: args.budget,
             hosts: HostRequest {
                 places: args.hosts.host.iter().chain(&args.hosts.server_at).cloned().collect(),
+                servers: Vec::new(),
                 file: args.hosts.hosts.clone(),
                 network: args.hosts.host_network || args.hosts.server_at.is_some(),
             },

@@ -189,7 +189,8 @@ pub(super) fn measure(
         What::Commands(commands, options) => {
             let comparison = options.comparison(&commands, comparison)?;
             let budget = builds.budget_of_commands();
-            Request { budget: Some(budget), ..builds.request(None, comparison) }
+            let hosts = options.host_request();
+            Request { budget: Some(budget), hosts, ..builds.request(None, comparison) }
         }
     };
     let request = Request { allows_equal_arms: terminal.is_none(), ..request };

@@ -102,6 +102,15 @@ pub fn lab_agent(args: &LabAgentArgs) -> ExitCode {
     }
 }
 
+/// Answers with the CPU times of servers that linerate did not start.
+#[must_use]
+pub fn lab_watch() -> ExitCode {
+    match crate::lab::listening::serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(3), // the near end has the channel's end as the only sign
+    }
+}
+
 /// Answers a run on another machine whose roles are here.
 ///
 /// # Errors

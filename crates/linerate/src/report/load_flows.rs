@@ -274,7 +274,7 @@ mod tests {
         ] {
             assert!(printed.contains(part), "{part} is missing in:\n{printed}");
         }
-        assert!(json(&runs).contains("\"lost\": 1000"));
+        assert!(json(&runs, &[]).contains("\"lost\": 1000"));
         let [(spec, _)] = runs;
         assert!(text("10.0.0.1:9000", &[(spec, Done::default())]).contains("0 Gbit/s"));
     }

@@ -30,6 +30,9 @@ pub(super) fn line(request: &Request, seed: u64) -> String {
     words.extend(budget.map(|budget| format!("--budget {}", time(budget))));
     words.extend(choice.only.iter().map(|glob| format!("--only {}", quoted(glob))));
     words.extend(hosts.places.iter().map(|given| format!("--host {given}")));
+    words.extend(
+        hosts.servers.iter().map(|(name, place)| format!("--host {}", quoted(&format!("{name}={place}")))),
+    );
     words.extend(hosts.file.iter().map(|file| format!("--hosts {}", quoted(&file.display().to_string()))));
     words.extend(hosts.network.then(|| "--host-network".into()));
     words.extend(choice.probe.then(|| "--probe".into()));

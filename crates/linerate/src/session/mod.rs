@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::home;
 use crate::interrupt;
 use crate::journal::{self, Journal};
-use crate::lab::hosts::Hosts;
+use crate::lab::hosts::{Hosts, Watched};
 use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError};
@@ -117,12 +117,18 @@ impl Session {
         }
         let commands = choice.comparison.as_ref().and_then(|plan| plan.commands.as_ref());
         let are_outside = commands.is_some_and(|commands| commands.are_elsewhere() || commands.on_host);
+        let servers = commands
+            .map_or(Ok(Vec::new()), |commands| placement::servers(commands, request.hosts.file.as_deref()))?;
         let interrupted = interrupt::watch();
         let raise = || -> Result<Box<dyn Lab>, Error> {
             Ok(match programs::script(script)? {
                 Some(script) => Box::new(script),
                 None if !hosts.is_empty() => Box::new(
                     Hosts::raise(hosts.clone(), &home, interrupted.clone())
+                        .map_err(|error| Error::NothingMeasured(error.to_string()))?,
+                ),
+                None if !servers.is_empty() => Box::new(
+                    Watched::raise(&servers, &home, interrupted.clone())
                         .map_err(|error| Error::NothingMeasured(error.to_string()))?,
                 ),
                 None if are_outside => {

@@ -31,6 +31,8 @@ pub struct Request {
 #[derive(Debug, Clone, Default)]
 pub struct HostRequest {
     pub places: Vec<RolePlace>,
+    /// Where servers run that linerate does not start, by name: `--host NAME=WHERE`.
+    pub servers: Vec<(String, String)>,
     /// Addresses, CPUs and ssh options of the machines.
     pub file: Option<PathBuf>,
     /// The path is the real network.

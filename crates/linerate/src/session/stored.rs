@@ -91,8 +91,15 @@ fn of_servers(stored: &PlannedCommands, given: Option<&PlannedCommands>) -> Vec<
         let setups = commands().filter_map(|one| Some(option("setup", one.setup.as_ref()?)));
         let cleanups = commands().filter_map(|one| Some(option("cleanup", one.cleanup.as_ref()?)));
         let companions = planned.companions.iter().map(|one| option("with", one));
+        let hosts = commands()
+            .filter_map(|one| Some(option("host", &format!("{}={}", one.name, one.host.as_ref()?))));
         let upstream = planned.upstream.iter().map(|upstream| option("upstream", &upstream.command));
-        let all = commands().map(|one| quoted(&one.command)).chain(upstream).chain(setups).chain(cleanups);
+        let all = commands()
+            .map(|one| quoted(&one.command))
+            .chain(upstream)
+            .chain(setups)
+            .chain(cleanups)
+            .chain(hosts);
         let mut all: Vec<String> = all.chain(companions).collect();
         // Revisions have one command.
         all.dedup();

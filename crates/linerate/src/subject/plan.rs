@@ -12,7 +12,7 @@ use crate::path::Shape;
 use crate::system::manifest::{Manifest, Start, Variant};
 use crate::system::{Registry, System, VERIFIER};
 use linerate_contract::Role;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The name of the suite, of its table and of the system.
@@ -63,7 +63,15 @@ pub(crate) fn suite(planned: &PlannedCommands) -> PlannedSuite {
 
 fn notes(planned: &PlannedCommands) -> Vec<String> {
     let mut notes = Vec::new();
-    if planned.are_elsewhere() {
+    let hosts: BTreeSet<&str> =
+        planned.commands.iter().filter_map(|command| command.host.as_deref()).collect();
+    if !hosts.is_empty() {
+        let hosts = Vec::from_iter(hosts).join(", ");
+        notes.push(format!(
+            "the servers' CPU time is that of the processes that listen on their ports ({hosts}), read \
+             before and after each client; their memory is not known"
+        ));
+    } else if planned.are_elsewhere() {
         notes.push("the servers' CPU time and memory are not known: they run elsewhere".to_owned());
     }
     if planned.layer == "https" {

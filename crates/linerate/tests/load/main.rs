@@ -2,11 +2,10 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test prints its reason")]
 
-#[path = "../report/schema.rs"]
-mod schema;
-
 mod h2;
 mod requests;
+#[path = "../report/schema.rs"]
+mod schema;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

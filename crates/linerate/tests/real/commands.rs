@@ -228,15 +228,35 @@ fn two_addresses_are_compared_by_turns() {
     }
     let out = compare(&folder, &[urls[0], urls[1], "-n", "near", "-n", "far", "-c", "2"]);
     let mixed = compare(&folder, &[urls[0], "./server.py"]);
+    let _ = fs::rename(folder.path().join("out"), folder.path().join("out-unknown"));
+    let named = [urls[0], urls[1], "-n", "near", "-n", "far", "-c", "2", "--host", "near=local"];
+    let one = compare(&folder, &named);
+    let known = compare(&folder, &[&named[..], &["--host", "far=local"]].concat());
+    let wrong = compare(&folder, &[&named[..], &["--host", "fra=local"]].concat());
     for server in &mut servers {
         server.kill().unwrap();
         server.wait().unwrap();
     }
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
-    let cell = common::report(&folder.path().join("out")).comparison.unwrap().cells.remove(0);
-    assert!(cell.rate.as_ref().unwrap().percent < -50.0 && cell.cpu.is_none(), "{cell:?}");
+    let cell = |out: &str| common::report(&folder.path().join(out)).comparison.unwrap().cells.remove(0);
+    let far = cell("out-unknown");
+    assert!(far.rate.as_ref().unwrap().percent < -50.0 && far.cpu.is_none(), "{far:?}");
     assert!(out.stdout.contains("CPU time and memory are not known"), "{}", out.stdout);
     assert!(mixed.status == 2 && mixed.stderr.contains("`./server.py` is no address"), "{}", mixed.stderr);
+    assert_eq!(known.status, 0, "{}{}", known.stdout, known.stderr);
+    assert!(cell("out").cpu.is_some(), "{}", known.stdout);
+    assert!(known.stdout.contains("listen on their ports (local)"), "{}", known.stdout);
+    assert!(known.stdout.contains("--host 'near=local' --host 'far=local'"), "{}", known.stdout);
+    assert!(one.status == 2 && one.stderr.contains("--host far=local for this machine"), "{}", one.stderr);
+    assert!(wrong.status == 2 && wrong.stderr.contains("nearest: \"far\""), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_stream_of_a_command_is_refused_with_what_to_do_instead() {
+    let folder = workplace("commands-stream");
+    let out = compare(&folder, &["python3 server.py", "python3 ./server.py", "--tcp", "--stream"]);
+    assert_eq!(out.status, 2, "{}", out.stderr);
+    assert!(out.stderr.contains("--tcp --size 1048576"), "{}", out.stderr);
 }
 
 /// A proxy for one request after the other, and what is behind it.

@@ -46,10 +46,10 @@ fn spec(args: &LoadH2Args, target: &Target) -> Result<Spec, Error> {
     spec.timeout_ns = args.result.timeout.into();
     spec.set_option("streams", args.streams);
     args.spin.set(&mut spec);
-    let requests = args.request.requests(&target.path, Path::new(""))?;
+    let requests = args.request.requests(&[&target.path], Path::new(""))?;
     let (host, insecure) = (Some(target.authority.clone()), args.trust.insecure);
     let common = Request { host, insecure, ..Request::default() };
     requested(&mut spec, common, requests.iter().map(sent).collect());
-    spec.tls = target.secure.then(|| target.trusted(&args.trust)).transpose()?;
+    spec.tls = target.tls(&args.trust)?;
     Ok(spec)
 }
