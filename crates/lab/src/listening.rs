@@ -13,8 +13,8 @@ use std::io::{self, BufRead, Write};
 
 /// The hidden subcommand that serves.
 pub const WATCH: &str = "lab-watch";
-/// Without a question for this time, in seconds, the near end is gone: a network that was cut tells neither
-/// side. A question is asked before and after each unit, which takes seconds.
+/// Without a question for this time, in seconds, the near end is gone: after a cut network neither side gets
+/// an error. A question is asked before and after each unit, which takes seconds.
 const SILENCE: u32 = 600;
 /// The states of sockets in `/proc/net`: one that listens for TCP, one of UDP without a peer.
 const LISTENS: &str = "0A";

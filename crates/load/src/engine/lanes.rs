@@ -73,7 +73,7 @@ impl<L: Lanes> Context<L> {
         let (now, timeout) = (self.last, self.meter.timeout());
         self.layer.expire(slot.connection.as_mut().expect(OPENED), now, timeout);
         self.settle();
-        // The peer is told; that it may not read is no further failure.
+        // The peer gets the reason; a failed send is no further failure.
         let _ = self.send_lanes(slot);
     }
 

@@ -211,7 +211,7 @@ impl Client {
     /// Takes what the server has sent.
     ///
     /// # Errors
-    /// The reason why the connection is over; the server is told with what is to be sent.
+    /// The reason why the connection is over; what is to be sent next contains it.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8], answers: &mut impl Answers) -> Result<(), Code> {
         let mut side = ClientSide { streams: &mut self.streams, answers };

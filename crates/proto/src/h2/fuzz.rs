@@ -62,7 +62,7 @@ pub fn fuzz_server(input: &[u8]) {
     assert_eq!(run(usize::from(*length).max(1)), run(frames.len().max(1)));
 }
 
-/// What a client was told, with the pieces of a body joined.
+/// What a client reported, with the pieces of a body joined.
 #[derive(Debug, Default)]
 struct Log(Vec<Event>);
 

@@ -85,7 +85,7 @@ impl Server {
     /// Takes what the client has sent.
     ///
     /// # Errors
-    /// The reason why the connection is over; the client is told with what is to be sent.
+    /// The reason why the connection is over; what is to be sent next contains it.
     #[inline]
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Code> {
         let outcome = self.preface.take(&mut bytes).and_then(|()| {

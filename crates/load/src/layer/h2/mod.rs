@@ -14,12 +14,11 @@ use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Silence, Sink, Source, Wire, Wires};
 use crate::layer::{Answer, Flow, LaneEnd, Lanes, Layer, MAX_READS, Reply};
 use crate::refusal::Refusal;
-use crate::socket::{Dialer, connect_error};
+use crate::socket::Dialer;
 use linerate_contract::{ErrorKind, Nanos, Spec, StreamCounts};
 use linerate_proto::h2::Code;
 use linerate_proto::h2::client::{Answers, Client, EncodedRequest, Ended};
 use linerate_proto::http::response::Head;
-use nix::sys::socket::{setsockopt, sockopt};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::vec::Drain;
@@ -114,8 +113,7 @@ impl<C: Wires> Layer for H2<C> {
 
     fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
         let socket = self.dialer.open()?;
-        // What is sent is often less than a segment, and is never followed by what it could wait for.
-        setsockopt(&socket, sockopt::TcpNoDelay, &true).map_err(connect_error)?;
+        self.dialer.without_delay(&socket)?;
         let lanes = vec![LaneState::default(); self.streams.into()].into();
         Ok(H2Connection {
             socket,

@@ -65,7 +65,7 @@ const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
-/// The most that the dynamic table of a decoder has, as both ends of HTTP/2 have it unless told otherwise.
+/// The largest dynamic table of a decoder: the default of HTTP/2 at both ends (RFC 9113, section 6.5.2).
 pub(in crate::h2) const TABLE_SIZE: usize = 4_096;
 /// What an entry has beyond its name and value (section 4.1).
 pub(in crate::h2) const ENTRY: usize = 32;

@@ -178,7 +178,7 @@ fn clients_that_ask_for_too_much_are_refused() {
         let (mut server, mut client) = begun(&[]);
         send(&mut client);
         assert_eq!(feed(&mut server, &mut client), Err(code));
-        assert!(server.has_output(), "the client is told");
+        assert!(server.has_output(), "a frame with the reason is to be sent");
     }
     assert_eq!(Server::default().feed(b"GET / HTTP/1.1\r\n"), Err(Code::PROTOCOL_ERROR));
 }
