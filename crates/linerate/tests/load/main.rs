@@ -268,7 +268,8 @@ fn each_failure_has_its_message_and_exit_status() {
     if !engine_is_built() {
         return;
     }
-    let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    // On an address where no other test listens: a free port of 127.0.0.1 may be theirs a moment later.
+    let dead = std::net::TcpListener::bind("127.0.9.9:0").unwrap().local_addr().unwrap().to_string();
     let server = Server::start();
     let secure = server.url.replace("http:", "https:");
     for (arguments, status, sentence) in [
