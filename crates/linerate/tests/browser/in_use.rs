@@ -41,8 +41,8 @@ fn open_again(browser: &mut Chromium) -> String {
     address
 }
 
-/// The limits are those of a page that is sent by mail and opened on a laptop. Times depend on the machine: they are
-/// written to a file, and what they depend on, the size and the number of elements, has the limits.
+/// The limits are those of a page that is sent by mail and opened on a laptop. Times depend on the machine:
+/// they are written to a file, and what they depend on, the size and the number of elements, has the limits.
 fn large(browser: &mut Chromium) {
     let Page { path, .. } = large_page(400);
     let bytes = fs::metadata(&path).unwrap().len();

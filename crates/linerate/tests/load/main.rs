@@ -268,13 +268,11 @@ fn each_failure_has_its_message_and_exit_status() {
     if !engine_is_built() {
         return;
     }
-    // On an address where no other test listens: a free port of 127.0.0.1 may be theirs a moment later.
-    let dead = std::net::TcpListener::bind("127.0.9.9:0").unwrap().local_addr().unwrap().to_string();
     let server = Server::start();
     let secure = server.url.replace("http:", "https:");
     for (arguments, status, sentence) in [
         (&["http://no-such-name.invalid/"][..], 3, "dns"),
-        (&[&format!("http://{dead}/")], 3, "refused"),
+        (&["http://127.0.9.9:1/"], 3, "refused"), // No test listens there.
         (&["127.0.0.1"], 2, "URL"),
         (&[&server.url, "--header", "no colon"], 2, "headers"),
         (&[&server.url, "--arrival", "poisson"], 2, "--rate"),
