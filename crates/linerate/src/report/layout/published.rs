@@ -45,7 +45,8 @@ fn table(table: &PublishedRows, cells: &[CellReport]) -> TextTable {
         ("this run, of its baseline", &ratio),
         ("CPU", &|row| cell(row).map(cpu)),
         ("bound by", &|row| cell(row)?.bound_by.map(words::bound)),
-        ("why no number", &|row| row.reason.clone()),
+        // The list of exceptions has the other lines: the end of a log.
+        ("why no number", &|row| row.reason.as_deref()?.lines().next().map(str::to_owned)),
     ];
     let is_filled = |(_, text): &(&str, &dyn Fn(&PublishedRow) -> Option<String>)| {
         table.rows.iter().any(|row| text(row).is_some_and(|text| !text.is_empty()))
