@@ -76,7 +76,7 @@ pub(super) fn table(
             ));
         }
     }
-    names::check(table, &axes)?;
+    names::check(table, registry, &axes)?;
     let mut parameters = table.parameters.clone();
     if let Some((form, changes)) = form.zip(changes) {
         let known = form.of_suite.parameters.iter().filter(|(name, _)| table.parameters.contains_key(*name));
@@ -179,6 +179,7 @@ fn cell(
         for name in names {
             let name = template::render(&place, name, &values)?;
             let chosen = registry.variant(&name, *role).map_err(|e| format!("{place}: {e}"))?;
+            names::check_own_options(table, chosen, *role)?;
             path.adapt(chosen.variant.device, chosen.variant.routers);
             path.need_routers(usize::from(chosen.variant.router));
             is_limit |= chosen.variant.limit;

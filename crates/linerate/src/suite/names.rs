@@ -3,7 +3,8 @@
 use super::file::{Table, Variants};
 use super::path::{self, IMPAIRMENTS};
 use crate::parameters::Parameters;
-use crate::system::template;
+use crate::system::{Registry, SystemVariant, template};
+use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
 use linerate_contract::options::CONTRACT_OPTIONS;
 use std::collections::BTreeSet;
@@ -15,7 +16,11 @@ use std::collections::BTreeSet;
 ///
 /// # Errors
 /// The key, and the nearest known name.
-pub(super) fn check(table: &Table, axes: &[(String, Vec<String>)]) -> Result<(), String> {
+pub(super) fn check(
+    table: &Table,
+    registry: &Registry,
+    axes: &[(String, Vec<String>)],
+) -> Result<(), String> {
     let used = used_names(table)?;
     let of_paths = || IMPAIRMENTS.iter().copied().chain(["routers"]);
     let is_known = |name: &str| Parameters::NAMES.contains(&name) || used.contains(name);
@@ -38,16 +43,35 @@ pub(super) fn check(table: &Table, axes: &[(String, Vec<String>)]) -> Result<(),
             ));
         }
     }
-    let options = || CONTRACT_OPTIONS.iter().map(|(name, _)| *name);
+    let of_systems: BTreeSet<&str> =
+        registry.variants().flat_map(|one| &one.variant.own_options).map(String::as_str).collect();
+    let options = || CONTRACT_OPTIONS.iter().map(|(name, _)| *name).chain(of_systems.iter().copied());
     for name in table.options.keys() {
         if !options().any(|known| known == name) {
             return Err(format!(
-                "options.{name}: `{name}` is not an option of the contract; {}",
+                "options.{name}: `{name}` is neither an option of the contract nor one of a system's own; {}",
                 suggestion(name, options())
             ));
         }
     }
     Ok(())
+}
+
+/// Checks that options of the table that are not the contract's have their effect in this system.
+///
+/// # Errors
+/// The first one that would be refused or ignored: its key, the system, what its manifest lacks.
+pub(super) fn check_own_options(table: &Table, chosen: SystemVariant<'_>, role: Role) -> Result<(), String> {
+    let is_of_contract = |name: &String| CONTRACT_OPTIONS.iter().any(|(known, _)| known == name);
+    let mut own = table.options.keys().filter(|name| !is_of_contract(name));
+    let lacking = own.find_map(|name| Some((name, chosen.lacks_option(role, name)?)));
+    lacking.map_or(Ok(()), |(name, why)| {
+        let (variant, system) = (chosen.name, &chosen.system.name);
+        Err(format!(
+            "options.{name}: `{variant}` as the {role} would not get this option: leave it out of the table \
+             (systems/{system}/system.toml: {why})"
+        ))
+    })
 }
 
 fn parameter_names(table: &Table) -> impl Iterator<Item = (&'static str, &str)> {
@@ -89,4 +113,42 @@ pub(super) fn line_of(text: &str, table: &str, message: &str) -> Option<usize> {
     };
     let of_table = text.lines().skip(start).take_while(|line| line.trim() != "[[tables]]");
     Some(start + 1 + of_table.into_iter().position(is_key).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Form, Suite, choose, load_all, parse};
+    use crate::system::Registry;
+    use std::path::Path;
+
+    #[test]
+    fn an_option_beyond_the_contract_needs_systems_that_have_it() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        let suite = choose(load_all(&home).unwrap(), &["generators".to_owned()]).unwrap().remove(0);
+        let (clients, servers) = (r#"["native", "h2load-h2c"]"#, r#"["native", "nginx-h2c"]"#);
+        for (right, wrong, message) in [
+            (
+                clients,
+                r#"["native", "h2load-h2c", "wrk"]"#,
+                "options.streams: `wrk` as the client would not get this option: leave it out of the table \
+                 (systems/wrk/system.toml: variants.wrk.start has no {{ options.streams }})",
+            ),
+            (
+                servers,
+                r#"["native", "asio-async"]"#,
+                "options.streams: `asio-async` as the server would not get this option: leave it out of the \
+                 table (systems/asio/system.toml: variants.asio-async.own-options does not have it",
+            ),
+            ("{ streams =", "{ steams =", r#"nor one of a system's own; nearest: "streams""#),
+        ] {
+            let text = suite.text.replacen(right, wrong, 1);
+            let of_table = text.lines().position(|line| line == r#"name = "multiplexed""#).unwrap();
+            let of_option = text.lines().skip(of_table).position(|line| line.starts_with("options")).unwrap();
+            let place = format!("generators.toml:{}: ", of_table + of_option + 1);
+            let changed = Suite { file: parse(&suite.path, &text).unwrap(), text, ..suite.clone() };
+            let error = changed.expand(&registry, Form::default()).unwrap_err().to_string();
+            assert!(error.contains(message) && error.contains(&place), "{wrong}: {error}");
+        }
+    }
 }

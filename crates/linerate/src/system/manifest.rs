@@ -127,6 +127,9 @@ pub struct Variant {
     /// Options in the spec, for programs that implement the contract.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
+    /// Names of options beyond those of the contract that its program accepts: a suite's table can have them.
+    #[serde(default)]
+    pub own_options: Vec<String>,
     /// True if its CPU is busy whatever it has to do, such as a thread that polls and never sleeps. Its CPU
     /// time then says nothing about the bottleneck.
     #[serde(default)]

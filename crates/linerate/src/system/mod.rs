@@ -152,9 +152,29 @@ impl SystemVariant<'_> {
         self.is_foreign() && !self.client_uses("duration")
     }
 
+    /// Why an option of a table that is not the contract's would be refused or ignored in this role; `None`:
+    /// it has its effect. Servers and relays that do not implement the contract get no options.
+    #[must_use]
+    pub fn lacks_option(&self, role: Role, name: &str) -> Option<String> {
+        let (variant, placeholder) = (self.name, format!("options.{name}"));
+        if self.uses(role, "{{ spec }}") {
+            let accepts = self.variant.own_options.iter().any(|own| own == name);
+            let why = || format!("variants.{variant}.own-options does not have it, nor does the contract");
+            (!accepts).then(why)
+        } else {
+            let ignores = role == Role::Client && !self.uses(role, &placeholder);
+            let why = || format!("variants.{variant}.start has no {{{{ {placeholder} }}}}");
+            ignores.then(why)
+        }
+    }
+
     fn client_uses(&self, name: &str) -> bool {
-        let arguments = self.variant.start.as_ref().and_then(|start| start.arguments(Role::Client));
-        arguments.is_some_and(|all| all.iter().any(|one| one.contains(name)))
+        self.uses(Role::Client, name)
+    }
+
+    fn uses(&self, role: Role, text: &str) -> bool {
+        let arguments = self.variant.start.as_ref().and_then(|start| start.arguments(role));
+        arguments.is_some_and(|all| all.iter().any(|one| one.contains(text)))
     }
 
     /// Whether a config template or an argument reads this name.

@@ -134,8 +134,11 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
         Err(what) => return vec![("describes itself".to_owned(), Err(what))],
     };
     check("prints a version", if described.version.is_empty() { Err("it is empty".into()) } else { Ok(()) });
-    check("exits 127 for unsupported layers and workloads", refuses(program));
+    check("exits 127 for unsupported layers and workloads", refuses(program, None));
     check("exits 2 for an unknown option", refuses_unknown_options(program, &described));
+    for name in &chosen.variant.own_options {
+        check(&format!("knows its own option {name}"), refuses(program, Some(name)));
+    }
     check("exits 2 for an invalid spec", ends_with(program, "{\"contract\":3,\"role\"", 2));
     let mut wanted = Spec::new(Role::Client, "tcp", "rr");
     wanted.contract = 99;
@@ -312,10 +315,12 @@ fn same(what: &str, reported: u64, right: u64) -> Result<(), String> {
     if reported == right { Ok(()) } else { Err(format!("{reported} {what} instead of {right}")) }
 }
 
-fn refuses(program: &Path) -> Result<(), String> {
+/// An unknown layer is unsupported, with this option too: a program checks the options' names first.
+fn refuses(program: &Path, option: Option<&str>) -> Result<(), String> {
     let mut spec = Spec::new(Role::Client, "carrier-pigeon", "homing");
     spec.connect = Some(any_port());
     spec.operations = Some(1);
+    spec.options.extend(option.map(|name| (name.to_owned(), "1".to_owned())));
     ends_with(program, &spec.to_json(), linerate_contract::EXIT_UNSUPPORTED)
 }
 
