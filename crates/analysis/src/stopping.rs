@@ -182,11 +182,11 @@ impl<'a> Made<'a> {
             let mut tables = suite.tables.iter().filter(|table| is_of_windows(table.metric));
             let metric =
                 tables.find(|table| pair.cells.iter().all(|cell| table.cells.contains(cell)))?.metric;
-            let (counted, strangers) = undisturbed(units.iter().copied());
+            let (counted, too_busy) = undisturbed(units.iter().copied());
             let log = if self.are_busy_loops(suite, pair) { log_ratio_of_loops } else { log_ratio };
             let estimate = RatioEstimate::from_logs(counted.iter().filter_map(|duet| log(duet, metric)))?;
-            let lacks = match strangers {
-                Some(_) => units.len() as f64,
+            let lacks = match too_busy {
+                Some(busy) => f64::from(busy.lacks),
                 None => lacking(estimate.half_width()?, goal, estimate.n)?,
             };
             // Half of the units failed: more time buys little.

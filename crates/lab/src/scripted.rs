@@ -56,6 +56,12 @@ struct Answer {
     /// CPU seconds of each role.
     #[serde(default)]
     cpu: BTreeMap<Role, f64>,
+    /// The share of each CPU's time that processes other than this side's use: in a duet the other side too.
+    #[serde(default)]
+    others: f64,
+    /// The share of each CPU's time that the hypervisor gives to other guests.
+    #[serde(default)]
+    steal: f64,
     /// The sensitivity of the rate to the CPU time of each role; 0 for others.
     #[serde(default)]
     sensitivity: BTreeMap<Role, f64>,
@@ -153,13 +159,13 @@ impl Scripted {
     fn client_run(&self, seconds: f64, stdout: String) -> Result<ClientRun, LabError> {
         let (answer, _) = self.answer()?;
         let nanos = |seconds: f64| Nanos((seconds * 1e9) as u64);
-        let busy: f64 = answer.cpu.values().sum();
+        let own = answer.cpu.values().sum::<f64>() / f64::from(self.script.host.cpus);
         let cpus = (0..self.script.host.cpus).map(|cpu| CpuTime {
             cpu,
             total: nanos(seconds),
-            busy: nanos((busy / f64::from(self.script.host.cpus)).min(seconds)),
+            busy: nanos((own + answer.others * seconds).min(seconds)),
             interrupts: Nanos::ZERO,
-            steal: Nanos::ZERO,
+            steal: nanos(answer.steal * seconds),
         });
         Ok(ClientRun {
             status: ExitStatus::Code(0),

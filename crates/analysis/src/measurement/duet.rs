@@ -42,6 +42,9 @@ pub struct Duet {
     /// The share of the CPUs' time in the window that processes of neither side used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strangers: Option<f64>,
+    /// The share of the CPUs' time in the window that the hypervisor gave to other guests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen: Option<f64>,
     /// Wall time by stage; only `measure` is measuring.
     pub stages: BTreeMap<Stage, Nanos>,
 }

@@ -3,7 +3,7 @@
 
 use super::ByRound;
 use super::estimate::{FEWEST_ROUNDS, median};
-use crate::measurement::Measurement;
+use crate::measurement::{CpuWindow, Measurement};
 
 /// A modified z-score above this is an outlier (Iglewicz and Hoaglin 1993, "How to Detect and Handle
 /// Outliers").
@@ -14,7 +14,7 @@ const SIGMA_PER_MAD: f64 = 1.4826;
 const SIGMA_PER_MEAN_DEVIATION: f64 = 1.2533;
 /// A trial that lost more than this share of its CPUs' time to the hypervisor's other guests is flagged. Half
 /// of it is common on shared hosts; twice as much exceeds most differences of interest.
-const STEAL: f64 = 0.05;
+pub(crate) const STEAL: f64 = 0.05;
 /// Two-sided 1 % of the normal distribution: with dozens of cells in a run, 5 % would raise a false flag in
 /// each run.
 const DRIFT_Z: f64 = 2.576;
@@ -38,14 +38,19 @@ pub fn outliers(values: &ByRound) -> Vec<u32> {
     values.iter().filter(is_outlier).map(|(round, _)| *round).collect()
 }
 
-/// The share of the lab's CPU time that the hypervisor gave to others, if it is more than 5 %.
+/// The share of the lab's CPU time that the hypervisor gave to others; `None` without times of CPUs.
 #[must_use]
-pub fn stolen(measurement: &Measurement) -> Option<f64> {
-    let sum = |part: fn(&crate::measurement::CpuWindow) -> u64| {
-        measurement.cpus.iter().map(|c| part(c) as f64).sum::<f64>()
-    };
-    let share = sum(|c| c.steal.0) / sum(|c| c.total.0);
-    (share.is_finite() && share > STEAL).then_some(share)
+pub fn stolen<'m>(measurements: impl IntoIterator<Item = &'m Measurement>) -> Option<f64> {
+    let cpus: Vec<&CpuWindow> = measurements.into_iter().flat_map(|measurement| &measurement.cpus).collect();
+    let sum = |part: fn(&CpuWindow) -> u64| cpus.iter().map(|cpu| part(cpu) as f64).sum::<f64>();
+    let share = sum(|cpu| cpu.steal.0) / sum(|cpu| cpu.total.0);
+    share.is_finite().then_some(share)
+}
+
+/// The same of one trial, if it is more than 5 %.
+#[must_use]
+pub fn much_stolen(measurement: &Measurement) -> Option<f64> {
+    stolen([measurement]).filter(|share| *share > STEAL)
 }
 
 /// Whether the values rise or fall with the rounds more steadily than chance does, and if so by which share
@@ -77,7 +82,6 @@ pub fn drift(values: &ByRound) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::CpuWindow;
     use linerate_contract::Nanos;
 
     const NONE: [u32; 0] = [];
@@ -111,9 +115,10 @@ mod tests {
             cpus: vec![CpuWindow { total: Nanos(1_000), steal: Nanos(steal), ..CpuWindow::default() }; 2],
             ..Measurement::default()
         };
-        assert_eq!(stolen(&with(50)), None);
-        assert_eq!(stolen(&with(60)), Some(0.06));
-        assert_eq!(stolen(&Measurement::default()), None);
+        assert_eq!(much_stolen(&with(50)), None);
+        assert_eq!(much_stolen(&with(60)), Some(0.06));
+        assert_eq!(much_stolen(&Measurement::default()), None);
+        assert_eq!(stolen([&with(20), &with(60)]), Some(0.04));
     }
 
     #[test]

@@ -78,6 +78,7 @@ mod tests {
             at: Nanos::ZERO,
             outcome: Outcome::Ok,
             strangers: None,
+            stolen: None,
             sides: Some([side(0), side(1)]),
             stages: BTreeMap::new(),
         }

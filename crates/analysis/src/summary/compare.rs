@@ -158,7 +158,7 @@ impl Comparisons<'_> {
 
     fn by_duet(&self, cells: [&CellSummary<'_>; 2], metric: Metric) -> Option<Ratio> {
         let of_pair = self.journal.duets(self.suite, cells.map(|cell| &*cell.planned.id));
-        let (units, strangers) = undisturbed(of_pair);
+        let (units, too_busy) = undisturbed(of_pair);
         let units = || units.iter().copied();
         let is_busy = |cell: &&CellSummary<'_>| is_busy_loop(cell.planned, cell.good.iter().map(|(_, m)| *m));
         let log = if cells.iter().all(is_busy) { log_ratio_of_loops } else { log_ratio };
@@ -170,7 +170,7 @@ impl Comparisons<'_> {
             cpu_ci95: cpu.and_then(|cpu| cpu.ci95),
             cpu_verdict: None,
             contradicted_by: None,
-            strangers,
+            strangers: too_busy.map(|busy| busy.strangers),
         };
         Some(Ratio { duet: Some(duet), ..ratio })
     }
@@ -182,18 +182,27 @@ pub fn rounded_unit(ratio: f64) -> f64 {
     (ratio * 1e5).round() / 1e5
 }
 
+/// Why a pair has no verdict: other processes used the CPUs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TooBusy {
+    /// Their mean share in the units beside them.
+    pub(crate) strangers: f64,
+    /// Units without them that a verdict lacks.
+    pub(crate) lacks: u32,
+}
+
 /// The units in which other processes used at most a tenth of the CPUs' time, if there are six of them: their
-/// choice does not depend on what they found. Else all, and the mean share of these processes in the other
-/// units.
-pub(crate) fn undisturbed<'a>(units: impl Iterator<Item = &'a Duet>) -> (Vec<&'a Duet>, Option<f64>) {
+/// choice does not depend on what they found. Else all.
+pub(crate) fn undisturbed<'a>(units: impl Iterator<Item = &'a Duet>) -> (Vec<&'a Duet>, Option<TooBusy>) {
     let all: Vec<&Duet> = units.collect();
     let share = |unit: &Duet| unit.strangers.unwrap_or(0.0);
     let (quiet, busy): (Vec<&Duet>, Vec<&Duet>) = all.iter().partition(|unit| share(unit) <= DISTURBED);
     if busy.is_empty() || quiet.len() >= FEWEST_ROUNDS as usize {
         return (quiet, None);
     }
-    let mean = busy.iter().map(|unit| share(unit)).sum::<f64>() / busy.len() as f64;
-    (all, Some(mean))
+    let strangers = busy.iter().map(|unit| share(unit)).sum::<f64>() / busy.len() as f64;
+    let lacks = FEWEST_ROUNDS - quiet.len() as u32;
+    (all, Some(TooBusy { strangers, lacks }))
 }
 
 struct Ratio {

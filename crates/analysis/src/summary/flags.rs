@@ -6,7 +6,7 @@ use crate::stats::ByRound;
 use crate::stats::bound::{Bottleneck, disturbance};
 use crate::stats::check::littles_law;
 use crate::stats::estimate::FEWEST_ROUNDS;
-use crate::stats::outliers::{drift, outliers, stolen};
+use crate::stats::outliers::{drift, much_stolen, outliers};
 use crate::stats::usage::leak;
 use linerate_contract::Role;
 use std::collections::BTreeSet;
@@ -66,7 +66,7 @@ pub fn flags(cell: &CellSummary<'_>, values: &ByRound, bound: Option<Bottleneck>
     if !apart.is_empty() {
         flags.push(Flag::Outliers(apart));
     }
-    let stolen: Vec<(u32, f64)> = cell.good.iter().filter_map(|(r, m)| Some((*r, stolen(m)?))).collect();
+    let stolen: Vec<(u32, f64)> = cell.good.iter().filter_map(|(r, m)| Some((*r, much_stolen(m)?))).collect();
     if !stolen.is_empty() {
         flags.push(Flag::Steal(stolen));
     }

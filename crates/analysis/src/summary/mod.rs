@@ -2,6 +2,7 @@
 
 mod cell;
 mod compare;
+mod disturbance;
 mod finding;
 mod flags;
 mod journal;
@@ -11,6 +12,7 @@ mod table;
 pub use cell::{CellSummary, FailedTrial, OutcomeWord};
 pub(crate) use compare::undisturbed;
 pub use compare::{Comparison, Comparisons, DuetReport, SoloRatio, rounded_unit};
+pub use disturbance::{Disturbance, disturbed};
 pub use finding::{Confirmation, FindingReading, figure_ratio, readings};
 pub use flags::{Flag, flags};
 pub use journal::{CellTrials, SortedJournal, Units};

@@ -10,8 +10,10 @@ use std::fmt::Write;
 #[must_use]
 pub(super) fn render(report: &Report, _: Style) -> String {
     let mut text = String::new();
+    if let Some(line) = layout::first_line(report) {
+        let _ = writeln!(text, "# {}\n", escape(&line));
+    }
     if let Some(compared) = &report.comparison {
-        let _ = writeln!(text, "# {}\n", escape(&compared.sentence));
         lines(&mut text, &comparison::made(compared));
     }
     for suite in &report.suites {

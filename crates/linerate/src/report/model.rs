@@ -16,7 +16,7 @@ pub use crate::stats::sensitivity::Sensitivity;
 pub use crate::stats::transport::{DatagramReport, SeriesReport, TcpReport};
 pub use crate::stats::usage::UsageReport;
 pub use linerate_analysis::summary::{
-    AgainstTruth, Comparison, DuetReport, Flag, OutcomeWord, Quantity, ShareOf, SoloRatio, TableUnit,
+    AgainstTruth, Comparison, Disturbance, DuetReport, Flag, OutcomeWord, Quantity, ShareOf, SoloRatio, TableUnit,
 };
 use linerate_contract::{Errors, Role};
 pub use published::*;
@@ -71,6 +71,9 @@ pub struct RunFacts {
     /// The rest, by stage: `raise`, `start`, `verify`, `measure` (around the window), `stop`; and `warmup`,
     /// all stages of the trials that are left out of the numbers.
     pub stage_seconds: BTreeMap<String, f64>,
+    /// Set where others used the CPUs: the first line of every text has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<Disturbance>,
     /// Oddities of the journal, such as lines of cells that are not in the plan.
     #[serde(serialize_with = "json::oddities")]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]

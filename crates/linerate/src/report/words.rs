@@ -1,7 +1,7 @@
 //! Flags, outcomes and units as text, here alone. The first word of a flag is its kind, for programs; the
 //! rest is for readers.
 
-use super::model::Oddity;
+use super::model::{Disturbance, Oddity};
 use crate::measurement::{LabFlag, Metric, Outcome};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::bound::Bottleneck;
@@ -45,6 +45,16 @@ fn lab_flag(flag: LabFlag) -> &'static str {
         LabFlag::MoreThreadsThanCpus => "more-threads-than-cpus",
         LabFlag::PathOverrun => "path-overrun",
     }
+}
+
+/// Such as `disturbed (21 of 24 units: other processes used 34 % of the CPU time)`.
+pub(super) fn disturbance(found: &Disturbance) -> String {
+    let Disturbance { strangers, stolen, disturbed, of, is_of_cells } = found;
+    let named = [("other processes used", strangers), ("other guests of the hypervisor", stolen)];
+    let named = named.into_iter().filter(|(_, share)| **share >= 0.005);
+    let shares: Vec<String> = named.map(|(who, share)| format!("{who} {:.0} %", share * 100.0)).collect();
+    let what = if *is_of_cells { "cells" } else { "units" };
+    format!("disturbed ({disturbed} of {of} {what}: {} of the CPU time)", shares.join(", "))
 }
 
 /// Lines of the journal that do not count.

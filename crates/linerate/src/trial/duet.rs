@@ -12,6 +12,7 @@ use crate::measurement::{
 };
 use crate::plan::Step;
 use crate::stats::bound::strangers;
+use crate::stats::outliers::stolen;
 use linerate_contract::{Alternation, Nanos, Role, clock};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -143,8 +144,9 @@ pub fn run(
         stages.insert(Stage::Measure, a.now().since(begin));
         let (one, two) = (one?, two?);
         // On other machines there are other CPUs, and windows one after the other.
-        let strangers = if one_by_one { None } else { strangers([&one.0, &two.0]) };
-        Ok((strangers, [side(one, is_paced), side(two, is_paced)]))
+        let both = [&one.0, &two.0];
+        let others = if one_by_one { [None; 2] } else { [strangers(both), stolen(both)] };
+        Ok((others, [side(one, is_paced), side(two, is_paced)]))
     })();
     let begin = a.now();
     let ended = on_both([&mut *a, &mut *b], false, |lab, _| {
@@ -152,9 +154,9 @@ pub fn run(
     });
     stages.insert(Stage::Stop, a.now().since(begin));
     let [one, two] = ended;
-    let (outcome, strangers, sides) = match one.and(two).and(result) {
-        Ok((strangers, sides)) => (Outcome::Ok, strangers, Some(sides)),
-        Err(Stopped::Outcome(outcome)) => (outcome, None, None),
+    let (outcome, [strangers, stolen], sides) = match one.and(two).and(result) {
+        Ok((others, sides)) => (Outcome::Ok, others, Some(sides)),
+        Err(Stopped::Outcome(outcome)) => (outcome, [None; 2], None),
         Err(Stopped::Interrupted) => return Err(LabError::Interrupted),
         Err(Stopped::Lost(why)) => return Err(LabError::Lost(why)),
     };
@@ -170,6 +172,7 @@ pub fn run(
         outcome,
         sides,
         strangers,
+        stolen,
         stages,
     })
 }

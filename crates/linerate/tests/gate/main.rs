@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod disturbed;
 mod latency;
 mod revisions;
 mod script;

@@ -10,6 +10,8 @@ pub(crate) struct Script {
     head: String,
     systems: String,
     answers: String,
+    /// What every answer has beside its own keys.
+    beside: &'static str,
 }
 
 const UNITS: usize = 211;
@@ -22,7 +24,13 @@ impl Script {
             head: String::new(),
             systems: systems + "\n'pipe@base' = '4.0'\n'pipe@head' = '4.1'\n",
             answers: String::new(),
+            beside: "",
         }
+    }
+
+    /// Other processes and other guests use the CPUs, too: keys of each answer.
+    pub(crate) fn beside(self, keys: &'static str) -> Self {
+        Self { beside: keys, ..self }
     }
 
     /// Cells by a glob: seconds, and the noise of a unit as a share.
@@ -72,10 +80,13 @@ impl Script {
             head: String::new(),
             systems: String::new(),
             answers: String::new(),
+            beside: "",
         };
         let usual = whole.cell("*/pipe*", 0.2, 0.003).answers;
         let host = "[host]\nkernel = '6.0-scripted'\ncpu_model = 'Scripted CPU'\ncpus = 4\n";
-        let text = format!("{}{host}[systems]\n{}\n{}{usual}", self.head, self.systems, self.answers);
+        let answers = format!("{}{usual}", self.answers);
+        let answers = answers.replace("[[answers]]\n", &format!("[[answers]]\n{}\n", self.beside));
+        let text = format!("{}{host}[systems]\n{}\n{answers}", self.head, self.systems);
         fs::create_dir_all(self.folder.path()).unwrap();
         let path = self.folder.path().join("script.toml");
         fs::write(&path, text).unwrap();

@@ -3,7 +3,7 @@
 use crate::measurement::{Duet, PlannedSuite, Run, Sharing, Stage, is_given_up};
 use crate::report::model::{Oddity, RunFacts};
 use crate::stats::estimate::FEWEST_ROUNDS;
-use crate::summary::{CellTrials, SortedJournal};
+use crate::summary::{CellTrials, SortedJournal, disturbed};
 use linerate_contract::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +25,7 @@ pub(super) fn facts(run: &Run, journal: &SortedJournal<'_>) -> RunFacts {
         wall_seconds: time.wall().as_secs_f64(),
         measuring_seconds: time.measuring.as_secs_f64(),
         stage_seconds: time.stages.into_iter().map(|(stage, time)| (stage, time.as_secs_f64())).collect(),
+        disturbance: disturbed(journal),
         flags: oddities(journal),
     }
 }

@@ -19,10 +19,11 @@ pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
     let journal = SortedJournal::sort(run, trials, duets);
     let mut suites: Vec<SuiteReport> =
         run.suites.iter().map(|planned| suite::suite(planned, &journal, run.published)).collect();
-    let compared = comparison::build(run, trials, duets, &mut suites);
+    let facts = facts::facts(run, &journal);
+    let compared = comparison::build(run, trials, duets, &mut suites, facts.disturbance.as_ref());
     Report {
         schema: REPORT_SCHEMA.to_owned(),
-        run: facts::facts(run, &journal),
+        run: facts,
         host: run.host.clone(),
         hosts: run.hosts.clone(),
         comparison: compared,

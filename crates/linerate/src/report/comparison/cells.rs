@@ -180,6 +180,7 @@ mod tests {
             },
             sides: None,
             strangers: None,
+            stolen: None,
             stages: BTreeMap::new(),
         };
         let text = |sharing| failure(&duet(sharing)).unwrap();

@@ -24,7 +24,8 @@ pub use stored::of_stored;
 
 use crate::comparison::{Judgement, detectable, judge};
 use crate::measurement::{Duet, Run, Trial};
-use crate::report::model::SuiteReport;
+use crate::report::model::{Disturbance, SuiteReport};
+use crate::report::words;
 use crate::stats::verdict::Verdict;
 
 /// The comparison of a run, whose tables then show it; `None` for a run that compares no builds.
@@ -33,6 +34,7 @@ pub(super) fn build(
     trials: &[Trial],
     duets: &[Duet],
     suites: &mut [SuiteReport],
+    disturbance: Option<&Disturbance>,
 ) -> Option<ComparisonReport> {
     let plan = run.comparison.as_ref()?;
     let judgement = judge(run, trials, duets)?;
@@ -67,9 +69,13 @@ pub(super) fn build(
         notes: notes.cloned().collect(),
         history: Vec::new(),
     };
-    comparison.sentence = match comparison.commands.is_empty() {
+    let verdict = match comparison.commands.is_empty() {
         true => sentence::sentence(&comparison),
         false => commands::sentence(&comparison),
+    };
+    comparison.sentence = match disturbance {
+        Some(found) => format!("{}: {verdict}", words::disturbance(found)),
+        None => verdict,
     };
     Some(comparison)
 }

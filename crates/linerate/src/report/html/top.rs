@@ -24,6 +24,7 @@ pub(super) fn top(report: &Report) -> Markup {
     html! {
         header {
             @if let Some(compared) = &report.comparison { h1 { (compared.sentence) } } @else {
+                @if let Some(line) = layout::first_line(report) { p { strong.bad { (line) } } }
                 @if !is_one { h1 { "linerate: " (report.suites.len()) " suites" } }
                 div.answers.one[is_one] {
                     @for suite in &report.suites { (answer(suite, is_one)) }

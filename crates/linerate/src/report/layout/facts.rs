@@ -3,8 +3,14 @@
 use crate::measurement::{Host, PlannedHost};
 use crate::report::model::{Flag, OutcomeWord, Report, SuiteReport};
 use crate::report::numbers::seconds;
-use crate::report::words::{NOT_MEASURED, oddity, outcome_name};
+use crate::report::words::{self, NOT_MEASURED, oddity, outcome_name};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What is above all tables: the answer of a comparison, which begins with what disturbed it, or that alone.
+pub(crate) fn first_line(report: &Report) -> Option<String> {
+    let answer = report.comparison.as_ref().map(|compared| compared.sentence.clone());
+    answer.or_else(|| report.run.disturbance.as_ref().map(words::disturbance))
+}
 
 /// Progress of the run, and oddities of its journal.
 pub(crate) fn progress(report: &Report) -> Vec<String> {

@@ -18,8 +18,8 @@ use std::fmt::Write;
 #[must_use]
 pub(super) fn render(report: &Report, style: Style) -> String {
     let mut text = String::new();
-    if let Some(compared) = &report.comparison {
-        let _ = writeln!(text, "{}\n", bold(&compared.sentence, style));
+    if let Some(line) = layout::first_line(report) {
+        let _ = writeln!(text, "{}\n", bold(&line, style));
     }
     for suite in &report.suites {
         suite_text(&mut text, suite, style);

@@ -1,6 +1,10 @@
 //! Ratios of duets: where they contradict the solo trials, are disturbed, or are withdrawn.
 
 use super::*;
+use crate::measurement::Precision;
+use crate::stats::duet::log_ratio;
+use crate::stats::ratio::RatioEstimate;
+use crate::stopping::Made;
 
 /// Eight units of a pair in which the first cell has `ratio` of the rate of the second.
 fn duets(cells: [&str; 2], ratio: f64) -> Vec<Duet> {
@@ -78,4 +82,29 @@ fn q_values_are_over_a_table_and_never_below_p() {
         assert!(compared.clone().count() > 0);
         assert!(compared.clone().all(|c| c.q >= c.p), "{:?}", table.name);
     }
+}
+
+#[test]
+fn a_pair_beside_other_processes_lacks_the_quiet_units_of_a_verdict_however_many_units_it_has() {
+    let mut run = run();
+    let pair = |cells: [&str; 2]| PlannedPair { cells: cells.map(str::to_owned), no_duet: None };
+    run.suites[0].pairs = vec![pair(IPTABLES), pair(CONTROL)];
+    let control = duets(CONTROL, 1.0);
+    let logs = control.iter().filter_map(|unit| log_ratio(unit, Metric::Seconds));
+    // It lacks three units of its eight: 8 * (11 / 8 - 1).
+    let half_width = RatioEstimate::from_logs(logs).unwrap().half_width().unwrap() / (11.0_f64 / 8.0).sqrt();
+    run.suites[0].precision = Some(Precision { half_width, time: Nanos(u64::MAX) });
+    let needed = |quiet: usize| {
+        let mut busy = [0, 8, 16].map(|after| {
+            let mut units = duets(IPTABLES, 0.8);
+            units.iter_mut().for_each(|unit| unit.unit += after);
+            units
+        });
+        busy.iter_mut().flatten().skip(quiet).for_each(|unit| unit.strangers = Some(0.3));
+        let all = [busy.concat(), control.clone()].concat();
+        let needs = Made { run: &run, trials: &[], duets: &all }.needs(0);
+        needs.into_iter().map(|need| need.cell).collect::<Vec<_>>()
+    };
+    assert_eq!(needed(5), ["nginx/iptables"], "one quiet unit");
+    assert_eq!(needed(1), ["nginx/direct"], "five quiet units");
 }
