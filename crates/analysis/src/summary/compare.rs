@@ -62,6 +62,14 @@ impl Comparison {
         self.n >= FEWEST_ROUNDS && control_fails(self.ci95, margin)
     }
 
+    /// The smallest bias, as a share, that a control like this shows: half of its interval's width. `None`
+    /// with fewer than six units.
+    #[must_use]
+    pub fn smallest_bias(&self) -> Option<f64> {
+        let [low, high] = self.ci95;
+        (self.n >= FEWEST_ROUNDS).then(|| (high - low) / 2.0 / self.ratio)
+    }
+
     /// True if solo trials contradict the duets, or if other processes used the CPUs: then it has no verdict.
     #[must_use]
     pub fn is_in_doubt(&self) -> bool {

@@ -130,6 +130,9 @@ pub struct TableReport {
     /// The baseline in duet with itself. Where it differs, the verdicts of the table's duets are withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aa: Option<Comparison>,
+    /// The smallest bias, as a share, that this control shows: half of its interval's width.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_bias: Option<f64>,
     pub cells: Vec<TableCell>,
     /// One system against the best of its competitors, row by row; empty where the suite requests none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -118,6 +118,11 @@ pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
     format!("{id} is {ratio}x {with} ({range}n={n}{duet}){micros}{verdict}")
 }
 
+/// What a control shows that has passed.
+pub(super) fn shows_bias(smallest: f64) -> String {
+    format!("a bias of {} % would have been seen", plain(smallest * 100.0))
+}
+
 /// `error -95.6 % (-96.1 to -95.0) of 90,000: wrong, 22.5 times too low`.
 pub(super) fn error(found: &AgainstTruth) -> String {
     let (error, range) = error_and_range(found);

@@ -1,7 +1,7 @@
 //! A table as a report has it: its metrics in words.
 
 use crate::report::model::{BestOfResult, TableCell, TableReport, TableUnit};
-use crate::summary::{AgainstBest, Entry, Quantity, TableSummary};
+use crate::summary::{AgainstBest, Comparison, Entry, Quantity, TableSummary};
 
 pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
     let TableSummary { planned, operations, entries, aa, margin, best_of } = summary;
@@ -39,6 +39,7 @@ pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
         margin,
         truth_tolerance: planned.truth.as_ref().map(|truth| truth.tolerance),
         cells: entries.into_iter().map(cell).collect(),
+        smallest_bias: aa.as_ref().and_then(Comparison::smallest_bias),
         aa,
         best_of: best_of.into_iter().map(best).collect(),
         notes: planned.notes.clone(),

@@ -4,7 +4,7 @@ use super::latency;
 use super::model::{ChangeReport, ComparisonReport};
 use crate::measurement::{ComparisonKind, PlannedArm};
 use crate::report::model::Report;
-use crate::report::numbers::seconds;
+use crate::report::numbers::{seconds, shows_bias};
 use crate::report::words;
 use crate::stats::verdict::Verdict;
 
@@ -120,8 +120,12 @@ pub(in crate::report) fn made(comparison: &ComparisonReport) -> Vec<String> {
     lines.extend(comparison.aa.as_ref().map(|aa| {
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         let change = signed_percent(percent(aa.ratio), aa.ci95.map(|ends| ends.map(percent)));
-        let void = if aa.is_void { ": it differs from itself, so no cell has a verdict" } else { "" };
-        format!("A/A control, base against itself: {change}, n={}{void}", aa.n)
+        let end = match aa.smallest_bias {
+            _ if aa.is_void => ": it differs from itself, so no cell has a verdict".to_owned(),
+            Some(bias) => format!(": passed, and {}", shows_bias(bias)),
+            None => String::new(),
+        };
+        format!("A/A control, base against itself: {change}, n={}{end}", aa.n)
     }));
     lines.extend(comparison.smallest_detectable.map(|smallest| {
         format!(

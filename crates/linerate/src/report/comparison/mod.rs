@@ -63,6 +63,7 @@ pub(super) fn build(
             ratio: control.ratio,
             ci95: control.ci95,
             n: control.n,
+            smallest_bias: control.half_width(),
             is_void: judgement.is_void,
         }),
         cells,

@@ -58,6 +58,9 @@ pub struct ControlReport {
     pub ratio: f64,
     pub ci95: Option<[f64; 2]>,
     pub n: u32,
+    /// The smallest bias, as a share, that it shows: half of its interval's width.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_bias: Option<f64>,
     /// It differs from itself, so that no cell has a verdict.
     pub is_void: bool,
 }

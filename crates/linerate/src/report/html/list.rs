@@ -5,7 +5,7 @@ use super::forest::Forest;
 use super::{bars, sentence};
 use crate::report::layout::{self, Alternative, Group, Part};
 use crate::report::model::{CellReport, Quantity, Sensitivity, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{difference, error, percent, with_interval};
+use crate::report::numbers::{difference, error, percent, shows_bias, with_interval};
 use crate::report::words::{self, accuracy_name, outcome_name, verdict_name};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use linerate_contract::Role;
@@ -176,7 +176,12 @@ fn baseline(table: &TableReport, forest: &Forest, background: &str, member: &Alt
         td.ratio data-l="of baseline" data-v="1" {
             span.v { "100 %" }
             @if let Some(aa) = aa {
-                span.sub { "A/A: " (percent(aa.ratio, aa.ci95)) }
+                span.sub {
+                    "A/A: " (percent(aa.ratio, aa.ci95))
+                    @if let Some(bias) = table.smallest_bias.filter(|_| !table.control_fails()) {
+                        "; " (shows_bias(bias))
+                    }
+                }
                 (forest.control(background, aa))
             }
         }

@@ -6,7 +6,7 @@ use super::sentence;
 use crate::report::comparison::margins;
 use crate::report::layout::{self, GroupAnswer};
 use crate::report::model::{Flag, Report, SuiteReport, TableReport};
-use crate::report::numbers::seconds;
+use crate::report::numbers::{counted, seconds, shows_bias};
 use crate::stats::verdict::MARGIN;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -143,10 +143,12 @@ fn aa(report: &Report) -> Markup {
     let tables = || report.suites.iter().flat_map(|suite| suite.tables.iter().map(move |t| (suite, t)));
     let checked: Vec<_> = tables().filter(|(_, table)| table.aa.is_some()).collect();
     let failed: Vec<_> = checked.iter().filter(|(_, table)| table.control_fails()).collect();
+    let seen = checked.iter().filter_map(|(_, table)| table.smallest_bias);
     html! {
         @if checked.is_empty() { "not run" }
         @else if failed.is_empty() {
-            "passed in " (checked.len()) (if checked.len() == 1 { " table" } else { " tables" })
+            "passed in " (counted(checked.len() as u64, "table"))
+            @if let Some(bias) = seen.max_by(f64::total_cmp) { ": " (shows_bias(bias)) }
         }
         @else {
             strong.bad { "failed" } " in "

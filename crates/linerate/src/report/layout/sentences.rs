@@ -1,7 +1,7 @@
 //! The comparisons of a table as sentences.
 
 use crate::report::model::{Comparison, SuiteReport, TableReport};
-use crate::report::numbers::sentence;
+use crate::report::numbers::{sentence, shows_bias};
 use crate::report::words;
 
 /// Up to this number, all comparisons become sentences.
@@ -29,9 +29,12 @@ pub(in crate::report) fn sentences(suite: &SuiteReport, table: &TableReport) -> 
 }
 
 fn aa(table: &TableReport, control: &Comparison) -> String {
-    let withdrawn =
-        if table.control_fails() { "; the verdicts of this table's duets are withdrawn" } else { "" };
-    format!("A/A: {}{withdrawn}", sentence(&control.with, control))
+    let end = match table.smallest_bias {
+        _ if table.control_fails() => "; the verdicts of this table's duets are withdrawn".to_owned(),
+        Some(bias) => format!("; {}", shows_bias(bias)),
+        None => String::new(),
+    };
+    format!("A/A: {}{end}", sentence(&control.with, control))
 }
 
 fn is_in_column(suite: &SuiteReport, table: &TableReport, id: &str, column: &str) -> bool {

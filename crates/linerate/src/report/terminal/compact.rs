@@ -5,7 +5,7 @@ use super::{answer_text, width, wrapped};
 use crate::report::formats::Style;
 use crate::report::layout::{self, Alternative, Group, Note, Part};
 use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{brief_error, difference, percent, percent_range, with_interval};
+use crate::report::numbers::{brief_error, difference, percent, percent_range, shows_bias, with_interval};
 use crate::report::words::{self, outcome_name};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
@@ -57,7 +57,7 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
     text
 }
 
-/// Unit, direction and rounds.
+/// Unit, direction, rounds, and what the control shows.
 fn caption(table: &TableReport, usual: Option<u32>) -> String {
     let better = match table.better {
         _ if table.truth_tolerance.is_some() => "true values are best",
@@ -65,7 +65,9 @@ fn caption(table: &TableReport, usual: Option<u32>) -> String {
         Better::Lower => "lower is better",
     };
     let rounds = usual.map_or(String::new(), |n| format!("; n={n}"));
-    format!("{}, {better}{rounds}", layout::unit(table))
+    let passed = table.smallest_bias.filter(|_| !table.control_fails());
+    let control = passed.map_or(String::new(), |bias| format!("; A/A check passed: {}", shows_bias(bias)));
+    format!("{}, {better}{rounds}{control}", layout::unit(table))
 }
 
 fn ratio_name(table: &TableReport) -> &'static str {
