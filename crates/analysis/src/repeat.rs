@@ -145,6 +145,7 @@ mod tests {
             n: 12,
             units: Vec::new(),
             verdict: Verdict::Slower,
+            client_is_limit: false,
             duet: sharing.map(|sharing| DuetReport {
                 sharing: Some(sharing),
                 cpu_ratio: Some(2.0 * ratio),

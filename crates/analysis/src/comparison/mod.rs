@@ -1,11 +1,13 @@
 //! Two builds of a system, by the units of their duets: what changed, and what is still open. Pure.
 //!
-//! Each pair of cells has two readings: its rate, and its CPU time per operation. An open loop has its
+//! Each pair of cells has two readings: its rate, and its CPU time per operation. Where a role is saturated
+//! the second is first, and decides (docs/decisions/0047-cpu-first.md). An open loop has its
 //! latencies in place of the rate (docs/decisions/0041-latency.md). All readings of a run are one family:
 //! Holm's procedure (1979) bounds the probability of any false difference. Readings are looked at again and
 //! again ([`crate::stats::sequential`]). In a gate, a slowdown is a suspect first, and a second series of
 //! fresh units confirms it (docs/decisions/0020-compare.md).
 
+mod leading;
 mod series;
 pub mod stored;
 
@@ -18,7 +20,8 @@ use crate::stats::estimate::median;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential;
 use crate::stats::verdict::{Verdict, control_fails};
-use crate::summary::{Comparison, DuetReport, rounded_unit};
+use crate::summary::{Comparison, DuetReport, SortedJournal, rounded_unit};
+use leading::Leading;
 use linerate_contract::Role;
 pub use series::{Confirmation, Reading};
 use series::{Looks, PairSeries, Rules};
@@ -59,9 +62,15 @@ pub struct JudgedPair {
     pub rate: Option<Reading>,
     /// The latencies of an open loop, which has no `rate`.
     pub latency: Vec<LatencyReading>,
-    /// Performance by CPU time per operation of all roles, or of the server alone where commands are
-    /// compared: below 1, head needs more.
+    /// Performance by CPU time per operation of the subject, or of all roles where the kernel does its work:
+    /// below 1, head needs more.
     pub cpu: Option<Reading>,
+    /// A role used a CPU all the time in the trials alone: the CPU time is the first reading.
+    pub is_cpu_first: bool,
+    /// The client did, so that equal rates show nothing about the subject.
+    pub client_is_limit: bool,
+    /// The CPU time decides, and the rate hints at no slowdown that matters.
+    pub is_by_cpu: bool,
 }
 
 /// A latency of an open loop.
@@ -107,6 +116,7 @@ impl JudgedPair {
             cpu_ratio: self.cpu.map(|cpu| cost(cpu.ratio)),
             cpu_ci95: self.cpu.and_then(|cpu| cpu.interval).map(|[low, high]| [cost(high), cost(low)]),
             cpu_verdict: self.cpu.map(|cpu| cpu.verdict),
+            cpu_first: self.is_cpu_first,
             sharing: fixed.duet.and_then(|duet| duet.sharing),
         };
         Some(Comparison {
@@ -121,6 +131,7 @@ impl JudgedPair {
             n: self.units(),
             units: self.ratios.iter().copied().map(rounded_unit).collect(),
             verdict: verdict.unwrap_or(main.verdict),
+            client_is_limit: self.client_is_limit && main.verdict == Verdict::CannotTell,
             duet: Some(duet),
         })
     }
@@ -129,8 +140,11 @@ impl JudgedPair {
     #[must_use]
     pub fn is_decided(&self) -> bool {
         let is_slower = self.readings().any(|reading| reading.verdict == Verdict::Slower);
-        let mut deciding = self.main().chain(&self.cpu);
-        self.is_read() && (is_slower || deciding.all(|reading| reading.is_decided))
+        let is_done = match self.cpu.filter(|_| self.is_by_cpu) {
+            Some(cpu) => cpu.is_decided && !self.is_suspect(),
+            None => self.main().chain(&self.cpu).all(|reading| reading.is_decided),
+        };
+        self.is_read() && (is_slower || is_done)
     }
 
     /// It has a rate, or a latency.
@@ -164,7 +178,8 @@ impl JudgedPair {
         self.readings().any(|reading| reading.confirmation == Some(Confirmation::Pending))
     }
 
-    /// The verdict on the cell as a whole: slower where either reading is, and open where either is.
+    /// The verdict on the cell as a whole: slower where either reading is, and open where either is. A rate
+    /// that is open leaves nothing open where the CPU time decides.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match (self.main_verdict(), self.cpu.map(|reading| reading.verdict)) {
@@ -172,6 +187,8 @@ impl JudgedPair {
             (Some(main), None) => main,
             // A faster system may use more CPU time for it.
             (Some(Verdict::Faster), Some(Verdict::Slower)) => Verdict::Faster,
+            (Some(Verdict::CannotTell), Some(cpu)) if self.is_by_cpu && !self.is_suspect() => cpu,
+            (Some(main), Some(cpu)) if self.is_by_cpu && main != Verdict::Faster => cpu.worse(main),
             (Some(main), Some(cpu)) => main.worse(cpu),
         }
     }
@@ -193,6 +210,7 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
     let is_compared = |pair: &PlannedPair| pair.cells[0] != pair.cells[1] && pair.no_duet.is_none();
     let compared: Vec<_> = planned().filter(|(_, pair)| is_compared(pair)).collect();
     let looks = Looks::from_run(run, trials, &duets);
+    let journal = SortedJournal::sort(run, trials, &[]);
     let units_of = |suite: &str, cells: &[String; 2]| {
         measured().filter(|duet| duet.suite == suite && duet.cells == *cells).collect::<Vec<_>>()
     };
@@ -202,11 +220,13 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
         let table = tables.iter().find(|table| table.cells.contains(&pair.cells[0]));
         let metric = table.map_or(Metric::OperationsPerSecond, |table| table.metric);
         let units = units_of(&suite.name, &pair.cells);
+        let leading = Leading::find(suite, pair, plan, &journal, metric);
+        let has_cpu = |roles: &[Role]| units.iter().any(|duet| log_cpu_ratio(duet, metric, roles).is_some());
+        let roles = if has_cpu(&leading.subject) { leading.subject.as_slice() } else { &[] };
         let spins = suite.cells.iter().filter(|cell| pair.cells.contains(&cell.id));
-        let spins = spins.flat_map(|cell| &cell.systems).any(|system| system.spins);
-        // A command is a server, and the client is linerate's own.
-        let role = plan.commands.as_ref().map(|_| Role::Server);
-        let cpu = |duet: &Duet| log_cpu_ratio(duet, metric, role).filter(|_| !spins).map(|log| -log);
+        let mut spins = spins.flat_map(|cell| &cell.systems).filter(|system| system.spins);
+        let spins = spins.any(|system| roles.is_empty() || roles.contains(&system.role));
+        let cpu = |duet: &Duet| log_cpu_ratio(duet, metric, roles).filter(|_| !spins).map(|log| -log);
         let main = match is_paced(suite, pair) {
             true => LATENCIES.map(|metric| PairSeries::of_latency(&units, metric)).into(),
             false => vec![PairSeries::from_units(&units, |duet| log_ratio(duet, metric))],
@@ -224,6 +244,9 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
             rate: None,
             latency: Vec::new(),
             cpu: None,
+            is_cpu_first: leading.is_cpu_first(),
+            client_is_limit: leading.client_is_limit,
+            is_by_cpu: false,
         });
     }
     let tests = series.len();
@@ -258,9 +281,13 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
             };
             pair.latency = all.into_iter().filter_map(read).collect();
         } else {
-            pair.rate = readings.next().flatten();
+            let limited = |rate: Reading| if pair.client_is_limit { rate.limited() } else { rate };
+            pair.rate = readings.next().flatten().map(limited);
         }
         pair.cpu = readings.next().flatten();
+        let hints_at_none = pair.rate.is_some_and(|rate| rate.ratio >= 1.0 - margin);
+        pair.is_cpu_first &= pair.rate.is_some() && pair.cpu.is_some();
+        pair.is_by_cpu = pair.is_cpu_first && hints_at_none;
     }
     Some(Judgement { pairs, control: control.map(|(control, _)| control), is_void, spread, tests })
 }
@@ -292,3 +319,6 @@ pub fn detectable(spread: f64, units: f64, tests: usize) -> Option<f64> {
 pub fn fewest(tests: usize) -> u32 {
     sequential::fewest(ALPHA / tests.max(1) as f64)
 }
+
+#[cfg(test)]
+mod tests;

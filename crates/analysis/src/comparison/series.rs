@@ -7,7 +7,7 @@ use crate::stats::duet::{latencies, log_ratio};
 use crate::stats::estimate::standard_deviation;
 use crate::stats::ratio::{RatioEstimate, interval, p_value, shift};
 use crate::stats::sequential::{looks, nominal};
-use crate::stats::verdict::{Verdict, direction};
+use crate::stats::verdict::{Verdict, direction, is_equal};
 
 /// Error probability of a suspect's second series, both directions together.
 const CONFIRMATION: f64 = 0.1;
@@ -37,6 +37,13 @@ pub struct Reading {
     pub confirmation: Option<Confirmation>,
     /// Further units would not change it.
     pub(super) is_decided: bool,
+}
+
+impl Reading {
+    /// The rate where the client was the limit: it shows differences alone, and further units show no more.
+    pub(super) fn limited(self) -> Self {
+        Self { verdict: if is_equal(self.verdict) { Verdict::CannotTell } else { self.verdict }, ..self }
+    }
 }
 
 /// The looks of a run: units of each pair, and the share of the budget that was used by then.

@@ -45,7 +45,7 @@ fn cost(metric: Metric) -> Option<Option<Role>> {
 #[must_use]
 pub fn log_ratio(duet: &Duet, metric: Metric) -> Option<f64> {
     if let Some(role) = cost(metric) {
-        return log_cpu_ratio(duet, metric, role).map(|log| -log);
+        return log_cpu_ratio(duet, metric, role.as_slice()).map(|log| -log);
     }
     if let Some([ours, theirs]) = latencies(duet, metric) {
         let log = (theirs / ours).ln();
@@ -74,7 +74,7 @@ pub fn is_busy_loop<'m>(cell: &PlannedCell, alone: impl Iterator<Item = &'m Meas
 #[must_use]
 pub fn log_ratio_of_loops(duet: &Duet, metric: Metric) -> Option<f64> {
     if is_rate(metric) {
-        return log_cpu_ratio(duet, metric, None).map(|log| -log);
+        return log_cpu_ratio(duet, metric, &[]).map(|log| -log);
     }
     log_ratio(duet, metric)
 }
@@ -102,14 +102,14 @@ fn latency(histogram: &Histogram, metric: Metric) -> Option<f64> {
     }
 }
 
-/// The log ratio of CPU time per operation, side 0 over side 1: above 0 is more expensive. Of one role, or
-/// of all. Per byte where `metric` counts bytes.
+/// The log ratio of CPU time per operation, side 0 over side 1: above 0 is more expensive. Of some roles, or
+/// without any of all. Per byte where `metric` counts bytes.
 #[must_use]
-pub fn log_cpu_ratio(duet: &Duet, metric: Metric, role: Option<Role>) -> Option<f64> {
+pub fn log_cpu_ratio(duet: &Duet, metric: Metric, roles: &[Role]) -> Option<f64> {
     let work =
         |side: &SideWindow| if metric.is_bulk() { side.bytes.0 as f64 } else { side.operations as f64 };
     let cpu = |side: &SideWindow| {
-        let of_role = side.cpu.iter().filter(|(of, _)| role.is_none_or(|role| role == **of));
+        let of_role = side.cpu.iter().filter(|(role, _)| roles.is_empty() || roles.contains(role));
         of_role.map(|(_, time)| time.0 as f64).sum::<f64>()
     };
     log_of(duet, |side| cpu(side) / (work(side) * side.all_over_counted()))
@@ -153,10 +153,10 @@ mod tests {
         assert_eq!(log_ratio(&unit, Metric::Seconds), Some(rate));
         assert_eq!(log_ratio(&unit, Metric::GbitPerSecond), Some(rate));
         assert_eq!(log_ratio(&unit, Metric::P99Latency), None);
-        let cpu = log_cpu_ratio(&unit, Metric::OperationsPerSecond, None).unwrap();
+        let cpu = log_cpu_ratio(&unit, Metric::OperationsPerSecond, &[]).unwrap();
         assert!((cpu.exp() - 0.25).abs() < 1e-12, "{cpu}");
-        assert_eq!(log_cpu_ratio(&unit, Metric::OperationsPerSecond, Some(Role::Server)), Some(cpu));
-        assert_eq!(log_cpu_ratio(&unit, Metric::OperationsPerSecond, Some(Role::Relay)), None);
+        assert_eq!(log_cpu_ratio(&unit, Metric::OperationsPerSecond, &[Role::Server]), Some(cpu));
+        assert_eq!(log_cpu_ratio(&unit, Metric::OperationsPerSecond, &[Role::Relay]), None);
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         let guarded = SideWindow { uncounted: 100, ..side(400, 10) };
         let unit = duet(Some([guarded, side(100, 10)]));
         let rate = log_ratio(&unit, Metric::OperationsPerSecond).unwrap();
-        let cpu = log_cpu_ratio(&unit, Metric::OperationsPerSecond, None).unwrap();
+        let cpu = log_cpu_ratio(&unit, Metric::OperationsPerSecond, &[]).unwrap();
         assert!((rate.exp() - 4.0).abs() < 1e-12 && (cpu.exp() - 0.2).abs() < 1e-12, "{rate} {cpu}");
     }
 

@@ -81,6 +81,12 @@ pub fn verdict(estimate: &RatioEstimate, margin: f64) -> Verdict {
     }
 }
 
+/// Whether it says that no difference matters.
+#[must_use]
+pub fn is_equal(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::SmallDifference | Verdict::WithinMargin | Verdict::NotSlower)
+}
+
 /// Faster, slower or cannot tell: where a ratio's interval lies, whatever the size of the difference.
 #[must_use]
 pub fn direction([low, high]: [f64; 2]) -> Verdict {

@@ -3,6 +3,8 @@
 use super::journal::CellTrials;
 use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
 use crate::stats::ByRound;
+use crate::stats::bound::{Bottleneck, Placement, bound};
+use linerate_contract::Role;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,6 +72,26 @@ impl<'a> CellSummary<'a> {
             Some(absent) => absent.into(),
         };
         Self { planned, metric, outcome, measured, good, failures, failed_warmup }
+    }
+
+    /// What bound its trials.
+    #[must_use]
+    pub fn bound(&self) -> Option<Bottleneck> {
+        let systems = &self.planned.systems;
+        let spinning: Vec<Role> =
+            systems.iter().filter(|system| system.spins).map(|system| system.role).collect();
+        let placement = Placement {
+            threads: self.planned.parameters.threads.unwrap_or(1),
+            has_router: self.planned.path.has_router(),
+            spinning: &spinning,
+        };
+        bound(self.good.iter().map(|(_, measurement)| *measurement), placement)
+    }
+
+    /// Whether the load generator is the limit, and no system under test.
+    #[must_use]
+    pub fn is_bound_by_generator(&self) -> bool {
+        !self.planned.own_client && self.bound() == Some(Bottleneck::Role(Role::Client))
     }
 
     /// Values by any metric, for tables and comparisons; none of a cell that is not `ok`.

@@ -7,11 +7,11 @@ use crate::measurement::{Duet, Metric, Sharing};
 use crate::stats::bound::DISTURBED;
 use crate::stats::compare::log_ratios;
 use crate::stats::difference::LatencyDifference;
-use crate::stats::duet::{is_busy_loop, log_cpu_ratio, log_ratio, log_ratio_of_loops};
+use crate::stats::duet::{is_busy_loop, is_rate, log_cpu_ratio, log_ratio, log_ratio_of_loops};
 use crate::stats::estimate::{Estimate, FEWEST_ROUNDS};
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sensitivity::Sensitivity;
-use crate::stats::verdict::{MARGIN, Verdict, control_fails, verdict};
+use crate::stats::verdict::{MARGIN, Verdict, control_fails, is_equal, verdict};
 use linerate_contract::Role;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -49,6 +49,10 @@ pub struct Comparison {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<f64>,
     pub verdict: Verdict,
+    /// The load generator was the limit of one of the two, so that equal rates show nothing about the systems:
+    /// in place of *within the margin* the verdict is *cannot tell*.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub client_is_limit: bool,
     /// Set where the two were measured in duet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duet: Option<DuetReport>,
@@ -68,6 +72,12 @@ impl Comparison {
     pub fn smallest_bias(&self) -> Option<f64> {
         let [low, high] = self.ci95;
         (self.n >= FEWEST_ROUNDS).then(|| (high - low) / 2.0 / self.ratio)
+    }
+
+    /// Whether the CPU time comes before the rate.
+    #[must_use]
+    pub fn is_cpu_first(&self) -> bool {
+        self.duet.as_ref().is_some_and(|duet| duet.cpu_first)
     }
 
     /// True if solo trials contradict the duets, or if other processes used the CPUs: then it has no verdict.
@@ -93,6 +103,9 @@ pub struct DuetReport {
     /// The verdict on the CPU time by itself, in a comparison of builds; slower is more expensive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_verdict: Option<Verdict>,
+    /// In a comparison of builds: a role used a CPU all the time, so the CPU time is the first reading.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cpu_first: bool,
     /// The ratio of the solo trials, where it contradicts that of the duets: then there is no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradicted_by: Option<SoloRatio>,
@@ -143,6 +156,12 @@ impl Comparisons<'_> {
                 found.verdict = Verdict::CannotTell;
             }
         }
+        if (is_rate(metric) || metric.is_latency()) && is_equal(found.verdict) {
+            found.client_is_limit = cell.is_bound_by_generator() || other.is_bound_by_generator();
+            if found.client_is_limit {
+                found.verdict = Verdict::CannotTell;
+            }
+        }
         let baseline =
             Estimate::from_values(other.values(metric).into_values()).filter(|_| metric.is_latency());
         let difference = baseline
@@ -171,12 +190,13 @@ impl Comparisons<'_> {
         let is_busy = |cell: &&CellSummary<'_>| is_busy_loop(cell.planned, cell.good.iter().map(|(_, m)| *m));
         let log = if cells.iter().all(is_busy) { log_ratio_of_loops } else { log_ratio };
         let ratio = Ratio::from_logs(units().filter_map(|duet| log(duet, metric)).collect())?;
-        let cpu = RatioEstimate::from_logs(units().filter_map(|duet| log_cpu_ratio(duet, metric, None)));
+        let cpu = RatioEstimate::from_logs(units().filter_map(|duet| log_cpu_ratio(duet, metric, &[])));
         let duet = DuetReport {
             sharing: units().next().map(|duet| duet.sharing),
             cpu_ratio: cpu.map(|cpu| cpu.ratio),
             cpu_ci95: cpu.and_then(|cpu| cpu.ci95),
             cpu_verdict: None,
+            cpu_first: false,
             contradicted_by: None,
             strangers: too_busy.map(|busy| busy.strangers),
         };
@@ -256,6 +276,7 @@ impl Ratio {
             n,
             units: self.units,
             verdict: verdict(&self.estimate, margin),
+            client_is_limit: false,
             duet: self.duet,
         }
     }

@@ -3,12 +3,11 @@
 use super::cell::{CellSummary, OutcomeWord};
 use crate::measurement::{LabFlag, Measurement};
 use crate::stats::ByRound;
-use crate::stats::bound::{Bottleneck, disturbance};
+use crate::stats::bound::disturbance;
 use crate::stats::check::littles_law;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::outliers::{drift, much_stolen, outliers};
 use crate::stats::usage::leak;
-use linerate_contract::Role;
 use std::collections::BTreeSet;
 
 /// A note on a cell's numbers.
@@ -44,9 +43,9 @@ pub enum Flag {
     Lab(LabFlag),
 }
 
-/// Everything to doubt in a cell with these values and this bottleneck, but what its tables show.
+/// Everything to doubt in a cell with these values, but what its tables show.
 #[must_use]
-pub fn flags(cell: &CellSummary<'_>, values: &ByRound, bound: Option<Bottleneck>) -> Vec<Flag> {
+pub fn flags(cell: &CellSummary<'_>, values: &ByRound) -> Vec<Flag> {
     let n = u32::try_from(values.len()).unwrap_or(u32::MAX);
     let mut flags = Vec::new();
     if cell.measured.is_empty() && cell.outcome == OutcomeWord::Failed {
@@ -55,7 +54,7 @@ pub fn flags(cell: &CellSummary<'_>, values: &ByRound, bound: Option<Bottleneck>
     if cell.outcome == OutcomeWord::Ok && n < FEWEST_ROUNDS {
         flags.push(Flag::FewRounds(n));
     }
-    if bound == Some(Bottleneck::Role(Role::Client)) && !cell.planned.own_client {
+    if cell.is_bound_by_generator() {
         flags.push(Flag::BoundByGenerator);
     }
     if let Some(connections) = cell.planned.parameters.connections.filter(|_| is_closed_loop(cell)) {

@@ -91,7 +91,7 @@ impl Pair {
             .collect();
         units.sort_by_key(|duet| duet.unit);
         let logs: Vec<f64> = units.iter().filter_map(|duet| log_ratio(duet, metric)).collect();
-        let cpu = units.iter().filter_map(|duet| log_cpu_ratio(duet, metric, None)).collect();
+        let cpu = units.iter().filter_map(|duet| log_cpu_ratio(duet, metric, &[])).collect();
         let seconds = units.iter().map(|duet| duet.time().as_secs_f64()).sum::<f64>() / units.len() as f64;
         (!logs.is_empty()).then(|| Self {
             suite: suite.name.clone(),

@@ -159,6 +159,9 @@ fn cannot_tell(comparison: &Comparison) -> String {
             plain(share * 100.0)
         );
     }
+    if comparison.client_is_limit {
+        return ": cannot tell, the client was the limit".to_owned();
+    }
     let found = comparison
         .smallest_detectable
         .map(|smallest| format!(" (a difference of {} % is found in 80 % of runs)", plain(smallest * 100.0)));
@@ -316,6 +319,7 @@ mod tests {
             n: 10,
             units: Vec::new(),
             verdict: Verdict::Slower,
+            client_is_limit: false,
             duet: None,
         };
         let slower = "nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)";

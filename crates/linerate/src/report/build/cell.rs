@@ -4,14 +4,13 @@ use super::path;
 use crate::measurement::Outcome;
 use crate::report::model::{CellReport, CpuCost};
 use crate::report::words;
-use crate::stats::bound::{Placement, bound};
 use crate::stats::cost::{Consumer, Per, cost};
 use crate::stats::estimate::Estimate;
 use crate::stats::latency::{Pool, sound};
 use crate::stats::transport;
 use crate::stats::usage::usage;
 use crate::summary::{CellSummary, Quantity, flags};
-use linerate_contract::{Errors, Role};
+use linerate_contract::Errors;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything but the comparisons, which need other cells.
@@ -19,11 +18,6 @@ pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
     let good = || cell.good.iter().map(|(_, measurement)| *measurement);
     let values = cell.metric.values(cell.good.iter().copied());
     let estimate = Estimate::from_values(cell.values(cell.metric).into_values());
-    let threads = cell.planned.parameters.threads.unwrap_or(1);
-    let spinning: Vec<Role> =
-        cell.planned.systems.iter().filter(|system| system.spins).map(|system| system.role).collect();
-    let has_router = cell.planned.path.has_router();
-    let bound = bound(good(), Placement { threads, has_router, spinning: &spinning });
     let tried = || cell.measured.iter().filter_map(|(_, trial)| trial.measurement.as_ref());
     let pool = Pool::from_histograms(good().filter_map(|m| sound(&m.latency)));
     let mut errors = Errors::default();
@@ -40,13 +34,13 @@ pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
         n: u32::try_from(values.len()).unwrap_or(u32::MAX),
         median: estimate.map(|e| e.median),
         ci95: estimate.map(|e| e.interval),
-        flags: flags(cell, &values, bound),
+        flags: flags(cell, &values),
         values: values.into_values().collect(),
         vs_baseline: None,
         vs_limit: None,
         vs_reference: None,
         vs_truth: None,
-        bound_by: bound,
+        bound_by: cell.bound(),
         sensitivity: BTreeMap::new(),
         cpu: costs(cell),
         latency_us: pool.latency(),

@@ -75,6 +75,8 @@ fn cell(
         latency_verdict: pair.main_verdict().filter(|_| !pair.latency.is_empty()),
         load: planned.and_then(|cell| load(cell, rate)),
         cpu: pair.cpu.as_ref().map(|reading| change(reading, f64::recip)),
+        cpu_first: pair.is_cpu_first,
+        client_is_limit: pair.client_is_limit,
         memory_mib: memory[0].zip(memory[1]).map(<[f64; 2]>::from),
         bound_by: base.and_then(|cell| cell.bound_by),
         detail,
@@ -115,6 +117,7 @@ fn verdict(
         Verdict::CannotTell if is(Confirmation::Pending) => {
             Some("the time did not suffice to confirm the slowdown")
         }
+        Verdict::CannotTell if pair.client_is_limit => Some("the client was the limit"),
         _ => None,
     };
     (pair.verdict(), detail.map(str::to_owned))

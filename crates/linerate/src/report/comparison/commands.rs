@@ -46,10 +46,12 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
         Some(verdict) => (verdict, latency::sentence(cell, base)),
         None => (main.verdict, signed(main)),
     };
-    let by_rate = match cell.verdict {
-        Verdict::Failed | Verdict::Missing => {
+    let first = cpu.as_ref().filter(|_| cell.cpu_first);
+    let by_rate = match (cell.verdict, first) {
+        (Verdict::Failed | Verdict::Missing, _) => {
             format!("{name} has no verdict: {}", cell.detail.as_deref().unwrap_or("it failed"))
         }
+        (_, Some(cpu)) => by_cpu(cell, cpu, main, base, &margin),
         // Another reading than the rate may have decided about the cell.
         _ => match decided {
             Verdict::Slower if is_open_loop => format!("{name} responds later than {base}: {found}"),
@@ -68,7 +70,8 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
             _ => format!("cannot tell whether {name} differs from {base}: {found}"),
         },
     };
-    let by_cpu = cpu.as_ref().map_or_else(String::new, |cpu| format!("; CPU per request {}", signed(cpu)));
+    let second = cpu.as_ref().filter(|_| first.is_none());
+    let by_cpu = second.map_or_else(String::new, |cpu| format!("; CPU per request {}", signed(cpu)));
     let memory = cell.memory_mib.map_or_else(String::new, |[base, head]| {
         // A rounded zero has no minus.
         let more = ((head - base) * 10.0).round() / 10.0 + 0.0;
@@ -76,6 +79,32 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
     });
     let time = seconds(comparison.seconds);
     format!("{by_rate}{by_cpu}{memory} [{units} units, {time}]")
+}
+
+/// A role was saturated: the CPU time first, the rate second.
+fn by_cpu(cell: &ComparedCell, cpu: &ChangeReport, rate: &ChangeReport, base: &str, margin: &str) -> String {
+    let (name, [percent, interval], found) = (&cell.id, size(cpu), signed(cpu));
+    let first = match cpu.verdict {
+        Verdict::Slower => format!("{name} needs {percent} % more CPU per request than {base}{interval}"),
+        Verdict::Faster => format!("{name} needs {percent} % less CPU per request than {base}{interval}"),
+        Verdict::SmallDifference => {
+            format!("{name} differs from {base} by less than {margin} in CPU per request: {found}")
+        }
+        Verdict::WithinMargin => {
+            format!("no difference of {margin} in CPU per request between {name} and {base}: {found}")
+        }
+        Verdict::NotSlower => {
+            format!("{name} does not need {margin} more CPU per request than {base}: {found}")
+        }
+        _ => format!("cannot tell whether {name} needs more CPU per request than {base}: {found}"),
+    };
+    let word = match rate.verdict {
+        Verdict::Slower => ", slower",
+        Verdict::Faster => ", faster",
+        Verdict::CannotTell if cell.client_is_limit => ", where the client was the limit",
+        _ => "",
+    };
+    format!("{first}; rate {}{word}", signed(rate))
 }
 
 /// `5.1` and ` (4.2 to 6.0 %)`, in the direction of the change.

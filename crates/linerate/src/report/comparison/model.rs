@@ -94,8 +94,15 @@ pub struct ComparedCell {
     pub latency_verdict: Option<Verdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<OfferedLoad>,
-    /// The change of CPU time per operation of all roles; where commands are compared, of the server alone.
+    /// The change of CPU time per operation of the system with two builds; of all roles where the kernel does
+    /// its work, and of the server where commands are compared.
     pub cpu: Option<ChangeReport>,
+    /// A role used a CPU all the time in the trials alone: the CPU time is the first reading, and decides.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cpu_first: bool,
+    /// The client did, so that equal rates show nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub client_is_limit: bool,
     /// The memory of the server after its trial by itself, base and head; of commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<[f64; 2]>,

@@ -48,7 +48,7 @@ enum Changed<'a> {
     Cpu,
 }
 
-/// The cell that changed most, by rate or latency if these changed, else by CPU time.
+/// The cell that changed most, by its first reading that changed.
 fn changed(
     comparison: &ComparisonReport,
     names: &str,
@@ -65,6 +65,7 @@ fn changed(
     };
     let percent = plain_percent(change.percent.abs(), change.ci95);
     let up_to = if changed.len() > 1 { "up to " } else { "" };
+    let second = second(cell, &what);
     let what = match what {
         Changed::Rate => format!("is {up_to}{percent} % {by_rate}"),
         Changed::Latency(name) => format!("responds {up_to}{percent} % {by_latency} at {name}"),
@@ -84,7 +85,7 @@ fn changed(
     let rest = rest(comparison, Some(verdict));
     let rest = if rest.is_empty() { rest } else { format!("; {rest}") };
     format!(
-        "{names} {what} with this change ({}{} units, {}){place}{rest}",
+        "{names} {what} with this change ({}{} units, {}){place}{second}{rest}",
         interval.unwrap_or_default(),
         cell.units,
         seconds(cell.seconds)
@@ -95,8 +96,18 @@ fn changed(
 fn first_change(cell: &ComparedCell, verdict: Verdict) -> Option<(Changed<'_>, &ChangeReport)> {
     let rate = cell.rate.iter().map(|change| (Changed::Rate, change));
     let latency = cell.latency.iter().map(|latency| (Changed::Latency(&latency.name), &latency.change));
-    let mut all = rate.chain(latency).chain(cell.cpu.iter().map(|change| (Changed::Cpu, change)));
+    let cpu = || cell.cpu.iter().map(|change| (Changed::Cpu, change));
+    let mut all = cpu().filter(|_| cell.cpu_first).chain(rate).chain(latency).chain(cpu());
     all.find(|(_, change)| change.verdict == verdict)
+}
+
+/// The other reading, where a role was saturated.
+fn second(cell: &ComparedCell, first: &Changed<'_>) -> String {
+    match (first, &cell.rate, &cell.cpu) {
+        (Changed::Cpu, Some(rate), _) if cell.cpu_first => format!("; rate {}", signed(rate)),
+        (Changed::Rate, _, Some(cpu)) if cell.cpu_first => format!("; CPU time {}", signed(cpu)),
+        _ => String::new(),
+    }
 }
 
 fn open(comparison: &ComparisonReport, names: &str) -> String {
@@ -105,8 +116,11 @@ fn open(comparison: &ComparisonReport, names: &str) -> String {
     };
     let open: Vec<&ComparedCell> = comparison.cells.iter().filter(is_open).collect();
     let reason = open.iter().find_map(|cell| cell.detail.clone()).or_else(|| {
-        let change = open.first()?.main()?;
-        Some(format!("{} changed by {}", open[0].id, signed(change)))
+        let cell = open.first()?;
+        Some(match cell.cpu.as_ref().filter(|_| cell.cpu_first) {
+            Some(cpu) => format!("the CPU time of {} changed by {}", cell.id, signed(cpu)),
+            None => format!("{} changed by {}", cell.id, signed(cell.main()?)),
+        })
     });
     let smallest = comparison.smallest_detectable.map(|smallest| {
         let budget = seconds(comparison.budget_seconds);

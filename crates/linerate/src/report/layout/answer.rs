@@ -182,6 +182,12 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
     let is_in_doubt =
         |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(Comparison::is_in_doubt);
     let (doubted, open): (Vec<_>, Vec<_>) = with(Verdict::CannotTell).into_iter().partition(is_in_doubt);
+    let is_limited = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.client_is_limit);
+    let (limited, open): (Vec<_>, Vec<_>) = open.into_iter().partition(is_limited);
+    if !limited.is_empty() {
+        let why = ", because the client was the limit: see the CPU time.";
+        sentences.push([said("Cannot tell ", &limited, " from "), said("", &[baseline], why)].concat());
+    }
     if !doubted.is_empty() {
         sentences.push(said("Without a verdict (see the comparisons in words): ", &doubted, "."));
     }

@@ -41,6 +41,8 @@ pub(crate) struct GridCell {
     pub(crate) difference: Option<String>,
     /// CPU time per operation, as a percentage of the baseline's: `CPU 102 % (101 to 103)`.
     pub(crate) cpu: Option<String>,
+    /// It is above the performance.
+    is_cpu_first: bool,
     /// Such as `1.59x (1.57 to 1.61) of threads 1`.
     pub(crate) scaling: Option<String>,
     pub(crate) verdict: Option<Verdict>,
@@ -55,10 +57,12 @@ pub(crate) struct GridCell {
 impl GridCell {
     /// All text, line by line.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
+        let (first, last) = if self.is_cpu_first { (&self.cpu, &None) } else { (&None, &self.cpu) };
         std::iter::once(&self.number)
+            .chain(first)
             .chain(&self.share)
             .chain(&self.difference)
-            .chain(&self.cpu)
+            .chain(last)
             .chain(&self.scaling)
             .chain(&self.error)
             .chain(&self.notes_of_cell)
@@ -217,6 +221,7 @@ fn grid_cell(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: O
             let duet = c.duet.as_ref()?;
             Some(with_cpu_mark(format!("CPU {}", percent(duet.cpu_ratio?, duet.cpu_ci95?)), c))
         }),
+        is_cpu_first: entry.vs_baseline.as_ref().is_some_and(|c| c.is_cpu_first()),
         verdict: entry.vs_baseline.as_ref().map(|c| c.verdict),
         error: entry.vs_truth.as_ref().map(error),
         accuracy: entry.vs_truth.as_ref().map(|found| found.accuracy),

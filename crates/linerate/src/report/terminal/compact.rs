@@ -20,6 +20,9 @@ const BLOCKS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█
 /// The columns of a row; where the terminal is narrow, those of [`LESS`] are left out, in this order.
 const COLUMNS: usize = 9;
 const LESS: [usize; 5] = [1, 3, 6, 7, 5];
+/// Of the comparison with the baseline; they change places where the CPU time is the first reading.
+const RATIO: usize = 4;
+const CPU: usize = 6;
 
 /// Text and colour of each column.
 type CompactRow = [(String, Option<Colour>); COLUMNS];
@@ -37,11 +40,19 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
     let members = || groups.iter().flat_map(|group| &group.members);
     let shown = members().filter(|member| member.part != Part::Limit);
     let most = shown.filter_map(|m| m.entry.median).filter(|v| v.is_finite()).fold(0.0, f64::max);
-    let row = |member: &Alternative<'_>| row(table, member, most, usual);
+    let mut of_baseline = members().filter_map(|member| member.entry.vs_baseline.as_ref());
+    let is_cpu_first = of_baseline.any(Comparison::is_cpu_first);
+    let in_order = |mut row: CompactRow| {
+        if is_cpu_first {
+            row.swap(RATIO, CPU);
+        }
+        row
+    };
+    let row = |member: &Alternative<'_>| in_order(row(table, member, most, usual));
     let rows: Vec<Vec<CompactRow>> =
         groups.iter().map(|group| group.members.iter().map(row).collect()).collect();
     let head = ["", "tier", "median (interval)", "", ratio_name(table), "difference", "CPU", "bound by", ""];
-    let head = head.map(|text| (text.to_owned(), None));
+    let head = in_order(head.map(|text| (text.to_owned(), None)));
     let widths = widths(std::iter::once(&head).chain(rows.iter().flatten()), width(style));
     let mut text = wrapped(&caption(table, usual), width(style));
     for (group, rows) in groups.iter().zip(&rows) {

@@ -1,0 +1,54 @@
+//! Which reading of a pair is first: the CPU time where a role is saturated, else the rate.
+
+use crate::measurement::{Metric, PlannedComparison, PlannedPair, PlannedSuite, PlannedSystem};
+use crate::stats::bound::Bottleneck;
+use crate::summary::{CellSummary, SortedJournal};
+use linerate_contract::Role;
+
+/// What the trials alone show of a pair.
+pub(super) struct Leading {
+    /// The roles that have two builds.
+    pub(super) subject: Vec<Role>,
+    /// The role that used a CPU all the time in both cells.
+    saturated: Option<Role>,
+    /// The client did in one of them, and is not the subject.
+    pub(super) client_is_limit: bool,
+}
+
+impl Leading {
+    pub(super) fn find(
+        suite: &PlannedSuite,
+        pair: &PlannedPair,
+        plan: &PlannedComparison,
+        journal: &SortedJournal<'_>,
+        metric: Metric,
+    ) -> Self {
+        let planned = pair.cells.each_ref().map(|id| suite.cells.iter().find(|cell| cell.id == *id));
+        let bound = planned.map(|cell| {
+            let cell = cell?;
+            match CellSummary::from_trials(cell, journal.cell(&suite.name, &cell.id), metric).bound()? {
+                Bottleneck::Role(role) => Some(role),
+                _ => None,
+            }
+        });
+        let subject = match planned {
+            // A command is a server, and the client is linerate's own.
+            _ if plan.commands.is_some() => vec![Role::Server],
+            [Some(head), Some(base)] => {
+                let is_in_base = |system: &PlannedSystem| {
+                    base.systems.iter().any(|other| (other.role, &other.build) == (system.role, &system.build))
+                };
+                let differing = head.systems.iter().filter(|system| !is_in_base(system));
+                differing.map(|system| system.role).collect()
+            }
+            _ => Vec::new(),
+        };
+        let client_is_limit = bound.contains(&Some(Role::Client)) && !subject.contains(&Role::Client);
+        Self { saturated: bound[0].filter(|_| bound[0] == bound[1]), subject, client_is_limit }
+    }
+
+    /// The rate of a saturated role follows its CPU time, which is several times as certain.
+    pub(super) fn is_cpu_first(&self) -> bool {
+        self.saturated.is_some() || self.client_is_limit
+    }
+}

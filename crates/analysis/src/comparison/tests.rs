@@ -1,0 +1,117 @@
+//! What decides about two builds: the CPU time of the subject where a role is saturated, else the rate.
+
+use super::*;
+use serde_json::{Value, json};
+
+const CELLS: [&str; 2] = ["proxy@head", "proxy@base"];
+
+/// Rate and CPU time per operation of head over base in each unit, and the CPU shares of client and relay in
+/// the trials alone.
+fn judged(rates: &[f64], cpu: f64, [client, relay]: [f64; 2]) -> JudgedPair {
+    let cell = |id: &str, build: &str| {
+        json!({
+            "id": id, "axes": {"build": build}, "layer": "http", "workload": "rr",
+            "path": {"device": "veth", "links": [{"mtu": 1500}]}, "parameters": {"operations": 1000},
+            "systems": [
+                {"role": "client", "name": "native", "version": null},
+                {"role": "relay", "name": "proxy", "version": null, "build": build},
+            ],
+            "absent": null,
+        })
+    };
+    let run = json!({
+        "schema": "linerate.run/2", "id": "r", "command": "linerate gate s", "seed": 1, "rounds": 1,
+        "quick": false, "budget": 12_000_000_000_u64, "started": "2026-11-21T20:53:14Z", "linerate": "0.1.0",
+        "host": {"kernel": "", "cpu_model": "", "cpus": 2, "memory_bytes": 0, "privileges": "", "facts": {}},
+        "comparison": {"kind": "gate", "base": {"arm": "a"}, "head": {"arm": "b"}, "margin": 0.01},
+        "suites": [{
+            "name": "s", "question": "", "rounds": 1, "warmup_rounds": 0, "aa": null,
+            "cells": [cell(CELLS[0], "head"), cell(CELLS[1], "base")],
+            "tables": [{
+                "name": "t", "title": "t", "metric": "operations-per-second", "rows": "path",
+                "columns": "build", "row_values": [], "column_values": [], "cells": CELLS,
+                "baseline": {"build": "base"}, "limit": null, "notes": [],
+            }],
+            "pairs": [{"cells": CELLS, "no_duet": null}],
+        }],
+    });
+    let nanos = |share: f64| (share * 1e9) as u64;
+    let window = |cpu: u32, role: &str, busy: f64| {
+        json!({"cpu": cpu, "roles": [role], "total": nanos(1.0), "busy": nanos(busy), "interrupts": 0,
+               "steal": 0})
+    };
+    let trial = |cell: &str| {
+        json!({
+            "suite": "s", "cell": cell, "round": 1, "warmup": false, "at": 0, "stages": {}, "outcome": "ok",
+            "measurement": {
+                "elapsed": nanos(1.0), "operations": 1000, "bytes": 0,
+                "cpu": {"client": nanos(client), "relay": nanos(relay)},
+                "cpus": [window(0, "client", client), window(1, "relay", relay)],
+            },
+        })
+    };
+    let unit = |(unit, rate): (usize, &f64)| {
+        let side = |operations: f64, relay: f64| {
+            json!({"elapsed": nanos(1.0), "operations": operations as u64, "bytes": 0,
+                   "cpu": {"client": nanos(0.1 + 0.01 * (unit % 7) as f64), "relay": relay as u64}})
+        };
+        // A per mille of noise.
+        let own = cpu * (1.0 + 0.001 * ((unit % 3) as f64 - 1.0));
+        let done = 100_000.0 * rate;
+        json!({
+            "suite": "s", "cells": CELLS, "unit": unit + 1, "sharing": "together", "at": 0, "outcome": "ok",
+            "sides": [side(done, done * 5_000.0 * own), side(100_000.0, 100_000.0 * 5_000.0)],
+            "stages": {"measure": nanos(1.0)},
+        })
+    };
+    fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).expect("it follows the model")
+    }
+    let trials: Vec<Trial> = CELLS.map(|cell| read(trial(cell))).into();
+    let duets: Vec<Duet> = rates.iter().enumerate().map(unit).map(read).collect();
+    judge(&read(run), &trials, &duets).expect("it compares builds").pairs.remove(0)
+}
+
+/// Too noisy to be within a margin of 1 %.
+const NOISY: [f64; 12] = [1.03, 0.98, 1.01, 0.97, 1.02, 0.99, 1.03, 0.97, 1.01, 1.0, 0.98, 1.02];
+const EVEN: [f64; 12] =
+    [1.001, 0.999, 1.0, 1.001, 0.998, 1.002, 1.0, 0.999, 1.001, 1.0, 0.999, 1.001];
+const SLOW: [f64; 12] =
+    [0.951, 0.949, 0.95, 0.951, 0.948, 0.952, 0.95, 0.949, 0.951, 0.95, 0.949, 0.951];
+
+#[test]
+fn an_open_rate_leaves_a_pair_open_unless_a_role_was_saturated() {
+    let idle = judged(&NOISY, 1.0, [0.5, 0.5]);
+    assert_eq!((idle.is_cpu_first, idle.verdict(), idle.is_decided()), (false, Verdict::CannotTell, false));
+    let busy = judged(&NOISY, 1.0, [0.5, 0.99]);
+    assert_eq!((busy.is_cpu_first, busy.is_decided()), (true, true));
+    assert_eq!((busy.rate.unwrap().verdict, busy.verdict()), (Verdict::CannotTell, Verdict::WithinMargin));
+}
+
+#[test]
+fn the_cpu_time_is_that_of_the_subject_alone() {
+    // The client's share of the CPU time is different in each unit, and is in neither reading.
+    let more = judged(&EVEN, 1.05, [0.5, 0.99]);
+    let cpu = more.cpu.unwrap();
+    assert!((cpu.ratio - 1.0 / 1.05).abs() < 1e-3, "{cpu:?}");
+    let [low, high] = cpu.interval.unwrap();
+    assert!(high - low < 0.004, "{cpu:?}");
+}
+
+#[test]
+fn a_rate_that_hints_at_a_slowdown_is_not_hidden_by_an_equal_cpu_time() {
+    let waits = judged(&SLOW, 1.0, [0.5, 0.99]);
+    assert_ne!(waits.verdict(), Verdict::WithinMargin);
+    assert!(!waits.is_by_cpu && !waits.is_decided());
+}
+
+#[test]
+fn equal_rates_show_nothing_where_the_client_was_the_limit() {
+    let limited = judged(&EVEN, 1.0, [0.99, 0.5]);
+    assert_eq!((limited.client_is_limit, limited.rate.unwrap().verdict), (true, Verdict::CannotTell));
+    assert_eq!(limited.verdict(), Verdict::WithinMargin, "by the CPU time of the relay");
+    let more = judged(&EVEN, 1.05, [0.99, 0.5]);
+    assert_ne!(more.verdict(), Verdict::WithinMargin);
+    let free = judged(&EVEN, 1.0, [0.5, 0.5]);
+    assert_eq!((free.client_is_limit, free.rate.unwrap().verdict), (false, Verdict::WithinMargin));
+}
