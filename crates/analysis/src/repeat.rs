@@ -145,6 +145,7 @@ mod tests {
             n: 12,
             units: Vec::new(),
             verdict: Verdict::Slower,
+            autocorrelation: None,
             client_is_limit: false,
             duet: sharing.map(|sharing| DuetReport {
                 sharing: Some(sharing),

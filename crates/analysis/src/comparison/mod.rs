@@ -131,6 +131,7 @@ impl JudgedPair {
             n: self.units(),
             units: self.ratios.iter().copied().map(rounded_unit).collect(),
             verdict: verdict.unwrap_or(main.verdict),
+            autocorrelation: fixed.autocorrelation,
             client_is_limit: self.client_is_limit && main.verdict == Verdict::CannotTell,
             duet: Some(duet),
         })

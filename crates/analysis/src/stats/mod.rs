@@ -24,6 +24,7 @@
 //! | [`accuracy`] | right, wrong, cannot tell: values whose truth is known |
 //! | [`calibration`] | how often the comparison finds a difference |
 //! | [`outliers`] | outlying trials, CPU steal, drift |
+//! | [`autocorrelation`] | units that depend on one another |
 //! | [`bound`] | the bottleneck |
 //! | [`check`] | Little's law: consistency of throughput, latency and connections |
 //! | [`cost`] | CPU time per unit of work |
@@ -32,6 +33,7 @@
 //! | [`transport`] | datagrams, TCP, throughput over time |
 
 pub mod accuracy;
+pub mod autocorrelation;
 pub mod bound;
 pub mod calibration;
 pub mod check;

@@ -4,6 +4,7 @@
 use super::cell::CellSummary;
 use super::journal::SortedJournal;
 use crate::measurement::{Duet, Metric, Sharing};
+use crate::stats::autocorrelation::autocorrelation;
 use crate::stats::bound::DISTURBED;
 use crate::stats::compare::log_ratios;
 use crate::stats::difference::LatencyDifference;
@@ -49,6 +50,10 @@ pub struct Comparison {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<f64>,
     pub verdict: Verdict,
+    /// The rank correlation of each unit with the next, where independent units seldom have as much: the
+    /// interval is then too narrow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autocorrelation: Option<f64>,
     /// The load generator was the limit of one of the two, so that equal rates show nothing about the systems:
     /// in place of *within the margin* the verdict is *cannot tell*.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -274,6 +279,7 @@ impl Ratio {
             q: None,
             smallest_detectable: detectable,
             n,
+            autocorrelation: autocorrelation(&self.units),
             units: self.units,
             verdict: verdict(&self.estimate, margin),
             client_is_limit: false,

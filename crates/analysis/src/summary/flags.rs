@@ -35,6 +35,8 @@ pub enum Flag {
     Disturbed(f64),
     /// Share of the median by which the values moved over the run.
     Drift(f64),
+    /// The rank correlation of each unit of its comparison with the next.
+    Autocorrelated(f64),
     /// Growth of the server's open descriptors after this number of connections.
     Leak {
         descriptors: u64,

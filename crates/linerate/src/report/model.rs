@@ -288,7 +288,8 @@ pub struct CellReport {
     #[cfg_attr(test, schemars(with = "BTreeMap<String, u64>"))]
     pub errors: Errors,
     /// Each begins with its kind: `few-rounds`, `bound-by-generator`, `above-limit`, `littles-law`,
-    /// `outlier`, `steal`, `disturbed`, `drift`, `leak`, `not-measured`, or a flag of the lab.
+    /// `outlier`, `steal`, `disturbed`, `drift`, `autocorrelated`, `leak`, `not-measured`, or a
+    /// flag of the lab.
     #[serde(serialize_with = "json::flags")]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub flags: Vec<Flag>,

@@ -319,6 +319,7 @@ mod tests {
             n: 10,
             units: Vec::new(),
             verdict: Verdict::Slower,
+            autocorrelation: None,
             client_is_limit: false,
             duet: None,
         };

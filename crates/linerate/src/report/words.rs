@@ -31,6 +31,9 @@ pub(super) fn flag(flag: &Flag) -> String {
             format!("disturbed ({:.0} % of the CPU time used by other processes)", share * 100.0)
         }
         Flag::Drift(share) => format!("drift ({:+.1} % over the run)", share * 100.0),
+        Flag::Autocorrelated(correlation) => {
+            format!("autocorrelated ({correlation:.2} from unit to unit, the interval is too narrow)")
+        }
         Flag::Leak { descriptors, connections } => {
             format!("leak ({descriptors} more descriptors after {connections} connections)")
         }

@@ -44,5 +44,7 @@ fn with_comparisons(mut cell: CellReport, tables: &[TableReport]) -> CellReport 
     let above = entries().filter_map(|entry| entry.vs_limit.as_ref()).find(|limit| limit.is_above());
     let flag = above.map(|limit| Flag::AboveLimit { ratio: limit.ratio, limit: limit.with.clone() });
     cell.flags.extend(flag);
+    let correlation = cell.vs_baseline.as_ref().and_then(|compared| compared.autocorrelation);
+    cell.flags.extend(correlation.map(Flag::Autocorrelated));
     cell
 }

@@ -46,7 +46,8 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
         Some(verdict) => (verdict, latency::sentence(cell, base)),
         None => (main.verdict, signed(main)),
     };
-    let first = cpu.as_ref().filter(|_| cell.cpu_first);
+    let is_by_rate = |cpu: &ChangeReport| cpu.verdict == Verdict::CannotTell && main.verdict != cpu.verdict;
+    let first = cpu.as_ref().filter(|cpu| cell.cpu_first && !is_by_rate(cpu));
     let by_rate = match (cell.verdict, first) {
         (Verdict::Failed | Verdict::Missing, _) => {
             format!("{name} has no verdict: {}", cell.detail.as_deref().unwrap_or("it failed"))

@@ -131,5 +131,6 @@ pub(crate) const HOW_TO_READ: &[&str] = &[
     "CPU: process time of each role; machine is the busy time of all CPUs of the lab, interrupts included.",
     "Failed operations are counted beside the number; a trial in which more than 1 % failed has no number.",
     "Outliers are flagged, never dropped. steal: the hypervisor gave CPU time to other guests; disturbed: \
-     other processes of this machine used CPU time. Both make results worse.",
+     other processes of this machine used CPU time. Both make results worse. autocorrelated: units resemble \
+     those before them, so the interval of the ratio is too narrow.",
 ];

@@ -5,6 +5,7 @@ use crate::measurement::Precision;
 use crate::stats::duet::log_ratio;
 use crate::stats::ratio::RatioEstimate;
 use crate::stopping::Made;
+use linerate_contract::Role;
 
 /// Eight units of a pair in which the first cell has `ratio` of the rate of the second.
 fn duets(cells: [&str; 2], ratio: f64) -> Vec<Duet> {
@@ -24,12 +25,32 @@ fn duets(cells: [&str; 2], ratio: f64) -> Vec<Duet> {
 }
 
 const IPTABLES: [&str; 2] = ["nginx/iptables", "nginx/direct"];
+const HAPROXY: [&str; 2] = ["nginx/haproxy-http", "nginx/direct"];
 const CONTROL: [&str; 2] = ["nginx/direct", "nginx/direct"];
+
+fn pair(cells: [&str; 2]) -> PlannedPair {
+    PlannedPair { cells: cells.map(str::to_owned), no_duet: None }
+}
+
+/// The eight units some times, numbered on.
+fn series(cells: [&str; 2], ratio: f64, times: u32) -> Vec<Duet> {
+    let one = |number: u32| {
+        let mut units = duets(cells, ratio);
+        units.iter_mut().for_each(|unit| unit.unit += 8 * number);
+        units
+    };
+    (0..times).flat_map(one).collect()
+}
+
+/// The cells whose pairs need a unit in the first suite.
+fn needs(run: &Run, duets: &[Duet]) -> Vec<String> {
+    let needs = Made { run, trials: &[], duets }.needs(0);
+    needs.into_iter().map(|need| need.cell).collect()
+}
 
 /// The fixture's run with these pairs, and the comparison of nginx/iptables.
 fn compared(duets: &[Duet]) -> Comparison {
     let mut run = run();
-    let pair = |cells: [&str; 2]| PlannedPair { cells: cells.map(str::to_owned), no_duet: None };
     run.suites[0].pairs = vec![pair(IPTABLES), pair(CONTROL)];
     let report = crate::report::build(&run, &trials(), duets);
     cell(&report, "nginx/iptables").vs_baseline.clone().unwrap()
@@ -87,24 +108,57 @@ fn q_values_are_over_a_table_and_never_below_p() {
 #[test]
 fn a_pair_beside_other_processes_lacks_the_quiet_units_of_a_verdict_however_many_units_it_has() {
     let mut run = run();
-    let pair = |cells: [&str; 2]| PlannedPair { cells: cells.map(str::to_owned), no_duet: None };
-    run.suites[0].pairs = vec![pair(IPTABLES), pair(CONTROL)];
-    let control = duets(CONTROL, 1.0);
-    let logs = control.iter().filter_map(|unit| log_ratio(unit, Metric::Seconds));
-    // It lacks three units of its eight: 8 * (11 / 8 - 1).
+    run.suites[0].pairs = vec![pair(IPTABLES), pair(HAPROXY)];
+    let wide = duets(HAPROXY, 1.0);
+    let logs = wide.iter().filter_map(|unit| log_ratio(unit, Metric::Seconds));
+    // It lacks three units beside its eight: 8 * (11 / 8 - 1).
     let half_width = RatioEstimate::from_logs(logs).unwrap().half_width().unwrap() / (11.0_f64 / 8.0).sqrt();
     run.suites[0].precision = Some(Precision { half_width, time: Nanos(u64::MAX) });
     let needed = |quiet: usize| {
-        let mut busy = [0, 8, 16].map(|after| {
-            let mut units = duets(IPTABLES, 0.8);
-            units.iter_mut().for_each(|unit| unit.unit += after);
-            units
-        });
-        busy.iter_mut().flatten().skip(quiet).for_each(|unit| unit.strangers = Some(0.3));
-        let all = [busy.concat(), control.clone()].concat();
-        let needs = Made { run: &run, trials: &[], duets: &all }.needs(0);
-        needs.into_iter().map(|need| need.cell).collect::<Vec<_>>()
+        let mut busy = series(IPTABLES, 0.8, 2);
+        busy[quiet..].iter_mut().for_each(|unit| unit.strangers = Some(0.3));
+        needs(&run, &[busy, wide.clone()].concat())
     };
-    assert_eq!(needed(5), ["nginx/iptables"], "one quiet unit");
-    assert_eq!(needed(1), ["nginx/direct"], "five quiet units");
+    assert_eq!(needed(5), [IPTABLES[0]], "it lacks one quiet unit");
+    assert_eq!(needed(1), [HAPROXY[0]], "it lacks five");
+}
+
+#[test]
+fn a_wide_pair_gets_its_share_of_further_units_and_a_control_no_more_than_a_fifth() {
+    let mut run = run();
+    run.suites[0].pairs = vec![pair(IPTABLES), pair(HAPROXY), pair(CONTROL)];
+    run.suites[0].precision = Some(Precision { half_width: 1e-6, time: Nanos(u64::MAX) });
+    // A ratio of a tenth has more noise, and lacks more units.
+    let needed = |times: u32| {
+        let all = [series(IPTABLES, 0.8, times), duets(HAPROXY, 0.1), duets(CONTROL, 1.0)];
+        needs(&run, &all.concat())
+    };
+    assert_eq!(needed(1), [IPTABLES[0]], "of 8, 8 and 8 units the control has a third");
+    assert_eq!(needed(2), [IPTABLES[0]], "of 16 and 8 half of the mean is 6");
+    assert_eq!(needed(4), [HAPROXY[0]], "of 32 and 8 half of the mean is 10");
+}
+
+#[test]
+fn equal_rates_have_no_verdict_where_the_client_was_the_limit() {
+    let compared = |is_limit: bool| {
+        let mut trials = trials();
+        let of_direct: Vec<Trial> = trials.iter().filter(|trial| trial.cell == CONTROL[0]).cloned().collect();
+        for trial in trials.iter_mut().filter(|trial| trial.cell == IPTABLES[0]) {
+            let is_it = |other: &&Trial| (other.round, other.warmup) == (trial.round, trial.warmup);
+            trial.measurement = of_direct.iter().find(is_it).and_then(|other| other.measurement.clone());
+            if let Some(measurement) = trial.measurement.as_mut().filter(|_| is_limit) {
+                measurement.cpu.insert(Role::Client, measurement.elapsed);
+                measurement.cpus[0].busy = measurement.cpus[0].total;
+            }
+        }
+        let report = build(&run(), &trials);
+        let answer = render(&report, "terminal", Style::default());
+        (cell(&report, IPTABLES[0]).vs_baseline.clone().unwrap(), answer)
+    };
+    let (free, _) = compared(false);
+    assert_eq!((free.verdict, free.client_is_limit), (Verdict::WithinMargin, false));
+    let (limited, answer) = compared(true);
+    assert_eq!((limited.verdict, limited.client_is_limit), (Verdict::CannotTell, true));
+    let answer = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(answer.contains("Cannot tell iptables from direct, because the client was the limit"), "{answer}");
 }
