@@ -36,7 +36,9 @@ impl Leading {
             _ if plan.commands.is_some() => vec![Role::Server],
             [Some(head), Some(base)] => {
                 let is_in_base = |system: &PlannedSystem| {
-                    base.systems.iter().any(|other| (other.role, &other.build) == (system.role, &system.build))
+                    base.systems
+                        .iter()
+                        .any(|other| (other.role, &other.build) == (system.role, &system.build))
                 };
                 let differing = head.systems.iter().filter(|system| !is_in_base(system));
                 differing.map(|system| system.role).collect()

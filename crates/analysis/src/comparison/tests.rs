@@ -64,20 +64,19 @@ fn judged(rates: &[f64], cpu: f64, [client, relay]: [f64; 2]) -> JudgedPair {
             "stages": {"measure": nanos(1.0)},
         })
     };
-    fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
-        serde_json::from_value(value).expect("it follows the model")
-    }
     let trials: Vec<Trial> = CELLS.map(|cell| read(trial(cell))).into();
     let duets: Vec<Duet> = rates.iter().enumerate().map(unit).map(read).collect();
     judge(&read(run), &trials, &duets).expect("it compares builds").pairs.remove(0)
 }
 
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("it follows the model")
+}
+
 /// Too noisy to be within a margin of 1 %.
 const NOISY: [f64; 12] = [1.03, 0.98, 1.01, 0.97, 1.02, 0.99, 1.03, 0.97, 1.01, 1.0, 0.98, 1.02];
-const EVEN: [f64; 12] =
-    [1.001, 0.999, 1.0, 1.001, 0.998, 1.002, 1.0, 0.999, 1.001, 1.0, 0.999, 1.001];
-const SLOW: [f64; 12] =
-    [0.951, 0.949, 0.95, 0.951, 0.948, 0.952, 0.95, 0.949, 0.951, 0.95, 0.949, 0.951];
+const EVEN: [f64; 12] = [1.001, 0.999, 1.0, 1.001, 0.998, 1.002, 1.0, 0.999, 1.001, 1.0, 0.999, 1.001];
+const SLOW: [f64; 12] = [0.951, 0.949, 0.95, 0.951, 0.948, 0.952, 0.95, 0.949, 0.951, 0.95, 0.949, 0.951];
 
 #[test]
 fn an_open_rate_leaves_a_pair_open_unless_a_role_was_saturated() {

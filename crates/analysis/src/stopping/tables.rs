@@ -10,7 +10,7 @@ use crate::summary::{self, Entry, SortedJournal, undisturbed};
 
 /// The half-width of a budget without a precision of its own: a ratio of 1 is then within the margin.
 const HALF_WIDTH: f64 = MARGIN / 3.0;
-/// A wide ratio has at least this part of the units that the wide ratios of its suite have on average: else
+/// A wide pair has at least this part of the units that the wide pairs of its suite have on average: else
 /// those that lack the fewest would get all, and the widest none.
 const LEAST_SHARE: f64 = 0.5;
 /// The controls of a suite get no further unit while they have this part of its units: they decide about no
@@ -18,7 +18,7 @@ const LEAST_SHARE: f64 = 0.5;
 const CONTROL_SHARE: f64 = 0.2;
 
 impl Made<'_> {
-    /// The wide ratios that are behind their share, and then, up to a half of all, those that lack the fewest
+    /// The wide pairs that are behind their share, and then, up to a half of all, those that lack the fewest
     /// units, so that more become narrow within the time.
     pub(super) fn of_tables(self, index: usize) -> Vec<Need> {
         let suite = &self.run.suites[index];
@@ -30,9 +30,10 @@ impl Made<'_> {
             wide.extend(self.wide_solos(suite, goal));
         }
         wide.sort_by(|a, b| a.lacks.total_cmp(&b.lacks));
-        let mean = wide.iter().map(|wide| f64::from(wide.made)).sum::<f64>() / wide.len() as f64;
         let most = wide.len().div_ceil(2);
-        let is_behind = |wide: &Wide| f64::from(wide.made) < LEAST_SHARE * mean;
+        let made: Vec<f64> = wide.iter().filter_map(|wide| wide.units).map(f64::from).collect();
+        let least = LEAST_SHARE * made.iter().sum::<f64>() / made.len() as f64;
+        let is_behind = |wide: &Wide| wide.units.is_some_and(|units| f64::from(units) < least);
         let (behind, others): (Vec<Wide>, Vec<Wide>) = wide.into_iter().partition(is_behind);
         let left_to_others = most.saturating_sub(behind.len());
         let chosen = behind.into_iter().chain(others.into_iter().take(left_to_others));
@@ -63,8 +64,8 @@ impl Made<'_> {
             // Half of the units failed: more time buys little.
             let is_worth_it = estimate.n * 2 >= counted.len() as u32;
             let unit = units.iter().map(|duet| duet.unit).max().unwrap_or(0) + 1;
-            let made = units.len() as u32;
-            is_worth_it.then(|| Wide { lacks, made, needs: vec![Need::for_unit(pair, unit)] })
+            let made = Some(units.len() as u32);
+            is_worth_it.then(|| Wide { lacks, units: made, needs: vec![Need::for_unit(pair, unit)] })
         };
         let is_control = |pair: &&PlannedPair| pair.cells[0] == pair.cells[1];
         let of_controls = self.units(suite).filter(|duet| duet.cells[0] == duet.cells[1]).count() as f64;
@@ -92,7 +93,7 @@ impl Made<'_> {
         let wide = |cells: Vec<&String>, ratio: f64, [low, high]: [f64; 2], n: u32| {
             let lacks = lacking((high - low) / 2.0 / ratio, goal, n)?;
             let need = |cell: &String| Need { unit: rounds(cell) + 1, cell: cell.clone(), against: None };
-            Some(Wide { lacks, made: n, needs: cells.into_iter().map(need).collect() })
+            Some(Wide { lacks, units: None, needs: cells.into_iter().map(need).collect() })
         };
         let of_entry = |entry: &Entry| {
             let compared = entry.vs_baseline.as_ref().filter(|compared| compared.duet.is_none());
@@ -112,8 +113,8 @@ impl Made<'_> {
 /// A ratio whose interval is too wide.
 struct Wide {
     lacks: f64,
-    /// Units or rounds that it has.
-    made: u32,
+    /// Those of a pair that are made; `None` of a ratio from solo trials.
+    units: Option<u32>,
     needs: Vec<Need>,
 }
 

@@ -16,7 +16,8 @@ pub use crate::stats::sensitivity::Sensitivity;
 pub use crate::stats::transport::{DatagramReport, SeriesReport, TcpReport};
 pub use crate::stats::usage::UsageReport;
 pub use linerate_analysis::summary::{
-    AgainstTruth, Comparison, Disturbance, DuetReport, Flag, OutcomeWord, Quantity, ShareOf, SoloRatio, TableUnit,
+    AgainstTruth, Comparison, Disturbance, DuetReport, Flag, OutcomeWord, Quantity, ShareOf, SoloRatio,
+    TableUnit,
 };
 use linerate_contract::{Errors, Role};
 pub use published::*;

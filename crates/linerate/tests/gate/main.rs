@@ -127,7 +127,11 @@ fn a_faster_build_is_status_0() {
     let script = Script::new("faster").cell("fast/pipe@head", 0.19, 0.003);
     let out = gate(&script, &Folder::new("gate-faster"), &[]);
     assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
-    assert!(out.stdout.starts_with("pipe needs ") && out.stdout.contains("% less CPU time"), "{}", out.stdout);
+    assert!(
+        out.stdout.starts_with("pipe needs ") && out.stdout.contains("% less CPU time"),
+        "{}",
+        out.stdout
+    );
     assert!(out.stdout.contains("; rate +5."), "{}", out.stdout);
 }
 

@@ -120,9 +120,13 @@ pub(in crate::report) fn made(comparison: &ComparisonReport) -> Vec<String> {
     if comparison.cells.iter().any(|cell| cell.cpu_first) {
         lines.push("where a role used a CPU all the time, the CPU time is first, and decides".into());
     }
-    lines.extend(comparison.cells.iter().filter(|cell| cell.client_is_limit).map(|cell| {
-        format!("{}: the client was the limit, so that equal rates show nothing", cell.id)
-    }));
+    lines.extend(
+        comparison
+            .cells
+            .iter()
+            .filter(|cell| cell.client_is_limit)
+            .map(|cell| format!("{}: the client was the limit, so that equal rates show nothing", cell.id)),
+    );
     lines.extend(comparison.aa.as_ref().map(|aa| {
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         let change = signed_percent(percent(aa.ratio), aa.ci95.map(|ends| ends.map(percent)));
