@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A run is disturbed where more than this share of its units are: single ones occur on every virtual machine,
-/// and an interval contains them.
+/// A run is disturbed where more than this share of its units are: single ones occur on every virtual
+/// machine, and an interval contains them.
 const FEW: f64 = 0.1;
 
 /// What others used of the CPUs' time in a disturbed run: more than a tenth of its units were beside other

@@ -20,7 +20,7 @@ const BLOCKS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█
 /// The columns of a row; where the terminal is narrow, those of [`LESS`] are left out, in this order.
 const COLUMNS: usize = 9;
 const LESS: [usize; 5] = [1, 3, 6, 7, 5];
-/// Of the comparison with the baseline; they change places where the CPU time is the first reading.
+/// Two columns that change places where the CPU time is the first reading.
 const RATIO: usize = 4;
 const CPU: usize = 6;
 

@@ -129,13 +129,17 @@ fn a_wide_pair_gets_its_share_of_further_units_and_a_control_no_more_than_a_fift
     run.suites[0].pairs = vec![pair(IPTABLES), pair(HAPROXY), pair(CONTROL)];
     run.suites[0].precision = Some(Precision { half_width: 1e-6, time: Nanos(u64::MAX) });
     // A ratio of a tenth has more noise, and lacks more units.
-    let needed = |times: u32| {
-        let all = [series(IPTABLES, 0.8, times), duets(HAPROXY, 0.1), duets(CONTROL, 1.0)];
+    let needed = |times: [u32; 3]| {
+        let [iptables, haproxy, control] = times;
+        let control = series(CONTROL, 1.0, control);
+        let all = [series(IPTABLES, 0.8, iptables), series(HAPROXY, 0.1, haproxy), control];
         needs(&run, &all.concat())
     };
-    assert_eq!(needed(1), [IPTABLES[0]], "of 8, 8 and 8 units the control has a third");
-    assert_eq!(needed(2), [IPTABLES[0]], "of 16 and 8 half of the mean is 6");
-    assert_eq!(needed(4), [HAPROXY[0]], "of 32 and 8 half of the mean is 10");
+    assert_eq!(needed([1, 1, 2]), [IPTABLES[0]], "the control has half of all units");
+    assert_eq!(needed([2, 1, 2]), [IPTABLES[0]], "of 16 and 8 half of the mean is 6");
+    assert_eq!(needed([4, 1, 2]), [HAPROXY[0]], "of 32 and 8 half of the mean is 10");
+    assert_eq!(needed([4, 4, 2]), [IPTABLES[0]], "the control has a fifth");
+    assert_eq!(needed([5, 4, 2]), [CONTROL[0], IPTABLES[0]], "it has less");
 }
 
 #[test]
