@@ -77,7 +77,7 @@ fn caption(table: &TableReport, usual: Option<u32>) -> String {
     };
     let rounds = usual.map_or(String::new(), |n| format!("; n={n}"));
     let passed = table.smallest_bias.filter(|_| !table.control_fails());
-    let control = passed.map_or(String::new(), |bias| format!("; A/A check passed: {}", shows_bias(bias)));
+    let control = passed.map_or(String::new(), |bias| format!("; A/A passed: {}", shows_bias(bias)));
     format!("{}, {better}{rounds}{control}", layout::unit(table))
 }
 
