@@ -30,13 +30,16 @@ pub struct PlannedCommands {
     /// The file of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_file: Option<PathBuf>,
-    /// `http`, `https`, or an echo over `tcp`, `udp` or `websocket`.
+    /// `http`, `https`, `h2c`, `h2`, or an echo over `tcp`, `udp` or `websocket`.
     #[serde(default = "http", skip_serializing_if = "is_http")]
     pub layer: String,
     /// Bytes of an echo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     pub connections: u32,
+    /// HTTP/2: requests under way on each connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u16>,
     /// The rate of an open loop; `None`: a closed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<PlannedRate>,
@@ -55,6 +58,12 @@ impl PlannedCommands {
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&PlannedCommand> {
         self.commands.iter().find(|command| command.name == name)
+    }
+
+    /// The servers speak TLS.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        ["https", "h2"].contains(&self.layer.as_str())
     }
 
     /// The request target at the command of this name: an address has its own, unless a file has it.

@@ -98,6 +98,20 @@ pub struct CommandOptions {
     #[arg(long)]
     pub https: bool,
 
+    /// The server speaks HTTP/2: with prior knowledge, or with --https over TLS (ALPN h2)
+    #[arg(long, conflicts_with_all = ["tcp", "udp", "ws"])]
+    pub h2: bool,
+
+    /// With --h2: requests under way on each connection [default: 10]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=1000),
+        requires = "h2",
+        conflicts_with_all = ["tcp", "udp", "ws"]
+    )]
+    pub streams: Option<u16>,
+
     /// In place of HTTP: each connection sends --size bytes over TCP and gets them back
     #[arg(long, conflicts_with_all = ["https", "ws", "udp"], conflicts_with_all = OF_HTTP)]
     pub tcp: bool,
@@ -129,6 +143,8 @@ pub struct CommandOptions {
 
 /// Enough that most servers are busy, and few enough that the client is not.
 const CONNECTIONS: u32 = 16;
+/// As many as those of `linerate load h2`.
+const STREAMS: u16 = 10;
 /// Bytes of all requests, which are an argument of a program: the kernel's limit is 128 KiB.
 const LONGEST: usize = 64 << 10;
 /// A short message.
@@ -136,7 +152,14 @@ const SIZE: u64 = 64;
 
 impl CommandOptions {
     fn layer(&self) -> &'static str {
-        let all = [(self.tcp, "tcp"), (self.udp, "udp"), (self.ws, "websocket"), (self.https, "https")];
+        let all = [
+            (self.tcp, "tcp"),
+            (self.udp, "udp"),
+            (self.ws, "websocket"),
+            (self.h2 && self.https, "h2"),
+            (self.h2, "h2c"),
+            (self.https, "https"),
+        ];
         all.into_iter().find(|(is_chosen, _)| *is_chosen).map_or("http", |(_, layer)| layer)
     }
 
@@ -155,6 +178,13 @@ impl CommandOptions {
                  and returns its count (sdk/CONTRACT.md, `stream`): `linerate new system` makes such a \
                  program. For any server that sends back what it gets, --tcp --size 1048576 compares the \
                  throughput of both directions"
+                    .into(),
+            ));
+        }
+        if self.h2 && (comparison.rate.is_some() || self.request.requests.is_some()) {
+            return Err(Error::Input(
+                "--h2: its loop is closed and has one request, so leave out --rate and --requests; over \
+                 HTTP/1 there are both"
                     .into(),
             ));
         }
@@ -202,6 +232,7 @@ impl CommandOptions {
             layer: self.layer().into(),
             size: (self.tcp || self.udp || self.ws).then(|| self.size.unwrap_or(SIZE)),
             connections,
+            streams: self.h2.then(|| self.streams.unwrap_or(STREAMS)),
             rate: comparison.rate,
             capacity: None,
             threads,

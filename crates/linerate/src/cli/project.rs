@@ -98,6 +98,15 @@ mod tests {
     }
 
     #[test]
+    fn http_2_is_a_key_that_other_protocols_exclude() {
+        let file = "start = './shop'\nh2 = true\nstreams = 4\n";
+        let (commands, _) = options(file, &["gate"]).unwrap();
+        assert_eq!((commands.h2, commands.streams), (true, Some(4)));
+        let (commands, _) = options(file, &["gate", "--ws"]).unwrap();
+        assert_eq!((commands.h2, commands.streams, commands.ws), (false, None, true));
+    }
+
+    #[test]
     fn a_named_comparison_excludes_what_the_file_has_and_has_values_with_hyphens() {
         let file = "start = './shop'\nhttps = true\nbuild = 'make'\n\
                     [compare.echo]\ntcp = true\nstart = './shop {opt}'\nvalues = { opt = ['-1', '-2'] }\n";

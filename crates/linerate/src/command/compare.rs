@@ -139,6 +139,11 @@ impl What {
             )));
         }
         let [tcp, udp, ws] = ["tcp", "udp", "ws"].map(|name| name == first);
+        if options.h2 && (tcp || udp || ws) {
+            return Err(Error::Input(format!(
+                "--h2 is for http:// and https://, and these are addresses of {first}://: leave it out"
+            )));
+        }
         let echoes = [(tcp, &TCP), (udp, &UDP), (ws, &WEBSOCKET)];
         let schemes =
             echoes.into_iter().find(|(is_chosen, _)| *is_chosen).map_or(&HTTP, |(_, schemes)| schemes);

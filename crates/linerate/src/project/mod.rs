@@ -44,6 +44,8 @@ pub struct Settings {
     pub requests: Option<PathBuf>,
     pub expect: Option<String>,
     pub https: bool,
+    pub h2: bool,
+    pub streams: Option<u16>,
     pub tcp: bool,
     pub udp: bool,
     pub ws: bool,

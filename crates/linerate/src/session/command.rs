@@ -83,9 +83,12 @@ fn of_commands(planned: &PlannedCommands, is_of_revisions: bool) -> Vec<String> 
     words.extend(hooks.chain(planned.companions.iter().map(|one| option("with", one))));
     words.extend(planned.requests_file.iter().map(|file| option("requests", &file.display().to_string())));
     words.extend(one.filter(|_| !planned.are_elsewhere()).map(|one| option("url", &one.path)));
-    let layer = [("https", "--https"), ("tcp", "--tcp"), ("udp", "--udp"), ("websocket", "--ws")];
-    let layer = layer.into_iter().filter(|(layer, _)| *layer == planned.layer && !planned.are_elsewhere());
-    words.extend(layer.map(|(_, option)| option.to_owned()));
+    let layers = [("tcp", "--tcp"), ("udp", "--udp"), ("websocket", "--ws")].into_iter();
+    let layers = layers.map(|(layer, option)| (layer == planned.layer, option));
+    let layers = layers.chain([(planned.has_tls(), "--https")]);
+    let chosen = layers.filter(|(is_chosen, _)| *is_chosen && !planned.are_elsewhere());
+    words.extend(chosen.map(|(_, option)| option.to_owned()));
+    words.extend(planned.streams.map(|streams| format!("--h2 --streams {streams}")));
     words.extend(planned.size.map(|size| format!("--size {size}")));
     if let Some(PlannedRequest { method, headers, body, .. }) = one {
         words.extend((method != "GET").then(|| option("method", method)));

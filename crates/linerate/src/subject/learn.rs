@@ -291,7 +291,14 @@ impl Learner<'_> {
             let done = done.filter(|done| done.operations > 0);
             let done = done.ok_or_else(|| {
                 let time = WINDOW.as_secs_f64();
-                Error::NothingMeasured(format!("{name}: not one correct response in {time} s under load"))
+                let speaks = match self.planned.layer.as_str() {
+                    "h2c" => "; --h2 is HTTP/2 with prior knowledge, and with --https over TLS",
+                    "h2" => "; --h2 with --https is HTTP/2 by ALPN, and without it with prior knowledge",
+                    _ => "",
+                };
+                Error::NothingMeasured(format!(
+                    "{name}: not one correct response in {time} s under load{speaks}"
+                ))
             })?;
             last.push_back((done.operations, done.end_ns.since(done.start_ns).as_secs_f64()));
             if last.len() > STEADY_WINDOWS {

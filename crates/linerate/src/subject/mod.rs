@@ -166,9 +166,12 @@ pub(crate) fn ask_of(planned: &PlannedCommands, name: &str, spec: &mut Spec, che
         return;
     }
     let host = planned.named(name).and_then(|command| command.target.as_ref()).map(|target| &target.host);
-    let common = Request { host: host.cloned(), insecure: planned.layer == "https", ..Request::default() };
-    if planned.layer == "https" {
+    let common = Request { host: host.cloned(), insecure: planned.has_tls(), ..Request::default() };
+    if planned.has_tls() {
         spec.tls = Some(Tls { name: "localhost".into(), ..Tls::default() });
+    }
+    if let Some(streams) = planned.streams {
+        spec.set_option("streams", streams);
     }
     let weighted = planned.requests.iter().map(|one| WeightedRequest {
         path: planned.path(name, one).to_owned(),

@@ -74,8 +74,10 @@ fn notes(planned: &PlannedCommands) -> Vec<String> {
     } else if planned.are_elsewhere() {
         notes.push("the servers' CPU time and memory are not known: they run elsewhere".to_owned());
     }
-    if planned.layer == "https" {
+    if planned.has_tls() {
         notes.push("certificates are not verified, and responses are not compared".to_owned());
+    } else if planned.streams.is_some() {
+        notes.push("responses are not compared".to_owned());
     }
     let is_steady = |command: &PlannedCommand| command.warmup.is_none_or(|warmup| warmup.is_steady);
     let is_steady = planned.commands.iter().all(is_steady);
@@ -98,7 +100,8 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
         Some(PlannedRate::PerSecond(rate)) => format!(", {rate}/s"),
         Some(PlannedRate::Share(share)) => format!(", {} % of its capacity", share * 100.0),
     };
-    let load = format!("{asked}, {connections} connections{rate}");
+    let streams = planned.streams.map_or_else(String::new, |streams| format!(" x {streams} streams"));
+    let load = format!("{asked}, {connections} connections{streams}{rate}");
     let axes = [(AXIS, command.name.clone()), (COLUMN, load)];
     let system = |role, name: &str, build: &str| PlannedSystem {
         role,

@@ -289,6 +289,33 @@ fn proxies_have_an_upstream_whose_address_is_found() {
 }
 
 #[test]
+fn servers_of_http_2_are_compared_with_prior_knowledge_and_over_tls() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("commands-h2");
+    let serve = format!("{} serve h2 --size 100 --listen {{address}}", env!("CARGO_BIN_EXE_linerate"));
+    for (tls, layer) in [("", "h2c"), (" --tls", "h2")] {
+        let server = format!("{serve}{tls}");
+        let https: &[&str] = if tls.is_empty() { &[] } else { &["--https"] };
+        let words = [&*server, &server, "--h2", "--streams", "5", "-c", "2", "--expect", "length=100"];
+        let out = compare(&folder, &[&words[..], https].concat());
+        assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+        let text = folder.read("out/run.json");
+        assert!(text.contains("2 connections x 5 streams"), "{text}");
+        let run: Run = serde_json::from_str(&text).unwrap();
+        assert!(run.command.contains("--h2 --streams 5"), "{}", run.command);
+        let planned = run.comparison.unwrap().commands.unwrap();
+        assert_eq!((planned.layer.as_str(), planned.streams), (layer, Some(5)));
+        let compared = common::report(&folder.path().join("out")).comparison.unwrap();
+        assert!(compared.cells[0].units > 0 && compared.cells[0].detail.is_none(), "{:?}", compared.cells);
+        let _ = fs::remove_dir_all(folder.path().join("out"));
+    }
+    let other = compare(&folder, &["python3 server.py", "python3 ./server.py", "--h2"]);
+    assert!(other.status == 3 && other.stderr.contains("with prior knowledge"), "{}", other.stderr);
+    let open = compare(&folder, &["python3 server.py", "python3 ./server.py", "--h2", "--rate", "50%"]);
+    assert!(open.status == 2 && open.stderr.contains("leave out --rate"), "{}", open.stderr);
+}
+
+#[test]
 fn servers_that_echo_over_tcp_are_compared() {
     let Some(_machine) = machine() else { return };
     let folder = workplace("commands-echo");
