@@ -36,7 +36,9 @@ pub fn with_settings(
         let known = layer.into_iter().filter_map(|(name, values)| {
             let arg = command.get_arguments().find(|arg| arg.get_long() == Some(&name))?;
             let excludes = |one: &Arg, other: &Arg| command.get_arg_conflicts_with(one).contains(&other);
-            let is_replaced = |given: &&Arg| *given == arg || excludes(given, arg) || excludes(arg, given);
+            let is_replaced = |given: &&Arg| {
+                *given == arg || excludes(given, arg) || excludes(arg, given) || replaces(given, arg)
+            };
             (!given.iter().any(is_replaced)).then_some((arg, values))
         });
         let added: Vec<(&Arg, Vec<String>)> = known.collect();
@@ -51,6 +53,11 @@ pub fn with_settings(
         }
         _ => unreachable!("only these have projects"),
     }
+}
+
+/// A margin is that of everything, unless latencies have one of their own at the same place.
+fn replaces(given: &Arg, other: &Arg) -> bool {
+    [given, other].map(Arg::get_long) == ["margin", "margin-us"].map(Some)
 }
 
 /// `--name`, `--name=value`, or `--name a b` for each pair.
@@ -104,6 +111,22 @@ mod tests {
         assert_eq!((commands.h2, commands.streams), (true, Some(4)));
         let (commands, _) = options(file, &["gate", "--ws"]).unwrap();
         assert_eq!((commands.h2, commands.streams, commands.ws), (false, None, true));
+    }
+
+    #[test]
+    fn a_margin_replaces_that_of_latencies_in_what_is_further_away() {
+        let file = "start = './shop'\nmargin = '2%'\nmargin-us = 20\n\
+                    [compare.relative]\nmargin = '5%'\n[compare.absolute]\nmargin-us = 5\n";
+        let margins = |words: &[&str]| {
+            let (_, builds) = options(file, words).unwrap();
+            (builds.margin, builds.margin_us)
+        };
+        assert_eq!(margins(&["gate"]), (Some(0.02), Some(20.0)));
+        assert_eq!(margins(&["gate", "--margin", "3%"]), (Some(0.03), None));
+        assert_eq!(margins(&["gate", "--margin-us", "7"]), (Some(0.02), Some(7.0)));
+        assert_eq!(margins(&["gate", "relative"]), (Some(0.05), None));
+        assert_eq!(margins(&["gate", "absolute"]), (Some(0.02), Some(5.0)));
+        assert_eq!(margins(&["gate", "absolute", "--margin", "3%"]), (Some(0.03), None));
     }
 
     #[test]

@@ -189,10 +189,6 @@ impl Settings {
     /// With those of `outer` where these have none.
     fn over(&self, outer: &Self) -> Self {
         let mut all = given(outer);
-        if self.margin.is_some() {
-            // One margin replaces the other.
-            all.remove("margin-us");
-        }
         all.extend(given(self));
         all.try_into().expect("these are settings")
     }
@@ -254,19 +250,10 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_a_number_or_a_share_and_a_named_margin_replaces_the_other_kind() {
-        let project = project(
-            "start = './shop'\nrate = '50%'\nmargin-us = 20\n\
-             [compare.fast]\nrate = 5000\n[compare.relative]\nmargin = '5%'\n",
-        );
-        let of = |name| {
-            let Settings { rate, margin, margin_us, .. } = project.comparison(name).unwrap();
-            let text = |amount: Option<Amount>| amount.map(|Amount(text)| text);
-            (text(rate).unwrap(), margin, text(margin_us))
-        };
-        assert_eq!(of(None), ("50%".into(), None, Some("20".into())));
-        assert_eq!(of(Some("fast")), ("5000".into(), None, Some("20".into())));
-        assert_eq!(of(Some("relative")), ("50%".into(), Some("5%".into()), None));
+    fn a_rate_is_a_number_or_a_share() {
+        let project = project("start = './shop'\nrate = '50%'\n[compare.fast]\nrate = 5000\n");
+        let rate = |name| project.comparison(name).unwrap().rate.unwrap().0;
+        assert_eq!([rate(None), rate(Some("fast"))], ["50%", "5000"]);
     }
 
     #[test]
