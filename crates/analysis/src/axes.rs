@@ -12,7 +12,6 @@ use std::fmt;
 pub struct Axes(pub Vec<(String, String)>);
 
 impl Axes {
-    #[must_use]
     pub fn get(&self, axis: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == axis).map(|(_, value)| value.as_str())
     }
@@ -23,7 +22,6 @@ impl Axes {
     }
 
     /// These axes, with the values of `other` where it has the same axis.
-    #[must_use]
     pub fn with(&self, other: &Self) -> Self {
         let replaced = |name: &String, value: &String| other.get(name).unwrap_or(value).to_owned();
         Self(self.0.iter().map(|(name, value)| (name.clone(), replaced(name, value))).collect())

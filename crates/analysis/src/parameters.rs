@@ -36,7 +36,6 @@ macro_rules! parameters {
             }
 
             /// These parameters with those of `other` in place of their own.
-            #[must_use]
             pub fn with(&self, other: &Self) -> Self {
                 Self { $($name: other.$name.or(self.$name)),* }
             }

@@ -50,7 +50,6 @@ pub struct Repeated {
 impl Repeated {
     /// `None` with fewer than two runs. The mean contains each run itself, so that more than 95 % of the
     /// intervals should contain it.
-    #[must_use]
     pub fn from_runs(runs: &[(f64, [f64; 2])]) -> Option<Self> {
         let logs: Vec<f64> = runs.iter().map(|(ratio, _)| ratio.ln()).collect();
         let between = standard_deviation(&logs)?;
@@ -69,7 +68,6 @@ impl Repeated {
 /// The pairs of suites that at least two of the runs compare, by the first metric of their tables.
 ///
 /// An interval of fewer than six units is left out: it is a range.
-#[must_use]
 pub fn pairs<'a>(runs: impl IntoIterator<Item = (&'a Run, &'a [Trial], &'a [Duet])>) -> Vec<RepeatedPair> {
     by_pair(runs.into_iter().map(|(run, trials, duets)| comparisons(run, trials, duets)))
 }

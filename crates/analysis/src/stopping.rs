@@ -46,7 +46,6 @@ impl Need {
     }
 
     /// The id under which it is journaled.
-    #[must_use]
     pub fn id(&self) -> String {
         self.against.as_ref().map_or_else(|| self.cell.clone(), |other| pair_id([&self.cell, other]))
     }
@@ -77,7 +76,6 @@ pub struct Made<'a> {
 
 impl<'a> Made<'a> {
     /// What the open questions of a suite need next, in the order of their numbers. Nothing: it is done.
-    #[must_use]
     pub fn needs(self, suite: usize) -> Vec<Need> {
         match self.run.comparison {
             None => self.of_tables(suite),
@@ -87,7 +85,6 @@ impl<'a> Made<'a> {
 
     /// What the time of the budget finds, less that of the `solos` still to be made. `None` without a
     /// comparison, and before the first unit of the warm-up.
-    #[must_use]
     pub fn prospect(self, suite: usize, solos: usize) -> Option<Prospect> {
         let judged = judge(self.run, self.trials, self.duets).filter(|_| !self.duets.is_empty())?;
         let made = self.units(&self.run.suites[suite]).map(|duet| duet.unit).max().unwrap_or(0);
@@ -108,7 +105,6 @@ impl<'a> Made<'a> {
 
     /// Seconds that a suite has left. A run with a budget gives each suite an equal share, and what the ones
     /// before it left.
-    #[must_use]
     pub fn seconds_left(self, suite: usize) -> f64 {
         let suites = &self.run.suites;
         match (self.run.budget, suites[suite].precision) {
@@ -124,7 +120,6 @@ impl<'a> Made<'a> {
     }
 
     /// Whether these trials and units of the first rounds fit into the budget, by their mean times so far.
-    #[must_use]
     pub fn has_time_for<'s>(self, suite: usize, ids: impl Iterator<Item = &'s String>) -> bool {
         let times = self.mean_times(suite);
         let seconds: f64 = ids.filter_map(|id| times.get(id)).sum();
@@ -133,7 +128,6 @@ impl<'a> Made<'a> {
 
     /// True for a cell, or for a pair or probe by its id, that is not tried again. A pair is also left out
     /// while one of its cells has only failed: its unit would take the same deadline.
-    #[must_use]
     pub fn is_given_up(self, suite: usize, id: &str, cell: &str, against: Option<&str>) -> bool {
         let suite = &self.run.suites[suite].name;
         let outcomes = |cell: &str| {

@@ -24,7 +24,6 @@ const FACTS: [(&str, &str); 9] = [
 const LINKS: &str = "veth, kernel default offloads";
 
 /// Facts about this machine that can be read without root.
-#[must_use]
 pub fn facts(privileges: &str) -> Host {
     let mut facts: BTreeMap<String, String> =
         FACTS.iter().filter_map(|(name, file)| Some(((*name).to_owned(), read(file)?))).collect();
@@ -55,7 +54,6 @@ fn name() -> String {
 }
 
 /// The numbers of the CPUs that this process may run on.
-#[must_use]
 pub fn usable_cpus() -> Vec<u32> {
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_else(|_| CpuSet::new());
     (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).map(|cpu| cpu as u32).collect()
@@ -105,7 +103,6 @@ fn os_name() -> Option<String> {
 
 /// True if the scheduler groups processes by session (sched(7), autogroup): the switch is on, and this
 /// process is in the root of the cpu controller. In another cgroup the kernel does not group by session.
-#[must_use]
 pub fn has_autogroup() -> bool {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     read("/proc/sys/kernel/sched_autogroup_enabled").as_deref() == Some("1") && is_in_root_task_group(&groups)

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Finds a program by name, in linerate's own folder, on `PATH` and in system folders; or a file by its path.
-#[must_use]
 pub fn locate(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| path.exists());
@@ -20,20 +19,17 @@ pub fn locate(name: &str) -> Option<PathBuf> {
 }
 
 /// True for a file that is executable.
-#[must_use]
 pub fn is_program(file: &Path) -> bool {
     file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
 /// The user's home folder.
-#[must_use]
 pub fn home() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from)?;
     (home.is_absolute() && home.parent().is_some()).then_some(home)
 }
 
 /// linerate's cache folder: builds, trial times, and linerate itself on other hosts (XDG Base Directory 0.8).
-#[must_use]
 pub fn cache() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
@@ -41,7 +37,6 @@ pub fn cache() -> Option<PathBuf> {
 }
 
 /// One word of a POSIX shell, whatever it contains.
-#[must_use]
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

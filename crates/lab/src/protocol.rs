@@ -25,7 +25,6 @@ pub enum HostName {
 impl HostName {
     /// # Panics
     /// There are at most [`linerate_analysis::path::MOST_ROUTERS`].
-    #[must_use]
     pub fn router(index: usize) -> Self {
         Self::Router(u8::try_from(index).expect("the path's description is checked"))
     }
@@ -281,20 +280,17 @@ pub mod address {
     pub const ALL: (Ipv4Addr, u8) = (Ipv4Addr::UNSPECIFIED, 0);
 
     /// All source addresses of the client.
-    #[must_use]
     pub fn client_sources() -> Vec<Ipv4Addr> {
         let [a, b, c, d] = CLIENT.octets();
         (0..CLIENT_SOURCES).map(|i| Ipv4Addr::new(a, b, c, d + i)).collect()
     }
 
     /// The addresses of a link's end on the client's side; links are counted from the client, from 0.
-    #[must_use]
     pub fn near(link: usize) -> Vec<Ipv4Addr> {
         if link == 0 { client_sources() } else { vec![on_link(link, 1)] }
     }
 
     /// The address of a link's other end. The server has one that is not among the client's.
-    #[must_use]
     pub fn far(link: usize, is_server: bool) -> Ipv4Addr {
         on_link(
             link,
@@ -309,7 +305,6 @@ pub mod address {
     }
 
     /// The network of a link.
-    #[must_use]
     pub fn network(link: usize) -> (Ipv4Addr, u8) {
         (on_link(link, 0), 24)
     }

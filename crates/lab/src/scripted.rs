@@ -129,7 +129,6 @@ impl Scripted {
 
     /// Path and version of a variant's program, with an empty version if nothing is started; `None`: there is
     /// no such variant in the script.
-    #[must_use]
     pub fn program(&self, variant: &str, build: &str) -> Option<(PathBuf, &str)> {
         let systems = &self.script.systems;
         let own = systems.get_key_value(&format!("{variant}@{build}"));

@@ -68,7 +68,6 @@ impl Arm {
         Ok(arm)
     }
 
-    #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

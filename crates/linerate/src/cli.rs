@@ -318,7 +318,6 @@ pub fn man_pages(dir: &Path) -> std::io::Result<()> {
 }
 
 /// The completion script for a shell.
-#[must_use]
 pub fn completions(shell: clap_complete::Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "linerate", &mut script);

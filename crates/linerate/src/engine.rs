@@ -135,7 +135,6 @@ impl Engine {
     }
 
     /// The id of its process.
-    #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }

@@ -28,7 +28,6 @@ impl Error {
 
     /// 1 too many failed operations, 2 bad usage or bad input, 3 nothing could be measured, 130 interrupted
     /// (128 + SIGINT, as shells count).
-    #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Input(_) | Self::File { .. } => 2,

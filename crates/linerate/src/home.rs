@@ -41,14 +41,12 @@ pub fn find() -> Result<PathBuf, Error> {
 pub const PROJECT: &str = "linerate.toml";
 
 /// The nearest folder with such a file, at or above the current one.
-#[must_use]
 pub fn project() -> Option<PathBuf> {
     let current = std::env::current_dir().ok()?;
     current.ancestors().find(|folder| folder.join(PROJECT).is_file()).map(Path::to_owned)
 }
 
 /// The folders of this name in linerate's home, and beside the file of the project.
-#[must_use]
 pub(crate) fn folders(home: &Path, name: &str) -> Vec<PathBuf> {
     let own = project().map(|folder| folder.join(name));
     let own = own.filter(|folder| folder.is_dir() && *folder != home.join(name));
@@ -56,7 +54,6 @@ pub(crate) fn folders(home: &Path, name: &str) -> Vec<PathBuf> {
 }
 
 /// Replaces the user's home folder by `~`, so that published reports contain no user name.
-#[must_use]
 pub fn shortened(text: &str) -> String {
     let home = std::env::var("HOME").unwrap_or_default();
     if home.len() > 1 { text.replace(home.trim_end_matches('/'), "~") } else { text.to_owned() }

@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 
 /// A flag that is set by the first signal. The second signal ends the process at once; the lab ends with it.
 /// Under nohup(1), SIGHUP stays ignored.
-#[must_use]
 pub fn watch() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);

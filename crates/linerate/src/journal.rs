@@ -69,7 +69,6 @@ pub fn check_vacant(folder: &Path) -> Result<(), Error> {
 }
 
 /// True if the folder contains a run that can be resumed or reported.
-#[must_use]
 pub fn is_run(folder: &Path) -> bool {
     folder.join(RUN_FILE).exists()
 }

@@ -14,7 +14,6 @@ pub struct Pins {
 }
 
 /// As [`assign`], for roles on several hosts, each by itself.
-#[must_use]
 pub fn assign_by_host(cpus: &[u32], roles: &[Role], threads: usize, host: impl Fn(Role) -> usize) -> Pins {
     let mut all = Pins { cpus: BTreeMap::new(), flags: Vec::new() };
     let hosts: BTreeSet<usize> = roles.iter().map(|role| host(*role)).collect();
@@ -33,7 +32,6 @@ pub fn assign_by_host(cpus: &[u32], roles: &[Role], threads: usize, host: impl F
 /// Assigns each role with processes its own CPUs, one per thread. With too few CPUs no role is pinned, except
 /// roles with a single thread: then the client has its own CPU, so that the systems under test do not slow it
 /// down, and the others share the rest.
-#[must_use]
 pub fn assign(cpus: &[u32], roles: &[Role], threads: usize) -> Pins {
     let mut order = roles.to_vec();
     order.sort();

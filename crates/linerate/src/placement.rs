@@ -159,7 +159,6 @@ fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -
 }
 
 /// The server that runs already, among the machines of a run.
-#[must_use]
 pub fn served(hosts: &[PlannedHost]) -> Option<&PlannedHost> {
     hosts.iter().find(|host| host.served_at().is_some())
 }
@@ -193,14 +192,12 @@ pub fn without_duets(suites: &mut [PlannedSuite]) {
 }
 
 /// The place of a role among `hosts`; the first for a run on one machine.
-#[must_use]
 pub fn index_of(hosts: &[PlannedHost], role: Role) -> usize {
     hosts.iter().position(|host| host.roles.contains(&role)).unwrap_or(0)
 }
 
 /// Why a cell cannot run over several machines. Links, routers and loopback devices are replaced by the real
 /// network.
-#[must_use]
 pub fn obstacle(cell: &PlannedCell) -> Option<&'static str> {
     let is_impaired = cell.path.links.iter().any(|link| link.up.is_some() || link.down.is_some());
     if cell.path.has_tun() {

@@ -200,7 +200,6 @@ fn keep_only(suite: &mut PlannedSuite, globs: &[GlobMatcher]) {
 }
 
 /// Every trial of the run in order.
-#[must_use]
 pub fn order(run: &Run) -> Vec<Step> {
     (0..run.suites.len()).flat_map(|suite| order_of(run, suite)).collect()
 }
@@ -210,7 +209,6 @@ pub fn order(run: &Run) -> Vec<Step> {
 ///
 /// Warm-up rounds are first. Each odd round is a fresh shuffle of all cells, each even round the one before
 /// it backwards: a steady drift of the machine then weighs the same on every cell.
-#[must_use]
 pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
     let suite = &run.suites[index];
     let mut random = Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64));

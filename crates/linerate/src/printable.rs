@@ -11,7 +11,6 @@ const COLOUR: &str = "\u{1b}[";
 
 /// The text with escapes such as `\u001b` in place of control characters, and of characters that change the
 /// direction of text. Line breaks, tabs and colours are kept. JSON keeps its meaning.
-#[must_use]
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);

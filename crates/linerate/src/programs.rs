@@ -45,19 +45,16 @@ const PLANTED: &str = "planted";
 
 impl Programs {
     /// The program of a variant; `None` where it starts none.
-    #[must_use]
     pub fn command_line(&self, role: Role, variant: &str, build: &str) -> Option<&CommandLine> {
         self.found.get(&(role, variant.to_owned(), build.to_owned()))
     }
 
     /// True if the servers run elsewhere, at addresses of the user's.
-    #[must_use]
     pub fn are_elsewhere(&self) -> bool {
         self.commands.as_ref().is_some_and(PlannedCommands::are_elsewhere)
     }
 
     /// How a command of the user's own is started.
-    #[must_use]
     pub fn user(&self, name: &str) -> Option<UserProcess> {
         let commands = self.commands.as_ref()?;
         let own = commands.named(name).and_then(|command| command.folder.clone());
@@ -102,7 +99,6 @@ pub struct Machine<'a> {
 pub type Elsewhere = BTreeMap<(Role, String), Presence>;
 
 impl<'a> Machine<'a> {
-    #[must_use]
     pub fn new(permission: Permission<'a>, script: Option<&'a Scripted>) -> Self {
         Self {
             known: BTreeMap::new(),
@@ -115,7 +111,6 @@ impl<'a> Machine<'a> {
     }
 
     /// With these replacements for builds other than the default.
-    #[must_use]
     pub fn with(self, replacements: BTreeMap<String, Replacement>) -> Self {
         Self { replacements, ..self }
     }
@@ -125,7 +120,6 @@ impl<'a> Machine<'a> {
     }
 
     /// With what other hosts have, by role and variant.
-    #[must_use]
     pub fn with_hosts(self, elsewhere: Elsewhere, is_spread: bool) -> Self {
         Self { elsewhere, is_spread, ..self }
     }
@@ -176,7 +170,6 @@ impl<'a> Machine<'a> {
     }
 
     /// Systems that are not built yet, and that a run would build.
-    #[must_use]
     pub fn to_build(&self) -> BTreeSet<String> {
         self.builds.pending().clone()
     }

@@ -23,7 +23,6 @@ pub struct Progress {
 
 impl Progress {
     /// A bar of `trials`, with `done` of them made already.
-    #[must_use]
     pub fn new(trials: u64, done: u64, quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let target =

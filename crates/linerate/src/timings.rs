@@ -28,7 +28,6 @@ const WEIGHT: f64 = 0.3;
 
 impl Timings {
     /// The costs in the cache folder; empty if there are none, or if they cannot be read.
-    #[must_use]
     pub fn load() -> Self {
         let text = path().and_then(|path| fs::read_to_string(path).ok());
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
@@ -78,13 +77,11 @@ impl Timings {
     }
 
     /// Seconds that a unit of the pair with this id takes; where none was ever made, what most take.
-    #[must_use]
     pub fn seconds_of_pair(&self, suite: &str, id: &str) -> f64 {
         self.0.get(&key(suite, id)).map_or(UNIT, |cost| cost.fixed)
     }
 
     /// Seconds that a trial of this cell takes, if one was ever made.
-    #[must_use]
     pub fn seconds(&self, suite: &PlannedSuite, cell: usize) -> Option<f64> {
         let cell = &suite.cells[cell];
         let cost = self.0.get(&key(&suite.name, &cell.id))?;

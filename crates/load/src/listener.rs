@@ -62,19 +62,16 @@ impl Listener {
 
     /// No descriptor is left: call [`Self::accept`] after every wait, and wait no longer than
     /// [`Self::timeout`].
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.full
     }
 
     /// How long an event loop waits that has nothing else to do.
-    #[must_use]
     pub fn timeout(&self) -> EpollTimeout {
         if self.full { RETRY_MILLIS.into() } else { EpollTimeout::NONE }
     }
 
     /// The same for a loop with a time of its own.
-    #[must_use]
     pub fn retry(&self) -> Option<Nanos> {
         self.full.then_some(Nanos(u64::from(RETRY_MILLIS) * 1_000_000))
     }

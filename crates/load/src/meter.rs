@@ -72,7 +72,6 @@ pub struct Meter {
 
 impl Meter {
     /// Counters of a thread with `budget` operations (`None`: as many as the time allows).
-    #[must_use]
     pub fn new(spec: &Spec, budget: Option<u64>) -> Self {
         let finishes = spec.workload == "stream";
         Self {
@@ -208,20 +207,17 @@ impl Meter {
 
     /// Operations that may still begin.
     #[inline]
-    #[must_use]
     pub fn budget(&self) -> u64 {
         self.budget
     }
 
     /// Operations in flight.
     #[inline]
-    #[must_use]
     pub fn open(&self) -> u64 {
         self.open
     }
 
     /// Operations, bytes and failures so far.
-    #[must_use]
     pub fn totals(&self) -> (u64, u64, u64) {
         (self.operations, self.bytes, self.errors.total())
     }
@@ -250,7 +246,6 @@ impl Meter {
     }
 
     /// When the window opened.
-    #[must_use]
     pub fn started(&self) -> Nanos {
         self.start
     }
@@ -273,19 +268,16 @@ impl Meter {
 
     /// Whether the window is open at `now` and operations are left or in flight.
     #[inline]
-    #[must_use]
     pub fn running(&self, now: Nanos) -> bool {
         now < self.window_end && (self.budget > 0 || self.open > 0)
     }
 
     /// How long one operation may take.
-    #[must_use]
     pub fn timeout(&self) -> Nanos {
         self.timeout
     }
 
     /// The window's end; the maximum where the spec has no duration.
-    #[must_use]
     pub fn window_end(&self) -> Nanos {
         self.window_end
     }

@@ -124,7 +124,6 @@ impl Stop {
     }
 
     #[inline]
-    #[must_use]
     pub fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -148,7 +148,6 @@ pub fn server(spec: &Spec) -> Result<(), Refusal> {
 }
 
 /// Roles, layers and workloads of this program.
-#[must_use]
 pub fn describe() -> Describe {
     let names = |name: fn(&Combination) -> &'static str| {
         let mut names: Vec<String> = COMBINATIONS.iter().map(|row| name(row).to_owned()).collect();

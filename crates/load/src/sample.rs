@@ -67,7 +67,6 @@ pub fn samplers(every: Option<Nanos>, threads: u32) -> Result<Vec<Option<Sampler
 impl Sampler {
     /// When the next sample is due.
     #[inline]
-    #[must_use]
     pub fn next(&self) -> Nanos {
         self.next
     }

@@ -138,7 +138,6 @@ impl Schedule {
     /// From when to when a client that works in turns has nothing to send, before the turn of its last time
     /// or the one that follows; without turns never.
     #[inline]
-    #[must_use]
     pub fn rest(&self) -> [Nanos; 2] {
         if let ArrivalShape::Turns(turns) = &self.shape { turns.rest } else { [Nanos::ZERO; 2] }
     }

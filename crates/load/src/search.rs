@@ -68,7 +68,6 @@ pub struct Search {
 
 impl Search {
     /// Begins at `first`; all rates are within `lowest` to `highest`.
-    #[must_use]
     pub fn new(first: f64, lowest: f64, highest: f64) -> Self {
         let rate = first.clamp(lowest, highest);
         Self {
@@ -84,7 +83,6 @@ impl Search {
     }
 
     /// The rate of the next trial.
-    #[must_use]
     pub fn rate(&self) -> f64 {
         self.rate
     }

@@ -182,7 +182,6 @@ pub fn connect_all<'a, F: AsFd + 'a>(
 }
 
 /// The kind of an error before a connection carried data.
-#[must_use]
 pub fn connect_error(errno: Errno) -> ErrorKind {
     match errno {
         // ENOENT: of a Unix domain socket, nothing has bound its path.
@@ -197,7 +196,6 @@ pub fn connect_error(errno: Errno) -> ErrorKind {
 }
 
 /// The kind of an error on an established connection.
-#[must_use]
 pub fn stream_error(errno: Errno) -> ErrorKind {
     match errno {
         Errno::ETIMEDOUT => ErrorKind::Timeout,

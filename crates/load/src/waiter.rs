@@ -90,7 +90,6 @@ impl Waiter {
     }
 
     /// Whether events are batched.
-    #[must_use]
     pub fn coalesces(&self) -> bool {
         self.coalesce > Nanos::ZERO
     }

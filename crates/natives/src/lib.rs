@@ -66,7 +66,6 @@ pub fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
 }
 
 /// Roles, layers and workloads of this program.
-#[must_use]
 pub fn describe() -> Describe {
     let mut described = linerate_load::describe();
     described.roles = vec![Role::Client, Role::Relay, Role::Server];

@@ -27,7 +27,6 @@ use std::net::SocketAddr;
 const OPTIONS: [&str; 3] = ["loss", "duplicate", "reorder"];
 
 /// Whether the spec requests faults.
-#[must_use]
 pub fn is_requested(spec: &Spec) -> bool {
     OPTIONS.iter().any(|option| spec.options.contains_key(*option))
 }

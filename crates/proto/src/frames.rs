@@ -14,14 +14,12 @@ pub struct FrameContent(Box<[u8]>);
 
 impl FrameContent {
     /// Content for slices of up to `longest` bytes.
-    #[must_use]
     pub fn new(longest: usize) -> Self {
         Self(page(PERIOD).into_iter().cycle().take(PERIOD + longest).collect())
     }
 
     /// `length` bytes of it, from `offset` on.
     #[inline]
-    #[must_use]
     pub fn at(&self, offset: u64, length: usize) -> &[u8] {
         let start = (offset % PERIOD as u64) as usize;
         &self.0[start..start + length]
@@ -34,7 +32,6 @@ impl FrameContent {
 
 /// The prefix of `length` bytes of content; 0 ends the stream.
 #[inline]
-#[must_use]
 pub fn prefix(length: usize) -> [u8; PREFIX] {
     (length as u32).to_le_bytes()
 }

@@ -45,7 +45,6 @@ pub struct BadRecord;
 
 /// The length of the record at the start of `bytes`, its head included; `None` if it is not all there.
 #[inline]
-#[must_use]
 pub fn length(bytes: &[u8]) -> Option<Result<usize, BadRecord>> {
     let [kind, _, _, high, low, ..] = bytes else { return None };
     let length = HEAD + usize::from(u16::from_be_bytes([*high, *low]));
@@ -103,7 +102,6 @@ impl Sealer {
 
     /// The keys are due for an update.
     #[inline]
-    #[must_use]
     pub fn is_worn_out(&self) -> bool {
         // A send makes some records after it asked.
         self.0.sequence + 64 >= MOST_RECORDS
@@ -146,7 +144,6 @@ impl Sealer {
 }
 
 /// Both ends of one direction with this key, for measuring and testing.
-#[must_use]
 pub fn pair(key: [u8; 16]) -> (Sealer, Opener) {
     let end = || {
         let key = UnboundKey::new(&AES_128_GCM, &key).expect("16 bytes are a key of AES-128");

@@ -85,20 +85,17 @@ pub struct LatencyReading {
 impl LatencyReading {
     /// Whether a pair is open while this is. The mean and the percentiles of rare operations count only where
     /// they are certain to be slower: within minutes they seldom are.
-    #[must_use]
     pub fn decides(&self) -> bool {
         matches!(self.metric, Metric::P50Latency | Metric::P90Latency)
     }
 }
 
 impl JudgedPair {
-    #[must_use]
     pub fn id(&self) -> String {
         pair_id([&self.cells[0], &self.cells[1]])
     }
 
     /// Units of which both sides succeeded.
-    #[must_use]
     pub fn units(&self) -> u32 {
         self.ratios.len() as u32
     }
@@ -106,7 +103,6 @@ impl JudgedPair {
     /// What the tables show of it, in place of the `fixed` comparison, whose interval is that of a number of
     /// units that is fixed beforehand. `None` without a unit. `verdict`: of a cell that failed, which has no
     /// other.
-    #[must_use]
     pub fn in_table(&self, fixed: Comparison, verdict: Option<Verdict>) -> Option<Comparison> {
         let main = self.main().next()?;
         let cost = |ratio: f64| 1.0 / ratio;
@@ -138,7 +134,6 @@ impl JudgedPair {
     }
 
     /// Further units would not change its verdict.
-    #[must_use]
     pub fn is_decided(&self) -> bool {
         let is_slower = self.readings().any(|reading| reading.verdict == Verdict::Slower);
         let is_done = match self.cpu.filter(|_| self.is_by_cpu) {
@@ -149,7 +144,6 @@ impl JudgedPair {
     }
 
     /// It has a rate, or a latency.
-    #[must_use]
     pub fn is_read(&self) -> bool {
         self.main().next().is_some()
     }
@@ -166,7 +160,6 @@ impl JudgedPair {
     }
 
     /// The verdict on the rate, or on the latencies together.
-    #[must_use]
     pub fn main_verdict(&self) -> Option<Verdict> {
         let is_slower = self.latency.iter().any(|latency| latency.reading.verdict == Verdict::Slower);
         let main = self.main().map(|reading| reading.verdict).reduce(Verdict::worse);
@@ -174,14 +167,12 @@ impl JudgedPair {
     }
 
     /// A slowdown waits for its second series.
-    #[must_use]
     pub fn is_suspect(&self) -> bool {
         self.readings().any(|reading| reading.confirmation == Some(Confirmation::Pending))
     }
 
     /// The verdict on the cell as a whole: slower where either reading is, and open where either is. A rate
     /// that is open leaves nothing open where the CPU time decides.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         match (self.main_verdict(), self.cpu.map(|reading| reading.verdict)) {
             (None, _) => Verdict::CannotTell,
@@ -196,7 +187,6 @@ impl JudgedPair {
 }
 
 /// Judges the units of a comparison in the journal; `None` for a run that compares no builds.
-#[must_use]
 pub fn judge(run: &Run, trials: &[Trial], duets: &[Duet]) -> Option<Judgement> {
     judge_until(run, trials, duets, u32::MAX)
 }
@@ -301,7 +291,6 @@ fn is_paced(suite: &PlannedSuite, pair: &PlannedPair) -> bool {
 impl Judgement {
     /// The smallest relative slowdown that `units` of each pair find in 90 % of runs; `None` without a
     /// spread, or where the units cannot show any difference.
-    #[must_use]
     pub fn detectable(&self, units: f64) -> Option<f64> {
         detectable(self.spread?, units, self.tests)
     }
@@ -309,14 +298,12 @@ impl Judgement {
 
 /// The smallest relative slowdown that `units` of each pair find in 90 % of runs, in a family of `tests`
 /// readings; `None` where there are too few units for any.
-#[must_use]
 pub fn detectable(spread: f64, units: f64, tests: usize) -> Option<f64> {
     let alpha = ALPHA / tests.max(1) as f64;
     (units >= f64::from(sequential::fewest(alpha))).then(|| sequential::detectable(spread, units, alpha, 0.9))
 }
 
 /// The fewest units of each pair that can show a difference, in a family of `tests` readings.
-#[must_use]
 pub fn fewest(tests: usize) -> u32 {
     sequential::fewest(ALPHA / tests.max(1) as f64)
 }

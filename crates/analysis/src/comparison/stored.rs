@@ -40,7 +40,6 @@ pub struct StoredCell {
 }
 
 /// Compares the cells that both runs have.
-#[must_use]
 pub fn compare(one: &Stored, two: &Stored) -> StoredComparison {
     let mut raw: Vec<Raw> = Vec::new();
     for suite in &one.run.suites {

@@ -55,33 +55,28 @@ pub struct PlannedCommands {
 
 impl PlannedCommands {
     /// The command of this name.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<&PlannedCommand> {
         self.commands.iter().find(|command| command.name == name)
     }
 
     /// The servers speak TLS.
-    #[must_use]
     pub fn has_tls(&self) -> bool {
         ["https", "h2"].contains(&self.layer.as_str())
     }
 
     /// The request target at the command of this name: an address has its own, unless a file has it.
-    #[must_use]
     pub fn path<'a>(&'a self, name: &str, request: &'a PlannedRequest) -> &'a str {
         let target = self.named(name).and_then(|command| command.target.as_ref());
         target.filter(|_| self.requests_file.is_none()).map_or(&request.path, |target| &target.path)
     }
 
     /// Requests per second of an open loop, once they are known.
-    #[must_use]
     pub fn per_second(&self) -> Option<u64> {
         self.rate?.per_second(self.capacity)
     }
 
     /// True for servers that run elsewhere: nothing is started, and their CPU time is not known without
     /// `host`.
-    #[must_use]
     pub fn are_elsewhere(&self) -> bool {
         self.commands.iter().any(|command| command.target.is_some())
     }

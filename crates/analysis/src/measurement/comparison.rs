@@ -69,7 +69,6 @@ pub enum PlannedRate {
 
 impl PlannedRate {
     /// Operations per second; `None` for a share of what is not measured yet.
-    #[must_use]
     pub fn per_second(self, capacity: Option<f64>) -> Option<u64> {
         match self {
             Self::PerSecond(rate) => Some(rate),

@@ -51,7 +51,6 @@ pub struct Duet {
 
 impl Duet {
     /// The id of its step in the plan.
-    #[must_use]
     pub fn id(&self) -> String {
         match &self.probe {
             None => pair_id([&self.cells[0], &self.cells[1]]),
@@ -60,7 +59,6 @@ impl Duet {
     }
 
     /// Wall time of all stages.
-    #[must_use]
     pub fn time(&self) -> Nanos {
         self.stages.values().fold(Nanos::ZERO, |sum, time| sum + *time)
     }
@@ -68,20 +66,17 @@ impl Duet {
 
 impl SideWindow {
     /// Successful operations within and outside of `elapsed`, in those within it; 1 if there are no others.
-    #[must_use]
     pub fn all_over_counted(&self) -> f64 {
         (self.operations + self.uncounted) as f64 / self.operations as f64
     }
 }
 
 /// The id of a pair of cells.
-#[must_use]
 pub fn pair_id(cells: [&str; 2]) -> String {
     cells.join(" | ")
 }
 
 /// The id of the probe of a cell's role.
-#[must_use]
 pub fn probe_id(cell: &str, role: Role) -> String {
     format!("{cell} probe {role}")
 }

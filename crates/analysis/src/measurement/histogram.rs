@@ -55,31 +55,26 @@ impl From<Histogram> for JournalHistogram {
 
 impl Histogram {
     /// `None` if it exceeds a number, as in a damaged journal.
-    #[must_use]
     pub fn total(&self) -> Option<u64> {
         self.pairs.total()
     }
 
     /// As [`Counts::percentile`].
-    #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         self.pairs.percentile(percent)
     }
 
     /// As [`Counts::mean`].
-    #[must_use]
     pub fn mean(&self) -> Option<f64> {
         let total = self.total().filter(|total| *total > 0)?;
         Some(self.sum() / total as f64)
     }
 
     /// The sum of all latencies.
-    #[must_use]
     pub fn sum(&self) -> f64 {
         self.pairs.sum()
     }
 
-    #[must_use]
     pub fn counts(&self) -> Counts {
         Counts { pairs: self.pairs.to_vec(), min: self.min, max: self.max }
     }

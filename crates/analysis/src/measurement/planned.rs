@@ -88,14 +88,12 @@ pub const SSH_PLACE: &str = "ssh:";
 
 impl PlannedHost {
     /// What ssh(1) connects to; `None` for this machine.
-    #[must_use]
     pub fn ssh_destination(&self) -> Option<&str> {
         let name = self.place.strip_prefix(SSH_PLACE)?;
         Some(self.destination.as_deref().unwrap_or(name))
     }
 
     /// Host and port, port, and path of a server that runs already: nothing is started there.
-    #[must_use]
     pub fn served_at(&self) -> Option<(&str, u16, &str)> {
         let rest = self.place.strip_prefix("http://")?;
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -181,7 +179,6 @@ pub struct PlannedPair {
 }
 
 impl PlannedPair {
-    #[must_use]
     pub fn id(&self) -> String {
         pair_id([&self.cells[0], &self.cells[1]])
     }
@@ -288,7 +285,6 @@ pub struct PlannedCell {
 impl PlannedCell {
     /// What the suite and the manifests define, without what was found on the machine: versions, and systems
     /// that are missing.
-    #[must_use]
     pub fn definition(&self) -> Self {
         let mut cell = Self { absent: None, ..self.clone() };
         cell.systems.iter_mut().for_each(|system| system.version = None);
@@ -299,20 +295,17 @@ impl PlannedCell {
     }
 
     /// Its duets are open loops that alternate: they have latencies in place of a rate.
-    #[must_use]
     pub fn is_paced_in_turns(&self) -> bool {
         self.parameters.rate.is_some() && self.pairs == Some(Sharing::Alternating)
     }
 }
 
 /// Checked byte for byte, one after the other, before anything is timed.
-#[must_use]
 pub fn default_verify() -> Parameters {
     Parameters { operations: Some(10), connections: Some(1), ..Parameters::default() }
 }
 
 /// Run at full concurrency after that, so that caches, pools and child processes are there.
-#[must_use]
 pub fn default_warmup() -> Parameters {
     Parameters { operations: Some(200), ..Parameters::default() }
 }

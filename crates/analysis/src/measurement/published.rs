@@ -152,14 +152,12 @@ pub enum Decider {
 }
 
 impl Published {
-    #[must_use]
     pub fn figure(&self, [title, row]: &FigurePlace) -> Option<&PublishedFigure> {
         let table = self.tables.iter().find(|table| table.title == *title)?;
         table.figures.iter().find(|figure| figure.row == *row)
     }
 
     /// Two figures of the document.
-    #[must_use]
     pub fn pair(&self, [first, second]: &[FigurePlace; 2]) -> Option<[&PublishedFigure; 2]> {
         Some([self.figure(first)?, self.figure(second)?])
     }
@@ -167,7 +165,6 @@ impl Published {
 
 impl PublishedFigure {
     /// In the unit of its metric; of a range the middle.
-    #[must_use]
     pub fn typical(&self) -> Option<f64> {
         let value = self.value.or(self.range.map(|[low, high]| f64::midpoint(low, high)))?;
         Some(value / self.unit.convert(1.0))
@@ -198,7 +195,6 @@ pub enum DocumentUnit {
 }
 
 impl DocumentUnit {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Seconds => "s",
@@ -213,7 +209,6 @@ impl DocumentUnit {
     }
 
     /// The number in this unit of a value by a [`Metric`] of the same quantity.
-    #[must_use]
     pub fn convert(self, value: f64) -> f64 {
         match self {
             Self::Seconds | Self::Microseconds | Self::MibPerSecond | Self::GbitPerSecond => value,
@@ -225,7 +220,6 @@ impl DocumentUnit {
     }
 
     /// The unit of the metric and the number in it, where the document's is another of nearly the same size.
-    #[must_use]
     pub fn own(self, value: f64) -> Option<(f64, &'static str)> {
         let name = match self {
             Self::GibitPerSecond => "Gbit/s",
@@ -236,7 +230,6 @@ impl DocumentUnit {
     }
 
     /// Whether it is a unit of this metric's quantity.
-    #[must_use]
     pub fn is_of(self, metric: Metric) -> bool {
         match self {
             Self::Seconds => metric == Metric::Seconds,

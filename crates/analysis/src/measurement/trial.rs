@@ -27,7 +27,6 @@ pub struct Trial {
 
 impl Trial {
     /// Wall time of all stages.
-    #[must_use]
     pub fn time(&self) -> Nanos {
         self.stages.values().fold(Nanos::ZERO, |sum, time| sum + *time)
     }
@@ -208,7 +207,6 @@ pub struct PacketCounts {
 
 impl PacketCounts {
     /// Those after an earlier count.
-    #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
             packets: self.packets.saturating_sub(earlier.packets),

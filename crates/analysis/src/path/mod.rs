@@ -116,7 +116,6 @@ impl Link {
     }
 
     /// True if packets pass a means of impairment, even one that changes nothing.
-    #[must_use]
     pub fn is_impaired(&self) -> bool {
         self.up.is_some() || self.down.is_some()
     }
@@ -124,39 +123,32 @@ impl Link {
 
 impl NetworkPath {
     /// Plain links with this number of routers.
-    #[must_use]
     pub fn new(device: Device, routers: usize) -> Self {
         Self { device, links: vec![Link::with_device(device); routers + 1] }
     }
 
-    #[must_use]
     pub fn routers(&self) -> usize {
         self.links.len().saturating_sub(1)
     }
 
-    #[must_use]
     pub fn has_router(&self) -> bool {
         self.routers() > 0
     }
 
-    #[must_use]
     pub fn has_tun(&self) -> bool {
         matches!(self.device, Device::Tun | Device::TunPair)
     }
 
     /// True if it has two TUN devices, which a process must connect.
-    #[must_use]
     pub fn has_two_tuns(&self) -> bool {
         self.device == Device::TunPair
     }
 
-    #[must_use]
     pub fn is_impaired(&self) -> bool {
         self.links.iter().any(Link::is_impaired)
     }
 
     /// MTU of the last link, in bytes.
-    #[must_use]
     pub fn last_mtu(&self) -> u32 {
         self.links.last().map_or(MTU, |link| link.mtu)
     }

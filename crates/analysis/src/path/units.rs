@@ -11,14 +11,12 @@ pub struct BitRate(pub u64);
 
 impl BitRate {
     /// The time of this many bytes.
-    #[must_use]
     pub fn time_of(self, bytes: Bytes) -> Nanos {
         let bits = u128::from(bytes.0) * 8 * 1_000_000_000;
         Nanos(u64::try_from(bits / u128::from(self.0.max(1))).unwrap_or(u64::MAX))
     }
 
     /// The bytes of this time.
-    #[must_use]
     pub fn bytes_in(self, time: Nanos) -> Bytes {
         let bits = u128::from(self.0) * u128::from(time.0) / 1_000_000_000;
         Bytes(u64::try_from(bits / 8).unwrap_or(u64::MAX))
@@ -31,7 +29,6 @@ impl BitRate {
 pub struct Share(pub f64);
 
 impl Share {
-    #[must_use]
     pub fn is_zero(&self) -> bool {
         self.0 == 0.0
     }

@@ -21,13 +21,11 @@ pub enum Accuracy {
 }
 
 /// Reported over true, from the value of each round; `None` without a value.
-#[must_use]
 pub fn over_truth(reported: &ByRound, truth: f64) -> Option<RatioEstimate> {
     RatioEstimate::from_logs(reported.values().map(|value| (value / truth).ln()))
 }
 
 /// The accuracy of values that are `ratio` of the truth; `tolerance` is relative, such as 0.1.
-#[must_use]
 pub fn accuracy(ratio: &RatioEstimate, tolerance: f64) -> Accuracy {
     let (least, most) = (1.0 - tolerance, 1.0 + tolerance);
     match ratio.ci95 {

@@ -9,7 +9,6 @@ const Z: f64 = 2.326;
 /// The rank correlation of each unit with the next, where independent units have as much in 1 of 100 series
 /// (Bartels, "The Rank Version of von Neumann's Ratio Test for Randomness", 1982). A negative one makes
 /// intervals too wide, and is no fault.
-#[must_use]
 pub fn autocorrelation(units: &[f64]) -> Option<f64> {
     let n = units.len() as f64;
     if units.len() < FEWEST {

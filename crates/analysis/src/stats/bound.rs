@@ -63,7 +63,6 @@ pub struct Placement<'a> {
 }
 
 /// What bound all measurements of a cell. `None` without CPU times.
-#[must_use]
 pub fn bound<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,
     placement: Placement<'_>,
@@ -95,7 +94,6 @@ pub fn bound<'a>(
 /// The share of the lab's CPU time that went to processes outside of the trials, if it is more than 10 %. A
 /// lower bound: process times include some interrupts that are counted separately too. `None` also where the
 /// process times are incomplete.
-#[must_use]
 pub fn disturbance<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<f64> {
     let load = Load::from_measurements(measurements);
     let others: f64 = load.cpus.values().map(|cpu| (cpu.busy - load.own(cpu)).max(0.0)).sum();
@@ -106,7 +104,6 @@ pub fn disturbance<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) 
 
 /// The share of the lab's CPU time in a unit of a duet that went to processes of neither side. A lower bound,
 /// and `None`, as for [`disturbance`]; whatever its size.
-#[must_use]
 pub fn strangers(sides: [&Measurement; 2]) -> Option<f64> {
     let loads = sides.map(|side| Load::from_measurements([side]));
     let of_cpus = |of: fn(&Cpu) -> f64| loads.iter().flat_map(|load| load.cpus.values()).map(of).sum::<f64>();

@@ -17,7 +17,6 @@ pub struct Detection {
 impl Detection {
     /// From the log ratios of a pair's units in order, in groups of `units`; an incomplete one is left out.
     /// A difference is an interval of 95 % that excludes 1, whatever its size.
-    #[must_use]
     pub fn count(logs: &[f64], units: usize) -> Self {
         let estimates =
             logs.chunks_exact(units).filter_map(|group| RatioEstimate::from_logs(group.iter().copied()));
@@ -26,14 +25,12 @@ impl Detection {
     }
 
     /// One comparison with this verdict.
-    #[must_use]
     pub fn one(verdict: Verdict) -> Self {
         let (slower, faster) = (verdict == Verdict::Slower, verdict == Verdict::Faster);
         Self { slower: slower.into(), faster: faster.into(), none: (!slower && !faster).into() }
     }
 
     /// The comparisons of both.
-    #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
             slower: self.slower + other.slower,
@@ -42,14 +39,12 @@ impl Detection {
         }
     }
 
-    #[must_use]
     pub fn comparisons(&self) -> u64 {
         self.slower + self.faster + self.none
     }
 }
 
 /// The 95 % interval of a probability from its share in `trials` (Clopper and Pearson 1934).
-#[must_use]
 pub fn clopper_pearson(successes: u64, trials: u64) -> [f64; 2] {
     let quantile =
         |a: u64, b: u64, p: f64| Beta::new(a as f64, b as f64).map_or(f64::NAN, |d| d.inverse_cdf(p));

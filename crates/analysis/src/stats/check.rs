@@ -15,7 +15,6 @@ const TOLERANCE: f64 = 0.1;
 
 /// Operations in flight over all trials, if that is more than 10 % off the number of connections. `None` also
 /// where no latency was recorded. A foreign client's mean is checked against its own rate.
-#[must_use]
 pub fn littles_law<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,
     connections: u64,
@@ -43,7 +42,6 @@ pub const LEAST_PAUSE: Nanos = Nanos(250_000_000);
 pub const LEAST_OPERATIONS: u64 = 50;
 
 /// Whether a system hung that ended `operations` within `time`, and none for as long as `stall`.
-#[must_use]
 pub fn has_hung(operations: u64, stall: Nanos, time: Nanos) -> bool {
     let is_long = stall.0 as f64 >= LONGEST_STALL * time.0 as f64 && stall >= LEAST_PAUSE;
     is_long && operations >= LEAST_OPERATIONS

@@ -44,7 +44,6 @@ impl Serialize for Consumer {
 }
 
 impl Per {
-    #[must_use]
     pub fn from_metric(metric: Metric) -> Self {
         if metric.is_bulk() { Self::Megabyte } else { Self::Operation }
     }
@@ -58,7 +57,6 @@ impl Per {
 }
 
 /// Microseconds per unit of work by consumer: medians over the trials.
-#[must_use]
 pub fn cost<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,
     per: Per,

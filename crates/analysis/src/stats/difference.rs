@@ -20,7 +20,6 @@ impl LatencyDifference {
     ///
     /// The interval is that of the ratio, so that percent and microseconds agree. That of the baseline's
     /// median is left out: a baseline that is 2 % off moves the difference by 2 % of itself.
-    #[must_use]
     pub fn from_ratio(ratio: f64, ci95: [f64; 2], baseline: f64) -> Option<Self> {
         let of = |ratio: f64| baseline * (1.0 / ratio - 1.0);
         let found = Self { us: of(ratio), ci95: [of(ci95[1]), of(ci95[0])] };

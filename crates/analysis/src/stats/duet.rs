@@ -9,13 +9,11 @@ const BUSY: f64 = 0.97;
 
 /// True if windows of duets have ratios of this metric. In closed loops time and mean latency are inverse to
 /// the rate.
-#[must_use]
 pub fn is_of_windows(metric: Metric) -> bool {
     is_rate(metric) || cost(metric).is_some()
 }
 
 /// True for work over time, and not for CPU time over work.
-#[must_use]
 pub fn is_rate(metric: Metric) -> bool {
     rate(metric).is_some()
 }
@@ -42,7 +40,6 @@ fn cost(metric: Metric) -> Option<Option<Role>> {
 
 /// The log ratio of performance of side 0 over side 1: above 0 is better. `None` for a failed unit, and for a
 /// metric that windows do not have.
-#[must_use]
 pub fn log_ratio(duet: &Duet, metric: Metric) -> Option<f64> {
     if let Some(role) = cost(metric) {
         return log_cpu_ratio(duet, metric, role.as_slice()).map(|log| -log);
@@ -57,7 +54,6 @@ pub fn log_ratio(duet: &Duet, metric: Metric) -> Option<f64> {
 
 /// True for both ends in one loop, on one thread, most of whose trials alone used a CPU all the time.
 /// Such a loop never waits: how long its work takes alone is its CPU time.
-#[must_use]
 pub fn is_busy_loop<'m>(cell: &PlannedCell, alone: impl Iterator<Item = &'m Measurement>) -> bool {
     let is_loop = cell.options.get(Ends::OPTION).is_some_and(|ends| ends == Ends::OneLoop.word())
         && cell.parameters.threads.is_none_or(|threads| threads == 1);
@@ -71,7 +67,6 @@ pub fn is_busy_loop<'m>(cell: &PlannedCell, alone: impl Iterator<Item = &'m Meas
 
 /// The same as [`log_ratio`], of two loops that are busy: by CPU time in place of the window. What the kernel
 /// gives to others, and how it shares a CPU between the sides, is then no part of it.
-#[must_use]
 pub fn log_ratio_of_loops(duet: &Duet, metric: Metric) -> Option<f64> {
     if is_rate(metric) {
         return log_cpu_ratio(duet, metric, &[]).map(|log| -log);
@@ -80,7 +75,6 @@ pub fn log_ratio_of_loops(duet: &Duet, metric: Metric) -> Option<f64> {
 }
 
 /// A latency of both sides in microseconds; `None` but for open loops, and for other metrics.
-#[must_use]
 pub fn latencies(duet: &Duet, metric: Metric) -> Option<[f64; 2]> {
     let [ours, theirs] = duet.sides.as_ref()?.each_ref().map(|side| latency(side.latency.as_ref()?, metric));
     Some([ours? / 1e3, theirs? / 1e3])
@@ -104,7 +98,6 @@ fn latency(histogram: &Histogram, metric: Metric) -> Option<f64> {
 
 /// The log ratio of CPU time per operation, side 0 over side 1: above 0 is more expensive. Of some roles, or
 /// without any of all. Per byte where `metric` counts bytes.
-#[must_use]
 pub fn log_cpu_ratio(duet: &Duet, metric: Metric, roles: &[Role]) -> Option<f64> {
     let work =
         |side: &SideWindow| if metric.is_bulk() { side.bytes.0 as f64 } else { side.operations as f64 };

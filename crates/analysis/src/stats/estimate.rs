@@ -31,7 +31,6 @@ pub struct Estimate {
 
 impl Estimate {
     /// The estimate of the finite values; `None` without values.
-    #[must_use]
     pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
@@ -46,20 +45,17 @@ impl Estimate {
     }
 
     /// Whether there are enough values for a 95 % interval.
-    #[must_use]
     pub fn is_sure(&self) -> bool {
         self.n >= FEWEST_ROUNDS
     }
 
     /// Whether `value` is outside the interval.
-    #[must_use]
     pub fn excludes(&self, value: f64) -> bool {
         value < self.interval[0] || value > self.interval[1]
     }
 }
 
 /// The middle value, or the mean of the two middle ones; `None` without values.
-#[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
@@ -67,7 +63,6 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 }
 
 /// The standard deviation of a sample, with n - 1 degrees of freedom; `None` with fewer than two values.
-#[must_use]
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;

@@ -20,7 +20,6 @@ pub struct LatencyBound {
 
 impl LatencyBound {
     /// The percentile of a client's result.
-    #[must_use]
     pub fn found_in(&self, done: &Done) -> Option<Nanos> {
         done.latency.as_ref()?.percentile(self.percent).map(Nanos)
     }
@@ -38,7 +37,6 @@ pub struct HighestRate {
 
 impl HighestRate {
     /// Whether both ends are known and close.
-    #[must_use]
     pub fn is_decided(&self) -> bool {
         self.passes.zip(self.fails).is_some_and(|(passes, fails)| fails / passes <= CLOSE)
     }
@@ -56,14 +54,12 @@ pub struct RateSearch {
 
 impl RateSearch {
     /// Begins at `guess`; all rates are in `range`.
-    #[must_use]
     pub fn new(guess: f64, range: [f64; 2]) -> Self {
         let found = HighestRate { passes: None, fails: None, undecided: None };
         Self { rate: Some(guess.clamp(range[0], range[1])), range, found, tried: 0 }
     }
 
     /// The rate of the next trials; `None` when the search is over.
-    #[must_use]
     pub fn rate(&self) -> Option<f64> {
         self.rate
     }
@@ -88,7 +84,6 @@ impl RateSearch {
         };
     }
 
-    #[must_use]
     pub fn found(&self) -> HighestRate {
         self.found
     }

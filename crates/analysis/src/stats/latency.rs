@@ -60,7 +60,6 @@ impl Pool {
     }
 
     /// `None` if nothing was recorded.
-    #[must_use]
     pub fn curve(&self) -> Option<LatencyCurve> {
         let us = points(&self.all);
         let shortest = self.trials.iter().map(Vec::len).min()?;
@@ -74,7 +73,6 @@ impl Pool {
     }
 
     /// In microseconds; `None` if nothing was recorded.
-    #[must_use]
     pub fn latency(&self) -> Option<Latency> {
         let micros = |nanos: u64| nanos as f64 / 1e3;
         let percentile = |percent| self.all.percentile(percent).map(micros);
@@ -113,7 +111,6 @@ fn points(counts: &Counts) -> Vec<f64> {
 const MOST: u64 = 1_000_000_000_000;
 
 /// The histogram, if its counts are plausible.
-#[must_use]
 pub fn sound(histogram: &Option<Histogram>) -> Option<&Histogram> {
     histogram.as_ref().filter(|histogram| histogram.total().is_some_and(|total| total <= MOST))
 }

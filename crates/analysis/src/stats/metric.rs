@@ -23,7 +23,6 @@ pub enum Better {
 }
 
 impl Metric {
-    #[must_use]
     pub fn better(self) -> Better {
         match self {
             Self::OperationsPerSecond
@@ -35,13 +34,11 @@ impl Metric {
     }
 
     /// Whether work is counted in bytes, not operations.
-    #[must_use]
     pub fn is_bulk(self) -> bool {
         matches!(self, Self::MibPerSecond | Self::GbitPerSecond | Self::SentGbitPerSecond | Self::CpuPerKib)
     }
 
     /// A time of single operations, in microseconds.
-    #[must_use]
     pub fn is_latency(self) -> bool {
         matches!(
             self,
@@ -56,13 +53,11 @@ impl Metric {
     }
 
     /// A difference, which may be 0 or negative and so has no ratios.
-    #[must_use]
     pub fn is_growth(self) -> bool {
         matches!(self, Self::ServerDescriptorsGrowth | Self::ServerMemoryGrowth)
     }
 
     /// The trial's value: finite and, except for growth, positive; `None` where the measurement is empty.
-    #[must_use]
     pub fn value(self, measurement: &Measurement) -> Option<f64> {
         let seconds = measurement.elapsed.as_secs_f64();
         let value = match self {
@@ -106,7 +101,6 @@ impl Metric {
     }
 
     /// The values of those measurements that have one.
-    #[must_use]
     pub fn values<'a>(self, by_round: impl IntoIterator<Item = (u32, &'a Measurement)>) -> ByRound {
         by_round.into_iter().filter_map(|(round, m)| Some((round, self.value(m)?))).collect()
     }

@@ -2,7 +2,6 @@
 
 /// The q value of each p value: with "q <= 0.05" as the rule, at most 5 % of the differences found are
 /// expected to be none.
-#[must_use]
 pub fn q_values(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*b].total_cmp(&p[*a]));

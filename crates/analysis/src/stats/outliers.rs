@@ -23,7 +23,6 @@ const DRIFT_Z: f64 = 2.576;
 const DRIFT_ROUNDS: usize = 8;
 
 /// The rounds with outlying values.
-#[must_use]
 pub fn outliers(values: &ByRound) -> Vec<u32> {
     if values.len() < FEWEST_ROUNDS as usize {
         return Vec::new();
@@ -39,7 +38,6 @@ pub fn outliers(values: &ByRound) -> Vec<u32> {
 }
 
 /// The share of the lab's CPU time that the hypervisor gave to others; `None` without times of CPUs.
-#[must_use]
 pub fn stolen<'m>(measurements: impl IntoIterator<Item = &'m Measurement>) -> Option<f64> {
     let cpus: Vec<&CpuWindow> = measurements.into_iter().flat_map(|measurement| &measurement.cpus).collect();
     let sum = |part: fn(&CpuWindow) -> u64| cpus.iter().map(|cpu| part(cpu) as f64).sum::<f64>();
@@ -48,7 +46,6 @@ pub fn stolen<'m>(measurements: impl IntoIterator<Item = &'m Measurement>) -> Op
 }
 
 /// The same of one trial, if it is more than 5 %.
-#[must_use]
 pub fn much_stolen(measurement: &Measurement) -> Option<f64> {
     stolen([measurement]).filter(|share| *share > STEAL)
 }
@@ -57,7 +54,6 @@ pub fn much_stolen(measurement: &Measurement) -> Option<f64> {
 /// of the median from the first round to the last (test by Mann and Kendall, slope by Theil and Sen).
 ///
 /// Drift changes the medians in the table; paired ratios are not affected.
-#[must_use]
 pub fn drift(values: &ByRound) -> Option<f64> {
     let (rounds, values): (Vec<u32>, Vec<f64>) = values.iter().map(|(r, v)| (*r, *v)).unzip();
     let n = values.len();

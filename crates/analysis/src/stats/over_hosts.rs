@@ -19,7 +19,6 @@ impl HostRatio {
 
 /// The median of the hosts' ratios and their range; `None` without a ratio. Every host counts once, whatever
 /// its number of units.
-#[must_use]
 pub fn median_and_range(ratios: &[HostRatio]) -> Option<(f64, [f64; 2])> {
     let mut sorted: Vec<f64> = ratios.iter().map(|host| host.ratio).filter(|r| r.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
@@ -33,7 +32,6 @@ pub fn median_and_range(ratios: &[HostRatio]) -> Option<(f64, [f64; 2])> {
 /// The hosts that disagree, as places in `ratios`, each with the median of the others: its interval overlaps
 /// with those of fewer than half of the other hosts, and its ratio differs from their median by more than
 /// the margin. Hosts with fewer than [`FEWEST_ROUNDS`] units have no interval and take no part.
-#[must_use]
 pub fn disagreeing(ratios: &[HostRatio], margin: f64) -> Vec<(usize, f64)> {
     let takes_part = |host: &HostRatio| host.n >= FEWEST_ROUNDS && host.ratio.is_finite();
     let of_host = |(index, host): (usize, &HostRatio)| {

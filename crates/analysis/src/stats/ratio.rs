@@ -36,7 +36,6 @@ pub struct RatioEstimate {
 
 impl RatioEstimate {
     /// From the log ratio of each unit; `None` without a finite one.
-    #[must_use]
     pub fn from_logs(logs: impl IntoIterator<Item = f64>) -> Option<Self> {
         let logs: Vec<f64> = logs.into_iter().filter(|log| log.is_finite()).collect();
         let averages = WalshAverages::from_values(logs.clone());
@@ -57,28 +56,24 @@ impl RatioEstimate {
 
 impl RatioEstimate {
     /// Half the width of the 95 % interval, as a share of the ratio; `None` with fewer than 6 units.
-    #[must_use]
     pub fn half_width(&self) -> Option<f64> {
         self.ci95.map(|[low, high]| (high - low) / 2.0 / self.ratio)
     }
 }
 
 /// The two-sided p value of log ratios with a median of 0; 1 without any.
-#[must_use]
 pub fn p_value(logs: &[f64]) -> f64 {
     WalshAverages::from_values(logs.to_vec()).p_value(&SignedRanks::with_size(logs.len()))
 }
 
 /// The interval of the ratio that excludes 1 exactly where the p value is at most `alpha`; `None` for fewer
 /// units than that needs.
-#[must_use]
 pub fn interval(logs: &[f64], alpha: f64) -> Option<[f64; 2]> {
     WalshAverages::from_values(logs.to_vec()).interval(&SignedRanks::with_size(logs.len()), alpha)
 }
 
 /// The same of differences, which are no logarithms: the estimate, and the interval that excludes 0 exactly
 /// where the p value is at most `alpha`. `None` for fewer units than that needs.
-#[must_use]
 pub fn shift(differences: &[f64], alpha: f64) -> Option<(f64, [f64; 2])> {
     let averages = WalshAverages::from_values(differences.to_vec());
     Some((averages.median()?, averages.bounds(&SignedRanks::with_size(differences.len()), alpha)?))

@@ -27,7 +27,6 @@ pub struct Sensitivity {
 impl Sensitivity {
     /// From the units of one role's probe; `None` without a unit. The estimate and the interval are those of
     /// ratios: Hodges and Lehmann's, and the signed-rank test's.
-    #[must_use]
     pub fn from_units<'a>(units: impl IntoIterator<Item = &'a Duet>, metric: Metric) -> Option<Self> {
         let values = units.into_iter().filter_map(|duet| sensitivity(duet, metric));
         let estimate = RatioEstimate::from_logs(values)?;

@@ -21,19 +21,16 @@ const LEAST: f64 = 1e-14;
 
 /// The units after which a comparison of `last` units is looked at: each at first, then about every tenth.
 /// The last one is among them.
-#[must_use]
 pub fn looks(last: u32) -> Vec<u32> {
     (FEWEST_ROUNDS..=last).filter(|n| *n == last || is_look(*n)).collect()
 }
 
 /// The last look at one of the first units; `None` before the first one.
-#[must_use]
 pub fn last_look(unit: u32) -> Option<u32> {
     (FEWEST_ROUNDS..=unit).rev().find(|unit| is_look(*unit))
 }
 
 /// The next look after this unit.
-#[must_use]
 pub fn next_look(unit: u32) -> u32 {
     (unit.max(FEWEST_ROUNDS - 1) + 1..).find(|unit| is_look(*unit)).unwrap_or(u32::MAX)
 }
@@ -44,7 +41,6 @@ fn is_look(unit: u32) -> bool {
 
 /// The nominal two-sided p values at each look, for an error probability of `alpha` at all looks together.
 /// A look is a number of units and the share of the budget that was used by then.
-#[must_use]
 pub fn nominal(alpha: f64, looks: &[(u32, f64)]) -> Vec<f64> {
     let mut state = State { spent: 0.0, last: None };
     looks.iter().map(|(units, share)| state.look(alpha, f64::from(*units), *share)).collect()
@@ -145,14 +141,12 @@ fn upper(z: f64) -> f64 {
 }
 
 /// The fewest units whose signed ranks can have a p value of `alpha` or less: 2 / 2^n.
-#[must_use]
 pub fn fewest(alpha: f64) -> u32 {
     ((2.0 / alpha).log2().ceil() as u32).max(FEWEST_ROUNDS)
 }
 
 /// The relative difference that a comparison of `units` finds with this power, where one unit has the
 /// standard deviation `spread`, and looks cost a tenth of the units.
-#[must_use]
 pub fn detectable(spread: f64, units: f64, alpha: f64, power: f64) -> f64 {
     let normal = Normal::standard();
     let quantiles = normal.inverse_cdf(1.0 - alpha / 2.0) + normal.inverse_cdf(power);

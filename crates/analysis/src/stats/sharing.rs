@@ -35,7 +35,6 @@ const EVEN: f64 = 1.05;
 /// Two roles of one side on the same CPU keep it busy by turns, and the kernel lets a side that wakes up wait
 /// for its next tick: of two equal sides of HAProxy and its server on one CPU, one had 1.0 to 43 times the
 /// operations of the other in half a second.
-#[must_use]
 pub fn sharing(sides: &[SideWindow; 2], alone: [&Measurement; 2]) -> Sharing {
     let leaves_room = sides.iter().map(used).sum::<f64>() <= ENOUGH;
     let is_even = |[a, b]: [f64; 2], factor: f64| a.max(b) <= factor * a.min(b);

@@ -23,7 +23,6 @@ pub struct DatagramReport {
 }
 
 /// Datagrams of several trials together.
-#[must_use]
 pub fn datagrams<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<DatagramReport> {
     let all = measurements.into_iter().filter_map(|m| m.datagrams);
     let sum = all.reduce(|sum, other| Datagrams {
@@ -55,7 +54,6 @@ pub struct TcpReport {
 }
 
 /// The end that sent more: the other has no retransmissions, and its window was not used.
-#[must_use]
 pub fn tcp<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<TcpReport> {
     let sender =
         |ends: TcpEnds| [ends.server, ends.client].into_iter().flatten().max_by_key(|end| end.bytes_sent);
@@ -100,7 +98,6 @@ pub struct SeriesReport {
 }
 
 /// As long as the shortest series; `None` if no series has two steps.
-#[must_use]
 pub fn series<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<SeriesReport> {
     let all: Vec<&[Sample]> =
         measurements.into_iter().map(|m| &m.series[..]).filter(|s| s.len() >= 2).collect();

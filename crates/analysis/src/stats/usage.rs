@@ -22,7 +22,6 @@ pub struct UsageReport {
 }
 
 /// What a server held before and after its trials.
-#[must_use]
 pub fn usage(trials: impl Iterator<Item = UsagePair>) -> Option<UsageReport> {
     let trials: Vec<UsagePair> = trials.collect();
     let typical = |value: fn(&UsagePair) -> f64| median(trials.iter().map(value));
@@ -37,7 +36,6 @@ pub fn usage(trials: impl Iterator<Item = UsagePair>) -> Option<UsageReport> {
 /// Growth of the server's open descriptors, if it exceeds a small share of the connections. Memory is no such
 /// sign: a heap keeps freed memory, and only a second number of connections distinguishes a filled pool from
 /// a leak.
-#[must_use]
 pub fn leak(measurement: &Measurement, connections: u64) -> Option<u64> {
     let usage = measurement.usage?;
     let grown = usage.after.descriptors.saturating_sub(usage.before.descriptors);

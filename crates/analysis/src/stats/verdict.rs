@@ -41,7 +41,6 @@ pub enum Verdict {
 
 impl Verdict {
     /// The verdict on several cells together. One without a ratio is never a success.
-    #[must_use]
     pub fn of_all(cells: impl Iterator<Item = Self>) -> Self {
         let open = |verdict: Self| match verdict {
             Self::Failed | Self::Missing => Self::CannotTell,
@@ -51,7 +50,6 @@ impl Verdict {
     }
 
     /// The verdict on two readings of a cell that matters more to a user.
-    #[must_use]
     pub fn worse(self, other: Self) -> Self {
         let rank = |verdict: Self| match verdict {
             Self::Faster => 0,
@@ -69,7 +67,6 @@ impl Verdict {
 }
 
 /// The verdict on a ratio of performance. `margin` is the relative difference that matters, such as 0.03.
-#[must_use]
 pub fn verdict(estimate: &RatioEstimate, margin: f64) -> Verdict {
     let is_within = |[low, high]: [f64; 2]| low >= 1.0 - margin && high <= 1.0 + margin;
     // Of five units too: their 90 % interval is their range.
@@ -82,13 +79,11 @@ pub fn verdict(estimate: &RatioEstimate, margin: f64) -> Verdict {
 }
 
 /// Whether it says that no difference matters.
-#[must_use]
 pub fn is_equal(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::SmallDifference | Verdict::WithinMargin | Verdict::NotSlower)
 }
 
 /// Faster, slower or cannot tell: where a ratio's interval lies, whatever the size of the difference.
-#[must_use]
 pub fn direction([low, high]: [f64; 2]) -> Verdict {
     match (low > 1.0, high < 1.0) {
         (true, _) => Verdict::Faster,
@@ -98,7 +93,6 @@ pub fn direction([low, high]: [f64; 2]) -> Verdict {
 }
 
 /// Whether a ratio's whole interval is farther than `tolerance` from 1, on one side.
-#[must_use]
 pub fn lies_beyond([low, high]: [f64; 2], tolerance: f64) -> bool {
     low > 1.0 + tolerance || high < 1.0 - tolerance
 }
@@ -110,7 +104,6 @@ const CONTROL_SHARE: f64 = 1.0 / 3.0;
 const CONTROL_LEAST: f64 = 0.005;
 
 /// Whether a control with this interval differs from itself, where differences of `margin` matter.
-#[must_use]
 pub fn control_fails(interval: [f64; 2], margin: f64) -> bool {
     lies_beyond(interval, (CONTROL_SHARE * margin).max(CONTROL_LEAST))
 }

@@ -55,7 +55,6 @@ pub struct FailedTrial {
 }
 
 impl<'a> CellSummary<'a> {
-    #[must_use]
     pub fn from_trials(planned: &'a PlannedCell, trials: Option<&CellTrials<'a>>, metric: Metric) -> Self {
         let by_round =
             |rounds: &BTreeMap<u32, &'a Trial>| rounds.iter().map(|(r, t)| (*r, *t)).collect::<Vec<_>>();
@@ -75,7 +74,6 @@ impl<'a> CellSummary<'a> {
     }
 
     /// What bound its trials.
-    #[must_use]
     pub fn bound(&self) -> Option<Bottleneck> {
         let systems = &self.planned.systems;
         let spinning: Vec<Role> =
@@ -89,13 +87,11 @@ impl<'a> CellSummary<'a> {
     }
 
     /// Whether the load generator is the limit, and no system under test.
-    #[must_use]
     pub fn is_bound_by_generator(&self) -> bool {
         !self.planned.own_client && self.bound() == Some(Bottleneck::Role(Role::Client))
     }
 
     /// Values by any metric, for tables and comparisons; none of a cell that is not `ok`.
-    #[must_use]
     pub fn values(&self, metric: Metric) -> ByRound {
         if self.outcome == OutcomeWord::Ok {
             metric.values(self.good.iter().copied())

@@ -66,27 +66,23 @@ pub struct Comparison {
 impl Comparison {
     /// True if a baseline in duet with itself differs from itself, so that its duets decide nothing.
     /// `margin`: the difference that matters.
-    #[must_use]
     pub fn fails_as_control(&self, margin: f64) -> bool {
         self.n >= FEWEST_ROUNDS && control_fails(self.ci95, margin)
     }
 
     /// The smallest bias, as a share, that a control like this shows: half of its interval's width. `None`
     /// with fewer than six units.
-    #[must_use]
     pub fn smallest_bias(&self) -> Option<f64> {
         let [low, high] = self.ci95;
         (self.n >= FEWEST_ROUNDS).then(|| (high - low) / 2.0 / self.ratio)
     }
 
     /// Whether the CPU time comes before the rate.
-    #[must_use]
     pub fn is_cpu_first(&self) -> bool {
         self.duet.as_ref().is_some_and(|duet| duet.cpu_first)
     }
 
     /// True if solo trials contradict the duets, or if other processes used the CPUs: then it has no verdict.
-    #[must_use]
     pub fn is_in_doubt(&self) -> bool {
         self.duet.as_ref().is_some_and(|duet| duet.contradicted_by.is_some() || duet.strangers.is_some())
     }
@@ -142,7 +138,6 @@ impl Comparisons<'_> {
     ///
     /// Where the solo trials contradict the duets (docs/method.md), there is no verdict, and both ratios are
     /// in the result.
-    #[must_use]
     pub fn compare(
         &self,
         cell: &CellSummary<'_>,
@@ -210,7 +205,6 @@ impl Comparisons<'_> {
 }
 
 /// Shorter than all digits of a binary number, and finer than any plot.
-#[must_use]
 pub fn rounded_unit(ratio: f64) -> f64 {
     (ratio * 1e5).round() / 1e5
 }

@@ -31,7 +31,6 @@ pub struct Disturbance {
 }
 
 /// `None` for a quiet run, and where nothing is known.
-#[must_use]
 pub fn disturbed(journal: &SortedJournal<'_>) -> Option<Disturbance> {
     let measured = journal.all_duets().filter(|duet| !duet.warmup && duet.probe.is_none());
     let units: Vec<[f64; 2]> = measured.filter_map(shares).collect();

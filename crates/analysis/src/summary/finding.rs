@@ -37,7 +37,6 @@ pub struct FindingReading<'a> {
 }
 
 /// Performance of a figure in relation to another one by the same metric; `None` without values.
-#[must_use]
 pub fn figure_ratio([first, second]: [&PublishedFigure; 2]) -> Option<f64> {
     let ratio = first.typical()? / second.typical()?;
     match first.metric.better() {
@@ -48,7 +47,6 @@ pub fn figure_ratio([first, second]: [&PublishedFigure; 2]) -> Option<f64> {
 }
 
 /// A finding in each of its forms. `tables`: those of the run, for their controls.
-#[must_use]
 pub fn readings<'a>(
     finding: &'a Finding,
     published: &'a Published,

@@ -46,7 +46,6 @@ pub enum Flag {
 }
 
 /// Everything to doubt in a cell with these values, but what its tables show.
-#[must_use]
 pub fn flags(cell: &CellSummary<'_>, values: &ByRound) -> Vec<Flag> {
     let n = u32::try_from(values.len()).unwrap_or(u32::MAX);
     let mut flags = Vec::new();

@@ -33,7 +33,6 @@ pub struct CellTrials<'a> {
 }
 
 impl<'a> SortedJournal<'a> {
-    #[must_use]
     pub fn sort(run: &'a Run, trials: &'a [Trial], duets: &'a [Duet]) -> Self {
         let mut journal = Self {
             suites: BTreeMap::new(),
@@ -83,7 +82,6 @@ impl<'a> SortedJournal<'a> {
         }
     }
 
-    #[must_use]
     pub fn cell(&self, suite: &str, cell: &str) -> Option<&CellTrials<'a>> {
         self.suites.get(suite)?.get(cell)
     }

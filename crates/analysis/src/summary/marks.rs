@@ -43,7 +43,6 @@ pub(super) fn share(comparison: Comparison) -> ShareOf {
 
 impl ShareOf {
     /// True if a row exceeds its limit beyond noise: the 95 % interval of the ratio is wholly above 1.
-    #[must_use]
     pub fn is_above(&self) -> bool {
         self.n >= FEWEST_ROUNDS && self.ci95[0] > 1.0
     }

@@ -45,7 +45,6 @@ pub struct SuiteSummary<'a> {
 }
 
 /// The numbers of a suite in the journal.
-#[must_use]
 pub fn suite<'a>(planned: &'a PlannedSuite, journal: &SortedJournal<'a>) -> SuiteSummary<'a> {
     let of_cell = |id: &str| journal.cell(&planned.name, id);
     let cells = planned.cells.iter();

@@ -100,7 +100,6 @@ impl Namespaces {
     }
 
     /// Privileges and clocks of the lab.
-    #[must_use]
     pub fn facts(&self) -> &AgentFacts {
         &self.facts
     }

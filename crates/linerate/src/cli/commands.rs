@@ -290,7 +290,6 @@ impl CommandOptions {
     }
 
     /// The machines of a run.
-    #[must_use]
     pub fn host_request(&self) -> HostRequest {
         let (servers, file) = (self.hosts.clone(), self.hosts_file.clone());
         HostRequest { servers, file, ..HostRequest::default() }

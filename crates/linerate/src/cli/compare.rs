@@ -214,7 +214,6 @@ pub struct HistoryArgs {
 
 impl BuildOptions {
     /// These cells with both builds.
-    #[must_use]
     pub fn request(&self, suite: Option<String>, comparison: PlannedComparison) -> Request {
         Request {
             choice: Choice {
@@ -235,20 +234,17 @@ impl BuildOptions {
     }
 
     /// The settings of a comparison of commands.
-    #[must_use]
     pub fn budget_of_commands(&self) -> Duration {
         let usual = if self.rate.is_some() { BUDGET_OF_LATENCIES } else { BUDGET_OF_COMMANDS };
         self.budget.unwrap_or(usual)
     }
 
     /// Revisions of a repository are compared.
-    #[must_use]
     pub fn has_revisions(&self) -> bool {
         self.checkout.is_some() || self.build.is_some()
     }
 
     /// What is compared.
-    #[must_use]
     pub fn comparison(&self, kind: ComparisonKind) -> PlannedComparison {
         let planned = |arm: &Option<String>, usual: &str| PlannedArm {
             arm: arm.clone().unwrap_or_else(|| usual.to_owned()),

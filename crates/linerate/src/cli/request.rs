@@ -132,7 +132,6 @@ pub fn fuzz_requests(input: &[u8]) {
 mod each_seed;
 
 /// The value of a header for `NAME:PASSWORD` (RFC 7617).
-#[must_use]
 pub fn basic(credentials: &str) -> String {
     format!("Basic {}", STANDARD.encode(credentials))
 }

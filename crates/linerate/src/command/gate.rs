@@ -19,7 +19,6 @@ const ABORT: u8 = 128;
 const INTERRUPTED: u8 = 130;
 
 /// Compares two builds; the exit status is the verdict.
-#[must_use]
 pub fn gate(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> ExitCode {
     let done = match args.calibrate {
         Some(times) => calibrate::calibrate(args, times, script, terminal).map(|()| 0),
@@ -37,7 +36,6 @@ pub fn gate(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> ExitC
 }
 
 /// The status of arguments that clap refused. `git bisect run` would read 2 as a bad commit.
-#[must_use]
 pub fn refused(refusal: &clap::Error) -> ExitCode {
     let _ = refusal.print();
     let is_bisect = || std::env::args().any(|word| word == "--bisect");

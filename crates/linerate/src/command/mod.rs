@@ -65,7 +65,6 @@ pub struct Terminal {
 
 impl Terminal {
     /// `Auto` is colours on a terminal, unless `NO_COLOR` (no-color.org) is set.
-    #[must_use]
     pub fn new(when: When) -> Self {
         let is_terminal = std::io::stdout().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -85,7 +84,6 @@ impl Terminal {
 }
 
 /// Serves as the agent of a lab; its socket is standard input.
-#[must_use]
 pub fn lab_agent(args: &LabAgentArgs) -> ExitCode {
     if args.stdio {
         let network: &[&str] = if args.host_network { &["--host-network"] } else { &[] };
@@ -103,7 +101,6 @@ pub fn lab_agent(args: &LabAgentArgs) -> ExitCode {
 }
 
 /// Answers with the CPU times of servers that linerate did not start.
-#[must_use]
 pub fn lab_watch() -> ExitCode {
     match crate::lab::listening::serve() {
         Ok(()) => ExitCode::SUCCESS,
@@ -156,7 +153,6 @@ pub fn man(args: &ManArgs) -> Result<ExitCode, Error> {
 }
 
 /// Prints an error on stderr; returns its exit status.
-#[must_use]
 pub fn failed(error: &Error) -> ExitCode {
     note(&format!("linerate: {error}"));
     ExitCode::from(error.exit_status())

@@ -9,7 +9,6 @@ const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
 
 /// The manifest, a document for each Job. The folders are `/results/SUITE-POD`, so that a second Job has
 /// others.
-#[must_use]
 pub(crate) fn manifest(work: &FleetJobs, image: &str, claim: &str) -> String {
     let header = "# Made by `linerate fleet kubernetes`. Submit it by `kubectl apply -f FILE`; when the jobs \
                   are complete, copy\n# the volume and make one report by `linerate merge DIR/*`.\n";

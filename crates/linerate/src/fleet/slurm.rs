@@ -5,7 +5,6 @@ use crate::lab::host;
 use crate::lab::program::quoted;
 
 /// The script. Its folders are `OUT/JOB-SUITE-NODE`, so that a second submission has others.
-#[must_use]
 pub(crate) fn script(work: &FleetJobs, nodes: u32, out: &str, program: &str) -> String {
     let last = work.suites.len().saturating_sub(1);
     let all_nodes = nodes.saturating_mul(u32::try_from(work.machines.len().max(1)).unwrap_or(u32::MAX));

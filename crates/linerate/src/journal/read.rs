@@ -94,7 +94,6 @@ pub struct Lines {
 }
 
 /// The lines of a journal in memory; `place` is its name in warnings.
-#[must_use]
 pub fn parse_journal(place: &str, bytes: &[u8]) -> Lines {
     read_lines(place, bytes).expect("memory can be read")
 }

@@ -8,7 +8,6 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 
 /// The steps that a suite needs when `made` units of the run are made, in random order.
-#[must_use]
 pub fn further(run: &Run, index: usize, needs: &[Need], made: usize) -> Vec<Step> {
     let suite = &run.suites[index];
     let step = |need: &Need| {

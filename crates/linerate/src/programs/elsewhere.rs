@@ -47,7 +47,6 @@ pub fn presences(lab: &dyn Lab, suite: &PlannedSuite) -> Result<Elsewhere, Error
 }
 
 /// The answers to `questions`, a line each.
-#[must_use]
 pub fn answers(questions: &str, registry: &Registry, note: &dyn Fn(&str)) -> String {
     let mut machine = Machine::new(Permission::Build(note), None);
     let answer = |question: &str| {

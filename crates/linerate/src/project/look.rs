@@ -26,7 +26,6 @@ const FILES: [(&str, Look); 6] = [
 ];
 
 /// By the first of these files that is there; `None` without any.
-#[must_use]
 pub fn look(folder: &Path) -> Option<Guess> {
     FILES.into_iter().find_map(|(by, look)| {
         let text = fs::read_to_string(folder.join(by)).ok()?;
@@ -42,7 +41,6 @@ pub fn files() -> impl Iterator<Item = &'static str> {
 
 impl Guess {
     /// The text of the file.
-    #[must_use]
     pub fn text(&self) -> String {
         let line = |key: &str, value: &str| format!("{key} = {}\n", Value::from(value));
         let build = self.build.as_deref().map_or_else(String::new, |build| line("build", build));

@@ -106,7 +106,6 @@ impl From<OneOrMany> for Texts {
 
 impl Project {
     /// The error of a value that its option refuses.
-    #[must_use]
     pub fn error(&self, reason: &str) -> Error {
         Error::Input(format!("{}: {reason}", self.folder.join(home::PROJECT).display()))
     }
@@ -161,7 +160,6 @@ impl Project {
     /// have several.
     ///
     /// One command is compared in two revisions of the folder. Several are built by their setups.
-    #[must_use]
     pub fn options(&self, name: Option<&str>, settings: &Settings) -> [Vec<(String, Vec<String>)>; 2] {
         let is_of_revisions = settings.start.0.len() == 1 && settings.values.is_empty();
         let setups = settings.setup.clone();

@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 
 type Row<'a> = (&'a SuiteReport, &'a CellReport);
 
-#[must_use]
 pub(super) fn render(report: &Report, _: Style) -> String {
     let rows: Vec<Row<'_>> =
         report.suites.iter().flat_map(|suite| suite.cells.iter().map(move |cell| (suite, cell))).collect();

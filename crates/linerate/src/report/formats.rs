@@ -41,7 +41,6 @@ pub const TERMINAL: &Format = &FORMATS[0];
 
 impl<R> Format<R> {
     /// The report as text, with a line break at its end.
-    #[must_use]
     pub fn render(&self, report: &R, style: Style) -> String {
         (self.render)(report, style)
     }

@@ -4,7 +4,6 @@ use super::formats::Style;
 use super::model::Report;
 
 /// Pretty-printed, so that reports can be compared line by line.
-#[must_use]
 pub(super) fn render(report: &Report, _: Style) -> String {
     let json =
         serde_json::to_string_pretty(report).expect("a report has string keys only, so it always serialises");

@@ -66,7 +66,6 @@ impl LoadResult<'_> {
 }
 
 /// ` 3.5 s   123,456 requests/s   p50 72 us   p99 130 us   0 failed`
-#[must_use]
 pub fn live(sample: &Sample, every: Nanos, words: Words) -> String {
     let rate = sample.operations as f64 / every.as_secs_f64();
     let percentile = |percent| {
@@ -86,7 +85,6 @@ pub fn live(sample: &Sample, every: Nanos, words: Words) -> String {
 }
 
 /// The result as text.
-#[must_use]
 pub fn text(result: &LoadResult<'_>, style: Style) -> String {
     let LoadResult { target, words, spec, done, .. } = result;
     let mut out = String::new();
@@ -305,7 +303,6 @@ fn histogram(out: &mut String, latency: &Counts) {
 }
 
 /// `72.3 us`, `1.20 ms`: three digits.
-#[must_use]
 pub fn time(nanos: u64) -> String {
     let (unit, scale) = match nanos {
         0..1_000 => ("ns", 1.0),
@@ -317,7 +314,6 @@ pub fn time(nanos: u64) -> String {
 }
 
 /// `linerate.load/1`.
-#[must_use]
 pub fn json(result: &LoadResult<'_>) -> String {
     LoadJson::Operations(operations_json(result)).text()
 }

@@ -20,7 +20,6 @@ fn direction(spec: &Spec) -> &'static str {
 }
 
 /// Whether the server counts what arrives, and reports it at the end.
-#[must_use]
 pub fn has_datagrams(spec: &Spec) -> bool {
     matches!(spec.layer.as_str(), "udp" | "kcp")
 }
@@ -31,7 +30,6 @@ fn gbit(bytes: Bytes, time: Nanos) -> f64 {
 }
 
 /// Arguments of `linerate serve` for the peer.
-#[must_use]
 pub fn served(spec: &Spec) -> &str {
     match (spec.layer.as_str(), reads(spec)) {
         (layer @ ("tcp" | "udp" | "kcp"), _) => layer,
@@ -41,7 +39,6 @@ pub fn served(spec: &Spec) -> &str {
 }
 
 /// ` 3.5 s   to server 35.2 Gbit/s, round trip 45.0 us   from server 33.1 Gbit/s, round trip 47.0 us`
-#[must_use]
 pub fn live(last: &[Option<(&Spec, Sample)>], every: Nanos) -> String {
     let known = || last.iter().flatten();
     let at = known().map(|(_, sample)| sample.at_ns).max().unwrap_or_default();
@@ -56,7 +53,6 @@ pub fn live(last: &[Option<(&Spec, Sample)>], every: Nanos) -> String {
 }
 
 /// The result as text.
-#[must_use]
 pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
     let mut out = String::new();
     let Some((first, done)) = runs.first() else { return out };
@@ -159,7 +155,6 @@ fn datagrams(out: &mut String, target: &str, spec: &Spec, done: &Done) {
 }
 
 /// A line for each second and direction.
-#[must_use]
 pub fn csv(runs: &[(Spec, Done)], samples: &[Vec<Sample>]) -> String {
     let each = runs.iter().zip(samples);
     let each = each.map(|((spec, done), samples)| (direction(spec), load_series::of_stream(done, samples)));
@@ -167,7 +162,6 @@ pub fn csv(runs: &[(Spec, Done)], samples: &[Vec<Sample>]) -> String {
 }
 
 /// The document of a load: the spec and the engine's `done` event of each direction.
-#[must_use]
 pub fn json(runs: &[(Spec, Done)], samples: &[Vec<Sample>]) -> String {
     if let [(spec, done)] = runs
         && has_datagrams(spec)

@@ -37,7 +37,6 @@ const FIGURES: [Figure; 6] = [
 ];
 
 /// The runs as text. An interval needs six of them.
-#[must_use]
 pub fn text(runs: &[LoadResult<'_>], style: Style) -> String {
     let mut out = String::new();
     let Some(first) = runs.first() else { return out };
@@ -73,7 +72,6 @@ fn row(out: &mut String, name: &str, cells: &[String]) {
 }
 
 /// `linerate.load.repeats/1`.
-#[must_use]
 pub fn json(runs: &[LoadResult<'_>]) -> String {
     let median = |figure: &Figure| {
         let found = estimate(figure, runs)?;

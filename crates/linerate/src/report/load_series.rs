@@ -37,7 +37,6 @@ pub struct StreamSecond {
 }
 
 /// Rate, failures, and percentiles of the response times of each second.
-#[must_use]
 pub fn of_operations(done: &Done, samples: &[Sample]) -> Vec<OperationsSecond> {
     let rest = rest(done, samples);
     let (mut before, mut at) = (Counts::default(), Nanos::ZERO);
@@ -58,7 +57,6 @@ pub fn of_operations(done: &Done, samples: &[Sample]) -> Vec<OperationsSecond> {
 }
 
 /// Bits of each second.
-#[must_use]
 pub fn of_stream(done: &Done, samples: &[Sample]) -> Vec<StreamSecond> {
     let rest = rest(done, samples);
     let mut at = Nanos::ZERO;
@@ -97,7 +95,6 @@ fn between(before: &Counts, after: &Counts) -> Counts {
 }
 
 /// A line for each second.
-#[must_use]
 pub fn csv(seconds: &[OperationsSecond]) -> String {
     let mut out = String::from("seconds,operations_per_second,failed,p50_us,p99_us\n");
     for OperationsSecond { seconds, operations_per_second, failed, p50_us, p99_us } in seconds {
@@ -108,7 +105,6 @@ pub fn csv(seconds: &[OperationsSecond]) -> String {
 }
 
 /// A line for each second and direction.
-#[must_use]
 pub fn stream_csv(directions: &[(&str, Vec<StreamSecond>)]) -> String {
     let mut out = String::from("direction,seconds,gbit_per_second,rtt_us\n");
     for (direction, all) in directions {

@@ -45,7 +45,6 @@ impl<'a> SweepResult<'a> {
 const PERCENTILES: [(&str, f64); 4] = [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
 
 /// A row for each rate.
-#[must_use]
 pub fn text(result: &SweepResult<'_>, style: Style) -> String {
     let mut out = String::new();
     let title = console::style(result.target).bold().force_styling(style.colour);
@@ -109,7 +108,6 @@ fn highest(bound: &LatencyBound, found: &HighestRate, capacity: f64) -> String {
 }
 
 /// A line for each rate.
-#[must_use]
 pub fn csv(result: &SweepResult<'_>) -> String {
     let mut out = String::from(
         "share,offered_per_second,achieved_per_second,p50_us,p90_us,p99_us,p999_us,client_cpu_us,failed\n",
@@ -135,7 +133,6 @@ pub fn csv(result: &SweepResult<'_>) -> String {
 }
 
 /// `linerate.load.sweep/1`.
-#[must_use]
 pub fn json(result: &SweepResult<'_>) -> String {
     let step = |step| {
         let load = result.load(step);

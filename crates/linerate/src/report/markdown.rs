@@ -7,7 +7,6 @@ use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase, TextTable}
 use super::model::{CellReport, PublishedReport, Report, SuiteReport, TableReport};
 use std::fmt::Write;
 
-#[must_use]
 pub(super) fn render(report: &Report, _: Style) -> String {
     let mut text = String::new();
     if let Some(line) = layout::first_line(report) {

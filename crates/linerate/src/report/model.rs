@@ -187,14 +187,12 @@ impl TableReport {
     }
 
     /// Whether the baseline in duet with itself differs from itself.
-    #[must_use]
     pub fn control_fails(&self) -> bool {
         self.aa.as_ref().is_some_and(|aa| aa.fails_as_control(self.margin))
     }
 
     /// Whether it compares builds or commands: it was looked at while it was measured, and the verdict on all
     /// its cells is above the tables.
-    #[must_use]
     pub fn is_of_builds(&self) -> bool {
         let was_looked_at = |found: &Comparison| found.p.is_none();
         self.columns == BUILD_AXIS
@@ -202,13 +200,11 @@ impl TableReport {
     }
 
     /// The table with a part of its cells.
-    #[must_use]
     pub fn with_cells(&self, is_meant: impl Fn(&TableCell) -> bool) -> Self {
         Self { cells: self.cells.iter().filter(|cell| is_meant(cell)).cloned().collect(), ..self.clone() }
     }
 
     /// Its first metric.
-    #[must_use]
     pub fn quantity(&self) -> Option<Quantity> {
         match self.unit {
             TableUnit::One(quantity) => Some(quantity),

@@ -200,7 +200,6 @@ pub(super) fn count(value: u64) -> String {
 }
 
 /// A count with its noun: "1 flow", "1,024 flows".
-#[must_use]
 pub(crate) fn counted(amount: impl Into<u64>, noun: &str) -> String {
     match amount.into() {
         1 => format!("1 {noun}"),

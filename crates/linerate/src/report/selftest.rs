@@ -17,20 +17,17 @@ pub struct Section {
 }
 
 impl Section {
-    #[must_use]
     pub fn new(name: &str, about: &str, rows: Vec<Row>, lost: f64) -> Self {
         Self { name: name.into(), about: about.into(), rows, lost }
     }
 
     /// Rows with this judgement.
-    #[must_use]
     pub fn count(&self, wanted: RowState) -> usize {
         self.rows.iter().filter(|row| row.state(self.lost) == wanted).count()
     }
 }
 
 /// The whole table.
-#[must_use]
 pub fn text(sections: &[Section], style: Style) -> String {
     let mut out = String::new();
     let head = format!("{:<34}{:>12}{:>12}{:>10}  {}", "", "truth", "measured", "off", "bound");

@@ -115,7 +115,6 @@ pub(super) fn reason(outcome: &Outcome) -> Option<String> {
 }
 
 /// An outcome in one sentence, such as `missing: ...`, for plan and report; `ok` for `None`.
-#[must_use]
 pub fn outcome_text(outcome: Option<&Outcome>) -> String {
     let word = outcome_name(outcome.map_or(OutcomeWord::Ok, OutcomeWord::from));
     outcome.and_then(reason).map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))

@@ -22,7 +22,6 @@ const WATCHED: Duration = Duration::from_secs(1);
 const STOPPED: Duration = Duration::from_micros(50);
 
 /// Takes a second and a half.
-#[must_use]
 pub fn rows() -> Vec<Row> {
     // In a separate thread, because its timer slack would be inherited by child processes.
     let late = std::thread::spawn(late_wakes).join().expect("a panic aborts the process");

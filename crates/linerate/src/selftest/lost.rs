@@ -25,7 +25,6 @@ pub struct Watch {
 
 impl Watch {
     /// Watches the process with this id.
-    #[must_use]
     pub fn start(process: u32) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&ended);
@@ -41,7 +40,6 @@ impl Watch {
     }
 
     /// All time that was lost: waits for a CPU, and what a hypervisor took (steal) of any CPU.
-    #[must_use]
     pub fn sum(self) -> Nanos {
         self.ended.store(true, Ordering::Relaxed);
         let waits = self.waits.join().expect("a panic aborts the process");

@@ -92,13 +92,11 @@ pub enum Bound {
 
 impl Row {
     /// A row without a bound.
-    #[must_use]
     pub fn shown(what: &str, measured: f64, unit: Unit) -> Self {
         Self { what: what.into(), truth: 0.0, measured, unit, bound: Bound::None, tolerates: 1.0 }
     }
 
     /// The state for a client that lost this share of its time.
-    #[must_use]
     pub fn state(&self, lost: f64) -> RowState {
         match self.is_within_bound() {
             _ if self.bound != Bound::None && lost > self.tolerates => RowState::Disturbed,
@@ -107,7 +105,6 @@ impl Row {
         }
     }
 
-    #[must_use]
     pub fn is_within_bound(&self) -> bool {
         let off = self.measured - self.truth;
         match self.bound {
@@ -121,7 +118,6 @@ impl Row {
 }
 
 /// Every case, each `duration` long.
-#[must_use]
 pub fn cases(duration: Nanos, seed: u64) -> Vec<Case> {
     let case = |name, about, options: &[(&str, &str)], judge| {
         let mut server = Spec::new(Role::Server, "http", "rr");
@@ -211,7 +207,6 @@ pub fn cases(duration: Nanos, seed: u64) -> Vec<Case> {
 
 impl Case {
     /// Compares the ground truth with the measurement.
-    #[must_use]
     pub fn judge(&self, server: &Done, client: &Done) -> Vec<Row> {
         (self.judge)(self, server, client)
     }

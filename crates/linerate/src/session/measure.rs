@@ -168,7 +168,6 @@ impl Session {
 }
 
 /// Seconds that the steps take, if earlier trials of every cell are known.
-#[must_use]
 pub fn seconds(run: &Run, timings: &Timings, steps: &[Step]) -> Option<f64> {
     let time = |step: &Step| {
         let suite = &run.suites[step.suite];
@@ -181,7 +180,6 @@ pub fn seconds(run: &Run, timings: &Timings, steps: &[Step]) -> Option<f64> {
 }
 
 /// The same of all steps of a run, which are these: the rounds, and at most, with the units that may follow.
-#[must_use]
 pub fn seconds_in_all(run: &Run, timings: &Timings, steps: &[Step]) -> Option<[f64; 2]> {
     let of_suite = |(index, suite): (usize, &PlannedSuite)| {
         let of_suite: Vec<Step> = steps.iter().filter(|step| step.suite == index).cloned().collect();

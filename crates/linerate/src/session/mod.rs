@@ -207,24 +207,20 @@ impl Session {
     }
 
     /// The folder of the run.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    #[must_use]
     pub fn run(&self) -> &Run {
         &self.run
     }
 
     /// Every trial of the run so far.
-    #[must_use]
     pub fn trials(&self) -> &[Trial] {
         &self.trials
     }
 
     /// Every unit of the run so far.
-    #[must_use]
     pub fn duets(&self) -> &[Duet] {
         &self.duets
     }

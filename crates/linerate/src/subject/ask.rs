@@ -43,7 +43,6 @@ pub struct Response {
 
 impl Response {
     /// What is the same in all; `None` without one.
-    #[must_use]
     pub fn common(all: &[Self]) -> Option<Expectation> {
         let first = all.first()?;
         let same = |is_same: fn(&Self, &Self) -> bool| all.iter().all(|response| is_same(response, first));

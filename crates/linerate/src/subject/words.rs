@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 const OF_SHELLS: [char; 8] = ['|', '&', ';', '<', '>', '$', '`', '*'];
 
 /// With `{port}` and `{address}` replaced.
-#[must_use]
 pub fn with_port(word: &str, port: u16) -> String {
     word.replace("{port}", &port.to_string()).replace("{address}", &format!("127.0.0.1:{port}"))
 }
@@ -35,7 +34,6 @@ pub fn parse(command: &str, folder: &Path, port: Option<u16>) -> Result<CommandL
 }
 
 /// The file name of the program.
-#[must_use]
 pub fn short_name(command: &str) -> String {
     let first = shlex::split(command).and_then(|words| words.into_iter().next());
     let name = first.as_deref().map(Path::new).and_then(Path::file_name);
@@ -43,7 +41,6 @@ pub fn short_name(command: &str) -> String {
 }
 
 /// True if a word could be meant as a command: it has a space or a slash, or is a program.
-#[must_use]
 pub fn is_command(word: &str) -> bool {
     word.contains([' ', '/']) || Path::new(word).exists() || on_path(word).is_some()
 }

@@ -228,7 +228,6 @@ pub enum Variants {
 
 impl Variants {
     /// Along the path.
-    #[must_use]
     pub fn names(&self) -> &[String] {
         match self {
             Self::One(name) => std::slice::from_ref(name),

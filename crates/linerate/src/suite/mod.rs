@@ -62,7 +62,6 @@ fn is_suite_file(path: &Path) -> bool {
 }
 
 /// The name of a suite, or of that in a file.
-#[must_use]
 pub fn name_of(name: &str) -> &str {
     let path = Path::new(name);
     let stem = if is_suite_file(path) { path.file_stem() } else { None };
@@ -170,7 +169,6 @@ impl Suite {
     }
 
     /// Whether it repeats a document.
-    #[must_use]
     pub fn has_published(&self) -> bool {
         self.published.is_some()
     }

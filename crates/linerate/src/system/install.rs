@@ -11,7 +11,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The command or instruction that installs a variant's system.
-#[must_use]
 pub fn advice(chosen: SystemVariant<'_>) -> String {
     let manifest = &chosen.system.manifest;
     if let Some(hint) = chosen.variant.install_hint.as_ref().or(manifest.install_hint.as_ref()) {
@@ -27,7 +26,6 @@ pub fn advice(chosen: SystemVariant<'_>) -> String {
 }
 
 /// Packages of the selected systems, without duplicates.
-#[must_use]
 pub fn packages(registry: &Registry, names: &[String]) -> BTreeSet<String> {
     let wanted = |name: &String| names.is_empty() || names.contains(name);
     let systems = registry

@@ -160,7 +160,6 @@ pub enum Start {
 
 impl Start {
     /// The arguments of a role; `None` if only other roles have some.
-    #[must_use]
     pub fn arguments(&self, role: Role) -> Option<&[String]> {
         match self {
             Self::Same(arguments) => Some(arguments),

@@ -109,7 +109,6 @@ impl Registry {
     }
 
     /// Whether this relay ends TLS.
-    #[must_use]
     pub fn terminates_tls(&self, name: &str, role: Role) -> bool {
         role == Role::Relay && self.variant(name, role).is_ok_and(|chosen| chosen.variant.terminates_tls)
     }
@@ -123,38 +122,32 @@ impl System {
 }
 
 impl SystemVariant<'_> {
-    #[must_use]
     pub fn plays(&self, role: Role) -> bool {
         self.variant.roles.contains(&role)
     }
 
     /// Nothing is started: its setup installs rules of the kernel.
-    #[must_use]
     pub fn consists_of_rules(&self) -> bool {
         self.variant.start.is_none() && !self.variant.setup.is_empty()
     }
 
     /// A client whose own output is read, since it does not print the events of the contract.
-    #[must_use]
     pub fn is_foreign(&self) -> bool {
         self.variant.output.is_some()
     }
 
     /// A client that works for a given time: a foreign one has it in its arguments.
-    #[must_use]
     pub fn is_timed(&self) -> bool {
         !self.is_foreign() || self.client_uses("duration") || self.client_uses("seconds")
     }
 
     /// A foreign client without fractions of a second.
-    #[must_use]
     pub fn counts_whole_seconds(&self) -> bool {
         self.is_foreign() && !self.client_uses("duration")
     }
 
     /// Why an option of a table that is not the contract's would be refused or ignored in this role; `None`:
     /// it has its effect. Servers and relays that do not implement the contract get no options.
-    #[must_use]
     pub fn lacks_option(&self, role: Role, name: &str) -> Option<String> {
         let (variant, placeholder) = (self.name, format!("options.{name}"));
         if self.uses(role, "{{ spec }}") {
@@ -178,7 +171,6 @@ impl SystemVariant<'_> {
     }
 
     /// Whether a config template or an argument reads this name.
-    #[must_use]
     pub fn reads(&self, name: &str) -> bool {
         self.names().contains(name)
     }
@@ -194,7 +186,6 @@ impl SystemVariant<'_> {
     }
 
     /// The program to start: a name, or a template with the build's folder `out`.
-    #[must_use]
     pub fn program(&self) -> Option<&str> {
         let manifest = &self.system.manifest;
         let build = manifest.build.as_ref().filter(|_| self.variant.start.is_some());

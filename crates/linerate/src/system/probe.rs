@@ -47,7 +47,6 @@ pub struct Replacement {
 }
 
 /// Finds the variant's programs, builds them if permitted, and gets the version.
-#[must_use]
 pub fn presence(chosen: SystemVariant<'_>, with: &Replacement, builds: &mut Builds<'_>) -> Presence {
     let missing = |reason: String| Presence::Missing { reason, install: install::advice(chosen) };
     let manifest = &chosen.system.manifest;

@@ -45,7 +45,6 @@ pub fn variables(text: &str) -> Result<HashSet<String>, String> {
 }
 
 /// An address as a template value.
-#[must_use]
 pub fn address(address: SocketAddr) -> Value {
     minijinja::context! {
         ip => address.ip().to_string(),

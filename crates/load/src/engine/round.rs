@@ -16,7 +16,6 @@ pub struct Round {
 }
 
 impl Round {
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.missing > 0
     }

@@ -31,7 +31,6 @@ impl Meter {
     }
 
     /// The result in the form of the contract.
-    #[must_use]
     pub fn done(&self, cpu: Nanos) -> Done {
         Done {
             operations: self.operations,

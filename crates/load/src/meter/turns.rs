@@ -19,7 +19,6 @@ impl Meter {
 
     /// When the next own turn of a closed loop begins; without turns that is never.
     #[inline]
-    #[must_use]
     pub fn next_turn(&self) -> Nanos {
         self.next_turn
     }

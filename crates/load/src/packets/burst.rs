@@ -35,7 +35,6 @@ impl std::fmt::Debug for Burst {
 
 impl Burst {
     /// Datagrams of `HEADER` bytes and this content.
-    #[must_use]
     pub(crate) fn new(mode: Mode, content: &[u8]) -> Self {
         let size = HEADER + content.len();
         let max = mode.max_datagrams(size);
@@ -63,7 +62,6 @@ impl Burst {
     }
 
     /// The largest number of datagrams per call.
-    #[must_use]
     pub(crate) fn max(&self) -> usize {
         self.max
     }

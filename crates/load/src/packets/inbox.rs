@@ -52,13 +52,11 @@ impl std::fmt::Debug for Inbox {
 
 impl Inbox {
     /// An inbox for datagrams of up to `longest` bytes; a longer one is reported with one byte more.
-    #[must_use]
     pub(crate) fn new(mode: Mode, longest: usize) -> Self {
         Self::with_limit(mode, longest, usize::MAX)
     }
 
     /// Receives about `datagrams` per call at most: at least one buffer, joined or not.
-    #[must_use]
     pub(crate) fn with_limit(mode: Mode, longest: usize, datagrams: usize) -> Self {
         let length = if mode == Mode::Gso { JOINED } else { longest + 1 };
         let count = match mode {

@@ -55,7 +55,6 @@ impl Mode {
     }
 
     /// The largest number of datagrams of `size` bytes that one call sends.
-    #[must_use]
     pub(crate) fn max_datagrams(self, size: usize) -> usize {
         match self {
             Self::Single => 1,

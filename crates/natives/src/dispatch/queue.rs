@@ -40,7 +40,6 @@ pub struct Queue {
 }
 
 impl Queue {
-    #[must_use]
     pub fn new(hub: Arc<Hub>) -> Self {
         Self { hub, open: Chunk::new(), spare: Vec::new() }
     }

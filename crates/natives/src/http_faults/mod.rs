@@ -40,7 +40,6 @@ const LONGEST_REQUEST: usize = 16 << 10;
 const STOP: u64 = u64::MAX;
 
 /// Whether the spec requests faults.
-#[must_use]
 pub fn is_requested(spec: &Spec) -> bool {
     ["delay", "stall", "errors", "cap"].iter().any(|option| spec.options.contains_key(*option))
 }

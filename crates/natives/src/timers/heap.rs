@@ -58,7 +58,6 @@ impl Timers {
     }
 
     /// When the next timer is due.
-    #[must_use]
     pub fn next(&self) -> Option<Nanos> {
         self.heap.first().map(|entry| entry.due)
     }

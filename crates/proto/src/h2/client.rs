@@ -89,7 +89,6 @@ struct Lane {
 
 impl Client {
     /// A connection with up to `lanes` streams at the same time; its preface is to be sent.
-    #[must_use]
     pub fn new(lanes: u16) -> Self {
         let settings = [
             (connection::ENABLE_PUSH, 0),
@@ -116,14 +115,12 @@ impl Client {
     }
 
     /// The server's settings have arrived.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.link.is_open
     }
 
     /// Whether another stream can begin.
     #[inline]
-    #[must_use]
     pub fn has_room(&self) -> bool {
         let Streams { closes, free, next, .. } = &self.streams;
         !closes && !free.is_empty() && *next <= LARGEST && self.under_way() < self.link.peer.streams
@@ -131,19 +128,16 @@ impl Client {
 
     /// Streams under way.
     #[inline]
-    #[must_use]
     pub fn under_way(&self) -> u32 {
         (self.streams.ids.len() - self.streams.free.len()) as u32
     }
 
     /// Whether the connection is of no use any more: the peer closes it, or its numbers are used up.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         (self.streams.closes || self.streams.next > LARGEST) && self.under_way() == 0
     }
 
     /// Complete answers so far.
-    #[must_use]
     pub fn answered(&self) -> u64 {
         self.streams.answered
     }
@@ -197,7 +191,6 @@ impl Client {
 
     /// As [`Self::pending`], without further bodies.
     #[inline]
-    #[must_use]
     pub fn queued(&self) -> &[u8] {
         self.link.output.pending()
     }

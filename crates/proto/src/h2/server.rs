@@ -21,7 +21,6 @@ const MOST_RESETS: u32 = 1_000;
 const BAD_REQUEST: [&[u8]; 2] = [&[0x8c], &[0x20, 0x8c]];
 
 /// The head of a page of `size` bytes.
-#[must_use]
 pub fn page_head(size: usize) -> Blocks {
     let size = size.to_string();
     Blocks::new(&[
@@ -100,7 +99,6 @@ impl Server {
 
     /// Whether [`Self::fill`] has something to write.
     #[inline]
-    #[must_use]
     pub fn has_output(&self) -> bool {
         let has_room = |due: &Due| !due.has_head || due.window.room(self.link.room()) > 0;
         !self.link.output.pending().is_empty() || self.streams.due.iter().any(has_room)

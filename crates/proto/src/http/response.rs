@@ -65,7 +65,6 @@ pub struct Parser {
 impl Parser {
     /// A parser before the first byte; `bodiless`: the answer is to HEAD and has no body.
     #[inline]
-    #[must_use]
     pub fn new(bodiless: bool) -> Self {
         Self { bodiless, ..Self::default() }
     }
@@ -96,26 +95,22 @@ impl Parser {
 
     /// The head, once it is complete.
     #[inline]
-    #[must_use]
     pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
     }
 
     /// Body bytes so far.
     #[inline]
-    #[must_use]
     pub fn body_bytes(&self) -> u64 {
         self.body
     }
 
     /// No byte has arrived.
-    #[must_use]
     pub fn is_fresh(&self) -> bool {
         self.head.is_none() && self.aside.is_none()
     }
 
     /// The peer's close completes the answer: its body lasts until then.
-    #[must_use]
     pub fn end_completes(&self) -> bool {
         self.head.is_some_and(|h| h.framing == BodyFraming::UntilClose)
     }

@@ -46,12 +46,10 @@ enum DecoderState {
 
 impl Decoder {
     /// A decoder of what is sent to `end`, with messages of at most [`LARGEST_MESSAGE`].
-    #[must_use]
     pub fn new(end: End) -> Self {
         Self::with_limit(end, LARGEST_MESSAGE)
     }
 
-    #[must_use]
     pub fn with_limit(end: End, largest: u64) -> Self {
         Self {
             end,
@@ -66,13 +64,11 @@ impl Decoder {
     }
 
     /// Passes payload on unmasked if `unmask`.
-    #[must_use]
     pub fn unmasking(self, unmask: bool) -> Self {
         Self { unmask, ..self }
     }
 
     /// The peer has sent its close frame.
-    #[must_use]
     #[inline]
     pub fn is_closed(&self) -> bool {
         matches!(self.state, DecoderState::Closed)

@@ -70,7 +70,6 @@ pub struct Encoder {
 
 impl Encoder {
     /// An encoder of what `end` sends.
-    #[must_use]
     pub fn new(end: End) -> Self {
         let keys = (end == End::Client).then_some(MaskKeys { drawn: [[0; 4]; KEYS], left: 0 });
         Self {
@@ -129,13 +128,11 @@ impl Encoder {
     }
 
     /// A control frame waits to be sent.
-    #[must_use]
     pub fn owes(&self) -> bool {
         !self.ahead.is_empty()
     }
 
     /// The close frame is out, or about to be.
-    #[must_use]
     pub fn is_closing(&self) -> bool {
         self.closing
     }

@@ -43,7 +43,6 @@ impl Opcode {
         }
     }
 
-    #[must_use]
     #[inline]
     pub fn is_control(self) -> bool {
         self.bits() >= 8

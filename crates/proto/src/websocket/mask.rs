@@ -19,26 +19,22 @@ impl Key {
     pub const NONE: Self = Self([0; 4]);
 
     #[inline]
-    #[must_use]
     pub fn new(bytes: [u8; 4]) -> Self {
         Self(bytes)
     }
 
     #[inline]
-    #[must_use]
     pub fn bytes(self) -> [u8; 4] {
         self.0
     }
 
     #[inline]
-    #[must_use]
     pub fn is_none(self) -> bool {
         self == Self::NONE
     }
 
     /// The key after `count` more bytes of payload.
     #[inline]
-    #[must_use]
     pub fn after(self, count: usize) -> Self {
         let mut turned = self.0;
         turned.rotate_left(count % 4);

@@ -39,7 +39,6 @@ pub enum Broken {
 }
 
 impl Broken {
-    #[must_use]
     pub fn code(self) -> u16 {
         match self {
             Self::Protocol => 1002,

@@ -23,7 +23,6 @@ const OTHER_VERSION: Refused = Refused(
 );
 
 /// A client's request for `path`; `nonce` is new for each connection.
-#[must_use]
 pub fn request(host: &str, path: &str, nonce: [u8; 16]) -> Vec<u8> {
     format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -34,13 +33,11 @@ pub fn request(host: &str, path: &str, nonce: [u8; 16]) -> Vec<u8> {
 }
 
 /// Where the head ends in `bytes`: behind its empty line.
-#[must_use]
 pub fn end_of_head(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
 /// Whether a head that is not whole is none already: somebody speaks TLS here, or nothing that is known.
-#[must_use]
 pub fn cannot_be_a_request(part: &[u8]) -> bool {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     httparse::Request::new(&mut headers).parse(part).is_err()
@@ -75,7 +72,6 @@ pub fn respond(head: &[u8]) -> Result<Vec<u8>, Refused> {
 }
 
 /// Whether a whole response head opens the connection that was asked for with `nonce`.
-#[must_use]
 pub fn is_accepted(head: &[u8], nonce: [u8; 16]) -> bool {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut response = httparse::Response::new(&mut headers);

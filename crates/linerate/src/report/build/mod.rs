@@ -14,7 +14,6 @@ use crate::summary::SortedJournal;
 
 /// The report of a run. Warm-ups count only as time. Of two lines for the same cell and round the last one
 /// counts; lines of cells that are not in the plan are ignored and flagged.
-#[must_use]
 pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
     let journal = SortedJournal::sort(run, trials, duets);
     let mut suites: Vec<SuiteReport> =
@@ -32,7 +31,6 @@ pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
 }
 
 /// The report of what is stored.
-#[must_use]
 pub fn from_stored(stored: &Stored) -> Report {
     build(&stored.run, &stored.trials, &stored.duets)
 }

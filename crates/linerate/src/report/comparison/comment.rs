@@ -14,7 +14,6 @@ use std::fmt::Write;
 const ROWS: usize = 12;
 const FOLDED_ROWS: usize = 16;
 
-#[must_use]
 pub fn comment(report: &Report, comparison: &ComparisonReport) -> String {
     let mut text = format!("**{}**\n\n", escape(&comparison.sentence));
     rows(&mut text, report, |cell| !is_quiet(cell), ROWS);

@@ -14,14 +14,12 @@ use std::{fs, io};
 
 impl HistoryCell {
     /// The change of the rate, or of p50.
-    #[must_use]
     pub fn main(&self) -> Option<&ChangeReport> {
         self.rate.as_ref().or(self.latency.first().map(|latency| &latency.change))
     }
 }
 
 impl HistoryEntry {
-    #[must_use]
     pub fn from_report(report: &Report, comparison: &ComparisonReport) -> Self {
         let arm = |arm: &crate::measurement::PlannedArm| match &arm.resolved {
             Some(commit) => commit.clone(),
@@ -53,7 +51,6 @@ impl HistoryEntry {
 }
 
 /// The entries of a file, and a warning for each other line.
-#[must_use]
 pub fn entries(place: &str, text: &str) -> (Vec<HistoryEntry>, Vec<String>) {
     let (mut entries, mut warnings) = (Vec::new(), Vec::new());
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -87,7 +84,6 @@ pub fn keep_history(file: &Path, folder: &Path, comparison: &ComparisonReport) -
 }
 
 /// Adds the history in the folder of a gate, if it has one, to the report.
-#[must_use]
 pub fn with_history(mut report: Report, folder: &Path) -> Report {
     let file = journal::existing(&folder.join(FILE)).ok().flatten();
     let text = file.and_then(|file| io::read_to_string(file).ok());
@@ -101,7 +97,6 @@ pub fn with_history(mut report: Report, folder: &Path) -> Report {
 const HALF: usize = 12;
 
 /// A table of all gates, and a plot of the changes of each cell whose id contains `wanted`.
-#[must_use]
 pub fn history(entries: &[HistoryEntry], wanted: &str, style: Style) -> String {
     let mut text = String::new();
     let ids: BTreeSet<&str> =

@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 
 impl ComparedCell {
     /// The change of the rate, or of p50.
-    #[must_use]
     pub fn main(&self) -> Option<&ChangeReport> {
         self.rate.as_ref().or(self.latency.first().map(|latency| &latency.change))
     }

@@ -29,7 +29,6 @@ pub(super) fn verdict(verdict: Verdict, margin: &str) -> String {
 }
 
 /// The verdict on all cells of a gate.
-#[must_use]
 pub fn conclusion_words(conclusion: Verdict) -> &'static str {
     match conclusion {
         Verdict::Slower => "slowdown",

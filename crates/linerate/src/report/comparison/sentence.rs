@@ -166,7 +166,6 @@ fn rest(comparison: &ComparisonReport, except: Option<Verdict>) -> String {
 const USUAL_SPREAD: f64 = 0.01;
 
 /// What difference the budget can find.
-#[must_use]
 pub fn prospect(prospect: &Prospect) -> String {
     let Prospect { units, pairs, tests, budget, unit, spread } = prospect;
     let time = |seconds: f64| humantime::format_duration(Duration::from_secs(seconds.ceil() as u64));

@@ -10,7 +10,6 @@ use crate::stats::verdict::Verdict;
 use std::fmt::Write;
 
 /// What can be said of two runs at different times.
-#[must_use]
 pub fn of_stored(compared: &StoredComparison, style: Style) -> String {
     let StoredComparison { runs: [one, two], cells, doubts, controls, spread } = compared;
     if cells.is_empty() {

@@ -30,7 +30,6 @@ use super::layout::{Phrase, Sentence};
 use super::model::Report;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-#[must_use]
 pub(super) fn render(report: &Report, _: Style) -> String {
     render_below(report, &html! {})
 }

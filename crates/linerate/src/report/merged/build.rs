@@ -13,7 +13,6 @@ use crate::stats::over_hosts::{HostRatio, disagreeing, median_and_range};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One report of these runs, each with the name of its host; runs of one host follow each other.
-#[must_use]
 pub fn build(runs: Vec<(String, Report)>) -> MergedReport {
     let suites = in_order(runs.iter().flat_map(|(_, report)| &report.suites).map(|suite| &suite.name));
     MergedReport {

@@ -37,7 +37,6 @@ impl SiteRun {
 }
 
 /// Name and content of each file of a site. Runs are in the order of their start, the oldest first.
-#[must_use]
 pub fn site(mut runs: Vec<SiteRun>) -> Vec<(String, String)> {
     runs.sort_by(|a, b| (&a.report.run.started, &a.name).cmp(&(&b.report.run.started, &b.name)));
     let documents = published::documents(&runs);

@@ -15,7 +15,6 @@ use comfy_table::{
 };
 use std::fmt::Write;
 
-#[must_use]
 pub(super) fn render(report: &Report, style: Style) -> String {
     let mut text = String::new();
     if let Some(line) = layout::first_line(report) {

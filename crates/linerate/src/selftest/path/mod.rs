@@ -45,7 +45,6 @@ pub enum Traffic {
 
 impl PathCase {
     /// The path, with this means.
-    #[must_use]
     pub fn path(&self, means: Means) -> NetworkPath {
         let mut path = NetworkPath::new(Device::Veth, 0);
         let down = Some(Impairment::default());
@@ -58,7 +57,6 @@ impl PathCase {
 pub const REFERENCE: &str = "no impairment";
 
 /// Every case; streams last for `time`.
-#[must_use]
 pub fn cases(time: Nanos) -> Vec<PathCase> {
     let none = Impairment::default();
     let case = |name: &str, up, traffic| PathCase { name: name.into(), up, traffic };
@@ -88,7 +86,6 @@ pub fn cases(time: Nanos) -> Vec<PathCase> {
 }
 
 /// The case that shows up to which rate of packets a means is exact.
-#[must_use]
 pub fn at_rate(per_second: f64) -> PathCase {
     let up = Impairment { delay: Nanos(5_000_000), ..Impairment::default() };
     let traffic = Traffic::Stream { per_second, size: SMALL, time: Nanos(1_000_000_000) };

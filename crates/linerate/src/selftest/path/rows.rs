@@ -13,7 +13,6 @@ const RATE_SHARE: f64 = 0.02;
 const DEVIATIONS: f64 = 3.29;
 
 /// The rows of a case. `reference` is the median echo over the means alone.
-#[must_use]
 pub fn rows(case: &PathCase, done: &Done, wire: &WireCounts, reference: Option<Nanos>) -> Vec<Row> {
     let up = case.up;
     let mut rows = match (case.traffic, done.datagrams) {
@@ -84,7 +83,6 @@ fn echo_rows(case: &PathCase, done: &Done, echoes: u64, reference: Option<Nanos>
 }
 
 /// The median echo.
-#[must_use]
 pub fn median(done: &Done) -> Option<Nanos> {
     percentiles(done).map(|times| Nanos(times(50.0) as u64))
 }
@@ -121,7 +119,6 @@ fn row(what: &str, truth: f64, measured: f64, unit: Unit, bound: Bound) -> Row {
 }
 
 /// Whether a stream at a high rate of packets was exact: nothing lost, and at most one in a hundred late.
-#[must_use]
 pub fn is_exact(done: &Done, wire: &WireCounts) -> bool {
     let nothing_lost = done.datagrams.is_some_and(|datagrams| datagrams.sent > 0 && datagrams.lost == 0);
     let in_time = wire.up.is_none_or(|up| up.overrun == 0 && up.late * 100 <= up.packets);

@@ -61,7 +61,6 @@ pub struct Builds<'a> {
 }
 
 impl<'a> Builds<'a> {
-    #[must_use]
     pub fn new(permission: Permission<'a>) -> Self {
         Self { permission, known: BTreeMap::new(), pending: BTreeSet::new(), interrupted: false }
     }
@@ -81,13 +80,11 @@ impl<'a> Builds<'a> {
     }
 
     /// Systems that are not built yet.
-    #[must_use]
     pub fn pending(&self) -> &BTreeSet<String> {
         &self.pending
     }
 
     /// True after an interrupt.
-    #[must_use]
     pub fn interrupted(&self) -> bool {
         self.interrupted
     }

@@ -68,7 +68,6 @@ impl FlowReceiver {
     }
 
     /// Where the datagrams arrive.
-    #[must_use]
     pub fn socket(&self) -> &OwnedFd {
         &self.socket
     }

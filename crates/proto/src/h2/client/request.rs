@@ -43,7 +43,6 @@ impl EncodedRequest {
         Ok(Self { blocks, body: request.body.as_bytes().into(), is_head: method == "HEAD" })
     }
 
-    #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
     }

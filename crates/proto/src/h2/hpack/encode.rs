@@ -30,7 +30,6 @@ pub enum Encoding {
 
 impl Blocks {
     /// The blocks of these fields. Names are in lower case.
-    #[must_use]
     pub fn new(fields: &[(&str, &str)]) -> Self {
         let mut blocks = Self { first: Vec::new(), later: Vec::new(), plain: vec![0x20], size: 0 };
         let is_new = |field: &&(&str, &str)| find(field.0, field.1).0.is_none();
@@ -53,7 +52,6 @@ impl Blocks {
 
     /// The next block for a peer whose table may have `table` bytes.
     #[inline]
-    #[must_use]
     pub fn next(&self, encoding: &mut Encoding, table: usize) -> &[u8] {
         let fits = table >= TABLE_SIZE && self.size <= TABLE_SIZE;
         let (next, block) = match *encoding {
@@ -67,7 +65,6 @@ impl Blocks {
     }
 
     /// The longest of them.
-    #[must_use]
     pub fn longest(&self) -> usize {
         self.first.len().max(self.plain.len())
     }

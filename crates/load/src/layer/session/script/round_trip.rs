@@ -19,7 +19,6 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    #[must_use]
     pub fn new(message: Arc<[u8]>) -> Self {
         Self { message, asked: false, back: 0, ended: false, wrong: None }
     }
