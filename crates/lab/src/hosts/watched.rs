@@ -66,7 +66,7 @@ impl Watched {
 
     fn cpu(&mut self) -> Result<Option<Nanos>, LabError> {
         let server = self.servers.get_mut(&self.cell);
-        server.map(WatchedServer::cpu).transpose().map_err(|reason| LabError::system(reason))
+        server.map(WatchedServer::cpu).transpose().map_err(LabError::system)
     }
 }
 

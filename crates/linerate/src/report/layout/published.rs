@@ -28,6 +28,9 @@ pub(crate) fn tables(published: &PublishedReport, cells: &[CellReport]) -> Vec<T
     figures.chain(published.derived.iter().map(derived)).collect()
 }
 
+/// A header, and its text in a row.
+type PublishedColumn<'a> = (&'static str, &'a dyn Fn(&PublishedRow) -> Option<String>);
+
 /// Columns that no row fills are left out.
 fn table(table: &PublishedRows, cells: &[CellReport]) -> TextTable {
     let cell = |row: &PublishedRow| {
@@ -36,7 +39,7 @@ fn table(table: &PublishedRows, cells: &[CellReport]) -> TextTable {
     let lost = |row: &PublishedRow| Some(format!("{} {}", plain(row.lost?), row.unit.name()));
     let ratio = |row: &PublishedRow| Some(percent(row.ratio?, row.ratio_ci95?));
     let text = |row: &PublishedRow| figure(row.unit, row.published, row.range, row.text.as_deref());
-    let columns: [(&str, &dyn Fn(&PublishedRow) -> Option<String>); 9] = [
+    let columns: [PublishedColumn<'_>; 9] = [
         ("as published", &|row| Some(row.row.clone())),
         ("document", &|row| Some(text(row))),
         ("this run (95 % interval)", &|row| Some(of_run(row))),
@@ -48,7 +51,7 @@ fn table(table: &PublishedRows, cells: &[CellReport]) -> TextTable {
         // The list of exceptions has the other lines: the end of a log.
         ("why no number", &|row| row.reason.as_deref()?.lines().next().map(str::to_owned)),
     ];
-    let is_filled = |(_, text): &(&str, &dyn Fn(&PublishedRow) -> Option<String>)| {
+    let is_filled = |(_, text): &PublishedColumn<'_>| {
         table.rows.iter().any(|row| text(row).is_some_and(|text| !text.is_empty()))
     };
     let columns: Vec<_> = columns.into_iter().filter(is_filled).collect();
