@@ -213,7 +213,9 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
         let units = units_of(&suite.name, &pair.cells);
         let leading = Leading::find(suite, pair, plan, &journal, metric);
         let has_cpu = |roles: &[Role]| units.iter().any(|duet| log_cpu_ratio(duet, metric, roles).is_some());
-        let roles = if has_cpu(&leading.subject) { leading.subject.as_slice() } else { &[] };
+        // The CPU time of a server elsewhere is not known, and that of the client alone says nothing about it.
+        let is_known = plan.commands.is_some() || has_cpu(&leading.subject);
+        let roles = if is_known { leading.subject.as_slice() } else { &[] };
         let spins = suite.cells.iter().filter(|cell| pair.cells.contains(&cell.id));
         let mut spins = spins.flat_map(|cell| &cell.systems).filter(|system| system.spins);
         let spins = spins.any(|system| roles.is_empty() || roles.contains(&system.role));
@@ -236,7 +238,8 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
             latency: Vec::new(),
             cpu: None,
             is_cpu_first: leading.is_cpu_first(),
-            client_is_limit: leading.client_is_limit,
+            // At a fixed rate the client waits for the time of a request, often with its CPU.
+            client_is_limit: leading.client_is_limit && !is_paced(suite, pair),
             is_by_cpu: false,
         });
     }
