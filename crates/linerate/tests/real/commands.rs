@@ -309,8 +309,8 @@ fn servers_of_http_2_are_compared_with_prior_knowledge_and_over_tls() {
         assert_eq!((planned.layer.as_str(), planned.streams), (layer, Some(5)));
         let compared = common::report(&folder.path().join("out")).comparison.unwrap();
         assert!(compared.cells[0].units > 0, "{:?}", compared.cells);
-    let detail = compared.cells[0].detail.as_deref();
-    assert!(detail.is_none_or(|text| text == "the client was the limit"), "{detail:?}");
+        let detail = compared.cells[0].detail.as_deref();
+        assert!(detail.is_none_or(|text| text == "the client was the limit"), "{detail:?}");
         let _ = fs::remove_dir_all(folder.path().join("out"));
     }
     let other = compare(&folder, &["python3 server.py", "python3 ./server.py", "--h2"]);
