@@ -38,13 +38,15 @@ pub(super) struct Again<'a> {
     published: &'a PublishedReport,
 }
 
-/// The newest run of each document, in the order of the suites. `runs`: the oldest first.
+/// The newest run of each document that measured a cell of it: an interrupted run has none of its last
+/// suites. `runs`: the oldest first.
 pub(super) fn documents(runs: &[SiteRun]) -> Vec<Again<'_>> {
     let mut found: Vec<Again<'_>> = Vec::new();
     for run in runs.iter().rev().filter(|run| run.report.run.published) {
         for suite in &run.report.suites {
             let is_known = found.iter().any(|other| other.suite.name == suite.name);
-            let published = suite.published.as_ref().filter(|_| !is_known);
+            let is_measured = suite.cells.iter().any(|cell| cell.n > 0);
+            let published = suite.published.as_ref().filter(|_| !is_known && is_measured);
             found.extend(published.map(|published| Again { run, suite, published }));
         }
     }
