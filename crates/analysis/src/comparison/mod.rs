@@ -213,7 +213,7 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
         let units = units_of(&suite.name, &pair.cells);
         let leading = Leading::find(suite, pair, plan, &journal, metric);
         let has_cpu = |roles: &[Role]| units.iter().any(|duet| log_cpu_ratio(duet, metric, roles).is_some());
-        // The CPU time of a server elsewhere is not known, and that of the client alone says nothing about it.
+        // The CPU time of a server elsewhere is not known, and that of the client says nothing about it.
         let is_known = plan.commands.is_some() || has_cpu(&leading.subject);
         let roles = if is_known { leading.subject.as_slice() } else { &[] };
         let spins = suite.cells.iter().filter(|cell| pair.cells.contains(&cell.id));
