@@ -9,8 +9,8 @@ GO_ON = || echo 'linerate: continuing without them' >&2
 # A suite, or all.
 SUITE := all
 
-# No test starts these: boringtun, oha, shb, asio-loops and nginx-current are long builds, the others are downloads.
-TESTED = $(filter-out boringtun wireguard-go oha shb asio-loops nginx-current envoy caddy traefik netty README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
+# No test starts these: boringtun, oha, ghz, shb, asio-loops and nginx-current are long builds, the others are downloads.
+TESTED = $(filter-out boringtun wireguard-go oha ghz shb asio-loops nginx-current envoy caddy traefik netty README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
 
 .PHONY: run test check bench fuzz build setup site dist deb
 

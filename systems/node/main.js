@@ -1,19 +1,20 @@
-// Node's modules http and net as a system of linerate (sdk/CONTRACT.md): main.js SPEC.
+// Node's modules http, http2 and net as a system of linerate (sdk/CONTRACT.md): main.js SPEC.
 //
 //	spec -> http.Server on the event loop -> "ready" on stdout
 //	spec with "ends" -> a server and its client on one event loop -> "done" on stdout
 'use strict';
 
 const http = require('node:http');
+const http2 = require('node:http2');
 const net = require('node:net');
 const { BACKLOG, Refusal, Tally, UNSUPPORTED, checkWork, connectKind, listen, now, page, start } = require('./linerate.js');
 
 // V8 compiles hot code before the window, for this time in nanoseconds.
 const WARM_UP = 3e8;
 
-function pages(size) {
+function pages(size, { createServer } = http) {
   const body = page(size);
-  return http.createServer((request, response) => {
+  return createServer((request, response) => {
     response.writeHead(200, { 'Content-Type': 'text/plain', 'Content-Length': body.length });
     response.end(body);
   });
@@ -91,6 +92,7 @@ class Requests {
 // Client and server on this loop.
 function drive(spec) {
   if (spec.options.ends === undefined || spec.workload !== 'rr') throw new Refusal(UNSUPPORTED, 'a client beside another server');
+  if (spec.layer === 'h2c') throw new Refusal(UNSUPPORTED, 'a client of HTTP/2');
   checkWork(spec);
   const [server, Connection] = spec.layer === 'http' ? [pages(spec.size), Requests] : [echo(), Exchanges];
   server.listen({ host: '127.0.0.1', port: 0, backlog: BACKLOG }, () => {
@@ -130,9 +132,10 @@ function operate(spec, connections, over) {
 }
 
 const version = process.versions.node;
-const program = { roles: ['client', 'server'], layers: ['http', 'tcp'], workloads: ['crr', 'rr'], ends: ['one-loop'] };
+const program = { roles: ['client', 'server'], layers: ['h2c', 'http', 'tcp'], workloads: ['crr', 'rr'], ends: ['one-loop'] };
 start({ name: 'node', version, ...program }, (spec) => {
   if (spec.role === 'client') return drive(spec);
-  if (spec.layer !== 'http') throw new Refusal(UNSUPPORTED, 'a server over TCP alone');
-  listen(pages(spec.size), spec);
+  if (spec.layer === 'tcp') throw new Refusal(UNSUPPORTED, 'a server over TCP alone');
+  if (spec.layer === 'h2c' && spec.workload !== 'rr') throw new Refusal(UNSUPPORTED, 'HTTP/2 with a connection for each request');
+  listen(pages(spec.size, spec.layer === 'h2c' ? http2 : http), spec);
 });

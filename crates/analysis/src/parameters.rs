@@ -61,6 +61,8 @@ parameters! {
     size
     /// Operations per second of an open loop.
     rate
+    /// The same in percent of what the row does in a closed loop, which is measured first.
+    load
     /// MTU of every link, in bytes.
     mtu
     /// Milliseconds after which one operation counts as failed.

@@ -1,9 +1,11 @@
 //! The command line: subcommands, options and their help.
 
+mod client;
 mod commands;
 mod compare;
 mod datagrams;
 mod fleet;
+mod grpc;
 mod h2;
 mod http;
 mod merge;
@@ -14,10 +16,12 @@ mod shared;
 mod streams;
 mod suites;
 
+pub use client::*;
 pub use commands::*;
 pub use compare::*;
 pub use datagrams::*;
 pub use fleet::*;
+pub use grpc::*;
 pub use h2::*;
 pub use http::*;
 pub use merge::*;
@@ -187,6 +191,7 @@ pub struct LoadArgs {
 pub enum Loaded {
     Http(Box<LoadHttpArgs>),
     H2(Box<LoadH2Args>),
+    Grpc(Box<LoadGrpcArgs>),
     Tcp(LoadTcpArgs),
     Ws(LoadWsArgs),
     Udp(LoadUdpArgs),
@@ -232,6 +237,7 @@ pub struct ServeArgs {
 pub enum Served {
     Http(ServeHttpArgs),
     H2(ServeH2Args),
+    Grpc(ServeGrpcArgs),
     Tcp(ServeTcpArgs),
     Ws(ServeWsArgs),
     Udp(ServeUdpArgs),

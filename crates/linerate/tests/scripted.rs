@@ -1,6 +1,8 @@
 //! The whole tool on the scripted lab: no network, no root, the same output every time.
 
 mod common;
+#[path = "scripted/loads.rs"]
+mod loads;
 #[path = "scripted/paths.rs"]
 mod paths;
 #[path = "scripted/stopping.rs"]

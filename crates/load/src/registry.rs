@@ -16,7 +16,9 @@ use crate::layer::wire::Wires;
 use crate::layer::wire::passage::Kernel;
 use crate::layer::wire::plain::PlainWires;
 use crate::layer::wire::tls::{AnyTlsConnector, TlsAcceptor, TlsConnector};
-use crate::workload::{crr::Crr, fanout, multiplexed::Multiplexed, paced::Paced, rr::Rr, stream};
+use crate::workload::{
+    crr::Crr, fanout, multiplexed::Multiplexed, paced::Paced, paced_lanes::PacedLanes, rr::Rr, stream,
+};
 use crate::{Refusal, client, server};
 use linerate_contract::{Describe, Done, Role, Spec};
 
@@ -82,6 +84,7 @@ const fn http<C: Wires, A: Wires>(layer: &'static str) -> [Combination; 2] {
 /// HTTP/2 over one kind of wires.
 const fn h2<C: Wires, A: Wires>(layer: &'static str) -> Combination {
     Combination::new(layer, "rr", client::run::<H2<C>, Multiplexed>, server::run::<H2Service<A>>)
+        .paced(client::run::<H2<C>, PacedLanes>)
 }
 
 /// Both workloads of a session.

@@ -40,6 +40,9 @@ pub struct PlannedCommands {
     /// HTTP/2: requests under way on each connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u16>,
+    /// The request is a unary call of gRPC, and its body the message in Base64.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub are_calls: bool,
     /// The rate of an open loop; `None`: a closed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<PlannedRate>,
@@ -64,10 +67,12 @@ impl PlannedCommands {
         ["https", "h2"].contains(&self.layer.as_str())
     }
 
-    /// The request target at the command of this name: an address has its own, unless a file has it.
+    /// The request target at the command of this name: an address has its own, unless a file or a method of
+    /// gRPC has it.
     pub fn path<'a>(&'a self, name: &str, request: &'a PlannedRequest) -> &'a str {
         let target = self.named(name).and_then(|command| command.target.as_ref());
-        target.filter(|_| self.requests_file.is_none()).map_or(&request.path, |target| &target.path)
+        let has_own = self.requests_file.is_none() && !self.are_calls;
+        target.filter(|_| has_own).map_or(&request.path, |target| &target.path)
     }
 
     /// Requests per second of an open loop, once they are known.

@@ -270,8 +270,8 @@ pub struct PlannedCell {
     /// warm-up unit decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Sharing>,
-    /// Operations per second of its baseline in a closed loop, where the rate is a share of it. Before that
-    /// is measured, the rate is 0.
+    /// Operations per second in a closed loop, its own (`load`) or its baseline's, where the rate is a share
+    /// of it. Before that is measured, the rate is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<f64>,
     /// Its work is a part of that of other rows: no competitor.

@@ -3,16 +3,17 @@
 //! | module | contents |
 //! |---|---|
 //! | [`units`] | rates, shares, times and sizes |
+//! | `impairment` | what a link does to packets: its keys, their rules, its text |
 //! | `text` | a path as text, for plans and reports |
 //!
 //! Suites describe it (`suite/path.rs` of the command), and the lab raises it (`lab/agent/`).
 
+mod impairment;
 mod text;
 pub mod units;
 
-use linerate_contract::{Bytes, Nanos};
+pub use impairment::{Impairment, KEYS as IMPAIRMENTS};
 use serde::{Deserialize, Serialize};
-use units::{BitRate, Share};
 
 /// Ethernet's MTU, for segments as on a real network; a suite may set another.
 const MTU: u32 = 1_500;
@@ -77,36 +78,6 @@ impl Means {
     fn is_auto(&self) -> bool {
         *self == Self::Auto
     }
-}
-
-/// What a link does to the packets of one direction, in this order: loss, rate with its queue, delay. All
-/// zero: packets pass the same means, unchanged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Impairment {
-    #[serde(skip_serializing_if = "is_zero")]
-    pub delay: Nanos,
-    /// Each delay is drawn evenly from `delay - jitter` to `delay + jitter`, so packets can overtake.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub jitter: Nanos,
-    #[serde(skip_serializing_if = "Share::is_zero")]
-    pub loss: Share,
-    /// Mean number of packets lost in a row (Gilbert's model); `None`: each is lost independently.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub burst: Option<f64>,
-    /// Rate of frames, with their 14 bytes of Ethernet header.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<BitRate>,
-    /// Bytes that wait for the rate; what arrives beyond is dropped. Only with a rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Bytes>,
-    /// The share of packets that are not delayed, and so overtake others.
-    #[serde(skip_serializing_if = "Share::is_zero")]
-    pub reorder: Share,
-}
-
-fn is_zero(time: &Nanos) -> bool {
-    *time == Nanos::ZERO
 }
 
 impl Link {
@@ -255,6 +226,7 @@ impl From<StoredPath> for NetworkPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_contract::Nanos;
 
     #[test]
     fn a_path_is_read_as_it_was_written_and_has_at_least_one_link() {

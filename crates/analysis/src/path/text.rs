@@ -1,7 +1,6 @@
 //! A path as text, for plans and reports.
 
-use super::{Device, Impairment, Link, Means, NetworkPath};
-use linerate_contract::Bytes;
+use super::{Device, Link, Means, NetworkPath};
 use std::fmt;
 
 impl fmt::Display for NetworkPath {
@@ -31,7 +30,7 @@ impl fmt::Display for NetworkPath {
 }
 
 fn describe(link: &Link, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let [up, down] = [link.up, link.down].map(|way| text(&way.unwrap_or_default()));
+    let [up, down] = [link.up, link.down].map(|way| way.unwrap_or_default().to_string());
     if up == down {
         write!(f, "each way {up}")?
     } else {
@@ -44,37 +43,12 @@ fn describe(link: &Link, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-fn text(way: &Impairment) -> String {
-    let mut parts = Vec::new();
-    if !super::is_zero(&way.delay) {
-        let jitter = (!super::is_zero(&way.jitter)).then(|| format!(" +- {}", millis(way.jitter.0)));
-        parts.push(format!("{}{} ms", millis(way.delay.0), jitter.unwrap_or_default()));
-    }
-    if !way.loss.is_zero() {
-        let burst = way.burst.map_or_else(String::new, |burst| format!(" in bursts of {burst}"));
-        parts.push(format!("loss {}{burst}", way.loss));
-    }
-    if let Some(rate) = way.rate {
-        let queue =
-            way.queue.map_or_else(String::new, |Bytes(queue)| format!(" with a queue of {queue} bytes"));
-        parts.push(format!("{rate}{queue}"));
-    }
-    if !way.reorder.is_zero() {
-        parts.push(format!("reordered {}", way.reorder));
-    }
-    if parts.is_empty() { "unchanged".into() } else { parts.join(", ") }
-}
-
-fn millis(nanos: u64) -> f64 {
-    nanos as f64 / 1e6
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::Shape;
     use super::super::units::{BitRate, Share};
+    use super::super::{Impairment, Shape};
     use super::*;
-    use linerate_contract::Nanos;
+    use linerate_contract::{Bytes, Nanos};
 
     #[test]
     fn a_path_is_one_line() {

@@ -6,7 +6,7 @@ use crate::stats::bound::{DISTURBED, disturbance};
 use crate::stats::outliers::{STEAL, stolen};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A run is disturbed where more than this share of its units are: single ones occur on every virtual
@@ -15,7 +15,7 @@ const FEW: f64 = 0.1;
 
 /// What others used of the CPUs' time in a disturbed run: more than a tenth of its units were beside other
 /// processes that used more than 10 %, or lost more than 5 % to other guests of the hypervisor.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Disturbance {
     /// The share that processes of neither side used: the mean over the disturbed units.

@@ -1,6 +1,7 @@
 //! Options of `linerate compare` and `gate` for commands that start servers.
 
-use super::{RequestArgs, u32_in, u64_in};
+use super::grpc::rpc_method;
+use super::{MessageArgs, RequestArgs, u32_in, u64_in};
 use crate::arm::Arm;
 use crate::error::Error;
 use crate::measurement::{
@@ -102,12 +103,23 @@ pub struct CommandOptions {
     #[arg(long, conflicts_with_all = ["tcp", "udp", "ws"])]
     pub h2: bool,
 
-    /// With --h2: requests under way on each connection [default: 10]
+    /// The server speaks gRPC over HTTP/2: unary calls of this method, such as helloworld.Greeter/SayHello
+    #[arg(
+        long,
+        value_name = "METHOD",
+        value_parser = rpc_method,
+        conflicts_with_all = ["tcp", "udp", "ws", "url", "method", "body", "requests"]
+    )]
+    pub grpc: Option<String>,
+
+    #[command(flatten)]
+    pub message: MessageArgs,
+
+    /// With --h2 or --grpc: requests under way on each connection [default: 10]
     #[arg(
         long,
         value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..=1000),
-        requires = "h2",
         conflicts_with_all = ["tcp", "udp", "ws"]
     )]
     pub streams: Option<u16>,
@@ -151,13 +163,17 @@ const LONGEST: usize = 64 << 10;
 const SIZE: u64 = 64;
 
 impl CommandOptions {
+    fn is_multiplexed(&self) -> bool {
+        self.h2 || self.grpc.is_some()
+    }
+
     fn layer(&self) -> &'static str {
         let all = [
             (self.tcp, "tcp"),
             (self.udp, "udp"),
             (self.ws, "websocket"),
-            (self.h2 && self.https, "h2"),
-            (self.h2, "h2c"),
+            (self.is_multiplexed() && self.https, "h2"),
+            (self.is_multiplexed(), "h2c"),
             (self.https, "https"),
         ];
         all.into_iter().find(|(is_chosen, _)| *is_chosen).map_or("http", |(_, layer)| layer)
@@ -181,17 +197,27 @@ impl CommandOptions {
                     .into(),
             ));
         }
-        if self.h2 && (comparison.rate.is_some() || self.request.requests.is_some()) {
+        if self.streams.is_some() && !self.is_multiplexed() {
+            return Err(Error::Input("--streams is for --h2 and --grpc".into()));
+        }
+        if self.message.message.is_some() && self.grpc.is_none() {
+            return Err(Error::Input("--message is for --grpc; a request has --body".into()));
+        }
+        if self.h2 && self.request.requests.is_some() {
             return Err(Error::Input(
-                "--h2: its loop is closed and has one request, so leave out --rate and --requests; over \
-                 HTTP/1 there are both"
-                    .into(),
+                "--h2 has one request, so leave out --requests; over HTTP/1 there may be several".into(),
             ));
         }
         let current = || std::env::current_dir().map_err(Error::file(Path::new(".")));
         let folder = self.folder.clone().map_or_else(current, Ok)?;
         let given = self.expect.unwrap_or_default();
-        let requests = self.request.requests(&[self.url.as_deref().unwrap_or("/")], &folder)?;
+        let method = self.grpc.as_ref().map(|method| format!("/{method}"));
+        let path = method.as_deref().or(self.url.as_deref()).unwrap_or("/");
+        let mut requests = self.request.requests(&[path], &folder)?;
+        if self.grpc.is_some() {
+            requests[0].method = "POST".into();
+            requests[0].body = self.message.encoded(&folder)?;
+        }
         if requests.iter().map(|one| one.body.len() + one.path.len()).sum::<usize>() > LONGEST {
             return Err(Error::Input(format!("the requests have more than {LONGEST} bytes together")));
         }
@@ -232,7 +258,8 @@ impl CommandOptions {
             layer: self.layer().into(),
             size: (self.tcp || self.udp || self.ws).then(|| self.size.unwrap_or(SIZE)),
             connections,
-            streams: self.h2.then(|| self.streams.unwrap_or(STREAMS)),
+            streams: self.is_multiplexed().then(|| self.streams.unwrap_or(STREAMS)),
+            are_calls: self.grpc.is_some(),
             rate: comparison.rate,
             capacity: None,
             threads,

@@ -30,6 +30,9 @@ pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
 fn doing(spec: &Spec, address: SocketAddr) -> String {
     let what = if spec.workload == "rr" { "echoing" } else { "serving streams" };
     match spec.layer.as_str() {
+        _ if spec.options.contains_key("grpc") => {
+            format!("answering calls of gRPC with a message of {} bytes at {address}", spec.size)
+        }
         scheme @ ("http" | "https") => {
             format!("serving a page of {} bytes at {scheme}://{address}/", spec.size)
         }
@@ -66,6 +69,11 @@ fn spec(what: &Served) -> Result<Spec, Error> {
     Ok(match what {
         Served::Http(args) => page(["http", "https"], &args.page)?,
         Served::H2(args) => page(["h2c", "h2"], &args.page)?,
+        Served::Grpc(args) => {
+            let mut spec = page(["h2c", "h2"], &args.page)?;
+            spec.set_option("grpc", "yes");
+            spec
+        }
         Served::Tcp(args) => {
             let mut spec = connections("tcp", &args.common, args.echo, args.size);
             spec.options.insert("direction".into(), "any".into());

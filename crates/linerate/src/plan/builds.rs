@@ -42,7 +42,9 @@ pub(super) fn split(
             let cell = &paced(cell, registry, comparison.rate);
             let no_rate = comparison.rate.filter(|_| !cell.is_paced_in_turns());
             let no_rate = no_rate.map(|_| "--rate is for rr and crr with a client that works in turns");
-            if let Some(reason) = no_rate.or_else(|| obstacle(cell, registry)) {
+            let own_rate =
+                cell.parameters.load.map(|_| "its rate is a share of its own capacity: see --rate");
+            if let Some(reason) = no_rate.or(own_rate).or_else(|| obstacle(cell, registry)) {
                 planned.notes.push(format!("{} is left out: {reason}", cell.id));
                 continue;
             }

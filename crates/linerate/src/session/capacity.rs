@@ -1,59 +1,92 @@
-//! The capacity of a baseline, where the rate of open loops is a share of it.
+//! The capacity of a cell, where the rate of open loops is a share of it.
 
 use super::Session;
+use crate::axes::Axes;
 use crate::error::Error;
-use crate::measurement::{Metric, PlannedRate, PlannedSuite};
+use crate::measurement::{Metric, Outcome, PlannedCell, PlannedRate, PlannedSuite};
+use crate::parameters::Parameters;
 use crate::plan::Step;
 use crate::progress::note;
 use crate::trial::{self, Context};
 
 impl Session {
-    /// Measures each baseline once in a closed loop, and sets the rates of its pair.
+    /// Measures closed loops once, and sets the rates that are shares of theirs: those of a comparison by the
+    /// baseline's, those of a `load` by the row's own.
     ///
     /// # Errors
     /// The user stopped the run, or the lab is lost.
     pub(super) fn find_capacities(&mut self, suite: usize, planned: &mut PlannedSuite) -> Result<(), Error> {
+        for cell in 0..planned.cells.len() {
+            if planned.cells[cell].parameters.load.is_none() || !is_open(&planned.cells[cell]) {
+                continue;
+            }
+            let found = self.capacity(suite, planned, cell)?;
+            let row = row(&planned.cells[cell]);
+            for other in planned.cells.iter_mut().filter(|other| is_open(other) && self::row(other) == row) {
+                let share = other.parameters.load.map(|percent| PlannedRate::Share(percent as f64 / 100.0));
+                set(other, share, &found);
+            }
+        }
         let rate = self.run.comparison.as_ref().and_then(|comparison| comparison.rate);
         let Some(rate @ PlannedRate::Share(_)) = rate else { return Ok(()) };
         let place = |id: &String| planned.cells.iter().position(|cell| cell.id == *id);
         let pairs = planned.pairs.iter().filter(|pair| pair.cells[0] != pair.cells[1]);
         let pairs = pairs.filter_map(|pair| Some((place(&pair.cells[0])?, place(&pair.cells[1])?)));
-        let cpus = self.lab.cpus();
         for (head, base) in pairs.collect::<Vec<_>>() {
-            let cell = &planned.cells[base];
-            if !cell.is_paced_in_turns() || cell.capacity.is_some() || cell.absent.is_some() {
+            if !planned.cells[base].is_paced_in_turns() || !is_open(&planned.cells[base]) {
                 continue;
             }
-            let (registry, hosts) = (&self.registry, &self.run.hosts[..]);
-            let context = Context { registry, programs: &self.programs, cpus: &cpus, hosts };
-            let mut closed = planned.clone();
-            (closed.cells[base].parameters.rate, closed.cells[base].pairs) = (None, None);
-            let step = Step {
-                suite,
-                cell: base,
-                against: None,
-                probe: None,
-                id: cell.id.clone(),
-                round: 1,
-                unit: 1,
-                warmup: true,
-            };
-            let trial = trial::run(self.lab.as_mut(), context, &closed, &step)?;
-            let value = |measurement| Metric::OperationsPerSecond.value(measurement);
-            let capacity = trial.measurement.as_ref().and_then(value);
-            note(&match capacity {
-                Some(capacity) => format!("{}: {capacity:.0}/s in a closed loop", cell.id),
-                None => format!("{}: its capacity could not be measured", cell.id),
-            });
-            for index in [base, head] {
-                let cell = &mut planned.cells[index];
-                cell.capacity = capacity;
-                match rate.per_second(capacity) {
-                    Some(rate) => cell.parameters.rate = Some(rate),
-                    None => cell.absent = Some(trial.outcome.clone()),
-                }
-            }
+            let found = self.capacity(suite, planned, base)?;
+            [base, head].into_iter().for_each(|index| set(&mut planned.cells[index], Some(rate), &found));
         }
         Ok(())
+    }
+
+    /// What the cell does in a closed loop, or the outcome of the trial that did not show it.
+    fn capacity(
+        &mut self,
+        suite: usize,
+        planned: &PlannedSuite,
+        cell: usize,
+    ) -> Result<Result<f64, Outcome>, Error> {
+        let mut closed = planned.clone();
+        let id = closed.cells[cell].id.clone();
+        let parameters = Parameters { rate: None, load: None, ..closed.cells[cell].parameters };
+        (closed.cells[cell].parameters, closed.cells[cell].pairs) = (parameters, None);
+        let step =
+            Step { suite, cell, against: None, probe: None, id: id.clone(), round: 1, unit: 1, warmup: true };
+        let cpus = self.lab.cpus();
+        let context = Context {
+            registry: &self.registry,
+            programs: &self.programs,
+            cpus: &cpus,
+            hosts: &self.run.hosts,
+        };
+        let trial = trial::run(self.lab.as_mut(), context, &closed, &step)?;
+        let capacity = trial.measurement.as_ref().and_then(|found| Metric::OperationsPerSecond.value(found));
+        note(&match capacity {
+            Some(capacity) => format!("{id}: {capacity:.0}/s in a closed loop"),
+            None => format!("{id}: its capacity could not be measured"),
+        });
+        Ok(capacity.ok_or(trial.outcome))
+    }
+}
+
+/// Its rate is still to be found.
+fn is_open(cell: &PlannedCell) -> bool {
+    cell.capacity.is_none() && cell.absent.is_none()
+}
+
+/// What cells have in common whose load alone differs.
+fn row(cell: &PlannedCell) -> PlannedCell {
+    let parameters = Parameters { load: None, ..cell.parameters };
+    PlannedCell { id: String::new(), axes: Axes::default(), parameters, ..cell.clone() }
+}
+
+fn set(cell: &mut PlannedCell, share: Option<PlannedRate>, found: &Result<f64, Outcome>) {
+    cell.capacity = found.as_ref().ok().copied();
+    match share.and_then(|share| share.per_second(cell.capacity)) {
+        Some(rate) => cell.parameters.rate = Some(rate),
+        None => cell.absent = found.as_ref().err().cloned(),
     }
 }

@@ -82,18 +82,24 @@ fn of_commands(planned: &PlannedCommands, is_of_revisions: bool) -> Vec<String> 
     words.extend(planned.upstream.iter().map(|upstream| option("upstream", &upstream.command)));
     words.extend(hooks.chain(planned.companions.iter().map(|one| option("with", one))));
     words.extend(planned.requests_file.iter().map(|file| option("requests", &file.display().to_string())));
-    words.extend(one.filter(|_| !planned.are_elsewhere()).map(|one| option("url", &one.path)));
+    let (calls, requests) = if planned.are_calls { (one, None) } else { (None, one) };
+    words.extend(calls.map(|one| option("grpc", one.path.trim_start_matches('/'))));
+    words.extend(requests.filter(|_| !planned.are_elsewhere()).map(|one| option("url", &one.path)));
     let layers = [("tcp", "--tcp"), ("udp", "--udp"), ("websocket", "--ws")].into_iter();
     let layers = layers.map(|(layer, option)| (layer == planned.layer, option));
     let layers = layers.chain([(planned.has_tls(), "--https")]);
     let chosen = layers.filter(|(is_chosen, _)| *is_chosen && !planned.are_elsewhere());
     words.extend(chosen.map(|(_, option)| option.to_owned()));
-    words.extend(planned.streams.map(|streams| format!("--h2 --streams {streams}")));
+    let h2 = if planned.are_calls { "" } else { "--h2 " };
+    words.extend(planned.streams.map(|streams| format!("{h2}--streams {streams}")));
     words.extend(planned.size.map(|size| format!("--size {size}")));
     if let Some(PlannedRequest { method, headers, body, .. }) = one {
-        words.extend((method != "GET").then(|| option("method", method)));
+        words.extend((method != "GET" && !planned.are_calls).then(|| option("method", method)));
         words.extend(headers.iter().map(|header| option("header", header)));
-        words.extend((!body.is_empty()).then(|| option("body", body)));
+        words.extend((!body.is_empty()).then(|| match planned.are_calls {
+            true => option("message", &format!("base64:{body}")),
+            false => option("body", body),
+        }));
     }
     let Expectation { status, bytes, json, .. } = planned.given;
     let parts = [status.map(|n| format!("status={n}")), bytes.map(|n| format!("length={n}"))];

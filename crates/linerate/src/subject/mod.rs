@@ -173,6 +173,9 @@ pub(crate) fn ask_of(planned: &PlannedCommands, name: &str, spec: &mut Spec, che
     if let Some(streams) = planned.streams {
         spec.set_option("streams", streams);
     }
+    if planned.are_calls {
+        spec.set_option("grpc", "yes");
+    }
     let weighted = planned.requests.iter().map(|one| WeightedRequest {
         path: planned.path(name, one).to_owned(),
         expect: of_engine(one.expect, planned.given, check_every),

@@ -91,6 +91,7 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
     let PlannedCommands { requests, connections, threads, .. } = planned;
     let asked = match (planned.size, &requests[..]) {
         (Some(size), _) => format!("{} echo of {size} bytes", planned.layer),
+        (None, [one]) if planned.are_calls => format!("gRPC {}", one.path.trim_start_matches('/')),
         (None, [one]) if planned.are_elsewhere() => one.method.clone(),
         (None, [one]) => format!("{} {}", one.method, one.path),
         (None, several) => format!("{} different requests", several.len()),

@@ -159,6 +159,15 @@ fn cell(
             *parameter = Some(*number);
         }
     }
+    if parameters.load.is_some() {
+        if parameters.rate.is_some() || parameters.seconds.is_none() || parameters.operations.is_some() {
+            return Err("parameters.load: it sets the rate of a window: `seconds` in place of `rate` and \
+                        `operations`"
+                .into());
+        }
+        // Until the capacity is known.
+        parameters.rate = Some(0);
+    }
     let mut systems = Vec::new();
     let render = |place: &str, text: &str| template::render(place, text, &values);
     let mut used = BTreeSet::new();

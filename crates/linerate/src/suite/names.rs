@@ -1,8 +1,9 @@
 //! Names in a suite file: unknown ones are refused with the nearest known one, and with their line.
 
 use super::file::{Table, Variants};
-use super::path::{self, IMPAIRMENTS};
+use super::path;
 use crate::parameters::Parameters;
+use crate::path::IMPAIRMENTS;
 use crate::system::{Registry, SystemVariant, template};
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;

@@ -1,13 +1,10 @@
 //! `path = { ... }` of a suite's table: keys, templates and axes into a [`NetworkPath`].
 
-use crate::path::units::{self, BitRate, Share};
-use crate::path::{Device, Impairment, Link, MOST_ROUTERS, Means, NetworkPath, Shape};
+use crate::path::{Device, IMPAIRMENTS, Impairment, Link, MOST_ROUTERS, Means, NetworkPath, Shape};
 use linerate_contract::nearest::suggestion;
-use linerate_contract::{Bytes, Nanos};
+use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// What a link does to packets; also names of axes, and keys of `up` and `down`.
-pub(super) const IMPAIRMENTS: [&str; 7] = ["delay", "jitter", "loss", "burst", "rate", "queue", "reorder"];
 const OF_LINK: [&str; 4] = ["mtu", "means", "up", "down"];
 const OF_PATH: [&str; 3] = ["device", "routers", "links"];
 const DEVICES: [(&str, Device); 4] = [
@@ -17,12 +14,6 @@ const DEVICES: [(&str, Device); 4] = [
     ("tun-pair", Device::TunPair),
 ];
 const MEANS: [(&str, Means); 3] = [("auto", Means::Auto), ("kernel", Means::Kernel), ("relay", Means::Relay)];
-/// A queue of the bandwidth-delay product at the round trip that the rule for router buffers assumes, where a
-/// suite sets none: half of it would cost a single flow of TCP a tenth of a slow rate.
-const QUEUE_TIME: Nanos = Nanos(100_000_000);
-/// The initial window of TCP (RFC 6928) fits into any queue.
-const LEAST_QUEUE: Bytes = Bytes(15_140);
-
 /// The path of a cell. `render` fills the axes into a template; `axes` are the cell's, and those with the
 /// name of an impairment, or `routers`, are keys of the path that has not the same key itself.
 ///
@@ -202,30 +193,11 @@ fn impairment(both: &Keys<'_>, own: &Keys<'_>) -> Result<Option<Impairment>, Str
     if !IMPAIRMENTS.iter().any(|key| keys(key).table.contains_key(*key)) {
         return Ok(None);
     }
-    let time = |key| keys(key).read(key, units::time).map(Option::unwrap_or_default);
-    let share = |key| keys(key).read(key, units::share).map(Option::unwrap_or_default);
-    let (delay, jitter, loss, reorder): (Nanos, Nanos, Share, Share) =
-        (time("delay")?, time("jitter")?, share("loss")?, share("reorder")?);
-    let rate = keys("rate").read("rate", units::rate)?.flatten();
-    let burst = keys("burst").read("burst", |text| {
-        let packets = text.parse::<f64>().ok().filter(|packets| (1.0..=1e6).contains(packets));
-        packets.ok_or_else(|| format!("`{text}` is not a mean number of packets from 1"))
-    })?;
-    let queue = keys("queue").read("queue", units::size)?;
-    let wrong = |key: &str, reason: &str| Err(format!("{}: {reason}", keys(key).at(key)));
-    if jitter > delay {
-        return wrong("jitter", "it cannot exceed the delay");
-    }
-    if !reorder.is_zero() && delay == Nanos::ZERO {
-        return wrong("reorder", "packets overtake only those that are delayed: set `delay`");
-    }
-    // In Gilbert's model the state without loss lasts for one packet at least.
-    if burst.is_some_and(|burst| loss.0 > burst / (1.0 + burst)) {
-        return wrong("loss", "no such share is possible with losses in bursts of this length");
-    }
-    let queue = rate.map(|rate: BitRate| queue.unwrap_or(rate.bytes_in(QUEUE_TIME).max(LEAST_QUEUE)));
-    let burst = burst.filter(|burst| *burst > 1.0);
-    Ok(Some(Impairment { delay, jitter, loss, burst, rate, queue, reorder }))
+    let set = IMPAIRMENTS.iter().filter_map(|key| Some((*key, keys(key).text(key).transpose()?)));
+    let set: BTreeMap<&str, String> =
+        set.map(|(key, text)| Ok((key, text?))).collect::<Result<_, String>>()?;
+    let impairment = Impairment::read(|key| set.get(key).map(String::as_str));
+    impairment.map(Some).map_err(|(key, reason)| format!("{}: {reason}", keys(key).at(key)))
 }
 
 fn mtu(text: &str) -> Result<u32, String> {
@@ -237,6 +209,8 @@ fn mtu(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::units::{BitRate, Share};
+    use linerate_contract::{Bytes, Nanos};
 
     fn path_of(text: &str, axes: &[(&str, &str)]) -> Result<NetworkPath, String> {
         let table: Table = toml::from_str(text).unwrap();
@@ -258,7 +232,7 @@ mod tests {
         let [up, down] = [path.links[0].up, path.links[0].down].map(Option::unwrap);
         assert_eq!((path.routers(), up.delay, down.delay), (2, Nanos(20_000_000), Nanos(20_000_000)));
         assert_eq!((up.rate, down.rate), (Some(BitRate(1_000_000)), Some(BitRate(10_000_000))));
-        assert_eq!((up.queue, down.queue), (Some(LEAST_QUEUE), Some(Bytes(125_000))));
+        assert_eq!((up.queue, down.queue), (Some(Bytes(15_140)), Some(Bytes(125_000))));
         assert!(!path.links[1].is_impaired() && !path.links[2].is_impaired());
         let up_only = path_of("path = { up = { loss = \"1%\" } }", &[]).unwrap();
         assert_eq!((up_only.links[0].up.is_some(), up_only.links[0].down), (true, None));

@@ -150,12 +150,12 @@ impl SystemVariant<'_> {
     /// it has its effect. Servers and relays that do not implement the contract get no options.
     pub fn lacks_option(&self, role: Role, name: &str) -> Option<String> {
         let (variant, placeholder) = (self.name, format!("options.{name}"));
+        let accepts = self.variant.own_options.iter().any(|own| own == name);
         if self.uses(role, "{{ spec }}") {
-            let accepts = self.variant.own_options.iter().any(|own| own == name);
             let why = || format!("variants.{variant}.own-options does not have it, nor does the contract");
             (!accepts).then(why)
         } else {
-            let ignores = role == Role::Client && !self.uses(role, &placeholder);
+            let ignores = role == Role::Client && !accepts && !self.uses(role, &placeholder);
             let why = || format!("variants.{variant}.start has no {{{{ {placeholder} }}}}");
             ignores.then(why)
         }

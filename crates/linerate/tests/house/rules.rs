@@ -15,7 +15,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("analysis", &["contract"]),
     // The nouns of a journal are what it records, and a path is part of a cell.
     ("lab", &["contract", "proto", "analysis"]),
-    ("linerate", &["contract", "lab", "analysis"]),
+    // What linerate's own server answers to a call is what its client expects.
+    ("linerate", &["contract", "lab", "analysis", "proto"]),
 ];
 
 /// A part of `crates/linerate`, its modules, and the other parts that they may use.

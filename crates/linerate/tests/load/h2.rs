@@ -30,3 +30,28 @@ fn several_requests_are_refused_with_the_command_that_has_them() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && text.contains("load http"), "{text}");
 }
+
+#[test]
+fn calls_of_grpc_are_made_and_counted_by_status_in_a_closed_and_an_open_loop() {
+    if !engine_is_built() {
+        return;
+    }
+    let server = Server::serve(&["grpc", "--listen", "127.0.0.1:0", "--size", "100"]);
+    let url = format!("http://{}/shop.Items/Get", server.url);
+    for more in [&["-n", "700"][..], &["--rate", "1000", "-d", "700ms", "-c", "2"]] {
+        let words = ["load", "grpc", &url, "--message", "base64:/wA=", "--streams", "5", "--json", "-"];
+        let output = linerate(&[&words[..], more].concat());
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let figures = [&json["statuses"]["grpc-0"], &json["done"]["operations"], &json["done"]["bytes"]];
+        assert_eq!(figures.map(serde_json::Value::as_u64), [Some(700), Some(700), Some(74_900)]);
+    }
+    for (words, part) in [
+        (&["--body", "x"][..], "--message"),
+        (&["--message", "base64:?"], "--message base64:?"),
+        (&["--message", "@no-such-file"], "no-such-file"),
+    ] {
+        let output = linerate(&[&["load", "grpc", &*url], words].concat());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && text.contains(part), "{part}: {text}");
+    }
+}

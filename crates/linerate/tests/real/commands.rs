@@ -53,7 +53,7 @@ pub(crate) fn workplace(name: &str) -> Folder {
 }
 
 pub(crate) fn compare(folder: &Folder, args: &[&str]) -> Output {
-    compare_within("8s", folder, args)
+    compare_within("6s", folder, args)
 }
 
 pub(crate) fn compare_within(budget: &str, folder: &Folder, args: &[&str]) -> Output {
@@ -299,6 +299,11 @@ fn servers_of_http_2_are_compared_with_prior_knowledge_and_over_tls() {
         let server = format!("{serve}{tls}");
         let https: &[&str] = if tls.is_empty() { &[] } else { &["--https"] };
         let words = [&*server, &server, "--h2", "--streams", "5", "-c", "2", "--expect", "length=100"];
+        let open = compare(&folder, &[&words[..], https, &["--rate", "500"]].concat());
+        assert_eq!(open.status, 0, "{}{}", open.stdout, open.stderr);
+        let paced = common::report(&folder.path().join("out")).comparison.unwrap();
+        assert!(!paced.cells[0].latency.is_empty(), "{:?}", paced.cells);
+        let _ = fs::remove_dir_all(folder.path().join("out"));
         let out = compare(&folder, &[&words[..], https].concat());
         assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
         let text = folder.read("out/run.json");
@@ -315,8 +320,27 @@ fn servers_of_http_2_are_compared_with_prior_knowledge_and_over_tls() {
     }
     let other = compare(&folder, &["python3 server.py", "python3 ./server.py", "--h2"]);
     assert!(other.status == 3 && other.stderr.contains("with prior knowledge"), "{}", other.stderr);
-    let open = compare(&folder, &["python3 server.py", "python3 ./server.py", "--h2", "--rate", "50%"]);
-    assert!(open.status == 2 && open.stderr.contains("leave out --rate"), "{}", open.stderr);
+    let several = compare(&folder, &["python3 server.py", "python3 ./server.py", "--h2", "--requests", "x"]);
+    assert!(several.status == 2 && several.stderr.contains("leave out --requests"), "{}", several.stderr);
+}
+
+#[test]
+fn servers_of_grpc_are_compared_by_calls_of_a_method() {
+    let Some(_machine) = machine() else { return };
+    let folder = workplace("commands-grpc");
+    let server = format!("{} serve grpc --size 100 --listen {{address}}", env!("CARGO_BIN_EXE_linerate"));
+    fs::write(folder.path().join("request.bin"), [0xff, 0]).unwrap();
+    let words = [&*server, &server, "--grpc", "shop.Items/Get", "--message", "@request.bin", "-c", "2"];
+    let out = compare(&folder, &words);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
+    let printed = "--grpc 'shop.Items/Get' --streams 10 --message 'base64:/wA='";
+    assert!(run.command.contains(printed), "{}", run.command);
+    let compared = common::report(&folder.path().join("out")).comparison.unwrap();
+    assert!(compared.cells[0].units > 0, "{:?}", compared.cells);
+    let _ = fs::remove_dir_all(folder.path().join("out"));
+    let none = compare(&folder, &["python3 server.py", "python3 ./server.py", "--message", "x"]);
+    assert!(none.status == 2 && none.stderr.contains("--message is for --grpc"), "{}", none.stderr);
 }
 
 #[test]

@@ -186,7 +186,7 @@ impl<L: Layer> Context<L> {
     }
 
     /// The slot is stepped again after [`super::RETRY_PAUSE`], or with others that pause already.
-    pub(super) fn pause(&mut self, slot: &Slot<L::Connection>) {
+    pub fn pause(&mut self, slot: &Slot<L::Connection>) {
         self.paused.push(slot.index);
         self.next_wake = self.next_wake.min(self.last + RETRY_PAUSE);
         self.next_timer = self.next_timer.min(self.next_wake);

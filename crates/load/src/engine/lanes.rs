@@ -2,7 +2,7 @@
 
 use super::context::OPENED;
 use super::{Context, Phase, Slot};
-use crate::layer::{Flow, LaneEnd, Lanes, MAX_READS, Reply};
+use crate::layer::{Answer, Begun, Flow, LaneEnd, Lanes, MAX_READS, Reply};
 use linerate_contract::ErrorKind;
 use nix::sys::epoll::EpollFlags;
 
@@ -16,10 +16,42 @@ impl<L: Lanes> Context<L> {
         if !self.layer.has_room(connection) {
             return Err(ErrorKind::Reset);
         }
-        self.layer.start(connection, slot.began);
+        self.layer.start(connection, Begun::at(slot.began));
         slot.phase = Phase::Receiving;
         self.fill_lanes(slot);
         self.send_lanes(slot)
+    }
+
+    /// Starts the operation that the slot was given, and sends it; on a connection where none can begin any
+    /// more, another one gets it.
+    ///
+    /// # Errors
+    /// As [`crate::layer::Layer::send`].
+    #[inline]
+    pub fn start_lane(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
+        slot.assigned = false;
+        let connection = slot.connection.as_mut().expect(OPENED);
+        if !self.layer.has_room(connection) {
+            self.send_again(slot.due);
+            return Ok(());
+        }
+        self.layer.start(connection, Begun { due: slot.due, sent: slot.began });
+        self.send_lanes(slot)
+    }
+
+    /// The connection is free for an operation that is due, if the peer lets one begin.
+    #[inline]
+    pub fn offer(&mut self, slot: &mut Slot<L::Connection>) {
+        if self.layer.has_room(slot.connection.as_ref().expect(OPENED)) {
+            self.park(slot);
+        }
+    }
+
+    /// Whether nothing is under way on the connection, and nothing begins on it any more.
+    #[inline]
+    pub fn is_spent(&self, slot: &Slot<L::Connection>) -> bool {
+        let connection = slot.connection.as_ref().expect(OPENED);
+        self.layer.under_way(connection) == 0 && self.layer.is_over(connection)
     }
 
     /// Receives, counts what has ended, begins further operations and sends them.
@@ -56,16 +88,18 @@ impl<L: Lanes> Context<L> {
         true
     }
 
-    /// The connection is of no use any more: all that is under way on it has failed.
+    /// The connection is of no use any more: all that is under way on it has failed. Returns how much.
     #[cold]
-    pub fn fail_lanes(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
-        match self.layer.under_way(slot.connection.as_ref().expect(OPENED)) {
+    pub fn fail_lanes(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) -> u32 {
+        let under_way = self.layer.under_way(slot.connection.as_ref().expect(OPENED));
+        match under_way {
             0 => slot.close(),
-            under_way => {
-                slot.more = under_way - 1;
+            several => {
+                slot.more = several - 1;
                 self.fail(slot, kind);
             }
         }
+        under_way
     }
 
     /// Fails what has taken too long.
@@ -92,9 +126,12 @@ impl<L: Lanes> Context<L> {
 
     #[inline]
     fn fill_lanes(&mut self, slot: &mut Slot<L::Connection>) {
+        if self.is_paced() {
+            return;
+        }
         let connection = slot.connection.as_mut().expect(OPENED);
         while self.layer.has_room(connection) && self.meter.begin_at(self.last, false) {
-            self.layer.start(connection, self.last);
+            self.layer.start(connection, Begun::at(self.last));
         }
     }
 
@@ -102,12 +139,17 @@ impl<L: Lanes> Context<L> {
     #[inline]
     fn settle(&mut self) {
         self.now();
-        for (began, end) in self.layer.ended() {
+        let is_paced = self.is_paced();
+        for (Begun { due, sent }, end) in self.layer.ended() {
             match end {
-                LaneEnd::Answered(answer) => {
-                    self.meter.succeed(began, self.last, answer.bytes, answer.verified);
+                LaneEnd::Answered(Answer { bytes, verified, .. }) if is_paced => {
+                    self.meter.succeed_paced(due, sent, self.last, bytes, verified);
+                }
+                LaneEnd::Answered(Answer { bytes, verified, .. }) => {
+                    self.meter.succeed(sent, self.last, bytes, verified);
                 }
                 LaneEnd::Failed(kind) => self.meter.fail(kind, self.last),
+                LaneEnd::Withdrawn if is_paced => self.pacer.again.push_back(due),
                 LaneEnd::Withdrawn => self.meter.withdraw(1),
             }
         }

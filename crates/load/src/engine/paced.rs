@@ -30,13 +30,16 @@ pub(super) struct Pacer {
     /// Free slots, used in turn as in a connection pool: a load balancer sees all of them. With capacity for
     /// all.
     free: VecDeque<u32>,
+    /// When operations were due that have begun and are sent once more: a peer has not looked at them.
+    pub(super) again: VecDeque<Nanos>,
 }
 
 impl Pacer {
     pub(super) fn new(schedule: Option<Schedule>, connections: u32) -> Self {
         let room = if schedule.is_some() { connections as usize } else { 0 };
         let free = VecDeque::with_capacity(room);
-        Self { schedule, next: NEVER, start: Nanos::ZERO, rest: [Nanos::ZERO; 2], free }
+        let again = VecDeque::with_capacity(room);
+        Self { schedule, next: NEVER, start: Nanos::ZERO, rest: [Nanos::ZERO; 2], free, again }
     }
 
     fn start(&mut self, now: Nanos) {
@@ -58,6 +61,18 @@ impl<L: Layer> Context<L> {
     fn next_due(&self) -> Nanos {
         let over = self.pacer.next >= self.meter.window_end() || self.meter.budget() == 0;
         if over { NEVER } else { self.pacer.next }
+    }
+
+    /// Whether operations begin by a schedule.
+    #[inline]
+    pub(super) fn is_paced(&self) -> bool {
+        self.pacer.schedule.is_some()
+    }
+
+    /// An operation that has begun is sent on the next free connection.
+    #[cold]
+    pub(super) fn send_again(&mut self, due: Nanos) {
+        self.pacer.again.push_back(due);
     }
 
     /// When operations that were due within the window are given up.
@@ -124,7 +139,9 @@ impl<L: Layer> Context<L> {
     #[cold]
     pub fn fail_connect(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
         let now = self.now();
-        if !slot.assigned && self.next_due() <= now {
+        if !slot.assigned && self.pacer.again.pop_front().is_some() {
+            slot.assigned = true;
+        } else if !slot.assigned && self.next_due() <= now {
             self.meter.begin_paced(self.pacer.next, now);
             self.pacer.draw();
             slot.assigned = true;
@@ -189,8 +206,12 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
     #[inline]
     pub(super) fn next_send(&self) -> Nanos {
         let context = &self.context;
-        let sendable = !context.pacer.free.is_empty() && context.last < context.last_send();
-        if sendable { context.next_due() } else { NEVER }
+        let is_free = !context.pacer.free.is_empty();
+        match context.pacer.again.front() {
+            Some(due) if is_free => *due,
+            None if is_free && context.last < context.last_send() => context.next_due(),
+            _ => NEVER,
+        }
     }
 
     /// Begins every operation that is due, while connections are free. Reads the clock for each: sending the
@@ -200,8 +221,16 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
         let context = &mut self.context;
         while let Some(&index) = context.pacer.free.front() {
             let now = context.now();
-            let due = context.next_due();
-            if due > now || now >= context.last_send() {
+            let again = context.pacer.again.pop_front();
+            let due = again.unwrap_or_else(|| context.next_due());
+            if now >= context.last_send() {
+                if again.is_some() {
+                    context.meter.fail(ErrorKind::Timeout, now);
+                    continue;
+                }
+                return;
+            }
+            if due > now {
                 return;
             }
             context.pacer.free.pop_front();
@@ -209,8 +238,10 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
             slot.parked = false;
             slot.assigned = true;
             (slot.due, slot.began) = (due, now);
-            context.meter.begin_paced(due, now);
-            context.pacer.draw();
+            if again.is_none() {
+                context.meter.begin_paced(due, now);
+                context.pacer.draw();
+            }
             W::step(slot, context);
         }
     }

@@ -166,6 +166,19 @@ pub trait Layer: Clone + Send + Sized + 'static {
     }
 }
 
+/// When an operation was due, and when it was sent: in a closed loop at the same time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Begun {
+    pub due: Nanos,
+    pub sent: Nanos,
+}
+
+impl Begun {
+    pub fn at(now: Nanos) -> Self {
+        Self { due: now, sent: now }
+    }
+}
+
 /// The end of an operation on a connection with several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneEnd {
@@ -181,13 +194,13 @@ pub trait Lanes: Layer {
     fn has_room(&self, connection: &Self::Connection) -> bool;
 
     /// Begins an operation where there is room; [`Layer::send`] sends it.
-    fn start(&mut self, connection: &mut Self::Connection, began: Nanos);
+    fn start(&mut self, connection: &mut Self::Connection, begun: Begun);
 
     /// Operations under way.
     fn under_way(&self, connection: &Self::Connection) -> u32;
 
     /// Operations that have ended since the last call, with their beginnings.
-    fn ended(&mut self) -> Drain<'_, (Nanos, LaneEnd)>;
+    fn ended(&mut self) -> Drain<'_, (Begun, LaneEnd)>;
 
     /// Ends the operations that have taken this long; the connection gets no others.
     fn expire(&mut self, connection: &mut Self::Connection, now: Nanos, timeout: Nanos);

@@ -7,5 +7,6 @@ pub mod crr;
 pub mod fanout;
 pub mod multiplexed;
 pub mod paced;
+pub mod paced_lanes;
 pub mod rr;
 pub mod stream;

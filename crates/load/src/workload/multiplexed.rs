@@ -37,12 +37,16 @@ impl<L: Lanes> Workload<L> for Multiplexed {
                 Phase::Sending => match context.start_lanes(slot) {
                     Ok(()) => return,
                     Err(kind) if slot.phase == Phase::Sending => return context.fail_and_pause(slot, kind),
-                    Err(kind) => context.fail_lanes(slot, kind),
+                    Err(kind) => {
+                        context.fail_lanes(slot, kind);
+                    }
                 },
                 Phase::Receiving => match context.exchange(slot) {
                     Ok(()) if !context.is_idle(slot) => return,
                     Ok(()) => {}
-                    Err(kind) => context.fail_lanes(slot, kind),
+                    Err(kind) => {
+                        context.fail_lanes(slot, kind);
+                    }
                 },
                 Phase::Closing => unreachable!("this workload closes connections itself"),
             }

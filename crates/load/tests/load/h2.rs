@@ -1,6 +1,9 @@
 //! HTTP/2: the engine against itself, and against servers that do what they like. Other programs are in
 //! `h2_others`.
 
+mod grpc;
+mod paced;
+
 use crate::common::{Engine, client, dead_port, good_certificates, local, server};
 use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Request, Spec, page};
 use std::io::{Read, Write};

@@ -2,7 +2,7 @@
 
 use crate::common::{Engine, certificates, good_certificates, local, server};
 use crate::h2::{assert_good, h2_client};
-use linerate_contract::{Spec, Tls, page};
+use linerate_contract::{Request, Spec, Tls, page};
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -201,4 +201,70 @@ fn the_server_and_h2load() {
             }
         }
     });
+}
+
+/// A server of gRPC that knows one message, and a client that knows one reply.
+const GRPC: &str = r#"
+import grpc, sys
+from concurrent import futures
+def answer(request, context):
+    if request != b"\xff\x00":
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "another message")
+    return b"reply"
+class Any(grpc.GenericRpcHandler):
+    def service(self, details):
+        return grpc.unary_unary_rpc_method_handler(answer)
+if sys.argv[1] == "serve":
+    server = grpc.server(futures.ThreadPoolExecutor(4))
+    server.add_generic_rpc_handlers((Any(),))
+    server.add_insecure_port(sys.argv[2])
+    server.start()
+    server.wait_for_termination()
+with grpc.insecure_channel(sys.argv[2]) as channel:
+    call = channel.unary_unary("/shop.Items/Get")
+    assert all(call(b"\xff\x00") == b"\x0a\x05" + sys.argv[3].encode() for _ in range(50))
+"#;
+
+fn has_grpc() -> bool {
+    let found = Command::new("python3").args(["-c", "import grpc"]).stderr(Stdio::null()).status();
+    let is_there = found.is_ok_and(|status| status.success());
+    if !is_there {
+        eprintln!("skipped: grpcio is not installed");
+    }
+    is_there
+}
+
+#[test]
+fn the_client_and_grpc_of_python() {
+    let mut stage = Stage::new("grpc");
+    let mut command = Command::new("python3");
+    command.args(["-c", GRPC, "serve", &stage.address.to_string()]);
+    if !has_grpc() || !stage.start(&mut command) {
+        return;
+    }
+    for (message, ok) in [("/wA=", 300), ("", 0)] {
+        let mut spec = h2_client("h2c", stage.address, 0, 300, 10);
+        spec.set_option("grpc", "yes");
+        (spec.path, spec.expect) = (Some("/shop.Items/Get".into()), None);
+        spec.request = Some(Request { body: message.into(), ..Request::default() });
+        let done = Engine::start(&spec).done();
+        assert_eq!((done.operations, done.errors.total()), (ok, 300 - ok), "{:?}", done.errors);
+        // INVALID_ARGUMENT.
+        let status = if ok == 0 { "grpc-3" } else { "grpc-0" };
+        assert_eq!(done.statuses.get(status), Some(&300), "{:?}", done.statuses);
+    }
+}
+
+#[test]
+fn the_server_and_grpc_of_python() {
+    if !has_grpc() {
+        return;
+    }
+    let mut spec = Spec { layer: "h2c".into(), ..server(5) };
+    spec.set_option("grpc", "yes");
+    let (_server, address) = Engine::serving(&spec);
+    let page = String::from_utf8(page(5)).unwrap();
+    let mut client = Command::new("python3");
+    let client = client.args(["-c", GRPC, "call", &address.to_string(), &page]).status().unwrap();
+    assert!(client.success());
 }

@@ -4,7 +4,7 @@
 mod request;
 mod side;
 
-pub use request::EncodedRequest;
+pub use request::{EncodedRequest, prefixed};
 
 use super::connection::{self, Link};
 use super::frame::{self, Splitter};
@@ -39,6 +39,8 @@ pub trait Answers {
     fn head(&mut self, lane: usize, head: &Head) -> bool;
     /// Bytes of its body, from `at` on.
     fn body(&mut self, lane: usize, at: u64, bytes: &[u8]);
+    /// The answer ends with this status of gRPC.
+    fn rpc_status(&mut self, _lane: usize, _status: u32) {}
     /// The stream is over; the body had this many bytes. The lane is free then.
     fn end(&mut self, lane: usize, bytes: u64, ended: Ended);
     /// The peer has announced the end of the connection.

@@ -3,7 +3,7 @@
 
 use super::client::{Answers, Client, EncodedRequest, Ended};
 use super::hpack::Decoder;
-use super::server::{Server, page_head};
+use super::server::{Content, Server};
 use super::{Code, PREFACE};
 use crate::http::response::Head;
 use linerate_contract::Request;
@@ -41,10 +41,11 @@ pub fn fuzz_client(input: &[u8]) {
     assert_eq!(run(usize::from(*length).max(1)), run(frames.len().max(1)));
 }
 
-/// Frames of a client, behind the preface if the second byte is odd; the first is the length of the pieces.
+/// Frames of a client, behind the preface if the second byte is odd, to a server of gRPC if it is above 127;
+/// the first is the length of the pieces.
 pub fn fuzz_server(input: &[u8]) {
     let [length, choice, frames @ ..] = input else { return };
-    let (head, page) = (page_head(30), [b'p'; 30]);
+    let content = if *choice > 127 { Content::reply(&[b'p'; 30]) } else { Content::page(&[b'p'; 30]) };
     let run = |size: usize| {
         let (mut server, mut output) = (Server::default(), Vec::new());
         if choice % 2 == 1 {
@@ -53,7 +54,7 @@ pub fn fuzz_server(input: &[u8]) {
         let outcome = frames.chunks(size).try_for_each(|piece| server.feed(piece));
         let mut room = [0; 300];
         while server.has_output() {
-            let written = server.fill(&head, &page, &mut room);
+            let written = server.fill(&content, &mut room);
             assert!(written > 0, "it waits for nothing");
             output.extend_from_slice(&room[..written]);
         }

@@ -1,13 +1,18 @@
-//! The server's end of a connection: the same page for each GET.
+//! The server's end of a connection: the same page for each GET, or the same message for each call of gRPC.
 //!
 //! Bodies of requests are accepted and ignored. Answers are made frame by frame into what room there is,
 //! each stream in its turn.
 
+mod content;
+
+pub use content::{Content, rpc_reply};
+
 use super::Code;
 use super::connection::{self, Fields, Link, Preface, Side};
 use super::frame::{self, HEAD, Head, Splitter};
-use super::hpack::{Blocks, Encoding, TABLE_SIZE};
+use super::hpack::{Encoding, TABLE_SIZE};
 use super::window::{SendWindow, USUAL};
+use content::{Method, RPC_DONE};
 use std::collections::VecDeque;
 
 /// Streams of a client at the same time; nginx and h2o accept about as many.
@@ -19,17 +24,6 @@ const MOST_RESETS: u32 = 1_000;
 /// Status 400 alone, from the static table; and the same for a peer whose dynamic table is small, which first
 /// reads that it is not used.
 const BAD_REQUEST: [&[u8]; 2] = [&[0x8c], &[0x20, 0x8c]];
-
-/// The head of a page of `size` bytes.
-pub fn page_head(size: usize) -> Blocks {
-    let size = size.to_string();
-    Blocks::new(&[
-        (":status", "200"),
-        ("server", "linerate"),
-        ("content-type", "text/plain"),
-        ("content-length", &size),
-    ])
-}
 
 /// One connection.
 #[derive(Debug)]
@@ -46,7 +40,7 @@ struct ServerStreams {
     /// The last stream that the client has begun.
     last: u32,
     /// Requests whose bodies are under way.
-    open: Vec<(u32, bool)>,
+    open: Vec<(u32, Method)>,
     /// Answers that are due, in turns.
     due: VecDeque<Due>,
     current: Option<u32>,
@@ -57,10 +51,12 @@ struct ServerStreams {
 #[derive(Debug, Clone, Copy)]
 struct Due {
     stream: u32,
-    is_good: bool,
+    method: Method,
     has_head: bool,
-    is_head: bool,
     sent: usize,
+    /// Trailers alone are left.
+    awaits_trailers: bool,
+    is_over: bool,
     window: SendWindow,
 }
 
@@ -100,14 +96,15 @@ impl Server {
     /// Whether [`Self::fill`] has something to write.
     #[inline]
     pub fn has_output(&self) -> bool {
-        let has_room = |due: &Due| !due.has_head || due.window.room(self.link.room()) > 0;
+        let has_room =
+            |due: &Due| !due.has_head || due.awaits_trailers || due.window.room(self.link.room()) > 0;
         !self.link.output.pending().is_empty() || self.streams.due.iter().any(has_room)
     }
 
     /// Writes the next frames into `room`, as far as windows let them; how many bytes. `room` has a frame's
     /// head and a byte at least, and that of the first answer.
     #[inline]
-    pub fn fill(&mut self, head: &Blocks, page: &[u8], room: &mut [u8]) -> usize {
+    pub fn fill(&mut self, content: &Content, room: &mut [u8]) -> usize {
         let pending = self.link.output.pending();
         let mut used = pending.len().min(room.len());
         room[..used].copy_from_slice(&pending[..used]);
@@ -118,11 +115,10 @@ impl Server {
         let mut idle = 0;
         while used + HEAD < room.len() {
             let Some(mut due) = self.streams.due.pop_front() else { break };
-            let written = self.answer(&mut due, head, page, &mut room[used..]);
+            let written = self.answer(&mut due, content, &mut room[used..]);
             used += written;
             idle = if written == 0 { idle + 1 } else { 0 };
-            let is_over = due.has_head && due.sent == due.page(page).len();
-            if is_over {
+            if due.is_over {
                 self.streams.resets = 0;
                 continue;
             }
@@ -134,46 +130,49 @@ impl Server {
         used
     }
 
-    /// The next frames of an answer: its head, and up to one of its page.
+    /// The next frames of an answer: its head, up to one of its body, its trailers.
     #[inline]
-    fn answer(&mut self, due: &mut Due, head: &Blocks, page: &[u8], room: &mut [u8]) -> usize {
-        let page = due.page(page);
+    fn answer(&mut self, due: &mut Due, content: &Content, room: &mut [u8]) -> usize {
+        let (body, has_trailers) = content.answer_to(due.method);
         let mut used = 0;
         if !due.has_head {
-            if room.len() < HEAD + head.longest() {
+            if room.len() < HEAD + content.head.longest() {
                 return 0;
             }
             let table = self.link.peer.table;
-            let block = if due.is_good {
-                head.next(&mut self.encoding, table)
+            let block = if content.answers(due.method) {
+                content.head.next(&mut self.encoding, table)
             } else {
                 BAD_REQUEST[usize::from(table < TABLE_SIZE)]
             };
-            let end = if page.is_empty() { frame::END_STREAM } else { 0 };
+            let end = if body.is_empty() && !has_trailers { frame::END_STREAM } else { 0 };
             let flags = frame::END_HEADERS | end;
             let head = Head { length: block.len(), kind: frame::HEADERS, flags, stream: due.stream };
             used += put(room, head, block);
             due.has_head = true;
         }
         let most = room.len().saturating_sub(used + HEAD);
-        let count = due.window.room(self.link.room()).min(most).min(page.len() - due.sent);
+        let count = due.window.room(self.link.room()).min(most).min(body.len() - due.sent);
         if count > 0 {
-            let piece = &page[due.sent..due.sent + count];
+            let piece = &body[due.sent..due.sent + count];
             due.sent += count;
             due.window.spend(count);
             self.link.send.spend(count);
             self.link.has_progress();
-            let flags = if due.sent == page.len() { frame::END_STREAM } else { 0 };
+            let is_end = due.sent == body.len() && !has_trailers;
+            let flags = if is_end { frame::END_STREAM } else { 0 };
             let head = Head { length: count, kind: frame::DATA, flags, stream: due.stream };
             used += put(&mut room[used..], head, piece);
         }
+        let is_sent = due.sent == body.len();
+        (due.is_over, due.awaits_trailers) = (is_sent && !has_trailers, is_sent && has_trailers);
+        if due.awaits_trailers && room.len() - used >= HEAD + RPC_DONE.len() {
+            let flags = frame::END_HEADERS | frame::END_STREAM;
+            let head = Head { length: RPC_DONE.len(), kind: frame::HEADERS, flags, stream: due.stream };
+            used += put(&mut room[used..], head, RPC_DONE);
+            due.is_over = true;
+        }
         used
-    }
-}
-
-impl Due {
-    fn page(self, page: &[u8]) -> &[u8] {
-        if self.is_good && !self.is_head { page } else { &[] }
     }
 }
 
@@ -195,14 +194,6 @@ struct RequestFields {
     is_bad: bool,
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Method {
-    Get,
-    Head,
-    #[default]
-    Other,
-}
-
 impl RequestFields {
     fn is_request(&self) -> bool {
         !self.is_bad && self.pseudo[..3] == [true; 3]
@@ -219,6 +210,7 @@ impl Fields for RequestFields {
                 self.method = match value {
                     b"GET" => Method::Get,
                     b"HEAD" => Method::Head,
+                    b"POST" => Method::Post,
                     _ => Method::Other,
                 };
             }
@@ -241,15 +233,23 @@ impl ServerSide<'_> {
         self.streams.open.iter().position(|(open, _)| *open == stream)
     }
 
-    fn answer(&mut self, link: &Link, stream: u32, is_good: bool, is_head: bool) {
+    fn answer(&mut self, link: &Link, stream: u32, method: Method) {
         let window = SendWindow::new(link.peer.window);
-        self.streams.due.push_back(Due { stream, is_good, has_head: false, is_head, sent: 0, window });
+        self.streams.due.push_back(Due {
+            stream,
+            method,
+            has_head: false,
+            sent: 0,
+            awaits_trailers: false,
+            is_over: false,
+            window,
+        });
     }
 
     /// The request is complete with its body.
     fn complete(&mut self, link: &Link, at: usize) {
-        let (stream, is_good) = self.streams.open.swap_remove(at);
-        self.answer(link, stream, is_good, false);
+        let (stream, method) = self.streams.open.swap_remove(at);
+        self.answer(link, stream, method);
     }
 
     fn refuse(&mut self, link: &mut Link, stream: u32, code: Code) -> Result<(), Code> {
@@ -300,11 +300,10 @@ impl Side for ServerSide<'_> {
         if !fields.is_request() {
             return self.refuse(link, stream, Code::PROTOCOL_ERROR);
         }
-        let is_good = fields.method != Method::Other;
         if end {
-            self.answer(link, stream, is_good, fields.method == Method::Head);
+            self.answer(link, stream, fields.method);
         } else {
-            self.streams.open.push((stream, is_good));
+            self.streams.open.push((stream, fields.method));
         }
         Ok(())
     }

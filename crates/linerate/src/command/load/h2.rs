@@ -1,13 +1,12 @@
-//! `linerate load h2`.
+//! `linerate load h2` and `linerate load grpc`.
 
 use super::operations::Operations;
 use super::target::{HTTP, Target};
-use super::{DURATION, Terminal, default_threads};
-use crate::cli::LoadH2Args;
+use super::{Terminal, client, measure};
+use crate::cli::{ClientArgs, LoadGrpcArgs, LoadH2Args, MultiplexArgs};
 use crate::error::Error;
 use crate::report::load::Words;
-use crate::subject::{requested, sent};
-use linerate_contract::{Request, Role, Spec};
+use linerate_contract::Spec;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -16,40 +15,37 @@ use std::process::ExitCode;
 /// # Errors
 /// As [`super::load`].
 pub(super) fn h2(args: &LoadH2Args, terminal: Terminal) -> Result<ExitCode, Error> {
-    let target = Target::parse(&args.url, &HTTP)?.at(args.connect_to.as_deref())?;
-    let mut spec = spec(args, &target)?;
-    spec.connect = Some(target.resolve()?);
-    let load = Operations {
-        target: &args.url,
-        words: Words { operation: "request", payload: "bodies" },
-        warmup: args.warmup,
-        repeat: args.repeat,
-        csv: args.csv.as_deref(),
-        result: &args.result,
-        style: terminal.style,
-    };
-    load.run(&mut spec)
+    let mut spec = spec(&args.url, &args.client, &args.multiplex)?;
+    let load = Operations::requests(&args.client, &args.url, terminal.style);
+    measure(&load, &args.client, &mut spec)
 }
 
-fn spec(args: &LoadH2Args, target: &Target) -> Result<Spec, Error> {
-    if args.request.requests.is_some() {
-        return Err(Error::Input("--requests: load h2 sends one request; several are for load http".into()));
+/// Calls a method of a server of gRPC.
+///
+/// # Errors
+/// As [`super::load`].
+pub(super) fn grpc(args: &LoadGrpcArgs, terminal: Terminal) -> Result<ExitCode, Error> {
+    if args.client.request.body.is_some() || args.client.request.method.is_some() {
+        return Err(Error::Input("load grpc has --message in place of --body and --method".into()));
     }
-    let mut spec = Spec::new(Role::Client, if target.secure { "h2" } else { "h2c" }, "rr");
-    spec.connections = args.connections;
-    spec.threads = args.threads.unwrap_or_else(default_threads);
-    spec.operations = args.count;
-    spec.duration_ns = match (args.duration, args.count) {
-        (None, Some(_)) => None,
-        (duration, _) => Some(duration.unwrap_or(DURATION).into()),
-    };
-    spec.timeout_ns = args.result.timeout.into();
-    spec.set_option("streams", args.streams);
-    args.spin.set(&mut spec);
-    let requests = args.request.requests(&[&target.path], Path::new(""))?;
-    let (host, insecure) = (Some(target.authority.clone()), args.trust.insecure);
-    let common = Request { host, insecure, ..Request::default() };
-    requested(&mut spec, common, requests.iter().map(sent).collect());
-    spec.tls = target.tls(&args.trust)?;
+    let mut spec = spec(&args.url, &args.client, &args.multiplex)?;
+    spec.set_option("grpc", "yes");
+    spec.request.get_or_insert_default().body = args.message.encoded(Path::new(""))?;
+    let words = Words { operation: "call", payload: "messages" };
+    let load = Operations { words, ..Operations::requests(&args.client, &args.url, terminal.style) };
+    measure(&load, &args.client, &mut spec)
+}
+
+fn spec(url: &str, args: &ClientArgs, multiplex: &MultiplexArgs) -> Result<Spec, Error> {
+    if args.request.requests.is_some() {
+        return Err(Error::Input(
+            "--requests: over HTTP/2 there is one request; several are for load http".into(),
+        ));
+    }
+    let target = Target::parse(url, &HTTP)?.at(multiplex.connect_to.as_deref())?;
+    let layer = if target.secure { "h2" } else { "h2c" };
+    let mut spec = client(args, layer, "rr", &target, &[&target.path])?;
+    spec.set_option("streams", multiplex.streams);
+    spec.connect = Some(target.resolve()?);
     Ok(spec)
 }

@@ -9,11 +9,10 @@ mod sweep;
 pub(super) mod target;
 
 use super::{Terminal, print};
-use crate::cli::{LoadArgs, LoadHttpArgs, Loaded, ResultArgs};
+use crate::cli::{ClientArgs, LoadArgs, LoadHttpArgs, Loaded, ResultArgs};
 use crate::error::Error;
 use crate::journal;
 use crate::progress::note;
-use crate::report::load::Words;
 use crate::subject::{requested, sent};
 use linerate_contract::{Arrival, Nanos, Request, Role, Spec};
 use operations::Operations;
@@ -40,6 +39,7 @@ pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     match &args.what {
         Loaded::Http(args) => http(args, terminal),
         Loaded::H2(args) => h2::h2(args, terminal),
+        Loaded::Grpc(args) => h2::grpc(args, terminal),
         Loaded::Tcp(args) => flows::tcp(args, terminal),
         Loaded::Ws(args) => flows::ws(args, terminal),
         Loaded::Udp(args) => flows::udp(args),
@@ -51,34 +51,45 @@ fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let targets = Target::of_one_server(&args.url)?;
     let mut spec = spec(args, &targets)?;
     route::set(&args.route, &targets[0], &mut spec)?;
-    let load = Operations {
-        target: &args.url.join(" "),
-        words: Words { operation: "request", payload: "bodies" },
-        warmup: args.warmup,
-        repeat: args.repeat,
-        csv: args.csv.as_deref(),
-        result: &args.result,
-        style: terminal.style,
-    };
-    if args.sweep {
-        return sweep::sweep(&load, &spec, args.at_most);
-    }
-    load.run(&mut spec)
+    let target = args.url.join(" ");
+    let load = Operations::requests(&args.client, &target, terminal.style);
+    measure(&load, &args.client, &mut spec)
+}
+
+/// Loads the server, or draws its curve.
+fn measure(load: &Operations<'_>, args: &ClientArgs, spec: &mut Spec) -> Result<ExitCode, Error> {
+    if args.sweep { sweep::sweep(load, spec, args.at_most) } else { load.run(spec) }
 }
 
 fn spec(args: &LoadHttpArgs, targets: &[Target]) -> Result<Spec, Error> {
     let target = &targets[0];
     let layer = if target.secure { "https" } else { "http" };
-    let mut spec = Spec::new(Role::Client, layer, if args.no_keepalive { "crr" } else { "rr" });
-    spec.connections = args.connections;
-    spec.threads = args.threads.unwrap_or_else(default_threads);
-    spec.operations = args.count;
-    let usual = if args.sweep { sweep::STEP } else { DURATION };
-    spec.duration_ns = match (args.duration, args.count) {
-        (None, Some(_)) => None,
-        (duration, _) => Some(duration.unwrap_or(usual).into()),
-    };
-    spec.timeout_ns = args.result.timeout.into();
+    let workload = if args.no_keepalive { "crr" } else { "rr" };
+    let file = args.client.request.requests.as_deref();
+    let paths = targets.iter().map(|target| target.path_beside(file)).collect::<Result<Vec<_>, _>>()?;
+    let mut spec = client(&args.client, layer, workload, target, &paths)?;
+    if let Some(span) = args.coalesce {
+        let micros = span.as_micros();
+        if !(1..=1_000).contains(&micros) {
+            return Err(Error::Input("--coalesce: expected 1us to 1ms; 60us is suggested".into()));
+        }
+        spec.options.insert("coalesce_us".into(), micros.to_string());
+    }
+    if let Some(depth) = args.pipeline {
+        spec.options.insert("pipeline".into(), depth.to_string());
+    }
+    Ok(spec)
+}
+
+/// A client that sends the requests of `args`, or one for each path.
+fn client(
+    args: &ClientArgs,
+    layer: &str,
+    workload: &str,
+    target: &Target,
+    paths: &[&str],
+) -> Result<Spec, Error> {
+    let mut spec = Spec::new(Role::Client, layer, workload);
     spec.rate = args.rate;
     spec.seed = args.seed;
     // With even gaps nothing waits below the capacity.
@@ -92,20 +103,17 @@ fn spec(args: &LoadHttpArgs, targets: &[Target]) -> Result<Spec, Error> {
     if args.rate.is_none() && !args.sweep && spec.arrival != Arrival::Constant {
         return Err(Error::Input("--arrival needs --rate, the number of requests per second".into()));
     }
+    let usual = if args.sweep { sweep::STEP } else { DURATION };
+    spec.connections = args.connections;
+    spec.threads = args.threads.unwrap_or_else(default_threads);
+    spec.operations = args.count;
+    spec.duration_ns = match (args.duration, args.count) {
+        (None, Some(_)) => None,
+        (duration, _) => Some(duration.unwrap_or(usual).into()),
+    };
+    spec.timeout_ns = args.result.timeout.into();
     args.spin.set(&mut spec);
-    if let Some(span) = args.coalesce {
-        let micros = span.as_micros();
-        if !(1..=1_000).contains(&micros) {
-            return Err(Error::Input("--coalesce: expected 1us to 1ms; 60us is suggested".into()));
-        }
-        spec.options.insert("coalesce_us".into(), micros.to_string());
-    }
-    if let Some(depth) = args.pipeline {
-        spec.options.insert("pipeline".into(), depth.to_string());
-    }
-    let file = args.request.requests.as_deref();
-    let paths = targets.iter().map(|target| target.path_beside(file)).collect::<Result<Vec<_>, _>>()?;
-    let requests = args.request.requests(&paths, Path::new(""))?;
+    let requests = args.request.requests(paths, Path::new(""))?;
     let (host, insecure) = (Some(target.authority.clone()), args.trust.insecure);
     let common = Request { host, insecure, ..Request::default() };
     requested(&mut spec, common, requests.iter().map(sent).collect());

@@ -1,7 +1,7 @@
 //! Loads whose operations are counted one by one: requests and round trips.
 
 use super::{LIVE, SECOND, failed, publish, show, write_result};
-use crate::cli::ResultArgs;
+use crate::cli::{ClientArgs, ResultArgs};
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::interrupt;
@@ -28,7 +28,13 @@ pub(super) struct Operations<'a> {
     pub(super) style: Style,
 }
 
-impl Operations<'_> {
+impl<'a> Operations<'a> {
+    pub(super) fn requests(args: &'a ClientArgs, target: &'a str, style: Style) -> Self {
+        let words = Words { operation: "request", payload: "bodies" };
+        let (warmup, repeat, csv) = (args.warmup, args.repeat, args.csv.as_deref());
+        Self { target, words, warmup, repeat, csv, result: &args.result, style }
+    }
+
     /// Runs the client of `spec`, with a progress line, and prints the result.
     pub(super) fn run(&self, spec: &mut Spec) -> Result<ExitCode, Error> {
         let interrupted = interrupt::watch();

@@ -69,7 +69,11 @@ fn costs(cell: &CellSummary<'_>) -> BTreeMap<Consumer, CpuCost> {
 
 /// Why the cell has no number.
 pub(super) fn why_no_number(cell: &CellSummary<'_>) -> String {
-    detail(cell).unwrap_or_else(|| words::outcome_name(cell.outcome).to_owned())
+    match &cell.planned.absent {
+        // How it is installed stands below the tables.
+        Some(Outcome::Missing { reason, .. }) => format!("missing: {reason}"),
+        _ => detail(cell).unwrap_or_else(|| words::outcome_name(cell.outcome).to_owned()),
+    }
 }
 
 /// Why the cell has no number, or which of its trials failed.

@@ -44,6 +44,7 @@ impl HistoryEntry {
             versions: versions(report),
             margin: comparison.margin,
             conclusion: comparison.conclusion,
+            disturbance: report.run.disturbance,
             aa: comparison.aa.clone(),
             cells: cells.collect(),
         }
@@ -117,12 +118,17 @@ pub fn history(entries: &[HistoryEntry], wanted: &str, style: Style) -> String {
                 cell.main().map_or_else(String::new, |change| bar(change, widest)),
                 cell.cpu.as_ref().map_or_else(String::new, signed),
                 verdict(cell.verdict, &format!("{} %", rough(entry.margin))),
-                conclusion_words(entry.conclusion).to_owned(),
+                gate_words(entry),
             ]);
         }
         let _ = writeln!(text, "{}\n", table.trim_fmt());
     }
     text
+}
+
+fn gate_words(entry: &HistoryEntry) -> String {
+    let disturbed = if entry.disturbance.is_some() { ", disturbed" } else { "" };
+    format!("{}{disturbed}", conclusion_words(entry.conclusion))
 }
 
 fn widest(cell: &HistoryCell) -> Option<f64> {

@@ -5,7 +5,7 @@ use crate::report::words::json;
 use crate::stats::bound::Bottleneck;
 use crate::stats::difference::LatencyDifference;
 use crate::stats::verdict::Verdict;
-use crate::summary::Quantity;
+use crate::summary::{Disturbance, Quantity};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -168,6 +168,9 @@ pub struct HistoryEntry {
     pub versions: Vec<String>,
     pub margin: f64,
     pub conclusion: Verdict,
+    /// Set where others used the CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<Disturbance>,
     pub aa: Option<ControlReport>,
     pub cells: Vec<HistoryCell>,
 }

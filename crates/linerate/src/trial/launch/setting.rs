@@ -14,6 +14,7 @@ use crate::subject::{ask_of, ask_served, at_port};
 use crate::system::{SystemVariant, template};
 use crate::trial::Context;
 use linerate_contract::{Arrival, Expect, Nanos, Role, Spec, Tls, page};
+use linerate_proto::h2::server::rpc_reply;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
@@ -21,6 +22,9 @@ use std::path::{Path, PathBuf};
 
 /// One worker each: systems are compared on equal CPU, and each has one CPU (docs/method.md).
 const WORKERS: u32 = 1;
+
+/// What clients of gRPC call; linerate's own server answers to any method.
+const METHOD: &str = "/linerate.Bench/Get";
 
 /// Interval of samples: short enough to show a stall, long enough to cost at most a thousandth of a CPU.
 const SAMPLES: Nanos = Nanos(100_000_000);
@@ -161,7 +165,7 @@ impl<'a> Setting<'a> {
                 let counted = spec.bytes.is_none() && timed.is_none();
                 spec.operations = parameters.operations.or_else(|| counted.then_some(1));
                 spec.rate = timed.and(parameters.rate).map(|rate| rate as f64);
-                if spec.rate.is_some() && self.cell.is_paced_in_turns() {
+                if spec.rate.is_some() && (self.cell.is_paced_in_turns() || parameters.load.is_some()) {
                     // With even gaps nothing would wait for what came before it.
                     spec.arrival = Arrival::Poisson;
                     // A wake-up would be a part of each latency. Between its turns the client sleeps.
@@ -170,8 +174,12 @@ impl<'a> Setting<'a> {
                     }
                 }
                 if let Some(page) = self.page() {
-                    spec.path = Some("/".into());
-                    spec.expect = Some(Expect::of_page(page.as_bytes(), check_every));
+                    let (path, body) = match spec.options.contains_key("grpc") {
+                        true => (METHOD, rpc_reply(page.as_bytes())),
+                        false => ("/", page.into_bytes()),
+                    };
+                    spec.path = Some(path.into());
+                    spec.expect = Some(Expect::of_page(&body, check_every));
                 }
                 if let Some(served) = &self.context.programs.served {
                     ask_served(served, &mut spec, check_every);

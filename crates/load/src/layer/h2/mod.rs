@@ -1,18 +1,21 @@
 //! HTTP/2 (RFC 9113) over TCP with prior knowledge (`h2c`) or TLS (`h2`): the client here, the server in
 //! [`service`].
 //!
-//! The protocol is in `linerate_proto::h2`. A connection has as many lanes as streams may be under way; the
-//! request is encoded once, and answers are read in a buffer that all connections of a thread share.
+//! Requests are calls of gRPC where `options.grpc` says so. The protocol is in `linerate_proto::h2`. A
+//! connection has as many lanes as streams may be under way; the request is encoded once, and answers are
+//! read in a buffer that all connections of a thread share.
 
+mod rpc;
 mod service;
 
+use rpc::Calls;
 pub use service::H2Service;
 
 use crate::layer::http::STATUSES;
 use crate::layer::http::verify::{Check, Verifier};
 use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Silence, Sink, Source, Wire, Wires};
-use crate::layer::{Answer, Flow, LaneEnd, Lanes, Layer, MAX_READS, Reply};
+use crate::layer::{Answer, Begun, Flow, LaneEnd, Lanes, Layer, MAX_READS, Reply};
 use crate::refusal::Refusal;
 use crate::socket::Dialer;
 use linerate_contract::{ErrorKind, Nanos, Spec, StreamCounts};
@@ -45,7 +48,9 @@ pub struct H2<C> {
 struct Reader {
     verifier: Verifier,
     statuses: Box<[u64; STATUSES]>,
-    ended: Vec<(Nanos, LaneEnd)>,
+    /// Where operations are calls of gRPC.
+    calls: Option<Calls>,
+    ended: Vec<(Begun, LaneEnd)>,
     /// The most streams under way on a connection.
     most: u32,
     goaways: CodeCounts,
@@ -67,11 +72,12 @@ pub struct H2Connection<W> {
 /// The operation in a lane.
 #[derive(Debug, Clone, Copy, Default)]
 struct LaneState {
-    /// Zero: none.
-    began: Nanos,
+    /// Sent at zero: none.
+    begun: Begun,
     check: Check,
     /// Zero: the head of the answer has not arrived.
     status: u16,
+    rpc_status: Option<u32>,
 }
 
 impl<W> AsFd for H2Connection<W> {
@@ -93,16 +99,19 @@ impl<C: Wires> Layer for H2<C> {
         let scheme = if C::Wire::SHAKES { "https" } else { "http" };
         let path = spec.path.as_deref().unwrap_or("/");
         let streams = spec.number("streams", 1..=MOST_STREAMS)?.unwrap_or(1) as u16;
+        let calls = rpc::are_calls(spec)?;
+        let encode = if calls { EncodedRequest::grpc } else { EncodedRequest::new };
         Ok(Self {
             dialer,
             connector,
             security: None,
-            request: EncodedRequest::new(scheme, path, &host, &request)?,
+            request: encode(scheme, path, &host, &request)?,
             streams,
             buffer: vec![0; BUFFER].into(),
             reader: Reader {
                 verifier: Verifier::new(spec.expect)?,
                 statuses: Box::new([0; STATUSES]),
+                calls: calls.then(Calls::default),
                 ended: Vec::with_capacity(streams.into()),
                 most: 0,
                 goaways: CodeCounts::default(),
@@ -179,8 +188,10 @@ impl<C: Wires> Layer for H2<C> {
     }
 
     fn statuses(&self) -> BTreeMap<String, u64> {
-        let counted = self.reader.statuses.iter().enumerate().filter(|(_, n)| **n > 0);
-        counted.map(|(status, n)| (status.to_string(), *n)).collect()
+        let of_http = self.reader.statuses.iter().enumerate();
+        let of_http = of_http.map(|(status, n)| (status.to_string(), *n));
+        let of_calls = self.reader.calls.iter().flat_map(Calls::by_status);
+        of_http.chain(of_calls).filter(|(_, n)| *n > 0).collect()
     }
 
     fn streams(&self) -> Option<StreamCounts> {
@@ -200,9 +211,10 @@ impl<C: Wires> Lanes for H2<C> {
     }
 
     #[inline]
-    fn start(&mut self, connection: &mut Self::Connection, began: Nanos) {
+    fn start(&mut self, connection: &mut Self::Connection, begun: Begun) {
         let Some(lane) = connection.client.start(&self.request) else { return };
-        connection.lanes[lane] = LaneState { began, check: self.reader.verifier.begin(), status: 0 };
+        connection.lanes[lane] =
+            LaneState { begun, check: self.reader.verifier.begin(), ..LaneState::default() };
         self.reader.most = self.reader.most.max(connection.client.under_way());
     }
 
@@ -212,15 +224,15 @@ impl<C: Wires> Lanes for H2<C> {
     }
 
     #[inline]
-    fn ended(&mut self) -> Drain<'_, (Nanos, LaneEnd)> {
+    fn ended(&mut self) -> Drain<'_, (Begun, LaneEnd)> {
         self.reader.ended.drain(..)
     }
 
     #[cold]
     fn expire(&mut self, connection: &mut Self::Connection, now: Nanos, timeout: Nanos) {
         for (lane, state) in connection.lanes.iter_mut().enumerate() {
-            if state.began != Nanos::ZERO && now.since(state.began) >= timeout {
-                self.reader.ended.push((state.began, LaneEnd::Failed(ErrorKind::Timeout)));
+            if state.begun.sent != Nanos::ZERO && now.since(state.begun.sent) >= timeout {
+                self.reader.ended.push((state.begun, LaneEnd::Failed(ErrorKind::Timeout)));
                 *state = LaneState::default();
                 connection.client.cancel(lane);
                 connection.client.retire();
@@ -303,6 +315,15 @@ struct LaneAnswers<'a> {
 }
 
 impl LaneAnswers<'_> {
+    /// Whether the complete answer was compared.
+    #[inline]
+    fn complete(&self, lane: usize, bytes: u64) -> Result<bool, ErrorKind> {
+        if self.reader.calls.is_some() {
+            rpc::check(self.lanes[lane].rpc_status)?;
+        }
+        self.reader.verifier.answer(&self.lanes[lane].check, bytes)
+    }
+
     /// The operation of a lane is over.
     #[inline]
     fn over(&mut self, lane: usize, end: LaneEnd) {
@@ -310,7 +331,10 @@ impl LaneAnswers<'_> {
         if state.status != 0 {
             self.reader.statuses[usize::from(state.status) % STATUSES] += 1;
         }
-        self.reader.ended.push((state.began, end));
+        if let Some(calls) = &mut self.reader.calls {
+            calls.count(state.rpc_status);
+        }
+        self.reader.ended.push((state.begun, end));
     }
 }
 
@@ -333,9 +357,14 @@ impl Answers for LaneAnswers<'_> {
     }
 
     #[inline]
+    fn rpc_status(&mut self, lane: usize, status: u32) {
+        self.lanes[lane].rpc_status = Some(status);
+    }
+
+    #[inline]
     fn end(&mut self, lane: usize, bytes: u64, ended: Ended) {
         let end = match ended {
-            Ended::Complete => match self.reader.verifier.answer(&self.lanes[lane].check, bytes) {
+            Ended::Complete => match self.complete(lane, bytes) {
                 Ok(verified) => LaneEnd::Answered(Answer { bytes, verified, reusable: true }),
                 Err(kind) => LaneEnd::Failed(kind),
             },

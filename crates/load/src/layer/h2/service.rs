@@ -1,12 +1,12 @@
-//! linerate's own HTTP/2 server: the same page for each GET, whatever stream it is on.
+//! linerate's own HTTP/2 server: the same page for each GET, or the same message for each call of gRPC,
+//! whatever stream it is on.
 
 use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
 use crate::layer::{Flow, MAX_READS};
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
 use linerate_contract::{ErrorKind, Spec, page};
-use linerate_proto::h2::hpack::Blocks;
-use linerate_proto::h2::server::{Server, page_head};
+use linerate_proto::h2::server::{Content, Server};
 use nix::sys::socket::{Shutdown, shutdown};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -20,8 +20,7 @@ const LARGEST_PAGE: u64 = 1 << 30;
 #[derive(Debug, Clone)]
 pub struct H2Service<W> {
     wires: W,
-    head: Arc<Blocks>,
-    page: Arc<[u8]>,
+    content: Arc<Content>,
     input: Box<[u8]>,
 }
 
@@ -50,9 +49,9 @@ impl<W: Wires> Service for H2Service<W> {
         if spec.size > LARGEST_PAGE {
             return Err(Refusal::BadSpec(format!("\"size\" must be at most {LARGEST_PAGE} bytes")));
         }
-        let page: Arc<[u8]> = page(spec.size as usize).into();
-        let head = Arc::new(page_head(page.len()));
-        Ok(Self { wires: W::new(spec)?, head, page, input: vec![0; ROOM.input].into() })
+        let page = page(spec.size as usize);
+        let content = if super::rpc::are_calls(spec)? { Content::reply(&page) } else { Content::page(&page) };
+        Ok(Self { wires: W::new(spec)?, content: Arc::new(content), input: vec![0; ROOM.input].into() })
     }
 
     #[inline]
@@ -78,7 +77,7 @@ impl<W: Wires> H2Service<W> {
         if wire.establish(socket)? == Flow::Blocked {
             return Ok(Fate::Write);
         }
-        let mut talk = H2Talk { head: &self.head, page: &self.page, server, failed };
+        let mut talk = H2Talk { content: &self.content, server, failed };
         // Pending output is sent before further input is read: that bounds the memory.
         *blocked = *blocked && wire.send(socket, &mut talk)? == Flow::Blocked;
         if *blocked {
@@ -109,8 +108,7 @@ impl<W: Wires> H2Service<W> {
 
 /// What is on top of the wire: requests in, answers out.
 struct H2Talk<'a> {
-    head: &'a Blocks,
-    page: &'a [u8],
+    content: &'a Content,
     server: &'a mut Server,
     failed: &'a mut bool,
 }
@@ -141,6 +139,6 @@ impl Source for H2Talk<'_> {
 
     #[inline]
     fn fill(&mut self, room: &mut [u8]) -> usize {
-        self.server.fill(self.head, self.page, room)
+        self.server.fill(self.content, room)
     }
 }

@@ -10,6 +10,8 @@ use crate::http::response::{BodyFraming, Head};
 pub(super) struct AnswerFields {
     status: Option<u16>,
     length: Option<u64>,
+    /// `grpc-status`, of the trailers or of an answer without a body.
+    rpc_status: Option<u32>,
     has_regular: bool,
     is_bad: bool,
 }
@@ -28,6 +30,10 @@ impl Fields for AnswerFields {
                 let length = length.and_then(|text| text.parse().ok());
                 self.is_bad |= length.is_none() || self.length.is_some_and(|other| length != Some(other));
                 self.length = length;
+                self.has_regular = true;
+            }
+            b"grpc-status" => {
+                self.rpc_status = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
                 self.has_regular = true;
             }
             // Fields that concern one connection do not exist here (section 8.2.2).
@@ -64,6 +70,13 @@ impl<A: Answers> ClientSide<'_, A> {
         }
     }
 
+    #[inline]
+    fn rpc_status(&mut self, lane: usize, fields: &AnswerFields) {
+        if let Some(status) = fields.rpc_status {
+            self.answers.rpc_status(lane, status);
+        }
+    }
+
     #[cold]
     fn malformed(&mut self, link: &mut Link, lane: usize) {
         self.answers.end(lane, self.streams.lanes[lane].got, Ended::Malformed);
@@ -88,7 +101,10 @@ impl<A: Answers> Side for ClientSide<'_, A> {
             _ if fields.is_bad => self.malformed(link, lane),
             // Interim answers, and trailers.
             (None, Some(100..200)) if !end => {}
-            (Some(_), None) if end => self.complete(link, lane),
+            (Some(_), None) if end => {
+                self.rpc_status(lane, fields);
+                self.complete(link, lane);
+            }
             (None, Some(status @ 200..)) => {
                 state.head = Some(fields.length);
                 let length = if state.bodiless || end { Some(0) } else { fields.length };
@@ -96,6 +112,7 @@ impl<A: Answers> Side for ClientSide<'_, A> {
                 if !self.answers.head(lane, &Head { status, framing, reusable: true }) {
                     self.streams.reset(link, lane, Code::CANCEL);
                 } else if end {
+                    self.rpc_status(lane, fields);
                     self.complete(link, lane);
                 }
             }

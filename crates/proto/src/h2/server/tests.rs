@@ -1,8 +1,10 @@
 use super::*;
-use crate::h2::client::{Answers, Client, EncodedRequest, Ended};
+use crate::h2::client::{self, Answers, Client, EncodedRequest, Ended};
 use crate::h2::frame::Output;
 use crate::h2::{PREFACE, hpack};
 use crate::http::response;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use linerate_contract::Request;
 
 const PAGE: &[u8] = &[b'p'; 100_000];
@@ -12,6 +14,8 @@ struct Count {
     bytes: u64,
     ends: Vec<Ended>,
     statuses: Vec<u16>,
+    rpc_statuses: Vec<u32>,
+    content: Vec<u8>,
 }
 
 impl Answers for Count {
@@ -21,8 +25,13 @@ impl Answers for Count {
     }
 
     fn body(&mut self, _lane: usize, at: u64, bytes: &[u8]) {
-        assert_eq!(bytes, &PAGE[at as usize..at as usize + bytes.len()]);
+        assert!(at as usize + bytes.len() <= PAGE.len());
         self.bytes += bytes.len() as u64;
+        self.content.extend_from_slice(bytes);
+    }
+
+    fn rpc_status(&mut self, _lane: usize, status: u32) {
+        self.rpc_statuses.push(status);
     }
 
     fn end(&mut self, _lane: usize, _bytes: u64, ended: Ended) {
@@ -34,14 +43,24 @@ impl Answers for Count {
 
 /// Moves bytes in pieces of this size until both ends are silent.
 fn exchange(client: &mut Client, server: &mut Server, body: &[u8], page: &[u8], piece: usize) -> Count {
-    let (head, mut count, mut room) = (page_head(page.len()), Count::default(), vec![0; piece.max(200)]);
+    exchanged(client, server, body, &Content::page(page), piece)
+}
+
+fn exchanged(
+    client: &mut Client,
+    server: &mut Server,
+    body: &[u8],
+    content: &Content,
+    piece: usize,
+) -> Count {
+    let (mut count, mut room) = (Count::default(), vec![0; piece.max(200)]);
     loop {
         let sent = client.pending(body).to_vec();
         client.advance(sent.len());
         sent.chunks(piece).for_each(|piece| server.feed(piece).unwrap());
         let mut silent = sent.is_empty();
         while server.has_output() {
-            let written = server.fill(&head, page, &mut room);
+            let written = server.fill(content, &mut room);
             assert!(written > 0);
             room[..written].chunks(piece).for_each(|piece| client.feed(piece, &mut count).unwrap());
             silent = false;
@@ -66,8 +85,42 @@ fn client_and_server_understand_each_other_in_pieces_of_any_size() {
             (0..10).for_each(|_| assert!(client.start(&request(&Request::default())).is_some()));
             let count = exchange(&mut client, &mut server, b"", &PAGE[..size], piece);
             assert_eq!((count.ends, count.bytes), (vec![Ended::Complete; 10], 10 * size as u64));
+            assert!(count.content.iter().all(|byte| *byte == b'p') && count.rpc_statuses.is_empty());
             assert_eq!(count.statuses, [200; 10]);
         }
+    }
+}
+
+#[test]
+fn calls_of_grpc_have_a_message_each_way_and_a_status_in_trailers() {
+    for (piece, size) in [(1, 10), (7, 0), (1_000, 70_000)] {
+        let (mut client, mut server) = (Client::new(10), Server::default());
+        let (message, content) = (vec![0xff; size], Content::reply(&PAGE[..size]));
+        let request = Request { body: STANDARD.encode(&message), ..Request::default() };
+        let call = EncodedRequest::grpc("http", "/shop.Items/Get", "h", &request).unwrap();
+        assert_eq!(call.body(), client::prefixed(&message));
+        exchanged(&mut client, &mut server, b"", &content, piece);
+        for _ in 0..3 {
+            (0..4).for_each(|_| assert!(client.start(&call).is_some()));
+            let count = exchanged(&mut client, &mut server, call.body(), &content, piece);
+            assert_eq!((count.ends, count.rpc_statuses), (vec![Ended::Complete; 4], vec![0; 4]));
+            let reply = rpc_reply(&PAGE[..size]);
+            assert_eq!(count.bytes, 4 * reply.len() as u64);
+            assert_eq!(reply.len(), 5 + 1 + [1, 3][usize::from(size > 16_383)] + size);
+        }
+    }
+}
+
+#[test]
+fn a_get_is_no_call_and_a_call_is_no_get() {
+    let call = EncodedRequest::grpc("http", "/a.B/C", "h", &Request::default()).unwrap();
+    let get = request(&Request::default());
+    for (request, content) in [(get, Content::reply(b"")), (call, Content::page(b""))] {
+        let (mut client, mut server) = (Client::new(1), Server::default());
+        exchanged(&mut client, &mut server, b"", &content, 100);
+        client.start(&request);
+        let count = exchanged(&mut client, &mut server, request.body(), &content, 100);
+        assert_eq!((count.statuses, count.rpc_statuses), (vec![400], vec![]));
     }
 }
 
@@ -111,9 +164,9 @@ const GET: &[u8] = &[0x82, 0x86, 0x84];
 
 /// Data that the server sends now, and whether it then has nothing to send.
 fn data(server: &mut Server, page: &[u8]) -> usize {
-    let (head, mut room, mut data) = (page_head(page.len()), [0; 4_096], 0);
+    let (content, mut room, mut data) = (Content::page(page), [0; 4_096], 0);
     while server.has_output() {
-        let written = server.fill(&head, page, &mut room);
+        let written = server.fill(&content, &mut room);
         let mut rest = &room[..written];
         while let Some((head, more)) = rest.split_first_chunk::<9>() {
             let length = usize::from(head[1]) << 8 | usize::from(head[2]);
@@ -210,7 +263,7 @@ fn a_small_table_of_the_peer_is_respected() {
         feed(&mut server, &mut client).unwrap();
         let mut room = [0; 500];
         let pending = server.link.output.pending().len();
-        let written = server.fill(&page_head(5), &PAGE[..5], &mut room);
+        let written = server.fill(&Content::page(&PAGE[..5]), &mut room);
         let block = &room[pending + HEAD..written - HEAD - 5];
         let mut names = 0;
         decoder.decode(block, 1_000, |_, _| names += 1).unwrap();

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 type Value = fn(&Alternative<'_>) -> Option<(f64, [f64; 2])>;
 
 /// The name of the axis of offered load.
-const LOAD: &str = "rate";
+const LOAD: &str = "load";
 /// Axes by which a rate should grow in proportion.
 const SCALING: [&str; 2] = ["threads", "cpus"];
 
@@ -120,6 +120,7 @@ fn figures(table: &TableReport, axis: &str) -> Vec<Drawn> {
         latency("Median latency by offered load", |m| {
             m.cell.latency_us.as_ref().map(|l| (l.p50, [l.p50; 2]))
         }),
+        latency("p90 latency by offered load", |m| m.cell.latency_us.as_ref().map(|l| (l.p90, [l.p90; 2]))),
         latency("p99 latency by offered load", |m| m.cell.latency_us.as_ref().map(|l| (l.p99, [l.p99; 2]))),
         Drawn {
             title: "Server CPU by offered load".to_owned(),
@@ -177,7 +178,7 @@ fn plot(
     Some(LinePlot {
         title: if panel.is_empty() { what.title.clone() } else { format!("{}, {panel}", what.title) },
         caption: caption.to_owned(),
-        x_label: axis.to_owned(),
+        x_label: if axis == LOAD { "load, % of the closed loop".into() } else { axis.to_owned() },
         y_label: what.unit.clone(),
         x_ticks: if xs.len() <= 8 {
             xs.iter().map(|x| (*x, short(*x))).collect()

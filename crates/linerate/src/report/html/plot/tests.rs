@@ -49,7 +49,7 @@ fn threads_are_drawn_beside_the_line_of_proportion() {
 
 #[test]
 fn offered_load_is_drawn_with_latency_and_cpu() {
-    let mut suite = suite(1, "size", "rate");
+    let mut suite = suite(1, "size", "load");
     let latency = build(&run(), &trials(), &[]).suites[0].cells[0].latency_us.clone();
     suite.cells.iter_mut().for_each(|cell| cell.latency_us.clone_from(&latency));
     let titles = titles(&suite);

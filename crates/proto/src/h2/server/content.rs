@@ -1,0 +1,76 @@
+//! What a server answers, and to which requests.
+
+use crate::h2::client::prefixed;
+use crate::h2::hpack::Blocks;
+use std::sync::Arc;
+
+/// `grpc-status: 0` as a literal that no table keeps: a block of its own would shift what is in the table.
+pub(super) const RPC_DONE: &[u8] = b"\x00\x0bgrpc-status\x010";
+
+/// What is served.
+#[derive(Debug, Clone)]
+pub struct Content {
+    pub(super) head: Blocks,
+    body: Arc<[u8]>,
+    is_rpc: bool,
+}
+
+impl Content {
+    /// This page for each GET.
+    pub fn page(page: &[u8]) -> Self {
+        let size = page.len().to_string();
+        let head = Blocks::new(&[
+            (":status", "200"),
+            ("server", "linerate"),
+            ("content-type", "text/plain"),
+            ("content-length", &size),
+        ]);
+        Self { head, body: page.into(), is_rpc: false }
+    }
+
+    /// [`rpc_reply`] for each unary call of gRPC, whatever its method.
+    pub fn reply(page: &[u8]) -> Self {
+        let head = Blocks::new(&[(":status", "200"), ("content-type", "application/grpc")]);
+        Self { head, body: rpc_reply(page).into(), is_rpc: true }
+    }
+
+    pub(super) fn answers(&self, method: Method) -> bool {
+        if self.is_rpc { method == Method::Post } else { method.is_read() }
+    }
+
+    /// The body of an answer, and whether trailers follow.
+    pub(super) fn answer_to(&self, method: Method) -> (&[u8], bool) {
+        if self.answers(method) && method != Method::Head { (&self.body, self.is_rpc) } else { (&[], false) }
+    }
+}
+
+/// The body of a reply of gRPC whose message has `page` in its first field, so that clients with a schema can
+/// read it (`string page = 1;`).
+pub fn rpc_reply(page: &[u8]) -> Vec<u8> {
+    // Field 1, of bytes that are counted by a number of seven bits in each byte.
+    let mut message = vec![0x0a];
+    let mut length = page.len();
+    while length > 0x7f {
+        message.push(0x80 | (length & 0x7f) as u8);
+        length >>= 7;
+    }
+    message.push(length as u8);
+    message.extend_from_slice(page);
+    prefixed(&message)
+}
+
+/// The methods that a server tells apart.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    Get,
+    Head,
+    Post,
+    #[default]
+    Other,
+}
+
+impl Method {
+    fn is_read(self) -> bool {
+        matches!(self, Self::Get | Self::Head)
+    }
+}
