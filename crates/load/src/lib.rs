@@ -64,8 +64,9 @@ pub const OWN_OPTIONS: &[&str] = &[
     "spin",
     "coalesce_us",
     "pipeline",
-    // HTTP/2: streams under way on each connection.
+    // HTTP/2: streams under way on each connection; whether requests are calls of gRPC.
     "streams",
+    "grpc",
     // WebSocket: received payload is unmasked before it is compared.
     "unmask",
     // UDP server: how often content is compared.

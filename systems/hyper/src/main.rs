@@ -1,6 +1,6 @@
 //! hyper's servers of HTTP/1.1 and HTTP/2 on tokio as a system of linerate (sdk/CONTRACT.md):
-//! `hyper-system SPEC`. As the example `hello` of hyper: a task per connection, and a service that answers any
-//! request with the page.
+//! `hyper-system SPEC`. As the example `hello` of hyper: a task per connection, and a service that answers
+//! any request with the page.
 
 use bytes::Bytes;
 use http_body_util::Full;
