@@ -23,10 +23,11 @@ class Refusal extends Error {
   }
 }
 
-// Runs the program of one spec. `program` is the content of its "describe": name, version, roles, layers, workloads.
-function start(program, run) {
+// Runs the program of one spec. `program` is the content of its "describe": name, version, roles, layers, workloads. `own` are
+// its options beyond the contract.
+function start(program, run, own = []) {
   try {
-    const spec = parse(process.argv.slice(2));
+    const spec = parse(process.argv.slice(2), own);
     if (spec.role === 'describe') return emit({ event: 'describe', ...program });
     if (!program.roles.includes(spec.role) || !program.layers.includes(spec.layer) ||
         !program.workloads.includes(spec.workload)) {
@@ -48,7 +49,7 @@ function start(program, run) {
   }
 }
 
-function parse(texts) {
+function parse(texts, own) {
   let spec;
   try {
     if (texts.length !== 1) throw new Error(`${texts.length} arguments`);
@@ -60,7 +61,7 @@ function parse(texts) {
     throw new Refusal(BAD_SPEC, `the spec has contract ${spec.contract}, this program implements ${CONTRACT}`);
   }
   checkNames('', spec, FIELDS);
-  checkNames('options.', spec.options, OPTIONS);
+  checkNames('options.', spec.options, [...OPTIONS, ...own]);
   return spec;
 }
 

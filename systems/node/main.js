@@ -138,4 +138,4 @@ start({ name: 'node', version, ...program }, (spec) => {
   if (spec.layer === 'tcp') throw new Refusal(UNSUPPORTED, 'a server over TCP alone');
   if (spec.layer === 'h2c' && spec.workload !== 'rr') throw new Refusal(UNSUPPORTED, 'HTTP/2 with a connection for each request');
   listen(pages(spec.size, spec.layer === 'h2c' ? http2 : http), spec);
-});
+}, ['streams']); // the client's, over HTTP/2

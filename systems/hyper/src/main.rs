@@ -16,7 +16,8 @@ use linerate_sdk::{server, unsupported};
 use std::convert::Infallible;
 
 fn main() {
-    program::run("hyper-system", &[], describe, run);
+    // The streams are the client's.
+    program::run("hyper-system", &["streams"], describe, run);
 }
 
 fn describe(_: &Spec) -> Describe {
