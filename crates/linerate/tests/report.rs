@@ -73,16 +73,19 @@ fn the_files_of_a_published_run_agree() {
         check(folder.path());
         // No verdict is denied by the journal, and few pairs have data that deny each other.
         let name = run.file_name().unwrap().to_str().unwrap();
-        let percent = EARLIER.iter().find(|(run, _)| *run == name).map_or("5", |(_, percent)| percent);
+        let percent = MORE.iter().find(|(run, _)| *run == name).map_or("5", |(_, percent)| percent);
         let (status, text) = recomputed(folder.path(), percent);
         assert_eq!(status, Some(0), "{text}");
     }
 }
 
-/// Runs with turns by stop signals and solo windows of some milliseconds, and percent of their pairs that
-/// contradict themselves. None of these has a verdict.
-const EARLIER: [(&str, &str); 2] =
-    [("2026-11-23-xeon-2cpu-proxy", "24"), ("2026-11-23-xeon-2cpu-quick", "13")];
+/// Percent of the pairs that contradict themselves, in runs with turns by stop signals and solo windows of
+/// some milliseconds, and in one beside other guests of the hypervisor. None of these pairs has a verdict.
+const MORE: [(&str, &str); 3] = [
+    ("2026-11-23-xeon-2cpu-proxy", "24"),
+    ("2026-11-23-xeon-2cpu-quick", "13"),
+    ("2026-11-26-epyc-2cpu-published", "10"),
+];
 
 /// The exit status of `scripts/recompute` and what it prints.
 fn recomputed(folder: &Path, percent: &str) -> (Option<i32>, String) {
