@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 fn paced(address: SocketAddr, size: usize) -> Spec {
     let mut spec = h2_client("h2c", address, size, 0, 3);
     (spec.operations, spec.duration_ns, spec.rate) = (None, Some(Nanos(500_000_000)), Some(400.0));
-    (spec.connections, spec.timeout_ns) = (2, Nanos(300_000_000));
+    spec.connections = 2;
     spec
 }
 
@@ -62,18 +62,19 @@ fn what_a_server_that_says_goodbye_has_not_looked_at_is_sent_again() {
 
 #[test]
 fn each_way_of_failing_has_its_kind_and_every_operation_its_account() {
-    let silent = Engine::start(&paced(answers(|_, _| Vec::new()), 5)).done();
+    let paced = |address| Spec { timeout_ns: Nanos(300_000_000), ..paced(address, 5) };
+    let silent = Engine::start(&paced(answers(|_, _| Vec::new()))).done();
     assert_eq!(silent.operations, 0);
     assert!(silent.errors.0.contains_key(&ErrorKind::Timeout), "{:?}", silent.errors);
     assert_eq!(account(&silent).iter().sum::<u64>(), 200, "{:?}", silent.errors);
-    let garbage = Engine::start(&paced(answers(|_, _| b"HTTP/1.1 200 OK\r\n\r\n".to_vec()), 5)).done();
+    let garbage = Engine::start(&paced(answers(|_, _| b"HTTP/1.1 200 OK\r\n\r\n".to_vec()))).done();
     assert!(garbage.errors.0.contains_key(&ErrorKind::Malformed), "{:?}", garbage.errors);
     assert_eq!(account(&garbage).iter().sum::<u64>(), 200, "{:?}", garbage.errors);
-    let dead = Engine::start(&paced(dead_port(), 5)).done();
+    let dead = Engine::start(&paced(dead_port())).done();
     assert!(dead.errors.0.contains_key(&ErrorKind::ConnectRefused), "{:?}", dead.errors);
     assert_eq!(account(&dead).iter().sum::<u64>(), 200, "{:?}", dead.errors);
     // Each connection is of no use, and nothing is ever sent.
     let goodbye = answers(|_, _| frame(7, 0, 0, &[0; 8]));
-    let none = Engine::start(&paced(goodbye, 5)).done();
+    let none = Engine::start(&paced(goodbye)).done();
     assert_eq!((none.operations, account(&none).iter().sum::<u64>()), (0, 200), "{:?}", none.errors);
 }
