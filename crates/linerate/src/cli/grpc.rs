@@ -1,6 +1,6 @@
 //! `linerate load grpc` and `linerate serve grpc`; and the message of a call.
 
-use super::{ClientArgs, MultiplexArgs, ServePageArgs};
+use super::{MultiplexedArgs, ServePageArgs};
 use crate::error::Error;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -27,10 +27,7 @@ pub struct LoadGrpcArgs {
     pub url: String,
 
     #[command(flatten)]
-    pub client: ClientArgs,
-
-    #[command(flatten)]
-    pub multiplex: MultiplexArgs,
+    pub multiplexed: MultiplexedArgs,
 
     #[command(flatten)]
     pub message: MessageArgs,

@@ -25,14 +25,14 @@ pub struct LoadH2Args {
     pub url: String,
 
     #[command(flatten)]
-    pub client: ClientArgs,
-
-    #[command(flatten)]
-    pub multiplex: MultiplexArgs,
+    pub multiplexed: MultiplexedArgs,
 }
 
 #[derive(Debug, Args)]
-pub struct MultiplexArgs {
+pub struct MultiplexedArgs {
+    #[command(flatten)]
+    pub client: ClientArgs,
+
     /// Requests under way on each connection; a server may allow fewer (nginx: 128)
     #[arg(
         long,

@@ -32,7 +32,7 @@ impl<L: Lanes> Context<L> {
         slot.assigned = false;
         let connection = slot.connection.as_mut().expect(OPENED);
         if !self.layer.has_room(connection) {
-            self.send_again(slot.due);
+            self.pacer.again.push_back(slot.due);
             return Ok(());
         }
         self.layer.start(connection, Begun { due: slot.due, sent: slot.began });

@@ -69,12 +69,6 @@ impl<L: Layer> Context<L> {
         self.pacer.schedule.is_some()
     }
 
-    /// An operation that has begun is sent on the next free connection.
-    #[cold]
-    pub(super) fn send_again(&mut self, due: Nanos) {
-        self.pacer.again.push_back(due);
-    }
-
     /// When operations that were due within the window are given up.
     #[inline]
     fn last_send(&self) -> Nanos {

@@ -134,14 +134,18 @@ fn against(answer: impl Fn(u32, u32) -> Vec<u8> + Send + Sync + 'static, operati
     Engine::start(&spec).done()
 }
 
-#[test]
-fn what_a_server_that_says_goodbye_has_not_looked_at_is_sent_again() {
-    let goodbye = |number, stream: u32| match number {
+/// After ten answers a GOAWAY, and nothing more.
+fn goodbye_after_ten(number: u32, stream: u32) -> Vec<u8> {
+    match number {
         ..10 => good(stream),
         10 => [good(stream), frame(7, 0, 0, &[stream.to_be_bytes(), [0; 4]].concat())].concat(),
         _ => Vec::new(),
-    };
-    let done = against(goodbye, 95);
+    }
+}
+
+#[test]
+fn what_a_server_that_says_goodbye_has_not_looked_at_is_sent_again() {
+    let done = against(goodbye_after_ten, 95);
     assert_good(&done, 95, 5);
     assert_eq!(done.streams.unwrap().goaways.get("no_error"), Some(&9));
 }

@@ -3,7 +3,7 @@
 use super::operations::Operations;
 use super::target::{HTTP, Target};
 use super::{Terminal, client, measure};
-use crate::cli::{ClientArgs, LoadGrpcArgs, LoadH2Args, MultiplexArgs};
+use crate::cli::{LoadGrpcArgs, LoadH2Args, MultiplexedArgs};
 use crate::error::Error;
 use crate::report::load::Words;
 use linerate_contract::Spec;
@@ -15,9 +15,9 @@ use std::process::ExitCode;
 /// # Errors
 /// As [`super::load`].
 pub(super) fn h2(args: &LoadH2Args, terminal: Terminal) -> Result<ExitCode, Error> {
-    let mut spec = spec(&args.url, &args.client, &args.multiplex)?;
-    let load = Operations::requests(&args.client, &args.url, terminal.style);
-    measure(&load, &args.client, &mut spec)
+    let mut spec = spec(&args.url, &args.multiplexed)?;
+    let load = Operations::requests(&args.multiplexed.client, &args.url, terminal.style);
+    measure(&load, &args.multiplexed.client, &mut spec)
 }
 
 /// Calls a method of a server of gRPC.
@@ -25,27 +25,28 @@ pub(super) fn h2(args: &LoadH2Args, terminal: Terminal) -> Result<ExitCode, Erro
 /// # Errors
 /// As [`super::load`].
 pub(super) fn grpc(args: &LoadGrpcArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    if args.client.request.body.is_some() || args.client.request.method.is_some() {
+    let client = &args.multiplexed.client;
+    if client.request.body.is_some() || client.request.method.is_some() {
         return Err(Error::Input("load grpc has --message in place of --body and --method".into()));
     }
-    let mut spec = spec(&args.url, &args.client, &args.multiplex)?;
+    let mut spec = spec(&args.url, &args.multiplexed)?;
     spec.set_option("grpc", "yes");
     spec.request.get_or_insert_default().body = args.message.encoded(Path::new(""))?;
     let words = Words { operation: "call", payload: "messages" };
-    let load = Operations { words, ..Operations::requests(&args.client, &args.url, terminal.style) };
-    measure(&load, &args.client, &mut spec)
+    let load = Operations { words, ..Operations::requests(client, &args.url, terminal.style) };
+    measure(&load, client, &mut spec)
 }
 
-fn spec(url: &str, args: &ClientArgs, multiplex: &MultiplexArgs) -> Result<Spec, Error> {
-    if args.request.requests.is_some() {
+fn spec(url: &str, args: &MultiplexedArgs) -> Result<Spec, Error> {
+    if args.client.request.requests.is_some() {
         return Err(Error::Input(
             "--requests: over HTTP/2 there is one request; several are for load http".into(),
         ));
     }
-    let target = Target::parse(url, &HTTP)?.at(multiplex.connect_to.as_deref())?;
+    let target = Target::parse(url, &HTTP)?.at(args.connect_to.as_deref())?;
     let layer = if target.secure { "h2" } else { "h2c" };
-    let mut spec = client(args, layer, "rr", &target, &[&target.path])?;
-    spec.set_option("streams", multiplex.streams);
+    let mut spec = client(&args.client, layer, "rr", &target, &[&target.path])?;
+    spec.set_option("streams", args.streams);
     spec.connect = Some(target.resolve()?);
     Ok(spec)
 }

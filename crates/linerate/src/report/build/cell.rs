@@ -70,7 +70,7 @@ fn costs(cell: &CellSummary<'_>) -> BTreeMap<Consumer, CpuCost> {
 /// Why the cell has no number.
 pub(super) fn why_no_number(cell: &CellSummary<'_>) -> String {
     match &cell.planned.absent {
-        // How it is installed stands below the tables.
+        // The command that installs it is below the tables.
         Some(Outcome::Missing { reason, .. }) => format!("missing: {reason}"),
         _ => detail(cell).unwrap_or_else(|| words::outcome_name(cell.outcome).to_owned()),
     }

@@ -1,6 +1,6 @@
 //! Open loops over HTTP/2.
 
-use super::{answers, dead_port, frame, good, h2_client, h2_server};
+use super::{answers, dead_port, frame, good, goodbye_after_ten, h2_client, h2_server};
 use crate::common::Engine;
 use linerate_contract::{Done, ErrorKind, Nanos, Spec};
 use std::net::SocketAddr;
@@ -50,12 +50,7 @@ fn operations_that_are_due_do_not_wait_for_the_answers_of_others() {
 
 #[test]
 fn what_a_server_that_says_goodbye_has_not_looked_at_is_sent_again() {
-    let goodbye = |number, stream: u32| match number {
-        ..10 => good(stream),
-        10 => [good(stream), frame(7, 0, 0, &[stream.to_be_bytes(), [0; 4]].concat())].concat(),
-        _ => Vec::new(),
-    };
-    let done = Engine::start(&paced(answers(goodbye), 5)).done();
+    let done = Engine::start(&paced(answers(goodbye_after_ten), 5)).done();
     assert_eq!(account(&done), [200, 0, 0], "{:?}", done.errors);
     assert!(done.streams.unwrap().goaways["no_error"] >= 10);
 }

@@ -59,7 +59,7 @@ pub fn rpc_reply(page: &[u8]) -> Vec<u8> {
     prefixed(&message)
 }
 
-/// The methods that a server tells apart.
+/// The methods that a server answers in different ways.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     Get,
