@@ -203,10 +203,11 @@ impl<'a> Setting<'a> {
     }
 
     /// Counted work is repeated until the window is over. In a duet, a stream over TCP in one direction needs
-    /// no count.
+    /// no count; but a stack in a process may not tell its server that the client has ended a stream.
     fn repeat(&self, spec: &mut Spec, sharing: Option<Sharing>) {
         let options = &self.cell.options;
         let is_plain = self.cell.layer == "tcp"
+            && !matches!(self.cell.path.device, Device::Tun | Device::TunPair)
             && options.get("direction").is_some_and(|direction| direction != "both")
             && self.cell.parameters.transfers.is_none_or(|transfers| transfers == 1);
         let is_reliable = ["tcp", "tls", "websocket", "wss"].contains(&self.cell.layer.as_str());
