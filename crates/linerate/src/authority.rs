@@ -14,8 +14,9 @@ use std::net::IpAddr;
 const NAME: &str = "linerate.test";
 /// The name of the CA.
 const ISSUER: &str = "linerate, made for one run";
-/// The layers with TLS, and each without it.
-const LAYERS: [(&str, &str); 4] = [("https", "http"), ("h2", "h2c"), ("tls", "tcp"), ("wss", "websocket")];
+/// The layers with TLS, and each without it. QUIC has no form without: behind a relay is another protocol.
+const LAYERS: [(&str, &str); 6] =
+    [("https", "http"), ("h2", "h2c"), ("h3", "http"), ("quic", "tcp"), ("tls", "tcp"), ("wss", "websocket")];
 
 /// The layer of a server behind a relay that ends TLS.
 pub(crate) fn without_tls(layer: &str) -> &str {

@@ -7,6 +7,7 @@ mod datagrams;
 mod fleet;
 mod grpc;
 mod h2;
+mod h3;
 mod http;
 mod merge;
 mod project;
@@ -23,6 +24,7 @@ pub use datagrams::*;
 pub use fleet::*;
 pub use grpc::*;
 pub use h2::*;
+pub use h3::*;
 pub use http::*;
 pub use merge::*;
 pub use project::with_settings;
@@ -191,6 +193,7 @@ pub struct LoadArgs {
 pub enum Loaded {
     Http(Box<LoadHttpArgs>),
     H2(Box<LoadH2Args>),
+    H3(Box<LoadH3Args>),
     Grpc(Box<LoadGrpcArgs>),
     Tcp(LoadTcpArgs),
     Ws(LoadWsArgs),
@@ -237,6 +240,7 @@ pub struct ServeArgs {
 pub enum Served {
     Http(ServeHttpArgs),
     H2(ServeH2Args),
+    H3(ServeH3Args),
     Grpc(ServeGrpcArgs),
     Tcp(ServeTcpArgs),
     Ws(ServeWsArgs),

@@ -109,7 +109,7 @@ pub fn servers(commands: &PlannedCommands, file: Option<&Path>) -> Result<Vec<Se
         .map(|(command, place)| {
             let host = planned(Role::Server, place, &mut read(file)?)?;
             let number = command.address.map_or(0, |address| address.port());
-            let port = Port { number, is_udp: commands.layer == "udp" };
+            let port = Port { number, is_udp: commands.is_of_datagrams() };
             Ok(Server { cell: command.name.clone(), host, port })
         })
         .collect()

@@ -5,6 +5,7 @@
 //! registers none twice. Deadlines are checked in sweeps, [`SWEEPS_PER_TIMEOUT`] per timeout, and not by a
 //! timer each. All that happens by time is one deadline of the loop: a turn before it compares once.
 
+mod connect;
 mod context;
 mod lanes;
 mod paced;
@@ -18,21 +19,18 @@ pub use slot::{Phase, Slot};
 pub use workload::Workload;
 
 use crate::clock;
-use crate::layer::{Flow, Layer};
+use crate::layer::Layer;
 use crate::meter::{LOOK, Meter};
 use crate::refusal::{Doing, Refusal};
 use crate::sample::Sampler;
 use crate::schedule::Schedule;
-use crate::socket::connect_all;
 use crate::waiter::{self, Waiter};
 use linerate_contract::{ErrorKind, Nanos};
-use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
 use paced::Pacer;
 use round::Round;
 use std::marker::PhantomData;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// A timeout is detected at most 1/16 late. 1/8 would do as well; at 10,000 connections a sweep takes 0.1 ms.
@@ -184,29 +182,6 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
         }
     }
 
-    /// Persistent connections are established before the first operation (the contract's `connections`),
-    /// including handshakes. One that fails is opened again by its first operation, which then fails with the
-    /// right kind.
-    fn connect(&mut self) {
-        let deadline = clock::now() + self.context.meter.timeout();
-        for slot in &mut self.slots {
-            slot.connection = self.context.layer.open().ok();
-        }
-        let established = connect_all(
-            self.slots.iter().filter_map(|slot| slot.connection.as_ref()),
-            self.context.meter.timeout(),
-        );
-        let opened = self.slots.iter_mut().filter(|slot| slot.connection.is_some());
-        opened.zip(established).filter(|(_, result)| result.is_err()).for_each(|(slot, _)| slot.close());
-        for slot in &mut self.slots {
-            if let Some(connection) = &mut slot.connection
-                && !establish(&mut self.context.layer, connection, deadline)
-            {
-                slot.close();
-            }
-        }
-    }
-
     /// Runs while `goes_on`; false if the loop was stopped.
     fn turn(&mut self, goes_on: impl Fn(&Context<L>) -> bool) -> bool {
         self.next_sweep = self.context.last + self.sweep_every;
@@ -298,7 +273,7 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
             self.take_turn();
         }
         if now >= self.next_sweep {
-            if !L::TIMED {
+            if W::LANES || !L::TIMED {
                 self.sweep();
             }
             self.next_sweep = self.context.last + self.sweep_every;
@@ -378,23 +353,5 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
             }
             W::step(slot, &mut self.context);
         }
-    }
-}
-
-/// Establishes a connection before the window; false if that fails. Waits for input only: the messages of a
-/// handshake fit any send buffer.
-fn establish<L: Layer>(layer: &mut L, connection: &mut L::Connection, deadline: Nanos) -> bool {
-    loop {
-        match layer.establish(connection) {
-            Ok(Flow::Done) => return true,
-            Ok(Flow::Blocked) => {}
-            Err(_) => return false,
-        }
-        let left = deadline.since(clock::now()).0.div_ceil(1_000_000).min(60_000) as u16;
-        if left == 0 {
-            return false;
-        }
-        // After an interruption the handshake simply continues.
-        let _ = poll(&mut [PollFd::new(connection.as_fd(), PollFlags::POLLIN)], left);
     }
 }

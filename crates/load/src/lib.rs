@@ -64,9 +64,12 @@ pub const OWN_OPTIONS: &[&str] = &[
     "spin",
     "coalesce_us",
     "pipeline",
-    // HTTP/2: streams under way on each connection; whether requests are calls of gRPC.
+    // HTTP/2 and QUIC: streams under way on each connection; whether requests are calls of gRPC; the length
+    // of an answer of the protocol of performance tests, and the congestion control.
     "streams",
     "grpc",
+    "answer",
+    "congestion",
     // WebSocket: received payload is unmasked before it is compared.
     "unmask",
     // UDP server: how often content is compared.

@@ -8,6 +8,10 @@ use crate::layer::echo::EchoService;
 use crate::layer::h2::{H2, H2Service};
 use crate::layer::http::{Http, HttpService};
 use crate::layer::kcp;
+use crate::layer::quic::client::{ClientProtocol, Quic};
+use crate::layer::quic::h3::{H3, H3Page};
+use crate::layer::quic::perf::{Perf, PerfService};
+use crate::layer::quic::server::{self as quic_server, ServerProtocol};
 use crate::layer::session::client::{RoundTrips, Sessions, Transfers};
 use crate::layer::session::framing::{Framing, Raw, WebSocket};
 use crate::layer::session::service::{Echoes, SessionService, Streams};
@@ -87,6 +91,12 @@ const fn h2<C: Wires, A: Wires>(layer: &'static str) -> Combination {
         .paced(client::run::<H2<C>, PacedLanes>)
 }
 
+/// Operations on streams of QUIC.
+const fn quic<C: ClientProtocol, S: ServerProtocol>(layer: &'static str) -> Combination {
+    Combination::new(layer, "rr", client::run::<Quic<C>, Multiplexed>, quic_server::run::<S>)
+        .paced(client::run::<Quic<C>, PacedLanes>)
+}
+
 /// Both workloads of a session.
 const fn session<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) -> [Combination; 2] {
     let server = server::run::<SessionService<A, F, Echoes>>;
@@ -104,11 +114,13 @@ const WSS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, WebSocket>("w
 pub(crate) const COMBINATIONS: &[Combination] = &[
     h2::<AnyTlsConnector, TlsAcceptor>("h2"),
     h2::<PlainWires, PlainWires>("h2c"),
+    quic::<H3, H3Page>("h3"),
     HTTP[0],
     HTTP[1],
     HTTPS[0],
     HTTPS[1],
     Combination::new("kcp", "stream", stream::run_once::<kcp::client::KcpClient>, kcp::server::run),
+    quic::<Perf, PerfService>("quic"),
     crr::<Tcp>("tcp", server::run::<EchoService>),
     Combination::new("tcp", "fanout", fanout::run::<Tcp>, server::run::<EchoService>),
     rr::<Tcp>("tcp", server::run::<EchoService>),

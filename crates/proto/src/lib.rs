@@ -6,12 +6,16 @@
 //! |---|---|
 //! | [`http`] | HTTP/1.1: requests made and parsed, responses in pieces of any size, chunked bodies |
 //! | [`h2`] | HTTP/2: header compression, flow control, streams of both ends |
+//! | [`h3`] | HTTP/3: header compression, requests and answers on streams |
+//! | [`fields`] | what HTTP/2 and HTTP/3 have in common: coding and fields of messages |
 //! | [`websocket`] | RFC 6455: frames, masks, messages, the upgrade |
 //! | [`record`] | records of TLS 1.3, sealed and opened in place |
 //! | [`frames`] | the framed stream in a conversation of KCP |
 
+pub mod fields;
 pub mod frames;
 pub mod h2;
+pub mod h3;
 pub mod http;
 pub mod record;
 pub mod websocket;

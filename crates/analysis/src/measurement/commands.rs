@@ -64,7 +64,12 @@ impl PlannedCommands {
 
     /// The servers speak TLS.
     pub fn has_tls(&self) -> bool {
-        ["https", "h2"].contains(&self.layer.as_str())
+        ["https", "h2", "h3"].contains(&self.layer.as_str())
+    }
+
+    /// The servers receive datagrams, and listen for nothing.
+    pub fn is_of_datagrams(&self) -> bool {
+        ["udp", "h3"].contains(&self.layer.as_str())
     }
 
     /// The request target at the command of this name: an address has its own, unless a file or a method of

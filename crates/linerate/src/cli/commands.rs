@@ -103,6 +103,10 @@ pub struct CommandOptions {
     #[arg(long, conflicts_with_all = ["tcp", "udp", "ws"])]
     pub h2: bool,
 
+    /// The server speaks HTTP/3, always over TLS; its certificate is not verified
+    #[arg(long, conflicts_with_all = ["tcp", "udp", "ws", "h2", "grpc", "upstream"])]
+    pub h3: bool,
+
     /// The server speaks gRPC over HTTP/2: unary calls of this method, such as helloworld.Greeter/SayHello
     #[arg(
         long,
@@ -115,7 +119,7 @@ pub struct CommandOptions {
     #[command(flatten)]
     pub message: MessageArgs,
 
-    /// With --h2 or --grpc: requests under way on each connection [default: 10]
+    /// With --h2, --h3 or --grpc: requests under way on each connection [default: 10]
     #[arg(
         long,
         value_name = "N",
@@ -164,7 +168,7 @@ const SIZE: u64 = 64;
 
 impl CommandOptions {
     fn is_multiplexed(&self) -> bool {
-        self.h2 || self.grpc.is_some()
+        self.h2 || self.h3 || self.grpc.is_some()
     }
 
     fn layer(&self) -> &'static str {
@@ -172,6 +176,7 @@ impl CommandOptions {
             (self.tcp, "tcp"),
             (self.udp, "udp"),
             (self.ws, "websocket"),
+            (self.h3, "h3"),
             (self.is_multiplexed() && self.https, "h2"),
             (self.is_multiplexed(), "h2c"),
             (self.https, "https"),
@@ -198,14 +203,14 @@ impl CommandOptions {
             ));
         }
         if self.streams.is_some() && !self.is_multiplexed() {
-            return Err(Error::Input("--streams is for --h2 and --grpc".into()));
+            return Err(Error::Input("--streams is for --h2, --h3 and --grpc".into()));
         }
         if self.message.message.is_some() && self.grpc.is_none() {
             return Err(Error::Input("--message is for --grpc; a request has --body".into()));
         }
-        if self.h2 && self.request.requests.is_some() {
+        if (self.h2 || self.h3) && self.request.requests.is_some() {
             return Err(Error::Input(
-                "--h2 has one request, so leave out --requests; over HTTP/1 there may be several".into(),
+                "--h2 and --h3 have one request, so leave out --requests; HTTP/1 may have several".into(),
             ));
         }
         let current = || std::env::current_dir().map_err(Error::file(Path::new(".")));

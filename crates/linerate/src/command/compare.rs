@@ -144,6 +144,11 @@ impl What {
                 "--h2 is for http:// and https://, and these are addresses of {first}://: leave it out"
             )));
         }
+        if options.h3 && first != "https" {
+            return Err(Error::Input(format!(
+                "--h3 is for https://, and these are addresses of {first}://: HTTP/3 has no form without TLS"
+            )));
+        }
         let echoes = [(tcp, &TCP), (udp, &UDP), (ws, &WEBSOCKET)];
         let schemes =
             echoes.into_iter().find(|(is_chosen, _)| *is_chosen).map_or(&HTTP, |(_, schemes)| schemes);
@@ -151,8 +156,8 @@ impl What {
             let target = Target::parse(url, schemes)?;
             target.path_beside(options.request.requests.as_deref())?;
             // A datagram would have to be answered.
-            let first = target.addresses()?.first().copied().filter(|_| udp);
-            let address = first.map_or_else(|| target.resolve(), Ok)?;
+            let is_of_datagrams = udp || options.h3;
+            let address = if is_of_datagrams { target.datagram_address()? } else { target.resolve()? };
             Ok((PlannedTarget { host: target.authority, path: target.path }, address))
         });
         let targets = resolved.collect::<Result<_, Error>>()?;

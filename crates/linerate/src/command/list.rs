@@ -19,7 +19,7 @@ struct Workload {
 const WORKLOADS: [Workload; 6] = [
     Workload {
         name: "rr",
-        layers: "tcp, tls, udp, websocket, wss, http, https, h2c, h2",
+        layers: "tcp, tls, udp, websocket, wss, http, https, h2c, h2, h3, quic",
         about: "request and response, one outstanding on each open connection or stream",
     },
     Workload { name: "crr", layers: "tcp, http, https", about: "connect, one request and response, close" },

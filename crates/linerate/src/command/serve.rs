@@ -1,8 +1,9 @@
 //! `linerate serve`: the servers for `linerate load`.
 
 use super::load::flows::set_kcp;
+use super::load::h2::set_quic;
 use crate::authority::Authority;
-use crate::cli::{SecureArgs, ServeArgs, ServeDatagramArgs, ServePageArgs, ServeStreamArgs, Served};
+use crate::cli::{ServeArgs, ServeDatagramArgs, ServePageArgs, ServeStreamArgs, Served};
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::progress::note;
@@ -10,7 +11,7 @@ use crate::{interrupt, journal};
 use linerate_contract::{Event, Role, Spec, Tls};
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Serves until Ctrl-C.
@@ -38,6 +39,7 @@ fn doing(spec: &Spec, address: SocketAddr) -> String {
         }
         "h2c" => format!("serving a page of {} bytes at http://{address}/, HTTP/2,", spec.size),
         "h2" => format!("serving a page of {} bytes at https://{address}/, HTTP/2,", spec.size),
+        "h3" => format!("serving a page of {} bytes at https://{address}/, HTTP/3,", spec.size),
         "tcp" => format!("{what} at {address}, TCP,"),
         "websocket" => format!("{what} at ws://{address}/"),
         "wss" => format!("{what} at wss://{address}/"),
@@ -63,12 +65,19 @@ fn spec(what: &Served) -> Result<Spec, Error> {
         let mut spec = Spec::new(Role::Server, layer, "rr");
         (spec.listen, spec.size, spec.threads) = (Some(args.listen), args.size, args.threads.threads);
         args.spin.set(&mut spec);
-        spec.tls = certified(args.listen, &args.secure)?;
+        // There is no HTTP/3 without TLS.
+        let always = (open == closed).then_some(&None);
+        spec.tls = certified(args.listen, args.secure.tls.as_ref().or(always))?;
         Ok::<_, Error>(spec)
     };
     Ok(match what {
         Served::Http(args) => page(["http", "https"], &args.page)?,
         Served::H2(args) => page(["h2c", "h2"], &args.page)?,
+        Served::H3(args) => {
+            let mut spec = page(["h3", "h3"], &args.page)?;
+            set_quic(&mut spec, &args.quic);
+            spec
+        }
         Served::Grpc(args) => {
             let mut spec = page(["h2c", "h2"], &args.page)?;
             spec.set_option("grpc", "yes");
@@ -84,7 +93,7 @@ fn spec(what: &Served) -> Result<Spec, Error> {
             let mut spec = connections(layer, &args.common, !args.stream, args.size);
             let direction = if args.reverse { "client-reads" } else { "client-writes" };
             spec.options.insert("direction".into(), direction.into());
-            spec.tls = certified(args.common.listen, &args.secure)?;
+            spec.tls = certified(args.common.listen, args.secure.tls.as_ref())?;
             spec
         }
         Served::Udp(args) => datagrams("udp", &args.common, args.size),
@@ -98,8 +107,8 @@ fn spec(what: &Served) -> Result<Spec, Error> {
 }
 
 /// A certificate for this run with `--tls`; its CA certificate is written to the file.
-fn certified(listen: SocketAddr, secure: &SecureArgs) -> Result<Option<Tls>, Error> {
-    let Some(file) = &secure.tls else { return Ok(None) };
+fn certified(listen: SocketAddr, tls: Option<&Option<PathBuf>>) -> Result<Option<Tls>, Error> {
+    let Some(file) = tls else { return Ok(None) };
     let authority = Authority::for_address(listen.ip()).map_err(Error::NothingMeasured)?;
     match file {
         Some(file) => {

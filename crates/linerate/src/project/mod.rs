@@ -45,6 +45,7 @@ pub struct Settings {
     pub expect: Option<String>,
     pub https: bool,
     pub h2: bool,
+    pub h3: bool,
     pub grpc: Option<String>,
     pub message: Option<String>,
     pub streams: Option<u16>,

@@ -90,8 +90,12 @@ fn of_commands(planned: &PlannedCommands, is_of_revisions: bool) -> Vec<String> 
     let layers = layers.chain([(planned.has_tls(), "--https")]);
     let chosen = layers.filter(|(is_chosen, _)| *is_chosen && !planned.are_elsewhere());
     words.extend(chosen.map(|(_, option)| option.to_owned()));
-    let h2 = if planned.are_calls { "" } else { "--h2 " };
-    words.extend(planned.streams.map(|streams| format!("{h2}--streams {streams}")));
+    let version = match planned.layer.as_str() {
+        _ if planned.are_calls => "",
+        "h3" => "--h3 ",
+        _ => "--h2 ",
+    };
+    words.extend(planned.streams.map(|streams| format!("{version}--streams {streams}")));
     words.extend(planned.size.map(|size| format!("--size {size}")));
     if let Some(PlannedRequest { method, headers, body, .. }) = one {
         words.extend((method != "GET" && !planned.are_calls).then(|| option("method", method)));

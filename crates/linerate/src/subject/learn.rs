@@ -293,6 +293,7 @@ impl Learner<'_> {
                 let time = WINDOW.as_secs_f64();
                 let speaks = match self.planned.layer.as_str() {
                     "h2c" => "; --h2 is HTTP/2 with prior knowledge, and with --https over TLS",
+                    "h3" => "; --h3 is HTTP/3, over UDP",
                     "h2" => "; --h2 with --https is HTTP/2 by ALPN, and without it with prior knowledge",
                     _ => "",
                 };

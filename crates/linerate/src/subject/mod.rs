@@ -119,7 +119,7 @@ pub(crate) fn at_port(launch: Launch, port: u16) -> Launch {
 
 /// What shows that a server is ready.
 pub(crate) fn ready(planned: &PlannedCommands) -> Ready {
-    if planned.layer == "udp" { Ready::Datagrams } else { Ready::Listen }
+    if planned.is_of_datagrams() { Ready::Datagrams } else { Ready::Listen }
 }
 
 /// What a server that runs already answers, by its first responses.

@@ -120,7 +120,8 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
             passes("concurrent", 4),
         ],
         ("none", "timers") => vec![("timers".to_owned(), client(0, 10, 100), None)],
-        ("http" | "https" | "h2c" | "h2", "rr") => vec![served("", client(1_000, 3, 300))],
+        ("http" | "https" | "h2c" | "h2" | "h3", "rr") => vec![served("", client(1_000, 3, 300))],
+        ("quic", "rr") => vec![served("", client(1_000, 3, 300)), served("of 8 bytes", client(8, 2, 50))],
         ("http" | "https", "crr") => vec![served("", client(1_000, 3, 50))],
         // Not in the contract, or without a peer in this file.
         _ => Vec::new(),
@@ -130,7 +131,7 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
 /// A certificate for both ends, where the layer has TLS.
 pub(crate) fn secure(server: &mut Spec, client: &mut Spec) {
     const NAME: &str = "linerate.test";
-    if !["https", "h2", "tls", "wss"].contains(&server.layer.as_str()) {
+    if !["https", "h2", "h3", "quic", "tls", "wss"].contains(&server.layer.as_str()) {
         return;
     }
     let mut issuer = CertificateParams::new([]).unwrap();

@@ -192,7 +192,7 @@ fn works(
     let plays = |role| chosen.plays(role) && described.roles.contains(&role);
     let own = common::program::native();
     // Of the programs that are client and server, only linerate's engine has an HTTP client.
-    let is_http = ["http", "https", "h2c", "h2"].contains(&client.layer.as_str());
+    let is_http = ["http", "https", "h2c", "h2", "h3"].contains(&client.layer.as_str());
     let drives = plays(Role::Client) && (!is_http || program == own || !plays(Role::Server));
     let mut serving = None;
     if let Some(mut server) = server {

@@ -1,4 +1,4 @@
-//! `linerate load h2` and `linerate serve h2`.
+//! `linerate load h2`, `load h3` and `load grpc`, and their servers.
 
 use crate::{Server, engine_is_built, linerate};
 
@@ -22,6 +22,25 @@ fn pages_are_loaded_over_http_2_with_and_without_tls() {
         assert_eq!(figures.map(serde_json::Value::as_u64), [Some(7), Some(700), Some(70_000)]);
         assert_eq!(json["done"]["tls"].is_string(), !tls.is_empty());
     }
+}
+
+#[test]
+fn pages_are_loaded_over_http_3_in_a_closed_and_an_open_loop() {
+    if !engine_is_built() {
+        return;
+    }
+    let server = Server::serve(&["h3", "--listen", "127.0.0.1:0", "--size", "100", "--congestion", "reno"]);
+    for more in [&["-n", "700"][..], &["--rate", "1000", "-d", "700ms", "-c", "2"]] {
+        let words = ["load", "h3", &server.url, "--insecure", "--streams", "5", "--json", "-"];
+        let output = linerate(&[&words[..], more].concat());
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let figures = [&json["statuses"]["200"], &json["done"]["operations"], &json["done"]["bytes"]];
+        assert_eq!(figures.map(serde_json::Value::as_u64), [Some(700), Some(700), Some(70_000)]);
+        assert!(json["done"]["tls"].is_string());
+    }
+    let output = linerate(&["load", "h3", "http://127.0.0.1:1/"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && text.contains("https://"), "{text}");
 }
 
 #[test]

@@ -291,15 +291,16 @@ fn proxies_have_an_upstream_whose_address_is_found() {
 }
 
 #[test]
-fn servers_of_http_2_are_compared_with_prior_knowledge_and_over_tls() {
+fn servers_of_http_2_and_http_3_are_compared() {
     let Some(_machine) = machine() else { return };
     let folder = workplace("commands-h2");
-    let serve = format!("{} serve h2 --size 100 --listen {{address}}", env!("CARGO_BIN_EXE_linerate"));
-    for (tls, layer) in [("", "h2c"), (" --tls", "h2")] {
-        let server = format!("{serve}{tls}");
-        let https: &[&str] = if tls.is_empty() { &[] } else { &["--https"] };
-        let words = [&*server, &server, "--h2", "--streams", "5", "-c", "2", "--expect", "length=100"];
-        if tls.is_empty() {
+    let program = env!("CARGO_BIN_EXE_linerate");
+    for (served, version, https, layer) in
+        [("h2", "--h2", &[][..], "h2c"), ("h2 --tls", "--h2", &["--https"], "h2"), ("h3", "--h3", &[], "h3")]
+    {
+        let server = format!("{program} serve {served} --size 100 --listen {{address}}");
+        let words = [&*server, &server, version, "--streams", "5", "-c", "2", "--expect", "length=100"];
+        if layer == "h2c" {
             let open = compare(&folder, &[&words[..], &["--rate", "500"]].concat());
             assert_eq!(open.status, 0, "{}{}", open.stdout, open.stderr);
             let paced = common::report(&folder.path().join("out")).comparison.unwrap();
@@ -311,7 +312,7 @@ fn servers_of_http_2_are_compared_with_prior_knowledge_and_over_tls() {
         let text = folder.read("out/run.json");
         assert!(text.contains("2 connections x 5 streams"), "{text}");
         let run: Run = serde_json::from_str(&text).unwrap();
-        assert!(run.command.contains("--h2 --streams 5"), "{}", run.command);
+        assert!(run.command.contains(&format!("{version} --streams 5")), "{}", run.command);
         let planned = run.comparison.unwrap().commands.unwrap();
         assert_eq!((planned.layer.as_str(), planned.streams), (layer, Some(5)));
         let compared = common::report(&folder.path().join("out")).comparison.unwrap();

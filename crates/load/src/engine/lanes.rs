@@ -7,15 +7,23 @@ use linerate_contract::ErrorKind;
 use nix::sys::epoll::EpollFlags;
 
 impl<L: Lanes> Context<L> {
-    /// Starts the operation of the slot and further ones, and sends them.
+    /// Starts the operation of the slot and further ones, and sends them. Where the peer lets none begin yet,
+    /// the slot waits.
     ///
     /// # Errors
-    /// The peer lets none begin, or as [`crate::layer::Layer::send`].
+    /// The peer lets none begin any more, or as [`crate::layer::Layer::send`].
     pub fn start_lanes(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
         let connection = slot.connection.as_mut().expect(OPENED);
         if !self.layer.has_room(connection) {
-            return Err(ErrorKind::Reset);
+            self.layer.receive(connection)?;
+            if self.layer.is_over(connection) {
+                return Err(ErrorKind::Reset);
+            }
+            if !self.layer.has_room(connection) {
+                return self.send_lanes(slot);
+            }
         }
+        let connection = slot.connection.as_mut().expect(OPENED);
         self.layer.start(connection, Begun::at(slot.began));
         slot.phase = Phase::Receiving;
         self.fill_lanes(slot);

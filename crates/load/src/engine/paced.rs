@@ -123,7 +123,9 @@ impl<L: Layer> Context<L> {
     pub fn establish(&mut self, slot: &mut Slot<L::Connection>) -> Result<Flow, ErrorKind> {
         let flow = self.layer.establish(slot.connection.as_mut().expect(super::context::OPENED))?;
         if flow == Flow::Blocked {
-            self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?;
+            // A socket of datagrams has room nearly always.
+            let room = if L::TIMED { EpollFlags::empty() } else { EpollFlags::EPOLLOUT };
+            self.wait(slot, EpollFlags::EPOLLIN | room)?;
         }
         Ok(flow)
     }
@@ -188,8 +190,12 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
         while self.context.pacer.free.len() + self.context.paused.len() < self.slots.len()
             && self.context.now() < deadline
         {
-            if !self.take_events(events, deadline) {
+            if !self.take_events(events, deadline.min(self.next_due())) {
                 return false;
+            }
+            if L::TIMED {
+                self.context.now();
+                self.step_due();
             }
         }
         true

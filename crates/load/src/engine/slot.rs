@@ -61,9 +61,9 @@ impl<C> Slot<C> {
         }
     }
 
-    /// When an operation under way has something to do without an event.
+    /// When an operation under way, or its connection, has something to do without an event.
     pub(super) fn due_in<L: Layer<Connection = C>>(&self, layer: &L) -> Nanos {
-        let connection = self.connection.as_ref().filter(|_| self.phase == Phase::Receiving);
+        let connection = self.connection.as_ref().filter(|_| self.phase != Phase::Idle);
         connection.map_or(Nanos(u64::MAX), |connection| layer.due(connection))
     }
 

@@ -7,6 +7,7 @@ pub mod echo;
 pub mod h2;
 pub mod http;
 pub mod kcp;
+pub mod quic;
 pub mod session;
 mod transfer;
 pub mod udp;
@@ -59,7 +60,7 @@ pub trait Layer: Clone + Send + Sized + 'static {
     type Connection: AsFd + Send;
 
     /// Whether connections have deadlines of their own: [`Self::due`]. Their timeouts are the layer's then,
-    /// and unread input ends the next wait at once.
+    /// except in lanes, and unread input ends the next wait at once.
     const TIMED: bool = false;
     /// How long a thread spins before it blocks, unless the spec has `options.spin`.
     const SPIN: Nanos = Nanos::ZERO;

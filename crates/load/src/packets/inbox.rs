@@ -118,6 +118,12 @@ impl Inbox {
         Ok(self.filled)
     }
 
+    /// Whether the last call has used all buffers, so that the socket may have more.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.filled == self.messages.len()
+    }
+
     /// Calls `handle` for every datagram of the last call, with its sender.
     #[inline]
     pub fn each(&self, mut handle: impl FnMut(SocketAddr, &[u8])) {

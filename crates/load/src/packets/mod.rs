@@ -1,4 +1,4 @@
-//! Datagrams in and out of the kernel, one or many per call: common to UDP and KCP.
+//! Datagrams in and out of the kernel, one or many per call: common to UDP, KCP and QUIC.
 //!
 //! | mode | out | in |
 //! |---|---|---|
@@ -10,12 +10,13 @@
 
 #![allow(
     unsafe_code,
-    reason = "sendmmsg(2), recvmmsg(2) and control messages over buffers that are prepared once"
+    reason = "sendmmsg(2), recvmmsg(2), UDP_SEGMENT and control messages over buffers that are prepared once"
 )]
 
 mod burst;
 mod inbox;
 mod own;
+mod queue;
 mod received;
 mod send;
 mod socket;
@@ -23,9 +24,10 @@ mod socket;
 pub(crate) use burst::Burst;
 pub use inbox::Inbox;
 pub(crate) use own::OwnAddresses;
+pub(crate) use queue::SendQueue;
 pub(crate) use received::{Received, ReceiverSampler};
 pub(crate) use send::{SegmentSize, send_many, send_one};
-pub(crate) use socket::{bind, connect};
+pub(crate) use socket::{bind, connect, widen_buffers};
 
 use crate::refusal::Refusal;
 use linerate_contract::Spec;

@@ -3,7 +3,7 @@
 use super::Mode;
 use crate::refusal::{Doing, Refusal};
 use crate::socket::{connect_error, socket_address};
-use linerate_contract::{ErrorKind, Nanos, Spec};
+use linerate_contract::{ErrorKind, KCP_SOCKET_BUFFER, Nanos, Spec};
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrLike, SockaddrStorage, getsockname, getsockopt, setsockopt,
@@ -13,14 +13,18 @@ use nix::sys::time::TimeVal;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// A socket bound to `listen` of `spec`, and its address (port 0: the kernel's choice).
+/// A socket bound to `listen` of `spec`, and its address (port 0: the kernel's choice). `shared`: sockets of
+/// other threads have the same one.
 ///
 /// # Errors
 /// The address is in use or not of this host; the kernel does not grant the buffer or the mode.
-pub(crate) fn bind(spec: &Spec, mode: Mode) -> Result<(OwnedFd, SocketAddr), Refusal> {
+pub(crate) fn bind(spec: &Spec, mode: Mode, shared: bool) -> Result<(OwnedFd, SocketAddr), Refusal> {
     let address = spec.listen.ok_or_else(|| Refusal::BadSpec("\"listen\" is missing".into()))?;
     let storage = SockaddrStorage::from(address);
     let fd = open(spec, mode, storage.family().expect("an IP address has a family"))?;
+    if shared {
+        setsockopt(&fd, sockopt::ReusePort, &true).doing("SO_REUSEPORT")?;
+    }
     let bound = nix::sys::socket::bind(fd.as_raw_fd(), &storage)
         .and_then(|()| getsockname::<SockaddrStorage>(fd.as_raw_fd()));
     let bound = bound.doing(&format!("listening at {address}, UDP"))?;
@@ -53,6 +57,16 @@ fn open(spec: &Spec, mode: Mode, family: AddressFamily) -> Result<OwnedFd, Refus
     setsockopt(&fd, sockopt::ReceiveTimeout, &interval).doing("SO_RCVTIMEO")?;
     setsockopt(&fd, sockopt::SendTimeout, &interval).doing("SO_SNDTIMEO")?;
     Ok(fd)
+}
+
+/// Requests the buffers that all KCP programs have, unless the spec contains others, which are set already:
+/// with the kernel's usual ones, a window does not fit.
+pub(crate) fn widen_buffers(socket: &OwnedFd, spec: &Spec) -> Result<(), Refusal> {
+    if spec.options.contains_key("buffer") {
+        return Ok(());
+    }
+    setsockopt(socket, sockopt::RcvBuf, &KCP_SOCKET_BUFFER).doing("SO_RCVBUF")?;
+    setsockopt(socket, sockopt::SndBuf, &KCP_SOCKET_BUFFER).doing("SO_SNDBUF")
 }
 
 /// The largest possible value of the kernel's own limit (`net.core.rmem_max` is an int), rounded down.
@@ -106,9 +120,9 @@ mod tests {
         spec.listen = Some("127.0.0.1:0".parse().unwrap());
         for wrong in ["0", "-1", "x"] {
             spec.options.insert("buffer".into(), wrong.into());
-            assert_eq!(bind(&spec, Mode::Single).unwrap_err().exit_status(), 2, "{wrong}");
+            assert_eq!(bind(&spec, Mode::Single, false).unwrap_err().exit_status(), 2, "{wrong}");
         }
         spec.options.insert("buffer".into(), (1 << 29).to_string());
-        assert!(bind(&spec, Mode::Single).unwrap_err().to_string().contains("refused"));
+        assert!(bind(&spec, Mode::Single, false).unwrap_err().to_string().contains("refused"));
     }
 }

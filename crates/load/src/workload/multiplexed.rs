@@ -58,6 +58,7 @@ impl<L: Lanes> Workload<L> for Multiplexed {
             Phase::Connecting if context.is_late(slot) => {
                 context.fail_and_pause(slot, ErrorKind::ConnectTimeout);
             }
+            Phase::Sending if context.is_late(slot) => context.fail_and_pause(slot, ErrorKind::Timeout),
             Phase::Receiving => {
                 context.expire_lanes(slot);
                 if context.is_idle(slot) {

@@ -11,6 +11,7 @@ use super::frame::{self, Splitter};
 use super::hpack::Encoding;
 use super::window::{LARGEST, ReceiveWindow, SendWindow};
 use super::{Code, PREFACE};
+use crate::fields::MOST_FIELDS;
 use crate::http::response::Head;
 use side::ClientSide;
 
@@ -95,7 +96,7 @@ impl Client {
         let settings = [
             (connection::ENABLE_PUSH, 0),
             (connection::INITIAL_WINDOW_SIZE, WINDOW),
-            (connection::MAX_HEADER_LIST_SIZE, connection::MOST_FIELDS as u32),
+            (connection::MAX_HEADER_LIST_SIZE, MOST_FIELDS as u32),
         ];
         Self {
             link: Link::new(&settings, WINDOW, PREFACE),

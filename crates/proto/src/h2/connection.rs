@@ -5,9 +5,8 @@ use super::frame::{self, Head, Output, Receiver, Splitter};
 use super::hpack::{Decoder, TABLE_SIZE};
 use super::window::{LARGEST, ReceiveWindow, SendWindow, USUAL};
 use super::{Code, PREFACE};
+use crate::fields::{Fields, MOST_FIELDS};
 
-/// Bytes of the fields of a message, with 32 more for each; nginx and Apache refuse requests above 32 KiB.
-pub(super) const MOST_FIELDS: usize = 64 << 10;
 /// CONTINUATION frames of a header block: its bytes fit into four.
 const MOST_PARTS: u32 = 16;
 /// Frames without progress in a row: settings, pings, priorities, empty data. A peer has no reason for a
@@ -29,11 +28,6 @@ pub(super) struct PeerSettings {
     pub(super) table: usize,
     pub(super) streams: u32,
     pub(super) window: u32,
-}
-
-/// Fields of a message, as far as an end needs them.
-pub(super) trait Fields: Default {
-    fn take(&mut self, name: &[u8], value: &[u8]);
 }
 
 /// What a client and a server do in their own ways.

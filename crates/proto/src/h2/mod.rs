@@ -18,7 +18,7 @@ pub mod hpack;
 pub mod server;
 mod window;
 
-use hpack::BadBlock;
+use crate::fields::BadBlock;
 use std::fmt;
 
 /// What a client sends first.

@@ -8,11 +8,12 @@ mod content;
 pub use content::{Content, rpc_reply};
 
 use super::Code;
-use super::connection::{self, Fields, Link, Preface, Side};
+use super::connection::{self, Link, Preface, Side};
 use super::frame::{self, HEAD, Head, Splitter};
 use super::hpack::{Encoding, TABLE_SIZE};
 use super::window::{SendWindow, USUAL};
-use content::{Method, RPC_DONE};
+use crate::fields::{MOST_FIELDS, Method, RequestFields};
+use content::RPC_DONE;
 use std::collections::VecDeque;
 
 /// Streams of a client at the same time; nginx and h2o accept about as many.
@@ -64,7 +65,7 @@ impl Default for Server {
     fn default() -> Self {
         let settings = [
             (connection::MAX_CONCURRENT_STREAMS, MOST_STREAMS),
-            (connection::MAX_HEADER_LIST_SIZE, connection::MOST_FIELDS as u32),
+            (connection::MAX_HEADER_LIST_SIZE, MOST_FIELDS as u32),
         ];
         Self {
             preface: Preface::default(),
@@ -184,45 +185,6 @@ fn put(room: &mut [u8], head: Head, payload: &[u8]) -> usize {
     length
 }
 
-/// The fields of a request that a server needs.
-#[derive(Debug, Default)]
-struct RequestFields {
-    method: Method,
-    /// Pseudo-fields so far: method, scheme and path are necessary, each once.
-    pseudo: [bool; 4],
-    has_regular: bool,
-    is_bad: bool,
-}
-
-impl RequestFields {
-    fn is_request(&self) -> bool {
-        !self.is_bad && self.pseudo[..3] == [true; 3]
-    }
-}
-
-impl Fields for RequestFields {
-    #[inline]
-    fn take(&mut self, name: &[u8], value: &[u8]) {
-        let pseudo = [&b":method"[..], b":scheme", b":path", b":authority"];
-        if let Some(at) = pseudo.iter().position(|known| *known == name) {
-            self.is_bad |= self.has_regular || std::mem::replace(&mut self.pseudo[at], true);
-            if at == 0 {
-                self.method = match value {
-                    b"GET" => Method::Get,
-                    b"HEAD" => Method::Head,
-                    b"POST" => Method::Post,
-                    _ => Method::Other,
-                };
-            }
-            return;
-        }
-        self.has_regular = true;
-        self.is_bad |= name.is_empty() || name[0] == b':' || name.iter().any(u8::is_ascii_uppercase);
-        self.is_bad |= matches!(name, b"connection" | b"transfer-encoding" | b"upgrade" | b"keep-alive")
-            || name == b"te" && value != b"trailers";
-    }
-}
-
 struct ServerSide<'a> {
     streams: &'a mut ServerStreams,
 }
@@ -282,7 +244,7 @@ impl Side for ServerSide<'_> {
         if stream <= self.streams.last {
             // Trailers, or late ones of a stream that was refused.
             return match self.open(stream) {
-                Some(_) if !end || fields.is_bad || fields.pseudo != [false; 4] => {
+                Some(_) if !end || fields.is_bad || fields.has_pseudo() => {
                     self.refuse(link, stream, Code::PROTOCOL_ERROR)
                 }
                 Some(at) => {

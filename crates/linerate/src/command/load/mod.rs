@@ -2,7 +2,7 @@
 
 mod failed;
 pub(super) mod flows;
-mod h2;
+pub(super) mod h2;
 mod operations;
 mod route;
 mod sweep;
@@ -39,6 +39,7 @@ pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     match &args.what {
         Loaded::Http(args) => http(args, terminal),
         Loaded::H2(args) => h2::h2(args, terminal),
+        Loaded::H3(args) => h2::h3(args, terminal),
         Loaded::Grpc(args) => h2::grpc(args, terminal),
         Loaded::Tcp(args) => flows::tcp(args, terminal),
         Loaded::Ws(args) => flows::ws(args, terminal),

@@ -15,6 +15,8 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 pub(in crate::command) type Schemes = [&'static str; 2];
 
 pub(in crate::command) const HTTP: Schemes = ["http", "https"];
+/// HTTP/3 has no form without TLS.
+pub(in crate::command) const HTTPS: Schemes = ["https", "https"];
 /// The schemes of servers that echo, which have one each.
 pub(in crate::command) const TCP: Schemes = ["tcp", "tcp"];
 pub(in crate::command) const UDP: Schemes = ["udp", "udp"];
@@ -167,6 +169,17 @@ impl Target {
             Error::NothingMeasured(format!("dns: {host} has no address: {e} (check the name)"))
         })?;
         Ok(found.collect())
+    }
+
+    /// Where datagrams are sent: nothing says whether somebody receives them, so a name with both kinds of
+    /// addresses is the one of IPv4.
+    ///
+    /// # Errors
+    /// The name cannot be resolved.
+    pub(in crate::command) fn datagram_address(&self) -> Result<SocketAddr, Error> {
+        let all = self.addresses()?;
+        let first = all.iter().find(|address| address.is_ipv4()).or(all.first()).copied();
+        first.ok_or_else(|| Error::NothingMeasured(format!("dns: {} has no address", self.host)))
     }
 
     /// The first address of the host that accepts a connection. A name such as `localhost` may have several,

@@ -103,7 +103,7 @@ impl<'a> Setting<'a> {
     pub(super) fn page(&self) -> Option<String> {
         let size = self.cell.parameters.size.unwrap_or(0);
         let page = || page(usize::try_from(size).unwrap_or(usize::MAX));
-        ["http", "https", "h2c", "h2"]
+        ["http", "https", "h2c", "h2", "h3"]
             .contains(&self.cell.layer.as_str())
             .then(|| String::from_utf8(page()).expect("pages are ASCII"))
     }

@@ -3,11 +3,11 @@
 //!
 //! A turn of a conversation: receive, feed the state machine, top up, flush, send.
 
-use super::output::{KcpSendQueue, Output};
-use super::{KcpConfig, SPIN, widen_buffers};
+use super::output::Output;
+use super::{KcpConfig, SPIN};
 use crate::clock;
 use crate::layer::{Answer, Flow, Layer, Reply};
-use crate::packets::{self, Inbox};
+use crate::packets::{self, Inbox, SendQueue, widen_buffers};
 use crate::refusal::{Doing, Refusal};
 use kcp::Kcp;
 use linerate_contract::{ErrorKind, Nanos, Spec};
@@ -47,7 +47,7 @@ impl Clone for KcpClient {
 /// One conversation.
 pub(crate) struct Conversation {
     socket: OwnedFd,
-    queue: Rc<RefCell<KcpSendQueue>>,
+    queue: Rc<RefCell<SendQueue>>,
     kcp: Kcp<Output>,
     /// No more is written while this many segments wait: those in flight, and as many again that follow at
     /// once.
@@ -86,7 +86,7 @@ impl KcpClient {
         widen_buffers(&socket, &self.spec)?;
         let in_flight = self.config.in_flight(&socket)?;
         self.inbox.get_or_insert_with(|| self.config.inbox(in_flight));
-        let queue = Rc::<RefCell<KcpSendQueue>>::default();
+        let queue = Rc::<RefCell<SendQueue>>::default();
         let output = Output { queue: queue.clone(), to: None };
         Ok(Ok(Conversation {
             kcp: self.config.conversation(random_conv()?, output, in_flight)?,

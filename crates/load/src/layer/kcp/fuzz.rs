@@ -1,8 +1,9 @@
 //! Fuzz target: datagrams at both ends of conversations.
 
-use super::output::{KcpSendQueue, Output};
+use super::output::Output;
 use super::server::KcpServer;
 use crate::fuzz_input::FuzzInput;
+use crate::packets::SendQueue;
 use linerate_contract::Nanos;
 use linerate_proto::frames::prefix;
 use std::cell::RefCell;
@@ -22,7 +23,7 @@ pub fn fuzz_kcp(input: &[u8]) {
 fn datagrams(server: &mut KcpServer, mut input: FuzzInput<'_>) {
     server.forget();
     let config = *server.config();
-    let queue = Rc::<RefCell<KcpSendQueue>>::default();
+    let queue = Rc::<RefCell<SendQueue>>::default();
     let mut client =
         config.conversation(7, Output { queue: queue.clone(), to: None }, 32).expect("it is valid");
     client.send(&prefix(0)).expect("it is short");

@@ -17,9 +17,9 @@ pub use fuzz::fuzz_kcp;
 use crate::packets::{Inbox, Mode};
 use crate::refusal::{Doing, Refusal};
 use kcp::Kcp;
-use linerate_contract::{Direction, KCP_SOCKET_BUFFER, Nanos, Spec};
+use linerate_contract::{Direction, Nanos, Spec};
 use nix::errno::Errno;
-use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use nix::sys::socket::{getsockopt, sockopt};
 use output::Output;
 use std::os::fd::OwnedFd;
 
@@ -113,15 +113,6 @@ impl KcpConfig {
         kcp.update(0).map_err(|_| Errno::EIO).doing("starting a KCP conversation")?;
         Ok(kcp)
     }
-}
-
-/// Requests the buffers that all KCP programs have, unless the spec contains others, which are set already.
-fn widen_buffers(socket: &OwnedFd, spec: &Spec) -> Result<(), Refusal> {
-    if spec.options.contains_key("buffer") {
-        return Ok(());
-    }
-    setsockopt(socket, sockopt::RcvBuf, &KCP_SOCKET_BUFFER).doing("SO_RCVBUF")?;
-    setsockopt(socket, sockopt::SndBuf, &KCP_SOCKET_BUFFER).doing("SO_SNDBUF")
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The server: one socket, a session for each address and conversation, one thread.
 
 use super::held::{HeldSegments, pushes};
-use super::output::{KcpSendQueue, Output};
-use super::{KcpConfig, SPIN, widen_buffers};
+use super::output::Output;
+use super::{KcpConfig, SPIN};
 use crate::clock;
-use crate::packets::{self, OwnAddresses, Received, ReceiverSampler};
+use crate::packets::{self, OwnAddresses, Received, ReceiverSampler, SendQueue, widen_buffers};
 use crate::process::{Signals, emit, spawn};
 use crate::refusal::{Doing, Refusal};
 use crate::waiter::Waiter;
@@ -40,7 +40,7 @@ const POLL_INTERVAL: Nanos = Nanos(50_000_000);
 pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
     let config = KcpConfig::from_spec(spec)?;
     let signals = Signals::claim()?;
-    let (socket, address) = packets::bind(spec, config.mode)?;
+    let (socket, address) = packets::bind(spec, config.mode, false)?;
     widen_buffers(&socket, spec)?;
     let in_flight = config.in_flight(&socket)?;
     let sampler = ReceiverSampler::from_spec(spec);
@@ -77,7 +77,7 @@ pub(super) struct KcpServer {
     poller: (Epoll, Waiter),
     in_flight: u16,
     content: FrameContent,
-    queue: Rc<RefCell<KcpSendQueue>>,
+    queue: Rc<RefCell<SendQueue>>,
     sessions: HashMap<(SocketAddr, u32), KcpSession>,
     own: OwnAddresses,
     /// Segments that wait for an earlier one, in all sessions.
@@ -232,7 +232,7 @@ impl KcpServer {
         let mut spec = Spec::new(linerate_contract::Role::Server, "kcp", "stream");
         (spec.size, spec.listen) = (1_000, Some(SocketAddr::from(([127, 0, 0, 1], 0))));
         let config = KcpConfig::from_spec(&spec).expect("a good spec");
-        let (socket, address) = packets::bind(&spec, config.mode).expect("a free port");
+        let (socket, address) = packets::bind(&spec, config.mode, false).expect("a free port");
         let own = OwnAddresses::for_address(address).expect("a bound address");
         let poller = poller(&spec, &socket).expect("descriptors are left");
         Self::new(config, socket, own, poller, 32, None)

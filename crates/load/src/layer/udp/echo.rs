@@ -126,7 +126,7 @@ fn age(datagram: &[u8], number: u64) -> u64 {
 /// An address that is missing, in use, or not of this host.
 pub fn serve(spec: &Spec) -> Result<(), Refusal> {
     let signals = Signals::claim()?;
-    let (socket, address) = packets::bind(spec, Mode::Single)?;
+    let (socket, address) = packets::bind(spec, Mode::Single, false)?;
     let own = OwnAddresses::for_address(address)?;
     let mut inbox = Inbox::new(Mode::Single, LARGEST);
     spawn(move || {

@@ -54,7 +54,7 @@ impl FlowReceiver {
         let every = every.ok().filter(|n| *n > 0);
         let every =
             every.ok_or_else(|| Refusal::BadSpec("\"options.every\" must be a number above 0".into()))?;
-        let (socket, address) = packets::bind(spec, config.mode)?;
+        let (socket, address) = packets::bind(spec, config.mode, false)?;
         let inbox = Inbox::new(config.mode, config.size.max(REPORT_LENGTH));
         let sampler = ReceiverSampler::from_spec(spec);
         let (content, own) = (config.content, OwnAddresses::for_address(address)?);

@@ -1,8 +1,8 @@
 //! A client's request, encoded before its window.
 
+use crate::fields::RequestList;
 use crate::h2::frame;
 use crate::h2::hpack::Blocks;
-use crate::http::request::build;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use linerate_contract::{Refusal, Request};
@@ -48,30 +48,13 @@ impl EncodedRequest {
         body: &[u8],
         more: &[(&str, &str)],
     ) -> Result<Self, Refusal> {
-        // As HTTP/1.1 has it, whose rules for names and values are the same.
-        let message = build(path, host, true, request)?;
-        let head = message.len() - request.body.len();
-        let text = String::from_utf8_lossy(&message[..head]).into_owned();
-        let mut lines = text.split("\r\n").filter(|line| !line.is_empty());
-        let method = lines.next().and_then(|line| line.split(' ').next()).unwrap_or("GET");
-        let lines: Vec<(String, &str)> = lines
-            .filter_map(|line| line.split_once(':'))
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim()))
-            .collect();
-        let host = lines.iter().find(|(name, _)| name == "host").map_or(host, |(_, value)| *value);
-        let mut fields =
-            vec![(":method", method), (":scheme", scheme), (":authority", host), (":path", path)];
-        let regular = lines.iter().map(|(name, value)| (name.as_str(), *value));
-        // A message of gRPC says its own length.
-        let is_kept = |name: &str| more.is_empty() || name != "content-length";
-        fields.extend(regular.filter(|(name, _)| !OF_A_CONNECTION.contains(name) && is_kept(name)));
-        fields.extend(more);
-        let blocks = Blocks::new(&fields);
+        let list = RequestList::new(scheme, path, host, request, more)?;
+        let blocks = Blocks::new(&list.fields());
         if blocks.longest() > frame::LONGEST {
             let most = frame::LONGEST;
             return Err(Refusal::BadSpec(format!("\"request\" has more than {most} bytes of headers")));
         }
-        Ok(Self { blocks, body: body.into(), is_head: method == "HEAD" })
+        Ok(Self { blocks, body: body.into(), is_head: list.is_head() })
     }
 
     pub fn body(&self) -> &[u8] {
@@ -83,8 +66,3 @@ impl EncodedRequest {
 pub fn prefixed(message: &[u8]) -> Vec<u8> {
     [&[0][..], &(message.len() as u32).to_be_bytes(), message].concat()
 }
-
-/// Fields of HTTP/1.1 that have no meaning here (RFC 9113 section 8.2.2), and the name of the host, which is
-/// `:authority`.
-const OF_A_CONNECTION: [&str; 7] =
-    ["host", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "te"];

@@ -1,52 +1,10 @@
 //! What comes of a server's frames.
 
 use super::{Answers, Ended, Lane, Streams};
+use crate::fields::AnswerFields;
 use crate::h2::Code;
-use crate::h2::connection::{Fields, Link, Side};
+use crate::h2::connection::{Link, Side};
 use crate::http::response::{BodyFraming, Head};
-
-/// The fields of an answer that an engine needs.
-#[derive(Debug, Default)]
-pub(super) struct AnswerFields {
-    status: Option<u16>,
-    length: Option<u64>,
-    /// `grpc-status`, of the trailers or of an answer without a body.
-    rpc_status: Option<u32>,
-    has_regular: bool,
-    is_bad: bool,
-}
-
-impl Fields for AnswerFields {
-    #[inline]
-    fn take(&mut self, name: &[u8], value: &[u8]) {
-        match name {
-            b":status" => {
-                let digits = value.len() == 3 && value.iter().all(u8::is_ascii_digit);
-                self.is_bad |= self.has_regular || self.status.is_some() || !digits;
-                self.status = Some(value.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit & 15)));
-            }
-            b"content-length" => {
-                let length = std::str::from_utf8(value).ok().filter(|text| !text.starts_with('+'));
-                let length = length.and_then(|text| text.parse().ok());
-                self.is_bad |= length.is_none() || self.length.is_some_and(|other| length != Some(other));
-                self.length = length;
-                self.has_regular = true;
-            }
-            b"grpc-status" => {
-                self.rpc_status = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-                self.has_regular = true;
-            }
-            // Fields that concern one connection do not exist here (section 8.2.2).
-            b"connection" | b"transfer-encoding" | b"upgrade" | b"keep-alive" | b"proxy-connection" => {
-                self.is_bad = true;
-            }
-            name => {
-                self.is_bad |= name.is_empty() || name[0] == b':' || name.iter().any(u8::is_ascii_uppercase);
-                self.has_regular = true;
-            }
-        }
-    }
-}
 
 pub(super) struct ClientSide<'a, A> {
     pub(super) streams: &'a mut Streams,

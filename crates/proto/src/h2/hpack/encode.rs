@@ -4,7 +4,8 @@
 //! ones have a byte or two for each field. A peer with a smaller table than the usual one gets blocks without
 //! it.
 
-use super::table::{ENTRY, TABLE_SIZE, find};
+use super::table::{TABLE_SIZE, find};
+use crate::fields::{ENTRY, put_integer};
 
 /// A message's fields as blocks.
 #[derive(Debug, Clone)]
@@ -68,20 +69,6 @@ impl Blocks {
     pub fn longest(&self) -> usize {
         self.first.len().max(self.plain.len())
     }
-}
-
-fn put_integer(block: &mut Vec<u8>, pattern: u8, prefix: u32, value: usize) {
-    let most = (1 << prefix) - 1;
-    if value < most {
-        return block.push(pattern | value as u8);
-    }
-    block.push(pattern | most as u8);
-    let mut rest = value - most;
-    while rest > 0x7f {
-        block.push(0x80 | (rest & 0x7f) as u8);
-        rest >>= 7;
-    }
-    block.push(rest as u8);
 }
 
 fn put_literal(block: &mut Vec<u8>, pattern: u8, prefix: u32, name: &str, value: &str) {

@@ -3,25 +3,16 @@
 //! | module | contents |
 //! |---|---|
 //! | `table` | the static and the dynamic table |
-//! | `huffman` | the code of strings |
 //! | `encode` | the blocks of a message that is sent again and again |
 
 mod encode;
-mod huffman;
 mod table;
 
 pub use encode::{Blocks, Encoding};
 pub(super) use table::TABLE_SIZE;
 
-use table::{ENTRY, Table};
-
-/// The block is not one, or its fields are longer than they may be. The connection is lost with it: the
-/// tables of both ends differ from now on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BadBlock {
-    Malformed,
-    TooLong,
-}
+use crate::fields::{BadBlock, ENTRY, integer, string};
+use table::Table;
 
 /// The state of one direction.
 #[derive(Debug)]
@@ -75,13 +66,13 @@ impl Decoder {
                 let index = integer(&mut block, if is_kept { 6 } else { 4 })?;
                 self.name.clear();
                 if index == 0 {
-                    string(&mut block, &mut self.name, most)?;
+                    string(&mut block, 7, &mut self.name, most)?;
                 } else {
                     // Copied: the entry may be evicted by this field (section 4.4).
                     self.name.extend_from_slice(self.table.get(index).ok_or(BadBlock::Malformed)?.0);
                 }
                 self.value.clear();
-                string(&mut block, &mut self.value, most)?;
+                string(&mut block, 7, &mut self.value, most)?;
                 pass(&self.name, &self.value)?;
                 if is_kept {
                     self.table.insert(&self.name, &self.value);
@@ -91,44 +82,6 @@ impl Decoder {
         }
         Ok(())
     }
-}
-
-/// An integer with a prefix of this many bits (section 5.1), below 2^28: nothing here is longer.
-#[inline]
-fn integer(block: &mut &[u8], prefix: u32) -> Result<usize, BadBlock> {
-    let (first, rest) = block.split_first().ok_or(BadBlock::Malformed)?;
-    *block = rest;
-    let most = (1 << prefix) - 1;
-    let mut value = usize::from(*first) & most;
-    if value < most {
-        return Ok(value);
-    }
-    for shift in [0, 7, 14, 21] {
-        let (byte, rest) = block.split_first().ok_or(BadBlock::Malformed)?;
-        *block = rest;
-        value += usize::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok(value);
-        }
-    }
-    Err(BadBlock::Malformed)
-}
-
-/// Appends a string (section 5.2) to `output`, of `most` bytes at most.
-#[inline]
-fn string(block: &mut &[u8], output: &mut Vec<u8>, most: usize) -> Result<(), BadBlock> {
-    let is_coded = block.first().is_some_and(|first| first & 0x80 != 0);
-    let length = integer(block, 7)?;
-    let (text, rest) = block.split_at_checked(length).ok_or(BadBlock::Malformed)?;
-    *block = rest;
-    if is_coded {
-        return huffman::decode(text, output, most).map_err(|_| BadBlock::Malformed);
-    }
-    if length > most {
-        return Err(BadBlock::TooLong);
-    }
-    output.extend_from_slice(text);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The static and the dynamic table (RFC 7541 section 2.3 and appendix A).
 
+use crate::fields::ENTRY;
+
 /// Fields that both ends know, from index 1 on.
 const STATIC: [(&str, &str); 61] = [
     (":authority", ""),
@@ -67,8 +69,6 @@ const STATIC: [(&str, &str); 61] = [
 
 /// The largest dynamic table of a decoder: the default of HTTP/2 at both ends (RFC 9113, section 6.5.2).
 pub(in crate::h2) const TABLE_SIZE: usize = 4_096;
-/// What an entry has beyond its name and value (section 4.1).
-pub(in crate::h2) const ENTRY: usize = 32;
 const MOST_ENTRIES: usize = TABLE_SIZE / ENTRY;
 /// Entries lie whole in a ring. Twice the table has room for the next one, whatever is left at its end.
 const RING: usize = 2 * TABLE_SIZE;

@@ -1,5 +1,6 @@
 //! What a server answers, and to which requests.
 
+use crate::fields::Method;
 use crate::h2::client::prefixed;
 use crate::h2::hpack::Blocks;
 use std::sync::Arc;
@@ -57,20 +58,4 @@ pub fn rpc_reply(page: &[u8]) -> Vec<u8> {
     message.push(length as u8);
     message.extend_from_slice(page);
     prefixed(&message)
-}
-
-/// The methods that a server answers in different ways.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Method {
-    Get,
-    Head,
-    Post,
-    #[default]
-    Other,
-}
-
-impl Method {
-    fn is_read(self) -> bool {
-        matches!(self, Self::Get | Self::Head)
-    }
 }

@@ -37,18 +37,9 @@ impl Wires for AnyTlsConnector {
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let request = spec.request.clone().unwrap_or_default();
-        let tls = spec.tls.clone().unwrap_or_default();
-        let mut config = config(request.insecure, &tls)?;
+        let mut config = config(request.insecure, &spec.tls.clone().unwrap_or_default())?;
         config.alpn_protocols = protocols(spec);
-        let name = if tls.name.is_empty() {
-            let host = request.host.as_deref().map(|host| host_name(host).to_owned());
-            let host = host.or_else(|| spec.connect.map(|address| address.ip().to_string()));
-            let host = host.ok_or_else(|| Refusal::BadSpec("\"request.host\" is missing".into()))?;
-            ServerName::try_from(host.clone())
-                .map_err(|e| Refusal::BadSpec(format!("\"request.host\": {host}: {e}")))?
-        } else {
-            ServerName::try_from(tls.name).map_err(|e| bad("name", e))?
-        };
+        let name = server_name(spec)?;
         let tunnel = spec.tunnel.as_ref().map(|tunnel| tunnel.request().into_bytes().into());
         Ok(Self { config: Arc::new(config), name, tunnel })
     }
@@ -229,6 +220,21 @@ fn host_name(host: &str) -> &str {
         return rest.split(']').next().unwrap_or(rest);
     }
     host.rsplit_once(':').map_or(host, |(name, _)| name)
+}
+
+/// Whom the certificate has to name: `tls.name`, or else the host of the request or the address.
+///
+/// # Errors
+/// It is no name.
+pub(in crate::layer) fn server_name(spec: &Spec) -> Result<ServerName<'static>, Refusal> {
+    if let Some(tls) = spec.tls.as_ref().filter(|tls| !tls.name.is_empty()) {
+        return ServerName::try_from(tls.name.clone()).map_err(|e| bad("name", e));
+    }
+    let host = spec.request.as_ref().and_then(|request| request.host.as_deref());
+    let host = host.map(|host| host_name(host).to_owned());
+    let host = host.or_else(|| spec.connect.map(|address| address.ip().to_string()));
+    let host = host.ok_or_else(|| Refusal::BadSpec("\"request.host\" is missing".into()))?;
+    ServerName::try_from(host.clone()).map_err(|e| Refusal::BadSpec(format!("\"request.host\": {host}: {e}")))
 }
 
 fn config(insecure: bool, tls: &Tls) -> Result<ClientConfig, Refusal> {

@@ -1,6 +1,6 @@
 //! TLS 1.3 with AES-128-GCM and nothing else, from the PEM texts of a spec.
 
-use super::handshake::Handshake;
+use super::handshake::{Handshake, describe_security};
 use super::trust::{Anyone, identified, roots};
 use super::{Room, TlsWire};
 use crate::layer::wire::Wires;
@@ -11,7 +11,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::UnbufferedServerConnection;
-use rustls::{CipherSuite, ClientConfig, ServerConfig};
+use rustls::{CipherSuite, ClientConfig, ProtocolVersion, ServerConfig};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -27,15 +27,7 @@ impl Wires for TlsConnector {
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let tls = spec.tls.as_ref().ok_or_else(missing)?;
-        let builder = ClientConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
-        let builder = if spec.request.as_ref().is_some_and(|request| request.insecure) {
-            builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider()))
-        } else {
-            builder.with_root_certificates(roots(&tls.authority)?)
-        };
-        let mut config = identified(builder, tls)?;
+        let mut config = client_config(spec)?;
         config.resumption = Resumption::disabled();
         config.enable_secret_extraction = true;
         let name = ServerName::try_from(tls.name.clone()).map_err(|e| bad("name", e))?;
@@ -58,15 +50,7 @@ impl Wires for TlsAcceptor {
     type Wire = TlsWire;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
-        let tls = spec.tls.as_ref().ok_or_else(missing)?;
-        let (chain, key) = certified(tls)?;
-        let mut config = ServerConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .map_err(|e| bad("certificate", e))?;
-        config.send_tls13_tickets = 0;
+        let mut config = server_config(spec)?;
         if spec.layer == "h2" {
             // A client of HTTP/1.1 needs no answer to what it offers.
             config.alpn_protocols = protocols(spec);
@@ -79,6 +63,45 @@ impl Wires for TlsAcceptor {
         let connection = UnbufferedServerConnection::new(self.config.clone());
         connection.map(|c| TlsWire::new(Handshake::server(c), room)).map_err(|_| ErrorKind::TlsFailed)
     }
+}
+
+/// A client's configuration without the names of protocols.
+///
+/// # Errors
+/// Certificates that cannot be read.
+pub(in crate::layer) fn client_config(spec: &Spec) -> Result<ClientConfig, Refusal> {
+    let tls = spec.tls.clone().unwrap_or_default();
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
+    let builder = if spec.request.as_ref().is_some_and(|request| request.insecure) {
+        builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider()))
+    } else {
+        builder.with_root_certificates(roots(&tls.authority)?)
+    };
+    identified(builder, &tls)
+}
+
+/// What these configurations agree on.
+pub(in crate::layer) fn security() -> String {
+    describe_security(ProtocolVersion::TLSv1_3, ring::cipher_suite::TLS13_AES_128_GCM_SHA256)
+}
+
+/// A server's configuration without the names of protocols.
+///
+/// # Errors
+/// The spec has no certificate, or one that cannot be read.
+pub(in crate::layer) fn server_config(spec: &Spec) -> Result<ServerConfig, Refusal> {
+    let tls = spec.tls.as_ref().ok_or_else(missing)?;
+    let (chain, key) = certified(tls)?;
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|e| bad("certificate", e))?;
+    config.send_tls13_tickets = 0;
+    Ok(config)
 }
 
 /// The certificates of a client or server, and their key.

@@ -14,7 +14,9 @@ mod trust;
 mod tunnel;
 
 pub use any::AnyTlsConnector;
+pub(in crate::layer) use any::server_name;
 pub use config::{TlsAcceptor, TlsConnector};
+pub(in crate::layer) use config::{client_config, security, server_config};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::{fuzz_handshake, fuzz_records};
 

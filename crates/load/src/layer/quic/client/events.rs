@@ -1,0 +1,225 @@
+//! What comes of a server's datagrams: answers, the streams of the server's own, the end of a connection.
+
+use super::protocol::ClientProtocol;
+use super::{Quic, QuicConnection, write};
+use crate::layer::LaneEnd;
+use crate::layer::wire::tls;
+use bytes::Bytes;
+use linerate_contract::{ErrorKind, TlsFailure, clock};
+use quinn_proto::{
+    Connection, ConnectionError, Dir, Event, ReadError, ReadableError, StreamEvent, StreamId,
+    TransportErrorCode, VarInt,
+};
+
+impl<P: ClientProtocol> Quic<P> {
+    #[inline]
+    pub(super) fn take_events(&mut self, connection: &mut QuicConnection<P>) -> Result<(), ErrorKind> {
+        while let Some(event) = connection.connection.poll_endpoint_events() {
+            if let Some(event) = connection.endpoint.handle_event(connection.handle, event) {
+                connection.connection.handle_event(event);
+            }
+        }
+        while let Some(event) = connection.connection.poll() {
+            match event {
+                Event::Stream(StreamEvent::Readable { id }) if id.dir() == Dir::Bi => {
+                    self.read(connection, id);
+                }
+                Event::Stream(StreamEvent::Readable { id }) => self.read_peer(connection, id),
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
+                    while let Some(id) = connection.connection.streams().accept(Dir::Uni) {
+                        connection.peers.push((id, P::PeerStream::default()));
+                        self.read_peer(connection, id);
+                    }
+                }
+                Event::Stream(StreamEvent::Writable { id }) => {
+                    let lane = connection.lanes.iter_mut().find(|lane| lane.stream == Some(id));
+                    if let Some(lane) = lane {
+                        write(&mut connection.connection, &self.request, id, &mut lane.sent);
+                    }
+                }
+                Event::Stream(StreamEvent::Available { dir: Dir::Bi }) if connection.next.is_none() => {
+                    connection.next = connection.connection.streams().open(Dir::Bi);
+                }
+                Event::Connected => self.connected(connection),
+                Event::ConnectionLost { reason } => self.lose(connection, &reason),
+                _ => {}
+            }
+        }
+        connection.lost.map_or(Ok(()), Err)
+    }
+
+    #[cold]
+    fn connected(&mut self, connection: &mut QuicConnection<P>) {
+        connection.is_connected = true;
+        self.security.get_or_insert_with(|| tls::security());
+        let opening = self.protocol.opening();
+        if !opening.is_empty()
+            && let Some(stream) = connection.connection.streams().open(Dir::Uni)
+        {
+            // A few bytes fit any window that a peer of this protocol grants.
+            let _ = connection.connection.send_stream(stream).write_chunks(&mut [opening]);
+        }
+        connection.next = connection.connection.streams().open(Dir::Bi);
+    }
+
+    /// The end of a connection.
+    #[cold]
+    fn lose(&mut self, connection: &mut QuicConnection<P>, reason: &ConnectionError) {
+        let kind = match reason {
+            ConnectionError::TimedOut if !connection.is_connected => ErrorKind::ConnectTimeout,
+            ConnectionError::TimedOut => ErrorKind::Timeout,
+            ConnectionError::TransportError(error) if is_of_tls(error.code) => {
+                self.tls_failure.get_or_insert_with(|| failure(&error.reason));
+                ErrorKind::TlsFailed
+            }
+            ConnectionError::ConnectionClosed(close) if is_of_tls(close.error_code) => ErrorKind::TlsFailed,
+            ConnectionError::ConnectionClosed(_) if !connection.is_connected => ErrorKind::ConnectRefused,
+            ConnectionError::ApplicationClosed(close) => {
+                *self.counts.goaways.entry(P::name(close.error_code.into_inner())).or_default() += 1;
+                ErrorKind::Reset
+            }
+            ConnectionError::Reset | ConnectionError::ConnectionClosed(_) => ErrorKind::Reset,
+            _ => ErrorKind::Malformed,
+        };
+        connection.lost.get_or_insert(kind);
+    }
+
+    /// Reads what has arrived of an answer.
+    #[inline]
+    fn read(&mut self, connection: &mut QuicConnection<P>, id: StreamId) {
+        let Some(at) = connection.lanes.iter().position(|lane| lane.stream == Some(id)) else { return };
+        let reader = &mut connection.lanes[at].reader;
+        let mut stream = connection.connection.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else { return };
+        let end = loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => {
+                    if let Err(fault) = self.protocol.feed(reader, &chunk.bytes) {
+                        break Some(Err(fault));
+                    }
+                }
+                Ok(None) => break Some(self.protocol.finish(reader)),
+                Err(ReadError::Blocked) => break None,
+                Err(ReadError::Reset(code)) => {
+                    *self.counts.resets.entry(P::name(code.into_inner())).or_default() += 1;
+                    break Some(Err(ErrorKind::Reset.into()));
+                }
+            }
+        };
+        let _ = chunks.finalize();
+        match end {
+            None => {}
+            Some(Ok(answer)) => {
+                connection.has_answered = true;
+                self.over(connection, at, LaneEnd::Answered(answer));
+            }
+            Some(Err(fault)) => {
+                self.over(connection, at, LaneEnd::Failed(fault.kind));
+                abandon::<P>(&mut connection.connection, id);
+                if let Some(code) = fault.ends {
+                    self.end(connection, code);
+                }
+            }
+        }
+    }
+
+    /// Reads a unidirectional stream of the peer's.
+    #[cold]
+    fn read_peer(&mut self, connection: &mut QuicConnection<P>, id: StreamId) {
+        let Some(at) = connection.peers.iter().position(|(peer, _)| *peer == id) else { return };
+        let mut stream = connection.connection.recv_stream(id);
+        let mut chunks = match stream.read(true) {
+            Ok(chunks) => chunks,
+            Err(ReadableError::ClosedStream | ReadableError::IllegalOrderedRead) => return,
+        };
+        let (mut outcome, mut is_over) = (Ok(None), false);
+        loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => match self.protocol.feed_peer(&mut connection.peers[at].1, &chunk.bytes) {
+                    Ok(goaway) => outcome = outcome.map(|last: Option<u64>| goaway.or(last)),
+                    Err(code) => outcome = Err(code),
+                },
+                Ok(None) | Err(ReadError::Reset(_)) => {
+                    let end = self.protocol.finish_peer(&connection.peers[at].1);
+                    (outcome, is_over) = (outcome.and_then(|last| end.map(|()| last)), true);
+                    break;
+                }
+                Err(ReadError::Blocked) => break,
+            }
+            if outcome.is_err() {
+                break;
+            }
+        }
+        let _ = chunks.finalize();
+        if is_over {
+            connection.peers.swap_remove(at);
+        }
+        match outcome {
+            Ok(None) => {}
+            Ok(Some(first)) => self.go_away(connection, first),
+            Err(code) => self.end(connection, code),
+        }
+    }
+
+    /// The peer looks at no stream from this one on (RFC 9114 section 5.2).
+    #[cold]
+    fn go_away(&mut self, connection: &mut QuicConnection<P>, first: u64) {
+        connection.closes = true;
+        *self.counts.goaways.entry("goaway".into()).or_default() += 1;
+        for at in 0..connection.lanes.len() {
+            let Some(stream) = connection.lanes[at].stream else { continue };
+            if u64::from(stream) < first {
+                continue;
+            }
+            // A server that never answers would be asked for ever.
+            let is_known = connection.has_answered;
+            let end = if is_known { LaneEnd::Withdrawn } else { LaneEnd::Failed(ErrorKind::EmptyReply) };
+            self.over(connection, at, end);
+        }
+    }
+
+    /// The peer has broken the protocol.
+    #[cold]
+    fn end(&mut self, connection: &mut QuicConnection<P>, code: u32) {
+        let now = self.shared.epoch.instant(clock::now());
+        connection.connection.close(now, VarInt::from_u32(code), Bytes::new());
+        connection.lost.get_or_insert(ErrorKind::Malformed);
+        // The peer gets the reason; a failed send is no further failure.
+        let _ = self.transmit(connection);
+    }
+
+    /// The operation of a lane is over.
+    #[inline]
+    pub(super) fn over(&mut self, connection: &mut QuicConnection<P>, at: usize, end: LaneEnd) {
+        let lane = &mut connection.lanes[at];
+        lane.stream = None;
+        connection.under_way -= 1;
+        self.ended.push((lane.begun, end));
+    }
+}
+
+/// Both directions of a stream are of no use any more.
+#[cold]
+pub(super) fn abandon<P: ClientProtocol>(connection: &mut Connection, stream: StreamId) {
+    let code = VarInt::from_u32(P::DONE);
+    // What has ended already needs no end.
+    let _ = connection.send_stream(stream).reset(code);
+    let _ = connection.recv_stream(stream).stop(code);
+}
+
+/// The state machine keeps the text of rustls's error alone.
+fn failure(reason: &str) -> TlsFailure {
+    match reason {
+        _ if reason.contains("UnknownIssuer") => TlsFailure::UnknownAuthority,
+        _ if reason.contains("NotValidForName") || reason.contains("not valid for name") => {
+            TlsFailure::OtherName
+        }
+        _ if reason.contains("expired") || reason.contains("Expired") => TlsFailure::Expired,
+        _ => TlsFailure::Other(reason.to_owned()),
+    }
+}
+
+/// Alerts of TLS are codes of QUIC (RFC 9001 section 4.8).
+fn is_of_tls(code: TransportErrorCode) -> bool {
+    (0x100..0x200).contains(&u64::from(code))
+}

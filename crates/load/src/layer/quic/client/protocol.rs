@@ -1,0 +1,79 @@
+//! What runs on the streams of a client.
+
+use crate::layer::Answer;
+use crate::refusal::Refusal;
+use bytes::Bytes;
+use linerate_contract::{ErrorKind, Spec};
+use std::collections::BTreeMap;
+
+/// What runs on the streams: the client's end.
+pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
+    /// The name in the handshake (RFC 7301).
+    const ALPN: &'static [u8];
+    /// The code that a connection or a stream is ended with when nothing is wrong.
+    const DONE: u32;
+    /// The state of an answer, used again by the next one.
+    type Reader: Clone + Default + Send;
+    /// The state of a unidirectional stream of the peer's.
+    type PeerStream: Default + Send;
+
+    /// # Errors
+    /// What the spec lacks.
+    fn new(spec: &Spec) -> Result<Self, Refusal>;
+
+    /// All bytes of an operation's stream.
+    fn request(&self) -> Bytes;
+
+    /// What a connection's first unidirectional stream carries; it has one if there is something.
+    fn opening(&self) -> Bytes;
+
+    /// Before the first byte of an answer.
+    fn begin(&mut self, reader: &mut Self::Reader);
+
+    /// Bytes of an answer.
+    ///
+    /// # Errors
+    /// Why the operation has failed.
+    fn feed(&mut self, reader: &mut Self::Reader, bytes: &[u8]) -> Result<(), Fault>;
+
+    /// The end of an answer.
+    ///
+    /// # Errors
+    /// Why the operation has failed.
+    fn finish(&mut self, reader: &mut Self::Reader) -> Result<Answer, Fault>;
+
+    /// Bytes of a unidirectional stream of the peer's. Returns the number of the first stream that the peer
+    /// does not look at any more, if it says so.
+    ///
+    /// # Errors
+    /// The code that the connection is ended with.
+    fn feed_peer(&mut self, stream: &mut Self::PeerStream, bytes: &[u8]) -> Result<Option<u64>, u32>;
+
+    /// The end of such a stream.
+    ///
+    /// # Errors
+    /// As [`Self::feed_peer`].
+    fn finish_peer(&mut self, stream: &Self::PeerStream) -> Result<(), u32>;
+
+    /// The name of a code.
+    fn name(code: u64) -> String;
+
+    /// Answers by status, where the protocol has one.
+    fn statuses(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
+}
+
+/// Why an answer is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) kind: ErrorKind,
+    /// The peer has broken the protocol: the connection ends with this code.
+    pub(crate) ends: Option<u32>,
+}
+
+impl From<ErrorKind> for Fault {
+    fn from(kind: ErrorKind) -> Self {
+        Self { kind, ends: None }
+    }
+}

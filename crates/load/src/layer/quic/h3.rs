@@ -1,0 +1,208 @@
+//! HTTP/3 (RFC 9114): one request, answered by the same page.
+
+use super::client::{ClientProtocol, Fault};
+use super::server::{Content, ServerProtocol};
+use crate::layer::Answer;
+use crate::layer::http::STATUSES;
+use crate::layer::http::verify::{Check, Verifier};
+use crate::refusal::Refusal;
+use bytes::Bytes;
+use linerate_contract::{ErrorKind, Spec, page};
+use linerate_proto::h3::client::{self, AnswerReader, EncodedRequest};
+use linerate_proto::h3::control::{PeerStream, opening};
+use linerate_proto::h3::server::{self, Reply, RequestReader};
+use linerate_proto::h3::{ALPN, Code};
+use linerate_proto::http::response::Head;
+use std::collections::BTreeMap;
+
+/// The largest page, in bytes, as over HTTP/1.1.
+const LARGEST_PAGE: u64 = 1 << 30;
+
+/// The client's end.
+#[derive(Debug, Clone)]
+pub(crate) struct H3 {
+    request: Bytes,
+    is_head: bool,
+    opening: Bytes,
+    verifier: Verifier,
+    statuses: Box<[u64; STATUSES]>,
+}
+
+/// An answer under way.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reading {
+    reader: AnswerReader,
+    check: Check,
+    status: u16,
+}
+
+impl ClientProtocol for H3 {
+    const ALPN: &'static [u8] = ALPN;
+    const DONE: u32 = Code::NO_ERROR.0 as u32;
+    type Reader = Reading;
+    type PeerStream = PeerStream;
+
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        let request = spec.request.clone().unwrap_or_default();
+        let host = request.host.clone().or_else(|| spec.connect.map(|address| address.to_string()));
+        let host = host.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
+        let encoded = EncodedRequest::new(spec.path.as_deref().unwrap_or("/"), &host, &request)?;
+        Ok(Self {
+            request: encoded.bytes.into(),
+            is_head: encoded.is_head,
+            opening: opening().into(),
+            verifier: Verifier::new(spec.expect)?,
+            statuses: Box::new([0; STATUSES]),
+        })
+    }
+
+    fn request(&self) -> Bytes {
+        self.request.clone()
+    }
+
+    fn opening(&self) -> Bytes {
+        self.opening.clone()
+    }
+
+    #[inline]
+    fn begin(&mut self, reading: &mut Reading) {
+        reading.reader.begin(self.is_head);
+        (reading.check, reading.status) = (self.verifier.begin(), 0);
+    }
+
+    #[inline]
+    fn feed(&mut self, reading: &mut Reading, bytes: &[u8]) -> Result<(), Fault> {
+        let Reading { reader, check, status } = reading;
+        let mut taking = Taking { verifier: &self.verifier, check, status, wrong: None };
+        let fed = reader.feed(bytes, &mut taking);
+        let wrong = taking.wrong;
+        if let Some(kind) = wrong {
+            self.count(reading.status);
+            return Err(kind.into());
+        }
+        fed.map(drop).map_err(|code| self.fault(reading.status, code))
+    }
+
+    #[inline]
+    fn finish(&mut self, reading: &mut Reading) -> Result<Answer, Fault> {
+        let bytes = reading.reader.finish().map_err(|code| self.fault(reading.status, code))?;
+        self.count(reading.status);
+        let verified = self.verifier.answer(&reading.check, bytes)?;
+        Ok(Answer { bytes, verified, reusable: true })
+    }
+
+    fn feed_peer(&mut self, stream: &mut PeerStream, bytes: &[u8]) -> Result<Option<u64>, u32> {
+        stream.feed(bytes).map_err(|code| code.0 as u32)
+    }
+
+    fn finish_peer(&mut self, stream: &PeerStream) -> Result<(), u32> {
+        stream.finish().map_err(|code| code.0 as u32)
+    }
+
+    fn name(code: u64) -> String {
+        Code(code).to_string()
+    }
+
+    fn statuses(&self) -> BTreeMap<String, u64> {
+        let counted = self.statuses.iter().enumerate().filter(|(_, n)| **n > 0);
+        counted.map(|(status, n)| (status.to_string(), *n)).collect()
+    }
+}
+
+impl H3 {
+    #[inline]
+    fn count(&mut self, status: u16) {
+        if status != 0 {
+            self.statuses[usize::from(status) % STATUSES] += 1;
+        }
+    }
+
+    /// What breaks the protocol, in a message or for the connection.
+    #[cold]
+    fn fault(&mut self, status: u16, code: Code) -> Fault {
+        self.count(status);
+        let kind = match code {
+            Code::REQUEST_INCOMPLETE if status == 0 => ErrorKind::EmptyReply,
+            Code::REQUEST_INCOMPLETE => ErrorKind::Truncated,
+            _ => ErrorKind::Malformed,
+        };
+        Fault { kind, ends: (!code.is_of_a_message()).then_some(code.0 as u32) }
+    }
+}
+
+struct Taking<'a> {
+    verifier: &'a Verifier,
+    check: &'a mut Check,
+    status: &'a mut u16,
+    wrong: Option<ErrorKind>,
+}
+
+impl client::Answer for Taking<'_> {
+    #[inline]
+    fn head(&mut self, head: &Head) -> bool {
+        *self.status = head.status;
+        self.wrong = self.verifier.head(head).err();
+        self.wrong.is_none()
+    }
+
+    #[inline]
+    fn body(&mut self, at: u64, bytes: &[u8]) {
+        self.verifier.body(self.check, at, bytes);
+    }
+}
+
+/// The server's end.
+#[derive(Debug, Clone)]
+pub(crate) struct H3Page {
+    page: Bytes,
+    head: Bytes,
+    refusal: Bytes,
+    opening: Bytes,
+}
+
+impl ServerProtocol for H3Page {
+    const ALPN: &'static [u8] = ALPN;
+    type Request = RequestReader;
+    type PeerStream = PeerStream;
+
+    fn new(spec: &Spec) -> Result<Self, Refusal> {
+        if spec.size > LARGEST_PAGE {
+            return Err(Refusal::BadSpec(format!("\"size\" must be at most {LARGEST_PAGE} bytes")));
+        }
+        let content = server::Content::page(&page(spec.size as usize));
+        let bytes = |reply| Bytes::copy_from_slice(content.bytes(reply));
+        let (page, head, refusal) = (bytes(Reply::Page), bytes(Reply::Head), bytes(Reply::Refusal));
+        Ok(Self { page, head, refusal, opening: opening().into() })
+    }
+
+    fn opening(&self) -> Bytes {
+        self.opening.clone()
+    }
+
+    #[inline]
+    fn feed(&self, request: &mut RequestReader, bytes: &[u8]) -> Result<(), u32> {
+        request.feed(bytes).map_err(|code| code.0 as u32)
+    }
+
+    #[inline]
+    fn finish(&self, request: &RequestReader) -> Result<Content, u32> {
+        let piece = match request.finish().map_err(|code| code.0 as u32)? {
+            Reply::Page => &self.page,
+            Reply::Head => &self.head,
+            Reply::Refusal => &self.refusal,
+        };
+        Ok(Content { total: piece.len() as u64, piece: piece.clone() })
+    }
+
+    fn feed_peer(&self, stream: &mut PeerStream, bytes: &[u8]) -> Result<(), u32> {
+        stream.feed(bytes).map(drop).map_err(|code| code.0 as u32)
+    }
+
+    fn finish_peer(&self, stream: &PeerStream) -> Result<(), u32> {
+        stream.finish().map_err(|code| code.0 as u32)
+    }
+
+    fn is_of_a_request(code: u32) -> bool {
+        Code(code.into()).is_of_a_message()
+    }
+}

@@ -1,0 +1,117 @@
+//! QUIC (RFC 9000) and what runs over it: HTTP/3, and the protocol of performance tests.
+//!
+//! The crate `quinn-proto` is the state machine of a connection, for both ends; sockets, datagrams and
+//! waiting are linerate's. Servers and clients that are built on quinn share it.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`client`] | the engine's [`super::Layer`]: lanes are streams |
+//! | [`server`] | the loop of a server |
+//! | [`h3`] | HTTP/3 on the streams of both ends |
+//! | [`perf`] | draft-banks-quic-performance on them: a request says how long its answer is |
+
+pub(crate) mod client;
+pub(crate) mod h3;
+pub(crate) mod perf;
+pub(crate) mod server;
+#[cfg(test)]
+mod tests;
+
+use crate::packets::{Mode, SendQueue};
+use crate::refusal::Refusal;
+use linerate_contract::{Nanos, Spec, clock};
+use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
+use quinn_proto::{Connection, TransportConfig, VarInt};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Datagrams of a call of the state machine: as many as a call of the kernel takes.
+const MOST_DATAGRAMS: usize = crate::packets::MAX_SEGMENTS;
+/// The longest datagram that is received: an Ethernet frame's.
+const LONGEST: usize = 1_500;
+/// What a peer may send on a stream before this end has read it; no answer of a test waits for this end.
+const STREAM_WINDOW: u32 = 16 << 20;
+/// The same for requests at a server, of which there are many.
+const REQUEST_WINDOW: u32 = 256 << 10;
+
+/// How datagrams leave and arrive: joined by the kernel unless the spec says something else.
+fn mode(spec: &Spec) -> Result<Mode, Refusal> {
+    if spec.options.contains_key("mode") { Mode::from_spec(spec) } else { Ok(Mode::Gso) }
+}
+
+/// The parameters of a connection: those of quinn, but for the windows and what `options` say.
+fn transport(spec: &Spec, mode: Mode, window: u32) -> Result<TransportConfig, Refusal> {
+    let mut transport = TransportConfig::default();
+    transport.stream_receive_window(VarInt::from_u32(window));
+    transport.enable_segmentation_offload(mode != Mode::Single);
+    match spec.options.get("congestion").map(String::as_str) {
+        None | Some("cubic") => transport.congestion_controller_factory(Arc::new(CubicConfig::default())),
+        Some("reno") => transport.congestion_controller_factory(Arc::new(NewRenoConfig::default())),
+        Some("bbr") => transport.congestion_controller_factory(Arc::new(BbrConfig::default())),
+        Some(other) => {
+            return Err(Refusal::Unsupported(format!(
+                "\"options.congestion\" {other:?}; supported: cubic, reno, bbr"
+            )));
+        }
+    };
+    Ok(transport)
+}
+
+/// The state machines have times of the standard library.
+#[derive(Debug, Clone, Copy)]
+struct Epoch {
+    instant: Instant,
+    at: Nanos,
+}
+
+impl Epoch {
+    fn now() -> Self {
+        Self { instant: Instant::now(), at: clock::now() }
+    }
+
+    #[inline]
+    fn instant(self, at: Nanos) -> Instant {
+        self.instant + Duration::from_nanos(at.since(self.at).0)
+    }
+
+    /// Rounded up: at this time the timer has expired.
+    #[inline]
+    fn nanos(self, instant: Instant) -> Nanos {
+        let since = instant.saturating_duration_since(self.instant).as_nanos();
+        Nanos(self.at.0.saturating_add(since.min(u128::from(u64::MAX)) as u64))
+    }
+}
+
+/// What leaves through a socket.
+#[derive(Debug, Default)]
+struct Outgoing {
+    /// Datagrams of one call of a state machine.
+    batch: Vec<u8>,
+    queue: SendQueue,
+}
+
+impl Outgoing {
+    /// Queues all that a connection has to send.
+    #[inline]
+    fn take(&mut self, connection: &mut Connection, now: Instant, to: Option<SocketAddr>) {
+        self.batch.clear();
+        while let Some(transmit) = connection.poll_transmit(now, MOST_DATAGRAMS, &mut self.batch) {
+            let size = transmit.segment_size.unwrap_or(transmit.size).max(1);
+            self.batch[..transmit.size].chunks(size).for_each(|datagram| self.queue.push(datagram, to));
+            self.batch.clear();
+        }
+    }
+
+    /// Queues the datagram that the endpoint has made by itself.
+    fn take_response(&mut self, size: usize, to: Option<SocketAddr>) {
+        self.queue.push(&self.batch[..size], to);
+        self.batch.clear();
+    }
+
+    #[inline]
+    fn send(&mut self, socket: &OwnedFd, mode: Mode) -> nix::Result<()> {
+        self.queue.send(socket, mode)
+    }
+}

@@ -1,0 +1,169 @@
+//! HTTP/3: the engine against itself, and against aioquic, as far as it is installed.
+
+use crate::common::{Engine, dead_port, good_certificates, local, server};
+use crate::h2::{assert_good, h2_client};
+use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Request, Spec, Tls};
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+fn h3_server(tls: &Tls, size: usize) -> Spec {
+    Spec { layer: "h3".into(), tls: Some(tls.clone()), ..server(size) }
+}
+
+fn h3_client(tls: &Tls, address: SocketAddr, size: usize, operations: u64, streams: u32) -> Spec {
+    Spec { tls: Some(tls.clone()), ..h2_client("h3", address, size, operations, streams) }
+}
+
+#[test]
+fn exactly_the_requested_operations_run_and_all_are_compared() {
+    let (own, trust) = good_certificates();
+    for size in [0, 100, 4_096, 300_000] {
+        let mut server = h3_server(&own, size);
+        server.threads = 2;
+        let (_server, address) = Engine::serving(&server);
+        for (connections, threads, streams, operations) in
+            [(1, 1, 1, 1), (1, 1, 10, 500), (3, 2, 7, 501), (10, 1, 100, 2_000), (4, 1, 3, 5)]
+        {
+            let operations = if size > 10_000 { operations / 10 + 1 } else { operations };
+            let mut spec = h3_client(&trust, address, size, operations, streams);
+            (spec.connections, spec.threads) = (connections, threads);
+            let done = Engine::start(&spec).done();
+            assert_good(&done, operations, size as u64);
+            assert!(done.tls.unwrap().starts_with("TLSv1.3 TLS_AES_128_GCM_SHA256 rustls"));
+            let most = done.streams.unwrap().most;
+            assert!((1..=streams).contains(&most), "{most} of {streams}");
+        }
+    }
+}
+
+#[test]
+fn every_way_of_datagrams_and_every_congestion_control_has_the_same_answers() {
+    let (own, trust) = good_certificates();
+    for (mode, congestion) in [("single", "reno"), ("batch", "bbr"), ("gso", "cubic")] {
+        let set = |mut spec: Spec| {
+            spec.set_option("mode", mode);
+            spec.set_option("congestion", congestion);
+            spec
+        };
+        let (_server, address) = Engine::serving(&set(h3_server(&own, 20_000)));
+        let done = Engine::start(&set(h3_client(&trust, address, 20_000, 200, 8))).done();
+        assert_good(&done, 200, 20_000);
+    }
+}
+
+#[test]
+fn requests_that_are_due_are_sent_on_connections_in_turn() {
+    let (own, trust) = good_certificates();
+    let (_server, address) = Engine::serving(&h3_server(&own, 100));
+    let mut spec = h3_client(&trust, address, 100, 1, 10);
+    (spec.connections, spec.operations, spec.rate) = (3, None, Some(500.0));
+    spec.duration_ns = Some(Nanos(600_000_000));
+    let done = Engine::start(&spec).done();
+    assert_eq!((done.operations + done.in_flight, done.errors.total()), (300, 0), "{:?}", done.errors);
+    assert!(done.operations > 250, "{}", done.operations);
+}
+
+#[test]
+fn a_body_is_sent_and_a_wrong_answer_fails_its_stream_alone() {
+    let (own, trust) = good_certificates();
+    let (_server, address) = Engine::serving(&h3_server(&own, 10));
+    let mut spec = h3_client(&trust, address, 10, 50, 4);
+    spec.connections = 1;
+    spec.request =
+        Some(Request { method: Some("POST".into()), body: "x".repeat(90_000), ..Request::default() });
+    let done = Engine::start(&spec).done();
+    assert_eq!(done.errors.0.get(&ErrorKind::WrongStatus), Some(&50), "{:?}", done.errors);
+    assert_eq!(done.statuses.get("400"), Some(&50));
+    spec.expect = None;
+    spec.request = Some(Request { method: Some("HEAD".into()), ..Request::default() });
+    let done = Engine::start(&spec).done();
+    assert_eq!((done.operations, done.bytes, done.errors.total()), (50, Bytes(0), 0));
+}
+
+#[test]
+fn a_closed_port_a_silent_one_and_another_certificate_have_their_errors() {
+    let (own, trust) = good_certificates();
+    let failed = |address: SocketAddr, trust: &Tls| -> Done {
+        let mut spec = h3_client(trust, address, 10, 2, 2);
+        (spec.connections, spec.timeout_ns) = (1, Nanos(400_000_000));
+        Engine::start(&spec).done()
+    };
+    let done = failed(dead_port(), &trust);
+    assert_eq!(done.errors.0.get(&ErrorKind::ConnectRefused), Some(&2), "{:?}", done.errors);
+    let silent = UdpSocket::bind(local()).unwrap();
+    let done = failed(silent.local_addr().unwrap(), &trust);
+    assert_eq!(done.errors.0.get(&ErrorKind::ConnectTimeout), Some(&2), "{:?}", done.errors);
+    let (_server, address) = Engine::serving(&h3_server(&own, 10));
+    let (_, stranger) = good_certificates();
+    let done = failed(address, &stranger);
+    assert_eq!(done.errors.0.get(&ErrorKind::TlsFailed), Some(&2), "{:?}", done.errors);
+}
+
+#[test]
+fn a_server_that_disappears_fails_what_is_under_way_within_the_timeout() {
+    let (own, trust) = good_certificates();
+    let (server, address) = Engine::serving(&h3_server(&own, 10));
+    let mut spec = h3_client(&trust, address, 10, 1, 4);
+    (spec.connections, spec.operations, spec.duration_ns) = (2, None, Some(Nanos(1_500_000_000)));
+    spec.timeout_ns = Nanos(500_000_000);
+    let client = Engine::start(&spec);
+    std::thread::sleep(Duration::from_millis(500));
+    drop(server);
+    let done = client.done();
+    assert!(done.operations > 100 && done.errors.total() >= 8, "{} {:?}", done.operations, done.errors);
+}
+
+/// Starts this program for Python; `None` if there is none with aioquic.
+fn python(program: &str, arguments: &[&str]) -> Option<Child> {
+    let has = Command::new("python3").args(["-c", "import aioquic"]).stderr(Stdio::null()).status();
+    if !has.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: aioquic is not installed for python3");
+        return None;
+    }
+    let mut python = Command::new("python3");
+    python.arg("-c").arg(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+    Some(python.spawn().unwrap())
+}
+
+const AIOQUIC_SERVER: &str = include_str!("h3/server.py");
+const AIOQUIC_CLIENT: &str = include_str!("h3/client.py");
+
+#[test]
+fn the_client_loads_a_server_of_aioquic() {
+    let (own, trust) = good_certificates();
+    let folder = std::env::temp_dir().join(format!("linerate-h3-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (certificate, key) = (file("cert.pem", &own.certificate), file("key.pem", &own.key));
+    let page = file("page", &String::from_utf8(linerate_contract::page(4_096)).unwrap());
+    let Some(mut server) = python(AIOQUIC_SERVER, &[&certificate, &key, &page]) else { return };
+    let mut port = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], port.trim().parse().unwrap()));
+    for (connections, streams, operations) in [(1, 1, 20), (2, 20, 400)] {
+        let mut spec = h3_client(&trust, address, 4_096, operations, streams);
+        spec.connections = connections;
+        let done = Engine::start(&spec).done();
+        assert_good(&done, operations, 4_096);
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_client_of_aioquic_reads_the_page_of_the_server() {
+    let (own, _) = good_certificates();
+    let (_server, address) = Engine::serving(&h3_server(&own, 50_000));
+    let Some(client) = python(AIOQUIC_CLIENT, &[&address.port().to_string()]) else { return };
+    let out = client.wait_with_output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    let page = String::from_utf8(linerate_contract::page(50_000)).unwrap();
+    assert_eq!(text, format!("200 {page}\n").repeat(3));
+}

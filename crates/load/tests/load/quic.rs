@@ -1,0 +1,33 @@
+//! The protocol of performance tests over QUIC: the engine against itself.
+
+use crate::common::{Engine, client, good_certificates, server};
+use linerate_contract::{Bytes, ErrorKind, Nanos, Spec};
+
+#[test]
+fn requests_and_answers_have_the_lengths_that_are_asked_for() {
+    let (own, trust) = good_certificates();
+    let serving = Spec { layer: "quic".into(), tls: Some(own), ..server(0) };
+    let (_server, address) = Engine::serving(&serving);
+    for (size, answer, operations) in [(8, 0, 100), (512, 4_000, 300), (100_000, 1, 40), (8, 2_000_000, 10)] {
+        let mut spec = client("rr", address, size, operations);
+        (spec.layer, spec.tls, spec.expect) = ("quic".into(), Some(trust.clone()), None);
+        (spec.connections, spec.size) = (2, size as u64);
+        spec.set_option("streams", 4);
+        spec.set_option("answer", answer);
+        let done = Engine::start(&spec).done();
+        assert_eq!((done.operations, done.errors.total()), (operations, 0), "{:?}", done.errors);
+        assert_eq!(done.bytes, Bytes(operations * answer.max(size as u64)));
+    }
+}
+
+#[test]
+fn a_peer_of_another_protocol_is_an_error_of_tls() {
+    let (own, trust) = good_certificates();
+    let serving = Spec { layer: "h3".into(), tls: Some(own), ..server(10) };
+    let (_server, address) = Engine::serving(&serving);
+    let mut spec = client("rr", address, 8, 2);
+    (spec.layer, spec.tls, spec.expect) = ("quic".into(), Some(trust), None);
+    (spec.connections, spec.size, spec.timeout_ns) = (1, 8, Nanos(2_000_000_000));
+    let done = Engine::start(&spec).done();
+    assert_eq!(done.errors.0.get(&ErrorKind::TlsFailed), Some(&2), "{:?}", done.errors);
+}

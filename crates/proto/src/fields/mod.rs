@@ -1,0 +1,23 @@
+//! Fields of messages, as HTTP/2 and HTTP/3 have them: their coding, and what each end needs of them.
+
+mod answer;
+mod coding;
+mod huffman;
+mod list;
+mod request;
+
+pub(crate) use answer::AnswerFields;
+pub use coding::BadBlock;
+pub(crate) use coding::{integer, put_integer, string};
+pub(crate) use list::RequestList;
+pub(crate) use request::{Method, RequestFields};
+
+/// Bytes of the fields of a message, with 32 more for each; nginx and Apache refuse requests above 32 KiB.
+pub(crate) const MOST_FIELDS: usize = 64 << 10;
+/// What a field has beyond its name and value (RFC 7541 section 4.1, RFC 9114 section 4.2.2).
+pub(crate) const ENTRY: usize = 32;
+
+/// Fields of a message, as far as an end needs them.
+pub(crate) trait Fields: Default {
+    fn take(&mut self, name: &[u8], value: &[u8]);
+}

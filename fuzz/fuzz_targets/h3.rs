@@ -1,0 +1,8 @@
+//! Streams of HTTP/3: an answer, a request, a control stream. No panic, and the same result in pieces of any
+//! size.
+//!
+//! `scripts/fuzz h3`
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| linerate_proto::h3::fuzz::fuzz(input));
