@@ -64,8 +64,8 @@ impl ClientProtocol for Perf {
         if *reader != self.answer {
             return Err(ErrorKind::WrongLength.into());
         }
-        // As of an echo, the bytes of one direction count: the longer one. The content may be anything, so there
-        // is nothing to compare.
+        // As of an echo, the bytes of one direction count: the longer one. The content may be anything, so
+        // there is nothing to compare.
         let bytes = (self.request.len() as u64).max(*reader);
         Ok(Answer { bytes, verified: false, reusable: true })
     }
