@@ -1,7 +1,8 @@
-//! `linerate load h3` and `linerate serve h3`.
+//! `linerate load h3|quic` and `linerate serve h3|quic`.
 
-use super::{MultiplexedArgs, ServePageArgs};
+use super::{FlowArgs, MultiplexedArgs, SecureArgs, ServePageArgs, ServeStreamArgs, TrustArgs, rate, u64_in};
 use clap::Args;
+use std::path::PathBuf;
 
 /// Send HTTP/3 requests over QUIC, several at the same time on each connection
 ///
@@ -39,6 +40,75 @@ pub struct LoadH3Args {
 pub struct ServeH3Args {
     #[command(flatten)]
     pub page: ServePageArgs,
+
+    #[command(flatten)]
+    pub quic: QuicArgs,
+}
+
+/// Send requests over QUIC by the protocol of performance tests, several at the same time on each connection
+///
+/// Each request is a stream that begins with the length of its response (draft-banks-quic-performance, ALPN
+/// perf). The server is `linerate serve quic` or another one of that protocol, such as MsQuic's secnetperf.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate load quic localhost:4433 --insecure --streams 100
+  linerate load quic localhost:4433 --insecure --size 8 --answer 1000000     # download
+  linerate load quic localhost:4433 --authority ca.pem --rate 2000 --datagrams single
+
+Exit status: 0 done, 1 too many failures or a server that hung, 2 bad usage, \
+3 no request succeeded, 130 interrupted (the partial result is printed).")]
+pub struct LoadQuicArgs {
+    /// Host and port of the server
+    #[arg(value_name = "HOST:PORT")]
+    pub address: String,
+
+    #[command(flatten)]
+    pub flows: FlowArgs,
+
+    /// Requests under way on each connection; a server may allow fewer
+    #[arg(
+        long,
+        short = 'm',
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=1000)
+    )]
+    pub streams: u16,
+
+    /// Bytes of a request
+    #[arg(long, value_name = "BYTES", default_value_t = 512, value_parser = u64_in(8..=1 << 30))]
+    pub size: u64,
+
+    /// Bytes of a response
+    #[arg(long, value_name = "BYTES", default_value_t = 4000)]
+    pub answer: u64,
+
+    /// Open loop with N requests per second, regardless of outstanding responses
+    #[arg(long, value_name = "N", value_parser = rate)]
+    pub rate: Option<f64>,
+
+    #[command(flatten)]
+    pub trust: TrustArgs,
+
+    #[command(flatten)]
+    pub quic: QuicArgs,
+
+    /// Write what was measured in each second, which --json has too
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+}
+
+/// Answer requests over QUIC with as many bytes as they ask for
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate serve quic --listen 127.0.0.1:4433                # for load quic localhost:4433 --insecure
+  linerate serve quic --listen 127.0.0.1:4433 --tls ca.pem   # for load quic --authority ca.pem")]
+pub struct ServeQuicArgs {
+    #[command(flatten)]
+    pub common: ServeStreamArgs,
+
+    #[command(flatten)]
+    pub secure: SecureArgs,
 
     #[command(flatten)]
     pub quic: QuicArgs,

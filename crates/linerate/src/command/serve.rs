@@ -40,6 +40,7 @@ fn doing(spec: &Spec, address: SocketAddr) -> String {
         "h2c" => format!("serving a page of {} bytes at http://{address}/, HTTP/2,", spec.size),
         "h2" => format!("serving a page of {} bytes at https://{address}/, HTTP/2,", spec.size),
         "h3" => format!("serving a page of {} bytes at https://{address}/, HTTP/3,", spec.size),
+        "quic" => format!("answering with what is asked for at {address}, QUIC,"),
         "tcp" => format!("{what} at {address}, TCP,"),
         "websocket" => format!("{what} at ws://{address}/"),
         "wss" => format!("{what} at wss://{address}/"),
@@ -76,6 +77,12 @@ fn spec(what: &Served) -> Result<Spec, Error> {
         Served::H3(args) => {
             let mut spec = page(["h3", "h3"], &args.page)?;
             set_quic(&mut spec, &args.quic);
+            spec
+        }
+        Served::Quic(args) => {
+            let mut spec = connections("quic", &args.common, true, 0);
+            set_quic(&mut spec, &args.quic);
+            spec.tls = certified(args.common.listen, args.secure.tls.as_ref().or(Some(&None)))?;
             spec
         }
         Served::Grpc(args) => {

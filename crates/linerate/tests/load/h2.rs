@@ -44,6 +44,22 @@ fn pages_are_loaded_over_http_3_in_a_closed_and_an_open_loop() {
 }
 
 #[test]
+fn responses_over_quic_have_the_length_that_is_asked_for() {
+    if !engine_is_built() {
+        return;
+    }
+    let server = Server::serve(&["quic", "--listen", "127.0.0.1:0"]);
+    let words = ["load", "quic", &server.url, "--insecure", "--streams", "5", "--json", "-"];
+    for more in [&["-d", "300ms"][..], &["--rate", "1000", "-d", "300ms", "--answer", "20000"]] {
+        let output = linerate(&[&words[..], more].concat());
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let [operations, bytes] = ["operations", "bytes"].map(|name| json["done"][name].as_u64().unwrap());
+        let each = if more.len() == 2 { 4_000 } else { 20_000 };
+        assert!(operations > 100 && bytes == operations * each, "{operations} {bytes}");
+    }
+}
+
+#[test]
 fn several_requests_are_refused_with_the_command_that_has_them() {
     let output = linerate(&["load", "h2", "http://127.0.0.1:1", "--requests", "mix.jsonl"]);
     let text = String::from_utf8(output.stderr).unwrap();

@@ -1,8 +1,11 @@
-//! `linerate load tcp`, `ws`, `udp` and `kcp`: streams and round trips over connections or flows.
+//! `linerate load tcp`, `ws`, `quic`, `udp` and `kcp`: streams and round trips over connections or flows.
 
-use super::target::{Target, WEBSOCKET};
+use super::h2::set_quic;
+use super::target::{HTTPS, Target, WEBSOCKET};
 use super::{LIVE, Operations, SECOND, failed, publish, show, write_result};
-use crate::cli::{FlowArgs, KcpArgs, LoadDatagramArgs, LoadKcpArgs, LoadTcpArgs, LoadUdpArgs, LoadWsArgs};
+use crate::cli::{
+    FlowArgs, KcpArgs, LoadDatagramArgs, LoadKcpArgs, LoadQuicArgs, LoadTcpArgs, LoadUdpArgs, LoadWsArgs,
+};
 use crate::command::Terminal;
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
@@ -72,6 +75,19 @@ pub(super) fn ws(args: &LoadWsArgs, terminal: Terminal) -> Result<ExitCode, Erro
     spec.options.insert("direction".into(), direction.into());
     spec.bytes = Some(TRANSFER);
     streams(vec![spec], &args.url, &args.flows, csv)
+}
+
+pub(super) fn quic(args: &LoadQuicArgs, terminal: Terminal) -> Result<ExitCode, Error> {
+    let target = Target::parse(&format!("https://{}", args.address), &HTTPS)?;
+    let mut spec = of_flows("quic", "rr", &args.flows);
+    set_quic(&mut spec, &args.quic);
+    spec.set_option("streams", args.streams);
+    spec.set_option("answer", args.answer);
+    (spec.connect, spec.size, spec.rate) = (Some(target.datagram_address()?), args.size, args.rate);
+    let (host, insecure) = (Some(target.authority.clone()), args.trust.insecure);
+    spec.request = Some(Request { host, insecure, ..Request::default() });
+    spec.tls = target.tls(&args.trust)?;
+    round_trips(&mut spec, &args.address, &args.flows, args.csv.as_deref(), terminal)
 }
 
 pub(super) fn udp(args: &LoadUdpArgs) -> Result<ExitCode, Error> {

@@ -40,6 +40,7 @@ pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
         Loaded::Http(args) => http(args, terminal),
         Loaded::H2(args) => h2::h2(args, terminal),
         Loaded::H3(args) => h2::h3(args, terminal),
+        Loaded::Quic(args) => flows::quic(args, terminal),
         Loaded::Grpc(args) => h2::grpc(args, terminal),
         Loaded::Tcp(args) => flows::tcp(args, terminal),
         Loaded::Ws(args) => flows::ws(args, terminal),
