@@ -57,10 +57,10 @@ fn check_comparison(compared: &Value) {
     assert!(low <= ratio && ratio <= high, "{compared}");
     let units: Vec<f64> = array(compared, "units").iter().map(number).collect();
     assert_eq!(units.len() as u64, compared["n"].as_u64().unwrap(), "{compared}");
-    // Units are stored with fewer digits.
+    // Units are stored with four digits.
     let least = units.iter().copied().fold(f64::INFINITY, f64::min);
     let most = units.iter().copied().fold(0.0, f64::max);
-    assert!(least <= low * 1.000_1 && high <= most * 1.000_1, "an interval beyond its units: {compared}");
+    assert!(least <= low * 1.000_5 && high <= most * 1.000_5, "an interval beyond its units: {compared}");
     match text(compared, "verdict") {
         "faster" => assert!(low > 1.0, "{compared}"),
         "slower" => assert!(high < 1.0, "{compared}"),

@@ -51,7 +51,7 @@ impl<P: ClientProtocol> Quic<P> {
     #[cold]
     fn connected(&mut self, connection: &mut QuicConnection<P>) {
         connection.is_connected = true;
-        self.security.get_or_insert_with(|| tls::security());
+        self.security.get_or_insert_with(tls::security);
         let opening = self.protocol.opening();
         if !opening.is_empty()
             && let Some(stream) = connection.connection.streams().open(Dir::Uni)
