@@ -20,7 +20,8 @@ impl Fields for AnswerFields {
             b":status" => {
                 let digits = value.len() == 3 && value.iter().all(u8::is_ascii_digit);
                 self.is_bad |= self.has_regular || self.status.is_some() || !digits;
-                self.status = Some(value.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit & 15)));
+                let of_digits = value.iter().take(3).fold(0, |sum, digit| sum * 10 + u16::from(digit & 15));
+                self.status = Some(of_digits);
             }
             b"content-length" => {
                 let length = std::str::from_utf8(value).ok().filter(|text| !text.starts_with('+'));
@@ -42,6 +43,24 @@ impl Fields for AnswerFields {
                 self.is_bad |= name.is_empty() || name[0] == b':' || name.iter().any(u8::is_ascii_uppercase);
                 self.has_regular = true;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_has_three_digits_however_long_it_is() {
+        let read = |value: &[u8]| {
+            let mut fields = AnswerFields::default();
+            fields.take(b":status", value);
+            (!fields.is_bad).then_some(fields.status).flatten()
+        };
+        assert_eq!(read(b"404"), Some(404));
+        for wrong in [&b""[..], b"40", b"4x4", b"200200200200", &[0xff; 9]] {
+            assert_eq!(read(wrong), None, "{wrong:x?}");
         }
     }
 }
