@@ -17,6 +17,12 @@ pub(crate) const MOST_FIELDS: usize = 64 << 10;
 /// What a field has beyond its name and value (RFC 7541 section 4.1, RFC 9114 section 4.2.2).
 pub(crate) const ENTRY: usize = 32;
 
+/// Where a field is in a static table, and where its name is.
+pub(crate) fn find(table: &[(&str, &str)], name: &str, value: &str) -> (Option<usize>, Option<usize>) {
+    let field = table.iter().position(|entry| *entry == (name, value));
+    (field, table.iter().position(|entry| entry.0 == name))
+}
+
 /// Fields of a message, as far as an end needs them.
 pub(crate) trait Fields: Default {
     fn take(&mut self, name: &[u8], value: &[u8]);

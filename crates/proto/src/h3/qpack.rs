@@ -5,8 +5,8 @@
 
 mod table;
 
-use crate::fields::{BadBlock, ENTRY, integer, put_integer, string};
-use table::{STATIC, find};
+use crate::fields::{BadBlock, ENTRY, find, integer, put_integer, string};
+use table::STATIC;
 
 /// The state of one direction: the field under way.
 #[derive(Debug, Clone, Default)]
@@ -69,7 +69,7 @@ impl Decoder {
 pub(super) fn section(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut section = vec![0, 0];
     for (name, value) in fields {
-        match find(name, value) {
+        match find(&STATIC, name, value) {
             (Some(index), _) => put_integer(&mut section, 0xc0, 6, index),
             (None, named) => {
                 match named {

@@ -5,6 +5,7 @@ use super::target::{HTTPS, Target, WEBSOCKET};
 use super::{LIVE, Operations, SECOND, failed, publish, show, write_result};
 use crate::cli::{
     FlowArgs, KcpArgs, LoadDatagramArgs, LoadKcpArgs, LoadQuicArgs, LoadTcpArgs, LoadUdpArgs, LoadWsArgs,
+    TrustArgs,
 };
 use crate::command::Terminal;
 use crate::engine::{Engine, LOAD};
@@ -65,9 +66,7 @@ pub(super) fn ws(args: &LoadWsArgs, terminal: Terminal) -> Result<ExitCode, Erro
     spec.path = Some(target.path.clone());
     spec.rate = args.rate;
     spec.size = args.size.unwrap_or(if args.stream { MESSAGE } else { PING });
-    let (host, insecure) = (Some(target.authority.clone()), args.trust.insecure);
-    spec.request = Some(Request { host, insecure, ..Request::default() });
-    spec.tls = target.tls(&args.trust)?;
+    set_peer(&mut spec, &target, &args.trust)?;
     if !args.stream {
         return round_trips(&mut spec, &args.url, &args.flows, csv, terminal);
     }
@@ -84,9 +83,7 @@ pub(super) fn quic(args: &LoadQuicArgs, terminal: Terminal) -> Result<ExitCode, 
     spec.set_option("streams", args.streams);
     spec.set_option("answer", args.answer);
     (spec.connect, spec.size, spec.rate) = (Some(target.datagram_address()?), args.size, args.rate);
-    let (host, insecure) = (Some(target.authority.clone()), args.trust.insecure);
-    spec.request = Some(Request { host, insecure, ..Request::default() });
-    spec.tls = target.tls(&args.trust)?;
+    set_peer(&mut spec, &target, &args.trust)?;
     round_trips(&mut spec, &args.address, &args.flows, args.csv.as_deref(), terminal)
 }
 
@@ -100,6 +97,14 @@ pub(super) fn kcp(args: &LoadKcpArgs) -> Result<ExitCode, Error> {
     let mut spec = of_datagrams("kcp", &args.common, args.size);
     set_kcp(&mut spec, &args.kcp);
     streams(vec![spec], &args.common.address.to_string(), &args.common.flows, None)
+}
+
+/// Whom the client asks, and whom it trusts.
+fn set_peer(spec: &mut Spec, target: &Target, trust: &TrustArgs) -> Result<(), Error> {
+    let (host, insecure) = (Some(target.authority.clone()), trust.insecure);
+    spec.request = Some(Request { host, insecure, ..Request::default() });
+    spec.tls = target.tls(trust)?;
+    Ok(())
 }
 
 /// The protocol's settings, as options of a spec.

@@ -203,7 +203,7 @@ impl<'a> Setting<'a> {
     }
 
     /// Counted work is repeated until the window is over. In a duet, a stream over TCP in one direction needs
-    /// no count; but a stack in a process may not tell its server that the client has ended a stream.
+    /// no count; but behind a stack in a process the end of a stream may not reach the server.
     fn repeat(&self, spec: &mut Spec, sharing: Option<Sharing>) {
         let options = &self.cell.options;
         let is_plain = self.cell.layer == "tcp"

@@ -90,17 +90,7 @@ impl<P: ClientProtocol> AsFd for QuicConnection<P> {
 
 impl<P: ClientProtocol> Clone for Quic<P> {
     fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-            protocol: self.protocol.clone(),
-            request: self.request.clone(),
-            inbox: Inbox::new(self.shared.mode, LONGEST),
-            outgoing: Outgoing::default(),
-            ended: Vec::with_capacity(self.shared.streams.into()),
-            security: None,
-            tls_failure: None,
-            counts: StreamCounts::default(),
-        }
+        Self::with(Arc::clone(&self.shared), self.protocol.clone())
     }
 }
 
@@ -118,27 +108,17 @@ impl<P: ClientProtocol> Layer for Quic<P> {
         let mut client = ClientConfig::new(Arc::new(tls));
         client.transport_config(Arc::new(transport(spec, mode, STREAM_WINDOW)?));
         let streams = spec.number("streams", 1..=MOST_STREAMS)?.unwrap_or(1) as u16;
-        let protocol = P::new(spec)?;
-        Ok(Self {
-            request: protocol.request(),
-            protocol,
-            shared: Arc::new(Shared {
-                spec: spec.clone(),
-                mode,
-                remote,
-                name: server_name(spec)?.to_str().into_owned(),
-                endpoint: Arc::default(),
-                client,
-                streams,
-                epoch: Epoch::now(),
-            }),
-            inbox: Inbox::new(mode, LONGEST),
-            outgoing: Outgoing::default(),
-            ended: Vec::with_capacity(streams.into()),
-            security: None,
-            tls_failure: None,
-            counts: StreamCounts::default(),
-        })
+        let shared = Shared {
+            spec: spec.clone(),
+            mode,
+            remote,
+            name: server_name(spec)?.to_str().into_owned(),
+            endpoint: Arc::default(),
+            client,
+            streams,
+            epoch: Epoch::now(),
+        };
+        Ok(Self::with(Arc::new(shared), P::new(spec)?))
     }
 
     fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
@@ -261,6 +241,20 @@ impl<P: ClientProtocol> Lanes for Quic<P> {
 }
 
 impl<P: ClientProtocol> Quic<P> {
+    fn with(shared: Arc<Shared>, protocol: P) -> Self {
+        Self {
+            request: protocol.request(),
+            protocol,
+            inbox: Inbox::new(shared.mode, LONGEST),
+            outgoing: Outgoing::default(),
+            ended: Vec::with_capacity(shared.streams.into()),
+            security: None,
+            tls_failure: None,
+            counts: StreamCounts::default(),
+            shared,
+        }
+    }
+
     /// Takes what has arrived and what is due; whether the socket may have more.
     #[inline]
     fn advance(&mut self, connection: &mut QuicConnection<P>) -> Result<bool, ErrorKind> {

@@ -19,9 +19,10 @@ mod tests;
 
 use crate::packets::{Mode, SendQueue};
 use crate::refusal::Refusal;
+use bytes::Bytes;
 use linerate_contract::{Nanos, Spec, clock};
 use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
-use quinn_proto::{Connection, TransportConfig, VarInt};
+use quinn_proto::{Connection, Dir, TransportConfig, VarInt};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -57,6 +58,16 @@ fn transport(spec: &Spec, mode: Mode, window: u32) -> Result<TransportConfig, Re
         }
     };
     Ok(transport)
+}
+
+/// Writes the first unidirectional stream of an end that has one.
+fn open_stream(connection: &mut Connection, opening: Bytes) {
+    if !opening.is_empty()
+        && let Some(stream) = connection.streams().open(Dir::Uni)
+    {
+        // A few bytes fit any window that a peer of this protocol grants.
+        let _ = connection.send_stream(stream).write_chunks(&mut [opening]);
+    }
 }
 
 /// The state machines have times of the standard library.

@@ -1,14 +1,14 @@
 //! The server: threads, each with a socket and an endpoint of its own, that share nothing. The kernel gives
 //! the datagrams of a client to one of them.
 
-use super::{Epoch, LONGEST, Outgoing, REQUEST_WINDOW, mode, transport};
+use super::{Epoch, LONGEST, Outgoing, REQUEST_WINDOW, mode, open_stream, transport};
 use crate::layer::wire::tls::server_config;
 use crate::packets::{self, Inbox, Mode, widen_buffers};
 use crate::process::{Signals, emit, spawn};
 use crate::refusal::{Doing, Refusal};
 use crate::waiter::{self, Waiter};
 use bytes::{Bytes, BytesMut};
-use linerate_contract::{Event as Told, Nanos, Spec, clock};
+use linerate_contract::{Nanos, Spec, clock};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{
@@ -92,7 +92,7 @@ pub(crate) fn run<P: ServerProtocol>(spec: &Spec) -> Result<(), Refusal> {
     for each in loops {
         spawn(move || each.run())?;
     }
-    emit(&Told::Ready { address });
+    emit(&linerate_contract::Event::Ready { address });
     signals.wait();
     Ok(())
 }
@@ -275,7 +275,7 @@ impl<P: ServerProtocol> Served<P> {
     fn take_events(&mut self, protocol: &P, now: Instant) {
         while let Some(event) = self.connection.poll() {
             match event {
-                Event::Connected => self.open(protocol),
+                Event::Connected => open_stream(&mut self.connection, protocol.opening()),
                 Event::Stream(StreamEvent::Opened { dir }) => {
                     while let Some(id) = self.connection.streams().accept(dir) {
                         match dir {
@@ -298,16 +298,6 @@ impl<P: ServerProtocol> Served<P> {
                 }
                 _ => {}
             }
-        }
-    }
-
-    fn open(&mut self, protocol: &P) {
-        let opening = protocol.opening();
-        if !opening.is_empty()
-            && let Some(stream) = self.connection.streams().open(Dir::Uni)
-        {
-            // A few bytes fit any window that a peer of this protocol grants.
-            let _ = self.connection.send_stream(stream).write_chunks(&mut [opening]);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The static and the dynamic table (RFC 7541 section 2.3 and appendix A).
 
-use crate::fields::ENTRY;
+use crate::fields::{self, ENTRY};
 
 /// Fields that both ends know, from index 1 on.
 const STATIC: [(&str, &str); 61] = [
@@ -75,8 +75,8 @@ const RING: usize = 2 * TABLE_SIZE;
 
 /// The index of a field, or of its name alone, in the static table.
 pub(super) fn find(name: &str, value: &str) -> (Option<usize>, Option<usize>) {
-    let place = |is: &dyn Fn(&(&str, &str)) -> bool| STATIC.iter().position(is).map(|at| at + 1);
-    (place(&|entry| *entry == (name, value)), place(&|entry| entry.0 == name))
+    let (field, named) = fields::find(&STATIC, name, value);
+    (field.map(|at| at + 1), named.map(|at| at + 1))
 }
 
 /// Received fields, the newest first.

@@ -102,9 +102,3 @@ pub(super) const STATIC: [(&str, &str); 99] = [
     ("x-frame-options", "deny"),
     ("x-frame-options", "sameorigin"),
 ];
-
-/// The index of a field, or of its name alone.
-pub(super) fn find(name: &str, value: &str) -> (Option<usize>, Option<usize>) {
-    let place = |is: &dyn Fn(&(&str, &str)) -> bool| STATIC.iter().position(is);
-    (place(&|entry| *entry == (name, value)), place(&|entry| entry.0 == name))
-}

@@ -3,6 +3,7 @@
 use super::protocol::ClientProtocol;
 use super::{Quic, QuicConnection, write};
 use crate::layer::LaneEnd;
+use crate::layer::quic::open_stream;
 use crate::layer::wire::tls;
 use bytes::Bytes;
 use linerate_contract::{ErrorKind, TlsFailure, clock};
@@ -52,13 +53,7 @@ impl<P: ClientProtocol> Quic<P> {
     fn connected(&mut self, connection: &mut QuicConnection<P>) {
         connection.is_connected = true;
         self.security.get_or_insert_with(tls::security);
-        let opening = self.protocol.opening();
-        if !opening.is_empty()
-            && let Some(stream) = connection.connection.streams().open(Dir::Uni)
-        {
-            // A few bytes fit any window that a peer of this protocol grants.
-            let _ = connection.connection.send_stream(stream).write_chunks(&mut [opening]);
-        }
+        open_stream(&mut connection.connection, self.protocol.opening());
         connection.next = connection.connection.streams().open(Dir::Bi);
     }
 
