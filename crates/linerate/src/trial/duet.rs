@@ -108,14 +108,15 @@ pub fn run(
         };
         let ready = on_both([&mut *a, &mut *b], false, |lab, side| {
             let mut stages = Stages { at, times: BTreeMap::new() };
-            prepare(lab, &launches[side], &label(cells[side]), &mut stages).map(|()| stages.times)
+            let ready = prepare(lab, &launches[side], &label(cells[side]), &mut stages);
+            (ready, stages.times)
         });
-        for times in ready {
-            for (stage, time) in times? {
-                let longest = stages.entry(stage).or_insert(Nanos::ZERO);
-                *longest = (*longest).max(time);
-            }
+        // Also of a unit that fails here: a budget counts it.
+        for (stage, time) in ready.iter().flat_map(|(_, times)| times) {
+            let longest = stages.entry(*stage).or_insert(Nanos::ZERO);
+            *longest = (*longest).max(*time);
         }
+        ready.into_iter().try_for_each(|(ready, _)| ready)?;
         // What runs elsewhere cannot be stopped: without alternating clients, first one side has its window,
         // then the other.
         let one_by_one = context.programs.are_elsewhere() && sharing != Sharing::Alternating;

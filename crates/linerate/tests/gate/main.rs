@@ -8,6 +8,7 @@ mod revisions;
 mod script;
 
 use common::{Folder, Output};
+use linerate::measurement::{Outcome, Stage};
 use linerate::stats::verdict::Verdict;
 use script::Script;
 use std::fs;
@@ -180,6 +181,18 @@ fn a_build_that_fails_in_one_cell_is_never_green() {
     let out = gate(&script, &Folder::new("gate-crash"), &[]);
     assert_eq!(out.status, 2, "{}\n{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("the pipe burst") && out.stdout.contains("failed"), "{}", out.stdout);
+}
+
+#[test]
+fn the_time_of_a_unit_that_fails_before_its_window_counts() {
+    let folder = Folder::new("gate-verify");
+    gate(&Script::new("verify").fails_in("slow/pipe@head", &[4, 5, 6]), &folder, &[]);
+    let journal = folder.read("journal.jsonl");
+    let mut failed = linerate::journal::parse_journal("journal", journal.as_bytes()).duets;
+    failed.retain(|duet| duet.outcome != Outcome::Ok);
+    assert!(!failed.is_empty(), "{journal}");
+    let stages = [Stage::Raise, Stage::Start, Stage::Verify];
+    assert!(failed.iter().all(|duet| stages.iter().all(|stage| duet.stages[stage].0 > 0)), "{failed:?}");
 }
 
 #[test]

@@ -57,6 +57,13 @@ impl Script {
         self
     }
 
+    /// Their verification fails in these rounds.
+    pub(crate) fn fails_in(mut self, cell: &str, rounds: &[u32]) -> Self {
+        self = self.cell(cell, 0.2, 0.0);
+        let _ = writeln!(self.answers, "fails = {{ stage = 'verify', reason = 'odd', rounds = {rounds:?} }}");
+        self
+    }
+
     pub(crate) fn without(mut self, system: &str) -> Self {
         self.systems =
             self.systems.lines().filter(|line| !line.contains(system)).collect::<Vec<_>>().join("\n");

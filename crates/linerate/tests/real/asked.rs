@@ -3,7 +3,7 @@
 use crate::commands::{COUNTER, SERVER, compare, workplace};
 use crate::common::{Folder, Output, skip};
 use crate::host::{assert_all_gone, host_state, lab_processes};
-use crate::{command, machine};
+use crate::{command, machine, shared_machine};
 use linerate::measurement::Run;
 use linerate::stats::cost::Consumer;
 use linerate_contract::Role;
@@ -173,7 +173,7 @@ fn a_suite_has_a_server_that_runs_already_and_says_so() {
 /// SIGKILL at twenty moments.
 #[test]
 fn killed_comparisons_change_nothing_of_the_users_and_go_on() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let (state, processes) = (host_state(), lab_processes());
     let (folder, home) = (workplace("commands-killed"), Folder::new("commands-killed-home"));
     fs::create_dir_all(home.path()).unwrap();
@@ -192,7 +192,7 @@ fn killed_comparisons_change_nothing_of_the_users_and_go_on() {
     };
     for kill in 1..=20 {
         let mut child = run().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(kill * 337 % 6_000));
+        std::thread::sleep(Duration::from_millis(kill * 337 % 3_000));
         let _ = child.kill();
         child.wait().unwrap();
         assert_all_gone(&processes);

@@ -2,7 +2,7 @@
 
 use crate::common::{self, Folder, Output};
 use crate::host::{assert_all_gone, lab_processes};
-use crate::{command, machine};
+use crate::{command, machine, shared_machine};
 use linerate::measurement::Run;
 use std::fs;
 use std::process::Command;
@@ -101,7 +101,7 @@ fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
 
 #[test]
 fn what_does_not_serve_is_an_error_with_the_way_out() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-errors");
     let good = "python3 server.py";
     for (other, status, parts) in [
@@ -144,7 +144,7 @@ fn what_does_not_serve_is_an_error_with_the_way_out() {
 
 #[test]
 fn a_baseline_that_answers_500_is_an_error_unless_that_is_expected() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-500");
     let failing = "python3 server.py oops 500";
     let out = compare(&folder, &[failing, failing]);
@@ -201,11 +201,11 @@ fn companions_are_started_before_each_server_and_values_make_commands() {
 
 #[test]
 fn a_server_that_dies_in_its_units_has_its_last_line_in_the_result() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-dies");
     let odd = "env LAST=4 python3 server.py";
     let words = ["python3 server.py", odd, "-n", "good", "-n", "odd"];
-    let out = compare_within("60s", &folder, &words);
+    let out = compare_within("20s", &folder, &words);
     assert_eq!(out.status, 3, "{}{}", out.stdout, out.stderr);
     for part in ["odd could not be compared with good", "ended before the client (exit status 7)", "luck"] {
         assert!(out.stderr.contains(part), "{part}: {}", out.stderr);

@@ -1,7 +1,7 @@
 //! What a system can reach: one that tries everything that it must not do, as root and as another user.
 
 use crate::common::{self, Folder, Output, skip};
-use crate::machine;
+use crate::shared_machine;
 use linerate::measurement::{Outcome, Trial};
 use std::fs;
 use std::net::TcpListener;
@@ -99,7 +99,7 @@ fn failed<'a>(trials: &'a [Trial], cell: &str, out: &Output) -> (&'a str, &'a st
 }
 
 fn a_system_reaches_nothing_of_the_host(name: &str, user: Option<u32>) {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let _marked = Marked(Command::new("sleep").arg(MARK).spawn().unwrap());
     let base = host(name, listener.local_addr().unwrap().port());

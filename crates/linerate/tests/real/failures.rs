@@ -2,7 +2,7 @@
 
 use crate::common::{self, Folder, Output, skip};
 use crate::host::{assert_all_gone, host_state, lab_processes};
-use crate::{command, machine};
+use crate::{command, shared_machine};
 use linerate::measurement::{Outcome, Run, Trial};
 use std::fs;
 use std::path::Path;
@@ -57,7 +57,7 @@ fn is_without_nginx(trials: &[Trial], output: &str) -> bool {
 
 #[test]
 fn a_server_that_does_not_start_is_a_row_with_its_own_message() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let broken = "sed -i s/listen/lissen/ {{ dir }}/server.conf; exec nginx -c {{ dir }}/server.conf";
     let (status, trials, output) = run_odd(broken);
     if is_without_nginx(&trials, &output) {
@@ -72,7 +72,7 @@ fn a_server_that_does_not_start_is_a_row_with_its_own_message() {
 /// The server prints the settings of its namespace and ends. It is on another host than the agent.
 #[test]
 fn a_topology_has_the_settings_that_the_report_names_and_none_of_the_hosts() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let state = host_state();
     let names =
         ["tcp_congestion_control", "tcp_rmem", "tcp_wmem", "conf/all/rp_filter", "ip_local_port_range"];
@@ -99,7 +99,7 @@ fn a_topology_has_the_settings_that_the_report_names_and_none_of_the_hosts() {
 
 #[test]
 fn a_server_that_exits_sends_a_wrong_page_hangs_or_prints_without_end_is_a_failed_row() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     for (script, stage, part) in [
         ("sleep 1000", "at start", "was not ready within"),
         (

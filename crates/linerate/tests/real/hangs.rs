@@ -89,21 +89,15 @@ fn run(hangs_after: &str) -> Option<(Vec<Trial>, Vec<Duet>)> {
 }
 
 #[test]
-fn a_server_that_hangs_after_a_third_of_the_window_has_no_number() {
+fn a_server_that_hangs_has_no_number_and_no_ratio_and_the_healthy_one_is_measured_beside_itself() {
     let Some(_machine) = machine() else { return };
     let processes = lab_processes();
-    let Some((trials, _)) = run("0.17") else { return };
+    let Some((trials, duets)) = run("0.17") else { return };
     for trial in &trials {
         // Those of the other table end before the server hangs; its duets last longer.
         assert_hung_unless(trial.cell.starts_with("servers/"), &trial.cell, &trial.outcome);
     }
     assert_all_gone(&processes);
-}
-
-#[test]
-fn a_duet_in_which_one_side_hangs_has_no_ratio_and_the_healthy_side_is_measured_beside_itself() {
-    let Some(_machine) = machine() else { return };
-    let Some((_, duets)) = run("0.17") else { return };
     // A warm-up unit may starve a side, and is in no number.
     let of_servers = |duet: &&Duet| duet.cells[0].contains("servers/") && !duet.warmup;
     let (with_hung, healthy): (Vec<&Duet>, Vec<&Duet>) = duets

@@ -1,5 +1,6 @@
 //! The state that must not change: the host and its processes.
 
+use crate::{MARK, name_of_test};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -33,13 +34,20 @@ pub(crate) fn host_state() -> String {
     state
 }
 
-/// Pids of linerate, its agents, and all processes in their pid namespaces.
+/// Pids of linerate as this test started it, of its agents, and of all processes in their pid namespaces.
 pub(crate) fn lab_processes() -> BTreeSet<String> {
     let link = |pid: &str, name: &str| fs::read_link(format!("/proc/{pid}/{name}")).ok();
+    let mark = format!("{MARK}={}", name_of_test());
+    let is_of_test = |pid: &str| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    };
     let pids = fs::read_dir("/proc").unwrap().flatten().map(|e| e.file_name().to_string_lossy().into_owned());
     let pids: Vec<String> = pids.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).collect();
-    let is_linerate =
-        |pid: &&String| link(pid, "exe").is_some_and(|exe| exe == Path::new(env!("CARGO_BIN_EXE_linerate")));
+    let is_linerate = |pid: &&String| {
+        let exe = link(pid, "exe");
+        exe.is_some_and(|exe| exe == Path::new(env!("CARGO_BIN_EXE_linerate"))) && is_of_test(pid)
+    };
     let own = link("self", "ns/pid");
     let labs: BTreeSet<_> = pids
         .iter()

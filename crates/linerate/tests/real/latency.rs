@@ -11,7 +11,7 @@ fn half_a_millisecond_is_found_at_half_of_the_capacity() {
     // A server with a pause of 0.5 ms.
     let slower = "env PAUSE=0.0005 python3 server.py";
     let args = ["python3 server.py", slower, "-n", "v1", "-n", "v2", "-c", "4", "--rate", "200"];
-    let out = compare_within("60s", &folder, &args);
+    let out = compare_within("40s", &folder, &args);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let compared = common::report(&folder.path().join("out")).comparison.unwrap();
     let cell = &compared.cells[0];

@@ -24,16 +24,51 @@ use linerate::measurement::{Duet, Outcome, Trial};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
 
-/// One test at a time: each of them loads the machine and lists all its processes.
-static MACHINE: Mutex<()> = Mutex::new(());
+/// Tests of what linerate does, and not of what it measures, have the machine in pairs.
+const PARTS: usize = 2;
+static FREE: (Mutex<usize>, Condvar) = (Mutex::new(PARTS), Condvar::new());
 
-/// The lock of the machine; `None`, with a message, if the lab cannot be raised. A failed test does not stop
-/// the others.
-fn machine() -> Option<MutexGuard<'static, ()>> {
-    let guard = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-    lab_is_available().then_some(guard)
+/// These parts of the machine, until the test ends.
+struct Machine(usize);
+
+impl Machine {
+    /// `None`, with a message, if the lab cannot be raised. A failed test does not stop the others.
+    fn take(parts: usize) -> Option<Self> {
+        let (free, changed) = &FREE;
+        let free = free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = changed.wait_while(free, |free| *free < parts).unwrap_or_else(PoisonError::into_inner);
+        *free -= parts;
+        drop(free);
+        let taken = Self(parts);
+        lab_is_available().then_some(taken)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        *FREE.0.lock().unwrap_or_else(PoisonError::into_inner) += self.0;
+        FREE.1.notify_all();
+    }
+}
+
+/// The whole machine, for a test that reads what was measured.
+fn machine() -> Option<Machine> {
+    Machine::take(PARTS)
+}
+
+/// A part of it: another test measures or builds at the same time.
+fn shared_machine() -> Option<Machine> {
+    Machine::take(1)
+}
+
+/// In the environment of all processes that a test starts: its name.
+const MARK: &str = "LINERATE_TEST";
+
+fn name_of_test() -> String {
+    thread::current().name().unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -122,7 +157,7 @@ fn an_unprivileged_user_can_measure() {
 fn command(args: &[&str]) -> Command {
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-    command.args(args).env("LINERATE_HOME", home).stdin(Stdio::null());
+    command.args(args).env("LINERATE_HOME", home).env(MARK, name_of_test()).stdin(Stdio::null());
     command.env(
         "XDG_CACHE_HOME",
         std::env::temp_dir().join(format!("linerate-test-{}-cache", std::process::id())),

@@ -3,7 +3,7 @@
 use crate::common::{Folder, Output, skip};
 use crate::host::{assert_all_gone, host_state, lab_processes};
 use crate::kills::killed_and_resumed;
-use crate::{command, is_ok, linerate, machine};
+use crate::{command, is_ok, linerate, shared_machine};
 use linerate::measurement::{Outcome, Trial};
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn is_ok_or_names_the_remedy(trial: &Trial) -> bool {
 
 #[test]
 fn the_kernel_responds_behind_tun_devices_or_the_row_names_the_remedy() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let (state, processes) = (host_state(), lab_processes());
     let (home, folder) = (tun_home(), Folder::new("tun"));
     let out = Output::run(command(&["run", "tun", "--out", folder.str()]).env("LINERATE_HOME", home.path()));
@@ -53,7 +53,7 @@ fn the_kernel_responds_behind_tun_devices_or_the_row_names_the_remedy() {
 /// TUN devices end with their namespaces, also in the middle of trials.
 #[test]
 fn a_run_killed_behind_tun_devices_leaves_nothing_behind() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     if linerate(&["doctor"]).stdout.contains("note TUN devices") {
         return skip("no TUN devices on this machine");
     }
