@@ -10,7 +10,7 @@ GO_ON = || echo 'linerate: continuing without them' >&2
 SUITE := all
 
 # No test starts these: boringtun, oha, ghz, shb, asio-loops and nginx-current are long builds, the others are downloads.
-TESTED = $(filter-out boringtun wireguard-go oha ghz shb asio-loops nginx-current envoy caddy traefik netty README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
+TESTED = $(filter-out boringtun wireguard-go oha ghz shb s2n-quic asio-loops nginx-current envoy caddy traefik netty README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
 
 .PHONY: run test check bench fuzz build setup site dist deb
 
@@ -43,6 +43,7 @@ build: setup
 test: setup
 	@scripts/browser
 	@. scripts/common.sh; have redis-check-rdb || apt_install redis-tools || true
+	@. scripts/common.sh; have gtlsserver || apt_install ngtcp2-client ngtcp2-server || true
 	$(CARGO) test --workspace --no-run
 	RUSTFLAGS='--cfg fuzzing' $(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz/check
 	$(TARGET)/debug/linerate systems --install $(TESTED) $(GO_ON)

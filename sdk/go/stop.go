@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"math"
-	"net"
 	"sync/atomic"
 	"time"
 )
@@ -74,7 +73,7 @@ func (s StopCondition) First(size int) int { return StopAfter(s.Bytes).Piece(0, 
 
 // Watchdog breaks a connection that has not progressed within the timeout, until stop is called. It is one timer per
 // connection and not one per operation, as in clients with many requests and in the other systems.
-func Watchdog(connection net.Conn, progress *atomic.Uint64, timeout time.Duration) (stop func()) {
+func Watchdog(connection interface{ SetDeadline(time.Time) error }, progress *atomic.Uint64, timeout time.Duration) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		ticker := time.NewTicker(timeout/checks + 1)

@@ -1,7 +1,7 @@
-//! The versions of quinn and h3, for `describe`.
+//! The versions of quinn, h3 and rustls, for `describe`.
 
 include!("../../sdk/rust/locked.rs");
 
 fn main() {
-    export_versions(&[("quinn", "QUINN_VERSION"), ("h3", "H3_VERSION")]);
+    export_versions(&[("quinn", "QUINN_VERSION"), ("h3", "H3_VERSION"), ("rustls", "RUSTLS_VERSION")]);
 }

@@ -169,6 +169,7 @@ impl Spec {
         value.map(Some).ok_or_else(|| {
             let allowed = match range.into_inner() {
                 (low, u64::MAX) => format!("a whole number from {low}"),
+                (low, high) if low == high => low.to_string(),
                 (low, high) => format!("{low} to {high}"),
             };
             Refusal::BadSpec(format!("\"options.{name}\" must be {allowed}, not {text:?}"))

@@ -87,14 +87,18 @@ const fn http<C: Wires, A: Wires>(layer: &'static str) -> [Combination; 2] {
 
 /// HTTP/2 over one kind of wires.
 const fn h2<C: Wires, A: Wires>(layer: &'static str) -> Combination {
-    Combination::new(layer, "rr", client::run::<H2<C>, Multiplexed>, server::run::<H2Service<A>>)
+    Combination::new(layer, "rr", client::run::<H2<C>, Multiplexed<true>>, server::run::<H2Service<A>>)
         .paced(client::run::<H2<C>, PacedLanes>)
 }
 
-/// Operations on streams of QUIC.
-const fn quic<C: ClientProtocol, S: ServerProtocol>(layer: &'static str) -> Combination {
-    Combination::new(layer, "rr", client::run::<Quic<C>, Multiplexed>, quic_server::run::<S>)
-        .paced(client::run::<Quic<C>, PacedLanes>)
+/// Operations on streams of QUIC: a connection for each, and connections that stay.
+const fn quic<C: ClientProtocol, S: ServerProtocol>(layer: &'static str) -> [Combination; 2] {
+    let server = quic_server::run::<S>;
+    [
+        Combination::new(layer, "crr", client::run::<Quic<C>, Multiplexed<false>>, server),
+        Combination::new(layer, "rr", client::run::<Quic<C>, Multiplexed<true>>, server)
+            .paced(client::run::<Quic<C>, PacedLanes>),
+    ]
 }
 
 /// Both workloads of a session.
@@ -106,6 +110,8 @@ const fn session<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) 
 type Tcp = Sessions<PlainWires, Raw, RoundTrips>;
 const HTTP: [Combination; 2] = http::<PlainWires, PlainWires>("http");
 const HTTPS: [Combination; 2] = http::<AnyTlsConnector, TlsAcceptor>("https");
+const HTTP_3: [Combination; 2] = quic::<H3, H3Page>("h3");
+const QUIC: [Combination; 2] = quic::<Perf, PerfService>("quic");
 const TLS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, Raw>("tls");
 const WEBSOCKET: [Combination; 2] = session::<PlainWires, PlainWires, WebSocket>("websocket");
 const WSS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, WebSocket>("wss");
@@ -114,13 +120,15 @@ const WSS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, WebSocket>("w
 pub(crate) const COMBINATIONS: &[Combination] = &[
     h2::<AnyTlsConnector, TlsAcceptor>("h2"),
     h2::<PlainWires, PlainWires>("h2c"),
-    quic::<H3, H3Page>("h3"),
+    HTTP_3[0],
+    HTTP_3[1],
     HTTP[0],
     HTTP[1],
     HTTPS[0],
     HTTPS[1],
     Combination::new("kcp", "stream", stream::run_once::<kcp::client::KcpClient>, kcp::server::run),
-    quic::<Perf, PerfService>("quic"),
+    QUIC[0],
+    QUIC[1],
     crr::<Tcp>("tcp", server::run::<EchoService>),
     Combination::new("tcp", "fanout", fanout::run::<Tcp>, server::run::<EchoService>),
     rr::<Tcp>("tcp", server::run::<EchoService>),

@@ -7,12 +7,14 @@
 //! | [`stream`] | both ends of a stream over any connection |
 //! | [`client`] | where to connect, watchdog, shares of operations |
 //! | [`server`] | runtime, listener, echo, SIGTERM |
+//! | [`perf`] | the protocol of performance tests over QUIC |
 //! | [`netstack`] | servers of a TCP/IP stack behind a TUN device |
 
 pub mod client;
 pub mod content;
 #[cfg(feature = "netstack")]
 pub mod netstack;
+pub mod perf;
 pub mod server;
 pub mod stream;
 
@@ -21,13 +23,7 @@ use linerate_contract::{Describe, Direction, Refusal, Role, Spec, page};
 
 /// The output of role `describe`.
 #[must_use]
-pub fn describe(
-    name: &str,
-    version: &str,
-    roles: &[Role],
-    layers: &[&str],
-    workloads: &[&str],
-) -> Describe {
+pub fn describe(name: &str, version: &str, roles: &[Role], layers: &[&str], workloads: &[&str]) -> Describe {
     let names = |list: &[&str]| list.iter().map(ToString::to_string).collect();
     Describe {
         name: name.into(),

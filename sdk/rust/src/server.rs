@@ -83,10 +83,7 @@ pub async fn accept(listener: TcpListener, handle: impl Fn(TcpStream)) {
 ///
 /// # Errors
 /// Those of the connection.
-pub async fn echo(
-    mut reader: impl AsyncRead + Unpin,
-    mut writer: impl AsyncWrite + Unpin,
-) -> io::Result<()> {
+pub async fn echo(mut reader: impl AsyncRead + Unpin, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {
     let mut buffer = vec![0; ECHO_BUFFER];
     loop {
         let n = reader.read(&mut buffer).await?;

@@ -34,8 +34,7 @@ fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
 fn serve(spec: &Spec) -> Result<(), Refusal> {
     let address = spec.listen.ok_or_else(|| missing("listen"))?;
     let outcome: io::Result<()> = Runtime::new()?.block_on(async {
-        let socket =
-            if address.is_ipv4() { TcpSocket::new_v4().await? } else { TcpSocket::new_v6().await? };
+        let socket = if address.is_ipv4() { TcpSocket::new_v4().await? } else { TcpSocket::new_v6().await? };
         socket.set_reuseaddr(true)?;
         socket.bind(address).await?;
         let listener = socket.listen(BACKLOG.into()).await?;

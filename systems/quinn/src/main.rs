@@ -1,12 +1,14 @@
-//! quinn's server as a system of linerate (sdk/CONTRACT.md): `quinn-system SPEC`. As quinn's example `server`
-//! and h3's example `server`: a task per connection, and a task per stream.
+//! quinn as a system of linerate (sdk/CONTRACT.md): `quinn-system SPEC`. The servers are as quinn's example
+//! `server` and h3's example `server`: a task per connection, and a task per stream.
+
+mod client;
 
 use bytes::Bytes;
 use h3::server::RequestResolver;
 use http::Response;
 use linerate_contract::program::{self, Refusal};
 use linerate_contract::{Describe, Done, Role, Spec, page};
-use linerate_sdk::{missing, server, unsupported};
+use linerate_sdk::{missing, perf, server, unsupported};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Endpoint, Incoming, RecvStream, SendStream, ServerConfig};
 use rustls::pki_types::pem::PemObject;
@@ -15,28 +17,25 @@ use std::error::Error;
 use std::io;
 use std::sync::Arc;
 
-/// What answers of `quic` are made of.
-const PIECE: usize = 64 << 10;
-
 fn main() {
-    // The streams and the lengths of answers are the client's.
-    program::run("quinn-system", &["streams", "answer"], describe, run);
+    program::run("quinn-system", perf::OPTIONS, describe, run);
 }
 
 fn describe(_: &Spec) -> Describe {
     let version = concat!(env!("QUINN_VERSION"), " (h3 ", env!("H3_VERSION"), ")");
-    linerate_sdk::describe("quinn", version, &[Role::Server], &["h3", "quic"], &["rr"])
+    linerate_sdk::describe("quinn", version, &[Role::Client, Role::Server], &["h3", "quic"], &["crr", "rr"])
 }
 
 fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
     match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
-        (Role::Server, "h3", "rr") => {
+        (Role::Client, "quic", "rr" | "crr") if spec.rate.is_none() => client::run(spec).map(Some),
+        (Role::Server, "h3", "rr" | "crr") => {
             let page = Bytes::from(page(spec.size as usize));
             serve(spec, b"h3", move |incoming| drop(tokio::spawn(pages(incoming, page.clone()))))
         }
-        (Role::Server, "quic", "rr") => {
-            let piece = Bytes::from(page(PIECE));
-            serve(spec, b"perf", move |incoming| drop(tokio::spawn(answers(incoming, piece.clone()))))
+        (Role::Server, "quic", "rr" | "crr") => {
+            let piece = perf::piece();
+            serve(spec, perf::ALPN, move |incoming| drop(tokio::spawn(answers(incoming, piece.clone()))))
         }
         _ => Err(unsupported(spec)),
     }
@@ -73,6 +72,8 @@ fn config(spec: &Spec, protocol: &[u8]) -> Result<ServerConfig, Refusal> {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
         .map_err(|e| bad(&e))?;
     tls.alpn_protocols = vec![protocol.to_vec()];
+    // As the contract has it: no resumption.
+    tls.send_tls13_tickets = 0;
     Ok(ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls).map_err(|e| bad(&e))?)))
 }
 
@@ -115,14 +116,11 @@ async fn exchange(
     mut receive: RecvStream,
     piece: Bytes,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let mut length = [0; 8];
-    receive.read_exact(&mut length).await?;
+    let mut prefix = [0; perf::PREFIX];
+    receive.read_exact(&mut prefix).await?;
     while receive.read_chunk(usize::MAX, false).await?.is_some() {}
-    let mut left = u64::from_be_bytes(length);
-    while left > 0 {
-        let count = left.min(piece.len() as u64);
-        send.write_chunk(piece.slice(..count as usize)).await?;
-        left -= count;
+    for piece in perf::pieces(prefix, &piece) {
+        send.write_chunk(piece).await?;
     }
     send.finish().map_err(io::Error::from)?;
     Ok(())

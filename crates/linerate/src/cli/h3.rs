@@ -15,6 +15,7 @@ use std::path::PathBuf;
   linerate load h3 https://localhost:8443/ --authority ca.pem -n 100000 --json result.json
   linerate load h3 https://localhost:8443/ --insecure --rate 5000 --arrival poisson
   linerate load h3 https://localhost:8443/ --insecure --congestion bbr --datagrams single
+  linerate load h3 https://localhost:8443/ --insecure -c 20 --no-keepalive   # handshakes
 
 Exit status: 0 done, 1 too many requests failed or the server hung, 2 bad usage, \
 3 no request succeeded, 130 interrupted (the partial result is printed).")]
@@ -25,6 +26,10 @@ pub struct LoadH3Args {
 
     #[command(flatten)]
     pub multiplexed: MultiplexedArgs,
+
+    /// Open a new connection for each request
+    #[arg(long, conflicts_with_all = ["rate", "sweep", "streams"])]
+    pub no_keepalive: bool,
 
     #[command(flatten)]
     pub quic: QuicArgs,
@@ -86,6 +91,10 @@ pub struct LoadQuicArgs {
     /// Open loop with N requests per second, regardless of outstanding responses
     #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<f64>,
+
+    /// Open a new connection for each request
+    #[arg(long, conflicts_with_all = ["rate", "streams"])]
+    pub no_keepalive: bool,
 
     #[command(flatten)]
     pub trust: TrustArgs,

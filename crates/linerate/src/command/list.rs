@@ -22,7 +22,11 @@ const WORKLOADS: [Workload; 6] = [
         layers: "tcp, tls, udp, websocket, wss, http, https, h2c, h2, h3, quic",
         about: "request and response, one outstanding on each open connection or stream",
     },
-    Workload { name: "crr", layers: "tcp, http, https", about: "connect, one request and response, close" },
+    Workload {
+        name: "crr",
+        layers: "tcp, http, https, h3, quic",
+        about: "connect, one request and response, close",
+    },
     Workload {
         name: "stream",
         layers: "tcp, tls, websocket, wss, udp, kcp",

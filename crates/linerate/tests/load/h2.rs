@@ -38,6 +38,9 @@ fn pages_are_loaded_over_http_3_in_a_closed_and_an_open_loop() {
         assert_eq!(figures.map(serde_json::Value::as_u64), [Some(700), Some(700), Some(70_000)]);
         assert!(json["done"]["tls"].is_string());
     }
+    let words = ["load", "h3", &server.url, "--insecure", "--no-keepalive", "-n", "50", "-c", "5"];
+    let text = String::from_utf8(linerate(&words).stdout).unwrap();
+    assert!(text.contains("50 in ") && text.contains("a new connection for each request"), "{text}");
     let output = linerate(&["load", "h3", "http://127.0.0.1:1/"]);
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && text.contains("https://"), "{text}");

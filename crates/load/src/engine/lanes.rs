@@ -84,12 +84,14 @@ impl<L: Lanes> Context<L> {
 
     /// Whether nothing is under way; a connection that is of no use any more is closed.
     #[inline]
-    pub fn is_idle(&self, slot: &mut Slot<L::Connection>) -> bool {
-        let connection = slot.connection.as_ref().expect(OPENED);
+    pub fn is_idle(&mut self, slot: &mut Slot<L::Connection>) -> bool {
+        let connection = slot.connection.as_mut().expect(OPENED);
         if self.layer.under_way(connection) > 0 {
             return false;
         }
         if self.layer.is_over(connection) {
+            // The peer may still keep its end; nothing waits for its answer.
+            self.layer.close(connection, self.last);
             slot.close();
         }
         slot.phase = Phase::Idle;

@@ -1,8 +1,12 @@
-//! Request, response over persistent connections with several operations under way on each, closed loop.
+//! Request, response over connections with lanes, closed loop: persistent ones with several operations under
+//! way on each, or a new one for each operation.
 //!
 //! Each lane of a connection begins its next operation when its answer is complete. What begins at the same
 //! time is sent together. An operation that fails alone leaves the connection to the others; a connection
 //! that the peer ends is replaced when its last operation is over.
+//!
+//! With a connection for each operation, one lasts from the first datagram of the handshake until its answer
+//! is complete; its layer lets no second one begin.
 
 use crate::engine::{Context, Phase, Slot, Workload};
 use crate::layer::{Flow, Lanes};
@@ -10,10 +14,10 @@ use linerate_contract::ErrorKind;
 
 /// The state machine of this workload.
 #[derive(Debug)]
-pub struct Multiplexed;
+pub struct Multiplexed<const PERSISTENT: bool>;
 
-impl<L: Lanes> Workload<L> for Multiplexed {
-    const PERSISTENT: bool = true;
+impl<L: Lanes, const PERSISTENT: bool> Workload<L> for Multiplexed<PERSISTENT> {
+    const PERSISTENT: bool = PERSISTENT;
     const LANES: bool = true;
 
     #[inline]
@@ -29,7 +33,10 @@ impl<L: Lanes> Workload<L> for Multiplexed {
                     Ok(Flow::Done) => {
                         let now = context.now();
                         context.meter.connected(now.since(slot.began));
-                        (slot.began, slot.phase) = (now, Phase::Sending);
+                        if PERSISTENT {
+                            slot.began = now;
+                        }
+                        slot.phase = Phase::Sending;
                     }
                     Ok(Flow::Blocked) => return,
                     Err(kind) => return context.fail_and_pause(slot, kind),
@@ -62,7 +69,7 @@ impl<L: Lanes> Workload<L> for Multiplexed {
             Phase::Receiving => {
                 context.expire_lanes(slot);
                 if context.is_idle(slot) {
-                    Self::step(slot, context);
+                    <Self as Workload<L>>::step(slot, context);
                 }
             }
             _ => {}

@@ -1,84 +1,23 @@
 //! HTTP/2 between the engine and other programs, as far as they are installed.
 
-use crate::common::{Engine, certificates, good_certificates, local, server};
+use crate::common::{Engine, good_certificates, server};
 use crate::h2::{assert_good, h2_client};
-use linerate_contract::{Request, Spec, Tls, page};
+use crate::stage::{SIZE, Stage};
+use linerate_contract::{Request, Spec, page};
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-const SIZE: usize = 4_096;
-
-/// A folder with a page and certificates, and what is started in it.
-struct Stage {
-    folder: PathBuf,
-    address: SocketAddr,
-    trust: Tls,
-    child: Option<Child>,
-}
-
-impl Stage {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("linerate-h2-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let (own, trust) = certificates("linerate.test", 4000);
-        fs::write(folder.join("page"), page(SIZE)).unwrap();
-        fs::write(folder.join("key.pem"), own.key).unwrap();
-        fs::write(folder.join("cert.pem"), own.certificate).unwrap();
-        // Released at once: the program binds it again.
-        let address = TcpListener::bind(local()).unwrap().local_addr().unwrap();
-        Self { folder, address, trust, child: None }
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.folder.join(name).display().to_string()
-    }
-
-    /// Starts the program, and waits until it listens; false if it is not installed.
-    fn start(&mut self, command: &mut Command) -> bool {
-        let name = command.get_program().to_string_lossy().into_owned();
-        match command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null()).spawn() {
-            Ok(child) => self.child = Some(child),
-            Err(error) => {
-                eprintln!("skipped: {name}: {error}");
-                return false;
-            }
-        }
-        let start = Instant::now();
-        while TcpStream::connect(self.address).is_err() {
-            let ended = self.child.as_mut().unwrap().try_wait().unwrap();
-            assert!(ended.is_none() && start.elapsed() < Duration::from_secs(20), "{name}: {ended:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        true
-    }
-
-    /// Requests on few and on many streams; more than a connection of nginx serves.
-    fn load(&self, layer: &str) {
-        for (connections, streams, operations) in [(1, 1, 50), (1, 100, 3_000), (10, 10, 3_000)] {
-            let mut spec = h2_client(layer, self.address, SIZE, operations, streams);
-            (spec.connections, spec.path) = (connections, Some("/page".into()));
-            spec.tls = (layer == "h2").then(|| self.trust.clone());
-            let done = Engine::start(&spec).done();
-            assert_good(&done, operations, SIZE as u64);
-            assert_eq!(done.tls.is_some(), layer == "h2");
-        }
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            // nginx ends its workers with SIGTERM alone.
-            let _ = nix::sys::signal::kill(
-                nix::unistd::Pid::from_raw(child.id() as i32),
-                nix::sys::signal::Signal::SIGTERM,
-            );
-            let _ = child.wait();
-        }
-        let _ = fs::remove_dir_all(&self.folder);
+/// Requests on few and on many streams; more than a connection of nginx serves.
+fn load(stage: &Stage, layer: &str) {
+    for (connections, streams, operations) in [(1, 1, 50), (1, 100, 3_000), (10, 10, 3_000)] {
+        let mut spec = h2_client(layer, stage.address, SIZE, operations, streams);
+        (spec.connections, spec.path) = (connections, Some("/page".into()));
+        spec.tls = (layer == "h2").then(|| stage.trust.clone());
+        let done = Engine::start(&spec).done();
+        assert_good(&done, operations, SIZE as u64);
+        assert_eq!(done.tls.is_some(), layer == "h2");
     }
 }
 
@@ -100,8 +39,8 @@ fn the_client_and_nginx() {
         let nginx = ["/usr/sbin/nginx", "nginx"].into_iter().find(|name| Path::new(name).exists());
         let mut command = Command::new(nginx.unwrap_or("nginx"));
         command.args(["-p", &stage.path(""), "-c", &stage.path("nginx.conf"), "-e", "stderr"]);
-        if stage.start(&mut command) {
-            stage.load(layer);
+        if stage.start(&mut command, Stage::listens) {
+            load(&stage, layer);
         }
     }
 }
@@ -119,8 +58,8 @@ fn the_client_and_nghttpd() {
         if layer == "h2" {
             command.args([stage.path("key.pem"), stage.path("cert.pem")]);
         }
-        if stage.start(&mut command) {
-            stage.load(layer);
+        if stage.start(&mut command, Stage::listens) {
+            load(&stage, layer);
         }
     }
 }
@@ -141,8 +80,9 @@ fn the_client_and_node() {
             stage.address.port()
         );
         let folder = stage.folder.clone();
-        if stage.start(Command::new("node").args(["-e", &script]).current_dir(folder)) {
-            stage.load(layer);
+        let mut command = Command::new("node");
+        if stage.start(command.args(["-e", &script]).current_dir(folder), Stage::listens) {
+            load(&stage, layer);
         }
     }
 }
@@ -239,7 +179,7 @@ fn the_client_and_grpc_of_python() {
     let mut stage = Stage::new("grpc");
     let mut command = Command::new("python3");
     command.args(["-c", GRPC, "serve", &stage.address.to_string()]);
-    if !has_grpc() || !stage.start(&mut command) {
+    if !has_grpc() || !stage.start(&mut command, Stage::listens) {
         return;
     }
     for (message, ok) in [("/wA=", 300), ("", 0)] {

@@ -8,11 +8,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-fn h3_server(tls: &Tls, size: usize) -> Spec {
+pub(crate) fn h3_server(tls: &Tls, size: usize) -> Spec {
     Spec { layer: "h3".into(), tls: Some(tls.clone()), ..server(size) }
 }
 
-fn h3_client(tls: &Tls, address: SocketAddr, size: usize, operations: u64, streams: u32) -> Spec {
+pub(crate) fn h3_client(tls: &Tls, address: SocketAddr, size: usize, operations: u64, streams: u32) -> Spec {
     Spec { tls: Some(tls.clone()), ..h2_client("h3", address, size, operations, streams) }
 }
 

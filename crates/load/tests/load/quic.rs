@@ -31,3 +31,23 @@ fn a_peer_of_another_protocol_is_an_error_of_tls() {
     let done = Engine::start(&spec).done();
     assert_eq!(done.errors.0.get(&ErrorKind::TlsFailed), Some(&2), "{:?}", done.errors);
 }
+
+#[test]
+fn a_connection_for_each_request_has_a_handshake_each_and_one_stream() {
+    let (own, trust) = good_certificates();
+    for layer in ["quic", "h3"] {
+        let serving = Spec { layer: layer.into(), tls: Some(own.clone()), ..server(700) };
+        let (_server, address) = Engine::serving(&serving);
+        let mut spec = client("crr", address, 700, 90);
+        (spec.layer, spec.tls, spec.connections, spec.size) = (layer.into(), Some(trust.clone()), 3, 700);
+        let done = Engine::start(&spec).done();
+        assert_eq!((done.operations, done.errors.total()), (90, 0), "{layer}: {:?}", done.errors);
+        assert_eq!(done.connect.map(|handshakes| handshakes.total()), Some(90), "{layer}");
+        assert_eq!(done.streams.unwrap().most, 1, "{layer}");
+        spec.set_option("streams", 2);
+        let mut refused = Engine::start(&spec);
+        refused.wait();
+        let text = refused.stderr();
+        assert!(text.contains("\"options.streams\" must be 1, not \"2\""), "{layer}: {text}");
+    }
+}

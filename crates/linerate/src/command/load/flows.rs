@@ -1,6 +1,6 @@
 //! `linerate load tcp`, `ws`, `quic`, `udp` and `kcp`: streams and round trips over connections or flows.
 
-use super::h2::set_quic;
+use super::h2::{keep_alive, set_quic};
 use super::target::{HTTPS, Target, WEBSOCKET};
 use super::{LIVE, Operations, SECOND, failed, publish, show, write_result};
 use crate::cli::{
@@ -81,6 +81,7 @@ pub(super) fn quic(args: &LoadQuicArgs, terminal: Terminal) -> Result<ExitCode, 
     let mut spec = of_flows("quic", "rr", &args.flows);
     set_quic(&mut spec, &args.quic);
     spec.set_option("streams", args.streams);
+    keep_alive(&mut spec, !args.no_keepalive);
     spec.set_option("answer", args.answer);
     (spec.connect, spec.size, spec.rate) = (Some(target.datagram_address()?), args.size, args.rate);
     set_peer(&mut spec, &target, &args.trust)?;

@@ -25,10 +25,11 @@ pub(super) fn h2(args: &LoadH2Args, terminal: Terminal) -> Result<ExitCode, Erro
 /// # Errors
 /// As [`super::load`].
 pub(super) fn h3(args: &LoadH3Args, terminal: Terminal) -> Result<ExitCode, Error> {
-    let LoadH3Args { url, multiplexed, quic } = args;
+    let LoadH3Args { url, multiplexed, no_keepalive, quic } = args;
     let target = Target::parse(url, &HTTPS)?.at(multiplexed.connect_to.as_deref())?;
     let mut spec = shared(multiplexed, "h3", &target)?;
     set_quic(&mut spec, quic);
+    keep_alive(&mut spec, !no_keepalive);
     spec.connect = Some(target.datagram_address()?);
     let load = Operations::requests(&multiplexed.client, url, terminal.style);
     measure(&load, &multiplexed.client, &mut spec)
@@ -38,6 +39,14 @@ pub(super) fn h3(args: &LoadH3Args, terminal: Terminal) -> Result<ExitCode, Erro
 pub(in crate::command) fn set_quic(spec: &mut Spec, args: &QuicArgs) {
     spec.set_option("congestion", &args.congestion);
     spec.set_option("mode", &args.datagrams);
+}
+
+/// Whether connections outlive a request; each has one stream if not.
+pub(super) fn keep_alive(spec: &mut Spec, keeps: bool) {
+    if !keeps {
+        spec.workload = "crr".into();
+        spec.set_option("streams", 1);
+    }
 }
 
 /// Calls a method of a server of gRPC.

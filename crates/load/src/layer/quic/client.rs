@@ -50,6 +50,8 @@ struct Shared {
     endpoint: Arc<EndpointConfig>,
     client: ClientConfig,
     streams: u16,
+    /// Connections outlive an operation.
+    persistent: bool,
     epoch: Epoch,
 }
 
@@ -66,7 +68,7 @@ pub(crate) struct QuicConnection<P: ClientProtocol> {
     next: Option<StreamId>,
     is_connected: bool,
     has_answered: bool,
-    /// Nothing else begins: the peer closes, or an operation took too long.
+    /// Nothing else begins: the peer closes, an operation took too long, or each has a connection.
     closes: bool,
     lost: Option<ErrorKind>,
     due: Nanos,
@@ -98,7 +100,7 @@ impl<P: ClientProtocol> Layer for Quic<P> {
     type Connection = QuicConnection<P>;
     const TIMED: bool = true;
 
-    fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
+    fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal> {
         let mode = mode(spec)?;
         let remote = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
         let mut tls = client_config(spec)?;
@@ -107,7 +109,8 @@ impl<P: ClientProtocol> Layer for Quic<P> {
             .map_err(|e| Refusal::Unsupported(format!("QUIC without TLS_AES_128_GCM_SHA256: {e}")))?;
         let mut client = ClientConfig::new(Arc::new(tls));
         client.transport_config(Arc::new(transport(spec, mode, STREAM_WINDOW)?));
-        let streams = spec.number("streams", 1..=MOST_STREAMS)?.unwrap_or(1) as u16;
+        let most = if persistent { MOST_STREAMS } else { 1 };
+        let streams = spec.number("streams", 1..=most)?.unwrap_or(1) as u16;
         let shared = Shared {
             spec: spec.clone(),
             mode,
@@ -116,13 +119,14 @@ impl<P: ClientProtocol> Layer for Quic<P> {
             endpoint: Arc::default(),
             client,
             streams,
+            persistent,
             epoch: Epoch::now(),
         };
         Ok(Self::with(Arc::new(shared), P::new(spec)?))
     }
 
     fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
-        let Shared { spec, mode, remote, name, endpoint, client, streams, epoch } = &*self.shared;
+        let Shared { spec, mode, remote, name, endpoint, client, streams, epoch, .. } = &*self.shared;
         let refused = |_| ErrorKind::DescriptorExhausted;
         let socket = packets::connect(spec, *mode).map_err(refused)??;
         widen_buffers(&socket, spec).map_err(refused)?;
@@ -208,6 +212,7 @@ impl<P: ClientProtocol> Lanes for Quic<P> {
         (lane.stream, lane.begun, lane.sent) = (Some(stream), begun, 0);
         self.protocol.begin(&mut lane.reader);
         connection.under_way += 1;
+        connection.closes |= !self.shared.persistent;
         self.counts.most = self.counts.most.max(connection.under_way);
         connection.next = connection.connection.streams().open(Dir::Bi);
         write(&mut connection.connection, &self.request, stream, &mut lane.sent);
