@@ -27,14 +27,14 @@ use std::collections::BTreeSet;
 /// longer ones; the value of a cell needs no such precision.
 pub const UNITS_PER_ROUND: u32 = 2;
 
-/// Units of each pair in a round. The quick form has nine in its six rounds, so that all suites are done in
-/// half an hour.
+/// Units of each pair in a round, unless the suite has a number. The quick form has nine in its six rounds,
+/// so that all suites are done in half an hour.
 ///
 /// A comparison of builds has one in each round: after each, the pair may be decided. So has the form with
 /// the documents' tables alone, whose time goes to the wide ratios.
-fn units_in(round: u32, run: &Run) -> u32 {
+fn units_in(round: u32, run: &Run, suite: &PlannedSuite) -> u32 {
     let is_short = run.comparison.is_some() || run.published || run.quick && round.is_multiple_of(2);
-    if is_short { 1 } else { UNITS_PER_ROUND }
+    if is_short { 1 } else { suite.units.unwrap_or(UNITS_PER_ROUND).min(UNITS_PER_ROUND) }
 }
 
 /// Solo trials of each cell in a comparison of builds: for values and bottlenecks, not for the ratio.
@@ -89,11 +89,20 @@ pub struct Choice {
     pub quick: bool,
     /// Only the tables that repeat a document's.
     pub published: bool,
+    /// All tables and rows; [`Self::only`] chooses among these, too.
+    pub complete: bool,
     pub rounds: Option<u32>,
     pub only: Vec<String>,
     pub probe: bool,
     /// Two builds in each chosen cell.
     pub comparison: Option<PlannedComparison>,
+}
+
+impl Choice {
+    /// Whether cells are chosen among all: also of two builds, and where they are named.
+    pub fn is_complete(&self) -> bool {
+        self.complete || self.comparison.is_some() || !self.only.is_empty()
+    }
 }
 
 /// The chosen cells of the suites, in order; versions are unknown until [`crate::programs::resolve`].
@@ -104,8 +113,8 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
     let globs = globs(&choice.only)?;
     let (mut planned, mut ids) = (Vec::new(), Vec::new());
     for suite in suites.iter().filter(|suite| !choice.published || suite.has_published()) {
-        let mut expanded =
-            suite.expand(registry, Form { quick: choice.quick, published: choice.published })?;
+        let (quick, published) = (choice.quick, choice.published);
+        let mut expanded = suite.expand(registry, Form { quick, published, brief: !choice.is_complete() })?;
         ids.extend(expanded.cells.iter().map(|cell| cell.id.clone()));
         if let Some(rounds) = choice.rounds {
             expanded.rounds = rounds;
@@ -232,8 +241,8 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
                 cells
             }
         };
-        let units = units_in(round, run);
-        let before: u32 = (1..round).map(|earlier| units_in(earlier, run)).sum();
+        let units = units_in(round, run, suite);
+        let before: u32 = (1..round).map(|earlier| units_in(earlier, run, suite)).sum();
         let is_due = |slot: &Slot| match warmup {
             true => slot.is_warm(),
             false => slot.repeat <= units && is_due_in(round, slot, run, suite),

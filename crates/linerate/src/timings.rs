@@ -23,6 +23,10 @@ struct Cost {
 
 /// Seconds of a unit of a pair, with the start of its systems, where none was made on this machine.
 const UNIT: f64 = 1.0;
+/// Seconds of a trial beside its window, where none was made: its start, its verification, its end.
+const BESIDE: f64 = 0.6;
+/// Seconds of a window that ends with its operations.
+const WINDOW: f64 = 1.0;
 /// The weight of a new trial: high enough to follow the machine, low enough to smooth single outliers.
 const WEIGHT: f64 = 0.3;
 
@@ -97,6 +101,11 @@ impl Timings {
     }
 }
 
+/// Seconds that a trial of this cell may take, where none was ever made.
+pub fn guess(suite: &PlannedSuite, cell: usize) -> f64 {
+    BESIDE + suite.cells[cell].parameters.seconds.map_or(WINDOW, |window| window as f64)
+}
+
 fn key(suite: &str, cell: &str) -> String {
     format!("{suite}:{}", cell)
 }
@@ -136,6 +145,7 @@ mod tests {
     fn a_longer_trial_is_expected_to_take_longer() {
         let mut timings = Timings::default();
         assert_eq!(timings.seconds(&suite(1, 1), 0), None);
+        assert_eq!([0, 1].map(|cell| guess(&suite(1, 3), cell)), [BESIDE + WINDOW, BESIDE + 3.0]);
         timings.update(&trial("counted"));
         timings.update(&trial("timed"));
         let mut late = suite(4_000, 3);

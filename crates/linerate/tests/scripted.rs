@@ -58,7 +58,7 @@ fn loops_are_measured_by_themselves_in_bytes_and_on_threads() {
     let (_folder, out) = run("loops", &["loops"]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_golden("loops.txt", &out.stdout);
-    let out = linerate("loops", &["plan", "loops", "--quick", "--no-trial"]).stdout;
+    let out = linerate("loops", &["plan", "loops", "--quick"]).stdout;
     assert!(out.contains("stream/65536/tic") && !out.contains("stream/1024/tic"), "{out}");
     assert!(!out.contains("dispatch"), "{out}");
 }
@@ -132,7 +132,7 @@ fn the_plan_shows_the_order_that_the_run_takes() {
 
 #[test]
 fn the_same_seed_gives_the_same_order_and_another_seed_another() {
-    let order = |seed: &str| linerate("good", &["plan", "mini", "--no-trial", "--seed", seed]).stdout;
+    let order = |seed: &str| linerate("good", &["plan", "mini", "--seed", seed]).stdout;
     assert_eq!(order("1"), order("1"));
     assert_ne!(order("1"), order("2"));
 }
@@ -173,12 +173,12 @@ fn a_lost_lab_ends_the_run_with_status_3_and_loses_nothing() {
 
 #[test]
 fn only_keeps_the_baselines_of_the_selected_cells() {
-    let out = linerate("good", &["plan", "mini", "--no-trial", "--only", "*/pipe", "--rounds", "1"]);
+    let out = linerate("good", &["plan", "mini", "--only", "*/pipe", "--rounds", "1"]);
     for cell in ["fast/pipe", "slow/pipe", "fast/none", "slow/none"] {
         assert!(out.stdout.contains(cell), "{cell} is missing in {}", out.stdout);
     }
     assert!(!out.stdout.contains("hose"), "{}", out.stdout);
-    let out = linerate("good", &["plan", "mini", "--no-trial", "--only", "nothing/*"]);
+    let out = linerate("good", &["plan", "mini", "--only", "nothing/*"]);
     assert_eq!(out.status, 2);
     assert!(out.stderr.contains("--only nothing/*"), "{}", out.stderr);
 }
@@ -343,7 +343,7 @@ fn a_suite_or_system_that_does_not_fit_names_file_and_key() {
         let text = fs::read_to_string(path).unwrap();
         assert!(text.contains(from), "{from}");
         fs::write(path, text.replacen(from, to, 1)).unwrap();
-        let out = common::linerate_at(home.path(), "good", &["plan", "mini", "truth", "--no-trial"]);
+        let out = common::linerate_at(home.path(), "good", &["plan", "mini", "truth"]);
         assert_eq!(out.status, 2, "{to}: {}", out.stdout);
         for part in parts {
             assert!(out.stderr.contains(part), "{to} does not contain {part}: {}", out.stderr);
@@ -377,7 +377,7 @@ fn suites_beside_linerate_toml_are_added_and_a_file_may_be_a_suite() {
     let listed = linerate(&["list"]).stdout;
     assert!(listed.contains("\nextra ") || listed.starts_with("extra "), "{listed}");
     assert!(listed.contains("mini "), "{listed}");
-    let planned = linerate(&["plan", "./mine.toml", "--no-trial"]);
+    let planned = linerate(&["plan", "./mine.toml"]);
     assert!(planned.status == 0 && planned.stdout.contains("mine: "), "{}{}", planned.stdout, planned.stderr);
     let run = linerate(&["run", "./mine.toml", "--rounds", "1", "--out", "out"]);
     assert_eq!(run.status, 0, "{}", run.stderr);

@@ -28,6 +28,9 @@ pub struct Run {
     /// Only the tables that repeat a document's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub published: bool,
+    /// Chosen among all tables and rows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_rows: bool,
     /// Rounds are added where a verdict is open, until this time is used; `None`: a fixed number of
     /// rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,6 +136,9 @@ pub struct PlannedSuite {
     /// Solo trials of a cell that is measured in duet; `None`: one in each round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solos: Option<u32>,
+    /// Units of each pair in a round; `None`: by the form of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<u32>,
     /// After the rounds, units are added to pairs whose intervals are wider; `None`: the rounds alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<Precision>,

@@ -119,6 +119,12 @@ impl NetworkPath {
         self.links.iter().any(Link::is_impaired)
     }
 
+    /// True if packets are lost on the way.
+    pub fn loses(&self) -> bool {
+        let ways = self.links.iter().flat_map(|link| [&link.up, &link.down]);
+        ways.flatten().any(|way| !way.loss.is_zero())
+    }
+
     /// MTU of the last link, in bytes.
     pub fn last_mtu(&self) -> u32 {
         self.links.last().map_or(MTU, |link| link.mtu)

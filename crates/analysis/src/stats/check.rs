@@ -35,15 +35,19 @@ pub fn littles_law<'a>(
 
 /// No progress for this share of a window is a hang, whatever the rate.
 pub const LONGEST_STALL: f64 = 0.2;
+/// The same on a path that loses packets: a retransmission that is lost too waits for twice as long as the
+/// one before it (RFC 6298 section 5.5, RFC 9002 section 6.2.1), so a stall is the path's for some seconds.
+pub const LONGEST_STALL_WITH_LOSS: f64 = 0.5;
 /// A shorter pause is none, in however short a window: on a machine with more to run than CPUs, a process
 /// waited for 213 ms.
 pub const LEAST_PAUSE: Nanos = Nanos(250_000_000);
 /// With fewer operations, a pause of a fifth can be one slow operation.
 pub const LEAST_OPERATIONS: u64 = 50;
 
-/// Whether a system hung that ended `operations` within `time`, and none for as long as `stall`.
-pub fn has_hung(operations: u64, stall: Nanos, time: Nanos) -> bool {
-    let is_long = stall.0 as f64 >= LONGEST_STALL * time.0 as f64 && stall >= LEAST_PAUSE;
+/// Whether a system hung that ended `operations` within `time`, and none for as long as `stall`; `longest` is
+/// the share of the time that is a hang.
+pub fn has_hung(operations: u64, stall: Nanos, time: Nanos, longest: f64) -> bool {
+    let is_long = stall.0 as f64 >= longest * time.0 as f64 && stall >= LEAST_PAUSE;
     is_long && operations >= LEAST_OPERATIONS
 }
 

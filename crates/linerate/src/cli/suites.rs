@@ -21,6 +21,11 @@ pub struct Selection {
     #[arg(long)]
     pub published: bool,
 
+    /// All tables and rows, which takes hours; a run in full has those that fit into a quarter of an hour.
+    /// --only chooses among all
+    #[arg(long, conflicts_with_all = ["quick", "published"])]
+    pub complete: bool,
+
     /// Number of measured rounds [default: the suite's]
     #[arg(long, value_name = "N", value_parser = u32_in(1..))]
     pub rounds: Option<u32>,
@@ -46,7 +51,7 @@ pub struct Selection {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate run proxy --quick             a first table, under four minutes
-  linerate run proxy                     the full table
+  linerate run proxy                     more rows and narrower intervals, a quarter of an hour
   linerate run proxy --only '*/haproxy*' these cells and their baselines
   linerate run proxy --only nginx/haproxy-tcp --probe
                                          and how much each role decides
@@ -121,8 +126,8 @@ pub struct HostArgs {
 
 /// Show the trials of a run, their order and duration
 ///
-/// Durations are from earlier trials on this machine. Cells without one run once, with few operations,
-/// unless --no-trial is given. Nothing is built: systems that a run would build are listed.
+/// Durations are from earlier trials on this machine; of cells without one they are guesses (~). Nothing is
+/// started or built: systems that a run would build are listed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate plan proxy --quick
@@ -130,10 +135,6 @@ pub struct HostArgs {
 pub struct PlanArgs {
     #[command(flatten)]
     pub selection: Selection,
-
-    /// Start no trial; durations are shown only if every cell has an earlier trial
-    #[arg(long)]
-    pub no_trial: bool,
 }
 
 /// List suites, systems, workloads or cells
@@ -244,6 +245,7 @@ impl From<&Selection> for Choice {
             suites: selection.suites.clone(),
             quick: selection.quick,
             published: selection.published,
+            complete: selection.complete,
             rounds: selection.rounds,
             only: selection.only.clone(),
             probe: selection.probe,

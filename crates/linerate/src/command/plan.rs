@@ -3,21 +3,16 @@
 use super::print;
 use crate::cli::PlanArgs;
 use crate::error::Error;
-use crate::interrupt;
-use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
-use crate::lab::{Lab, LabError};
-use crate::measurement::{PlannedSuite, PlannedSystem, Precision, RUN_SCHEMA, Run};
+use crate::measurement::{PlannedSuite, Precision, RUN_SCHEMA, Run};
 use crate::plan::{self, Choice, Step};
 use crate::programs::{self, Machine, Programs};
-use crate::progress::{Progress, note};
 use crate::report::numbers::counted;
 use crate::report::outcome_text;
-use crate::session::{seconds, seconds_in_all};
+use crate::session::{seconds_in_all, seconds_or_guess};
 use crate::system::Registry;
 use crate::system::build::Permission;
 use crate::timings::Timings;
-use crate::trial::{self, Context};
 use crate::{home, suite};
 use std::collections::BTreeSet;
 use std::fmt::{Display, Write};
@@ -25,44 +20,23 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Operations of a trial that only estimates durations.
-const TRIAL_OPERATIONS: u64 = 500;
-/// The same of one that moves bytes.
-const TRIAL_BYTES: u64 = 1 << 22;
-/// The same of one that lasts for a time.
-const TRIAL_SECONDS: u64 = 1;
-
-/// Prints the order of trials and the time they take.
+/// Prints the order of trials and the time they take. Nothing is started.
 ///
 /// # Errors
-/// Bad input, or the lab cannot be raised for the trials that estimate durations.
+/// Bad input.
 pub fn plan(args: &PlanArgs, script: Option<&Path>) -> Result<ExitCode, Error> {
     let script = programs::script(script)?;
-    let chosen = choose(args, script.as_ref())?;
-    let run = run_of(&chosen.suites, args);
-    let mut timings = Timings::load();
-    if !args.no_trial {
-        let raise = || -> Result<Box<dyn Lab>, LabError> {
-            Ok(match script {
-                Some(script) => Box::new(script),
-                None => Box::new(Namespaces::raise(interrupt::watch())?),
-            })
-        };
-        try_unknown_cells(&run, &chosen, &mut timings, raise)?;
-    }
-    print(&(describe(&run, &timings) + &builds(&chosen.to_build)))
+    let (suites, to_build) = choose(args, script.as_ref())?;
+    let run = run_of(&suites, args);
+    print(&(describe(&run, &Timings::load()) + &builds(&to_build)))
 }
 
-/// The chosen suites, with the systems that are here; nothing is built.
-struct ChosenSuites {
-    registry: Registry,
-    suites: Vec<PlannedSuite>,
-    programs: Programs,
-    /// Systems that a run would build.
-    to_build: BTreeSet<String>,
-}
-
-fn choose(args: &PlanArgs, script: Option<&Scripted>) -> Result<ChosenSuites, Error> {
+/// The chosen suites, with the systems that are here, and the systems that a run would build; nothing is
+/// built.
+fn choose(
+    args: &PlanArgs,
+    script: Option<&Scripted>,
+) -> Result<(Vec<PlannedSuite>, BTreeSet<String>), Error> {
     let home = home::find()?;
     let registry = Registry::load(&home)?;
     let chosen = suite::choose(suite::load_all(&home)?, &args.selection.suites)?;
@@ -72,7 +46,7 @@ fn choose(args: &PlanArgs, script: Option<&Scripted>) -> Result<ChosenSuites, Er
     for suite in &mut suites {
         programs::resolve(suite, &registry, &mut programs, &mut machine);
     }
-    Ok(ChosenSuites { registry, suites, programs, to_build: machine.to_build() })
+    Ok((suites, machine.to_build()))
 }
 
 fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
@@ -82,60 +56,11 @@ fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
         rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
         quick: args.selection.quick,
         published: args.selection.published,
+        all_rows: Choice::from(&args.selection).is_complete(),
         linerate: env!("CARGO_PKG_VERSION").into(),
         suites: suites.to_vec(),
         ..Run::default()
     }
-}
-
-/// Makes one short trial of each cell whose time is not known and whose systems are here.
-fn try_unknown_cells(
-    run: &Run,
-    chosen: &ChosenSuites,
-    timings: &mut Timings,
-    raise: impl FnOnce() -> Result<Box<dyn Lab>, LabError>,
-) -> Result<(), Error> {
-    let mut steps = plan::order(run);
-    let is_here = |system: &PlannedSystem| {
-        let variant = chosen.registry.variant(&system.name, system.role);
-        variant.is_ok_and(|variant| !chosen.to_build.contains(&variant.system.name))
-    };
-    steps.retain(|step| {
-        if step.against.is_some() {
-            return false;
-        }
-        let suite = &run.suites[step.suite];
-        timings.seconds(suite, step.cell).is_none() && suite.cells[step.cell].systems.iter().all(is_here)
-    });
-    steps.sort_by_key(|step| (step.suite, step.cell));
-    steps.dedup_by_key(|step| (step.suite, step.cell));
-    if steps.is_empty() {
-        return Ok(());
-    }
-    let lost = |error: LabError| match error {
-        LabError::Interrupted => Error::Interrupted,
-        other => Error::NothingMeasured(format!("{other}; `--no-trial` plans without a lab")),
-    };
-    note(&format!("running {} once to estimate durations", counted(steps.len() as u64, "cell")));
-    let mut short = run.suites.clone();
-    for cell in short.iter_mut().flat_map(|suite| &mut suite.cells) {
-        let parameters = &mut cell.parameters;
-        parameters.operations = parameters.operations.map(|n| n.min(TRIAL_OPERATIONS));
-        parameters.bytes = parameters.bytes.map(|n| n.min(TRIAL_BYTES));
-        parameters.seconds = parameters.seconds.map(|n| n.min(TRIAL_SECONDS));
-    }
-    let mut lab = raise().map_err(lost)?;
-    let cpus = lab.cpus();
-    let context = Context { registry: &chosen.registry, programs: &chosen.programs, cpus: &cpus, hosts: &[] };
-    let mut progress = Progress::new(steps.len() as u64, 0, false);
-    for step in &steps {
-        progress.next(step, &short[step.suite], None);
-        timings.update(&trial::run(lab.as_mut(), context, &short[step.suite], step).map_err(lost)?);
-        progress.done();
-    }
-    progress.finish();
-    timings.save();
-    Ok(())
 }
 
 fn describe(run: &Run, timings: &Timings) -> String {
@@ -173,23 +98,31 @@ fn describe(run: &Run, timings: &Timings) -> String {
                 let kind = if step.warmup { "warm-up round" } else { "round" };
                 let _ = writeln!(text, "  {kind} {}", step.round);
             }
-            let time = seconds(run, timings, std::slice::from_ref(step));
-            let time = time.map_or_else(|| "?".to_owned(), |seconds| format!("{seconds:.2} s"));
+            let time = match seconds_or_guess(run, timings, step) {
+                Ok(seconds) => format!("{seconds:.2} s"),
+                Err(guess) => format!("~{guess:.0} s"),
+            };
             let _ = writeln!(text, "    {:40} {time:>8}", step.id);
         }
     }
-    let total = seconds_in_all(run, timings, &steps);
-    let total = total.map_or_else(
-        || "time: not known before every cell has been tried once".to_owned(),
-        |[rounds, most]| {
-            let further = match most > rounds {
-                true => format!(", up to {} with more units", time(most)),
-                false => String::new(),
-            };
-            format!("time: {} ({rounds:.0} s){further}, by earlier trials on this machine", time(rounds))
-        },
+    let [rounds, most] = seconds_in_all(run, timings, &steps);
+    let further = match most > rounds {
+        true => format!(", up to {} with more units", time(most)),
+        false => String::new(),
+    };
+    let cells = |is_meant: &dyn Fn(&&Step) -> bool| {
+        let trials = steps.iter().filter(|step| step.against.is_none()).filter(is_meant);
+        trials.map(|step| (step.suite, step.cell)).collect::<BTreeSet<_>>().len()
+    };
+    let unknown = match cells(&|step| seconds_or_guess(run, timings, step).is_err()) {
+        0 => String::new(),
+        some => format!("; ~: {some} of {} cells have none, so their time is a guess", cells(&|_| true)),
+    };
+    let _ = writeln!(
+        text,
+        "time: {} ({rounds:.0} s){further}, by earlier trials on this machine{unknown}",
+        time(rounds)
     );
-    let _ = writeln!(text, "{total}");
     text
 }
 

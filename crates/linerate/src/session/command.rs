@@ -26,6 +26,7 @@ pub(super) fn line(request: &Request, seed: u64) -> String {
     words.extend(all.into_iter().chain(choice.suites.iter().cloned()));
     words.extend(choice.quick.then(|| "--quick".into()));
     words.extend(choice.published.then(|| "--published".into()));
+    words.extend(choice.complete.then(|| "--complete".into()));
     words.extend(choice.rounds.map(|rounds| format!("--rounds {rounds}")));
     words.extend(budget.map(|budget| format!("--budget {}", time(budget))));
     words.extend(choice.only.iter().map(|glob| format!("--only {}", quoted(glob))));

@@ -6,7 +6,7 @@ use crate::measurement::{Duet, Entry, Outcome, PlannedSuite, Run, Sharing, Trial
 use crate::plan::{self, Step};
 use crate::stats::sharing::sharing;
 use crate::stopping::FIRST_ROUNDS;
-use crate::timings::Timings;
+use crate::timings::{Timings, guess};
 use crate::trial::{self, Context};
 use std::collections::BTreeSet;
 
@@ -168,7 +168,7 @@ impl Session {
 }
 
 /// Seconds that the steps take, if earlier trials of every cell are known.
-pub fn seconds(run: &Run, timings: &Timings, steps: &[Step]) -> Option<f64> {
+fn seconds(run: &Run, timings: &Timings, steps: &[Step]) -> Option<f64> {
     let time = |step: &Step| {
         let suite = &run.suites[step.suite];
         match step.against {
@@ -179,19 +179,61 @@ pub fn seconds(run: &Run, timings: &Timings, steps: &[Step]) -> Option<f64> {
     steps.iter().map(time).sum()
 }
 
-/// The same of all steps of a run, which are these: the rounds, and at most, with the units that may follow.
-pub fn seconds_in_all(run: &Run, timings: &Timings, steps: &[Step]) -> Option<[f64; 2]> {
+/// Seconds of a step; `Err` is a guess: there is no earlier trial of the cell.
+pub fn seconds_or_guess(run: &Run, timings: &Timings, step: &Step) -> Result<f64, f64> {
+    let known = seconds(run, timings, std::slice::from_ref(step));
+    known.ok_or_else(|| guess(&run.suites[step.suite], step.cell))
+}
+
+/// Seconds of all steps of a run, which are these: the rounds, and at most, with the units that may follow.
+pub fn seconds_in_all(run: &Run, timings: &Timings, steps: &[Step]) -> [f64; 2] {
     let of_suite = |(index, suite): (usize, &PlannedSuite)| {
-        let of_suite: Vec<Step> = steps.iter().filter(|step| step.suite == index).cloned().collect();
-        let rounds = seconds(run, timings, &of_suite)?;
-        let most = suite.precision.map_or(rounds, |precision| rounds.max(precision.time.as_secs_f64()));
-        Some([rounds, most])
+        let of_suite = steps.iter().filter(|step| step.suite == index);
+        let time = |step: &Step| seconds_or_guess(run, timings, step).unwrap_or_else(|guess| guess);
+        let rounds: f64 = of_suite.map(time).sum();
+        [rounds, suite.precision.map_or(rounds, |precision| rounds.max(precision.time.as_secs_f64()))]
     };
     let sum = |[low, high]: [f64; 2], [rounds, most]: [f64; 2]| [low + rounds, high + most];
-    let all: Option<Vec<_>> = run.suites.iter().enumerate().map(of_suite).collect();
-    Some(all?.into_iter().fold([0.0; 2], sum))
+    run.suites.iter().enumerate().map(of_suite).fold([0.0; 2], sum)
 }
 
 fn key_of(trial: &Trial) -> (String, String, u32, bool) {
     (trial.suite.clone(), trial.cell.clone(), trial.round, trial.warmup)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Choice;
+    use crate::suite;
+    use crate::system::Registry;
+    use std::path::Path;
+
+    /// Seconds of a unit whose load alternates, with the start of its systems, on two CPUs.
+    const ALTERNATING: f64 = 2.4;
+    const QUARTER_OF_AN_HOUR: f64 = 900.0;
+
+    #[test]
+    fn a_run_in_full_fits_into_a_quarter_of_an_hour_and_has_a_competitor_in_each_table() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        let timings = Timings::default();
+        for suite in suite::load_all(&home).unwrap().iter().filter(|suite| !suite.file.apart) {
+            let suites = plan::suites(std::slice::from_ref(suite), &registry, &Choice::default()).unwrap();
+            let run = Run { suites, ..Run::default() };
+            let time = |step: &Step| {
+                let alternates = run.suites[0].cells[step.cell].pairs == Some(Sharing::Alternating);
+                match step.against {
+                    Some(_) if alternates => ALTERNATING,
+                    _ => seconds_or_guess(&run, &timings, step).unwrap_or_else(|guess| guess),
+                }
+            };
+            let steps = plan::order(&run);
+            let seconds: f64 = steps.iter().map(time).sum();
+            assert!(seconds < QUARTER_OF_AN_HOUR, "{}: {seconds} s", suite.name);
+            let most = run.suites[0].precision.unwrap().time.as_secs_f64();
+            assert!(most < QUARTER_OF_AN_HOUR, "{}: {most} s", suite.name);
+            assert!(run.suites[0].tables.iter().all(|table| table.cells.len() > 1), "{}", suite.name);
+        }
+    }
 }

@@ -12,7 +12,7 @@ mod prepare;
 mod request;
 mod stored;
 
-pub use measure::{seconds, seconds_in_all};
+pub use measure::{seconds_in_all, seconds_or_guess};
 pub use request::{HostRequest, Request};
 
 use crate::error::Error;
@@ -260,6 +260,7 @@ fn new_run(request: &Request, mut suites: Vec<PlannedSuite>, lab: &dyn Lab) -> R
         rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
         quick: request.choice.quick,
         published: request.choice.published,
+        all_rows: request.choice.is_complete(),
         budget: request.budget.map(Into::into),
         comparison: request.choice.comparison.clone(),
         started,

@@ -20,6 +20,7 @@ pub(super) fn choice(run: &Run, given: &[String]) -> Choice {
         suites: names.map(|name| given(name).unwrap_or_else(|| name.clone())).collect(),
         quick: run.quick,
         published: run.published,
+        complete: run.all_rows,
         rounds: None,
         only: if run.comparison.is_some() { origins(run) } else { Vec::new() },
         probe: run.suites.iter().any(|suite| !suite.probes.is_empty()),

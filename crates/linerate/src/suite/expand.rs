@@ -15,18 +15,34 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A form that has changes.
 #[derive(Clone, Copy)]
 pub(super) struct Form<'a> {
-    /// Those of the suite.
-    pub(super) of_suite: &'a Changes,
-    pub(super) quick: bool,
+    /// Those of the suite, if it has any.
+    pub(super) of_suite: Option<&'a Changes>,
+    pub(super) key: Key,
 }
 
-impl Form<'_> {
-    fn key(self) -> &'static str {
-        if self.quick { "quick" } else { "published" }
+/// The key of a table that has the changes of a form.
+#[derive(Clone, Copy)]
+pub(super) enum Key {
+    Quick,
+    Published,
+    Full,
+}
+
+impl Key {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Published => "published",
+            Self::Full => "full",
+        }
     }
 
-    fn of_table(self, table: &Table) -> &TableChanges {
-        if self.quick { &table.quick } else { &table.published }
+    pub(super) fn of_table(self, table: &Table) -> &TableChanges {
+        match self {
+            Self::Quick => &table.quick,
+            Self::Published => &table.published,
+            Self::Full => &table.full,
+        }
     }
 }
 
@@ -41,9 +57,9 @@ pub(super) fn table(
     form: Option<Form<'_>>,
 ) -> Result<(PlannedTable, Vec<PlannedCell>), String> {
     let mut axes = axis_values("axes", &table.axes, lists)?;
-    let changes = form.map(|form| form.of_table(table));
+    let changes = form.map(|form| form.key.of_table(table));
     if let Some((form, changes)) = form.zip(changes) {
-        let key = format!("{}.axes", form.key());
+        let key = format!("{}.axes", form.key.name());
         for (name, fewer) in axis_values(&key, &changes.axes, lists)? {
             let known = axes.iter_mut().find(|(axis, _)| *axis == name);
             let (_, values) =
@@ -79,7 +95,8 @@ pub(super) fn table(
     names::check(table, registry, &axes)?;
     let mut parameters = table.parameters.clone();
     if let Some((form, changes)) = form.zip(changes) {
-        let known = form.of_suite.parameters.iter().filter(|(name, _)| table.parameters.contains_key(*name));
+        let of_suite = form.of_suite.iter().flat_map(|changes| &changes.parameters);
+        let known = of_suite.filter(|(name, _)| table.parameters.contains_key(*name));
         parameters.extend(known.map(|(name, value)| (name.clone(), Amount::Number(*value))));
         parameters.extend(changes.parameters.clone());
     }

@@ -22,6 +22,10 @@ pub struct SuiteFile {
     /// Rounds that are journaled and left out of the numbers.
     #[serde(default)]
     pub warmup_rounds: u32,
+    /// Solo trials of a cell that is measured in duet; absent: one in each round.
+    pub solos: Option<u32>,
+    /// Units of each pair in a round; absent: two.
+    pub units: Option<u32>,
     /// Narrower intervals where the rounds leave them wide.
     pub precision: Option<PrecisionEntry>,
     /// Changes of `--quick`.
@@ -132,6 +136,9 @@ pub struct Table {
     /// The same of `--published` without `--quick`.
     #[serde(default)]
     pub published: TableChanges,
+    /// The same of all runs in full but those with `--complete`.
+    #[serde(default)]
+    pub full: TableChanges,
     /// In the order of rows and columns.
     pub axes: toml::Table,
     /// Names of lists of points, for tables without all combinations. A point is a table of axes with one

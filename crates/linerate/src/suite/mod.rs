@@ -11,6 +11,7 @@ use crate::home;
 use crate::measurement::PlannedSuite;
 use crate::system::{Registry, sorted_entries};
 use crate::toml_file;
+use expand::Key;
 use file::SuiteFile;
 use linerate_contract::nearest::suggestion;
 use published::PublishedFile;
@@ -34,6 +35,8 @@ pub struct Suite {
 pub struct Form {
     /// Fewer tables, rows and operations.
     pub quick: bool,
+    /// Without the others: only the tables and rows that fit into a quarter of an hour.
+    pub brief: bool,
     /// Only the tables that repeat a document's.
     pub published: bool,
 }
@@ -113,7 +116,7 @@ impl Suite {
     /// # Errors
     /// An inconsistency of the file, with its key.
     pub fn expand(&self, registry: &Registry, form: Form) -> Result<PlannedSuite, Error> {
-        let Form { quick, published } = form;
+        let Form { quick, published, brief } = form;
         let of_suite = match (published, quick) {
             (true, true) => self.file.published_quick.as_ref().or(Some(&self.file.quick)),
             (true, false) => self.file.published.as_ref(),
@@ -129,14 +132,21 @@ impl Suite {
             question: self.file.question.clone(),
             rounds,
             warmup_rounds,
-            solos: of_suite.and_then(|changes| changes.solos),
+            solos: of_suite.map_or(self.file.solos, |changes| changes.solos),
+            units: of_suite.map_or(self.file.units, |_| None),
             precision: entry.as_ref().map(file::PrecisionEntry::parse).transpose().map_err(in_suite)?,
             published: self.published.as_ref().map(PublishedFile::planned),
             ..PlannedSuite::default()
         };
+        let changed = match (published, quick, brief) {
+            (_, true, _) => Some(Key::Quick),
+            (true, ..) => Some(Key::Published),
+            (.., true) => Some(Key::Full),
+            (.., false) => None,
+        };
         let is_part = |table: &&file::Table| match published {
             true => self.published.as_ref().is_some_and(|file| file.is_repeated_by(&table.name)),
-            false => !(quick && table.quick.leave_out),
+            false => !changed.is_some_and(|key| key.of_table(table).leave_out),
         };
         for table in self.file.tables.iter().filter(is_part) {
             let in_table = |what: String| {
@@ -148,7 +158,7 @@ impl Suite {
                 table,
                 registry,
                 &self.file.lists,
-                of_suite.map(|of_suite| expand::Form { of_suite, quick }),
+                changed.map(|key| expand::Form { of_suite, key }),
             )
             .map_err(in_table)?;
             for cell in cells {
@@ -189,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn every_suite_of_the_tree_is_valid_in_both_forms() {
+    fn every_suite_of_the_tree_is_valid_in_each_form() {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();
         for suite in load_all(&home).unwrap() {
-            for quick in [true, false] {
-                if let Err(error) = suite.expand(&registry, Form { quick, ..Form::default() }) {
-                    panic!("quick: {quick}: {error}");
+            for (quick, brief) in [(true, false), (false, true), (false, false)] {
+                if let Err(error) = suite.expand(&registry, Form { quick, brief, ..Form::default() }) {
+                    panic!("quick: {quick}, brief: {brief}: {error}");
                 }
             }
         }

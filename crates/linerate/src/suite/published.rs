@@ -230,7 +230,8 @@ mod tests {
         let mut counts = BTreeMap::new();
         for suite in load_all(&home).unwrap().iter().filter(|suite| suite.has_published()) {
             let whole = suite.expand(&registry, Form::default()).unwrap();
-            let alone = suite.expand(&registry, Form { quick: true, published: true }).unwrap();
+            let alone = Form { quick: true, published: true, ..Form::default() };
+            let alone = suite.expand(&registry, alone).unwrap();
             let repeats = |name: &str| suite.published.as_ref().unwrap().is_repeated_by(name);
             assert!(alone.tables.iter().all(|table| repeats(&table.name)), "{}", suite.name);
             let file = suite.published.as_ref().unwrap();
@@ -270,7 +271,8 @@ mod tests {
         let mut minutes = [0.0, 0.0];
         for suite in load_all(&home).unwrap().iter().filter(|suite| suite.has_published()) {
             for (quick, minutes) in [false, true].into_iter().zip(&mut minutes) {
-                let alone = suite.expand(&registry, Form { quick, published: true }).unwrap();
+                let alone = Form { quick, published: true, ..Form::default() };
+                let alone = suite.expand(&registry, alone).unwrap();
                 assert!(alone.rounds >= 6, "{}: fewer have no interval of 95 %", suite.name);
                 *minutes += alone.precision.map_or(0.0, |precision| precision.time.as_secs_f64()) / 60.0;
                 let figures = alone.published.iter().flat_map(|file| &file.tables).flat_map(|t| &t.figures);
@@ -289,7 +291,7 @@ mod tests {
         let registry = Registry::load(&home).unwrap();
         for suite in load_all(&home).unwrap() {
             let Some(file) = &suite.published else { continue };
-            let quick = suite.expand(&registry, Form { quick: true, published: false }).unwrap();
+            let quick = suite.expand(&registry, Form { quick: true, ..Form::default() }).unwrap();
             let figures = file.tables.iter().flat_map(|entry| &entry.rows);
             let cells = figures.filter_map(|row| row.cell.as_ref());
             let repeated: BTreeSet<&String> =

@@ -110,8 +110,14 @@ impl Work {
         Ok(())
     }
 
-    /// An error unless the client worked for its time, and the system as well.
-    pub(super) fn check_time(&self, measurement: &Measurement, timing: Timing) -> Result<(), String> {
+    /// An error unless the client worked for its time, and the system as well; `longest` is the share of the
+    /// time without progress that is a hang.
+    pub(super) fn check_time(
+        &self,
+        measurement: &Measurement,
+        timing: Timing,
+        longest: f64,
+    ) -> Result<(), String> {
         match self {
             Self::Time(time) if measurement.operations == 0 => {
                 Err(format!("not one operation in {} s", time.as_secs_f64()))
@@ -123,7 +129,7 @@ impl Work {
                 let (worked, time) = (measurement.elapsed.as_secs_f64(), time.as_secs_f64());
                 Err(format!("the client worked for {worked:.6} s in place of {time} s"))
             }
-            Self::Time(time) => check_progress(measurement, *time),
+            Self::Time(time) => check_progress(measurement, *time, longest),
             _ => Ok(()),
         }
     }
@@ -139,16 +145,16 @@ impl Work {
             Self::Operations(_) => Ok(()),
             Self::Bytes(_) | Self::Time(_) => {
                 self.check(verified, TOLERATED_ERRORS)?;
-                self.check_time(verified, Timing::Search)
+                self.check_time(verified, Timing::Search, LONGEST_STALL)
             }
         }
     }
 }
 
 /// An error if the system made no progress for a large share of the time.
-fn check_progress(measurement: &Measurement, time: Nanos) -> Result<(), String> {
+fn check_progress(measurement: &Measurement, time: Nanos, longest: f64) -> Result<(), String> {
     let stall = measurement.stall.unwrap_or(Nanos::ZERO);
-    if !has_hung(measurement.operations, stall, time) {
+    if !has_hung(measurement.operations, stall, time, longest) {
         return Ok(());
     }
     let (stall, time) = (stall.as_secs_f64(), time.as_secs_f64());
@@ -181,6 +187,7 @@ fn kinds(measurement: &Measurement) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::check::LONGEST_STALL_WITH_LOSS;
     use linerate_contract::{Bytes, ErrorKind};
 
     fn work(parameters: &[(&str, u64)], direction: &str) -> Work {
@@ -227,14 +234,14 @@ mod tests {
         measurement.errors.add(ErrorKind::Reset, 6);
         assert!(timed.check(&measurement, TOLERATED_ERRORS).is_err());
         let nothing = Measurement { elapsed: SECOND, ..Measurement::default() };
-        assert!(timed.check_time(&nothing, Timing::Search).is_err());
+        assert!(timed.check_time(&nothing, Timing::Search, LONGEST_STALL).is_err());
     }
 
     #[test]
     fn a_client_that_ends_early_is_a_failure() {
         let timed = work(&[("seconds", 2)], "");
         let worked = |elapsed| Measurement { operations: 24, elapsed, ..Measurement::default() };
-        let check = |elapsed, timing| timed.check_time(&worked(elapsed), timing);
+        let check = |elapsed, timing| timed.check_time(&worked(elapsed), timing, LONGEST_STALL);
         assert_eq!(check(Nanos(2 * SECOND.0), Timing::Window), Ok(()));
         assert_eq!(check(SECOND, Timing::Search), Ok(()));
         assert_eq!(check(Nanos(1_700_000_000), Timing::Foreign), Ok(()));
@@ -253,11 +260,15 @@ mod tests {
             stall: Some(Nanos(stall)),
             ..Measurement::default()
         };
-        let check = |measurement: &Measurement| timed.check_time(measurement, Timing::Window);
+        let within =
+            |measurement: &Measurement, longest| timed.check_time(measurement, Timing::Window, longest);
+        let check = |measurement: &Measurement| within(measurement, LONGEST_STALL);
         assert_eq!(check(&stalled(10_000, 399_000_000)), Ok(()));
         let error = check(&stalled(10_000, 1_300_000_000)).unwrap_err();
         assert_eq!(error, "no operation ended for 1.300 s of 2 s: the system hung");
         assert_eq!(check(&stalled(3, 1_300_000_000)), Ok(()), "each of three takes as long");
+        assert_eq!(within(&stalled(10_000, 900_000_000), LONGEST_STALL_WITH_LOSS), Ok(()));
+        assert!(within(&stalled(10_000, 1_100_000_000), LONGEST_STALL_WITH_LOSS).is_err());
     }
 
     #[test]

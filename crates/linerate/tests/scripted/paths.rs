@@ -5,7 +5,7 @@ use crate::common::{linerate, run};
 
 #[test]
 fn a_path_is_in_plan_journal_and_report() {
-    let plan = linerate("paths", &["plan", "paths", "--seed", "7", "--no-trial"]);
+    let plan = linerate("paths", &["plan", "paths", "--seed", "7"]);
     assert_golden("paths-plan.txt", &plan.stdout);
     let (folder, out) = run("paths", &["paths"]);
     assert_eq!(out.status, 0, "{}", out.stderr);

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::report::numbers::plain;
-use crate::stats::check::has_hung;
+use crate::stats::check::{LONGEST_STALL, has_hung};
 use linerate_contract::{Done, Spec};
 
 /// An error if more than `most` of the work failed, or if nothing ended for a fifth of the time.
@@ -26,11 +26,13 @@ pub(super) fn check(spec: &Spec, done: &Done, most: f64) -> Result<(), Error> {
         )));
     }
     match (done.stall_ns, spec.duration_ns) {
-        (Some(stall), Some(time)) if has_hung(done.operations, stall, time) => Err(Error::Failed(format!(
-            "the server hung: no operation ended for {} s of {} s",
-            plain(stall.as_secs_f64()),
-            plain(time.as_secs_f64())
-        ))),
+        (Some(stall), Some(time)) if has_hung(done.operations, stall, time, LONGEST_STALL) => {
+            Err(Error::Failed(format!(
+                "the server hung: no operation ended for {} s of {} s",
+                plain(stall.as_secs_f64()),
+                plain(time.as_secs_f64())
+            )))
+        }
         _ => Ok(()),
     }
 }

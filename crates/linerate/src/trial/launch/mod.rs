@@ -13,6 +13,7 @@ use crate::parameters::Parameters;
 use crate::path::NetworkPath;
 use crate::pins::{self, Pins};
 use crate::placement;
+use crate::stats::check::{LONGEST_STALL, LONGEST_STALL_WITH_LOSS};
 use crate::system::manifest::{OutputPatterns, Verifier};
 use crate::system::{SystemVariant, VERIFIER};
 use linerate_contract::{Alternation, Nanos, Role};
@@ -53,6 +54,8 @@ pub(super) struct Launches {
     may_starve: bool,
     /// Whether the server sends packets all the time, so that a pause shows a hang.
     is_steady: bool,
+    /// The share of its time without progress that is a hang.
+    longest_stall: f64,
     /// The error rate that a variant of the cell tolerates, in place of the default of one percent.
     tolerated_errors: Option<f64>,
     pins: Pins,
@@ -161,6 +164,7 @@ impl Launches {
             },
             may_starve: window.is_some_and(|window| window.may_starve),
             is_steady: is_steady(cell, &measured),
+            longest_stall: if cell.path.loses() { LONGEST_STALL_WITH_LOSS } else { LONGEST_STALL },
             tolerated_errors: chosen.iter().filter_map(|(_, c)| c.variant.tolerated_errors).reduce(f64::max),
             pins,
         })
@@ -169,7 +173,11 @@ impl Launches {
     /// An error unless the client did its work, and worked for its time.
     pub(super) fn check(&self, measurement: &Measurement) -> Result<(), String> {
         self.work.check(measurement, self.tolerated_errors.unwrap_or(TOLERATED_ERRORS))?;
-        if self.may_starve { Ok(()) } else { self.work.check_time(measurement, self.timing) }
+        if self.may_starve {
+            Ok(())
+        } else {
+            self.work.check_time(measurement, self.timing, self.longest_stall)
+        }
     }
 
     /// An error if the server made no progress for a fifth of the time.
