@@ -35,6 +35,21 @@ fn a_budget_is_spent_on_wide_ratios_after_six_rounds_of_all() {
 }
 
 #[test]
+fn cells_in_duets_may_have_fewer_trials_than_the_run_has_rounds() {
+    let (home, folder) = (Folder::new("solos-home"), Folder::new("solos"));
+    common::copy(&common::tests().join("lab"), home.path());
+    let suite = fs::read_to_string(common::tests().join("lab/suites/mini.toml")).unwrap();
+    let suite = suite.replace("rounds = 6\n", "rounds = 6\nsolos = 3\nunits = 1\n");
+    fs::write(home.path().join("suites/mini.toml"), suite).unwrap();
+    let out =
+        common::linerate_at(home.path(), "good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert_eq!(folder.journal().iter().filter(|trial| !trial.warmup).map(|trial| trial.round).max(), Some(3));
+    assert!(out.stdout.contains("6 of 6 rounds complete"), "{}", out.stdout);
+    assert!(!out.stdout.contains("incomplete run"), "{}", out.stdout);
+}
+
+#[test]
 fn a_budget_without_time_for_a_round_of_all_ends_before_it() {
     let folder = Folder::new("short-budget");
     let out = linerate("good", &["run", "mini", "--seed", "7", "--budget", "12s", "--out", folder.str()]);

@@ -1,6 +1,6 @@
 //! Facts of the run as a whole: progress, and time by stage.
 
-use crate::measurement::{Duet, PlannedSuite, Run, Sharing, Stage, is_given_up};
+use crate::measurement::{Duet, PlannedPair, PlannedSuite, Run, Sharing, Stage, is_given_up};
 use crate::report::model::{Oddity, RunFacts};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::summary::{CellTrials, SortedJournal, disturbed};
@@ -43,12 +43,27 @@ impl SuiteProgress {
     /// `None` for a suite without anything to run.
     fn count(suite: &PlannedSuite, run: &Run, journal: &SortedJournal<'_>) -> Option<Self> {
         let present = suite.cells.iter().filter(|cell| cell.absent.is_none());
-        let cells: Vec<&CellTrials<'_>> =
-            present.filter_map(|cell| journal.cell(&suite.name, &cell.id)).filter(is_still_tried).collect();
+        let trials = |id| journal.cell(&suite.name, id).filter(is_still_tried);
+        let ids: Vec<&str> = present.map(|cell| cell.id.as_str()).filter(|id| trials(id).is_some()).collect();
+        let cells: Vec<&CellTrials<'_>> = ids.iter().filter_map(|id| trials(id)).collect();
+        cells.first()?;
         let planned = if run.budget.is_some() { rounds_of_all(&cells) } else { suite.rounds };
-        let everywhere = |round: &u32| cells.iter().all(|cell| cell.measured.contains_key(round));
-        let done =
-            cells.first()?.measured.keys().copied().filter(|r| *r <= planned).filter(everywhere).collect();
+        // A cell in a duet may have fewer solo trials than rounds; its pair has a unit in each at least.
+        let pairs = || suite.pairs.iter().filter(|pair| pair.no_duet.is_none());
+        let is_in_a_duet = |id: &str| pairs().any(|pair| pair.cells.iter().any(|cell| cell == id));
+        let has_solos = |round: u32| suite.solos.is_none_or(|solos| round <= solos);
+        let units = |pair: &PlannedPair| journal.duets(&suite.name, [&pair.cells[0], &pair.cells[1]]);
+        let tried = pairs().filter(|pair| pair.cells.iter().all(|cell| ids.contains(&cell.as_str())));
+        let tried = tried.filter(|pair| !is_given_up(units(pair).map(|duet| &duet.outcome)));
+        let last: Vec<u32> = tried.map(|pair| units(pair).last().map_or(0, |duet| duet.unit)).collect();
+        let is_done = |round: &u32| {
+            let is_tried = |(id, cell): (&&str, &&CellTrials<'_>)| {
+                cell.measured.contains_key(round) || !has_solos(*round) && is_in_a_duet(id)
+            };
+            let has_units = has_solos(*round) || last.iter().all(|unit| unit >= round);
+            has_units && ids.iter().zip(&cells).all(is_tried)
+        };
+        let done = (1..=planned).filter(is_done).collect();
         let has_warmups = cells.iter().all(|cell| cell.warmups.len() >= suite.warmup_rounds as usize);
         Some(Self { planned, done, has_warmups })
     }
