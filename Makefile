@@ -12,6 +12,9 @@ SUITE := all
 # No test starts these: boringtun, oha, ghz, shb, asio-loops and nginx-current are long builds, the others are downloads.
 TESTED = $(filter-out boringtun wireguard-go oha ghz shb s2n-quic asio-loops nginx-current envoy caddy traefik netty README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
 
+# Tests of HTTP/2 servers, from the registry of Go modules.
+H2SPEC := github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible
+
 .PHONY: run test check bench fuzz build setup site dist deb
 
 # Every suite in its quick form, or one: make run SUITE=proxy. Each suite prints its tables when it is done; its systems are
@@ -44,6 +47,7 @@ test: setup
 	@scripts/browser
 	@. scripts/common.sh; have redis-check-rdb || apt_install redis-tools || true
 	@. scripts/common.sh; have gtlsserver || apt_install ngtcp2-client ngtcp2-server || true
+	@test -e $(TARGET)/tools/h2spec || GOBIN=$(abspath $(TARGET))/tools go install $(H2SPEC) 2>/dev/null || true
 	$(CARGO) test --workspace --no-run
 	RUSTFLAGS='--cfg fuzzing' $(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz/check
 	$(TARGET)/debug/linerate systems --install $(TESTED) $(GO_ON)

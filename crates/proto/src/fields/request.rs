@@ -26,6 +26,8 @@ pub(crate) struct RequestFields {
     pseudo: [bool; 4],
     has_regular: bool,
     pub(crate) is_bad: bool,
+    /// Bytes of the body, where the client says so.
+    pub(crate) length: Option<u64>,
 }
 
 impl RequestFields {
@@ -44,6 +46,7 @@ impl Fields for RequestFields {
         let pseudo = [&b":method"[..], b":scheme", b":path", b":authority"];
         if let Some(at) = pseudo.iter().position(|known| *known == name) {
             self.is_bad |= self.has_regular || std::mem::replace(&mut self.pseudo[at], true);
+            self.is_bad |= name == b":path" && value.is_empty();
             if at == 0 {
                 self.method = match value {
                     b"GET" => Method::Get,
@@ -56,6 +59,11 @@ impl Fields for RequestFields {
         }
         self.has_regular = true;
         self.is_bad |= name.is_empty() || name[0] == b':' || name.iter().any(u8::is_ascii_uppercase);
+        if name == b"content-length" {
+            let length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+            self.is_bad |= length.is_none() || self.length.is_some_and(|earlier| Some(earlier) != length);
+            self.length = length;
+        }
         self.is_bad |= matches!(name, b"connection" | b"transfer-encoding" | b"upgrade" | b"keep-alive")
             || name == b"te" && value != b"trailers";
     }

@@ -22,6 +22,9 @@ const MOST_STREAMS: u32 = 256;
 /// receive (rapid reset).
 const MOST_RESETS: u32 = 1_000;
 
+/// Streams that were refused last: what the client has sent of them by then is ignored.
+const REFUSED: usize = 64;
+
 /// Status 400 alone, from the static table; and the same for a peer whose dynamic table is small, which first
 /// reads that it is not used.
 const BAD_REQUEST: [&[u8]; 2] = [&[0x8c], &[0x20, 0x8c]];
@@ -41,11 +44,21 @@ struct ServerStreams {
     /// The last stream that the client has begun.
     last: u32,
     /// Requests whose bodies are under way.
-    open: Vec<(u32, Method)>,
+    open: Vec<Open>,
+    refused: VecDeque<u32>,
     /// Answers that are due, in turns.
     due: VecDeque<Due>,
     current: Option<u32>,
     resets: u32,
+}
+
+/// A request whose body is under way.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    stream: u32,
+    method: Method,
+    /// Bytes of its body that are to come, where the client has said how many.
+    left: Option<u64>,
 }
 
 /// An answer.
@@ -192,7 +205,7 @@ struct ServerSide<'a> {
 impl ServerSide<'_> {
     /// Whether the request with this body is under way.
     fn open(&self, stream: u32) -> Option<usize> {
-        self.streams.open.iter().position(|(open, _)| *open == stream)
+        self.streams.open.iter().position(|open| open.stream == stream)
     }
 
     fn answer(&mut self, link: &Link, stream: u32, method: Method) {
@@ -208,16 +221,31 @@ impl ServerSide<'_> {
         });
     }
 
-    /// The request is complete with its body.
-    fn complete(&mut self, link: &Link, at: usize) {
-        let (stream, method) = self.streams.open.swap_remove(at);
+    /// The request is complete with its body, or its body is not as long as it was to be.
+    fn complete(&mut self, link: &mut Link, at: usize) -> Result<(), Code> {
+        let Open { stream, method, left } = self.streams.open[at];
+        if left.is_some_and(|left| left > 0) {
+            return self.refuse(link, stream, Code::PROTOCOL_ERROR);
+        }
+        self.streams.open.swap_remove(at);
         self.answer(link, stream, method);
+        Ok(())
     }
 
     fn refuse(&mut self, link: &mut Link, stream: u32, code: Code) -> Result<(), Code> {
-        self.streams.open.retain(|(open, _)| *open != stream);
+        self.streams.open.retain(|open| open.stream != stream);
+        self.streams.due.retain(|due| due.stream != stream);
+        if self.streams.refused.len() == REFUSED {
+            self.streams.refused.pop_front();
+        }
+        self.streams.refused.push_back(stream);
         link.output.reset(stream, code);
         link.replies()
+    }
+
+    /// A stream that the client cannot know yet to be refused.
+    fn is_refused(&self, stream: u32) -> bool {
+        self.streams.refused.contains(&stream)
     }
 
     /// A stream that the client has begun.
@@ -242,16 +270,14 @@ impl Side for ServerSide<'_> {
             return Err(Code::PROTOCOL_ERROR);
         }
         if stream <= self.streams.last {
-            // Trailers, or late ones of a stream that was refused.
+            // Trailers, or late ones of a stream that was refused. No other stream is open to its client.
             return match self.open(stream) {
                 Some(_) if !end || fields.is_bad || fields.has_pseudo() => {
                     self.refuse(link, stream, Code::PROTOCOL_ERROR)
                 }
-                Some(at) => {
-                    self.complete(link, at);
-                    Ok(())
-                }
-                None => link.is_quiet(),
+                Some(at) => self.complete(link, at),
+                None if self.is_refused(stream) => link.is_quiet(),
+                None => Err(Code::STREAM_CLOSED),
             };
         }
         self.streams.last = stream;
@@ -259,13 +285,13 @@ impl Side for ServerSide<'_> {
         if under_way >= MOST_STREAMS as usize {
             return self.refuse(link, stream, Code::REFUSED_STREAM);
         }
-        if !fields.is_request() {
+        if !fields.is_request() || end && fields.length.is_some_and(|length| length > 0) {
             return self.refuse(link, stream, Code::PROTOCOL_ERROR);
         }
         if end {
             self.answer(link, stream, fields.method);
         } else {
-            self.streams.open.push((stream, fields.method));
+            self.streams.open.push(Open { stream, method: fields.method, left: fields.length });
         }
         Ok(())
     }
@@ -281,26 +307,30 @@ impl Side for ServerSide<'_> {
                 }
                 Ok(())
             }
-            // It was refused or answered, which the client may not know yet.
-            None => link.is_quiet(),
+            None if self.is_refused(stream) => link.is_quiet(),
+            // The client has ended or reset it.
+            None => self.refuse(link, stream, Code::STREAM_CLOSED),
         }
     }
 
-    fn data(&mut self, _piece: &[u8]) {}
+    fn data(&mut self, piece: &[u8]) {
+        let current = self.streams.current.and_then(|stream| self.open(stream));
+        if let Some(left) = current.and_then(|at| self.streams.open[at].left.as_mut()) {
+            // More than was announced is never complete.
+            *left = left.checked_sub(piece.len() as u64).unwrap_or(u64::MAX);
+        }
+    }
 
     fn data_ends(&mut self, link: &mut Link, _stream: u32, end: bool) -> Result<(), Code> {
-        if let Some(stream) = self.streams.current.take()
-            && end
-            && let Some(at) = self.open(stream)
-        {
-            self.complete(link, at);
+        match self.streams.current.take().and_then(|stream| self.open(stream)) {
+            Some(at) if end => self.complete(link, at),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn reset(&mut self, _link: &mut Link, stream: u32, _code: Code) -> Result<(), Code> {
         self.check(stream)?;
-        self.streams.open.retain(|(open, _)| *open != stream);
+        self.streams.open.retain(|open| open.stream != stream);
         self.streams.due.retain(|due| due.stream != stream);
         self.streams.resets += 1;
         if self.streams.resets > MOST_RESETS { Err(Code::ENHANCE_YOUR_CALM) } else { Ok(()) }

@@ -239,11 +239,14 @@ fn clients_that_ask_for_too_much_are_refused() {
 #[test]
 fn requests_that_break_the_rules_end_their_streams_alone() {
     for block in [
-        &[0x82, 0x86][..],                  // no path
-        &[0x82, 0x82, 0x86, 0x84],          // two methods
-        &[0x82, 0x86, 0x84, 0x88],          // a status
-        &[0x82, 0x86, 0x84, 0, 1, b'A', 0], // a name in upper case
-        &[0x82, 0x86, 0, 1, b'a', 0, 0x84], // a pseudo-field behind others
+        &[0x82, 0x86][..],                        // no path
+        &[0x82, 0x86, 0x04, 0],                   // an empty one
+        &[0x82, 0x86, 0x84, 0x0f, 0x0d, 1, b'5'], // a length without a body
+        &[0x82, 0x86, 0x84, 0x0f, 0x0d, 1, b'x'], // a length that is no number
+        &[0x82, 0x82, 0x86, 0x84],                // two methods
+        &[0x82, 0x86, 0x84, 0x88],                // a status
+        &[0x82, 0x86, 0x84, 0, 1, b'A', 0],       // a name in upper case
+        &[0x82, 0x86, 0, 1, b'a', 0, 0x84],       // a pseudo-field behind others
     ] {
         let (mut server, mut client) = begun(&[]);
         client.frame(frame::HEADERS, 5, 1, block);
@@ -252,6 +255,46 @@ fn requests_that_break_the_rules_end_their_streams_alone() {
         assert_eq!(server.streams.due.len(), 1, "{block:x?}");
         assert_eq!(data(&mut server, &PAGE[..5]), 5);
     }
+}
+
+/// A POST whose body has five bytes.
+const POST: &[u8] = &[0x83, 0x86, 0x84, 0x0f, 0x0d, 1, b'5'];
+
+#[test]
+fn bodies_have_the_length_that_their_requests_announce() {
+    for (body, is_answered) in [(&b"12345"[..], true), (b"1234", false), (b"123456", false), (b"", false)] {
+        let (mut server, mut client) = begun(&[]);
+        client.frame(frame::HEADERS, 4, 1, POST);
+        let (first, last) = body.split_at(body.len() / 2);
+        client.frame(frame::DATA, 0, 1, first);
+        client.frame(frame::DATA, 1, 1, last);
+        feed(&mut server, &mut client).unwrap();
+        assert_eq!(server.streams.due.len(), usize::from(is_answered), "{body:?}");
+        assert_eq!(server.streams.refused.len(), usize::from(!is_answered), "{body:?}");
+    }
+}
+
+#[test]
+fn nothing_follows_on_a_stream_that_its_client_has_ended() {
+    // Data: that stream is over, the others go on.
+    let (mut server, mut client) = begun(&[]);
+    client.frame(frame::HEADERS, 5, 1, GET);
+    client.frame(frame::HEADERS, 5, 3, GET);
+    client.frame(frame::DATA, 1, 1, b"late");
+    client.reset(3, Code::CANCEL);
+    client.frame(frame::DATA, 1, 3, b"late");
+    client.frame(frame::HEADERS, 5, 5, GET);
+    feed(&mut server, &mut client).unwrap();
+    assert_eq!(server.streams.due.iter().map(|due| due.stream).collect::<Vec<_>>(), [5]);
+    assert_eq!(server.streams.refused, [1, 3]);
+    // What was under way to a stream that was refused is none of that.
+    client.frame(frame::DATA, 1, 1, b"later");
+    client.frame(frame::HEADERS, 5, 3, GET);
+    feed(&mut server, &mut client).unwrap();
+    assert_eq!(server.streams.refused, [1, 3]);
+    // Headers: the connection is over.
+    client.frame(frame::HEADERS, 5, 5, GET);
+    assert_eq!(feed(&mut server, &mut client), Err(Code::STREAM_CLOSED));
 }
 
 #[test]
