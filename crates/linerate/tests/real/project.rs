@@ -95,8 +95,8 @@ fn every_example_is_compared_by_its_file_and_a_gate_of_one_tells_documents_from_
         project.git(&["add", "."]);
         project.git(&["commit", "--quiet", "-m", "a manual"]);
         if example == "python" {
-            // Wide, so that a busy machine decides it, too: it makes disturbed units again. One on which others
-            // have half of the CPUs does not within the time, and says so by status 2.
+            // Wide, so that a busy machine decides it, too: it makes disturbed units again. One on which
+            // others have half of the CPUs does not within the time, and says so by status 2.
             let gate = || project.run(&["gate", "--budget", "150s", "--margin", "25%"], "");
             let documents = gate();
             let is_open = documents.status == 2 && documents.stdout.contains("cannot tell");
