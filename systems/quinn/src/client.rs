@@ -1,5 +1,6 @@
 //! The client of layer `quic`, after quinn's `perf client`: connections of one endpoint.
 
+use crate::bad;
 use bytes::Bytes;
 use linerate_contract::program::Refusal;
 use linerate_contract::{Done, ErrorKind, Spec, Tls};
@@ -14,7 +15,6 @@ use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use std::error::Error;
 use std::sync::Arc;
 use tokio::time::timeout;
 
@@ -36,7 +36,6 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
 }
 
 fn config(tls: &Tls) -> Result<ClientConfig, Refusal> {
-    let bad = |e: &dyn Error| Refusal::BadSpec(format!("\"tls\": {e}"));
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_slice(tls.authority.as_bytes()).map_err(|e| bad(&e))?;
     roots.add(authority).map_err(|e| bad(&e))?;

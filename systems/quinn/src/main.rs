@@ -62,7 +62,6 @@ fn serve(
 
 fn config(spec: &Spec, protocol: &[u8]) -> Result<ServerConfig, Refusal> {
     let tls = spec.tls.as_ref().ok_or_else(|| missing("tls"))?;
-    let bad = |e: &dyn Error| Refusal::BadSpec(format!("\"tls\": {e}"));
     let chain = CertificateDer::pem_slice_iter(tls.certificate.as_bytes());
     let chain = chain.collect::<Result<Vec<_>, _>>().map_err(|e| bad(&e))?;
     let key = PrivateKeyDer::from_pem_slice(tls.key.as_bytes()).map_err(|e| bad(&e))?;
@@ -75,6 +74,10 @@ fn config(spec: &Spec, protocol: &[u8]) -> Result<ServerConfig, Refusal> {
     // As the contract has it: no resumption.
     tls.send_tls13_tickets = 0;
     Ok(ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls).map_err(|e| bad(&e))?)))
+}
+
+fn bad(error: &dyn Error) -> Refusal {
+    Refusal::BadSpec(format!("\"tls\": {error}"))
 }
 
 /// A connection of HTTP/3. A peer that vanishes ends its own connection only.

@@ -117,10 +117,13 @@ impl Suite {
     /// An inconsistency of the file, with its key.
     pub fn expand(&self, registry: &Registry, form: Form) -> Result<PlannedSuite, Error> {
         let Form { quick, published, brief } = form;
-        let of_suite = match (published, quick) {
-            (true, true) => self.file.published_quick.as_ref().or(Some(&self.file.quick)),
-            (true, false) => self.file.published.as_ref(),
-            (false, quick) => quick.then_some(&self.file.quick),
+        let SuiteFile { quick: of_quick, published: of_published, published_quick, .. } = &self.file;
+        let (of_suite, changed) = match (published, quick, brief) {
+            (true, true, _) => (published_quick.as_ref().or(Some(of_quick)), Some(Key::Quick)),
+            (true, false, _) => (of_published.as_ref(), Some(Key::Published)),
+            (false, true, _) => (Some(of_quick), Some(Key::Quick)),
+            (false, false, true) => (None, Some(Key::Full)),
+            (false, false, false) => (None, None),
         };
         let (rounds, warmup_rounds, entry) = match of_suite {
             Some(changes) => (changes.rounds, changes.warmup_rounds, &changes.precision),
@@ -137,12 +140,6 @@ impl Suite {
             precision: entry.as_ref().map(file::PrecisionEntry::parse).transpose().map_err(in_suite)?,
             published: self.published.as_ref().map(PublishedFile::planned),
             ..PlannedSuite::default()
-        };
-        let changed = match (published, quick, brief) {
-            (_, true, _) => Some(Key::Quick),
-            (true, ..) => Some(Key::Published),
-            (.., true) => Some(Key::Full),
-            (.., false) => None,
         };
         let is_part = |table: &&file::Table| match published {
             true => self.published.as_ref().is_some_and(|file| file.is_repeated_by(&table.name)),

@@ -43,17 +43,17 @@ impl SuiteProgress {
     /// `None` for a suite without anything to run.
     fn count(suite: &PlannedSuite, run: &Run, journal: &SortedJournal<'_>) -> Option<Self> {
         let present = suite.cells.iter().filter(|cell| cell.absent.is_none());
-        let trials = |id| journal.cell(&suite.name, id).filter(is_still_tried);
-        let ids: Vec<&str> = present.map(|cell| cell.id.as_str()).filter(|id| trials(id).is_some()).collect();
-        let cells: Vec<&CellTrials<'_>> = ids.iter().filter_map(|id| trials(id)).collect();
-        cells.first()?;
+        let trials = |id: &str| journal.cell(&suite.name, id).filter(is_still_tried);
+        let cells: BTreeMap<&str, &CellTrials<'_>> =
+            present.filter_map(|cell| Some((cell.id.as_str(), trials(&cell.id)?))).collect();
+        cells.first_key_value()?;
         let planned = if run.budget.is_some() { rounds_of_all(&cells) } else { suite.rounds };
         // A cell in a duet may have fewer solo trials than rounds; its pair has a unit in each at least.
         let pairs = || suite.pairs.iter().filter(|pair| pair.no_duet.is_none());
         let is_in_a_duet = |id: &str| pairs().any(|pair| pair.cells.iter().any(|cell| cell == id));
         let has_solos = |round: u32| suite.solos.is_none_or(|solos| round <= solos);
         let units = |pair: &PlannedPair| journal.duets(&suite.name, [&pair.cells[0], &pair.cells[1]]);
-        let tried = pairs().filter(|pair| pair.cells.iter().all(|cell| ids.contains(&cell.as_str())));
+        let tried = pairs().filter(|pair| pair.cells.iter().all(|cell| cells.contains_key(cell.as_str())));
         let tried = tried.filter(|pair| !is_given_up(units(pair).map(|duet| &duet.outcome)));
         let last: Vec<u32> = tried.map(|pair| units(pair).last().map_or(0, |duet| duet.unit)).collect();
         let is_done = |round: &u32| {
@@ -61,10 +61,10 @@ impl SuiteProgress {
                 cell.measured.contains_key(round) || !has_solos(*round) && is_in_a_duet(id)
             };
             let has_units = has_solos(*round) || last.iter().all(|unit| unit >= round);
-            has_units && ids.iter().zip(&cells).all(is_tried)
+            has_units && cells.iter().all(is_tried)
         };
         let done = (1..=planned).filter(is_done).collect();
-        let has_warmups = cells.iter().all(|cell| cell.warmups.len() >= suite.warmup_rounds as usize);
+        let has_warmups = cells.values().all(|cell| cell.warmups.len() >= suite.warmup_rounds as usize);
         Some(Self { planned, done, has_warmups })
     }
 
@@ -75,10 +75,10 @@ impl SuiteProgress {
 
 /// In a run with a budget, rounds that are due for every cell: the first ones as far as they were begun, and
 /// later ones that every cell has. Other later rounds are for open verdicts alone.
-fn rounds_of_all(cells: &[&CellTrials<'_>]) -> u32 {
-    let last = |cell: &&CellTrials<'_>| cell.measured.keys().copied().max().unwrap_or(0);
-    let begun = cells.iter().map(last).max().unwrap_or(1).min(FEWEST_ROUNDS);
-    cells.iter().map(last).min().unwrap_or(0).max(begun)
+fn rounds_of_all(cells: &BTreeMap<&str, &CellTrials<'_>>) -> u32 {
+    let last = || cells.values().map(|cell| cell.measured.keys().copied().max().unwrap_or(0));
+    let begun = last().max().unwrap_or(1).min(FEWEST_ROUNDS);
+    last().min().unwrap_or(0).max(begun)
 }
 
 /// Rounds that are complete in every suite that planned them.
