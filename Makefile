@@ -42,14 +42,15 @@ build: setup
 	$(CARGO) build --release
 
 # The programs come first: they install what the tests need, and tests start them. Not with `cargo build`: it selects
-# other features for some libraries and compiles them twice. Most tests wait, so two run on each CPU.
+# other features for some libraries and compiles them twice. Most tests wait, so two run on each CPU. A check of the fuzz
+# targets links nothing, so libFuzzer is not compiled for it.
 test: setup
 	@scripts/browser
 	@. scripts/common.sh; have redis-check-rdb || apt_install redis-tools || true
 	@. scripts/common.sh; have gtlsserver || apt_install ngtcp2-client ngtcp2-server || true
 	@test -e $(TARGET)/tools/h2spec || GOBIN=$(abspath $(TARGET))/tools go install $(H2SPEC) 2>/dev/null || true
 	$(CARGO) test --workspace --no-run
-	RUSTFLAGS='--cfg fuzzing' $(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz/check
+	CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a RUSTFLAGS='--cfg fuzzing' $(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz/check
 	$(TARGET)/debug/linerate systems --install $(TESTED) $(GO_ON)
 	RUST_TEST_THREADS=$$((2 * $$(nproc))) $(CARGO) test --workspace --no-fail-fast
 

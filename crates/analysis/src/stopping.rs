@@ -25,10 +25,17 @@ use std::collections::BTreeMap;
 
 /// The rounds that every cell of a run with a budget gets, if there is time: fewer have no interval of 95 %.
 pub const FIRST_ROUNDS: u32 = FEWEST_ROUNDS;
-/// The base in duet with itself has one unit in this number of rounds of a comparison.
-pub const CONTROL_ROUNDS: u32 = 4;
+/// The base in duet with itself has one unit in this number of rounds of a comparison, after the first ones:
+/// a control shows nothing with fewer than six units, and a short budget is for the question.
+const CONTROL_ROUNDS: u32 = 4;
+const ROUNDS_WITHOUT_CONTROL: u32 = 8;
 /// The part of the budget that the second series of suspects may take beyond it.
 const FOR_CONFIRMATION: f64 = 0.5;
+
+/// Whether a round of a comparison has a unit of the control.
+pub fn has_control(round: u32) -> bool {
+    round > ROUNDS_WITHOUT_CONTROL && round % CONTROL_ROUNDS == 1
+}
 
 /// A trial or unit that an open question needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,9 +99,11 @@ impl<'a> Made<'a> {
         let unit = mean(self.duets.iter().map(Duet::time));
         let solos = solos as f64 * mean(self.trials.iter().map(Trial::time));
         let time = (self.seconds_left(suite) - solos).max(0.0);
-        let in_round = pairs as f64 + 1.0 / f64::from(CONTROL_ROUNDS);
+        let in_round = unit * pairs as f64;
+        let first = (time / in_round).min(f64::from(ROUNDS_WITHOUT_CONTROL.saturating_sub(made)));
+        let later = (time - first * in_round) / (in_round + unit / f64::from(CONTROL_ROUNDS));
         Some(Prospect {
-            units: f64::from(made) + time / (unit * in_round),
+            units: f64::from(made) + first + later,
             pairs,
             tests: judged.tests,
             budget: self.run.budget.map_or(0.0, |budget| budget.as_secs_f64()),
@@ -167,7 +176,7 @@ impl<'a> Made<'a> {
         let end = next_look(last).min(last.saturating_add(rounds));
         let control = self.pairs(index).find(|pair| pair.cells[0] == pair.cells[1]);
         let in_round = |unit: u32| {
-            let control = control.filter(|_| unit % CONTROL_ROUNDS == 1);
+            let control = control.filter(|_| has_control(unit));
             open.iter()
                 .copied()
                 .chain(control)

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::measurement::{
     PlannedCell, PlannedComparison, PlannedPair, PlannedProbe, PlannedSuite, Run, probe_id,
 };
-use crate::stopping::{CONTROL_ROUNDS, FIRST_ROUNDS};
+use crate::stopping::{FIRST_ROUNDS, has_control};
 use crate::suite::{Form, Suite};
 use crate::system::Registry;
 use globset::{Glob, GlobMatcher};
@@ -55,7 +55,7 @@ fn is_due_in(round: u32, slot: &Slot, run: &Run, suite: &PlannedSuite) -> bool {
     };
     match (&run.comparison, slot.against) {
         (Some(comparison), None) => round <= solo_rounds(comparison),
-        (Some(_), Some(other)) if other == slot.cell => round % CONTROL_ROUNDS == 1,
+        (Some(_), Some(other)) if other == slot.cell => has_control(round),
         (None, None) => suite.solos.is_none_or(|solos| round <= solos || !is_in_a_duet()),
         (_, Some(_)) => true,
     }
@@ -103,6 +103,16 @@ impl Choice {
     pub fn is_complete(&self) -> bool {
         self.complete || self.comparison.is_some() || !self.only.is_empty()
     }
+
+    fn form(&self) -> Form {
+        match (self.published, self.quick) {
+            (true, false) => Form::Published,
+            (true, true) => Form::PublishedQuick,
+            (false, true) => Form::Quick,
+            (false, false) if self.is_complete() => Form::Complete,
+            (false, false) => Form::Full,
+        }
+    }
 }
 
 /// The chosen cells of the suites, in order; versions are unknown until [`crate::programs::resolve`].
@@ -113,8 +123,7 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
     let globs = globs(&choice.only)?;
     let (mut planned, mut ids) = (Vec::new(), Vec::new());
     for suite in suites.iter().filter(|suite| !choice.published || suite.has_published()) {
-        let (quick, published) = (choice.quick, choice.published);
-        let mut expanded = suite.expand(registry, Form { quick, published, brief: !choice.is_complete() })?;
+        let mut expanded = suite.expand(registry, choice.form())?;
         ids.extend(expanded.cells.iter().map(|cell| cell.id.clone()));
         if let Some(rounds) = choice.rounds {
             expanded.rounds = rounds;
@@ -261,9 +270,10 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
     steps
 }
 
-/// A unit of each pair, in a suite without warm-up rounds: it decides how the pair shares the CPUs.
+/// A unit of each pair, in a suite without warm-up rounds: it decides how the pair shares the CPUs. A control
+/// has the sharing of its baseline's pairs.
 fn warm_units(suite: &PlannedSuite, index: usize) -> Vec<Step> {
-    let slots = duets(suite).into_iter().filter(Slot::is_warm);
+    let slots = duets(suite).into_iter().filter(|slot| slot.is_warm() && slot.against != Some(slot.cell));
     slots.map(|slot| slot.step(index, 1, 1, true)).collect()
 }
 

@@ -107,6 +107,7 @@ impl JudgedPair {
         let main = self.main().next()?;
         let cost = |ratio: f64| 1.0 / ratio;
         let duet = DuetReport {
+            through: None,
             contradicted_by: None,
             strangers: None,
             cpu_ratio: self.cpu.map(|cpu| cost(cpu.ratio)),

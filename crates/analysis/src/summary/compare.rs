@@ -97,6 +97,9 @@ const AGREEMENT: f64 = MARGIN;
 pub struct DuetReport {
     /// How the two shared the CPUs.
     pub sharing: Option<Sharing>,
+    /// The cell that each of the two was measured in duet with, where they were not with each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<String>,
     /// CPU time per operation (or byte) of all roles, this cell over `with`: above 1 is more expensive.
     pub cpu_ratio: Option<f64>,
     /// Absent with fewer than 6 units.
@@ -144,9 +147,38 @@ impl Comparisons<'_> {
         other: &CellSummary<'_>,
         metric: Metric,
     ) -> Option<Comparison> {
+        self.judge([cell, other], metric, self.by_duet([cell, other], metric))
+    }
+
+    /// As [`Self::compare`], but without a duet of the two it takes those of the other order, else those of
+    /// both with one of `cells`.
+    pub fn compare_any(
+        &self,
+        cell: &CellSummary<'_>,
+        other: &CellSummary<'_>,
+        metric: Metric,
+        cells: &[CellSummary<'_>],
+    ) -> Option<Comparison> {
+        let reversed = || self.by_duet([other, cell], metric)?.inverse();
+        // Both by the same measure: see `by_duet`.
+        let is_alike = is_busy(cell) == is_busy(other);
+        let through = |third: &CellSummary<'_>| {
+            let both = [self.by_duet([cell, third], metric)?, self.by_duet([other, third], metric)?];
+            Ratio::quotient(both, &third.planned.id)
+        };
+        let together = self.by_duet([cell, other], metric).or_else(reversed);
+        let together = together.or_else(|| cells.iter().filter(|_| is_alike).find_map(through));
+        self.judge([cell, other], metric, together)
+    }
+
+    fn judge(
+        &self,
+        [cell, other]: [&CellSummary<'_>; 2],
+        metric: Metric,
+        together: Option<Ratio>,
+    ) -> Option<Comparison> {
         let logs = log_ratios(&cell.values(metric), &other.values(metric), metric.better()).collect();
         let alone = Ratio::from_logs(logs).filter(|_| !metric.is_growth());
-        let together = self.by_duet([cell, other], metric);
         let contradiction =
             together.as_ref().zip(alone.as_ref()).and_then(|(both, alone)| both.denied_by(alone));
         let mut found = together.or(alone)?.report(&other.planned.id, self.journal.margin);
@@ -187,12 +219,12 @@ impl Comparisons<'_> {
         let of_pair = self.journal.duets(self.suite, cells.map(|cell| &*cell.planned.id));
         let (units, too_busy) = undisturbed(of_pair);
         let units = || units.iter().copied();
-        let is_busy = |cell: &&CellSummary<'_>| is_busy_loop(cell.planned, cell.good.iter().map(|(_, m)| *m));
-        let log = if cells.iter().all(is_busy) { log_ratio_of_loops } else { log_ratio };
+        let log = if cells.into_iter().all(is_busy) { log_ratio_of_loops } else { log_ratio };
         let ratio = Ratio::from_logs(units().filter_map(|duet| log(duet, metric)).collect())?;
         let cpu = RatioEstimate::from_logs(units().filter_map(|duet| log_cpu_ratio(duet, metric, &[])));
         let duet = DuetReport {
             sharing: units().next().map(|duet| duet.sharing),
+            through: None,
             cpu_ratio: cpu.map(|cpu| cpu.ratio),
             cpu_ci95: cpu.and_then(|cpu| cpu.ci95),
             cpu_verdict: None,
@@ -202,6 +234,10 @@ impl Comparisons<'_> {
         };
         Some(Ratio { duet: Some(duet), ..ratio })
     }
+}
+
+fn is_busy(cell: &CellSummary<'_>) -> bool {
+    is_busy_loop(cell.planned, cell.good.iter().map(|(_, measurement)| *measurement))
 }
 
 /// Shorter than all digits of a binary number, and finer than any plot.
@@ -245,6 +281,31 @@ impl Ratio {
         Some(Self { units: units.collect(), estimate: RatioEstimate::from_logs(logs)?, duet: None })
     }
 
+    /// The other way round.
+    fn inverse(self) -> Option<Self> {
+        let duet = self.duet.map(|duet| DuetReport {
+            cpu_ratio: duet.cpu_ratio.map(f64::recip),
+            cpu_ci95: duet.cpu_ci95.map(|[low, high]| [high.recip(), low.recip()]),
+            ..duet
+        });
+        Some(Self { duet, ..Self::from_logs(self.units.iter().map(|unit| -unit.ln()).collect())? })
+    }
+
+    /// The ratio of two cells from those of both to a third one. The units of the two are independent, so
+    /// each may be divided by any: where both are distributed symmetrically, which the signed-rank interval
+    /// needs, their differences are so, too. The CPU time is left out.
+    fn quotient([first, second]: [Self; 2], third: &str) -> Option<Self> {
+        let logs = first.units.iter().zip(&second.units).map(|(first, second)| (first / second).ln());
+        let strangers = |ratio: &Self| ratio.duet.as_ref().and_then(|duet| duet.strangers);
+        let duet = DuetReport {
+            sharing: first.duet.as_ref().and_then(|duet| duet.sharing),
+            through: Some(third.to_owned()),
+            strangers: strangers(&first).into_iter().chain(strangers(&second)).reduce(f64::max),
+            ..DuetReport::default()
+        };
+        Some(Self { duet: Some(duet), ..Self::from_logs(logs.collect())? })
+    }
+
     /// The solo trials, where the 95 % interval of the difference of the two log ratios excludes 0 and is not
     /// within [`AGREEMENT`]: they differ for certain, and by an amount that may matter.
     fn denied_by(&self, alone: &Self) -> Option<SoloRatio> {
@@ -279,5 +340,34 @@ impl Ratio {
             client_is_limit: false,
             duet: self.duet,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratio(middle: f64) -> Ratio {
+        let logs = [-0.03, 0.01, -0.02, 0.02, 0.03, -0.01].map(|noise| f64::ln(middle) + noise).into();
+        let duet = DuetReport { cpu_ratio: Some(2.0), cpu_ci95: Some([1.9, 2.5]), ..DuetReport::default() };
+        Ratio { duet: Some(duet), ..Ratio::from_logs(logs).unwrap() }
+    }
+
+    #[test]
+    fn the_other_way_round_a_ratio_and_its_interval_are_reciprocals() {
+        let (there, back) = (ratio(0.5), ratio(0.5).inverse().unwrap());
+        assert!((there.estimate.ratio * back.estimate.ratio - 1.0).abs() < 1e-4);
+        let [[low, high], [back_low, back_high]] =
+            [there.estimate.ci95, back.estimate.ci95].map(Option::unwrap);
+        assert!((low * back_high - 1.0).abs() < 1e-4 && (high * back_low - 1.0).abs() < 1e-4);
+        assert_eq!(back.duet.unwrap().cpu_ci95, Some([0.4, 1.0 / 1.9]));
+    }
+
+    #[test]
+    fn two_ratios_to_a_third_cell_give_that_of_the_two() {
+        let found = Ratio::quotient([ratio(0.5), ratio(0.25)], "third").unwrap();
+        let [low, high] = found.estimate.ci95.unwrap();
+        assert!(low <= 2.0 && 2.0 <= high && found.estimate.n == 6, "{:?}", found.estimate);
+        assert_eq!(found.duet.unwrap().through.as_deref(), Some("third"));
     }
 }

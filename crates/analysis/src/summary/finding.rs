@@ -61,7 +61,7 @@ pub fn readings<'a>(
         let found: Vec<&CellSummary<'_>> =
             ids.iter().filter_map(|id| cells.iter().find(|cell| cell.planned.id == *id)).collect();
         let comparison = match found[..] {
-            [first, second] => comparisons.compare(first, second, metric),
+            [first, second] => comparisons.compare_any(first, second, metric, cells),
             _ => None,
         };
         let confirmation = match (finding.claim, &comparison) {

@@ -1,7 +1,7 @@
 //! A table: its cells by its metrics, each compared with its baseline.
 
 use super::cell::CellSummary;
-use super::compare::{Comparison, Comparisons, DuetReport};
+use super::compare::{Comparison, Comparisons};
 use super::marks::{AgainstTruth, ShareOf, against_truth, share};
 use crate::axes::Axes;
 use crate::measurement::{BestOf, Metric, PlannedTable};
@@ -87,7 +87,7 @@ pub(super) fn table<'p>(
         planned,
         operations,
         entries: planned.metrics().flat_map(of_metric).collect(),
-        best_of: planned.best_of.as_ref().map(|c| best_of(c, &here, comparisons)).unwrap_or_default(),
+        best_of: planned.best_of.as_ref().map(|c| best_of(c, &here, cells, comparisons)).unwrap_or_default(),
         aa,
         margin,
     }
@@ -106,7 +106,7 @@ fn judge(entries: &mut [Entry], metric: Metric, primary: Metric, withdrawn: bool
         }
         // The CPU cost is the same by every metric, and is shown once.
         if let Some(duet) = comparison.duet.as_mut().filter(|_| metric != primary) {
-            *duet = DuetReport { sharing: None, cpu_ratio: None, cpu_ci95: None, ..*duet };
+            (duet.sharing, duet.cpu_ratio, duet.cpu_ci95) = (None, None, None);
         }
     }
 }
@@ -114,7 +114,12 @@ fn judge(entries: &mut [Entry], metric: Metric, primary: Metric, withdrawn: bool
 /// Each of the subject's cells against the competitor with the best median. The choice is made on the same
 /// rounds, so chance favours the competitor. Only cells of the table compete: several tables share a list of
 /// competitors.
-fn best_of(best_of: &BestOf, here: &[&CellSummary<'_>], comparisons: &Comparisons<'_>) -> Vec<AgainstBest> {
+fn best_of(
+    best_of: &BestOf,
+    here: &[&CellSummary<'_>],
+    cells: &[CellSummary<'_>],
+    comparisons: &Comparisons<'_>,
+) -> Vec<AgainstBest> {
     let is_subject =
         |cell: &&&CellSummary<'_>| cell.planned.axes.get(&best_of.axis) == Some(&best_of.subject);
     let against_best = |cell: &CellSummary<'_>, metric: Metric| {
@@ -129,7 +134,7 @@ fn best_of(best_of: &BestOf, here: &[&CellSummary<'_>], comparisons: &Comparison
         Some(AgainstBest {
             id: cell.planned.id.clone(),
             metric,
-            vs_best: comparisons.compare(cell, best, metric)?,
+            vs_best: comparisons.compare_any(cell, best, metric, cells)?,
         })
     };
     let subjects = here.iter().filter(is_subject);

@@ -66,7 +66,7 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Error> {
         Listed::Cells => {
             let registry = Registry::load(&home)?;
             for suite in suite::load_all(&home)? {
-                for cell in suite.expand(&registry, suite::Form::default())?.cells {
+                for cell in suite.expand(&registry, suite::Form::Complete)?.cells {
                     let _ = writeln!(text, "{}:{}", suite.name, cell.id);
                 }
             }

@@ -69,17 +69,14 @@ pub(super) fn no_window(cell: &PlannedCell, registry: &Registry) -> Option<&'sta
 mod tests {
     use super::*;
     use crate::measurement::Run;
-    use crate::suite;
+    use crate::suite::{self, Form};
     use std::path::Path;
 
-    fn pairs(name: &str, quick: bool) -> Vec<PlannedPair> {
+    fn pairs(name: &str, form: Form) -> Vec<PlannedPair> {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();
         let suites = suite::choose(suite::load_all(&home).unwrap(), &[name.to_owned()]).unwrap();
-        plan_pairs(
-            &suites[0].expand(&registry, crate::suite::Form { quick, ..Default::default() }).unwrap(),
-            &registry,
-        )
+        plan_pairs(&suites[0].expand(&registry, form).unwrap(), &registry)
     }
 
     fn no_duet(pairs: &[PlannedPair], cells: [&str; 2]) -> Option<String> {
@@ -89,7 +86,7 @@ mod tests {
 
     #[test]
     fn cells_are_paired_with_their_baseline_and_each_table_has_a_control() {
-        let proxy = pairs("proxy", true);
+        let proxy = pairs("proxy", Form::Quick);
         assert_eq!(no_duet(&proxy, ["nginx/haproxy-tcp", "nginx/direct"]), None);
         let mut controls: Vec<&str> =
             proxy.iter().filter(|pair| pair.cells[0] == pair.cells[1]).map(|pair| &*pair.cells[0]).collect();
@@ -99,7 +96,7 @@ mod tests {
 
     #[test]
     fn both_ends_in_one_loop_are_measured_in_duet_and_a_run_of_posted_handlers_is_not() {
-        let runtime = pairs("runtime", false);
+        let runtime = pairs("runtime", Form::Complete);
         let no_duet = |id: &str| no_duet(&runtime, [&format!("{id}/asio-async"), &format!("{id}/asio-coro")]);
         for id in ["published-rr/64x1", "published-http/32x1", "published-stream/both/1024"] {
             assert_eq!(no_duet(id), None, "{id}");
@@ -130,14 +127,15 @@ mod tests {
 
     #[test]
     fn open_loops_and_limits_take_no_part_and_streams_do() {
-        assert_eq!(no_duet(&pairs("proxy", false), ["nginx/direct/ab", "nginx/direct"]), None);
-        let stalling = pairs("generators", false);
+        assert_eq!(no_duet(&pairs("proxy", Form::Complete), ["nginx/direct/ab", "nginx/direct"]), None);
+        let stalling = pairs("generators", Form::Complete);
         let stalling = stalling.iter().filter(|pair| pair.cells[0].starts_with("stalling-server"));
         assert!(stalling.clone().count() == 0, "{stalling:?}");
         for suite in ["runtime", "transport", "websocket"] {
-            assert!(pairs(suite, false).iter().all(|pair| !pair.cells.concat().contains("limit")), "{suite}");
+            let all = pairs(suite, Form::Complete);
+            assert!(all.iter().all(|pair| !pair.cells.concat().contains("limit")), "{suite}");
         }
-        let websocket = pairs("websocket", false);
+        let websocket = pairs("websocket", Form::Complete);
         let is_over_the_lan = |pair: &PlannedPair| pair.cells[0].starts_with("published-lan/");
         assert!(websocket.iter().all(|pair| pair.no_duet.is_none() || is_over_the_lan(pair)));
     }

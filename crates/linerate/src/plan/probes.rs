@@ -42,7 +42,7 @@ mod tests {
         let registry = Registry::load(&home).unwrap();
         let suites = suite::choose(suite::load_all(&home).unwrap(), &[name.to_owned()]).unwrap();
         let probes =
-            plan_probes(&suites[0].expand(&registry, crate::suite::Form::default()).unwrap(), &registry);
+            plan_probes(&suites[0].expand(&registry, crate::suite::Form::Complete).unwrap(), &registry);
         probes
             .into_iter()
             .filter(|probe| probe.cell == cell)

@@ -176,7 +176,8 @@ fn duet_text(duet: &DuetReport) -> String {
         Some(Sharing::Alternating) => " units of alternating load",
         _ => " units in duet",
     };
-    format!("{units}{}", cpu.unwrap_or_default())
+    let through = duet.through.as_ref().map(|third| format!(", each beside {third}"));
+    format!("{units}{}{}", through.unwrap_or_default(), cpu.unwrap_or_default())
 }
 
 /// The value and its interval as `2.10 to 2.19` with the same decimals; `None` for an interval of width 0.

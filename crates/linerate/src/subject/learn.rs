@@ -2,6 +2,7 @@
 //! many requests it needs until its rate is steady. All of it becomes part of the plan in `run.json`.
 
 use super::ask::{ASK, Question, Response};
+use super::windows::Windows;
 use super::{RESPONSES, ask_of, at_port, ready};
 use crate::error::Error;
 use crate::lab::protocol::HostName;
@@ -12,7 +13,6 @@ use crate::pins::{self, Pins};
 use crate::programs::Programs;
 use crate::system::VERIFIER;
 use linerate_contract::{Event, Nanos, Role, Spec};
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::thread::sleep;
@@ -22,11 +22,7 @@ use std::time::Duration;
 const SETTLE: Duration = Duration::from_millis(100);
 /// The window of a warm-up's rate, and how many are measured at most: five seconds.
 const WINDOW: Nanos = Nanos(250_000_000);
-const MOST_WINDOWS: u32 = 20;
-/// The rate is steady when this many windows in a row are within this share of their mean. Windows of a
-/// warm server on a busy machine differ by less.
-const STEADY_WINDOWS: usize = 3;
-const STEADY: f64 = 0.1;
+const MOST_WINDOWS: usize = 20;
 /// The longest wait for the requests of one client.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -280,8 +276,8 @@ impl Learner<'_> {
         spec.duration_ns = Some(WINDOW);
         spec.connect = Some(address);
         ask_of(&self.planned, name, &mut spec, 1);
-        let (mut last, mut operations) = (VecDeque::new(), 0);
-        for _ in 0..MOST_WINDOWS {
+        let mut windows = Windows::default();
+        while !windows.are_steady() && windows.len() < MOST_WINDOWS {
             let words = words.iter().cloned().chain([spec.to_json()]).collect();
             let run = self.run(name, (program.clone(), words))?;
             let done = run.stdout.iter().rev().find_map(|line| match Event::parse(line) {
@@ -301,36 +297,14 @@ impl Learner<'_> {
                     "{name}: not one correct response in {time} s under load{speaks}"
                 ))
             })?;
-            last.push_back((done.operations, done.end_ns.since(done.start_ns).as_secs_f64()));
-            if last.len() > STEADY_WINDOWS {
-                operations += last.pop_front().map_or(0, |(operations, _)| operations);
-            }
-            if last.len() == STEADY_WINDOWS && is_steady(&last) {
-                // At least one window: pools and caches are filled by then.
-                let least = last.front().map_or(0, |(operations, _)| *operations);
-                return Ok((Warmup { operations: operations.max(least), is_steady: true }, rate(&last)));
-            }
+            windows.push(done.operations, done.end_ns.since(done.start_ns).as_secs_f64());
         }
-        // No time makes it steady: units begin with the last windows, and have time left.
-        let operations = last.iter().map(|(operations, _)| operations).sum();
-        Ok((Warmup { operations, is_steady: false }, rate(&last)))
+        Ok((windows.warm_up(), windows.rate()))
     }
 }
 
 fn label(name: &str) -> Label {
     Label { suite: "commands".into(), cell: name.into(), round: 0, warmup: true }
-}
-
-/// Operations per second of all windows together.
-fn rate(windows: &VecDeque<(u64, f64)>) -> f64 {
-    let all = windows.iter().fold((0.0, 0.0), |(sum, time), (n, seconds)| (sum + *n as f64, time + seconds));
-    all.0 / all.1
-}
-
-fn is_steady(windows: &VecDeque<(u64, f64)>) -> bool {
-    let rates: Vec<f64> = windows.iter().map(|(operations, seconds)| *operations as f64 / seconds).collect();
-    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-    rates.iter().all(|rate| (rate / mean - 1.0).abs() <= STEADY)
 }
 
 /// The part in which what is common to the responses is not what is expected.

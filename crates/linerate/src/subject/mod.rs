@@ -8,12 +8,14 @@
 //! | `hooks` | what is done before and after all of it |
 //! | `learn` | before the first trial: where each listens, what it answers, how long it warms up |
 //! | [`ask`] | the requests of `learn`, made inside the lab |
+//! | `windows` | when a server is warm |
 
 pub mod ask;
 mod hooks;
 mod learn;
 mod plan;
 pub mod values;
+mod windows;
 pub mod words;
 
 pub(crate) use hooks::{clean_up, set_up};

@@ -81,7 +81,7 @@ fn notes(planned: &PlannedCommands) -> Vec<String> {
     }
     let is_steady = |command: &PlannedCommand| command.warmup.is_none_or(|warmup| warmup.is_steady);
     let is_steady = planned.commands.iter().all(is_steady);
-    let note = "the rate still changed at the end of the longest warm-up (5 s): results may be of a server \
+    let note = "the rate still rose at the end of the longest warm-up (5 s): results may be of a server \
                 that is not warm yet";
     notes.extend((!is_steady).then(|| note.to_owned()));
     notes

@@ -31,14 +31,17 @@ pub struct Suite {
 }
 
 /// Which part of a suite runs.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Form {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// All tables and rows.
+    Complete,
+    /// Those that fit into a quarter of an hour.
+    Full,
     /// Fewer tables, rows and operations.
-    pub quick: bool,
-    /// Without the others: only the tables and rows that fit into a quarter of an hour.
-    pub brief: bool,
+    Quick,
     /// Only the tables that repeat a document's.
-    pub published: bool,
+    Published,
+    PublishedQuick,
 }
 
 /// Reads every `suites/*.toml` of linerate and of the user's project.
@@ -110,20 +113,18 @@ pub fn choose(mut all: Vec<Suite>, names: &[String]) -> Result<Vec<Suite>, Error
 }
 
 impl Suite {
-    /// Every cell and table, with the systems still without versions; `published`: those tables alone that
-    /// repeat a document's, in the quick form too.
+    /// Every cell and table of a form, with the systems still without versions.
     ///
     /// # Errors
     /// An inconsistency of the file, with its key.
     pub fn expand(&self, registry: &Registry, form: Form) -> Result<PlannedSuite, Error> {
-        let Form { quick, published, brief } = form;
         let SuiteFile { quick: of_quick, published: of_published, published_quick, .. } = &self.file;
-        let (of_suite, changed) = match (published, quick, brief) {
-            (true, true, _) => (published_quick.as_ref().or(Some(of_quick)), Some(Key::Quick)),
-            (true, false, _) => (of_published.as_ref(), Some(Key::Published)),
-            (false, true, _) => (Some(of_quick), Some(Key::Quick)),
-            (false, false, true) => (None, Some(Key::Full)),
-            (false, false, false) => (None, None),
+        let (of_suite, changed) = match form {
+            Form::PublishedQuick => (published_quick.as_ref().or(Some(of_quick)), Some(Key::Quick)),
+            Form::Published => (of_published.as_ref(), Some(Key::Published)),
+            Form::Quick => (Some(of_quick), Some(Key::Quick)),
+            Form::Full => (None, Some(Key::Full)),
+            Form::Complete => (None, None),
         };
         let (rounds, warmup_rounds, entry) = match of_suite {
             Some(changes) => (changes.rounds, changes.warmup_rounds, &changes.precision),
@@ -141,9 +142,11 @@ impl Suite {
             published: self.published.as_ref().map(PublishedFile::planned),
             ..PlannedSuite::default()
         };
-        let is_part = |table: &&file::Table| match published {
-            true => self.published.as_ref().is_some_and(|file| file.is_repeated_by(&table.name)),
-            false => !changed.is_some_and(|key| key.of_table(table).leave_out),
+        let is_part = |table: &&file::Table| match form {
+            Form::Published | Form::PublishedQuick => {
+                self.published.as_ref().is_some_and(|file| file.is_repeated_by(&table.name))
+            }
+            _ => !changed.is_some_and(|key| key.of_table(table).leave_out),
         };
         for table in self.file.tables.iter().filter(is_part) {
             let in_table = |what: String| {
@@ -186,13 +189,11 @@ mod tests {
     use super::*;
     use crate::path::{NetworkPath, Shape};
 
-    fn of_the_tree(name: &str, quick: bool) -> PlannedSuite {
+    fn of_the_tree(name: &str, form: Form) -> PlannedSuite {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let all = load_all(&home).unwrap();
         let registry = Registry::load(&home).unwrap();
-        choose(all, &[name.to_owned()]).unwrap()[0]
-            .expand(&registry, Form { quick, ..Form::default() })
-            .unwrap()
+        choose(all, &[name.to_owned()]).unwrap()[0].expand(&registry, form).unwrap()
     }
 
     #[test]
@@ -200,9 +201,9 @@ mod tests {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();
         for suite in load_all(&home).unwrap() {
-            for (quick, brief) in [(true, false), (false, true), (false, false)] {
-                if let Err(error) = suite.expand(&registry, Form { quick, brief, ..Form::default() }) {
-                    panic!("quick: {quick}, brief: {brief}: {error}");
+            for form in [Form::Quick, Form::Full, Form::Complete] {
+                if let Err(error) = suite.expand(&registry, form) {
+                    panic!("{form:?}: {error}");
                 }
             }
         }
@@ -238,9 +239,7 @@ mod tests {
             let text = proxy.text.replacen(right, wrong, 1);
             assert_ne!(text, proxy.text, "{right}");
             let error = parse(&proxy.path, &text).and_then(|file| {
-                Suite { file, text, ..proxy.clone() }
-                    .expand(&registry, Form { quick: true, ..Form::default() })
-                    .map(|_| ())
+                Suite { file, text, ..proxy.clone() }.expand(&registry, Form::Quick).map(|_| ())
             });
             let error = error.unwrap_err().to_string();
             assert!(error.contains(message), "{wrong}: {error}");
@@ -250,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_transport_suite_has_what_its_seed_has_and_its_conditions() {
-        let full = of_the_tree("transport", false);
+        let full = of_the_tree("transport", Form::Complete);
         for layer in ["tcp", "udp", "kcp"] {
             let mut cells = full.cells.iter().filter(|cell| cell.layer == layer);
             assert!(cells.all(|cell| cell.parameters.seconds.is_none_or(|n| n == 10)), "{layer}");
@@ -272,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_quick_transport_suite_is_short() {
-        let quick = of_the_tree("transport", true);
+        let quick = of_the_tree("transport", Form::Quick);
         let seconds: u64 = quick.cells.iter().map(|cell| cell.parameters.seconds.unwrap()).sum();
         // Four minutes; starting, verifying and stopping take a quarter of it.
         assert!(seconds * u64::from(quick.rounds + quick.warmup_rounds) <= 190, "{seconds} s a round");
@@ -283,7 +282,7 @@ mod tests {
 
     #[test]
     fn loss_is_in_a_router_before_every_stack() {
-        let full = of_the_tree("netstack", false);
+        let full = of_the_tree("netstack", Form::Complete);
         let cell = |id: &str| full.cells.iter().find(|cell| cell.id == id).unwrap_or_else(|| panic!("{id}"));
         for (system, shape) in [
             ("ipstack", Shape::TunRouter),
@@ -300,12 +299,12 @@ mod tests {
         }
         assert_eq!(cell("stream/client-reads/single/ipstack").path, Shape::Tun.into());
         assert_eq!(cell("stream/client-reads/single/kernel").path, Shape::Link.into());
-        assert!(of_the_tree("netstack", true).cells.iter().all(|cell| !cell.id.starts_with("loss/")));
+        assert!(of_the_tree("netstack", Form::Quick).cells.iter().all(|cell| !cell.id.starts_with("loss/")));
     }
 
     #[test]
     fn a_just_in_time_compiler_has_a_longer_warmup_than_its_baseline() {
-        let full = of_the_tree("runtime", false);
+        let full = of_the_tree("runtime", Form::Complete);
         let warmup = |id: &str| full.cells.iter().find(|cell| cell.id == id).unwrap().warmup.operations;
         assert_eq!(warmup("http/32x1/asio-async"), Some(200));
         assert_eq!(warmup("http/32x1/netty"), Some(50_000));
@@ -320,9 +319,7 @@ mod tests {
         let row = r#"relay = ["haproxy-tcp", "nftables"]"#;
         let text = proxy.text.replacen(r#"relay = "{{ path }}""#, row, 1);
         let file = parse(&proxy.path, &text).unwrap();
-        let suite = Suite { file, text, ..proxy.clone() }
-            .expand(&registry, Form { quick: true, ..Form::default() })
-            .unwrap();
+        let suite = Suite { file, text, ..proxy.clone() }.expand(&registry, Form::Quick).unwrap();
         let cell = &suite.cells[0];
         let names: Vec<&str> = cell.systems.iter().map(|system| system.name.as_str()).collect();
         assert_eq!(names, ["native", "haproxy-tcp", "nftables", "nginx"]);
@@ -331,18 +328,13 @@ mod tests {
         let text = proxy.text.replacen("layer = \"http\"", up, 1);
         let text = text.replacen("[tables.axes]\n", "[tables.axes]\ndelay = [\"5ms\"]\n", 1);
         let file = parse(&proxy.path, &text).unwrap();
-        let suite = Suite { file, text, ..proxy.clone() }
-            .expand(&registry, Form { quick: true, ..Form::default() })
-            .unwrap();
+        let suite = Suite { file, text, ..proxy.clone() }.expand(&registry, Form::Quick).unwrap();
         let once = "veth, 1 router; up 5 ms; down unchanged";
         assert_eq!(suite.cells[0].path.to_string(), once, "an axis in a template is no key besides");
         let twice =
             proxy.text.replacen(r#"server = "{{ server }}" }"#, r#"server = ["nginx", "nginx"] }"#, 1);
         let file = parse(&proxy.path, &twice).unwrap();
-        let error = Suite { file, ..proxy }
-            .expand(&registry, Form { quick: true, ..Form::default() })
-            .unwrap_err()
-            .to_string();
+        let error = Suite { file, ..proxy }.expand(&registry, Form::Quick).unwrap_err().to_string();
         assert!(error.contains("roles.server: expected one name"), "{error}");
     }
 
@@ -367,7 +359,7 @@ mod tests {
             ("beast-async-tls, beast-async-tls", "wss"),
             ("beast-async-tls, websocketpp-tls", "wss"),
         ];
-        let planned = suite.expand(&registry, Form::default()).unwrap();
+        let planned = suite.expand(&registry, Form::Complete).unwrap();
         for direction in ["client-writes", "client-reads"] {
             let table = planned.tables.iter().find(|table| table.name == direction).unwrap();
             let ids: Vec<String> =

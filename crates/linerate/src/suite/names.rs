@@ -148,7 +148,7 @@ mod tests {
             let of_option = text.lines().skip(of_table).position(|line| line.starts_with("options")).unwrap();
             let place = format!("generators.toml:{}: ", of_table + of_option + 1);
             let changed = Suite { file: parse(&suite.path, &text).unwrap(), text, ..suite.clone() };
-            let error = changed.expand(&registry, Form::default()).unwrap_err().to_string();
+            let error = changed.expand(&registry, Form::Complete).unwrap_err().to_string();
             assert!(error.contains(message) && error.contains(&place), "{wrong}: {error}");
         }
     }

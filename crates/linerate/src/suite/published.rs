@@ -229,8 +229,8 @@ mod tests {
         let registry = Registry::load(&home).unwrap();
         let mut counts = BTreeMap::new();
         for suite in load_all(&home).unwrap().iter().filter(|suite| suite.has_published()) {
-            let whole = suite.expand(&registry, Form::default()).unwrap();
-            let alone = Form { quick: true, published: true, ..Form::default() };
+            let whole = suite.expand(&registry, Form::Complete).unwrap();
+            let alone = Form::PublishedQuick;
             let alone = suite.expand(&registry, alone).unwrap();
             let repeats = |name: &str| suite.published.as_ref().unwrap().is_repeated_by(name);
             assert!(alone.tables.iter().all(|table| repeats(&table.name)), "{}", suite.name);
@@ -270,15 +270,14 @@ mod tests {
         let registry = Registry::load(&home).unwrap();
         let mut minutes = [0.0, 0.0];
         for suite in load_all(&home).unwrap().iter().filter(|suite| suite.has_published()) {
-            for (quick, minutes) in [false, true].into_iter().zip(&mut minutes) {
-                let alone = Form { quick, published: true, ..Form::default() };
-                let alone = suite.expand(&registry, alone).unwrap();
+            for (form, minutes) in [Form::Published, Form::PublishedQuick].into_iter().zip(&mut minutes) {
+                let alone = suite.expand(&registry, form).unwrap();
                 assert!(alone.rounds >= 6, "{}: fewer have no interval of 95 %", suite.name);
                 *minutes += alone.precision.map_or(0.0, |precision| precision.time.as_secs_f64()) / 60.0;
                 let figures = alone.published.iter().flat_map(|file| &file.tables).flat_map(|t| &t.figures);
                 let mut cells = figures.filter_map(|figure| figure.cell.as_ref());
                 let has = |id: &String| alone.cells.iter().any(|cell| cell.id == *id);
-                assert!(quick || cells.all(has), "{}", suite.name);
+                assert!(form == Form::PublishedQuick || cells.all(has), "{}", suite.name);
             }
         }
         // Pairs over the link of a LAN take four minutes, or one, besides.
@@ -291,7 +290,7 @@ mod tests {
         let registry = Registry::load(&home).unwrap();
         for suite in load_all(&home).unwrap() {
             let Some(file) = &suite.published else { continue };
-            let quick = suite.expand(&registry, Form { quick: true, ..Form::default() }).unwrap();
+            let quick = suite.expand(&registry, Form::Quick).unwrap();
             let figures = file.tables.iter().flat_map(|entry| &entry.rows);
             let cells = figures.filter_map(|row| row.cell.as_ref());
             let repeated: BTreeSet<&String> =
@@ -306,7 +305,7 @@ mod tests {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();
         for suite in load_all(&home).unwrap() {
-            let whole = suite.expand(&registry, Form::default()).unwrap();
+            let whole = suite.expand(&registry, Form::Complete).unwrap();
             let Some(published) = whole.published else { continue };
             assert!(published.findings.len() >= 5, "{}", suite.name);
             for finding in &published.findings {

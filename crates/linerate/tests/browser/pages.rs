@@ -38,11 +38,13 @@ const SCRIPTS: [(&str, &str); 6] = [
 /// Tests run at the same time and make the same pages.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// The pages of scripted runs, of all published runs, and of their site.
+/// The pages of scripted runs, of the two published runs with the longest reports, and of the site of all.
 pub(crate) fn pages() -> Vec<Page> {
     let scripted = SCRIPTS.iter().map(|(script, suite)| scripted(script, suite));
-    let published: Vec<Page> = published_runs().iter().map(|run| of_published(run)).collect();
-    scripted.chain(published).chain(site()).chain([documents(), compared(), merged()]).collect()
+    let mut runs = published_runs();
+    runs.sort_by_key(|run| fs::metadata(run.join("report.json")).map_or(0, |file| file.len()));
+    let longest: Vec<Page> = runs.iter().rev().take(2).map(|run| of_published(run)).collect();
+    scripted.chain(longest).chain(site()).chain([documents(), compared(), merged()]).collect()
 }
 
 /// The documents that a scripted run repeats.

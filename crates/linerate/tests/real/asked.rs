@@ -3,7 +3,7 @@
 use crate::commands::{COUNTER, SERVER, compare, workplace};
 use crate::common::{Folder, Output, skip};
 use crate::host::{assert_all_gone, host_state, lab_processes};
-use crate::{command, machine, shared_machine};
+use crate::{command, shared_machine};
 use linerate::measurement::Run;
 use linerate::stats::cost::Consumer;
 use linerate_contract::Role;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 #[test]
 fn several_requests_have_an_expectation_each_and_are_named_by_their_file() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-requests");
     let line = |path: &str, weight: u32| format!("{{\"path\": \"{path}\", \"weight\": {weight}}}\n");
     fs::write(folder.path().join("mix.jsonl"), line("/", 3) + &line("/other", 1)).unwrap();
@@ -40,7 +40,7 @@ fn several_requests_have_an_expectation_each_and_are_named_by_their_file() {
 
 #[test]
 fn what_the_user_expects_is_all_that_is_compared() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-expect");
     let (one, longer) = (r#"python3 server.py '{"n":1}'"#, r#"python3 server.py '{"n":22}'"#);
     let out = compare(&folder, &[one, longer, "--expect", "status=200,json"]);
@@ -58,7 +58,7 @@ fn what_the_user_expects_is_all_that_is_compared() {
 
 #[test]
 fn servers_that_echo_over_udp_are_compared_by_commands_and_by_addresses() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-udp");
     let echo = "import os, socket\ns = socket.socket(type=socket.SOCK_DGRAM)\n\
                 s.bind(('127.0.0.1', int(os.environ['PORT'])))\n\
@@ -89,7 +89,7 @@ fn servers_that_echo_over_udp_are_compared_by_commands_and_by_addresses() {
 
 #[test]
 fn servers_in_the_network_of_the_host_have_a_port_each_and_reach_what_runs_there() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let (state, folder) = (host_state(), workplace("commands-host"));
     let outside = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let needs = format!(
@@ -110,7 +110,7 @@ fn servers_in_the_network_of_the_host_have_a_port_each_and_reach_what_runs_there
 
 #[test]
 fn a_server_with_redis_beside_it_is_compared_and_the_printed_command_repeats_it() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     // Debian's package of the tools has the server's program under another name, without the service.
     let names = ["redis-server", "redis-check-rdb"].map(|name| Path::new("/usr/bin").join(name));
     let Some(program) = names.into_iter().find(|path| path.exists()) else {
@@ -143,7 +143,7 @@ fn a_server_with_redis_beside_it_is_compared_and_the_printed_command_repeats_it(
 
 #[test]
 fn a_suite_has_a_server_that_runs_already_and_says_so() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let folder = workplace("served");
     let mut server = Command::new("python3");
     let mut server =

@@ -64,7 +64,7 @@ pub(crate) fn compare_within(budget: &str, folder: &Folder, args: &[&str]) -> Ou
 
 #[test]
 fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let processes = lab_processes();
     let folder = workplace("commands");
     let out = compare(&folder, &["python3 server.py", "python3 ./server.py 'hello'", "-c", "4"]);
@@ -178,7 +178,7 @@ while True:
 
 #[test]
 fn companions_are_started_before_each_server_and_values_make_commands() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-companions");
     fs::write(folder.path().join("counter.py"), COUNTER).unwrap();
     let alone = compare(&folder, &["python3 counter.py {n}", "-L", "n", "1,2", "-c", "2"]);
@@ -277,7 +277,7 @@ while True:
 
 #[test]
 fn proxies_have_an_upstream_whose_address_is_found() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-upstream");
     fs::write(folder.path().join("proxy.py"), PROXY).unwrap();
     let (proxy, again) = ("python3 proxy.py {upstream}", "python3 ./proxy.py {upstream}");
@@ -292,7 +292,7 @@ fn proxies_have_an_upstream_whose_address_is_found() {
 
 #[test]
 fn servers_of_http_2_and_http_3_are_compared() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-h2");
     let program = env!("CARGO_BIN_EXE_linerate");
     for (served, version, https, layer) in
@@ -329,7 +329,7 @@ fn servers_of_http_2_and_http_3_are_compared() {
 
 #[test]
 fn servers_of_grpc_are_compared_by_calls_of_a_method() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-grpc");
     let server = format!("{} serve grpc --size 100 --listen {{address}}", env!("CARGO_BIN_EXE_linerate"));
     fs::write(folder.path().join("request.bin"), [0xff, 0]).unwrap();
@@ -348,7 +348,7 @@ fn servers_of_grpc_are_compared_by_calls_of_a_method() {
 
 #[test]
 fn servers_that_echo_over_tcp_are_compared() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-echo");
     let echo = SERVER
         .replace("connection.send(other if b\" /other \" in data else answer)", "connection.sendall(data)");

@@ -24,44 +24,27 @@ use linerate::measurement::{Duet, Outcome, Trial};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 
-/// Tests of what linerate does, and not of what it measures, have the machine in pairs.
-const PARTS: usize = 2;
-static FREE: (Mutex<usize>, Condvar) = (Mutex::new(PARTS), Condvar::new());
+/// Held alone by tests of what linerate measures, and together by those of what it does: most of their time
+/// is windows and pauses. On Linux a test that waits for it alone comes before later ones.
+static MACHINE: RwLock<()> = RwLock::new(());
 
-/// These parts of the machine, until the test ends.
-struct Machine(usize);
+type Alone = RwLockWriteGuard<'static, ()>;
+type Shared = RwLockReadGuard<'static, ()>;
 
-impl Machine {
-    /// `None`, with a message, if the lab cannot be raised. A failed test does not stop the others.
-    fn take(parts: usize) -> Option<Self> {
-        let (free, changed) = &FREE;
-        let free = free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free = changed.wait_while(free, |free| *free < parts).unwrap_or_else(PoisonError::into_inner);
-        *free -= parts;
-        drop(free);
-        let taken = Self(parts);
-        lab_is_available().then_some(taken)
-    }
+/// The whole machine, until the test ends; `None`, with a message, if the lab cannot be raised. A failed test
+/// does not stop the others.
+fn machine() -> Option<Alone> {
+    let alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    lab_is_available().then_some(alone)
 }
 
-impl Drop for Machine {
-    fn drop(&mut self) {
-        *FREE.0.lock().unwrap_or_else(PoisonError::into_inner) += self.0;
-        FREE.1.notify_all();
-    }
-}
-
-/// The whole machine, for a test that reads what was measured.
-fn machine() -> Option<Machine> {
-    Machine::take(PARTS)
-}
-
-/// A part of it: another test measures or builds at the same time.
-fn shared_machine() -> Option<Machine> {
-    Machine::take(1)
+/// As [`machine`], but other tests measure or build at the same time.
+fn shared_machine() -> Option<Shared> {
+    let shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+    lab_is_available().then_some(shared)
 }
 
 /// In the environment of all processes that a test starts: its name.
@@ -73,7 +56,7 @@ fn name_of_test() -> String {
 
 #[test]
 fn every_way_of_forwarding_works_with_every_server() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     let (state, processes) = (host_state(), lab_processes());
     let folder = Folder::new("every");
     let out = linerate(&["run", "proxy", "--quick", "--rounds", "1", "--out", folder.str()]);
@@ -104,7 +87,7 @@ fn every_way_of_forwarding_works_with_every_server() {
 /// As root, also runs as an ordinary user: a user namespace, the user's uid, no rights on the host.
 #[test]
 fn an_unprivileged_user_can_measure() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else { return };
     if !nix::unistd::geteuid().is_root() {
         return; // the other tests have run without privileges
     }

@@ -143,6 +143,7 @@ impl Repeated<'_> {
             ci95: found.comparison.as_ref().map(|comparison| comparison.ci95),
             difference: found.comparison.as_ref().and_then(|comparison| comparison.difference),
             n: found.comparison.as_ref().map_or(0, |comparison| comparison.n),
+            through: found.comparison.and_then(|comparison| comparison.duet?.through),
             confirmation: found.confirmation,
         };
         let SuiteSummary { cells, tables } = self.summary;

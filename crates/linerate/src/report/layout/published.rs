@@ -11,6 +11,7 @@ use crate::report::numbers::{
 };
 use crate::report::words::{self, confirmation_name};
 use crate::stats::cost::Consumer;
+use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::summary::Confirmation;
 
 /// The document in a line, and what differs from it.
@@ -103,18 +104,25 @@ fn derived(table: &DerivedRows) -> TextTable {
     let row = |row: &RatioOfTwo| {
         let document = row.published.map(|ratio| of(row, ratio, None));
         let run = row.ratio.zip(row.ci95).map(|(ratio, interval)| of(row, ratio, Some(interval)));
-        let with = |text: Option<String>, micros: Option<String>| {
-            text.into_iter().chain(micros).collect::<Vec<_>>().join(", ")
-        };
         let is_difference = table.form == DerivedForm::Difference;
-        vec![
-            row.row.clone(),
-            with(document, row.published_difference.filter(|_| is_difference).map(micros)),
-            with(run, row.difference.as_ref().filter(|_| is_difference).map(difference)),
-        ]
+        let document_micros = row.published_difference.filter(|_| is_difference).map(micros);
+        let run_micros = row.difference.as_ref().filter(|_| is_difference).map(difference);
+        vec![row.row.clone(), joined([document, document_micros]), joined([run, run_micros, basis(row)])]
     };
     let shown = TextTable::new(&table.title, ["as published", "document", "this run (95 % interval)"]);
     TextTable { notes: leaders(table).into_iter().collect(), ..shown.with_rows(table.rows.iter().map(row)) }
+}
+
+fn joined<const N: usize>(facts: [Option<String>; N]) -> String {
+    facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What a ratio of the run rests on, where that is not duets of the two: `n=3`, whose interval is their
+/// range, or `each beside proxy/direct`.
+fn basis(ratio: &RatioOfTwo) -> Option<String> {
+    ratio.ratio?;
+    let few = (ratio.n < FEWEST_ROUNDS).then(|| format!("n={}", ratio.n));
+    few.or_else(|| Some(format!("each beside {}", ratio.through.as_ref()?)))
 }
 
 /// What the document found, and whether it holds.
@@ -147,8 +155,7 @@ pub(crate) fn finding_line(finding: &FindingReport) -> String {
 /// `with a LAN's delay: 73 % (71 to 75): holds`; without a form the ratio alone.
 fn reading(reading: &RatioOfTwo) -> String {
     let ratio = reading.ratio.zip(reading.ci95).map(|(ratio, interval)| percent(ratio, interval));
-    let micros = reading.difference.as_ref().map(difference);
-    let facts = ratio.into_iter().chain(micros).collect::<Vec<_>>().join(", ");
+    let facts = joined([ratio, reading.difference.as_ref().map(difference), basis(reading)]);
     if reading.row.is_empty() {
         return facts;
     }

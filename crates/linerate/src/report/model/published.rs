@@ -107,6 +107,9 @@ pub struct RatioOfTwo {
     pub difference: Option<LatencyDifference>,
     /// Rounds or units.
     pub n: u32,
+    /// The cell that each of the two was measured in duet with, where they were not with each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<String>,
     /// Whether the first is ahead; of a finding, whether it holds.
     pub confirmation: Confirmation,
 }

@@ -38,11 +38,14 @@ pub(super) struct Again<'a> {
     published: &'a PublishedReport,
 }
 
-/// The newest run of each document that measured a cell of it: an interrupted run has none of its last
-/// suites. `runs`: the oldest first.
+/// The newest run of each document that measured a cell of it, in full before in the quick form: an
+/// interrupted run has none of its last suites. `runs`: the oldest first.
 pub(super) fn documents(runs: &[SiteRun]) -> Vec<Again<'_>> {
     let mut found: Vec<Again<'_>> = Vec::new();
-    for run in runs.iter().rev().filter(|run| run.report.run.published) {
+    let of_form = |quick| {
+        runs.iter().rev().map(|run| (run, &run.report.run)).filter(move |(_, made)| made.quick == quick)
+    };
+    for (run, _) in of_form(false).chain(of_form(true)).filter(|(_, made)| made.published) {
         for suite in &run.report.suites {
             let is_known = found.iter().any(|other| other.suite.name == suite.name);
             let is_measured = suite.cells.iter().any(|cell| cell.n > 0);

@@ -5,6 +5,7 @@ use crate::measurement::Precision;
 use crate::stats::duet::log_ratio;
 use crate::stats::ratio::RatioEstimate;
 use crate::stopping::Made;
+use crate::summary::{self, Comparisons, SortedJournal};
 use linerate_contract::Role;
 
 /// Eight units of a pair in which the first cell has `ratio` of the rate of the second.
@@ -70,6 +71,28 @@ fn duets_and_solo_trials_that_contradict_each_other_have_no_verdict_and_both_num
     let solo = duet.contradicted_by.unwrap();
     assert_eq!((solo.ratio, solo.ci95, solo.n), (alone.ratio, alone.ci95, alone.n));
     assert!(duet.cpu_ratio.is_some());
+}
+
+#[test]
+fn two_cells_without_a_duet_are_compared_the_other_way_round_or_through_a_third() {
+    let (mut run, trials) = (run(), trials());
+    run.suites[0].pairs = vec![pair(IPTABLES), pair(HAPROXY)];
+    let units = [duets(IPTABLES, 0.8), duets(HAPROXY, 0.4)].concat();
+    let journal = SortedJournal::sort(&run, &trials, &units);
+    let cells = summary::suite(&run.suites[0], &journal).cells;
+    let comparisons = Comparisons { suite: "proxy", journal: &journal };
+    let compare = |ids: [&str; 2]| {
+        let [one, other] = ids.map(|id| cells.iter().find(|cell| cell.planned.id == id).unwrap());
+        comparisons.compare_any(one, other, Metric::Seconds, &cells).unwrap()
+    };
+    let reversed = compare(["nginx/direct", "nginx/iptables"]);
+    assert!((reversed.ratio - 1.25).abs() < 0.01 && reversed.n == 8, "{reversed:?}");
+    assert_eq!(reversed.duet.unwrap().through, None);
+    let through = compare(["nginx/iptables", "nginx/haproxy-http"]);
+    assert!((through.ratio - 2.0).abs() < 0.02 && through.n == 8, "{through:?}");
+    assert_eq!(through.duet.unwrap().through.as_deref(), Some("nginx/direct"));
+    let solo = compare(["nginx/iptables", "apache/direct"]);
+    assert_eq!(solo.duet, None);
 }
 
 #[test]

@@ -1,0 +1,97 @@
+//! When a server is warm: the rates of its first windows.
+
+use crate::measurement::Warmup;
+
+/// A rate within this share of the best one is that of a warm server. On a busy machine windows of one are
+/// lower by more at times, and seldom higher.
+const WARM: f64 = 0.9;
+/// Windows in which the rate of a warm server rises no further.
+const STEADY_WINDOWS: usize = 3;
+
+/// The operations of each window, and its seconds.
+#[derive(Debug, Default)]
+pub(super) struct Windows(Vec<(u64, f64)>);
+
+impl Windows {
+    pub(super) fn push(&mut self, operations: u64, seconds: f64) {
+        self.0.push((operations, seconds));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The first window of a warm server, so far as is known.
+    fn first_warm(&self) -> usize {
+        let rates = || self.0.iter().map(|(operations, seconds)| *operations as f64 / seconds);
+        let best = rates().fold(0.0, f64::max);
+        rates().position(|rate| rate >= WARM * best).unwrap_or(0)
+    }
+
+    pub(super) fn are_steady(&self) -> bool {
+        self.0.len() - self.first_warm() >= STEADY_WINDOWS
+    }
+
+    /// Operations per second of a warm server.
+    pub(super) fn rate(&self) -> f64 {
+        let warm = &self.0[self.first_warm()..];
+        let all = warm.iter().fold((0.0, 0.0), |(sum, time), (n, seconds)| (sum + *n as f64, time + seconds));
+        all.0 / all.1
+    }
+
+    /// What a fresh server needs before a unit. At least one window: pools and caches are filled by then.
+    /// What is not steady has the last windows alone: no time makes it so, and units need some.
+    pub(super) fn warm_up(&self) -> Warmup {
+        let operations = |windows: &[(u64, f64)]| windows.iter().map(|(operations, _)| operations).sum();
+        let is_steady = self.are_steady();
+        let windows = if is_steady {
+            &self.0[..self.first_warm().max(1)]
+        } else {
+            &self.0[self.0.len().saturating_sub(STEADY_WINDOWS)..]
+        };
+        Warmup { operations: operations(windows), is_steady }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows of a quarter of a second, until they are steady or used up: how many, and the warm-up.
+    fn measured(operations: &[u64]) -> (usize, Warmup) {
+        let mut windows = Windows::default();
+        for number in operations {
+            windows.push(*number, 0.25);
+            if windows.are_steady() {
+                break;
+            }
+        }
+        (windows.len(), windows.warm_up())
+    }
+
+    #[test]
+    fn a_server_that_needs_no_warm_up_has_one_window_of_it_also_where_a_later_one_is_disturbed() {
+        for rates in [[1000, 1010, 990], [1000, 400, 1050], [1000, 1000, 10]] {
+            assert_eq!(measured(&rates), (3, Warmup { operations: 1000, is_steady: true }), "{rates:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_becomes_faster_is_warm_when_it_does_not_any_more() {
+        let rising = [100, 400, 800, 1000, 1050, 1020, 1000];
+        assert_eq!(measured(&rising), (6, Warmup { operations: 1300, is_steady: true }));
+    }
+
+    #[test]
+    fn a_server_that_becomes_faster_to_the_end_is_not_steady_and_has_its_last_windows() {
+        let rising: Vec<u64> = (0..20).map(|window| 100 << window).collect();
+        let last = rising[17..].iter().sum();
+        assert_eq!(measured(&rising), (20, Warmup { operations: last, is_steady: false }));
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_warm_windows() {
+        let windows = Windows(vec![(100, 0.25), (1000, 0.25), (500, 0.25), (900, 0.25)]);
+        assert!((windows.rate() - 3200.0).abs() < 1e-9);
+    }
+}
