@@ -2,7 +2,7 @@
 //! many requests it needs until its rate is steady. All of it becomes part of the plan in `run.json`.
 
 use super::ask::{ASK, Question, Response};
-use super::windows::Windows;
+use super::windows::{Windows, alike};
 use super::{RESPONSES, ask_of, at_port, ready};
 use crate::error::Error;
 use crate::lab::protocol::HostName;
@@ -37,7 +37,7 @@ pub(crate) fn learn(
     lines: &[CommandLine],
 ) -> Result<(), Error> {
     let mut learner = Learner { pins: pins(lab, planned), lab, programs, planned: planned.clone() };
-    let mut baseline = Vec::new();
+    let (mut baseline, mut warm) = (Vec::new(), Vec::new());
     for index in 0..planned.commands.len() {
         let learned = learner.of_one(index, lines.get(index), &mut baseline);
         // Also after a failure.
@@ -46,8 +46,11 @@ pub(crate) fn learn(
         if index == 0 && matches!(planned.rate, Some(PlannedRate::Share(_))) {
             planned.capacity = Some(rate);
         }
-        let command = &mut planned.commands[index];
-        (command.address, command.warmup) = (Some(address), Some(warmup));
+        planned.commands[index].address = Some(address);
+        warm.push((warmup, rate));
+    }
+    for (command, warmup) in planned.commands.iter_mut().zip(alike(&warm)) {
+        command.warmup = Some(warmup);
     }
     planned.requests = learner.planned.requests;
     Ok(())

@@ -53,6 +53,19 @@ impl Windows {
     }
 }
 
+/// Seconds that a warm-up of a server may take for the sake of another one's.
+const LONGEST_FOR_OTHERS: f64 = 1.0;
+
+/// The warm-ups of several servers, with their rates: each has as many operations as the one with the most,
+/// so that equal servers are in the same state, but not if that takes longer than a second.
+pub(super) fn alike(servers: &[(Warmup, f64)]) -> impl Iterator<Item = Warmup> {
+    let most = servers.iter().map(|(warmup, _)| warmup.operations).max().unwrap_or(0);
+    servers.iter().map(move |(warmup, rate)| Warmup {
+        operations: most.min((rate * LONGEST_FOR_OTHERS) as u64).max(warmup.operations),
+        ..*warmup
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +100,14 @@ mod tests {
         let rising: Vec<u64> = (0..20).map(|window| 100 << window).collect();
         let last = rising[17..].iter().sum();
         assert_eq!(measured(&rising), (20, Warmup { operations: last, is_steady: false }));
+    }
+
+    #[test]
+    fn equal_servers_have_the_longest_warm_up_and_a_slow_one_a_second_of_it() {
+        let server = |operations, rate| (Warmup { operations, is_steady: true }, rate);
+        let servers = [server(2_500, 10_000.0), server(9_000, 9_900.0), server(300, 1_200.0)];
+        let operations = alike(&servers).map(|warmup| warmup.operations);
+        assert_eq!(operations.collect::<Vec<_>>(), [9_000, 9_000, 1_200]);
     }
 
     #[test]
