@@ -46,7 +46,10 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
         Some(verdict) => (verdict, latency::sentence(cell, base)),
         None => (main.verdict, signed(main)),
     };
-    let is_by_rate = |cpu: &ChangeReport| cpu.verdict == Verdict::CannotTell && main.verdict != cpu.verdict;
+    // Equal rates leave the question open while the CPU time is.
+    let is_by_rate = |cpu: &ChangeReport| {
+        cpu.verdict == Verdict::CannotTell && matches!(main.verdict, Verdict::Slower | Verdict::Faster)
+    };
     let first = cpu.as_ref().filter(|cpu| cell.cpu_first && !is_by_rate(cpu));
     let by_rate = match (cell.verdict, first) {
         (Verdict::Failed | Verdict::Missing, _) => {
