@@ -107,14 +107,12 @@ impl JudgedPair {
         let main = self.main().next()?;
         let cost = |ratio: f64| 1.0 / ratio;
         let duet = DuetReport {
-            through: None,
-            contradicted_by: None,
-            strangers: None,
             cpu_ratio: self.cpu.map(|cpu| cost(cpu.ratio)),
             cpu_ci95: self.cpu.and_then(|cpu| cpu.interval).map(|[low, high]| [cost(high), cost(low)]),
             cpu_verdict: self.cpu.map(|cpu| cpu.verdict),
             cpu_first: self.is_cpu_first,
             sharing: fixed.duet.and_then(|duet| duet.sharing),
+            ..DuetReport::default()
         };
         Some(Comparison {
             with: fixed.with,

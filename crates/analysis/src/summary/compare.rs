@@ -224,13 +224,10 @@ impl Comparisons<'_> {
         let cpu = RatioEstimate::from_logs(units().filter_map(|duet| log_cpu_ratio(duet, metric, &[])));
         let duet = DuetReport {
             sharing: units().next().map(|duet| duet.sharing),
-            through: None,
             cpu_ratio: cpu.map(|cpu| cpu.ratio),
             cpu_ci95: cpu.and_then(|cpu| cpu.ci95),
-            cpu_verdict: None,
-            cpu_first: false,
-            contradicted_by: None,
             strangers: too_busy.map(|busy| busy.strangers),
+            ..DuetReport::default()
         };
         Some(Ratio { duet: Some(duet), ..ratio })
     }

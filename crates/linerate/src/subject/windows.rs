@@ -42,14 +42,13 @@ impl Windows {
     /// What a fresh server needs before a unit. At least one window: pools and caches are filled by then.
     /// What is not steady has the last windows alone: no time makes it so, and units need some.
     pub(super) fn warm_up(&self) -> Warmup {
-        let operations = |windows: &[(u64, f64)]| windows.iter().map(|(operations, _)| operations).sum();
         let is_steady = self.are_steady();
         let windows = if is_steady {
             &self.0[..self.first_warm().max(1)]
         } else {
             &self.0[self.0.len().saturating_sub(STEADY_WINDOWS)..]
         };
-        Warmup { operations: operations(windows), is_steady }
+        Warmup { operations: windows.iter().map(|(operations, _)| operations).sum(), is_steady }
     }
 }
 

@@ -42,10 +42,11 @@ pub(super) struct Again<'a> {
 /// interrupted run has none of its last suites. `runs`: the oldest first.
 pub(super) fn documents(runs: &[SiteRun]) -> Vec<Again<'_>> {
     let mut found: Vec<Again<'_>> = Vec::new();
-    let of_form = |quick| {
-        runs.iter().rev().map(|run| (run, &run.report.run)).filter(move |(_, made)| made.quick == quick)
+    let of_form = |quick: bool| {
+        let is_it = move |run: &&SiteRun| run.report.run.published && run.report.run.quick == quick;
+        runs.iter().rev().filter(is_it)
     };
-    for (run, _) in of_form(false).chain(of_form(true)).filter(|(_, made)| made.published) {
+    for run in of_form(false).chain(of_form(true)) {
         for suite in &run.report.suites {
             let is_known = found.iter().any(|other| other.suite.name == suite.name);
             let is_measured = suite.cells.iter().any(|cell| cell.n > 0);
