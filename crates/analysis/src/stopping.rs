@@ -22,13 +22,16 @@ use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::sequential::{last_look, next_look};
 use linerate_contract::Nanos;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The rounds that every cell of a run with a budget gets, if there is time: fewer have no interval of 95 %.
 pub const FIRST_ROUNDS: u32 = FEWEST_ROUNDS;
 /// The base in duet with itself has one unit in this number of rounds of a comparison, after the first ones:
 /// a control shows nothing with fewer than six units, and a short budget is for the question.
 const CONTROL_ROUNDS: u32 = 4;
-const ROUNDS_WITHOUT_CONTROL: u32 = 8;
+const ROUNDS_WITHOUT_CONTROL: u32 = 16;
+/// The units that a budget should have time for, however long their systems take to be ready.
+const ENOUGH_UNITS: f64 = 16.0;
 /// The part of the budget that the second series of suspects may take beyond it.
 const FOR_CONFIRMATION: f64 = 0.5;
 
@@ -110,6 +113,21 @@ impl<'a> Made<'a> {
             unit,
             spread: judged.spread,
         })
+    }
+
+    /// The least window of a comparison's units: as long as its systems take to be ready, since a shorter one
+    /// would spend most of the budget on starts and warm-ups, but not at the cost of enough units. It is the
+    /// same for all units: those of the warm-up tell.
+    pub fn least_window(self, suite: usize) -> Nanos {
+        let Some(budget) = self.run.budget.filter(|_| self.run.comparison.is_some()) else {
+            return Nanos::ZERO;
+        };
+        let pairs = self.run.suites.iter().flat_map(|suite| &suite.pairs);
+        let pairs = pairs.filter(|pair| pair.cells[0] != pair.cells[1]).count();
+        let name = &self.run.suites[suite].name;
+        let preparation =
+            mean(self.duets.iter().filter(|duet| duet.warmup && duet.suite == *name).map(Duet::preparation));
+        worthwhile(preparation, budget.as_secs_f64() / pairs as f64 / ENOUGH_UNITS)
     }
 
     /// Seconds that a suite has left. A run with a budget gives each suite an equal share, and what the ones
@@ -257,7 +275,23 @@ impl<'a> Made<'a> {
     }
 }
 
+/// As long as the preparation, where a unit may have this time in all.
+fn worthwhile(preparation: f64, unit: f64) -> Nanos {
+    Duration::from_secs_f64(preparation.min(unit - preparation).max(0.0)).into()
+}
+
 fn mean(times: impl Iterator<Item = Nanos>) -> f64 {
     let (sum, n) = times.fold((0.0, 0.0), |(sum, n), time| (sum + time.as_secs_f64(), n + 1.0));
     sum / f64::max(n, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_as_long_as_the_preparation_while_there_is_time_for_enough_units() {
+        let times = [(0.5, 2.0), (1.2, 2.0), (3.0, 2.0)].map(|(before, unit)| worthwhile(before, unit).0);
+        assert_eq!(times, [500_000_000, 800_000_000, 0]);
+    }
 }

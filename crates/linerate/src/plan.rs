@@ -22,6 +22,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The most units of each pair in a round. The interval of a ratio narrows faster with fresh units than with
 /// longer ones; the value of a cell needs no such precision.
@@ -37,14 +38,15 @@ fn units_in(round: u32, run: &Run, suite: &PlannedSuite) -> u32 {
     if is_short { 1 } else { suite.units.unwrap_or(UNITS_PER_ROUND).min(UNITS_PER_ROUND) }
 }
 
-/// Solo trials of each cell in a comparison of builds: for values and bottlenecks, not for the ratio.
+/// Solo trials of each cell in a comparison: for values and bottlenecks, not for the ratio.
 const SOLO_ROUNDS: u32 = 3;
-/// The same of commands, whose budget is a tenth as long.
-const SOLO_ROUNDS_OF_COMMANDS: u32 = 1;
+/// A budget below this one has time for one of each.
+const ENOUGH_FOR_SOLOS: Duration = Duration::from_secs(60);
 
 /// Solo trials of each cell in this comparison.
-fn solo_rounds(comparison: &PlannedComparison) -> u32 {
-    if comparison.commands.is_some() { SOLO_ROUNDS_OF_COMMANDS } else { SOLO_ROUNDS }
+fn solo_rounds(run: &Run) -> u32 {
+    let is_short = run.budget.is_some_and(|budget| budget < ENOUGH_FOR_SOLOS.into());
+    if is_short { 1 } else { SOLO_ROUNDS }
 }
 
 /// Whether a run has this trial or unit in a round.
@@ -54,7 +56,7 @@ fn is_due_in(round: u32, slot: &Slot, run: &Run, suite: &PlannedSuite) -> bool {
         suite.pairs.iter().any(|pair| pair.no_duet.is_none() && pair.cells.contains(id))
     };
     match (&run.comparison, slot.against) {
-        (Some(comparison), None) => round <= solo_rounds(comparison),
+        (Some(_), None) => round <= solo_rounds(run),
         (Some(_), Some(other)) if other == slot.cell => has_control(round),
         (None, None) => suite.solos.is_none_or(|solos| round <= solos || !is_in_a_duet()),
         (_, Some(_)) => true,

@@ -259,7 +259,8 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
     let found = series::holm(&series, &looks, tests);
     let is_gate = plan.kind == ComparisonKind::Gate;
     let PlannedComparison { margin, latency_margin, .. } = *plan;
-    let rules = Rules { bounds: looks.bounds(), margin, latency_margin, is_gate, is_void };
+    let (bounds, bounds_of_equals) = (looks.bounds(0.05), looks.bounds(0.1));
+    let rules = Rules { bounds, bounds_of_equals, margin, latency_margin, is_gate, is_void };
     let mut readings = series.iter().zip(found).map(|(series, found)| series.reading(&looks, found, &rules));
     for (pair, (suite, planned)) in pairs.iter_mut().zip(&compared) {
         if is_paced(suite, planned) {

@@ -61,9 +61,9 @@ impl Looks {
         Self(looks(last).into_iter().map(|unit| (unit, ((before + used(unit)) / budget).min(1.0))).collect())
     }
 
-    /// Nominal p values of the repeated interval of 95 %, by look.
-    pub(super) fn bounds(&self) -> Vec<f64> {
-        nominal(0.05, &self.0)
+    /// Nominal p values of repeated intervals that miss the truth with this probability, by look.
+    pub(super) fn bounds(&self, alpha: f64) -> Vec<f64> {
+        nominal(alpha, &self.0)
     }
 
     /// Looks up to a series' last unit, with their index.
@@ -135,14 +135,18 @@ impl PairSeries {
 
     /// `None` without a unit.
     pub(super) fn reading(&self, looks: &Looks, found: Option<Crossing>, rules: &Rules) -> Option<Reading> {
-        let of_look = |(index, unit): (usize, u32)| {
-            let interval = interval(&self.between(0, unit), rules.bounds[index])?;
-            let difference = shift(&between(&self.differences, 0, unit), rules.bounds[index]);
+        let of_level = |unit: u32, bound: f64| {
+            let interval = interval(&self.between(0, unit), bound)?;
+            let difference = shift(&between(&self.differences, 0, unit), bound);
             let difference = difference.map(|(us, ci95)| LatencyDifference { us, ci95 });
             Some(Look { unit, interval, difference })
         };
-        let made: Vec<Look> = looks.until(self.last).filter_map(of_look).collect();
-        let last = made.last();
+        let of_look = |(index, unit): (usize, u32)| {
+            let shown = of_level(unit, rules.bounds[index])?;
+            Some((shown, of_level(unit, rules.bounds_of_equals[index])?))
+        };
+        let made: Vec<(Look, Look)> = looks.until(self.last).filter_map(of_look).collect();
+        let last = made.last().map(|(shown, _)| shown);
         // Once the budget is used there are no further intervals, and the estimate is that of the last one.
         let until = last.map_or(u32::MAX, |look| look.unit);
         let RatioEstimate { ratio, range, .. } = RatioEstimate::from_logs(self.between(0, until))?;
@@ -150,7 +154,8 @@ impl PairSeries {
         let confirmation = suspect.map(|suspect| self.confirmation(suspect));
         let is_latency = !self.differences.is_empty();
         let margins = |look: &Look| rules.in_margins(look, is_latency);
-        let any = |is_meant: fn([f64; 2]) -> bool| made.iter().map(margins).any(is_meant);
+        let any =
+            |is_meant: fn([f64; 2]) -> bool| made.iter().any(|(_, narrower)| is_meant(margins(narrower)));
         let is_within = any(|[low, high]| low >= -1.0 && high <= 1.0);
         let excludes_1 = last.is_some_and(|look| direction(look.interval) != Verdict::CannotTell);
         let is_not_slower = rules.is_gate && any(|[low, _]| low >= -1.0);
@@ -200,8 +205,10 @@ fn between(values: &[(u32, f64)], after: u32, until: u32) -> Vec<f64> {
 
 /// What decides about a reading besides its units.
 pub(super) struct Rules {
-    /// Nominal p values of repeated intervals, by look.
+    /// Nominal p values of the repeated intervals of 95 %, by look.
     pub(super) bounds: Vec<f64>,
+    /// The same for 90 %, which decides about the margin: two one-sided tests of 5 % (Schuirmann 1987).
+    pub(super) bounds_of_equals: Vec<f64>,
     pub(super) margin: f64,
     pub(super) latency_margin: LatencyMargin,
     /// Suspects need a second series, and it is enough that nothing is slower.

@@ -58,6 +58,12 @@ impl Duet {
         }
     }
 
+    /// Wall time until its systems are ready.
+    pub fn preparation(&self) -> Nanos {
+        let time = |stage: Stage| self.stages.get(&stage).copied().unwrap_or(Nanos::ZERO);
+        time(Stage::Raise) + time(Stage::Start) + time(Stage::Verify)
+    }
+
     /// Wall time of all stages.
     pub fn time(&self) -> Nanos {
         self.stages.values().fold(Nanos::ZERO, |sum, time| sum + *time)

@@ -20,36 +20,55 @@ const ENOUGH: f64 = 0.8;
 /// A role with less than this share of the CPU time decides nothing.
 const MINOR: f64 = 0.1;
 
-/// Alone, the busiest roles of two cells may differ by this factor in their share of a CPU. One that waits
-/// more has, side by side, more of its CPU in use than alone: iperf, busy for 85 %, beside Asio, busy for
-/// 99 %, had 1.13 of its rate, and 0.78 alone.
-const ALIKE_BUSY: f64 = 1.1;
+/// By which factors the busiest roles of two cells that are alike may differ in their share of a CPU.
+#[derive(Debug, Clone, Copy)]
+pub struct Likeness {
+    /// In trials alone. A cell that waits more has, side by side, more of its CPU in use than alone: iperf,
+    /// busy for 85 %, beside Asio, busy for 99 %, had 1.13 of its rate, and 0.78 alone.
+    alone: f64,
+    /// Side by side. Either side should get the same of what is scarce: Asio's client, which waited for its
+    /// socket now and then, got a tenth less of its CPU than iperf's beside it, and so a tenth less of the
+    /// rate.
+    here: f64,
+}
 
-/// The busiest roles of two sides side by side may differ by this factor in CPU time. Either side should get
-/// the same of what is scarce: Asio's client, which waited for its socket now and then, got a tenth less of
-/// its CPU than iperf's beside it, and so a tenth less of the rate.
-const EVEN: f64 = 1.05;
+impl Likeness {
+    pub const OF_SYSTEMS: Self = Self { alone: 1.1, here: 1.05 };
+    /// Equal commands differ by up to 1.05 on a noisy machine.
+    pub const OF_COMMANDS: Self = Self { alone: 1.1, here: 1.1 };
+    /// Builds of one system wait alike. Of equal ones, 1.12 side by side and 1.6 in short trials alone were
+    /// seen on a noisy machine, and turns made the noise of their units five times as large.
+    pub const OF_BUILDS: Self = Self { alone: f64::INFINITY, here: f64::INFINITY };
+}
 
 /// From the sides of a unit that ran side by side, and a trial of each cell alone.
 ///
 /// Two roles of one side on the same CPU keep it busy by turns, and the kernel lets a side that wakes up wait
 /// for its next tick: of two equal sides of HAProxy and its server on one CPU, one had 1.0 to 43 times the
 /// operations of the other in half a second.
-pub fn sharing(sides: &[SideWindow; 2], alone: [&Measurement; 2]) -> Sharing {
+pub fn sharing(sides: &[SideWindow; 2], alone: [&Measurement; 2], likeness: Likeness) -> Sharing {
     let leaves_room = sides.iter().map(used).sum::<f64>() <= ENOUGH;
     let is_even = |[a, b]: [f64; 2], factor: f64| a.max(b) <= factor * a.min(b);
-    let busiest_alone = alone.map(|alone| busiest(&alone.cpu, alone.elapsed));
-    let busiest_here = [0, 1].map(|side: usize| busiest(&sides[side].cpu, sides[side].elapsed));
-    let is_alike =
-        unlikeness(sides) <= LIKE && is_even(busiest_alone, ALIKE_BUSY) && is_even(busiest_here, EVEN);
+    let busiest_alone = alone.map(|alone| busiest(&alone.cpu, |role| time_of(alone, role)));
+    let busiest_here = [0, 1].map(|side: usize| busiest(&sides[side].cpu, |_| sides[side].elapsed.0 as f64));
+    let is_alike = unlikeness(sides) <= LIKE
+        && is_even(busiest_alone, likeness.alone)
+        && is_even(busiest_here, likeness.here);
     let is_crowded = alone.iter().any(|alone| alone.flags.contains(&LabFlag::CpuShared));
     if leaves_room || is_alike && !is_crowded { Sharing::Together } else { Sharing::Turns }
 }
 
-/// The share of a CPU that the busiest role used.
-fn busiest(cpu: &BTreeMap<Role, Nanos>, elapsed: Nanos) -> f64 {
-    let most = cpu.values().map(|time| time.0).max().unwrap_or(0);
-    most as f64 / elapsed.0 as f64
+/// The share of a CPU that the busiest role used, of the time that it could have.
+fn busiest(cpu: &BTreeMap<Role, Nanos>, time: impl Fn(Role) -> f64) -> f64 {
+    cpu.iter().map(|(role, used)| used.0 as f64 / time(*role)).fold(0.0, f64::max)
+}
+
+/// The window of a trial without what the hypervisor took from the CPUs of a role.
+fn time_of(alone: &Measurement, role: Role) -> f64 {
+    let own = || alone.cpus.iter().filter(|cpu| cpu.roles.contains(&role));
+    let [total, stolen] = own()
+        .fold([0.0, 0.0], |[total, stolen], cpu| [total + cpu.total.0 as f64, stolen + cpu.steal.0 as f64]);
+    alone.elapsed.0 as f64 * if total > 0.0 { 1.0 - stolen / total } else { 1.0 }
 }
 
 /// CPU time of all roles, as a share of the window.
@@ -79,6 +98,7 @@ fn unlikeness(sides: &[SideWindow; 2]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::CpuWindow;
 
     fn side(operations: u64, client: u64, server: u64) -> SideWindow {
         SideWindow {
@@ -91,7 +111,7 @@ mod tests {
 
     /// Alone both cells fill a CPU.
     fn sharing(sides: &[SideWindow; 2]) -> Sharing {
-        super::sharing(sides, [&alone(990), &alone(990)])
+        super::sharing(sides, [&alone(990), &alone(990)], Likeness::OF_SYSTEMS)
     }
 
     fn alone(server: u64) -> Measurement {
@@ -132,10 +152,28 @@ mod tests {
     #[test]
     fn a_cell_that_waits_alone_and_one_that_does_not_take_turns() {
         let alike = [side(100, 300, 480), side(100, 300, 480)];
-        let decide = |a, b| super::sharing(&alike, [&alone(a), &alone(b)]);
+        let decide = |a, b| super::sharing(&alike, [&alone(a), &alone(b)], Likeness::OF_SYSTEMS);
         assert_eq!(decide(980, 990), Sharing::Together);
         assert_eq!(decide(700, 720), Sharing::Together);
         assert_eq!(decide(850, 990), Sharing::Turns);
+        let builds = super::sharing(&alike, [&alone(850), &alone(990)], Likeness::OF_BUILDS);
+        assert_eq!(builds, Sharing::Together);
+    }
+
+    #[test]
+    fn time_that_the_hypervisor_took_is_no_waiting() {
+        let cpu = |steal| CpuWindow {
+            roles: vec![Role::Server],
+            total: Nanos(1_000),
+            steal: Nanos(steal),
+            ..CpuWindow::default()
+        };
+        let alike = [side(100, 300, 480), side(100, 300, 480)];
+        let decide = |stolen| {
+            let one = Measurement { cpus: vec![cpu(stolen)], ..alone(850) };
+            super::sharing(&alike, [&one, &alone(990)], Likeness::OF_SYSTEMS)
+        };
+        assert_eq!((decide(0), decide(140)), (Sharing::Turns, Sharing::Together));
     }
 
     #[test]
@@ -148,6 +186,7 @@ mod tests {
     fn cells_with_two_roles_on_a_cpu_take_turns() {
         let crowded = || Measurement { flags: vec![LabFlag::CpuShared], ..alone(990) };
         let alike = [side(100, 300, 480), side(100, 300, 480)];
-        assert_eq!(super::sharing(&alike, [&crowded(), &crowded()]), Sharing::Turns);
+        let sharing = super::sharing(&alike, [&crowded(), &crowded()], Likeness::OF_BUILDS);
+        assert_eq!(sharing, Sharing::Turns);
     }
 }

@@ -58,7 +58,7 @@ pub struct BuildOptions {
     #[arg(long, value_name = "TIME", value_parser = super::span)]
     pub budget: Option<Duration>,
 
-    /// Fewer operations in the three trials of each cell that give its value
+    /// Fewer operations in the trials of each cell by itself, which give its value
     #[arg(long)]
     pub quick: bool,
 

@@ -70,15 +70,16 @@ pub(super) fn split(
     Ok(())
 }
 
-/// The cell as an open loop of this rate, or of its own, whose load alternates; as it is where it has no
-/// rate, or cannot alternate.
+/// The cell as an open loop of this rate, or of its own, whose load alternates. Where it has no rate, or
+/// cannot alternate, its first unit decides, and not its table: builds are alike, and side by side they have
+/// the same noise.
 fn paced(cell: &PlannedCell, registry: &Registry, rate: Option<PlannedRate>) -> PlannedCell {
     let of_client = |system: &PlannedSystem| registry.variant(&system.name, Role::Client).ok();
     let mut clients = cell.systems.iter().filter(|system| system.role == Role::Client).filter_map(of_client);
     let can_alternate = clients.any(|client| client.variant.alternates);
     let rate = rate.map(|rate| rate.per_second(None).unwrap_or(0)).or(cell.parameters.rate);
     let Some(rate) = rate.filter(|_| can_alternate && ["rr", "crr"].contains(&cell.workload.as_str())) else {
-        return cell.clone();
+        return PlannedCell { pairs: None, ..cell.clone() };
     };
     let seconds = cell.parameters.seconds.or(Some(1));
     let parameters = Parameters { operations: None, rate: Some(rate), seconds, ..cell.parameters };
@@ -216,4 +217,30 @@ fn set(cell: &mut PlannedCell, subject: SystemVariant<'_>, key: &str, value: &st
         also.unwrap_or_default(),
         suggestion(key, known)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite;
+    use std::path::Path;
+
+    #[test]
+    fn the_first_units_of_builds_decide_how_they_share_the_cpus_but_open_loops_alternate() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        let arm = serde_json::json!({"arm": "default"});
+        let plain = serde_json::json!({"kind": "gate", "base": arm, "head": arm, "margin": 0.01});
+        let mut comparison: PlannedComparison = serde_json::from_value(plain).unwrap();
+        let suites = suite::choose(suite::load_all(&home).unwrap(), &["proxy".to_owned()]).unwrap();
+        let planned = |comparison: &PlannedComparison| {
+            let (only, comparison) = (vec!["nginx/direct".to_owned()], Some(comparison.clone()));
+            let choice = crate::plan::Choice { only, comparison, ..Default::default() };
+            let suites = crate::plan::suites(&suites, &registry, &choice).unwrap();
+            suites[0].cells.iter().map(|cell| cell.pairs).collect::<Vec<_>>()
+        };
+        assert_eq!(planned(&comparison), [None, None]);
+        comparison.rate = Some(PlannedRate::PerSecond(1_000));
+        assert_eq!(planned(&comparison), [Some(Sharing::Alternating); 2]);
+    }
 }

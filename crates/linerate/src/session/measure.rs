@@ -4,10 +4,12 @@ use super::{Event, Session};
 use crate::error::Error;
 use crate::measurement::{Duet, Entry, Outcome, PlannedSuite, Run, Sharing, Trial, pair_id};
 use crate::plan::{self, Step};
-use crate::stats::sharing::sharing;
+use crate::stats::sharing::{Likeness, sharing};
 use crate::stopping::FIRST_ROUNDS;
 use crate::timings::{Timings, guess};
+use crate::trial::duet::Manner;
 use crate::trial::{self, Context};
+use linerate_contract::Nanos;
 use std::collections::BTreeSet;
 
 impl Session {
@@ -82,12 +84,13 @@ impl Session {
         let context =
             Context { registry: &self.registry, programs: &self.programs, cpus, hosts: &self.run.hosts };
         let planned = &self.run.suites[step.suite];
-        let sharing = self.sharing_of(step);
+        let least = if step.warmup { Nanos::ZERO } else { self.made().least_window(step.suite) };
+        let manner = Manner { sharing: self.sharing_of(step), least };
         let entry = match (step.against, &mut self.second) {
             (None, _) | (_, None) => trial::run(self.lab.as_mut(), context, planned, step).map(Entry::Trial),
             (Some(_), Some(second)) => {
                 let labs = [self.lab.as_mut(), second.as_mut()];
-                trial::duet::run(labs, context, planned, step, sharing, self.run.seed).map(Entry::Duet)
+                trial::duet::run(labs, context, planned, step, manner, self.run.seed).map(Entry::Duet)
             }
         };
         let entry = entry?;
@@ -140,8 +143,13 @@ impl Session {
             let mut of_cell = self.trials.iter().filter(|t| t.suite == suite.name && t.cell == cell);
             of_cell.find_map(|trial| trial.measurement.as_ref())
         };
+        let likeness = match &self.run.comparison {
+            None => Likeness::OF_SYSTEMS,
+            Some(plan) if plan.commands.is_some() => Likeness::OF_COMMANDS,
+            Some(_) => Likeness::OF_BUILDS,
+        };
         match (warm, alone(cells[0]), alone(cells[1])) {
-            (Some(sides), Some(cell), Some(other)) => sharing(sides, [cell, other]),
+            (Some(sides), Some(cell), Some(other)) => sharing(sides, [cell, other], likeness),
             _ => Sharing::Turns,
         }
     }

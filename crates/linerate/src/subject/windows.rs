@@ -1,9 +1,9 @@
 //! When a server is warm: the rates of its first windows.
 
 use crate::measurement::Warmup;
+use crate::stats::estimate::median;
 
-/// A rate within this share of the best one is that of a warm server. On a busy machine windows of one are
-/// lower by more at times, and seldom higher.
+/// A rate of at least this share of that of the last windows is that of a warm server.
 const WARM: f64 = 0.9;
 /// Windows in which the rate of a warm server rises no further.
 const STEADY_WINDOWS: usize = 3;
@@ -21,11 +21,13 @@ impl Windows {
         self.0.len()
     }
 
-    /// The first window of a warm server, so far as is known.
+    /// The first window of a warm server, so far as is known. The median of the last windows tells the rate:
+    /// on a busy machine a single one is lower at times, and the best of many is better than all that follow.
     fn first_warm(&self) -> usize {
-        let rates = || self.0.iter().map(|(operations, seconds)| *operations as f64 / seconds);
-        let best = rates().fold(0.0, f64::max);
-        rates().position(|rate| rate >= WARM * best).unwrap_or(0)
+        let rates: Vec<f64> =
+            self.0.iter().map(|(operations, seconds)| *operations as f64 / seconds).collect();
+        let last = median(rates.iter().copied().skip(rates.len().saturating_sub(STEADY_WINDOWS)));
+        rates.iter().position(|rate| last.is_some_and(|last| *rate >= WARM * last)).unwrap_or(0)
     }
 
     pub(super) fn are_steady(&self) -> bool {

@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The window of a unit. A shorter one would leave the starts of clients a visible part; in the time of a
-/// longer one, a further unit adds more.
+/// longer one, a further unit adds more, unless its systems take longer than that to be ready.
 const WINDOW: Nanos = Nanos(500_000_000);
 /// The window of two sides that take turns.
 const WINDOW_OF_TURNS: Nanos = Nanos(800_000_000);
@@ -52,6 +52,14 @@ pub const PROBE_SHARE: f64 = 0.2;
 /// The side that starts second waits this long, so that the order is the drawn one.
 const HEAD_START: Duration = Duration::from_micros(200);
 
+/// How a unit is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    pub sharing: Sharing,
+    /// A window is at least as long, where its length can be chosen.
+    pub least: Nanos,
+}
+
 /// Measures one unit of a pair.
 ///
 /// # Errors
@@ -61,7 +69,7 @@ pub fn run(
     context: Context<'_>,
     suite: &PlannedSuite,
     step: &Step,
-    sharing: Sharing,
+    Manner { sharing, least }: Manner,
     seed: u64,
 ) -> Result<Duet, LabError> {
     let cells = [&suite.cells[step.cell], &suite.cells[step.against.unwrap_or(step.cell)]];
@@ -71,9 +79,9 @@ pub fn run(
     let length = match sharing {
         Sharing::Alternating if is_paced => WINDOW_OF_SLICES,
         Sharing::Together if in_seconds => WHOLE_SECOND,
-        Sharing::Together => WINDOW,
+        Sharing::Together => WINDOW.max(least),
         Sharing::Turns if in_seconds => Nanos(2 * WHOLE_SECOND.0),
-        Sharing::Turns => WINDOW_OF_TURNS,
+        Sharing::Turns => WINDOW_OF_TURNS.max(least),
         Sharing::Alternating => WINDOW_OF_ALTERNATION,
     };
     let of_role = step.probe.map_or(0, |role| role as u64 + 1) << 16;

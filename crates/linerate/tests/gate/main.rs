@@ -266,7 +266,7 @@ fn an_interrupted_gate_has_no_verdict_and_goes_on() {
 fn a_budget_too_small_for_any_difference_is_announced_and_never_green() {
     let out = gate(&Script::new("short"), &Folder::new("gate-short"), &["--budget", "6s"]);
     assert_eq!(out.status, 2, "{}\n{}", out.stdout, out.stderr);
-    assert!(out.stderr.contains("show no difference: --budget 18s is enough"), "{}", out.stderr);
+    assert!(out.stderr.contains("show no difference: --budget 15s is enough"), "{}", out.stderr);
 }
 
 #[test]

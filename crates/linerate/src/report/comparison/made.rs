@@ -107,12 +107,11 @@ pub(in crate::report) fn made(comparison: &ComparisonReport) -> Vec<String> {
             seconds(comparison.budget_seconds)
         ),
         match comparison.commands.is_empty() {
-            true => format!("base and head: medians of three trials of each cell by itself{unit}"),
-            false => {
-                format!(
-                    "base and head: one trial of each by itself{unit}; CPU time is that of the server alone"
-                )
-            }
+            true => format!("base and head: medians of the trials of each cell by itself{unit}"),
+            false => format!(
+                "base and head: medians of the trials of each by itself{unit}; CPU time is that of the \
+                 server alone"
+            ),
         },
     ]);
     lines.extend(latency::made(comparison));
