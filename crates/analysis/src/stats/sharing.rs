@@ -30,15 +30,17 @@ pub struct Likeness {
     /// socket now and then, got a tenth less of its CPU than iperf's beside it, and so a tenth less of the
     /// rate.
     here: f64,
+    /// A role whose sides together use no more of a CPU than this decides nothing.
+    room: f64,
 }
 
 impl Likeness {
-    pub const OF_SYSTEMS: Self = Self { alone: 1.1, here: 1.05 };
-    /// Equal commands differ by up to 1.05 on a noisy machine.
-    pub const OF_COMMANDS: Self = Self { alone: 1.1, here: 1.1 };
+    pub const OF_SYSTEMS: Self = Self { alone: 1.1, here: 1.05, room: 0.0 };
+    /// Equal commands differ by up to 1.14 alone and 1.05 side by side on a noisy machine.
+    pub const OF_COMMANDS: Self = Self { alone: 1.15, here: 1.1, room: ENOUGH };
     /// Builds of one system wait alike. Of equal ones, 1.12 side by side and 1.6 in short trials alone were
     /// seen on a noisy machine, and turns made the noise of their units five times as large.
-    pub const OF_BUILDS: Self = Self { alone: f64::INFINITY, here: f64::INFINITY };
+    pub const OF_BUILDS: Self = Self { alone: f64::INFINITY, here: f64::INFINITY, room: ENOUGH };
 }
 
 /// From the sides of a unit that ran side by side, and a trial of each cell alone.
@@ -51,7 +53,7 @@ pub fn sharing(sides: &[SideWindow; 2], alone: [&Measurement; 2], likeness: Like
     let is_even = |[a, b]: [f64; 2], factor: f64| a.max(b) <= factor * a.min(b);
     let busiest_alone = alone.map(|alone| busiest(&alone.cpu, |role| time_of(alone, role)));
     let busiest_here = [0, 1].map(|side: usize| busiest(&sides[side].cpu, |_| sides[side].elapsed.0 as f64));
-    let is_alike = unlikeness(sides) <= LIKE
+    let is_alike = unlikeness(sides, likeness.room) <= LIKE
         && is_even(busiest_alone, likeness.alone)
         && is_even(busiest_here, likeness.here);
     let is_crowded = alone.iter().any(|alone| alone.flags.contains(&LabFlag::CpuShared));
@@ -78,16 +80,17 @@ fn used(side: &SideWindow) -> f64 {
 
 /// The ratio of CPU times for the same work, of all roles or of one, whichever is farthest from 1. Infinite
 /// where it is not known.
-fn unlikeness(sides: &[SideWindow; 2]) -> f64 {
+fn unlikeness(sides: &[SideWindow; 2], room: f64) -> f64 {
     let [a, b] = sides;
     let has_bytes = a.bytes.0 > 0 && b.bytes.0 > 0;
     let work = |side: &SideWindow| if has_bytes { side.bytes.0 } else { side.operations } as f64;
     let total = |side: &SideWindow| side.cpu.values().map(|time| time.0 as f64).sum::<f64>();
     let of = |side: &SideWindow, role: Role| side.cpu.get(&role).map_or(0.0, |time| time.0 as f64);
     let is_major = |role: &Role| sides.iter().all(|side| of(side, *role) >= MINOR * total(side));
+    let used = |role: Role| sides.iter().map(|side| of(side, role) / side.elapsed.0 as f64).sum::<f64>();
     let roles = [Role::Client, Role::Relay, Role::Server]
         .into_iter()
-        .filter(is_major)
+        .filter(|role| is_major(role) && used(*role) > room)
         .map(|role| of(a, role) / of(b, role));
     let ratios = roles.chain([total(a) / total(b)]).map(|ratio| ratio * work(b) / work(a));
     ratios
@@ -130,6 +133,10 @@ mod tests {
     fn one_unlike_role_is_enough() {
         assert_eq!(sharing(&[side(100, 300, 480), side(100, 480, 300)]), Sharing::Turns);
         assert_eq!(sharing(&[side(100, 10, 480), side(100, 20, 480)]), Sharing::Together, "a minor role");
+        let client = [side(100, 200, 480), side(100, 300, 480)];
+        assert_eq!(sharing(&client), Sharing::Turns);
+        let commands = super::sharing(&client, [&alone(990), &alone(990)], Likeness::OF_COMMANDS);
+        assert_eq!(commands, Sharing::Together, "clients with time left");
     }
 
     #[test]
