@@ -40,12 +40,12 @@ fn units_in(round: u32, run: &Run, suite: &PlannedSuite) -> u32 {
 
 /// Solo trials of each cell in a comparison: for values and bottlenecks, not for the ratio.
 const SOLO_ROUNDS: u32 = 3;
-/// A budget below this one has time for one of each.
-const ENOUGH_FOR_SOLOS: Duration = Duration::from_secs(60);
+/// A budget up to this one has time for one of each.
+const SHORT: Duration = Duration::from_secs(60);
 
 /// Solo trials of each cell in this comparison.
 fn solo_rounds(run: &Run) -> u32 {
-    let is_short = run.budget.is_some_and(|budget| budget < ENOUGH_FOR_SOLOS.into());
+    let is_short = run.budget.is_some_and(|budget| budget <= SHORT.into());
     if is_short { 1 } else { SOLO_ROUNDS }
 }
 

@@ -157,12 +157,16 @@ impl PairSeries {
         let any =
             |is_meant: fn([f64; 2]) -> bool| made.iter().any(|(_, narrower)| is_meant(margins(narrower)));
         let is_within = any(|[low, high]| low >= -1.0 && high <= 1.0);
-        let excludes_1 = last.is_some_and(|look| direction(look.interval) != Verdict::CannotTell);
+        let shown = last.map_or(Verdict::CannotTell, |look| direction(look.interval));
+        let excludes_1 = shown != Verdict::CannotTell;
+        // Units after the look that found it may deny it: then it is open, as the interval says.
+        let is_denied = confirmation.is_none() && found.is_some() && !excludes_1;
         let is_not_slower = rules.is_gate && any(|[low, _]| low >= -1.0);
         let verdict = match (found, confirmation) {
             _ if rules.is_void => Verdict::CannotTell,
             _ if is_within && excludes_1 => Verdict::SmallDifference,
             _ if is_within => Verdict::WithinMargin,
+            _ if is_denied => Verdict::CannotTell,
             // The first series may have been chance: the margin can still decide.
             (Some(_), Some(Confirmation::Failed)) if is_not_slower => Verdict::NotSlower,
             (Some(_), Some(Confirmation::Pending | Confirmation::Failed)) => Verdict::CannotTell,

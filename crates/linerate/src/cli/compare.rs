@@ -54,7 +54,8 @@ pub struct BuildOptions {
     #[arg(long, value_name = "US", value_parser = microseconds)]
     pub margin_us: Option<f64>,
 
-    /// Measure until all is decided, but not longer than this [default: 5m; of commands 30s, with --rate 1m]
+    /// Measure until all is decided, but not longer than this [default: 5m; of commands 30s, 1m with --rate or
+    /// in a gate]
     #[arg(long, value_name = "TIME", value_parser = super::span)]
     pub budget: Option<Duration>,
 
@@ -93,8 +94,9 @@ const MARGIN: f64 = 0.01;
 /// The time of a comparison of builds, and of commands.
 const BUDGET: Duration = Duration::from_secs(300);
 const BUDGET_OF_COMMANDS: Duration = Duration::from_secs(30);
-/// A unit of open loops is four times as long.
-const BUDGET_OF_LATENCIES: Duration = Duration::from_secs(60);
+/// A unit of open loops is four times as long, and a gate needs a second series: with six or seven units of
+/// 30 s, +64 % was open.
+const BUDGET_OF_LATENCIES_OR_GATE: Duration = Duration::from_secs(60);
 
 const ARMS: &str = "An arm is a build: settings joined by commas.
   default              the system as it is
@@ -233,9 +235,12 @@ impl BuildOptions {
         }
     }
 
-    /// The settings of a comparison of commands.
-    pub fn budget_of_commands(&self) -> Duration {
-        let usual = if self.rate.is_some() { BUDGET_OF_LATENCIES } else { BUDGET_OF_COMMANDS };
+    /// The time of a comparison of commands.
+    pub fn budget_of_commands(&self, kind: ComparisonKind) -> Duration {
+        let usual = match kind {
+            ComparisonKind::Compare if self.rate.is_none() => BUDGET_OF_COMMANDS,
+            _ => BUDGET_OF_LATENCIES_OR_GATE,
+        };
         self.budget.unwrap_or(usual)
     }
 

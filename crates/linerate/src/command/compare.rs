@@ -198,7 +198,7 @@ pub(super) fn measure(
         What::Runs(_) => builds.request(None, comparison),
         What::Commands(commands, options) => {
             let comparison = options.comparison(&commands, comparison)?;
-            let budget = builds.budget_of_commands();
+            let budget = builds.budget_of_commands(kind);
             let hosts = options.host_request();
             Request { budget: Some(budget), hosts, ..builds.request(None, comparison) }
         }

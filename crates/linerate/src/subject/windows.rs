@@ -7,6 +7,9 @@ use crate::stats::estimate::median;
 const WARM: f64 = 0.9;
 /// Windows in which the rate of a warm server rises no further.
 const STEADY_WINDOWS: usize = 3;
+/// No server is warm before these: a just-in-time compiler begins after thousands of requests, and until then
+/// the rate does not rise.
+const FEWEST_WINDOWS: usize = 8;
 
 /// The operations of each window, and its seconds.
 #[derive(Debug, Default)]
@@ -31,7 +34,7 @@ impl Windows {
     }
 
     pub(super) fn are_steady(&self) -> bool {
-        self.0.len() - self.first_warm() >= STEADY_WINDOWS
+        self.0.len() >= FEWEST_WINDOWS && self.0.len() - self.first_warm() >= STEADY_WINDOWS
     }
 
     /// Operations per second of a warm server.
@@ -85,15 +88,18 @@ mod tests {
 
     #[test]
     fn a_server_that_needs_no_warm_up_has_one_window_of_it_also_where_a_later_one_is_disturbed() {
-        for rates in [[1000, 1010, 990], [1000, 400, 1050], [1000, 1000, 10]] {
-            assert_eq!(measured(&rates), (3, Warmup { operations: 1000, is_steady: true }), "{rates:?}");
+        for noise in [[1010, 990, 1000], [400, 1050, 1100], [1000, 1000, 10]] {
+            let rates = [&[1000; 5], &noise[..]].concat();
+            assert_eq!(measured(&rates), (8, Warmup { operations: 1000, is_steady: true }), "{rates:?}");
         }
     }
 
     #[test]
     fn a_server_that_becomes_faster_is_warm_when_it_does_not_any_more() {
-        let rising = [100, 400, 800, 1000, 1050, 1020, 1000];
-        assert_eq!(measured(&rising), (6, Warmup { operations: 1300, is_steady: true }));
+        let rising = [100, 110, 105, 400, 800, 1000, 1050, 1020, 1000];
+        assert_eq!(measured(&rising), (8, Warmup { operations: 1515, is_steady: true }));
+        let late = [100, 110, 105, 100, 110, 100, 400, 1000, 1050, 1020, 1000];
+        assert_eq!(measured(&late), (10, Warmup { operations: 1025, is_steady: true }));
     }
 
     #[test]
