@@ -54,8 +54,7 @@ pub struct BuildOptions {
     #[arg(long, value_name = "US", value_parser = microseconds)]
     pub margin_us: Option<f64>,
 
-    /// Measure until all is decided, but not longer than this [default: 5m; of commands 30s, 1m with --rate or
-    /// in a gate]
+    /// Measure until all is decided, for at most TIME [default: 5m; commands 30s, with --rate or in a gate 1m]
     #[arg(long, value_name = "TIME", value_parser = super::span)]
     pub budget: Option<Duration>,
 
