@@ -54,7 +54,7 @@ pub struct BuildOptions {
     #[arg(long, value_name = "US", value_parser = microseconds)]
     pub margin_us: Option<f64>,
 
-    /// Measure until all is decided, for at most TIME [default: 5m; commands 30s, with --rate or in a gate 1m]
+    /// Measure until all is decided, for at most TIME [default: 5m; commands 30s, with --rate or a gate 1m]
     #[arg(long, value_name = "TIME", value_parser = super::span)]
     pub budget: Option<Duration>,
 
