@@ -4,7 +4,7 @@ use crate::measurement::Warmup;
 use crate::stats::estimate::median;
 
 /// A rate of at least this share of that of the last windows is that of a warm server.
-const WARM: f64 = 0.9;
+const WARM: f64 = 0.8;
 /// Windows in which the rate of a warm server rises no further.
 const STEADY_WINDOWS: usize = 3;
 /// No server is warm before these: a just-in-time compiler begins after thousands of requests, and until then
