@@ -117,7 +117,7 @@ impl<'a> Made<'a> {
 
     /// The least window of a comparison's units: as long as its systems take to be ready, since a shorter one
     /// would spend most of the budget on starts and warm-ups, but not at the cost of enough units. It is the
-    /// same for all units: those of the warm-up tell.
+    /// same for all units, since it follows from those of the warm-up.
     pub fn least_window(self, suite: usize) -> Nanos {
         let Some(budget) = self.run.budget.filter(|_| self.run.comparison.is_some()) else {
             return Nanos::ZERO;

@@ -157,9 +157,8 @@ impl PairSeries {
         let any =
             |is_meant: fn([f64; 2]) -> bool| made.iter().any(|(_, narrower)| is_meant(margins(narrower)));
         let is_within = any(|[low, high]| low >= -1.0 && high <= 1.0);
-        let shown = last.map_or(Verdict::CannotTell, |look| direction(look.interval));
-        let excludes_1 = shown != Verdict::CannotTell;
-        // Units after the look that found it may deny it: then it is open, as the interval says.
+        let excludes_1 = last.is_some_and(|look| direction(look.interval) != Verdict::CannotTell);
+        // Later units may contradict the look that found a difference, which is open then.
         let is_denied = confirmation.is_none() && found.is_some() && !excludes_1;
         let is_not_slower = rules.is_gate && any(|[low, _]| low >= -1.0);
         let verdict = match (found, confirmation) {

@@ -87,10 +87,10 @@ fn unlikeness(sides: &[SideWindow; 2], room: f64) -> f64 {
     let total = |side: &SideWindow| side.cpu.values().map(|time| time.0 as f64).sum::<f64>();
     let of = |side: &SideWindow, role: Role| side.cpu.get(&role).map_or(0.0, |time| time.0 as f64);
     let is_major = |role: &Role| sides.iter().all(|side| of(side, *role) >= MINOR * total(side));
-    let used = |role: Role| sides.iter().map(|side| of(side, role) / side.elapsed.0 as f64).sum::<f64>();
+    let share = |role: Role| sides.iter().map(|side| of(side, role) / side.elapsed.0 as f64).sum::<f64>();
     let roles = [Role::Client, Role::Relay, Role::Server]
         .into_iter()
-        .filter(|role| is_major(role) && used(*role) > room)
+        .filter(|role| is_major(role) && share(*role) > room)
         .map(|role| of(a, role) / of(b, role));
     let ratios = roles.chain([total(a) / total(b)]).map(|ratio| ratio * work(b) / work(a));
     ratios

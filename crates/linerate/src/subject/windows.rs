@@ -24,8 +24,8 @@ impl Windows {
         self.0.len()
     }
 
-    /// The first window of a warm server, so far as is known. The median of the last windows tells the rate:
-    /// on a busy machine a single one is lower at times, and the best of many is better than all that follow.
+    /// The first window of a warm server, by the windows so far. The rate is the median of the last ones: on
+    /// a busy machine a single one is lower at times, and the best of many is above all that follow.
     fn first_warm(&self) -> usize {
         let rates: Vec<f64> =
             self.0.iter().map(|(operations, seconds)| *operations as f64 / seconds).collect();
