@@ -184,8 +184,8 @@ pub struct Done {
     /// `cpu_ns`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted: u64,
-    /// The longest time within the window in which no operation ended, or in a `stream` no byte moved; of the
-    /// thread that had the shortest. Absent if not measured.
+    /// The longest time within the window, in turns within the part that counts, in which no operation ended,
+    /// or in a `stream` no byte moved; of the thread that had the shortest. Absent if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_ns: Option<Nanos>,
     #[serde(default)]

@@ -113,16 +113,21 @@ impl Meter {
             self.end = self.end.max(self.window_end);
         }
         self.look(now);
-        self.stall = self.stall.max(self.end.since(self.seen_at));
+        self.stall = self.stall.max(self.waited(self.end));
     }
 
     /// Notes at `now` whether operations have ended since the last look, by one interval of looks ago. A
     /// stall is never reported as longer than it was.
     pub fn look(&mut self, now: Nanos) {
         if std::mem::take(&mut self.has_moved) || self.operations != self.seen {
-            self.stall = self.stall.max(now.since(self.seen_at + LOOK));
+            self.stall = self.stall.max(self.waited(now).since(LOOK));
             (self.seen, self.seen_at) = (self.operations, now);
         }
+    }
+
+    /// The time from the last look with progress to `now`; without the turns of another client.
+    fn waited(&self, now: Nanos) -> Nanos {
+        self.alternation.map_or(now.since(self.seen_at), |turns| turns.counted(self.seen_at, now))
     }
 
     /// Bytes of a stream have moved.

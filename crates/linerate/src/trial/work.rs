@@ -129,7 +129,7 @@ impl Work {
                 let (worked, time) = (measurement.elapsed.as_secs_f64(), time.as_secs_f64());
                 Err(format!("the client worked for {worked:.6} s in place of {time} s"))
             }
-            Self::Time(time) => check_progress(measurement, *time, longest),
+            Self::Time(time) => check_progress(measurement, measurement.counted.unwrap_or(*time), longest),
             _ => Ok(()),
         }
     }
@@ -267,6 +267,8 @@ mod tests {
         let error = check(&stalled(10_000, 1_300_000_000)).unwrap_err();
         assert_eq!(error, "no operation ended for 1.300 s of 2 s: the system hung");
         assert_eq!(check(&stalled(3, 1_300_000_000)), Ok(()), "each of three takes as long");
+        let in_turns = Measurement { counted: Some(SECOND), ..stalled(10_000, 300_000_000) };
+        assert!(check(&in_turns).is_err(), "a third of what counts");
         assert_eq!(within(&stalled(10_000, 900_000_000), LONGEST_STALL_WITH_LOSS), Ok(()));
         assert!(within(&stalled(10_000, 1_100_000_000), LONGEST_STALL_WITH_LOSS).is_err());
     }

@@ -103,6 +103,37 @@ fn a_closed_loop_in_turns_begins_and_counts_in_its_own_turns() {
 }
 
 #[test]
+fn the_turns_of_another_client_are_no_stall() {
+    let mut spec = Spec::new(Role::Client, "http", "rr");
+    let turn = Nanos(2 * LOOK.0);
+    spec.duration_ns = Some(Nanos(40 * turn.0));
+    let guard_ns = Nanos(turn.0 / 5);
+    let alternation = Alternation { length_ns: turn, guard_ns, seed: 1, second: false };
+    spec.alternation = Some(alternation);
+    let stall = |works: fn(u64) -> bool| {
+        let mut m = Meter::new(&spec, None);
+        m.start(Nanos(0));
+        for step in 0..=4_000 {
+            let now = Nanos(step * turn.0 / 100);
+            if now >= m.next_turn() {
+                m.take_turn(now);
+            }
+            if works(step) && m.begin_at(now, false) {
+                m.succeed(now, now + Nanos(1), 1, true);
+            }
+            m.look(now);
+        }
+        m.close(spec.duration_ns.unwrap());
+        m.done(Nanos::ZERO).stall_ns.unwrap()
+    };
+    assert!(stall(|_| true) < LOOK, "each turn has progress");
+    let hung = stall(|step| step < 2_000);
+    let (half, counted) = (Nanos(20 * turn.0), Nanos(40 * turn.0));
+    let expected = alternation.counted(half, counted);
+    assert!(hung.0.abs_diff(expected.0) <= turn.0, "{hung:?} of {expected:?}");
+}
+
+#[test]
 fn without_turns_none_begins() {
     let mut m = meter(1);
     m.start(Nanos(10));

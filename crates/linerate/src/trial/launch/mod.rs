@@ -52,7 +52,8 @@ pub(super) struct Launches {
     timeout: Duration,
     timing: Timing,
     may_starve: bool,
-    /// Whether the server sends packets all the time, so that a pause shows a hang.
+    /// Whether the server sends packets all the time, so that a pause shows a hang. Where the load
+    /// alternates, the client's report shows it.
     is_steady: bool,
     /// The share of its time without progress that is a hang.
     longest_stall: f64,
@@ -163,7 +164,7 @@ impl Launches {
                 None => Timing::Window,
             },
             may_starve: window.is_some_and(|window| window.may_starve),
-            is_steady: is_steady(cell, &measured),
+            is_steady: window.is_none_or(|window| window.alternation.is_none()) && is_steady(cell, &measured),
             longest_stall: if cell.path.loses() { LONGEST_STALL_WITH_LOSS } else { LONGEST_STALL },
             tolerated_errors: chosen.iter().filter_map(|(_, c)| c.variant.tolerated_errors).reduce(f64::max),
             pins,
