@@ -19,6 +19,7 @@ mod own;
 mod queue;
 mod received;
 mod send;
+mod serve;
 mod socket;
 
 pub(crate) use burst::Burst;
@@ -27,6 +28,7 @@ pub(crate) use own::OwnAddresses;
 pub(crate) use queue::SendQueue;
 pub(crate) use received::{Received, ReceiverSampler};
 pub(crate) use send::{SegmentSize, send_many, send_one};
+pub(crate) use serve::{DatagramServer, DatagramService};
 pub(crate) use socket::{bind, connect, widen_buffers};
 
 use crate::refusal::Refusal;

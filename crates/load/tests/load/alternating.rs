@@ -25,8 +25,6 @@ fn a_closed_loop_counts_in_its_own_turns() {
         // Half of the window without the guards, give or take a turn.
         let counted = done.counted_ns.unwrap();
         assert!(counted >= Nanos(200_000_000) && counted <= Nanos(280_000_000), "{counted:?}");
-        // It waits for the turns of the other.
-        assert!(done.stall_ns.unwrap() >= Nanos(40_000_000), "{:?}", done.stall_ns);
     }
 }
 

@@ -4,14 +4,15 @@ use super::held::{HeldSegments, pushes};
 use super::output::Output;
 use super::{KcpConfig, SPIN};
 use crate::clock;
-use crate::packets::{self, OwnAddresses, Received, ReceiverSampler, SendQueue, widen_buffers};
+use crate::packets::{
+    self, DatagramServer, DatagramService, OwnAddresses, Received, ReceiverSampler, SendQueue, widen_buffers,
+};
 use crate::process::{Signals, emit, spawn};
-use crate::refusal::{Doing, Refusal};
+use crate::refusal::Refusal;
 use crate::waiter::Waiter;
 use kcp::Kcp;
 use linerate_contract::{Event, Nanos, Spec};
 use linerate_proto::frames::{FrameContent, FrameReader};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -44,19 +45,12 @@ pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
     widen_buffers(&socket, spec)?;
     let in_flight = config.in_flight(&socket)?;
     let sampler = ReceiverSampler::from_spec(spec);
-    let poller = poller(spec, &socket)?;
+    let server = DatagramServer::new(socket, Waiter::spinning(spec, SPIN)?, config.inbox(in_flight))?;
     let own = OwnAddresses::for_address(address)?;
-    spawn(move || KcpServer::new(config, socket, own, poller, in_flight, sampler).run())?;
+    spawn(move || server.run(KcpServer::new(config, own, in_flight, sampler)))?;
     emit(&Event::Ready { address });
     signals.wait();
     Ok(())
-}
-
-/// Level-triggered: unread input ends the next wait at once.
-fn poller(spec: &Spec, socket: &OwnedFd) -> Result<(Epoll, Waiter), Refusal> {
-    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
-    epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0)).doing("epoll_ctl")?;
-    Ok((epoll, Waiter::spinning(spec, SPIN)?))
 }
 
 struct KcpSession {
@@ -73,8 +67,6 @@ struct KcpSession {
 
 pub(super) struct KcpServer {
     config: KcpConfig,
-    socket: OwnedFd,
-    poller: (Epoll, Waiter),
     in_flight: u16,
     content: FrameContent,
     queue: Rc<RefCell<SendQueue>>,
@@ -90,20 +82,11 @@ pub(super) struct KcpServer {
 }
 
 impl KcpServer {
-    fn new(
-        config: KcpConfig,
-        socket: OwnedFd,
-        own: OwnAddresses,
-        poller: (Epoll, Waiter),
-        in_flight: u16,
-        sampler: Option<ReceiverSampler>,
-    ) -> Self {
+    fn new(config: KcpConfig, own: OwnAddresses, in_flight: u16, sampler: Option<ReceiverSampler>) -> Self {
         Self {
             content: FrameContent::new(config.mtu),
             buffer: vec![0; config.mtu].into(),
             config,
-            socket,
-            poller,
             in_flight,
             queue: Rc::default(),
             sessions: HashMap::new(),
@@ -115,25 +98,22 @@ impl KcpServer {
         }
     }
 
-    fn run(mut self) {
-        crate::waiter::without_timer_slack();
-        let mut inbox = self.config.inbox(self.in_flight);
-        loop {
-            let now = clock::now();
-            // Errors are ICMP messages about clients that have exited; the socket remains usable.
-            if inbox.receive(&self.socket, false).is_ok() {
-                inbox.each(|from, bytes| self.feed(from, bytes, now));
-            }
-            self.turn(now);
-            let _ = self.queue.borrow_mut().send(&self.socket, self.config.mode);
-            self.sample(now);
-            self.wait();
-        }
+    fn has_no_room_for(&self, from: SocketAddr) -> bool {
+        self.sessions.len() >= MAX_SESSIONS
+            || self.sessions.keys().filter(|(of, _)| *of == from).count() >= MAX_SESSIONS_OF_A_SOCKET
     }
 
+    fn sample(&mut self, now: Nanos) {
+        if let Some(sampler) = self.sampler.as_mut().filter(|sampler| sampler.is_due(now)) {
+            sampler.take(now, Received { bytes: self.good, ..Received::default() });
+        }
+    }
+}
+
+impl DatagramService for KcpServer {
     /// Passes a datagram to its session. A new session begins only with input that KCP accepts: other
     /// datagrams use no slot.
-    pub(super) fn feed(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
+    fn feed(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
         if bytes.len() < kcp::KCP_OVERHEAD || bytes.len() > self.config.mtu {
             return;
         }
@@ -174,12 +154,7 @@ impl KcpServer {
         }
     }
 
-    fn has_no_room_for(&self, from: SocketAddr) -> bool {
-        self.sessions.len() >= MAX_SESSIONS
-            || self.sessions.keys().filter(|(of, _)| *of == from).count() >= MAX_SESSIONS_OF_A_SOCKET
-    }
-
-    fn turn(&mut self, now: Nanos) {
+    fn turn(&mut self, now: Nanos) -> Nanos {
         let millis = (now.since(self.start).0 / 1_000_000) as u32;
         for session in self.sessions.values_mut() {
             if session.fed {
@@ -207,35 +182,24 @@ impl KcpServer {
                 || now.since(session.last_input) >= if is_over { POLL_INTERVAL } else { IDLE })
         });
         self.held = self.sessions.values().map(|session| session.held.count()).sum();
-    }
-
-    /// Waits for input, or until a flush is due.
-    fn wait(&mut self) {
-        let now = clock::now();
+        self.sample(now);
         let due = self.sessions.values().map(|session| session.next_flush).min();
-        let until = due.unwrap_or(now + POLL_INTERVAL).min(now + POLL_INTERVAL);
-        let (epoll, waiter) = &mut self.poller;
-        waiter.until(epoll, &mut [EpollEvent::empty()], now, until);
+        due.unwrap_or(Nanos(u64::MAX)).min(now + POLL_INTERVAL)
     }
 
-    fn sample(&mut self, now: Nanos) {
-        if let Some(sampler) = self.sampler.as_mut().filter(|sampler| sampler.is_due(now)) {
-            sampler.take(now, Received { bytes: self.good, ..Received::default() });
-        }
+    fn send(&mut self, socket: &OwnedFd) {
+        let _ = self.queue.borrow_mut().send(socket, self.config.mode);
     }
 }
 
 #[cfg(any(test, fuzzing))]
 impl KcpServer {
-    /// At a free port.
-    pub(super) fn anywhere() -> Self {
+    /// Without a socket.
+    pub(super) fn at(address: SocketAddr) -> Self {
         let mut spec = Spec::new(linerate_contract::Role::Server, "kcp", "stream");
-        (spec.size, spec.listen) = (1_000, Some(SocketAddr::from(([127, 0, 0, 1], 0))));
+        spec.size = 1_000;
         let config = KcpConfig::from_spec(&spec).expect("a good spec");
-        let (socket, address) = packets::bind(&spec, config.mode, false).expect("a free port");
-        let own = OwnAddresses::for_address(address).expect("a bound address");
-        let poller = poller(&spec, &socket).expect("descriptors are left");
-        Self::new(config, socket, own, poller, 32, None)
+        Self::new(config, OwnAddresses::for_address(address).expect("it is one of this host"), 32, None)
     }
 
     pub(super) fn config(&self) -> &KcpConfig {
@@ -267,24 +231,24 @@ mod tests {
 
     #[test]
     fn datagrams_that_are_not_kcp_begin_no_session() {
-        let (mut server, from) = (KcpServer::anywhere(), "127.0.0.1:9".parse().unwrap());
+        let (mut server, from) = (server(), "127.0.0.1:9".parse().unwrap());
         for conv in 1..2_000_u32 {
             let mut bytes = [0xff; 64];
             bytes[..4].copy_from_slice(&conv.to_le_bytes());
             server.feed(from, &bytes, Nanos(1));
         }
         assert!(server.sessions.is_empty());
-        let own = own_address(&server);
         let datagram = segment(7, 0, 0, 5);
-        server.feed(own, &datagram, Nanos(1));
+        server.feed(OWN.parse().unwrap(), &datagram, Nanos(1));
         assert!(server.sessions.is_empty(), "a forged source: the server itself");
         server.feed(from, &datagram, Nanos(1));
         assert_eq!(server.sessions.len(), 1);
     }
 
-    fn own_address(server: &KcpServer) -> SocketAddr {
-        let own = nix::sys::socket::getsockname(std::os::fd::AsRawFd::as_raw_fd(&server.socket));
-        crate::socket::socket_address(&own.unwrap())
+    const OWN: &str = "127.0.0.1:4000";
+
+    fn server() -> KcpServer {
+        KcpServer::at(OWN.parse().unwrap())
     }
 
     /// A segment with data.
@@ -299,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_datagram_above_the_mtu_and_one_without_stream_mode_are_dropped() {
-        let (mut server, from) = (KcpServer::anywhere(), "127.0.0.1:9".parse().unwrap());
+        let (mut server, from) = (server(), "127.0.0.1:9".parse().unwrap());
         server.feed(from, &segment(7, 0, 0, 60_000), Nanos(1));
         server.feed(from, &segment(7, 0, 200, 5), Nanos(1));
         assert!(server.sessions.is_empty());
@@ -307,7 +271,7 @@ mod tests {
 
     #[test]
     fn one_socket_has_a_few_sessions_and_leaves_the_others_to_others() {
-        let mut server = KcpServer::anywhere();
+        let mut server = server();
         for conv in 1..2_000 {
             server.feed("127.0.0.1:9".parse().unwrap(), &segment(conv, 0, 0, 5), Nanos(1));
         }
@@ -318,7 +282,7 @@ mod tests {
 
     #[test]
     fn segments_that_wait_have_a_limit_over_all_sessions_and_those_in_order_pass_it() {
-        let mut server = KcpServer::anywhere();
+        let mut server = server();
         let most = MAX_HELD / (server.config.mtu + SEGMENT);
         for port in 1..=100 {
             let from = SocketAddr::from(([127, 0, 0, 1], port));

@@ -3,13 +3,12 @@
 
 use super::{Epoch, LONGEST, Outgoing, REQUEST_WINDOW, mode, open_stream, transport};
 use crate::layer::wire::tls::server_config;
-use crate::packets::{self, Inbox, Mode, widen_buffers};
+use crate::packets::{self, DatagramServer, DatagramService, Inbox, Mode, widen_buffers};
 use crate::process::{Signals, emit, spawn};
-use crate::refusal::{Doing, Refusal};
-use crate::waiter::{self, Waiter};
+use crate::refusal::Refusal;
+use crate::waiter::Waiter;
 use bytes::{Bytes, BytesMut};
-use linerate_contract::{Nanos, Spec, clock};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use linerate_contract::{Nanos, Spec};
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{
     Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, Incoming, ReadError,
@@ -27,8 +26,6 @@ const MOST_CONNECTIONS: usize = 10_000;
 const MOST_STREAMS: u32 = 256;
 /// Unidirectional streams: HTTP/3 needs three.
 const MOST_PEER_STREAMS: u32 = 16;
-/// A wait without a timer ends after this, so that the loop is never late for long.
-const LONGEST_WAIT: Nanos = Nanos(1_000_000_000);
 
 /// What runs on the streams: the server's end.
 pub(crate) trait ServerProtocol: Clone + Send + Sized + 'static {
@@ -88,9 +85,9 @@ pub(crate) struct Content {
 pub(crate) fn run<P: ServerProtocol>(spec: &Spec) -> Result<(), Refusal> {
     let protocol = P::new(spec)?;
     let signals = Signals::claim()?;
-    let (loops, address) = ServerLoop::all(spec, &protocol)?;
-    for each in loops {
-        spawn(move || each.run())?;
+    let (threads, address) = QuicServer::threads(spec, &protocol)?;
+    for (server, service) in threads {
+        spawn(move || server.run(service))?;
     }
     emit(&linerate_contract::Event::Ready { address });
     signals.wait();
@@ -110,14 +107,11 @@ fn config<P: ServerProtocol>(spec: &Spec, mode: Mode) -> Result<ServerConfig, Re
     Ok(config)
 }
 
-pub(super) struct ServerLoop<P: ServerProtocol> {
+/// The part of a thread.
+pub(super) struct QuicServer<P: ServerProtocol> {
     endpoint: Endpoint,
     protocol: P,
     mode: Mode,
-    socket: OwnedFd,
-    epoll: Epoll,
-    waiter: Waiter,
-    inbox: Inbox,
     outgoing: Outgoing,
     connections: HashMap<ConnectionHandle, Served<P>>,
     epoch: Epoch,
@@ -135,81 +129,64 @@ struct Served<P: ServerProtocol> {
     is_fed: bool,
 }
 
-impl<P: ServerProtocol> ServerLoop<P> {
-    /// A loop for each thread, and their address.
-    pub(super) fn all(spec: &Spec, protocol: &P) -> Result<(Vec<Self>, SocketAddr), Refusal> {
+impl<P: ServerProtocol> QuicServer<P> {
+    /// The parts of all threads, and their address.
+    pub(super) fn threads(
+        spec: &Spec,
+        protocol: &P,
+    ) -> Result<(Vec<(DatagramServer, Self)>, SocketAddr), Refusal> {
         let mut address = spec.listen.ok_or_else(|| Refusal::BadSpec("\"listen\" is missing".into()))?;
         if spec.threads == 0 {
             return Err(Refusal::BadSpec("\"threads\" must be at least 1".into()));
         }
         let mode = mode(spec)?;
         let (config, endpoint) = (Arc::new(config::<P>(spec, mode)?), Arc::<EndpointConfig>::default());
-        let mut loops = Vec::new();
+        let mut threads = Vec::new();
         for _ in 0..spec.threads {
             // The others have the port of the first one.
             let spec = Spec { listen: Some(address), ..spec.clone() };
             let (socket, bound) = packets::bind(&spec, mode, spec.threads > 1)?;
             address = bound;
             widen_buffers(&socket, &spec)?;
-            let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("epoll_create1")?;
-            epoll.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, 0)).doing("epoll_ctl")?;
-            loops.push(Self {
+            let server = DatagramServer::new(socket, Waiter::from_spec(&spec)?, Inbox::new(mode, LONGEST))?;
+            let service = Self {
                 endpoint: Endpoint::new(Arc::clone(&endpoint), Some(Arc::clone(&config)), true, None),
                 protocol: protocol.clone(),
                 mode,
-                socket,
-                epoll,
-                waiter: Waiter::from_spec(&spec)?,
-                inbox: Inbox::new(mode, LONGEST),
                 outgoing: Outgoing::default(),
                 connections: HashMap::new(),
                 epoch: Epoch::now(),
-            });
+            };
+            threads.push((server, service));
         }
-        Ok((loops, address))
+        Ok((threads, address))
     }
+}
 
-    pub(super) fn run(mut self) {
-        waiter::without_timer_slack();
-        let mut events = [EpollEvent::empty()];
-        loop {
-            let now = clock::now();
-            // Errors are ICMP messages about clients that have exited; the socket remains usable.
-            if self.inbox.receive(&self.socket, false).is_ok() {
-                self.take_datagrams(self.epoch.instant(now));
+impl<P: ServerProtocol> DatagramService for QuicServer<P> {
+    fn feed(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
+        let Self { endpoint, outgoing, connections, epoch, .. } = self;
+        let now = epoch.instant(now);
+        match endpoint.handle(now, from, None, None, BytesMut::from(bytes), &mut outgoing.batch) {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some(served) = connections.get_mut(&handle) {
+                    served.connection.handle_event(event);
+                    served.is_fed = true;
+                }
             }
-            let next = self.turn(now);
-            let _ = self.outgoing.send(&self.socket, self.mode);
-            let now = clock::now();
-            self.waiter.until(&self.epoll, &mut events, now, next.min(now + LONGEST_WAIT));
+            Some(DatagramEvent::NewConnection(incoming)) if connections.len() < MOST_CONNECTIONS => {
+                accept(endpoint, outgoing, connections, incoming, now);
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                let refusal = endpoint.refuse(incoming, &mut outgoing.batch);
+                outgoing.take_response(refusal.size, Some(from));
+            }
+            Some(DatagramEvent::Response(response)) => outgoing.take_response(response.size, Some(from)),
+            None => {}
         }
     }
 
-    fn take_datagrams(&mut self, now: Instant) {
-        let Self { endpoint, outgoing, connections, inbox, .. } = self;
-        inbox.each(|from, bytes| {
-            let data = BytesMut::from(bytes);
-            match endpoint.handle(now, from, None, None, data, &mut outgoing.batch) {
-                Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                    if let Some(served) = connections.get_mut(&handle) {
-                        served.connection.handle_event(event);
-                        served.is_fed = true;
-                    }
-                }
-                Some(DatagramEvent::NewConnection(incoming)) if connections.len() < MOST_CONNECTIONS => {
-                    accept(endpoint, outgoing, connections, incoming, now);
-                }
-                Some(DatagramEvent::NewConnection(incoming)) => {
-                    let refusal = endpoint.refuse(incoming, &mut outgoing.batch);
-                    outgoing.take_response(refusal.size, Some(from));
-                }
-                Some(DatagramEvent::Response(response)) => outgoing.take_response(response.size, Some(from)),
-                None => {}
-            }
-        });
-    }
-
-    /// Gives each connection that has something to do its turn; when the next one has.
+    /// Gives each connection that has something to do its turn.
     fn turn(&mut self, at: Nanos) -> Nanos {
         let Self { endpoint, protocol, outgoing, connections, epoch, .. } = self;
         let (now, mut next) = (epoch.instant(at), Nanos(u64::MAX));
@@ -240,6 +217,10 @@ impl<P: ServerProtocol> ServerLoop<P> {
             true
         });
         next
+    }
+
+    fn send(&mut self, socket: &OwnedFd) {
+        let _ = self.outgoing.send(socket, self.mode);
     }
 }
 

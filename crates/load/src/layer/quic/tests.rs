@@ -1,6 +1,6 @@
 use super::client::Quic;
 use super::h3::H3;
-use super::server::{Content, ServerLoop, ServerProtocol};
+use super::server::{Content, QuicServer, ServerProtocol};
 use super::*;
 use crate::engine::Engine;
 use crate::meter::Meter;
@@ -86,9 +86,9 @@ fn against(opening: &'static [u8], answer: Result<&'static [u8], u32>) -> Done {
     (spec.listen, spec.threads) = (Some("127.0.0.1:0".parse().unwrap()), 1);
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     spec.tls = Some(Tls { certificate, key, ..Tls::default() });
-    let (loops, address) = ServerLoop::all(&spec, &Odd { opening, answer }).unwrap();
-    for each in loops {
-        std::thread::spawn(move || each.run());
+    let (threads, address) = QuicServer::threads(&spec, &Odd { opening, answer }).unwrap();
+    for (server, service) in threads {
+        std::thread::spawn(move || server.run(service));
     }
     let mut spec = Spec::new(Role::Client, "h3", "rr");
     (spec.connect, spec.connections, spec.operations) = (Some(address), 1, Some(8));
