@@ -19,7 +19,7 @@
 //! | [`registry`] | where layers and workloads meet, and nowhere else |
 //! | [`client`] | threads, shares, merging |
 //! | [`server`] | the accept loop and trait [`server::Service`] |
-//! | [`packets`] | datagrams in and out of the kernel, one or many for a call |
+//! | [`packets`] | datagrams in and out of the kernel, and the loop of servers of KCP and QUIC |
 //! | [`listener`] | a listening socket of an event loop, also when no descriptor is left |
 //! | [`socket`] | non-blocking sockets and what their errors mean |
 //! | [`tcp_info`] | the kernel's statistics of a TCP connection |
