@@ -16,7 +16,7 @@ mod tables;
 
 use crate::comparison::{JudgedPair, Judgement, judge, judge_until};
 use crate::measurement::{
-    ComparisonKind, Duet, Outcome, PlannedPair, PlannedSuite, Run, Trial, is_given_up, pair_id,
+    ComparisonKind, Duet, Outcome, PlannedPair, PlannedSuite, Run, Stage, Trial, is_given_up, pair_id,
 };
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::sequential::{last_look, next_look};
@@ -31,7 +31,10 @@ pub const FIRST_ROUNDS: u32 = FEWEST_ROUNDS;
 const CONTROL_ROUNDS: u32 = 4;
 const ROUNDS_WITHOUT_CONTROL: u32 = 16;
 /// The units that a budget should have time for, however long their systems take to be ready.
-const ENOUGH_UNITS: f64 = 16.0;
+const ENOUGH_UNITS: f64 = 12.0;
+/// A window as a multiple of the time until its systems are ready. Most of the spread is of windows and not
+/// of launches, so that longer windows are worth more than further launches.
+const WINDOW_OF_PREPARATION: f64 = 4.0;
 /// The part of the budget that the second series of suspects may take beyond it.
 const FOR_CONFIRMATION: f64 = 0.5;
 
@@ -99,7 +102,12 @@ impl<'a> Made<'a> {
         let judged = judge(self.run, self.trials, self.duets).filter(|_| !self.duets.is_empty())?;
         let made = self.units(&self.run.suites[suite]).map(|duet| duet.unit).max().unwrap_or(0);
         let pairs = judged.pairs.len();
-        let unit = mean(self.duets.iter().map(Duet::time));
+        // Units of the warm-up have a shorter window than those that follow.
+        let least = self.least_window(suite);
+        let unit = mean(self.duets.iter().map(|duet| {
+            let measured = duet.stages.get(&Stage::Measure).copied().unwrap_or(Nanos::ZERO);
+            duet.time() + if duet.warmup { least.since(measured) } else { Nanos::ZERO }
+        }));
         let solos = solos as f64 * mean(self.trials.iter().map(Trial::time));
         let time = (self.seconds_left(suite) - solos).max(0.0);
         let in_round = unit * pairs as f64;
@@ -115,9 +123,9 @@ impl<'a> Made<'a> {
         })
     }
 
-    /// The least window of a comparison's units: as long as its systems take to be ready, since a shorter one
-    /// would spend most of the budget on starts and warm-ups, but not at the cost of enough units. It is the
-    /// same for all units, since it follows from those of the warm-up.
+    /// The least window of a comparison's units: several times as long as its systems take to be ready, since
+    /// a shorter one would spend most of the budget on starts and warm-ups, but not at the cost of enough
+    /// units. It is the same for all units, since it follows from those of the warm-up.
     pub fn least_window(self, suite: usize) -> Nanos {
         let Some(budget) = self.run.budget.filter(|_| self.run.comparison.is_some()) else {
             return Nanos::ZERO;
@@ -277,7 +285,7 @@ impl<'a> Made<'a> {
 
 /// As long as the preparation, where a unit may have this time in all.
 fn worthwhile(preparation: f64, unit: f64) -> Nanos {
-    Duration::from_secs_f64(preparation.min(unit - preparation).max(0.0)).into()
+    Duration::from_secs_f64((WINDOW_OF_PREPARATION * preparation).min(unit - preparation).max(0.0)).into()
 }
 
 fn mean(times: impl Iterator<Item = Nanos>) -> f64 {
@@ -290,8 +298,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_is_as_long_as_the_preparation_while_there_is_time_for_enough_units() {
-        let times = [(0.5, 2.0), (1.2, 2.0), (3.0, 2.0)].map(|(before, unit)| worthwhile(before, unit).0);
-        assert_eq!(times, [500_000_000, 800_000_000, 0]);
+    fn a_window_is_four_times_the_preparation_while_there_is_time_for_enough_units() {
+        let times = [(0.25, 2.0), (1.2, 2.0), (3.0, 2.0)].map(|(before, unit)| worthwhile(before, unit).0);
+        assert_eq!(times, [1_000_000_000, 800_000_000, 0]);
     }
 }

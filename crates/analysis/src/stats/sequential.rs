@@ -5,6 +5,9 @@
 //! of a look comes from the joint distribution of all looks so far (Armitage, McPherson and Rowe 1969), as
 //! sums of independent units have it. A repeated interval (Jennison and Turnbull 1989) has that nominal
 //! level, and contains the truth at all looks together with probability 1 - alpha.
+//!
+//! The p values that are compared are those of signed ranks, which are exact: of n units none is below
+//! 2 / 2^n. A look whose part is smaller can find nothing, so it leaves its part to the next one.
 
 use super::estimate::FEWEST_ROUNDS;
 use super::ratio;
@@ -62,10 +65,15 @@ impl State {
     fn look(&mut self, alpha: f64, units: f64, share: f64) -> f64 {
         let spent = alpha * share.clamp(0.0, 1.0).powi(POWER);
         let step = (spent - self.spent).max(0.0);
-        self.spent = self.spent.max(spent);
         let critical = self.critical(units, step);
-        self.last = Some(self.density(units, critical.min(WIDEST)));
-        2.0 * upper(critical)
+        let nominal = 2.0 * upper(critical);
+        // No order of so few units has a p value this small: the look can find nothing, so it spends nothing.
+        let is_in_reach = nominal >= least_p(units);
+        if is_in_reach {
+            self.spent = self.spent.max(spent);
+        }
+        self.last = Some(self.density(units, if is_in_reach { critical.min(WIDEST) } else { WIDEST }));
+        nominal
     }
 
     /// The z value beyond which lies the probability `step`, of the values that have crossed no boundary.
@@ -140,6 +148,11 @@ fn upper(z: f64) -> f64 {
     Normal::standard().sf(z)
 }
 
+/// The least p value of the signed ranks of some units: all differences have one sign.
+fn least_p(units: f64) -> f64 {
+    2.0 / units.exp2()
+}
+
 /// The fewest units whose signed ranks can have a p value of `alpha` or less: 2 / 2^n.
 pub fn fewest(alpha: f64) -> u32 {
     ((2.0 / alpha).log2().ceil() as u32).max(FEWEST_ROUNDS)
@@ -212,6 +225,26 @@ mod tests {
             let share = found.count() as f64 / f64::from(runs);
             let error = 3.5 * (alpha * (1.0 - alpha) / f64::from(runs)).sqrt();
             assert!(share <= alpha + error, "{alpha}: {share}");
+        }
+    }
+
+    /// 30 seconds of slow servers: the look at six units cannot find anything, the one at seven can.
+    #[test]
+    fn a_look_that_can_find_nothing_leaves_its_part_to_the_next() {
+        let few = [(6, 0.85), (7, 1.0)];
+        let p = nominal(0.025, &few);
+        assert!(p[0] < least_p(6.0) && (0.0249..0.0251).contains(&p[1]), "{p:?}");
+        for (alpha, most, runs) in [(0.05, 7, 4_000), (0.025, 7, 4_000), (0.05, 10, 2_000)] {
+            let plan = plan(most);
+            let bounds = nominal(alpha, &plan);
+            let mut rng = Pcg64::seed_from_u64(24);
+            let found = (0..runs).filter(|_| {
+                let logs: Vec<f64> = (0..most).map(|_| normal(&mut rng)).collect();
+                plan.iter().zip(&bounds).any(|((n, _), p)| p_value(&logs[..*n as usize]) <= *p)
+            });
+            let share = found.count() as f64 / f64::from(runs);
+            assert!(share <= alpha + 3.5 * (alpha / f64::from(runs)).sqrt(), "{alpha}, {most}: {share}");
+            assert!(share > alpha / 4.0, "{alpha}, {most}: {share}");
         }
     }
 

@@ -114,7 +114,8 @@ pub fn run(
             round: step.unit,
             warmup: step.warmup,
         };
-        let ready = on_both([&mut *a, &mut *b], false, |lab, side| {
+        // What is ready first rests until the other is: that is no side's either.
+        let ready = on_both([&mut *a, &mut *b], random.random(), |lab, side| {
             let mut stages = Stages { at, times: BTreeMap::new() };
             let ready = prepare(lab, &launches[side], &label(cells[side]), &mut stages);
             (ready, stages.times)

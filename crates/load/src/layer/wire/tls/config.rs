@@ -28,7 +28,6 @@ impl Wires for TlsConnector {
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let tls = spec.tls.as_ref().ok_or_else(missing)?;
         let mut config = client_config(spec)?;
-        config.resumption = Resumption::disabled();
         config.enable_secret_extraction = true;
         let name = ServerName::try_from(tls.name.clone()).map_err(|e| bad("name", e))?;
         Ok(Self { config: Arc::new(config), name })
@@ -65,7 +64,8 @@ impl Wires for TlsAcceptor {
     }
 }
 
-/// A client's configuration without the names of protocols.
+/// A client's configuration without the names of protocols. Each handshake is a full one, also of a server
+/// that gives tickets.
 ///
 /// # Errors
 /// Certificates that cannot be read.
@@ -79,7 +79,9 @@ pub(in crate::layer) fn client_config(spec: &Spec) -> Result<ClientConfig, Refus
     } else {
         builder.with_root_certificates(roots(&tls.authority)?)
     };
-    identified(builder, &tls)
+    let mut config = identified(builder, &tls)?;
+    config.resumption = Resumption::disabled();
+    Ok(config)
 }
 
 /// What these configurations agree on.
@@ -135,4 +137,19 @@ fn missing() -> Refusal {
 
 pub(super) fn bad(field: &str, why: impl Display) -> Refusal {
     Refusal::BadSpec(format!("\"tls.{field}\": {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::Role;
+
+    #[test]
+    fn no_client_keeps_a_session_for_the_next_handshake() {
+        for layer in ["https", "h2", "h3", "quic"] {
+            let config = client_config(&Spec::new(Role::Client, layer, "crr")).unwrap();
+            let store = format!("{:?}", config.resumption);
+            assert!(store.contains("NoClientSessionStorage"), "{layer}: {store}");
+        }
+    }
 }
