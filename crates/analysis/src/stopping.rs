@@ -30,8 +30,10 @@ pub const FIRST_ROUNDS: u32 = FEWEST_ROUNDS;
 /// a control shows nothing with fewer than six units, and a short budget is for the question.
 const CONTROL_ROUNDS: u32 = 4;
 const ROUNDS_WITHOUT_CONTROL: u32 = 16;
-/// The units that a budget should have time for, however long their systems take to be ready.
+/// The units that a budget should have time for, however long their systems take to be ready. A gate's
+/// suspects need a second series.
 const ENOUGH_UNITS: f64 = 12.0;
+const ENOUGH_UNITS_OF_A_GATE: f64 = 16.0;
 /// A window as a multiple of the time until its systems are ready. Most of the spread is of windows and not
 /// of launches, so that longer windows are worth more than further launches.
 const WINDOW_OF_PREPARATION: f64 = 4.0;
@@ -127,15 +129,19 @@ impl<'a> Made<'a> {
     /// a shorter one would spend most of the budget on starts and warm-ups, but not at the cost of enough
     /// units. It is the same for all units, since it follows from those of the warm-up.
     pub fn least_window(self, suite: usize) -> Nanos {
-        let Some(budget) = self.run.budget.filter(|_| self.run.comparison.is_some()) else {
+        let (Some(budget), Some(comparison)) = (self.run.budget, &self.run.comparison) else {
             return Nanos::ZERO;
+        };
+        let enough = match comparison.kind {
+            ComparisonKind::Compare => ENOUGH_UNITS,
+            ComparisonKind::Gate => ENOUGH_UNITS_OF_A_GATE,
         };
         let pairs = self.run.suites.iter().flat_map(|suite| &suite.pairs);
         let pairs = pairs.filter(|pair| pair.cells[0] != pair.cells[1]).count();
         let name = &self.run.suites[suite].name;
         let preparation =
             mean(self.duets.iter().filter(|duet| duet.warmup && duet.suite == *name).map(Duet::preparation));
-        worthwhile(preparation, budget.as_secs_f64() / pairs as f64 / ENOUGH_UNITS)
+        worthwhile(preparation, budget.as_secs_f64() / pairs as f64 / enough)
     }
 
     /// Seconds that a suite has left. A run with a budget gives each suite an equal share, and what the ones
