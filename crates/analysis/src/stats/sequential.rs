@@ -68,7 +68,7 @@ impl State {
         let critical = self.critical(units, step);
         let nominal = 2.0 * upper(critical);
         // No order of so few units has a p value this small: the look can find nothing, so it spends nothing.
-        let is_in_reach = nominal >= least_p(units);
+        let is_in_reach = units >= f64::from(fewest(nominal));
         if is_in_reach {
             self.spent = self.spent.max(spent);
         }
@@ -148,11 +148,6 @@ fn upper(z: f64) -> f64 {
     Normal::standard().sf(z)
 }
 
-/// The least p value of the signed ranks of some units: all differences have one sign.
-fn least_p(units: f64) -> f64 {
-    2.0 / units.exp2()
-}
-
 /// The fewest units whose signed ranks can have a p value of `alpha` or less: 2 / 2^n.
 pub fn fewest(alpha: f64) -> u32 {
     ((2.0 / alpha).log2().ceil() as u32).max(FEWEST_ROUNDS)
@@ -180,6 +175,18 @@ mod tests {
 
     fn plan(most: u32) -> Vec<(u32, f64)> {
         looks(most).into_iter().map(|n| (n, f64::from(n) / f64::from(most))).collect()
+    }
+
+    /// The share of series in which one of the looks finds a difference; log ratios with this mean and spread.
+    fn share_found(alpha: f64, most: u32, runs: u32, seed: u64, [mean, spread]: [f64; 2]) -> f64 {
+        let plan = plan(most);
+        let bounds = nominal(alpha, &plan);
+        let mut rng = Pcg64::seed_from_u64(seed);
+        let found = (0..runs).filter(|_| {
+            let logs: Vec<f64> = (0..most).map(|_| mean + spread * normal(&mut rng)).collect();
+            plan.iter().zip(&bounds).any(|((n, _), p)| p_value(&logs[..*n as usize]) <= *p)
+        });
+        found.count() as f64 / f64::from(runs)
     }
 
     #[test]
@@ -215,14 +222,7 @@ mod tests {
     #[test]
     fn equal_arms_are_called_different_as_often_as_alpha_at_all_looks_together() {
         for (alpha, most, runs) in [(0.05, 50, 500), (0.01, 30, 500)] {
-            let plan = plan(most);
-            let bounds = nominal(alpha, &plan);
-            let mut rng = Pcg64::seed_from_u64(21);
-            let found = (0..runs).filter(|_| {
-                let logs: Vec<f64> = (0..most).map(|_| 0.01 * normal(&mut rng)).collect();
-                plan.iter().zip(&bounds).any(|((n, _), p)| p_value(&logs[..*n as usize]) <= *p)
-            });
-            let share = found.count() as f64 / f64::from(runs);
+            let share = share_found(alpha, most, runs, 21, [0.0, 0.01]);
             let error = 3.5 * (alpha * (1.0 - alpha) / f64::from(runs)).sqrt();
             assert!(share <= alpha + error, "{alpha}: {share}");
         }
@@ -233,16 +233,9 @@ mod tests {
     fn a_look_that_can_find_nothing_leaves_its_part_to_the_next() {
         let few = [(6, 0.85), (7, 1.0)];
         let p = nominal(0.025, &few);
-        assert!(p[0] < least_p(6.0) && (0.0249..0.0251).contains(&p[1]), "{p:?}");
+        assert!(fewest(p[0]) > 6 && (0.0249..0.0251).contains(&p[1]), "{p:?}");
         for (alpha, most, runs) in [(0.05, 7, 4_000), (0.025, 7, 4_000), (0.05, 10, 2_000)] {
-            let plan = plan(most);
-            let bounds = nominal(alpha, &plan);
-            let mut rng = Pcg64::seed_from_u64(24);
-            let found = (0..runs).filter(|_| {
-                let logs: Vec<f64> = (0..most).map(|_| normal(&mut rng)).collect();
-                plan.iter().zip(&bounds).any(|((n, _), p)| p_value(&logs[..*n as usize]) <= *p)
-            });
-            let share = found.count() as f64 / f64::from(runs);
+            let share = share_found(alpha, most, runs, 24, [0.0, 1.0]);
             assert!(share <= alpha + 3.5 * (alpha / f64::from(runs)).sqrt(), "{alpha}, {most}: {share}");
             assert!(share > alpha / 4.0, "{alpha}, {most}: {share}");
         }
@@ -267,15 +260,8 @@ mod tests {
     #[test]
     fn a_difference_of_the_detectable_size_is_found_with_its_power() {
         let (most, spread, runs) = (40, 0.01, 300);
-        let plan = plan(most);
-        let bounds = nominal(0.05, &plan);
         let truth = detectable(spread, f64::from(most), 0.05, 0.9).ln_1p();
-        let mut rng = Pcg64::seed_from_u64(23);
-        let found = (0..runs).filter(|_| {
-            let logs: Vec<f64> = (0..most).map(|_| truth + spread * normal(&mut rng)).collect();
-            plan.iter().zip(&bounds).any(|((n, _), p)| p_value(&logs[..*n as usize]) <= *p)
-        });
-        let power = found.count() as f64 / f64::from(runs);
+        let power = share_found(0.05, most, runs, 23, [truth, spread]);
         assert!((0.83..=0.97).contains(&power), "{power}");
     }
 

@@ -143,6 +143,9 @@ pub struct Variant {
     /// The share of failed operations above which a trial fails, instead of the usual one percent (decision
     /// 0007); for known failures that `NOTES.md` describes.
     pub tolerated_errors: Option<f64>,
+    /// True for a client that ends what is under way after its number of operations, and counts it.
+    #[serde(default)]
+    pub overshoots: bool,
     /// How to parse the output of a client that does not implement the contract.
     pub output: Option<OutputPatterns>,
     /// The client of the verification before the measurement, if this client does not implement the contract.

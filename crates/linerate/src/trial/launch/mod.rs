@@ -59,6 +59,8 @@ pub(super) struct Launches {
     longest_stall: f64,
     /// The error rate that a variant of the cell tolerates, in place of the default of one percent.
     tolerated_errors: Option<f64>,
+    /// The client may do more operations than it was asked for.
+    overshoots: bool,
     pins: Pins,
 }
 
@@ -167,13 +169,15 @@ impl Launches {
             is_steady: window.is_none_or(|window| window.alternation.is_none()) && is_steady(cell, &measured),
             longest_stall: if cell.path.loses() { LONGEST_STALL_WITH_LOSS } else { LONGEST_STALL },
             tolerated_errors: chosen.iter().filter_map(|(_, c)| c.variant.tolerated_errors).reduce(f64::max),
+            overshoots: client.variant.overshoots,
             pins,
         })
     }
 
     /// An error unless the client did its work, and worked for its time.
     pub(super) fn check(&self, measurement: &Measurement) -> Result<(), String> {
-        self.work.check(measurement, self.tolerated_errors.unwrap_or(TOLERATED_ERRORS))?;
+        let work = if self.overshoots { self.work.with_overshoot(measurement) } else { self.work };
+        work.check(measurement, self.tolerated_errors.unwrap_or(TOLERATED_ERRORS))?;
         if self.may_starve {
             Ok(())
         } else {
