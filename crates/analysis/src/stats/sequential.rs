@@ -177,7 +177,7 @@ mod tests {
         looks(most).into_iter().map(|n| (n, f64::from(n) / f64::from(most))).collect()
     }
 
-    /// The share of series in which one of the looks finds a difference; log ratios with this mean and spread.
+    /// The share of series in which a look finds a difference; log ratios have this mean and spread.
     fn share_found(alpha: f64, most: u32, runs: u32, seed: u64, [mean, spread]: [f64; 2]) -> f64 {
         let plan = plan(most);
         let bounds = nominal(alpha, &plan);
