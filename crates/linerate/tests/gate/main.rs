@@ -35,7 +35,7 @@ fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
     let sentence = out.stdout.lines().next().unwrap();
     for part in [
         // The relay has no time left, so its CPU time is first.
-        "pipe needs 3.9 % more CPU time per operation with this change (3.5 to 4.4 %, 27 units, ",
+        "pipe needs 3.9 % more CPU time per operation with this change (3.5 to 4.4 %, 25 units, ",
         "in 1 of 2 cells, fast/pipe; rate -3.8 % (-4.2 to -3.4); 1 within 1 %",
     ] {
         assert!(sentence.contains(part), "{part}: {}", out.stdout);
@@ -163,7 +163,7 @@ fn what_noise_hides_is_status_2_and_125_for_git_bisect() {
 
 #[test]
 fn a_slowdown_that_a_second_series_does_not_confirm_is_open() {
-    let mut seconds = vec![0.22; 14];
+    let mut seconds = vec![0.22; 11];
     seconds.extend([0.2; 300]);
     let script = Script::new("unconfirmed").seconds("fast/pipe@head", &seconds, 0.2);
     let out = gate(&script, &Folder::new("gate-unconfirmed"), &["--budget", "30s"]);
