@@ -43,6 +43,8 @@ type peer struct {
 	window    *sdk.Window
 	// A connection was established, with the contract's cipher suite.
 	connected atomic.Bool
+	// Where sessions are resumed: the full handshakes that may still be made, the first of each connection.
+	full atomic.Int64
 }
 
 // line is a connection that its goroutines share.
@@ -108,6 +110,13 @@ func newPeer(spec *sdk.Spec) (*peer, error) {
 	if spec.TLS.Name == "" || !config.RootCAs.AppendCertsFromPEM([]byte(spec.TLS.Authority)) {
 		return nil, sdk.BadSpec(`a client needs "tls.authority" and "tls.name"`)
 	}
+	fullOnly, err := fullOnly(spec)
+	if err != nil {
+		return nil, err
+	}
+	if !fullOnly {
+		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+	}
 	address, err := net.ResolveUDPAddr("udp", spec.Connect)
 	if err != nil {
 		return nil, sdk.BadSpec(`"connect": ` + err.Error())
@@ -118,10 +127,12 @@ func newPeer(spec *sdk.Spec) (*peer, error) {
 	}
 	request := sdk.Page(spec.Size)
 	binary.BigEndian.PutUint64(request, answer)
-	return &peer{
+	p := &peer{
 		spec: spec, transport: &quic.Transport{Conn: socket}, address: address, config: config,
 		request: request, answer: answer, streams: int(streams),
-	}, nil
+	}
+	p.full.Store(int64(spec.Connections))
+	return p, nil
 }
 
 // number is an option that is a whole number from least to most.
@@ -170,6 +181,9 @@ func (p *peer) dial() (*quic.Conn, string) {
 	switch {
 	case err == nil && connection.ConnectionState().TLS.CipherSuite != tls.TLS_AES_128_GCM_SHA256:
 		// Go cannot be set to one cipher suite of TLS 1.3: another than the contract's is a failure.
+		_ = connection.CloseWithError(0, "")
+		return nil, "tls_failed"
+	case err == nil && p.config.ClientSessionCache != nil && !connection.ConnectionState().TLS.DidResume && p.full.Add(-1) < 0:
 		_ = connection.CloseWithError(0, "")
 		return nil, "tls_failed"
 	case err == nil:

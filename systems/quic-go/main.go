@@ -33,7 +33,7 @@ func main() {
 		Roles:     []string{"client", "server"},
 		Layers:    []string{"quic"},
 		Workloads: []string{"crr", "rr"},
-		Options:   []string{"answer", "streams"},
+		Options:   []string{"answer", "handshake", "streams"},
 		Run:       run,
 	})
 }
@@ -64,6 +64,18 @@ func run(spec *sdk.Spec) (*sdk.Done, error) {
 	return nil, sdk.Unsupported("role " + spec.Role)
 }
 
+// fullOnly is the option handshake: false if sessions are resumed.
+func fullOnly(spec *sdk.Spec) (bool, error) {
+	switch kind := spec.Options["handshake"]; kind {
+	case "", "full":
+		return true, nil
+	case "resumed":
+		return false, nil
+	default:
+		return true, sdk.Unsupported(fmt.Sprintf(`"options.handshake" must be full or resumed, not %q`, kind))
+	}
+}
+
 // serve answers requests until SIGTERM: a goroutine for each connection and for each stream.
 func serve(spec *sdk.Spec) error {
 	if spec.Listen == "" {
@@ -75,7 +87,9 @@ func serve(spec *sdk.Spec) error {
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, Certificates: []tls.Certificate{pair},
-		SessionTicketsDisabled: true,
+	}
+	if config.SessionTicketsDisabled, err = fullOnly(spec); err != nil {
+		return err
 	}
 	terminated := sdk.Terminated()
 	listener, err := quic.ListenAddr(spec.Listen, config, nil)

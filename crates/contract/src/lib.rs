@@ -16,6 +16,7 @@
 //! | [`datagram`] | datagrams of a UDP `stream`, and the receiver's counts |
 //! | [`content`] | the bytes that every server sends and every client checks |
 //! | [`errors`] | failed operations by kind |
+//! | [`resumption`] | resumed TLS sessions, for programs with rustls (a feature) |
 //! | [`program`], [`refusal`] | the frame of a program: argument, output lines, exit status |
 //! | [`tally`], [`window`], [`clock`] | counters of a client, its window, and its clocks |
 //! | [`nearest`] | suggestions for misspelt names |
@@ -34,6 +35,8 @@ pub mod options;
 pub mod packed;
 pub mod program;
 pub mod refusal;
+#[cfg(feature = "rustls")]
+pub mod resumption;
 pub mod spec;
 pub mod tally;
 pub mod units;

@@ -65,11 +65,13 @@ pub const OWN_OPTIONS: &[&str] = &[
     "coalesce_us",
     "pipeline",
     // HTTP/2 and QUIC: streams under way on each connection; whether requests are calls of gRPC; the length
-    // of an answer of the protocol of performance tests, and the congestion control.
+    // of an answer of the protocol of performance tests, the congestion control, and whether sessions are
+    // resumed.
     "streams",
     "grpc",
     "answer",
     "congestion",
+    "handshake",
     // WebSocket: received payload is unmasked before it is compared.
     "unmask",
     // UDP server: how often content is compared.

@@ -3,6 +3,7 @@
 use crate::bad;
 use bytes::Bytes;
 use linerate_contract::program::Refusal;
+use linerate_contract::resumption::Handshakes;
 use linerate_contract::{Done, ErrorKind, Spec, Tls};
 use linerate_sdk::client::Target;
 use linerate_sdk::missing;
@@ -11,7 +12,7 @@ use linerate_sdk::server::runtime;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, ReadError, VarInt, WriteError};
 use rustls::RootCertStore;
-use rustls::client::Resumption;
+use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -26,7 +27,7 @@ const SUITE: &str = concat!("TLSv1.3 TLS_AES_128_GCM_SHA256 rustls ", env!("RUST
 pub fn run(spec: &Spec) -> Result<Done, Refusal> {
     let requests = Requests::new(spec)?;
     let tls = spec.tls.as_ref().ok_or_else(|| missing("tls"))?;
-    let (config, target) = (config(tls)?, Target::new(spec)?);
+    let (config, target) = (config(spec, tls)?, Target::new(spec)?);
     runtime(spec)?.block_on(async {
         let mut endpoint = Endpoint::client(target.source())?;
         endpoint.set_default_client_config(config);
@@ -35,20 +36,24 @@ pub fn run(spec: &Spec) -> Result<Done, Refusal> {
     })
 }
 
-fn config(tls: &Tls) -> Result<ClientConfig, Refusal> {
+fn config(spec: &Spec, tls: &Tls) -> Result<ClientConfig, Refusal> {
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_slice(tls.authority.as_bytes()).map_err(|e| bad(&e))?;
     roots.add(authority).map_err(|e| bad(&e))?;
     let mut provider = ring::default_provider();
     provider.cipher_suites = vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256];
-    let mut tls = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
+    let provider = Arc::new(provider);
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let handshakes = Handshakes::from_spec(spec)?;
+    let verifier = handshakes.verifier(verifier.build().map_err(|e| bad(&e))?, spec.connections);
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|e| bad(&e))?
-        .with_root_certificates(roots)
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
     tls.alpn_protocols = vec![ALPN.to_vec()];
-    // Each handshake is a full one, as of the other clients.
-    tls.resumption = Resumption::disabled();
+    tls.resumption = handshakes.sessions(spec.connections);
     Ok(ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).map_err(|e| bad(&e))?)))
 }
 

@@ -6,7 +6,9 @@ mod client;
 use bytes::Bytes;
 use h3::server::RequestResolver;
 use http::Response;
+use linerate_contract::options::Choice;
 use linerate_contract::program::{self, Refusal};
+use linerate_contract::resumption::Handshakes;
 use linerate_contract::{Describe, Done, Role, Spec, page};
 use linerate_sdk::{missing, perf, server, unsupported};
 use quinn::crypto::rustls::QuicServerConfig;
@@ -18,7 +20,7 @@ use std::io;
 use std::sync::Arc;
 
 fn main() {
-    program::run("quinn-system", perf::OPTIONS, describe, run);
+    program::run("quinn-system", &[perf::OPTIONS, &[Handshakes::OPTION]].concat(), describe, run);
 }
 
 fn describe(_: &Spec) -> Describe {
@@ -71,8 +73,7 @@ fn config(spec: &Spec, protocol: &[u8]) -> Result<ServerConfig, Refusal> {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
         .map_err(|e| bad(&e))?;
     tls.alpn_protocols = vec![protocol.to_vec()];
-    // As the contract has it: no resumption.
-    tls.send_tls13_tickets = 0;
+    Handshakes::from_spec(spec)?.set(&mut tls)?;
     Ok(ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls).map_err(|e| bad(&e))?)))
 }
 

@@ -16,6 +16,7 @@ use std::path::PathBuf;
   linerate load h3 https://localhost:8443/ --insecure --rate 5000 --arrival poisson
   linerate load h3 https://localhost:8443/ --insecure --congestion bbr --datagrams single
   linerate load h3 https://localhost:8443/ --insecure -c 20 --no-keepalive   # handshakes
+  linerate load h3 https://localhost:8443/ --insecure -c 20 --no-keepalive --handshake resumed
 
 Exit status: 0 done, 1 too many requests failed or the server hung, 2 bad usage, \
 3 no request succeeded, 130 interrupted (the partial result is printed).")]
@@ -129,6 +130,11 @@ pub struct QuicArgs {
     /// Congestion control of this end
     #[arg(long, value_parser = ["cubic", "reno", "bbr"], default_value = "cubic")]
     pub congestion: String,
+
+    /// With resumed, a server gives tickets and a client resumes its sessions, after one full handshake for each
+    /// connection
+    #[arg(long, value_parser = ["full", "resumed"], default_value = "full")]
+    pub handshake: String,
 
     /// Datagrams per system call: gso joins them in the kernel, batch sends up to 64, single sends one
     #[arg(long, value_parser = ["gso", "batch", "single"], default_value = "gso")]

@@ -122,7 +122,12 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
         ("none", "timers") => vec![("timers".to_owned(), client(0, 10, 100), None)],
         ("http" | "https" | "h2c" | "h2" | "h3", "rr") => vec![served("", client(1_000, 3, 300))],
         ("quic", "rr") => vec![served("", client(1_000, 3, 300)), served("of 8 bytes", client(8, 2, 50))],
-        ("http" | "https" | "h3" | "quic", "crr") => vec![served("", client(1_000, 3, 50))],
+        ("quic", "crr") => {
+            let mut resuming = client(1_000, 3, 50);
+            resuming.set_option("handshake", "resumed");
+            vec![served("", client(1_000, 3, 50)), served("with resumed sessions", resuming)]
+        }
+        ("http" | "https" | "h3", "crr") => vec![served("", client(1_000, 3, 50))],
         // Not in the contract, or without a peer in this file.
         _ => Vec::new(),
     }

@@ -38,6 +38,7 @@ pub(super) fn h3(args: &LoadH3Args, terminal: Terminal) -> Result<ExitCode, Erro
 /// The options of QUIC, as options of a spec.
 pub(in crate::command) fn set_quic(spec: &mut Spec, args: &QuicArgs) {
     spec.set_option("congestion", &args.congestion);
+    spec.set_option("handshake", &args.handshake);
     spec.set_option("mode", &args.datagrams);
 }
 

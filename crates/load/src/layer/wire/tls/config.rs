@@ -5,8 +5,10 @@ use super::trust::{Anyone, identified, roots};
 use super::{Room, TlsWire};
 use crate::layer::wire::Wires;
 use crate::refusal::Refusal;
+use linerate_contract::resumption::Handshakes;
 use linerate_contract::{ErrorKind, Spec, Tls};
-use rustls::client::{Resumption, UnbufferedClientConnection};
+use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{UnbufferedClientConnection, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -65,7 +67,7 @@ impl Wires for TlsAcceptor {
 }
 
 /// A client's configuration without the names of protocols. Each handshake is a full one, also of a server
-/// that gives tickets.
+/// that gives tickets, unless the spec says something else.
 ///
 /// # Errors
 /// Certificates that cannot be read.
@@ -74,14 +76,28 @@ pub(in crate::layer) fn client_config(spec: &Spec) -> Result<ClientConfig, Refus
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
-    let builder = if spec.request.as_ref().is_some_and(|request| request.insecure) {
-        builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider()))
-    } else {
-        builder.with_root_certificates(roots(&tls.authority)?)
-    };
-    let mut config = identified(builder, &tls)?;
-    config.resumption = Resumption::disabled();
+    let verifier: Arc<dyn ServerCertVerifier> =
+        if spec.request.as_ref().is_some_and(|request| request.insecure) {
+            Anyone::by(provider())
+        } else {
+            let roots = Arc::new(roots(&tls.authority)?);
+            let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
+            verifier.map_err(|e| bad("authority", e))?
+        };
+    let handshakes = handshakes(spec)?;
+    let verifier = handshakes.verifier(verifier, spec.connections);
+    let mut config = identified(builder.dangerous().with_custom_certificate_verifier(verifier), &tls)?;
+    config.resumption = handshakes.sessions(spec.connections);
     Ok(config)
+}
+
+/// Sessions are resumed over QUIC alone: of TLS over TCP, the records have none of rustls's tickets.
+fn handshakes(spec: &Spec) -> Result<Handshakes, Refusal> {
+    let handshakes = Handshakes::from_spec(spec)?;
+    if handshakes == Handshakes::Resumed && !["h3", "quic"].contains(&spec.layer.as_str()) {
+        return Err(Refusal::Unsupported(format!("resumed handshakes of layer {:?}", spec.layer)));
+    }
+    Ok(handshakes)
 }
 
 /// What these configurations agree on.
@@ -102,7 +118,7 @@ pub(in crate::layer) fn server_config(spec: &Spec) -> Result<ServerConfig, Refus
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(|e| bad("certificate", e))?;
-    config.send_tls13_tickets = 0;
+    handshakes(spec)?.set(&mut config)?;
     Ok(config)
 }
 
