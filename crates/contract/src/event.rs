@@ -145,6 +145,9 @@ pub struct StreamCounts {
     /// The most that were under way on a connection at the same time. A server may allow fewer than asked
     /// for.
     pub most: u32,
+    /// gRPC: messages of the calls that succeeded, those after the window included.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub messages: u64,
     /// GOAWAY and RST_STREAM frames received, by code, such as `no_error`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub goaways: BTreeMap<String, u64>,
@@ -156,6 +159,7 @@ impl StreamCounts {
     /// Adds those of other connections.
     pub fn merge(&mut self, other: &Self) {
         self.most = self.most.max(other.most);
+        self.messages += other.messages;
         for (sum, part) in [(&mut self.goaways, &other.goaways), (&mut self.resets, &other.resets)] {
             part.iter().for_each(|(code, count)| *sum.entry(code.clone()).or_default() += count);
         }

@@ -64,11 +64,12 @@ pub const OWN_OPTIONS: &[&str] = &[
     "spin",
     "coalesce_us",
     "pipeline",
-    // HTTP/2 and QUIC: streams under way on each connection; whether requests are calls of gRPC; the length
-    // of an answer of the protocol of performance tests, the congestion control, and whether sessions are
-    // resumed.
+    // HTTP/2 and QUIC: streams under way on each connection; whether requests are calls of gRPC, and of how
+    // many messages; the length of an answer of the protocol of performance tests, the congestion control,
+    // and whether sessions are resumed.
     "streams",
     "grpc",
+    "messages",
     "answer",
     "congestion",
     "handshake",

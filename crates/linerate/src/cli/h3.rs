@@ -131,8 +131,8 @@ pub struct QuicArgs {
     #[arg(long, value_parser = ["cubic", "reno", "bbr"], default_value = "cubic")]
     pub congestion: String,
 
-    /// With resumed, a server gives tickets and a client resumes its sessions, after one full handshake for each
-    /// connection
+    /// With resumed, a server gives tickets, and a client resumes its sessions after one full handshake for
+    /// each connection
     #[arg(long, value_parser = ["full", "resumed"], default_value = "full")]
     pub handshake: String,
 

@@ -32,7 +32,11 @@ fn doing(spec: &Spec, address: SocketAddr) -> String {
     let what = if spec.workload == "rr" { "echoing" } else { "serving streams" };
     match spec.layer.as_str() {
         _ if spec.options.contains_key("grpc") => {
-            format!("answering calls of gRPC with a message of {} bytes at {address}", spec.size)
+            let messages = match spec.option("messages") {
+                None | Some("1") => "a message".into(),
+                Some(number) => format!("{number} messages"),
+            };
+            format!("answering calls of gRPC with {messages} of {} bytes at {address}", spec.size)
         }
         scheme @ ("http" | "https") => {
             format!("serving a page of {} bytes at {scheme}://{address}/", spec.size)
@@ -88,6 +92,7 @@ fn spec(what: &Served) -> Result<Spec, Error> {
         Served::Grpc(args) => {
             let mut spec = page(["h2c", "h2"], &args.page)?;
             spec.set_option("grpc", "yes");
+            spec.set_option("messages", args.messages);
             spec
         }
         Served::Tcp(args) => {

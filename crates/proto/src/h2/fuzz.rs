@@ -45,7 +45,7 @@ pub fn fuzz_client(input: &[u8]) {
 /// the first is the length of the pieces.
 pub fn fuzz_server(input: &[u8]) {
     let [length, choice, frames @ ..] = input else { return };
-    let content = if *choice > 127 { Content::reply(&[b'p'; 30]) } else { Content::page(&[b'p'; 30]) };
+    let content = if *choice > 127 { Content::reply(&[b'p'; 30], 1) } else { Content::page(&[b'p'; 30]) };
     let run = |size: usize| {
         let (mut server, mut output) = (Server::default(), Vec::new());
         if choice % 2 == 1 {

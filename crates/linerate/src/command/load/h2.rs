@@ -61,6 +61,7 @@ pub(super) fn grpc(args: &LoadGrpcArgs, terminal: Terminal) -> Result<ExitCode, 
     }
     let mut spec = spec(&args.url, &args.multiplexed)?;
     spec.set_option("grpc", "yes");
+    spec.set_option("messages", args.messages);
     spec.request.get_or_insert_default().body = args.message.encoded(Path::new(""))?;
     let words = Words { operation: "call", payload: "messages" };
     let load = Operations { words, ..Operations::requests(client, &args.url, terminal.style) };

@@ -8,7 +8,7 @@
 mod rpc;
 mod service;
 
-use rpc::Calls;
+use rpc::{Calls, Messages};
 pub use service::H2Service;
 
 use crate::layer::http::STATUSES;
@@ -50,6 +50,8 @@ struct Reader {
     statuses: Box<[u64; STATUSES]>,
     /// Where operations are calls of gRPC.
     calls: Option<Calls>,
+    /// Messages of the calls that succeeded.
+    messages: u64,
     ended: Vec<(Begun, LaneEnd)>,
     /// The most streams under way on a connection.
     most: u32,
@@ -78,6 +80,7 @@ struct LaneState {
     /// Zero: the head of the answer has not arrived.
     status: u16,
     rpc_status: Option<u32>,
+    messages: Messages,
 }
 
 impl<W> AsFd for H2Connection<W> {
@@ -100,18 +103,22 @@ impl<C: Wires> Layer for H2<C> {
         let path = spec.path.as_deref().unwrap_or("/");
         let streams = spec.number("streams", 1..=MOST_STREAMS)?.unwrap_or(1) as u16;
         let calls = rpc::are_calls(spec)?;
-        let encode = if calls { EncodedRequest::grpc } else { EncodedRequest::new };
+        let request = match calls {
+            true => EncodedRequest::grpc(scheme, path, &host, &request, rpc::messages(spec)?)?,
+            false => EncodedRequest::new(scheme, path, &host, &request)?,
+        };
         Ok(Self {
             dialer,
             connector,
             security: None,
-            request: encode(scheme, path, &host, &request)?,
+            request,
             streams,
             buffer: vec![0; BUFFER].into(),
             reader: Reader {
                 verifier: Verifier::new(spec.expect)?,
                 statuses: Box::new([0; STATUSES]),
                 calls: calls.then(Calls::default),
+                messages: 0,
                 ended: Vec::with_capacity(streams.into()),
                 most: 0,
                 goaways: CodeCounts::default(),
@@ -199,8 +206,9 @@ impl<C: Wires> Layer for H2<C> {
             let counted = counts.iter().zip(0..).filter(|(n, _)| **n > 0);
             counted.map(|(n, code)| (Code(code).to_string(), *n)).collect()
         };
-        let Reader { most, goaways, resets, .. } = &self.reader;
-        Some(StreamCounts { most: *most, goaways: by_code(goaways), resets: by_code(resets) })
+        let Reader { most, messages, goaways, resets, .. } = &self.reader;
+        let (goaways, resets) = (by_code(goaways), by_code(resets));
+        Some(StreamCounts { most: *most, messages: *messages, goaways, resets })
     }
 }
 
@@ -317,9 +325,10 @@ struct LaneAnswers<'a> {
 impl LaneAnswers<'_> {
     /// Whether the complete answer was compared.
     #[inline]
-    fn complete(&self, lane: usize, bytes: u64) -> Result<bool, ErrorKind> {
+    fn complete(&mut self, lane: usize, bytes: u64) -> Result<bool, ErrorKind> {
         if self.reader.calls.is_some() {
             rpc::check(self.lanes[lane].rpc_status)?;
+            self.reader.messages += u64::from(self.lanes[lane].messages.complete()?);
         }
         self.reader.verifier.answer(&self.lanes[lane].check, bytes)
     }
@@ -354,6 +363,9 @@ impl Answers for LaneAnswers<'_> {
     #[inline]
     fn body(&mut self, lane: usize, at: u64, bytes: &[u8]) {
         self.reader.verifier.body(&mut self.lanes[lane].check, at, bytes);
+        if self.reader.calls.is_some() {
+            self.lanes[lane].messages.take(bytes);
+        }
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! Unary calls of gRPC over HTTP/2 (PROTOCOL-HTTP2.md of gRPC): a message each way, and a status at the end.
+//! Calls of gRPC over HTTP/2 (PROTOCOL-HTTP2.md of gRPC): messages each way, and a status at the end.
 
 use crate::refusal::Refusal;
 use linerate_contract::{ErrorKind, Spec};
@@ -7,6 +7,9 @@ use linerate_contract::{ErrorKind, Spec};
 const DONE: u32 = 0;
 /// Statuses with a name, and one place for all others.
 const STATUSES: usize = 18;
+
+/// More would need a body that is made while it is sent.
+const MOST_MESSAGES: u64 = 10_000;
 
 /// Calls by status.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +41,61 @@ pub(super) fn check(status: Option<u32>) -> Result<(), ErrorKind> {
     }
 }
 
+/// A byte that says whether a message is compressed, and its length in four bytes.
+const PREFIX: usize = 5;
+
+/// The messages of an answer, in pieces as they arrive.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Messages {
+    prefix: [u8; PREFIX],
+    /// Bytes of the prefix of the message under way, and bytes that it still lacks.
+    have: u8,
+    left: u32,
+    /// Messages that are complete.
+    count: u32,
+    is_compressed: bool,
+}
+
+impl Messages {
+    #[inline]
+    pub(super) fn take(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let have = usize::from(self.have);
+            if have < PREFIX {
+                let (part, rest) = bytes.split_at(bytes.len().min(PREFIX - have));
+                self.prefix[have..have + part.len()].copy_from_slice(part);
+                (self.have, bytes) = ((have + part.len()) as u8, rest);
+                let [compressed, length @ ..] = self.prefix;
+                self.is_compressed |= compressed != 0;
+                self.left = u32::from_be_bytes(length);
+            } else {
+                let part = bytes.len().min(self.left as usize);
+                (self.left, bytes) = (self.left - part as u32, &bytes[part..]);
+            }
+            if usize::from(self.have) == PREFIX && self.left == 0 {
+                (self.have, self.count) = (0, self.count.saturating_add(1));
+            }
+        }
+    }
+
+    /// How many there were.
+    ///
+    /// # Errors
+    /// The last one has no end, or one is compressed, which no call allows.
+    #[inline]
+    pub(super) fn complete(&self) -> Result<u32, ErrorKind> {
+        if self.have > 0 || self.is_compressed { Err(ErrorKind::Malformed) } else { Ok(self.count) }
+    }
+}
+
+/// Messages of each call in the direction from this end (`options.messages`).
+///
+/// # Errors
+/// The option is out of range.
+pub(super) fn messages(spec: &Spec) -> Result<usize, Refusal> {
+    Ok(spec.number("messages", 1..=MOST_MESSAGES)?.unwrap_or(1) as usize)
+}
+
 /// Whether operations are calls (`options.grpc`).
 ///
 /// # Errors
@@ -47,5 +105,30 @@ pub(super) fn are_calls(spec: &Spec) -> Result<bool, Refusal> {
         None => Ok(false),
         Some("yes") => Ok(true),
         Some(other) => Err(Refusal::BadSpec(format!("\"options.grpc\" is \"yes\" or absent: {other:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_counted_in_pieces_of_any_length() {
+        let answer = [&[0, 0, 0, 0, 3][..], b"one", &[0; 5], &[0, 0, 0, 1, 0], &[7; 256]].concat();
+        for length in 1..answer.len() {
+            let mut messages = Messages::default();
+            answer.chunks(length).for_each(|piece| messages.take(piece));
+            assert_eq!(messages.complete(), Ok(3), "pieces of {length}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_cut_or_compressed_is_malformed() {
+        for answer in [&[0][..], &[0, 0, 0, 0, 2, 9], &[1, 0, 0, 0, 0]] {
+            let mut messages = Messages::default();
+            messages.take(answer);
+            assert_eq!(messages.complete(), Err(ErrorKind::Malformed), "{answer:?}");
+        }
+        assert_eq!(Messages::default().complete(), Ok(0));
     }
 }

@@ -1,6 +1,7 @@
 //! linerate's own HTTP/2 server: the same page for each GET, or the same message for each call of gRPC,
 //! whatever stream it is on.
 
+use super::rpc;
 use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
 use crate::layer::{Flow, MAX_READS};
 use crate::refusal::Refusal;
@@ -50,7 +51,10 @@ impl<W: Wires> Service for H2Service<W> {
             return Err(Refusal::BadSpec(format!("\"size\" must be at most {LARGEST_PAGE} bytes")));
         }
         let page = page(spec.size as usize);
-        let content = if super::rpc::are_calls(spec)? { Content::reply(&page) } else { Content::page(&page) };
+        let content = match rpc::are_calls(spec)? {
+            true => Content::reply(&page, rpc::messages(spec)?),
+            false => Content::page(&page),
+        };
         Ok(Self { wires: W::new(spec)?, content: Arc::new(content), input: vec![0; ROOM.input].into() })
     }
 

@@ -1,4 +1,4 @@
-//! Unary calls of gRPC.
+//! Calls of gRPC.
 
 use super::{answers, assert_good, frame, h2_client, h2_server};
 use crate::common::Engine;
@@ -35,6 +35,22 @@ fn every_call_has_a_message_each_way_and_a_status() {
     assert_good(&Engine::start(&h2_client("h2c", address, 10, 20, 3)).done(), 20, 10);
 }
 
+#[test]
+fn streams_of_messages_are_sent_and_counted() {
+    for (sent, received) in [(1, 40), (30, 1), (500, 500)] {
+        let mut server = h2_server("h2c", 300);
+        server.set_option("grpc", "yes");
+        server.set_option("messages", received);
+        let (_server, address) = Engine::serving(&server);
+        let mut spec = Spec { expect: None, ..call(h2_client("h2c", address, 300, 60, 5)) };
+        spec.set_option("messages", sent);
+        let done = Engine::start(&spec).done();
+        assert_eq!((done.operations, done.errors.total()), (60, 0), "{:?}", done.errors);
+        assert_eq!(done.bytes.0, 60 * received * (5 + 3 + 300));
+        assert_eq!(done.streams.unwrap().messages, 60 * received);
+    }
+}
+
 /// `grpc-status` as a literal.
 fn status(value: &str) -> Vec<u8> {
     [&b"\x00\x0bgrpc-status"[..], &[value.len() as u8], value.as_bytes()].concat()
@@ -67,6 +83,14 @@ fn a_call_fails_by_the_status_in_its_trailers_or_without_one() {
     // An answer without a body has its status in the only block.
     let alone = against(|stream| frame(1, 5, stream, &[&[0x88], &status("14")[..]].concat()));
     assert_eq!(alone.errors.0.get(&ErrorKind::WrongStatus), Some(&12), "{:?}", alone.errors);
+    // A message of two bytes, of which one arrives; and one that is compressed.
+    for prefix in [[0, 0, 0, 0, 2], [1, 0, 0, 0, 1]] {
+        let cut = against(move |stream| {
+            let message = frame(0, 0, stream, &[&prefix[..], b"x"].concat());
+            [frame(1, 4, stream, &[0x88]), message, frame(1, 5, stream, &status("0"))].concat()
+        });
+        assert_eq!(cut.errors.0.get(&ErrorKind::Malformed), Some(&12), "{:?}", cut.errors);
+    }
     // A page is no message.
     let page = against(super::good);
     assert_eq!(page.errors.0.get(&ErrorKind::Malformed), Some(&12), "{:?}", page.errors);

@@ -25,19 +25,26 @@ impl EncodedRequest {
         Self::encoded(scheme, path, host, request, request.body.as_bytes(), &[])
     }
 
-    /// A unary call of gRPC (PROTOCOL-HTTP2.md of gRPC): `path` is `/package.Service/Method`; the headers of
-    /// `request` are metadata, and its body is the message in Base64, since a text has no bytes.
+    /// A call of gRPC (PROTOCOL-HTTP2.md of gRPC) with so many equal messages: `path` is
+    /// `/package.Service/Method`; the headers of `request` are metadata, and its body is the message in
+    /// Base64, since a text has no bytes.
     ///
     /// # Errors
     /// As [`Self::new`], or the body is no Base64.
-    pub fn grpc(scheme: &str, path: &str, host: &str, request: &Request) -> Result<Self, Refusal> {
+    pub fn grpc(
+        scheme: &str,
+        path: &str,
+        host: &str,
+        request: &Request,
+        messages: usize,
+    ) -> Result<Self, Refusal> {
         let message = STANDARD
             .decode(&request.body)
             .map_err(|e| Refusal::BadSpec(format!("\"request.body\" of a call of gRPC is Base64: {e}")))?;
         let metadata =
             Request { method: Some("POST".into()), headers: request.headers.clone(), ..Request::default() };
         let fields = [("content-type", "application/grpc"), ("te", "trailers")];
-        Self::encoded(scheme, path, host, &metadata, &prefixed(&message), &fields)
+        Self::encoded(scheme, path, host, &metadata, &prefixed(&message).repeat(messages), &fields)
     }
 
     fn encoded(

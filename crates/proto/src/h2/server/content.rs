@@ -29,10 +29,10 @@ impl Content {
         Self { head, body: page.into(), is_rpc: false }
     }
 
-    /// [`rpc_reply`] for each unary call of gRPC, whatever its method.
-    pub fn reply(page: &[u8]) -> Self {
+    /// So many of [`rpc_reply`] for each call of gRPC, whatever its method.
+    pub fn reply(page: &[u8], messages: usize) -> Self {
         let head = Blocks::new(&[(":status", "200"), ("content-type", "application/grpc")]);
-        Self { head, body: rpc_reply(page).into(), is_rpc: true }
+        Self { head, body: rpc_reply(page).repeat(messages).into(), is_rpc: true }
     }
 
     pub(super) fn answers(&self, method: Method) -> bool {

@@ -95,9 +95,9 @@ fn client_and_server_understand_each_other_in_pieces_of_any_size() {
 fn calls_of_grpc_have_a_message_each_way_and_a_status_in_trailers() {
     for (piece, size) in [(1, 10), (7, 0), (1_000, 70_000)] {
         let (mut client, mut server) = (Client::new(10), Server::default());
-        let (message, content) = (vec![0xff; size], Content::reply(&PAGE[..size]));
+        let (message, content) = (vec![0xff; size], Content::reply(&PAGE[..size], 1));
         let request = Request { body: STANDARD.encode(&message), ..Request::default() };
-        let call = EncodedRequest::grpc("http", "/shop.Items/Get", "h", &request).unwrap();
+        let call = EncodedRequest::grpc("http", "/shop.Items/Get", "h", &request, 1).unwrap();
         assert_eq!(call.body(), client::prefixed(&message));
         exchanged(&mut client, &mut server, b"", &content, piece);
         for _ in 0..3 {
@@ -113,9 +113,9 @@ fn calls_of_grpc_have_a_message_each_way_and_a_status_in_trailers() {
 
 #[test]
 fn a_get_is_no_call_and_a_call_is_no_get() {
-    let call = EncodedRequest::grpc("http", "/a.B/C", "h", &Request::default()).unwrap();
+    let call = EncodedRequest::grpc("http", "/a.B/C", "h", &Request::default(), 1).unwrap();
     let get = request(&Request::default());
-    for (request, content) in [(get, Content::reply(b"")), (call, Content::page(b""))] {
+    for (request, content) in [(get, Content::reply(b"", 1)), (call, Content::page(b""))] {
         let (mut client, mut server) = (Client::new(1), Server::default());
         exchanged(&mut client, &mut server, b"", &content, 100);
         client.start(&request);
