@@ -127,11 +127,7 @@ impl<L: Layer> Context<L> {
             }
             Reply::Waiting => self.wait(slot, EpollFlags::EPOLLIN)?,
             Reply::Blocked => self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?,
-            // A change of the registration makes the kernel report the state again. With room to send it
-            // always does: the layer may have the rest in its own buffer, and the socket nothing.
-            Reply::Unfinished => {
-                self.register(slot, slot.interest | EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?;
-            }
+            Reply::Unfinished => self.come_back(slot)?,
         }
         Ok(None)
     }
@@ -205,11 +201,18 @@ impl<L: Layer> Context<L> {
         self.register(slot, interest)
     }
 
-    pub(super) fn register(
-        &mut self,
-        slot: &mut Slot<L::Connection>,
-        interest: EpollFlags,
-    ) -> Result<(), ErrorKind> {
+    /// The turn of the slot is over, and it has more to receive.
+    pub(super) fn come_back(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
+        if L::TIMED {
+            // Without edges each wait reports what the socket has. With room to send, no wait would sleep.
+            return self.wait(slot, EpollFlags::EPOLLIN);
+        }
+        // A change of the registration makes the kernel report the state again. With room to send it always
+        // does: the layer may have the rest in its own buffer, and the socket nothing.
+        self.register(slot, slot.interest | EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)
+    }
+
+    fn register(&mut self, slot: &mut Slot<L::Connection>, interest: EpollFlags) -> Result<(), ErrorKind> {
         let fd = slot.connection.as_ref().expect(OPENED);
         let edges = if L::TIMED { EpollFlags::empty() } else { EpollFlags::EPOLLET };
         let mut event = EpollEvent::new(interest | edges, u64::from(slot.index));

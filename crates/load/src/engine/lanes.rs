@@ -62,24 +62,25 @@ impl<L: Lanes> Context<L> {
         self.layer.under_way(connection) == 0 && self.layer.is_over(connection)
     }
 
-    /// Receives, counts what has ended, begins further operations and sends them.
+    /// Receives what is there, counts what has ended, begins further operations and sends them together: a
+    /// datagram that leaves costs both ends more than a read.
     ///
     /// # Errors
     /// The connection is of no use any more.
     #[inline]
     pub fn exchange(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
+        let mut has_more = true;
         for _ in 0..MAX_READS {
             let reply = self.layer.receive(slot.connection.as_mut().expect(OPENED));
             self.settle();
-            let reply = reply?;
-            self.fill_lanes(slot);
-            self.send_lanes(slot)?;
-            if reply != Reply::Unfinished {
-                return Ok(());
+            has_more = reply? == Reply::Unfinished;
+            if !has_more {
+                break;
             }
         }
-        // As in [`Context::receive`].
-        self.register(slot, slot.interest | EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)
+        self.fill_lanes(slot);
+        self.send_lanes(slot)?;
+        if has_more { self.come_back(slot) } else { Ok(()) }
     }
 
     /// Whether nothing is under way; a connection that is of no use any more is closed.

@@ -38,6 +38,24 @@ fn sessions_are_resumed_after_the_first_handshake_of_each_connection_slot() {
     }
 }
 
+/// Answers that come faster than they are read, and a pause after each.
+#[test]
+fn a_client_that_waits_for_the_next_answer_sleeps() {
+    let (own, trust) = good_certificates();
+    let serving = Spec { layer: "quic".into(), tls: Some(own), ..server(0) };
+    let (_server, address) = Engine::serving(&serving);
+    let mut spec = client("rr", address, 8, 20);
+    (spec.layer, spec.tls, spec.expect) = ("quic".into(), Some(trust), None);
+    (spec.connections, spec.size, spec.rate) = (1, 8, Some(20.0));
+    spec.set_option("answer", 3_000_000);
+    // A datagram for each call of the kernel, so that no turn takes all.
+    spec.set_option("mode", "single");
+    let done = Engine::start(&spec).done();
+    assert_eq!((done.operations, done.errors.total()), (20, 0), "{:?}", done.errors);
+    let elapsed = done.end_ns.since(done.start_ns);
+    assert!(done.cpu_ns.0 < elapsed.0 * 3 / 4, "{:?} of {elapsed:?}", done.cpu_ns);
+}
+
 #[test]
 fn a_peer_of_another_protocol_is_an_error_of_tls() {
     let (own, trust) = good_certificates();
