@@ -214,7 +214,7 @@ fn batching(spec: &Spec) -> String {
     requests + &responses
 }
 
-/// `100 at once on a connection, of 250 asked for; 40 messages received; GOAWAY no_error 3; RST_STREAM refused_stream 5`
+/// `100 at once on a connection, of 250 asked for; 40 messages received; GOAWAY no_error 3`
 fn stream_counts(spec: &Spec, streams: &StreamCounts) -> String {
     let asked = spec.option("streams").and_then(|n| n.parse().ok()).unwrap_or(1);
     let mut text = format!("{} at once on a connection", count(streams.most.into()));

@@ -50,8 +50,6 @@ struct Reader {
     statuses: Box<[u64; STATUSES]>,
     /// Where operations are calls of gRPC.
     calls: Option<Calls>,
-    /// Messages of the calls that succeeded.
-    messages: u64,
     ended: Vec<(Begun, LaneEnd)>,
     /// The most streams under way on a connection.
     most: u32,
@@ -118,7 +116,6 @@ impl<C: Wires> Layer for H2<C> {
                 verifier: Verifier::new(spec.expect)?,
                 statuses: Box::new([0; STATUSES]),
                 calls: calls.then(Calls::default),
-                messages: 0,
                 ended: Vec::with_capacity(streams.into()),
                 most: 0,
                 goaways: CodeCounts::default(),
@@ -206,9 +203,9 @@ impl<C: Wires> Layer for H2<C> {
             let counted = counts.iter().zip(0..).filter(|(n, _)| **n > 0);
             counted.map(|(n, code)| (Code(code).to_string(), *n)).collect()
         };
-        let Reader { most, messages, goaways, resets, .. } = &self.reader;
-        let (goaways, resets) = (by_code(goaways), by_code(resets));
-        Some(StreamCounts { most: *most, messages: *messages, goaways, resets })
+        let Reader { most, calls, goaways, resets, .. } = &self.reader;
+        let messages = calls.as_ref().map_or(0, |calls| calls.messages);
+        Some(StreamCounts { most: *most, messages, goaways: by_code(goaways), resets: by_code(resets) })
     }
 }
 
@@ -326,10 +323,8 @@ impl LaneAnswers<'_> {
     /// Whether the complete answer was compared.
     #[inline]
     fn complete(&mut self, lane: usize, bytes: u64) -> Result<bool, ErrorKind> {
-        if self.reader.calls.is_some() {
-            rpc::check(self.lanes[lane].rpc_status)?;
-            self.reader.messages += u64::from(self.lanes[lane].messages.complete()?);
-        }
+        let LaneState { rpc_status, messages, .. } = &self.lanes[lane];
+        self.reader.calls.as_mut().map_or(Ok(()), |calls| calls.complete(*rpc_status, messages))?;
         self.reader.verifier.answer(&self.lanes[lane].check, bytes)
     }
 

@@ -13,31 +13,37 @@ const MOST_MESSAGES: u64 = 10_000;
 
 /// Calls by status.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Calls([u64; STATUSES]);
+pub(super) struct Calls {
+    by_status: [u64; STATUSES],
+    /// Of those that succeeded.
+    pub(super) messages: u64,
+}
 
 impl Calls {
     #[inline]
     pub(super) fn count(&mut self, status: Option<u32>) {
         if let Some(status) = status {
-            self.0[(status as usize).min(STATUSES - 1)] += 1;
+            self.by_status[(status as usize).min(STATUSES - 1)] += 1;
         }
     }
 
-    pub(super) fn by_status(&self) -> impl Iterator<Item = (String, u64)> {
-        self.0.iter().enumerate().map(|(status, count)| (format!("grpc-{status}"), *count))
+    /// The answer of a call is complete. One with another status than OK has failed, and one without a status
+    /// is not over.
+    ///
+    /// # Errors
+    /// The kind of failure.
+    #[inline]
+    pub(super) fn complete(&mut self, status: Option<u32>, messages: &Messages) -> Result<(), ErrorKind> {
+        match status {
+            Some(DONE) => self.messages += u64::from(messages.complete()?),
+            Some(_) => return Err(ErrorKind::WrongStatus),
+            None => return Err(ErrorKind::Malformed),
+        }
+        Ok(())
     }
-}
 
-/// A call with another status has failed, and one without a status is not over.
-///
-/// # Errors
-/// The kind of failure.
-#[inline]
-pub(super) fn check(status: Option<u32>) -> Result<(), ErrorKind> {
-    match status {
-        Some(DONE) => Ok(()),
-        Some(_) => Err(ErrorKind::WrongStatus),
-        None => Err(ErrorKind::Malformed),
+    pub(super) fn by_status(&self) -> impl Iterator<Item = (String, u64)> {
+        self.by_status.iter().enumerate().map(|(status, count)| (format!("grpc-{status}"), *count))
     }
 }
 
