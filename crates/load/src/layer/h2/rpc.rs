@@ -15,7 +15,7 @@ const MOST_MESSAGES: u64 = 10_000;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
     by_status: [u64; STATUSES],
-    /// Of those that succeeded.
+    /// The messages of those that succeeded.
     pub(super) messages: u64,
 }
 
