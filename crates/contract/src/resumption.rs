@@ -153,7 +153,7 @@ impl ServerCertVerifier for FirstOnly {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let left = self.left.try_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        let left = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
         left.map_err(|_| Error::General("a full handshake in place of a resumed one".into()))?;
         self.verifier.verify_server_cert(end, others, name, ocsp, now)
     }
