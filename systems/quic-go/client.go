@@ -110,11 +110,11 @@ func newPeer(spec *sdk.Spec) (*peer, error) {
 	if spec.TLS.Name == "" || !config.RootCAs.AppendCertsFromPEM([]byte(spec.TLS.Authority)) {
 		return nil, sdk.BadSpec(`a client needs "tls.authority" and "tls.name"`)
 	}
-	fullOnly, err := fullOnly(spec)
+	resumesNothing, err := fullOnly(spec)
 	if err != nil {
 		return nil, err
 	}
-	if !fullOnly {
+	if !resumesNothing {
 		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	}
 	address, err := net.ResolveUDPAddr("udp", spec.Connect)

@@ -45,7 +45,7 @@ impl Handshakes {
         Ok(spec.choice()?.unwrap_or_default())
     }
 
-    /// The verifier of a client with so many connections at the same time.
+    /// The verifier of a client; `connections` is how many it has at the same time.
     #[must_use]
     pub fn verifier(
         self,
@@ -58,8 +58,8 @@ impl Handshakes {
         }
     }
 
-    /// The sessions that a client with so many connections at the same time keeps: rustls's own store has
-    /// eight of a server, so that connections which end together lose some.
+    /// The sessions that a client keeps; `connections` is how many it has at the same time. rustls's own store
+    /// has eight sessions of a server, so connections that end together would lose some.
     #[must_use]
     pub fn sessions(self, connections: u32) -> Resumption {
         match self {

@@ -43,8 +43,8 @@ pub(super) struct OperationsJson<'a> {
     pub(super) in_flight: u64,
     /// HTTP: responses by status, those after the time was over included.
     pub(super) statuses: &'a BTreeMap<String, u64>,
-    /// HTTP/2: `most`, the most streams under way on a connection, and the frames `goaways` and `resets` of
-    /// the server by code.
+    /// HTTP/2: `most`, the most streams under way on a connection; `messages` of the responses of gRPC; and
+    /// the frames `goaways` and `resets` of the server by code.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<BTreeMap<String, serde_json::Value>>"))]
     pub(super) streams: Option<&'a StreamCounts>,

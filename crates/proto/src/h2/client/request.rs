@@ -25,9 +25,9 @@ impl EncodedRequest {
         Self::encoded(scheme, path, host, request, request.body.as_bytes(), &[])
     }
 
-    /// A call of gRPC (PROTOCOL-HTTP2.md of gRPC) with so many equal messages: `path` is
-    /// `/package.Service/Method`; the headers of `request` are metadata, and its body is the message in
-    /// Base64, since a text has no bytes.
+    /// A call of gRPC (PROTOCOL-HTTP2.md of gRPC): `path` is `/package.Service/Method`; the headers of
+    /// `request` are metadata, and its body is the message in Base64, since a text has no bytes. The message
+    /// is sent `messages` times.
     ///
     /// # Errors
     /// As [`Self::new`], or the body is no Base64.

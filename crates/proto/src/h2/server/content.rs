@@ -29,7 +29,7 @@ impl Content {
         Self { head, body: page.into(), is_rpc: false }
     }
 
-    /// So many of [`rpc_reply`] for each call of gRPC, whatever its method.
+    /// Answers each call of gRPC, whatever its method, with [`rpc_reply`] `messages` times.
     pub fn reply(page: &[u8], messages: usize) -> Self {
         let head = Blocks::new(&[(":status", "200"), ("content-type", "application/grpc")]);
         Self { head, body: rpc_reply(page).repeat(messages).into(), is_rpc: true }
