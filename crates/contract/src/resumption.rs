@@ -58,8 +58,8 @@ impl Handshakes {
         }
     }
 
-    /// The sessions that a client keeps; `connections` is how many it has at the same time. rustls's own store
-    /// has eight sessions of a server, so connections that end together would lose some.
+    /// The sessions that a client keeps; `connections` is how many it has at the same time. The store of
+    /// rustls has eight sessions of a server, so connections that end together would lose some.
     #[must_use]
     pub fn sessions(self, connections: u32) -> Resumption {
         match self {
