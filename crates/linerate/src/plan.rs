@@ -28,13 +28,12 @@ use std::time::Duration;
 /// longer ones; the value of a cell needs no such precision.
 pub const UNITS_PER_ROUND: u32 = 2;
 
-/// Units of each pair in a round, unless the suite has a number. The quick form has nine in its six rounds,
-/// so that all suites are done in half an hour.
+/// Units of each pair in a round, unless the suite has a number.
 ///
-/// A comparison of builds has one in each round: after each, the pair may be decided. So has the form with
-/// the documents' tables alone, whose time goes to the wide ratios.
-fn units_in(round: u32, run: &Run, suite: &PlannedSuite) -> u32 {
-    let is_short = run.comparison.is_some() || run.published || run.quick && round.is_multiple_of(2);
+/// A comparison of builds has one in each round: after each, the pair may be decided. So have the quick form
+/// and the one with the documents' tables alone, whose time goes to the wide ratios.
+fn units_in(run: &Run, suite: &PlannedSuite) -> u32 {
+    let is_short = run.comparison.is_some() || run.published || run.quick;
     if is_short { 1 } else { suite.units.unwrap_or(UNITS_PER_ROUND).min(UNITS_PER_ROUND) }
 }
 
@@ -235,7 +234,7 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
     // Runs of earlier versions with a budget planned a thousand rounds.
     let rounds = if run.budget.is_some() { suite.rounds.min(FIRST_ROUNDS) } else { suite.rounds };
     let rounds = (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=rounds).map(|r| (r, false)));
-    let mut steps = if suite.warmup_rounds == 0 { warm_units(suite, index) } else { Vec::new() };
+    let mut steps = if run.comparison.is_some() { warm_units(suite, index) } else { Vec::new() };
     let mut last: Option<Vec<Slot>> = None;
     for (round, warmup) in rounds {
         let cells = match last.take() {
@@ -252,10 +251,10 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
                 cells
             }
         };
-        let units = units_in(round, run, suite);
-        let before: u32 = (1..round).map(|earlier| units_in(earlier, run, suite)).sum();
+        let units = units_in(run, suite);
+        let before = (round - 1) * units;
         let is_due = |slot: &Slot| match warmup {
-            true => slot.is_warm(),
+            true => slot.against.is_none(),
             false => slot.repeat <= units && is_due_in(round, slot, run, suite),
         };
         let mut slots: Vec<Slot> = cells.into_iter().filter(is_due).collect();
@@ -264,18 +263,17 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
             slots.sort_by_key(|slot| slot.against.is_some());
         }
         steps.extend(slots.into_iter().map(|slot| {
-            let is_duet = slot.against.is_some() && !warmup;
-            let unit = if is_duet { before + slot.repeat } else { round };
+            let unit = if slot.against.is_some() { before + slot.repeat } else { round };
             slot.step(index, round, unit, warmup)
         }));
     }
     steps
 }
 
-/// A unit of each pair, in a suite without warm-up rounds: it decides how the pair shares the CPUs. A control
-/// has the sharing of its baseline's pairs.
+/// A unit of each pair of a comparison: it decides how the pair shares the CPUs. A control has the sharing of
+/// its baseline's pairs.
 fn warm_units(suite: &PlannedSuite, index: usize) -> Vec<Step> {
-    let slots = duets(suite).into_iter().filter(|slot| slot.is_warm() && slot.against != Some(slot.cell));
+    let slots = duets(suite).into_iter().filter(|slot| slot.repeat == 1 && slot.against != Some(slot.cell));
     slots.map(|slot| slot.step(index, 1, 1, true)).collect()
 }
 
@@ -291,11 +289,6 @@ struct Slot {
 }
 
 impl Slot {
-    /// A warm-up round has one unit of each pair, and none of the probes.
-    fn is_warm(&self) -> bool {
-        self.repeat == 1 && self.probe.is_none()
-    }
-
     fn step(self, suite: usize, round: u32, unit: u32, warmup: bool) -> Step {
         let Self { cell, against, probe, id, .. } = self;
         Step { suite, cell, against, probe, id, round, unit, warmup }

@@ -272,8 +272,7 @@ pub struct PlannedCell {
     /// The client is the system's own, and what bounds it bounds the system: it is no load generator.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_client: bool,
-    /// How its duets share the CPUs, where the table says it and its client can do it; else each pair's
-    /// warm-up unit decides.
+    /// How its duets share the CPUs. Absent: the warm-up units of a comparison decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Sharing>,
     /// Operations per second in a closed loop, its own (`load`) or its baseline's, where the rate is a share

@@ -1,4 +1,4 @@
-//! How the two sides of a duet share the CPUs: by a rule that reads the pair's warm-up unit.
+//! How the two sides of a comparison share the CPUs: by a rule that reads the pair's warm-up unit.
 //!
 //! Side by side, noise cancels best, since both sides have the same nanoseconds. But a side that needs little
 //! CPU time per operation also gets what the other leaves of a CPU, so the rates of unlike sides are biased.
@@ -30,17 +30,14 @@ pub struct Likeness {
     /// socket now and then, got a tenth less of its CPU than iperf's beside it, and so a tenth less of the
     /// rate.
     here: f64,
-    /// A role whose sides together use no more of a CPU than this decides nothing.
-    room: f64,
 }
 
 impl Likeness {
-    pub const OF_SYSTEMS: Self = Self { alone: 1.1, here: 1.05, room: 0.0 };
     /// Equal commands differ by up to 1.14 alone and 1.05 side by side on a noisy machine.
-    pub const OF_COMMANDS: Self = Self { alone: 1.15, here: 1.1, room: ENOUGH };
+    pub const OF_COMMANDS: Self = Self { alone: 1.15, here: 1.1 };
     /// Builds of one system wait alike. Of equal ones, 1.12 side by side and 1.6 in short trials alone were
     /// seen on a noisy machine, and turns made the noise of their units five times as large.
-    pub const OF_BUILDS: Self = Self { alone: f64::INFINITY, here: f64::INFINITY, room: ENOUGH };
+    pub const OF_BUILDS: Self = Self { alone: f64::INFINITY, here: f64::INFINITY };
 }
 
 /// From the sides of a unit that ran side by side, and a trial of each cell alone.
@@ -53,7 +50,7 @@ pub fn sharing(sides: &[SideWindow; 2], alone: [&Measurement; 2], likeness: Like
     let is_even = |[a, b]: [f64; 2], factor: f64| a.max(b) <= factor * a.min(b);
     let busiest_alone = alone.map(|alone| busiest(&alone.cpu, |role| time_of(alone, role)));
     let busiest_here = [0, 1].map(|side: usize| busiest(&sides[side].cpu, |_| sides[side].elapsed.0 as f64));
-    let is_alike = unlikeness(sides, likeness.room) <= LIKE
+    let is_alike = unlikeness(sides) <= LIKE
         && is_even(busiest_alone, likeness.alone)
         && is_even(busiest_here, likeness.here);
     let is_crowded = alone.iter().any(|alone| alone.flags.contains(&LabFlag::CpuShared));
@@ -80,7 +77,7 @@ fn used(side: &SideWindow) -> f64 {
 
 /// The ratio of CPU times for the same work, of all roles or of one, whichever is farthest from 1. Infinite
 /// where it is not known.
-fn unlikeness(sides: &[SideWindow; 2], room: f64) -> f64 {
+fn unlikeness(sides: &[SideWindow; 2]) -> f64 {
     let [a, b] = sides;
     let has_bytes = a.bytes.0 > 0 && b.bytes.0 > 0;
     let work = |side: &SideWindow| if has_bytes { side.bytes.0 } else { side.operations } as f64;
@@ -90,7 +87,7 @@ fn unlikeness(sides: &[SideWindow; 2], room: f64) -> f64 {
     let share = |role: Role| sides.iter().map(|side| of(side, role) / side.elapsed.0 as f64).sum::<f64>();
     let roles = [Role::Client, Role::Relay, Role::Server]
         .into_iter()
-        .filter(|role| is_major(role) && share(*role) > room)
+        .filter(|role| is_major(role) && share(*role) > ENOUGH)
         .map(|role| of(a, role) / of(b, role));
     let ratios = roles.chain([total(a) / total(b)]).map(|ratio| ratio * work(b) / work(a));
     ratios
@@ -114,7 +111,7 @@ mod tests {
 
     /// Alone both cells fill a CPU.
     fn sharing(sides: &[SideWindow; 2]) -> Sharing {
-        super::sharing(sides, [&alone(990), &alone(990)], Likeness::OF_SYSTEMS)
+        super::sharing(sides, [&alone(990), &alone(990)], Likeness::OF_COMMANDS)
     }
 
     fn alone(server: u64) -> Measurement {
@@ -131,12 +128,10 @@ mod tests {
 
     #[test]
     fn one_unlike_role_is_enough() {
-        assert_eq!(sharing(&[side(100, 300, 480), side(100, 480, 300)]), Sharing::Turns);
+        assert_eq!(sharing(&[side(100, 350, 490), side(100, 490, 350)]), Sharing::Turns);
         assert_eq!(sharing(&[side(100, 10, 480), side(100, 20, 480)]), Sharing::Together, "a minor role");
         let client = [side(100, 200, 480), side(100, 300, 480)];
-        assert_eq!(sharing(&client), Sharing::Turns);
-        let commands = super::sharing(&client, [&alone(990), &alone(990)], Likeness::OF_COMMANDS);
-        assert_eq!(commands, Sharing::Together, "clients with time left");
+        assert_eq!(sharing(&client), Sharing::Together, "clients with time left");
     }
 
     #[test]
@@ -159,7 +154,7 @@ mod tests {
     #[test]
     fn a_cell_that_waits_alone_and_one_that_does_not_take_turns() {
         let alike = [side(100, 300, 480), side(100, 300, 480)];
-        let decide = |a, b| super::sharing(&alike, [&alone(a), &alone(b)], Likeness::OF_SYSTEMS);
+        let decide = |a, b| super::sharing(&alike, [&alone(a), &alone(b)], Likeness::OF_COMMANDS);
         assert_eq!(decide(980, 990), Sharing::Together);
         assert_eq!(decide(700, 720), Sharing::Together);
         assert_eq!(decide(850, 990), Sharing::Turns);
@@ -178,7 +173,7 @@ mod tests {
         let alike = [side(100, 300, 480), side(100, 300, 480)];
         let decide = |stolen| {
             let one = Measurement { cpus: vec![cpu(stolen)], ..alone(850) };
-            super::sharing(&alike, [&one, &alone(990)], Likeness::OF_SYSTEMS)
+            super::sharing(&alike, [&one, &alone(990)], Likeness::OF_COMMANDS)
         };
         assert_eq!((decide(0), decide(140)), (Sharing::Turns, Sharing::Together));
     }

@@ -105,32 +105,35 @@ impl Session {
         self.made().is_given_up(step.suite, &step.id, id(step.cell), step.against.map(id))
     }
 
-    /// The same for all units of a pair: by its table, or else by the warm-up units. A control is measured as
-    /// most of the pairs are whose baseline it is, so that it has their bias.
+    /// The same for all units of a pair: by its table, or, of builds and commands, by their warm-up units.
+    /// Turns are right for all (docs/decisions/0057-fixed-sharing.md).
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];
         let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.id() == step.id;
         let earlier = self.duets.iter().find(|duet| !duet.warmup && of_pair(duet)).map(|duet| duet.sharing);
         let cells = [step.cell, step.against.unwrap_or(step.cell)].map(|cell| &suite.cells[cell]);
-        let of_table = || cells[0].pairs.filter(|_| cells[0].pairs == cells[1].pairs && step.probe.is_none());
-        let by_rule = || {
-            // Side by side, the other side of a probe would get what is taken.
-            if self.programs.are_elsewhere() || !self.lab.is_grouped() || step.probe.is_some() {
-                Sharing::Turns
-            } else if step.warmup {
-                Sharing::Together
-            } else if cells[0].id == cells[1].id {
-                let pairs = suite.pairs.iter().filter(|pair| pair.cells[1] == cells[1].id);
-                let others = pairs.filter(|pair| pair.cells[0] != pair.cells[1] && pair.no_duet.is_none());
-                let found: Vec<Sharing> =
-                    others.map(|pair| self.by_warm_up(suite, [&pair.cells[0], &pair.cells[1]])).collect();
-                let in_turns = found.iter().filter(|sharing| **sharing == Sharing::Turns).count();
-                if 2 * in_turns > found.len() { Sharing::Turns } else { Sharing::Together }
-            } else {
-                self.by_warm_up(suite, [&cells[0].id, &cells[1].id])
-            }
-        };
-        earlier.or_else(of_table).unwrap_or_else(by_rule)
+        let of_table = cells[0].pairs.filter(|_| cells[0].pairs == cells[1].pairs && step.probe.is_none());
+        // Side by side, the other side of a probe would get what is taken.
+        let can_share = !self.programs.are_elsewhere() && self.lab.is_grouped() && step.probe.is_none();
+        earlier.unwrap_or_else(|| match of_table {
+            Some(Sharing::Alternating) => Sharing::Alternating,
+            _ if !can_share => Sharing::Turns,
+            Some(sharing) => sharing,
+            None if self.run.comparison.is_none() => Sharing::Turns,
+            None if step.warmup => Sharing::Together,
+            None if cells[0].id == cells[1].id => self.as_most_pairs(suite, &cells[1].id),
+            None => self.by_warm_up(suite, [&cells[0].id, &cells[1].id]),
+        })
+    }
+
+    /// A control is measured as most of the pairs are whose baseline it is, so that it has their bias.
+    fn as_most_pairs(&self, suite: &PlannedSuite, baseline: &str) -> Sharing {
+        let pairs = suite.pairs.iter().filter(|pair| pair.cells[1] == baseline);
+        let others = pairs.filter(|pair| pair.cells[0] != pair.cells[1] && pair.no_duet.is_none());
+        let found: Vec<Sharing> =
+            others.map(|pair| self.by_warm_up(suite, [&pair.cells[0], &pair.cells[1]])).collect();
+        let in_turns = found.iter().filter(|sharing| **sharing == Sharing::Turns).count();
+        if 2 * in_turns > found.len() { Sharing::Turns } else { Sharing::Together }
     }
 
     /// By a pair's warm-up unit, which runs side by side, and the first trial of each cell. A pair without
@@ -143,11 +146,8 @@ impl Session {
             let mut of_cell = self.trials.iter().filter(|t| t.suite == suite.name && t.cell == cell);
             of_cell.find_map(|trial| trial.measurement.as_ref())
         };
-        let likeness = match &self.run.comparison {
-            None => Likeness::OF_SYSTEMS,
-            Some(plan) if plan.commands.is_some() => Likeness::OF_COMMANDS,
-            Some(_) => Likeness::OF_BUILDS,
-        };
+        let is_of_commands = self.run.comparison.as_ref().is_some_and(|plan| plan.commands.is_some());
+        let likeness = if is_of_commands { Likeness::OF_COMMANDS } else { Likeness::OF_BUILDS };
         match (warm, alone(cells[0]), alone(cells[1])) {
             (Some(sides), Some(cell), Some(other)) => sharing(sides, [cell, other], likeness),
             _ => Sharing::Turns,

@@ -194,7 +194,7 @@ fn cell(
     // An axis that a template of the path uses is only where the template has it.
     let keys = axes.iter().filter(|(name, _)| !used.contains(*name));
     let mut path = path::read(table.path.as_ref(), keys, &render)?;
-    let (mut is_limit, mut warmup, mut pairs) = (false, table.warmup, table.pairs);
+    let (mut is_limit, mut warmup, mut pairs) = (false, table.warmup, table.pairs.unwrap_or(Sharing::Turns));
     for (role, names) in &table.roles {
         let is_relay = *role == Role::Relay;
         let place = format!("roles.{role}");
@@ -209,8 +209,8 @@ fn cell(
             path.adapt(chosen.variant.device, chosen.variant.routers);
             path.need_routers(usize::from(chosen.variant.router));
             is_limit |= chosen.variant.limit;
-            if *role == Role::Client && !chosen.variant.alternates {
-                pairs = pairs.filter(|pairs| *pairs != Sharing::Alternating);
+            if *role == Role::Client && !chosen.variant.alternates && pairs == Sharing::Alternating {
+                pairs = Sharing::Turns;
             }
             let least = chosen.variant.warmup_operations.unwrap_or(0);
             warmup.operations = warmup.operations.map(|operations| operations.max(least));
@@ -238,7 +238,7 @@ fn cell(
         // In a table of points the pair of systems is the subject, mixed or not.
         own_client: !table.points.is_empty()
             || server.is_none_or(|server| table.roles.get(&Role::Client) == Some(server)),
-        pairs,
+        pairs: Some(pairs),
         is_limit,
         systems,
         ..PlannedCell::default()

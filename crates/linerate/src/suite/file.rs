@@ -117,8 +117,8 @@ pub struct Table {
     pub best_of: Option<BestOfEntry>,
     #[serde(default)]
     pub parameters: BTreeMap<String, Amount>,
-    /// How duets share the CPUs: `alternating`, where the client can ([`crate::system::manifest::Variant`]).
-    /// Absent: the warm-up unit of each pair decides.
+    /// How duets share the CPUs: `alternating`, where the client can ([`crate::system::manifest::Variant`]);
+    /// `together`, where all rows keep equal CPUs busy to the same degree; else in `turns`.
     pub pairs: Option<Sharing>,
     /// Parameters in place of these before the clock starts: while it verifies (default: 10 operations on one
     /// connection), and while it warms up (default: 200 operations; empty: not at all).

@@ -23,6 +23,18 @@ fn gate(script: &Script, folder: &Folder, more: &[&str]) -> Output {
     script.run(&args)
 }
 
+/// Beside a relay that forks for each connection, nginx had no operation for 0.2 to 0.5 s.
+#[test]
+fn a_side_without_operations_fails_no_warm_up_unit_but_all_others() {
+    let (folder, mut seconds) = (Folder::new("gate-starves"), vec![0.2; 211]);
+    seconds[0] = 1_000_000.0;
+    let out = gate(&Script::new("starves").seconds("fast/pipe@head", &seconds, 0.2), &folder, &[]);
+    let journal = linerate::journal::parse_journal("journal", folder.read("journal.jsonl").as_bytes());
+    let (warm, measured): (Vec<_>, Vec<_>) = journal.duets.iter().partition(|duet| duet.warmup);
+    assert!(!warm.is_empty() && warm.iter().all(|duet| duet.outcome == Outcome::Ok), "{}", out.stderr);
+    assert!(measured.iter().any(|duet| duet.outcome != Outcome::Ok), "{measured:?}");
+}
+
 #[test]
 fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
     let (folder, files) = (Folder::new("gate-slower"), Folder::new("gate-slower-files"));

@@ -72,8 +72,8 @@ fn pairs_with_wide_intervals_get_more_units_until_the_time_of_the_suite_is_used(
         assert!(!out.stderr.contains("fast/pipe is"), "{}", out.stderr);
         run.read("journal.jsonl").lines().filter(|line| line.contains(r#""kind":"duet""#)).count()
     };
-    // 3 pairs x 12 units, and 3 warm-up units.
-    assert_eq!(units("0.5"), 39);
+    // 3 pairs x 12 units
+    assert_eq!(units("0.5"), 36);
     let narrow = units("0.000001");
     assert!((45..150).contains(&narrow), "{narrow}");
 }
