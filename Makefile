@@ -9,8 +9,8 @@ GO_ON = || echo 'linerate: continuing without them' >&2
 # A suite, or all.
 SUITE := all
 
-# No test starts these: boringtun, oha, ghz, shb, tquic, asio-loops and nginx-current are long builds, the others are downloads.
-TESTED = $(filter-out boringtun wireguard-go oha ghz shb s2n-quic asio-loops nginx-current envoy caddy traefik netty tquic README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
+# No test starts these: boringtun, oha, ghz, shb, tquic, quiche, k6, asio-loops and nginx-current are long builds, the others are downloads.
+TESTED = $(filter-out boringtun wireguard-go oha ghz shb s2n-quic asio-loops nginx-current envoy caddy traefik netty tquic quiche k6 README.md Cargo.toml Cargo.lock,$(notdir $(wildcard systems/*)))
 
 # Tests of HTTP/2 servers, from the registry of Go modules.
 H2SPEC := github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible

@@ -55,8 +55,11 @@ pub(super) fn obstacle(cell: &PlannedCell, registry: &Registry) -> Option<&'stat
 /// Why a cell has no rate in a window of given length.
 pub(super) fn no_window(cell: &PlannedCell, registry: &Registry) -> Option<&'static str> {
     let client = cell.systems.iter().find(|system| system.role == Role::Client)?;
-    let is_timed = registry.variant(&client.name, Role::Client).is_ok_and(|client| client.is_timed());
-    if cell.workload == "timers" {
+    let chosen = registry.variant(&client.name, Role::Client).ok();
+    let is_timed = chosen.as_ref().is_some_and(|client| client.is_timed());
+    if chosen.is_some_and(|client| client.variant.starts_late) {
+        Some("the client begins long after its start, so its window is not that of the other side")
+    } else if cell.workload == "timers" {
         Some("timers: the result is a delay, not a rate")
     } else if cell.options.get(Shape::OPTION).is_some_and(|shape| shape == Shape::Run.word()) {
         Some("its window opens when all handlers are posted, so it is not that of the other side")

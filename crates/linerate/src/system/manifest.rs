@@ -146,6 +146,10 @@ pub struct Variant {
     /// True for a client that ends what is under way after its number of operations, and counts it.
     #[serde(default)]
     pub overshoots: bool,
+    /// It begins its work long after its start, such as an interpreter that compiles its script first: its
+    /// window is not that of the other side of a duet.
+    #[serde(default)]
+    pub starts_late: bool,
     /// How to parse the output of a client that does not implement the contract.
     pub output: Option<OutputPatterns>,
     /// The client of the verification before the measurement, if this client does not implement the contract.

@@ -1,8 +1,8 @@
 #!/bin/sh
-# build.sh SOURCE OUT: builds the program, with the machine's Go, or with one that is downloaded as a module where that is
-# older than 1.21, the first that does so by itself.
+# build.sh SOURCE OUT NAME: builds the program, with the machine's Go, or with one that is downloaded as a module where that
+# is older than 1.21, the first that does so by itself.
 set -eu
-source=$1 out=$2
+source=$1 out=$2 name=$3
 go=go
 case $(go env GOVERSION) in
 go1.?|go1.?.*|go1.1?|go1.1?.*|go1.20|go1.20.*)
@@ -17,5 +17,5 @@ go1.?|go1.?.*|go1.1?|go1.1?.*|go1.20|go1.20.*)
     ;;
 esac
 cd "$source"
-"$go" build -trimpath -o "$out/quic-go" .
+"$go" build -trimpath -o "$out/$name" .
 rm -rf "$out/toolchain"
