@@ -131,8 +131,10 @@ mod tests {
     #[test]
     fn open_loops_and_limits_take_no_part_and_streams_do() {
         assert_eq!(no_duet(&pairs("proxy", Form::Complete), ["nginx/direct/ab", "nginx/direct"]), None);
-        let stalling = pairs("generators", Form::Complete);
-        let stalling = stalling.iter().filter(|pair| pair.cells[0].starts_with("stalling-server"));
+        let generators = pairs("generators", Form::Complete);
+        let of_k6 = no_duet(&generators, ["ceiling/nginx/k6", "ceiling/nginx/wrk"]);
+        assert!(of_k6.unwrap().contains("long after its start"));
+        let stalling = generators.iter().filter(|pair| pair.cells[0].starts_with("stalling-server"));
         assert!(stalling.clone().count() == 0, "{stalling:?}");
         for suite in ["runtime", "transport", "websocket"] {
             let all = pairs(suite, Form::Complete);
