@@ -4,6 +4,7 @@ argv -> start(): refusals, "describe" -> the program's check(spec) and run(spec)
 """
 
 import asyncio
+import contextlib
 import difflib
 import json
 import os
@@ -33,13 +34,13 @@ class Refusal(Exception):
         self.status = status
 
 
-def start(program, run, check=lambda spec: None):
+def start(program, run, check=lambda spec: None, own_options=frozenset()):
     """Runs the program of one spec. `program` is the content of its "describe": name, version, roles, layers, workloads.
 
-    The option "loop" selects the event loop: asyncio's, or that of uvloop.
+    The option "loop" selects the event loop: asyncio's, or that of uvloop. `own_options` are not the contract's.
     """
     try:
-        spec = parse(sys.argv[1:])
+        spec = parse(sys.argv[1:], own_options)
         if spec["role"] == "describe":
             return emit(event="describe", **program)
         served = [spec["role"] in program["roles"], spec["layer"] in program["layers"],
@@ -60,7 +61,7 @@ def start(program, run, check=lambda spec: None):
         sys.exit(refusal.status)
 
 
-def parse(arguments):
+def parse(arguments, own_options=frozenset()):
     try:
         [text] = arguments
         spec = json.loads(text)
@@ -71,7 +72,7 @@ def parse(arguments):
         raise Refusal(BAD_SPEC, f"the spec has contract {spec.get('contract')}, this program implements {CONTRACT}")
     spec = DEFAULTS | spec
     check_names("", spec, FIELDS)
-    check_names("options.", spec["options"], OPTIONS | {"loop"})
+    check_names("options.", spec["options"], OPTIONS | {"loop"} | own_options)
     return spec
 
 
@@ -133,16 +134,22 @@ def tls_context(spec):
     try:
         if is_server:
             context.num_tickets = 0
-            # Python reads certificates from files only: this file is in memory.
-            pem = os.memfd_create("pem")
-            os.write(pem, (texts["certificate"] + texts["key"]).encode())
-            context.load_cert_chain(f"/proc/self/fd/{pem}")
-            os.close(pem)
+            with pem_file(texts) as name:
+                context.load_cert_chain(name)
         else:
             context.load_verify_locations(cadata=texts["authority"])
     except (KeyError, ssl.SSLError) as error:
         raise Refusal(BAD_SPEC, f'"tls": {error!r}') from None
     return context
+
+
+@contextlib.contextmanager
+def pem_file(texts):
+    """The name of a file with certificate and key: Python reads them from files only. This one is in memory."""
+    pem = os.memfd_create("pem")
+    os.write(pem, (texts["certificate"] + texts["key"]).encode())
+    yield f"/proc/self/fd/{pem}"
+    os.close(pem)
 
 
 def page(size):

@@ -13,7 +13,7 @@ use crate::measurement::{
 use crate::placement;
 use crate::system::build::{Builds, Permission, revision};
 use crate::system::probe::{Presence, Replacement, presence};
-use crate::system::{Registry, SystemVariant, VERIFIER, install};
+use crate::system::{Registry, System, SystemVariant, VERIFIER, install};
 use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -124,6 +124,16 @@ impl<'a> Machine<'a> {
         Self { elsewhere, is_spread, ..self }
     }
 
+    /// Builds what these systems lack, several at a time.
+    pub fn prepare<'r>(&mut self, chosen: impl Iterator<Item = SystemVariant<'r>>) {
+        if self.script.is_some() {
+            return;
+        }
+        let chosen = chosen.filter(|one| one.unmet_need().is_none());
+        let systems: BTreeMap<&str, &System> = chosen.map(|one| (&*one.system.name, one.system)).collect();
+        self.builds.make_several(&systems.into_values().collect::<Vec<_>>());
+    }
+
     fn presence_of(&mut self, chosen: SystemVariant<'_>, role: Role, build: &str) -> Presence {
         let there = self.elsewhere.get(&(role, chosen.name.to_owned())).cloned();
         there.unwrap_or_else(|| self.presence_here(chosen, build))
@@ -209,6 +219,12 @@ pub fn resolve(
     programs: &mut Programs,
     machine: &mut Machine<'_>,
 ) {
+    let is_usual_and_here = |system: &&PlannedSystem| {
+        system.build == DEFAULT_BUILD && !machine.elsewhere.contains_key(&(system.role, system.name.clone()))
+    };
+    let usual = suite.cells.iter().flat_map(|cell| &cell.systems).filter(is_usual_and_here);
+    let usual: Vec<_> = usual.filter_map(|one| registry.variant(&one.name, one.role).ok()).collect();
+    machine.prepare(usual.into_iter());
     // It verifies the servers of every client that does not implement the contract.
     if let Ok(verifier) = registry.variant(VERIFIER, Role::Client)
         && let Presence::Ready { program: Some(program), .. } =

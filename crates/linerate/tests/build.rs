@@ -77,6 +77,21 @@ fn a_system_is_built_once_and_again_when_an_input_changes() {
     assert_eq!(home.builds().len(), 2);
 }
 
+/// The build of each waits for the start of the other's.
+#[test]
+fn two_systems_are_built_at_the_same_time() {
+    let meet = "cd {{ out }}/..; touch $(basename {{ source }}).met; for i in $(seq 200); do \
+                [ -e tiny.met ] && [ -e other.met ] && break; sleep 0.05; done; [ $i -lt 200 ]";
+    let home = Home::new("build-several", &format!("{meet} && {COPY}"));
+    let [one, other] = ["tiny", "other"].map(|name| home.path("home/systems").join(name));
+    fs::create_dir_all(&other).unwrap();
+    let manifest = fs::read_to_string(one.join("system.toml")).unwrap();
+    fs::write(other.join("system.toml"), manifest.replace("variants.tiny", "variants.other")).unwrap();
+    fs::copy(one.join("tiny.sh"), other.join("tiny.sh")).unwrap();
+    let out = home.systems(&["--install"]);
+    assert_eq!(out.stdout.matches("ready").count(), 2, "{}{}", out.stdout, out.stderr);
+}
+
 /// A suite of one cell, of the one system.
 const SUITE: &str = "question = '?'\nrounds = 2\nquick = { rounds = 1 }\n\
     [[tables]]\nname = 't'\ntitle = 't'\nmetric = 'seconds'\n\

@@ -10,7 +10,6 @@ mod stopping;
 
 use common::{Folder, Output, assert_golden, linerate, run, tests};
 use flate2::write::GzEncoder;
-use linerate::measurement::Outcome;
 use linerate_contract::Role;
 use std::fs;
 use std::io::Write;

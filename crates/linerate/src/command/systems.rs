@@ -43,6 +43,7 @@ pub fn systems(args: &SystemsArgs, terminal: Terminal) -> Result<ExitCode, Error
     let wanted = |variant: &SystemVariant<'_>| {
         args.names.is_empty() || args.names.iter().any(|name| is_named(*variant, name))
     };
+    machine.prepare(registry.variants().filter(wanted));
     let rows: Vec<_> =
         registry.variants().filter(wanted).map(|chosen| (chosen, machine.presence(chosen))).collect();
     machine.check()?;

@@ -9,6 +9,7 @@ pub mod template;
 
 use crate::error::Error;
 use crate::home;
+use crate::lab::program::locate;
 use crate::toml_file;
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
@@ -124,6 +125,12 @@ impl System {
 impl SystemVariant<'_> {
     pub fn plays(&self, role: Role) -> bool {
         self.variant.roles.contains(&role)
+    }
+
+    /// A program or file that it needs and that is not on this machine.
+    pub fn unmet_need(&self) -> Option<&str> {
+        let mut needs = self.system.manifest.needs.iter().chain(&self.variant.needs);
+        needs.find(|need| locate(need).is_none()).map(String::as_str)
     }
 
     /// Nothing is started: its setup installs rules of the kernel.

@@ -50,10 +50,8 @@ pub struct Replacement {
 pub fn presence(chosen: SystemVariant<'_>, with: &Replacement, builds: &mut Builds<'_>) -> Presence {
     let missing = |reason: String| Presence::Missing { reason, install: install::advice(chosen) };
     let manifest = &chosen.system.manifest;
-    for need in manifest.needs.iter().chain(&chosen.variant.needs) {
-        if locate(need).is_none() {
-            return missing(format!("{need} is not installed"));
-        }
+    if let Some(need) = chosen.unmet_need() {
+        return missing(format!("{need} is not installed"));
     }
     let Some(name) = chosen.program() else { return Presence::Ready { program: None, version: None } };
     let replaced = with.program.as_ref().map(|path| Ok(path.display().to_string()));

@@ -8,6 +8,7 @@ mod inputs;
 mod process;
 pub mod prune;
 pub mod revision;
+mod several;
 
 use super::manifest::Build;
 use super::{System, template};
@@ -92,7 +93,7 @@ impl<'a> Builds<'a> {
     fn find_or_make(&mut self, system: &System, env: &[(String, String)]) -> Result<PathBuf, String> {
         let build = system.manifest.build.as_ref().ok_or("it has no [build]")?;
         let site = place(system, build, env, &cache()?)?;
-        if site.out.join(MARK).exists() {
+        if site.is_made() {
             return Ok(site.out);
         }
         let Permission::Build(note) = self.permission else {
@@ -104,21 +105,31 @@ impl<'a> Builds<'a> {
         if self.interrupted {
             return Err("interrupted".into());
         }
-        note(&format!("building {} (kept for later runs)", system.name));
-        let start = Instant::now();
-        match site.make(build, env) {
-            Ok(()) => {
-                note(&format!("built {} in {} s", system.name, start.elapsed().as_secs()));
-                Ok(site.out)
-            }
-            Err(Failure::Interrupted) => {
-                self.interrupted = true;
-                Err("interrupted while it was built".into())
-            }
-            Err(Failure::Reason(reason)) => {
-                note(&format!("could not build {}", system.name));
-                Err(reason)
-            }
+        make(system, site, env, note).unwrap_or_else(|| {
+            self.interrupted = true;
+            Err("interrupted while it was built".into())
+        })
+    }
+}
+
+/// Builds a system; returns its folder, or why there is none. `None`: interrupted.
+fn make(
+    system: &System,
+    site: Site,
+    env: &process::Environment,
+    note: &dyn Fn(&str),
+) -> Option<Result<PathBuf, String>> {
+    note(&format!("building {} (kept for later runs)", system.name));
+    let start = Instant::now();
+    match site.make(system.manifest.build.as_ref()?, env) {
+        Ok(()) => {
+            note(&format!("built {} in {} s", system.name, start.elapsed().as_secs()));
+            Some(Ok(site.out))
+        }
+        Err(Failure::Interrupted) => None,
+        Err(Failure::Reason(reason)) => {
+            note(&format!("could not build {}", system.name));
+            Some(Err(reason))
         }
     }
 }
@@ -146,6 +157,10 @@ struct Site {
 }
 
 impl Site {
+    fn is_made(&self) -> bool {
+        self.out.join(MARK).exists()
+    }
+
     fn make(&self, build: &Build, env: &process::Environment) -> Result<(), Failure> {
         let values = minijinja::context! {
             source => self.source.display().to_string(),
@@ -159,10 +174,10 @@ impl Site {
             commands.push(words.collect::<Result<Vec<_>, _>>()?);
         }
         let lock = lock(&self.out.with_extension("lock"))?;
-        if self.out.join(MARK).exists() {
+        if self.is_made() {
             return Ok(()); // another linerate built it meanwhile
         }
-        self.fetch_python(&build.python, &lock)?;
+        self.fetch_python(&build.python)?;
         begin_anew(&self.out)?;
         let log = self.out.with_extension("log");
         for command in &commands {
@@ -177,16 +192,22 @@ impl Site {
         Ok(())
     }
 
-    fn fetch_python(&self, packages: &[String], lock: &File) -> Result<(), Failure> {
-        if packages.is_empty() || self.python.join(MARK).exists() {
+    /// Systems with the same packages share a folder.
+    fn fetch_python(&self, packages: &[String]) -> Result<(), Failure> {
+        let is_there = || packages.is_empty() || self.python.join(MARK).exists();
+        if is_there() {
             return Ok(());
+        }
+        let lock = lock(&self.python.with_extension("lock"))?;
+        if is_there() {
+            return Ok(()); // another build fetched them meanwhile
         }
         begin_anew(&self.python)?;
         let pip = "python3 -m pip install --quiet --disable-pip-version-check --no-deps --target";
         let mut command: Vec<String> = pip.split(' ').map(str::to_owned).collect();
         command.push(self.python.display().to_string());
         command.extend(packages.iter().cloned());
-        process::run(&command, &self.source, &[], &self.python.with_extension("log"), lock)?;
+        process::run(&command, &self.source, &[], &self.python.with_extension("log"), &lock)?;
         mark(&self.python)
     }
 }

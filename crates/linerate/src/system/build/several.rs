@@ -1,0 +1,61 @@
+//! Several builds at the same time: most have one source file, which keeps one CPU busy.
+
+use super::{Builds, Permission, Site, System, cache, make, place};
+use crate::interrupt;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+
+/// What a worker reports to the caller's thread, which prints it.
+enum Said {
+    Note(String),
+    Done(String, Result<PathBuf, String>),
+    Interrupted,
+}
+
+impl Builds<'_> {
+    /// Makes what these systems lack, if that is permitted: as many at a time as the machine has CPUs, and
+    /// one more, since one often waits for cargo's lock or for a registry.
+    pub fn make_several(&mut self, systems: &[&System]) {
+        let Permission::Build(note) = self.permission else { return };
+        let Ok(cache) = cache() else { return };
+        let mut missing: Vec<(&System, Site)> = Vec::new();
+        for system in systems {
+            let site = system.manifest.build.as_ref().map(|build| place(system, build, &[], &cache));
+            missing
+                .extend(site.and_then(Result::ok).filter(|site| !site.is_made()).map(|site| (*system, site)));
+        }
+        let workers = missing.len().min(thread::available_parallelism().map_or(1, usize::from) + 1);
+        let (queue, interrupted) = (Mutex::new(missing.into_iter()), interrupt::watch());
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let (sender, said) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..workers {
+                let sender = sender.clone();
+                let (next, interrupted) = (&next, &interrupted);
+                scope.spawn(move || {
+                    // The receiver is there until all workers have ended.
+                    let say = |said| drop(sender.send(said));
+                    while !interrupted.load(Ordering::Relaxed)
+                        && let Some((system, site)) = next()
+                    {
+                        let note = |text: &str| say(Said::Note(text.to_owned()));
+                        match make(system, site, &[], &note) {
+                            Some(outcome) => say(Said::Done(system.name.clone(), outcome)),
+                            None => say(Said::Interrupted),
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            for said in said {
+                match said {
+                    Said::Note(text) => note(&text),
+                    Said::Done(name, outcome) => drop(self.known.insert((name, Vec::new()), outcome)),
+                    Said::Interrupted => self.interrupted = true,
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,45 @@
+"""What the scripts that make tables share: a project with one suite, its run, and the estimates of scripts/recompute."""
+
+import importlib.machinery
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+
+# No folder of compiled modules beside the scripts.
+sys.dont_write_bytecode = True
+
+
+def run(folder, name, suite):
+    """The folder of a run of this suite, which is made unless it is there."""
+    (folder / "suites").mkdir(parents=True, exist_ok=True)
+    # A project: its own suites are in a folder beside this file.
+    (folder / "linerate.toml").touch()
+    (folder / "suites" / f"{name}.toml").write_text(suite, encoding="utf-8")
+    if not (folder / "run" / "report.json").exists():
+        command = ["linerate", "run", name, "--seed", "7", "--install", "--quiet", "--out", "run"]
+        with open(folder / "run.log", "w", encoding="utf-8") as log:
+            subprocess.run(command, cwd=folder, stdout=log, stderr=log, check=True)
+    return folder / "run"
+
+
+def tables(run_folder):
+    """The tables of the run's suite."""
+    return json.loads((run_folder / "report.json").read_text(encoding="utf-8"))["suites"][0]["tables"]
+
+
+def write(folder, rows):
+    """Writes and prints a table."""
+    text = "\n".join(rows) + "\n"
+    (folder / "table.md").write_text(text, encoding="utf-8")
+    print(text, end="")
+
+
+def recompute():
+    """The program that computes ratios from journals."""
+    path = str(pathlib.Path(__file__).parent / "recompute")
+    loader = importlib.machinery.SourceFileLoader("recompute", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("recompute", loader))
+    loader.exec_module(module)
+    return module
