@@ -10,10 +10,13 @@ use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
 use quiche::{Config, Connection, ConnectionId, Header, MAX_CONN_ID_LEN, RecvInfo, Type};
 use ring::hmac::{HMAC_SHA256, Key, sign};
 use ring::rand::SystemRandom;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
+use std::{process, thread};
 
 /// The largest datagram that arrives, and the most bytes that leave in one call.
 const BUFFER: usize = 65_535;
@@ -43,7 +46,7 @@ struct Endpoint<S> {
     ids: Key,
 }
 
-/// Serves until the process is ended.
+/// Serves until SIGTERM.
 ///
 /// # Errors
 /// [`Refusal`]: no `listen`, or an address that cannot be bound.
@@ -60,6 +63,12 @@ pub fn serve<S: Service>(
     poll.registry().register(&mut socket, Token(0), Interest::READABLE)?;
     let address = socket.local_addr()?;
     let mut endpoint = Endpoint { socket, address, config, peers: HashMap::new(), ids };
+    let mut signals = Signals::new([SIGTERM])?;
+    thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            process::exit(0);
+        }
+    });
     emit(&Event::Ready { address });
     loop {
         let timeout = endpoint.peers.values().filter_map(|peer| peer.connection.timeout()).min();

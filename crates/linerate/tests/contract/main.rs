@@ -152,7 +152,12 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
         && chosen.program().is_none_or(|name| !name.starts_with("linerate-"));
     for workload in workloads.filter(|_| !is_relay) {
         for layer in described.layers.iter().filter(|layer| takes_part(&chosen.variant.layers, layer)) {
-            for (name, client, server) in cases(layer, workload) {
+            // The option is not the contract's.
+            let resumes = chosen.variant.own_options.iter().any(|own| own == "handshake");
+            let is_possible = |client: &Spec| resumes || !client.options.contains_key("handshake");
+            for (name, client, server) in
+                cases(layer, workload).into_iter().filter(|case| is_possible(&case.1))
+            {
                 check(&name, works(chosen, &described, program, client, server));
             }
             if drives && ["tcp", "tls", "websocket", "wss", "http"].contains(&layer.as_str()) {
