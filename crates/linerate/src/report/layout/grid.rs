@@ -309,8 +309,10 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
     let unit = if has_several { words::table_unit(table.unit) } else { unit(table) };
     match usual {
         Some(n) if n < FEWEST_ROUNDS => {
-            // The verdict on builds is by the units of their duets.
-            let few = if table.is_of_builds() { "" } else { ", too few for a verdict" };
+            // Verdicts may be by the units of duets, of which there are more.
+            let compared = table.cells.iter().filter_map(|cell| cell.vs_baseline.as_ref());
+            let has_enough = compared.map(|found| found.n).max() >= Some(FEWEST_ROUNDS);
+            let few = if has_enough || table.is_of_builds() { "" } else { ", too few for a verdict" };
             format!("median and range in {unit}, {better}{share}; n={n}{few}")
         }
         Some(n) => format!("median and 95 % interval in {unit}, {better}{share}; n={n}"),

@@ -11,7 +11,6 @@ use std::thread;
 enum Said {
     Note(String),
     Done(String, Result<PathBuf, String>),
-    Interrupted,
 }
 
 impl Builds<'_> {
@@ -41,9 +40,9 @@ impl Builds<'_> {
                         && let Some((system, site)) = next()
                     {
                         let note = |text: &str| say(Said::Note(text.to_owned()));
-                        match make(system, site, &[], &note) {
-                            Some(outcome) => say(Said::Done(system.name.clone(), outcome)),
-                            None => say(Said::Interrupted),
+                        // None: interrupted, as this loop sees.
+                        if let Some(outcome) = make(system, site, &[], &note) {
+                            say(Said::Done(system.name.clone(), outcome));
                         }
                     }
                 });
@@ -53,9 +52,9 @@ impl Builds<'_> {
                 match said {
                     Said::Note(text) => note(&text),
                     Said::Done(name, outcome) => drop(self.known.insert((name, Vec::new()), outcome)),
-                    Said::Interrupted => self.interrupted = true,
                 }
             }
         });
+        self.interrupted |= interrupted.load(Ordering::Relaxed);
     }
 }
