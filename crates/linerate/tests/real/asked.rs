@@ -3,7 +3,7 @@
 use crate::commands::{COUNTER, SERVER, compare, workplace};
 use crate::common::{Folder, Output, skip};
 use crate::host::{assert_all_gone, host_state, lab_processes};
-use crate::{command, shared_machine};
+use crate::{command, machine, shared_machine};
 use linerate::measurement::Run;
 use linerate::stats::cost::Consumer;
 use linerate_contract::Role;
@@ -143,7 +143,7 @@ fn a_server_with_redis_beside_it_is_compared_and_the_printed_command_repeats_it(
 
 #[test]
 fn a_suite_has_a_server_that_runs_already_and_says_so() {
-    let Some(_machine) = shared_machine() else { return };
+    let Some(_machine) = machine() else { return };
     let folder = workplace("served");
     let mut server = Command::new("python3");
     let mut server =

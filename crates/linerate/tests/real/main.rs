@@ -56,7 +56,7 @@ fn name_of_test() -> String {
 
 #[test]
 fn every_way_of_forwarding_works_with_every_server() {
-    let Some(_machine) = shared_machine() else { return };
+    let Some(_machine) = machine() else { return };
     let (state, processes) = (host_state(), lab_processes());
     let folder = Folder::new("every");
     let out = linerate(&["run", "proxy", "--quick", "--rounds", "1", "--out", folder.str()]);
@@ -87,7 +87,7 @@ fn every_way_of_forwarding_works_with_every_server() {
 /// As root, also runs as an ordinary user: a user namespace, the user's uid, no rights on the host.
 #[test]
 fn an_unprivileged_user_can_measure() {
-    let Some(_machine) = shared_machine() else { return };
+    let Some(_machine) = machine() else { return };
     if !nix::unistd::geteuid().is_root() {
         return; // the other tests have run without privileges
     }
