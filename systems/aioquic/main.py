@@ -48,12 +48,13 @@ class Pages(QuicConnectionProtocol):
     """A connection of HTTP/3: a page for each request."""
 
     page = b""
+    http = None
 
     def quic_event_received(self, event):
         if isinstance(event, ProtocolNegotiated):
             self.http = H3Connection(self._quic)
         # As long as there is no protocol, there are no streams.
-        for message in self.http.handle_event(event) if hasattr(self, "http") else ():
+        for message in self.http.handle_event(event) if self.http else ():
             if isinstance(message, (HeadersReceived, DataReceived)) and message.stream_ended:
                 length = str(len(self.page)).encode()
                 headers = [(b":status", b"200"), (b"content-type", b"text/plain"), (b"content-length", length)]

@@ -1,5 +1,5 @@
 //! quiche as a system of linerate (sdk/CONTRACT.md): `quiche-system SPEC`. One thread and one socket, as its
-//! examples `server` and `http3-server`; datagrams leave in batches, as in its application `quiche-server`.
+//! examples `server` and `http3-server`; datagrams of equal length leave in one call.
 
 mod endpoint;
 mod pages;
@@ -18,7 +18,7 @@ use quiche::Config;
 use std::error::Error;
 use std::rc::Rc;
 
-/// The rest are the defaults of `quiche-server`.
+/// Those of the example `http3-server`, but for the time after which idle connections end.
 const LONGEST_DATAGRAM: usize = 1350;
 const WINDOW: u64 = 10_000_000;
 const WINDOW_OF_STREAM: u64 = 1_000_000;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
 /// What a worker reports to the caller's thread, which prints it.
-enum Said {
+enum Report {
     Note(String),
     Done(String, Result<PathBuf, String>),
 }
@@ -28,30 +28,30 @@ impl Builds<'_> {
         let workers = missing.len().min(thread::available_parallelism().map_or(1, usize::from) + 1);
         let (queue, interrupted) = (Mutex::new(missing.into_iter()), interrupt::watch());
         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let (sender, said) = mpsc::channel();
+        let (sender, reports) = mpsc::channel();
         thread::scope(|scope| {
             for _ in 0..workers {
                 let sender = sender.clone();
                 let (next, interrupted) = (&next, &interrupted);
                 scope.spawn(move || {
                     // The receiver is there until all workers have ended.
-                    let say = |said| drop(sender.send(said));
+                    let report = |report| drop(sender.send(report));
                     while !interrupted.load(Ordering::Relaxed)
                         && let Some((system, site)) = next()
                     {
-                        let note = |text: &str| say(Said::Note(text.to_owned()));
+                        let note = |text: &str| report(Report::Note(text.to_owned()));
                         // None: interrupted, as this loop sees.
                         if let Some(outcome) = make(system, site, &[], &note) {
-                            say(Said::Done(system.name.clone(), outcome));
+                            report(Report::Done(system.name.clone(), outcome));
                         }
                     }
                 });
             }
             drop(sender);
-            for said in said {
-                match said {
-                    Said::Note(text) => note(&text),
-                    Said::Done(name, outcome) => drop(self.known.insert((name, Vec::new()), outcome)),
+            for report in reports {
+                match report {
+                    Report::Note(text) => note(&text),
+                    Report::Done(name, outcome) => drop(self.known.insert((name, Vec::new()), outcome)),
                 }
             }
         });
