@@ -2,6 +2,7 @@
 
 mod builds;
 mod further;
+mod only;
 mod pairs;
 mod probes;
 
@@ -15,9 +16,9 @@ use crate::measurement::{
 use crate::stopping::{FIRST_ROUNDS, has_control};
 use crate::suite::{Form, Suite};
 use crate::system::Registry;
-use globset::{Glob, GlobMatcher};
 use linerate_contract::Role;
 use linerate_contract::nearest::nearest;
+use only::Only;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -119,21 +120,21 @@ impl Choice {
 /// The chosen cells of the suites, in order; versions are unknown until [`crate::programs::resolve`].
 ///
 /// # Errors
-/// Suites that do not fit together, or a glob that matches no cell.
+/// Suites that do not fit together, or a pattern that matches no cell.
 pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<Vec<PlannedSuite>, Error> {
-    let globs = globs(&choice.only)?;
-    let (mut planned, mut ids) = (Vec::new(), Vec::new());
+    let only = Only::new(&choice.only)?;
+    let (mut planned, mut all) = (Vec::new(), Vec::new());
     for suite in suites.iter().filter(|suite| !choice.published || suite.has_published()) {
         let mut expanded = suite.expand(registry, choice.form())?;
-        ids.extend(expanded.cells.iter().map(|cell| cell.id.clone()));
+        all.extend(expanded.cells.iter().map(|cell| (suite.name.clone(), cell.id.clone())));
         if let Some(rounds) = choice.rounds {
             expanded.rounds = rounds;
             expanded.precision = None;
         }
-        let is_chosen = |id: &str| globs.is_empty() || matches(&globs, &suite.name, id);
+        let is_chosen = |id: &str| only.has(&suite.name, id);
         let has_chosen = expanded.cells.iter().any(|cell| is_chosen(&cell.id));
         match &choice.comparison {
-            None => keep_only(&mut expanded, &globs),
+            None => only.keep(&mut expanded),
             Some(comparison) => {
                 // Its units end by its own rule.
                 expanded.precision = None;
@@ -148,13 +149,8 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
             planned.push(expanded);
         }
     }
-    if planned.is_empty() {
-        let near = choice.only.iter().find_map(|glob| nearest(glob, ids.iter().map(String::as_str)));
-        return Err(Error::Input(format!(
-            "--only {}: no cell has such an id; {}",
-            choice.only.join(" --only "),
-            near.map_or("`linerate list cells` shows them".to_owned(), |id| format!("nearest: {id:?}"))
-        )));
+    if let Some(pattern) = only.first_without(&all) {
+        return Err(Error::Input(no_such_cell(pattern, &all, suites, registry)?));
     }
     if let Some(comparison) = &choice.comparison {
         builds::check(&planned, registry, comparison)?;
@@ -165,57 +161,36 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
     Ok(planned)
 }
 
+/// Why a pattern chooses nothing, and what to do.
+fn no_such_cell(
+    pattern: &str,
+    all: &[(String, String)],
+    suites: &[Suite],
+    registry: &Registry,
+) -> Result<String, Error> {
+    let mut complete = Vec::new();
+    for suite in suites {
+        let cells = suite.expand(registry, Form::Complete)?.cells;
+        complete.extend(cells.into_iter().map(|cell| (suite.name.clone(), cell.id)));
+    }
+    let patterns = [pattern.to_owned()];
+    if Only::new(&patterns)?.first_without(&complete).is_none() {
+        return Ok(format!(
+            "--only {pattern}: no cell of this form has such an id; \
+             without --quick and --published there is one"
+        ));
+    }
+    let ids = all.iter().chain(&complete).map(|(_, id)| id.as_str());
+    let next = nearest(pattern, ids)
+        .map_or("`linerate list cells` shows them".to_owned(), |id| format!("nearest: {id:?}"));
+    Ok(format!("--only {pattern}: no cell has such an id; {next}"))
+}
+
 /// The systems of a suite that linerate builds itself.
 pub(crate) fn built_systems<'r>(suite: &PlannedSuite, registry: &'r Registry) -> BTreeSet<&'r str> {
     let systems = suite.cells.iter().flat_map(|cell| &cell.systems);
     let systems = systems.filter_map(|system| Some(registry.variant(&system.name, system.role).ok()?.system));
     systems.filter(|system| system.manifest.build.is_some()).map(|system| system.name.as_str()).collect()
-}
-
-fn globs(patterns: &[String]) -> Result<Vec<GlobMatcher>, Error> {
-    let compile = |pattern: &String| {
-        Glob::new(pattern)
-            .map(|g| g.compile_matcher())
-            .map_err(|e| Error::Input(format!("--only {pattern}: {e}")))
-    };
-    patterns.iter().map(compile).collect()
-}
-
-/// A glob matches `id`, or `suite:id`.
-fn matches(globs: &[GlobMatcher], suite: &str, id: &str) -> bool {
-    globs.iter().any(|glob| glob.is_match(id) || glob.is_match(format!("{suite}:{id}")))
-}
-
-/// Drops the cells that no glob matches, but for those that the rest is compared with.
-fn keep_only(suite: &mut PlannedSuite, globs: &[GlobMatcher]) {
-    if globs.is_empty() {
-        return;
-    }
-    let is_chosen = |id: &&String| matches(globs, &suite.name, id);
-    let chosen: Vec<String> = suite.cells.iter().map(|c| &c.id).filter(is_chosen).cloned().collect();
-    let mut kept: Vec<String> = Vec::new();
-    for table in &suite.tables {
-        for cell in
-            suite.cells.iter().filter(|cell| table.cells.contains(&cell.id) && chosen.contains(&cell.id))
-        {
-            let baseline = cell.axes.with(&table.baseline);
-            let needed = suite.cells.iter().filter(|c| c.axes == baseline && table.cells.contains(&c.id));
-            kept.extend(needed.map(|c| c.id.clone()).chain([cell.id.clone()]));
-        }
-    }
-    suite.cells.retain(|cell| kept.contains(&cell.id));
-    for table in &mut suite.tables {
-        table.cells.retain(|id| kept.contains(id));
-        let used = |axis: &str, value: &String| {
-            let in_table = suite.cells.iter().filter(|c| table.cells.contains(&c.id));
-            in_table.into_iter().any(|c| c.axes.get(axis) == Some(value))
-        };
-        let (rows, columns) = (table.rows.clone(), table.columns.clone());
-        table.row_values = table.row_values.iter().filter(|v| used(&rows, v)).cloned().collect();
-        table.column_values = table.column_values.iter().filter(|v| used(&columns, v)).cloned().collect();
-    }
-    // A table that has only baselines of other tables left is removed.
-    suite.tables.retain(|table| table.cells.iter().any(|id| chosen.contains(id)));
 }
 
 /// Every trial of the run in order.

@@ -1,0 +1,72 @@
+//! `--only`: the cells that a user names by patterns.
+
+use crate::error::Error;
+use crate::measurement::PlannedSuite;
+use globset::{Glob, GlobMatcher};
+
+/// Patterns of ids; a cell that one of them matches is chosen, without patterns every cell.
+pub(super) struct Only<'p> {
+    patterns: &'p [String],
+    globs: Vec<GlobMatcher>,
+}
+
+impl<'p> Only<'p> {
+    /// # Errors
+    /// A pattern that is no glob.
+    pub(super) fn new(patterns: &'p [String]) -> Result<Self, Error> {
+        let compile = |pattern: &String| {
+            Glob::new(pattern)
+                .map(|g| g.compile_matcher())
+                .map_err(|e| Error::Input(format!("--only {pattern}: {e}")))
+        };
+        Ok(Self { patterns, globs: patterns.iter().map(compile).collect::<Result<_, _>>()? })
+    }
+
+    pub(super) fn has(&self, suite: &str, id: &str) -> bool {
+        self.globs.is_empty() || self.globs.iter().any(|glob| matches(glob, suite, id))
+    }
+
+    /// The first pattern that matches none of these cells (suite and id).
+    pub(super) fn first_without(&self, cells: &[(String, String)]) -> Option<&'p str> {
+        let has_cell = |glob: &GlobMatcher| cells.iter().any(|(suite, id)| matches(glob, suite, id));
+        let mut patterns = self.patterns.iter().zip(&self.globs);
+        patterns.find(|(_, glob)| !has_cell(glob)).map(|(pattern, _)| pattern.as_str())
+    }
+
+    /// Drops the cells that are not chosen, but for those that the rest is compared with.
+    pub(super) fn keep(&self, suite: &mut PlannedSuite) {
+        if self.globs.is_empty() {
+            return;
+        }
+        let is_chosen = |id: &&String| self.has(&suite.name, id);
+        let chosen: Vec<String> = suite.cells.iter().map(|c| &c.id).filter(is_chosen).cloned().collect();
+        let mut kept: Vec<String> = Vec::new();
+        for table in &suite.tables {
+            for cell in
+                suite.cells.iter().filter(|cell| table.cells.contains(&cell.id) && chosen.contains(&cell.id))
+            {
+                let baseline = cell.axes.with(&table.baseline);
+                let needed = suite.cells.iter().filter(|c| c.axes == baseline && table.cells.contains(&c.id));
+                kept.extend(needed.map(|c| c.id.clone()).chain([cell.id.clone()]));
+            }
+        }
+        suite.cells.retain(|cell| kept.contains(&cell.id));
+        for table in &mut suite.tables {
+            table.cells.retain(|id| kept.contains(id));
+            let used = |axis: &str, value: &String| {
+                let in_table = suite.cells.iter().filter(|c| table.cells.contains(&c.id));
+                in_table.into_iter().any(|c| c.axes.get(axis) == Some(value))
+            };
+            let (rows, columns) = (table.rows.clone(), table.columns.clone());
+            table.row_values = table.row_values.iter().filter(|v| used(&rows, v)).cloned().collect();
+            table.column_values = table.column_values.iter().filter(|v| used(&columns, v)).cloned().collect();
+        }
+        // A table that has only baselines of other tables left is removed.
+        suite.tables.retain(|table| table.cells.iter().any(|id| chosen.contains(id)));
+    }
+}
+
+/// A glob matches `id`, or `suite:id`.
+fn matches(glob: &GlobMatcher, suite: &str, id: &str) -> bool {
+    glob.is_match(id) || glob.is_match(format!("{suite}:{id}"))
+}
