@@ -70,3 +70,26 @@ impl<'p> Only<'p> {
 fn matches(glob: &GlobMatcher, suite: &str, id: &str) -> bool {
     glob.is_match(id) || glob.is_match(format!("{suite}:{id}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::Choice;
+    use crate::suite;
+    use crate::system::Registry;
+    use std::path::Path;
+
+    #[test]
+    fn an_id_that_only_the_complete_form_has_is_refused_with_what_to_leave_out() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = Registry::load(&home).unwrap();
+        let chosen = suite::choose(suite::load_all(&home).unwrap(), &["proxy".to_owned()]).unwrap();
+        let plan = |quick, only: &[&str]| {
+            let only = only.iter().map(|&pattern| pattern.to_owned()).collect();
+            crate::plan::suites(&chosen, &registry, &Choice { quick, only, ..Choice::default() })
+        };
+        let only = ["nginx/haproxy-tcp", "load/50/haproxy-http"];
+        let error = plan(true, &only).unwrap_err().to_string();
+        assert!(error.contains("load/50/haproxy-http") && error.contains("without --quick"), "{error}");
+        assert!(plan(false, &only).is_ok());
+    }
+}
