@@ -4,6 +4,7 @@ use crate::measurement::PlannedSuite;
 use crate::plan::Step;
 use crate::printable::printable;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::fmt;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -11,6 +12,29 @@ use std::time::Duration;
 #[allow(clippy::print_stderr, reason = "notes go to stderr, and this is the place for them")]
 pub fn note(line: &str) {
     eprintln!("{}", printable(line));
+}
+
+/// The time that is left.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Left {
+    /// The seconds that the rest of the suite takes if that is known, or the most that it may take.
+    pub suite: Option<f64>,
+    /// How many suites follow, and the most seconds that they take.
+    pub later: (usize, f64),
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |seconds: f64| humantime::format_duration(Duration::from_secs(seconds.ceil() as u64));
+        if let Some(seconds) = self.suite {
+            write!(f, ", {} left", text(seconds))?;
+        }
+        match self.later {
+            (0, _) => Ok(()),
+            (1, seconds) => write!(f, "; 1 suite after it, at most {}", text(seconds)),
+            (suites, seconds) => write!(f, "; {suites} suites after it, at most {}", text(seconds)),
+        }
+    }
 }
 
 /// Shows each trial before it starts.
@@ -39,12 +63,8 @@ impl Progress {
         self.bar.inc_length(trials);
     }
 
-    /// The next trial, and the seconds that the rest takes if that is known, or the most that it may take.
-    pub fn next(&mut self, step: &Step, suite: &PlannedSuite, left: Option<f64>) {
-        let left = left.map_or_else(String::new, |seconds| {
-            let seconds = Duration::from_secs(seconds.ceil() as u64);
-            format!(", {} left", humantime::format_duration(seconds))
-        });
+    /// The next trial.
+    pub fn next(&mut self, step: &Step, suite: &PlannedSuite, left: Left) {
         let part = match (step.warmup, suite.rounds) {
             (true, _) => format!("warm-up round {}", step.round),
             (false, rounds) if step.round > rounds => "more units of what is open".to_owned(),
@@ -75,5 +95,19 @@ impl Progress {
 
     pub fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_that_of_the_suite_and_of_those_after_it() {
+        let left = |suite, later| Left { suite, later }.to_string();
+        assert_eq!(left(None, (0, 0.0)), "");
+        assert_eq!(left(Some(61.2), (0, 0.0)), ", 1m 2s left");
+        assert_eq!(left(Some(61.2), (1, 240.0)), ", 1m 2s left; 1 suite after it, at most 4m");
+        assert_eq!(left(None, (7, 1680.0)), "; 7 suites after it, at most 28m");
     }
 }

@@ -4,6 +4,7 @@ use super::{Event, Session};
 use crate::error::Error;
 use crate::measurement::{Duet, Entry, Outcome, PlannedSuite, Run, Sharing, Trial, pair_id};
 use crate::plan::{self, Step};
+use crate::progress::Left;
 use crate::stats::sharing::{Likeness, sharing};
 use crate::stopping::FIRST_ROUNDS;
 use crate::timings::{Timings, guess};
@@ -25,6 +26,7 @@ impl Session {
         let mut open = plan::order_of(&self.run, suite);
         open.retain(|step| !done.contains(&(name.clone(), step.id.clone(), step.unit, step.warmup)));
         let cpus = self.lab.cpus();
+        let later = self.later(suite);
         let (mut round, mut is_announced) = (1, false);
         for (index, step) in open.iter().enumerate() {
             if step.round > round && !step.warmup {
@@ -47,9 +49,9 @@ impl Session {
                 continue;
             }
             let of_rounds = || seconds(&self.run, &self.timings, &open[index..]);
-            let left =
+            let of_suite =
                 self.run.budget.map_or_else(of_rounds, |_| Some(self.made().seconds_left(suite).max(0.0)));
-            self.progress.next(step, &self.run.suites[suite], left);
+            self.progress.next(step, &self.run.suites[suite], Left { suite: of_suite, later });
             self.make(step, &cpus)?;
         }
         Ok(())
@@ -61,6 +63,7 @@ impl Session {
     /// As of [`Session::measure_suite`].
     pub(super) fn go_on(&mut self, suite: usize, on: &mut dyn FnMut(Event)) -> Result<(), Error> {
         let cpus = self.lab.cpus();
+        let later = self.later(suite);
         // Once more, by the spread of the first units.
         if self.duets.iter().map(|duet| duet.unit).max() == Some(FIRST_ROUNDS) {
             self.made().prospect(suite, 0).map(Event::Prospect).into_iter().for_each(on);
@@ -72,11 +75,25 @@ impl Session {
             }
             self.progress.add(open.len() as u64);
             for step in &open {
-                let left = self.made().seconds_left(suite).max(0.0);
-                self.progress.next(step, &self.run.suites[suite], Some(left));
+                let of_suite = Some(self.made().seconds_left(suite).max(0.0));
+                self.progress.next(step, &self.run.suites[suite], Left { suite: of_suite, later });
                 self.make(step, &cpus)?;
             }
         }
+    }
+
+    /// How many suites follow this one, and the most seconds that they take, without their builds.
+    fn later(&self, suite: usize) -> (usize, f64) {
+        let last = self.run.suites.len() - 1;
+        let seconds = match self.run.budget {
+            Some(_) => self.made().seconds_left(last) - self.made().seconds_left(suite),
+            None => {
+                let mut steps = plan::order(&self.run);
+                steps.retain(|step| step.suite > suite);
+                seconds_in_all(&self.run, &self.timings, &steps)[1]
+            }
+        };
+        (last - suite, seconds)
     }
 
     /// Makes one trial or unit and appends it to the journal.
@@ -193,10 +210,13 @@ pub fn seconds_or_guess(run: &Run, timings: &Timings, step: &Step) -> Result<f64
     known.ok_or_else(|| guess(&run.suites[step.suite], step.cell))
 }
 
-/// Seconds of all steps of a run, which are these: the rounds, and at most, with the units that may follow.
+/// Seconds of these steps of a run: the rounds, and at most, with the units that may follow in their suites.
 pub fn seconds_in_all(run: &Run, timings: &Timings, steps: &[Step]) -> [f64; 2] {
     let of_suite = |(index, suite): (usize, &PlannedSuite)| {
-        let of_suite = steps.iter().filter(|step| step.suite == index);
+        let mut of_suite = steps.iter().filter(|step| step.suite == index).peekable();
+        if of_suite.peek().is_none() {
+            return [0.0; 2];
+        }
         let time = |step: &Step| seconds_or_guess(run, timings, step).unwrap_or_else(|guess| guess);
         let rounds: f64 = of_suite.map(time).sum();
         [rounds, suite.precision.map_or(rounds, |precision| rounds.max(precision.time.as_secs_f64()))]
