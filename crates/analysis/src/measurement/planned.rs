@@ -333,6 +333,9 @@ pub struct PlannedSystem {
     /// Its CPU is busy whatever it has to do, by its manifest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spins: bool,
+    /// What it is, of linerate's own systems.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<String>,
 }
 
 /// The build of a variant that no comparison names.

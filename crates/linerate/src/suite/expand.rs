@@ -215,7 +215,8 @@ fn cell(
             let least = chosen.variant.warmup_operations.unwrap_or(0);
             warmup.operations = warmup.operations.map(|operations| operations.max(least));
             let (role, build, spins) = (*role, DEFAULT_BUILD.to_owned(), chosen.variant.spins);
-            systems.push(PlannedSystem { role, name, build, spins, ..PlannedSystem::default() });
+            let own = chosen.own().map(str::to_owned);
+            systems.push(PlannedSystem { role, name, build, spins, own, ..PlannedSystem::default() });
         }
         // A relay alone runs on the server's host where the path has no router.
         path.need_routers(if names.len() > 1 { names.len() } else { 0 });

@@ -16,6 +16,9 @@ pub struct Manifest {
     /// One line for `linerate systems`.
     pub about: String,
     pub homepage: Option<String>,
+    /// True if all its variants are linerate's own ([`Variant::own`]).
+    #[serde(default)]
+    pub own: bool,
     /// Debian packages that install it.
     #[serde(default)]
     pub debian: Vec<String>,
@@ -80,6 +83,9 @@ pub struct Variant {
     /// `default`: as shipped, except for settings common to all systems. `tuned`: explained in NOTES.md.
     #[serde(default)]
     pub tuning: Tuning,
+    /// True if it is linerate's own: an answer that names it first says so, with its `about`.
+    #[serde(default)]
+    pub own: bool,
     /// Replaces the manifest's program.
     pub program: Option<String>,
     /// Replaces the manifest's version probe.

@@ -43,6 +43,13 @@ pub struct SystemVariant<'a> {
     pub variant: &'a Variant,
 }
 
+impl<'a> SystemVariant<'a> {
+    /// What it is, of linerate's own systems.
+    pub fn own(&self) -> Option<&'a str> {
+        (self.system.manifest.own || self.variant.own).then_some(&*self.variant.about)
+    }
+}
+
 impl Registry {
     /// Reads `systems/*/system.toml` of linerate and of the user's project.
     ///

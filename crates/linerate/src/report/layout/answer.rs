@@ -1,6 +1,7 @@
 //! The answer of a table in sentences, made from its verdicts.
 
 use super::groups::{Alternative, Group, Part, groups};
+use crate::measurement::PlannedSystem;
 use crate::report::model::{Comparison, OutcomeWord, Quantity, SuiteReport, TableReport, TableUnit};
 use crate::report::numbers::{percent, percent_range, plain, with_interval};
 use crate::report::words;
@@ -28,6 +29,8 @@ pub(crate) struct GroupAnswer {
     pub(crate) rest: Vec<Sentence>,
 }
 
+/// Duets and trials alone deny each other, or other processes used the CPUs.
+const IN_DOUBT: &str = "Without a verdict (see the comparisons in words): ";
 /// More names than these become a number.
 const NAMES: usize = 4;
 
@@ -73,6 +76,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     }
     let has_tiers = ranked.iter().any(|member| member.tier.is_some());
     if !has_tiers {
+        let doubted: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_in_doubt()).copied().collect();
         let why = match strangers(group) {
             _ if table.control_fails() => "The A/A check failed, so this table has no verdicts. ".to_owned(),
             Some(share) => format!(
@@ -80,10 +84,13 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
                  again on a quiet machine. ",
                 share * 100.0
             ),
+            None if !doubted.is_empty() => {
+                return of(said(IN_DOUBT, &doubted, "."), absent(group));
+            }
             None => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
         };
         let lead = said(why + "The best median is that of ", &[best], format!(", {}.", value(table, best)));
-        return of(lead, absent(group));
+        return of(lead, own(group, &[best]).chain(absent(group)).collect());
     }
     let (lead, rest) = by_tiers(table, group, &ranked);
     let more = unknown(group).into_iter().chain(marks(group)).chain(absent(group));
@@ -122,7 +129,7 @@ fn by_tiers(
         format!(" {which}: {}{size}.", spread(&tiers[0], baseline))
     };
     let lead = said("", &tiers[0], behind);
-    let mut rest = Vec::new();
+    let mut rest: Vec<Sentence> = own(group, &tiers[0]).collect();
     if let Some(next) = tiers.get(1) {
         let word = if tiers.len() == 2 { "Behind: " } else { "Next: " };
         rest.push(listed(word, next, baseline));
@@ -131,6 +138,18 @@ fn by_tiers(
         rest.push(listed("Last: ", last, baseline));
     }
     (lead, rest)
+}
+
+/// Those that are linerate's own, by a system that not all rows have: what they are.
+fn own<'a>(group: &'a Group<'_>, first: &'a [&Alternative<'_>]) -> impl Iterator<Item = Sentence> + 'a {
+    let has = |member: &Alternative<'_>, system: &PlannedSystem| {
+        member.cell.systems.iter().any(|other| (other.role, &other.name) == (system.role, &system.name))
+    };
+    let differs = move |system: &&PlannedSystem| group.members.iter().any(|member| !has(member, system));
+    first.iter().filter_map(move |member| {
+        let what = member.cell.systems.iter().filter(differs).find_map(|system| system.own.as_deref())?;
+        Some(said("", &[member], format!(" is linerate's own ({what}).")))
+    })
 }
 
 /// `Next: iptables and nftables, 82 to 84 % of direct.`
@@ -179,9 +198,8 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
             sentences.push([said(what, &[baseline], colon), said("", &those, ".")].concat());
         }
     }
-    let is_in_doubt =
-        |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(Comparison::is_in_doubt);
-    let (doubted, open): (Vec<_>, Vec<_>) = with(Verdict::CannotTell).into_iter().partition(is_in_doubt);
+    let (doubted, open): (Vec<_>, Vec<_>) =
+        with(Verdict::CannotTell).into_iter().partition(|m| m.is_in_doubt());
     let is_limited = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.client_is_limit);
     let (limited, open): (Vec<_>, Vec<_>) = open.into_iter().partition(is_limited);
     if !limited.is_empty() {
@@ -189,7 +207,7 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
         sentences.push([said("Cannot tell ", &limited, " from "), said("", &[baseline], why)].concat());
     }
     if !doubted.is_empty() {
-        sentences.push(said("Without a verdict (see the comparisons in words): ", &doubted, "."));
+        sentences.push(said(IN_DOUBT, &doubted, "."));
     }
     if !open.is_empty() {
         let smallest = open.iter().filter_map(|m| m.entry.vs_baseline.as_ref()?.smallest_detectable);

@@ -3,7 +3,7 @@
 use super::named;
 use super::tiers::tiers;
 use crate::axes::Axes;
-use crate::report::model::{CellReport, Flag, ShareOf, SuiteReport, TableCell, TableReport};
+use crate::report::model::{CellReport, Comparison, Flag, ShareOf, SuiteReport, TableCell, TableReport};
 use std::collections::BTreeSet;
 
 /// Cells that are compared with the same baseline.
@@ -72,6 +72,11 @@ impl Alternative<'_> {
             Part::Baseline => Some(1.0),
             _ => self.entry.vs_baseline.as_ref().map(|comparison| comparison.ratio),
         }
+    }
+
+    /// Its data deny each other, so it has no verdict.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.entry.vs_baseline.as_ref().is_some_and(Comparison::is_in_doubt)
     }
 
     pub(crate) fn is_bound_by_generator(&self) -> bool {

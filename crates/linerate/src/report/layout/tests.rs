@@ -1,10 +1,12 @@
 //! Groups, tiers and answers of the fixture's run.
 
 use super::{GroupAnswer, Part, Phrase, Sentence, answers, facts_of, groups};
+use crate::measurement::PlannedSystem;
 use crate::report::build;
 use crate::report::fixture::{run, trials};
-use crate::report::model::{Comparison, Report};
+use crate::report::model::{Comparison, DuetReport, Report, SoloRatio};
 use crate::stats::verdict::Verdict;
+use linerate_contract::Role;
 
 fn report() -> Report {
     build(&run(), &trials(), &[])
@@ -76,21 +78,46 @@ fn the_answer_names_who_is_ahead_next_and_last_and_what_is_missing() {
 }
 
 #[test]
+fn who_is_ahead_by_a_part_of_linerate_itself_is_named_as_such() {
+    let mut report = report();
+    let own = |name: &str| PlannedSystem {
+        role: Role::Relay,
+        name: name.to_owned(),
+        own: Some("a test".to_owned()),
+        ..PlannedSystem::default()
+    };
+    for cell in &mut report.suites[0].cells {
+        let of_cell = ["direct", "iptables"].into_iter().filter(|name| cell.id.ends_with(name));
+        cell.systems.extend(of_cell.chain(["all rows have it"]).map(own));
+    }
+    let answer = all(&report, 0, 0, 0);
+    assert_eq!(answer[1], "direct is linerate's own (a test).", "{answer:#?}");
+    // And iptables is not ahead.
+    assert!(answer[2].starts_with("Next: iptables, 8"), "{answer:#?}");
+}
+
+#[test]
 fn without_rounds_or_with_a_failed_control_there_is_no_order() {
     let mut report = report();
     let few = all(&report, 1, 0, 0);
     assert!(few[0].starts_with("Too few rounds for a verdict (fewer than 6). The best median is"), "{few:?}");
-    let disturbed = Some(crate::report::model::DuetReport { strangers: Some(0.54), ..Default::default() });
+    let disturbed = Some(DuetReport { strangers: Some(0.54), ..Default::default() });
     let cells = report.suites[1].tables[0].cells.iter_mut();
     cells.filter_map(|cell| cell.vs_baseline.as_mut()).for_each(|found| found.duet = disturbed.clone());
     let strangers = "No verdict: other processes used 54 % of the CPU time in too many units.";
     assert!(all(&report, 1, 0, 0)[0].starts_with(strangers), "{:?}", all(&report, 1, 0, 0));
+    for cell in report.suites[1].tables[0].cells.iter_mut().filter_map(|cell| cell.vs_baseline.as_mut()) {
+        let alone = SoloRatio { ratio: 1.4, ci95: [1.2, 1.6], n: 3 };
+        cell.duet = Some(DuetReport { contradicted_by: Some(alone), ..Default::default() });
+    }
+    let denied = all(&report, 1, 0, 0);
+    assert!(denied[0].starts_with("Without a verdict (see the comparisons in words): "), "{denied:?}");
     let table = &mut report.suites[0].tables[0];
     let mut control = table.cells.iter().find_map(|cell| cell.vs_baseline.clone()).unwrap();
     (control.ratio, control.ci95, control.n) = (1.1, [1.05, 1.15], 8);
     table.aa = Some(control);
     for comparison in table.cells.iter_mut().filter_map(|cell| cell.vs_baseline.as_mut()) {
-        comparison.duet = Some(crate::report::model::DuetReport::default());
+        comparison.duet = Some(DuetReport::default());
         comparison.verdict = Verdict::CannotTell;
     }
     let withdrawn = all(&report, 0, 0, 0);
