@@ -28,7 +28,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
 const ROWS: &str = "[...document.querySelectorAll('table.list')[0].querySelectorAll('tbody tr:not(.group)')]\
                     .filter(r => r.checkVisibility()).map(r => r.cells[0].querySelector('a').textContent)";
 
-const CELL: &str = "proxy.forwarding.nginx/sslh-fork";
+const CELL: &str = "proxy.forwarding.nginx/haproxy-tcp";
 
 fn texts(value: &Value) -> Vec<&str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
@@ -65,13 +65,13 @@ fn large(browser: &mut Chromium) {
 fn rows(browser: &mut Chromium) {
     browser.open(&published().url());
     let before = browser.value(ROWS);
-    assert_eq!(texts(&before)[..2], ["direct", "iptables"]);
+    assert_eq!(texts(&before)[..2], ["direct", "haproxy-http"]);
     let by_value =
         "document.querySelectorAll('table.list')[0].tHead.rows[0].cells[2].querySelector('button').click()";
     browser.value(by_value);
     browser.value(by_value);
     let sorted = browser.value(ROWS);
-    assert_eq!(texts(&sorted)[0], "sslh-fork", "{sorted}");
+    assert_eq!(texts(&sorted)[0], "nginx-proxy", "{sorted}");
     let state = browser.value("document.querySelector('th[aria-sort]').getAttribute('aria-sort')");
     assert_eq!(state, "descending");
     browser.value("document.querySelector('#filter').value = 'haproxy'");
@@ -127,20 +127,20 @@ fn links(browser: &mut Chromium) {
         );
         assert_eq!(twice, Value::Array(vec![]), "{}: ids that are there twice", page.name);
     }
-    for address in [format!("#{CELL}"), format!("#{CELL}&filter=sslh")] {
+    for address in [format!("#{CELL}"), format!("#{CELL}&filter=haproxy")] {
         browser.open(&format!("{}{address}", published().url()));
         assert_eq!(browser.value(MARKED), CELL, "{address}");
     }
-    assert_eq!(texts(&browser.value(ROWS)), ["sslh-fork", "sslh-select"]);
+    assert_eq!(texts(&browser.value(ROWS)), ["haproxy-http", "haproxy-tcp"]);
     // A click on another cell takes the mark, and the choice of rows stays.
     let click = "new Promise(done => { addEventListener('hashchange', () => done(0), {once: true}); \
                  [...document.querySelectorAll('tbody th a')]\
-                 .find(a => a.hash.endsWith('nginx/sslh-select')).click() })";
+                 .find(a => a.hash.endsWith('nginx/haproxy-http')).click() })";
     browser.value(click);
-    assert_eq!(browser.value(MARKED), CELL.replace("fork", "select"));
-    assert_eq!(texts(&browser.value(ROWS)), ["sslh-fork", "sslh-select"]);
+    assert_eq!(browser.value(MARKED), CELL.replace("tcp", "http"));
+    assert_eq!(texts(&browser.value(ROWS)), ["haproxy-http", "haproxy-tcp"]);
     open_again(browser);
-    assert_eq!(texts(&browser.value(ROWS)), ["sslh-fork", "sslh-select"]);
+    assert_eq!(texts(&browser.value(ROWS)), ["haproxy-http", "haproxy-tcp"]);
 }
 
 fn copied(browser: &mut Chromium) {
@@ -159,7 +159,7 @@ fn without_scripts(browser: &mut Chromium) {
     browser.open(&published().url());
     assert_eq!(browser.value("document.querySelector('.tools')"), Value::Null);
     let rows = browser.value(ROWS);
-    assert_eq!(texts(&rows).len(), 9, "{rows}");
+    assert_eq!(texts(&rows).len(), 5, "{rows}");
     for part in
         ["header .answers", "#replay", "a[download]", "figure.plot svg", "details.all summary", "#host"]
     {

@@ -141,7 +141,7 @@ fn scripted(script: &str, suite: &str) -> Page {
 /// The newest published run of all suites.
 pub(crate) fn published() -> Page {
     let runs = published_runs();
-    of_published(runs.iter().rfind(|run| run.ends_with("2026-11-23-xeon-2cpu-quick")).unwrap())
+    of_published(runs.iter().rfind(|run| run.ends_with("2026-11-27-epyc-2cpu-quick")).unwrap())
 }
 
 /// Folders of published runs, in the order of their dates.
@@ -170,7 +170,7 @@ fn of_published(run: &Path) -> Page {
 pub(crate) fn large_page(cells: usize) -> Page {
     let small = published();
     let mut report = common::report(small.path.parent().unwrap());
-    let suite = report.suites.iter().position(|suite| suite.name == "runtime").unwrap();
+    let suite = report.suites.iter().position(|suite| suite.name == "proxy").unwrap();
     let mut suite = report.suites.swap_remove(suite);
     let (tables, first) = (suite.tables.clone(), suite.cells.clone());
     let mut copy = 0;
