@@ -149,6 +149,13 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
             planned.push(expanded);
         }
     }
+    if all.is_empty() && choice.published {
+        let names: Vec<&str> = suites.iter().map(|suite| suite.name.as_str()).collect();
+        return Err(Error::Input(format!(
+            "--published: {} has no table that repeats a document's; without it there are others",
+            names.join(", ")
+        )));
+    }
     if let Some(pattern) = only.first_without(&all) {
         return Err(Error::Input(no_such_cell(pattern, &all, suites, registry)?));
     }

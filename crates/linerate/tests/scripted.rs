@@ -191,6 +191,7 @@ fn bad_usage_is_refused_with_the_nearest_name() {
         (&["run", "mini", "--only", "slow/pip"], &["slow/pip", "nearest: \"slow/pipe\""]),
         // One pattern that fits does not excuse another.
         (&["run", "mini", "--only", "slow/pipe", "--only", "fast/hoes"], &["fast/hoes", "\"fast/hose\""]),
+        (&["run", "mini", "--published"], &["--published: mini has no table"]),
         (&["run", "mini", "--rounds", "0"], &["--rounds", "0"]),
         (&["run", "mini", "--budget", "soon"], &["--budget", "soon"]),
         (&["report", "/nowhere"], &["/nowhere", "linerate run"]),
