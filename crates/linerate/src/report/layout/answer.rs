@@ -76,6 +76,9 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     }
     let has_tiers = ranked.iter().any(|member| member.tier.is_some());
     if !has_tiers {
+        let lossy = lossy(group);
+        let mut comparisons = ranked.iter().filter_map(|member| member.entry.vs_baseline.as_ref());
+        let has_rounds = comparisons.any(|comparison| comparison.n >= FEWEST_ROUNDS);
         let doubted: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_in_doubt()).copied().collect();
         let why = match strangers(group) {
             _ if table.control_fails() => "The A/A check failed, so this table has no verdicts. ".to_owned(),
@@ -84,16 +87,18 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
                  again on a quiet machine. ",
                 share * 100.0
             ),
+            None if has_rounds && lossy.is_some() => return of(lossy.unwrap_or_default(), absent(group)),
             None if !doubted.is_empty() => {
                 return of(said(IN_DOUBT, &doubted, "."), absent(group));
             }
             None => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
         };
+        let best = ranked.iter().find(|member| !member.loses()).unwrap_or(best);
         let lead = said(why + "The best median is that of ", &[best], format!(", {}.", value(table, best)));
-        return of(lead, own(group, &[best]).chain(absent(group)).collect());
+        return of(lead, own(group, &[best]).chain(lossy).chain(absent(group)).collect());
     }
     let (lead, rest) = by_tiers(table, group, &ranked);
-    let more = unknown(group).into_iter().chain(marks(group)).chain(absent(group));
+    let more = unknown(group).into_iter().chain(lossy(group)).chain(marks(group)).chain(absent(group));
     of(lead, rest.into_iter().chain(more).collect())
 }
 
@@ -220,6 +225,12 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
             .push([said("This run cannot tell ", &open, " from "), said("", &[baseline], found)].concat());
     }
     sentences
+}
+
+/// What has no place because it lost data.
+fn lossy(group: &Group<'_>) -> Option<Sentence> {
+    let those: Vec<&Alternative<'_>> = group.ranked().into_iter().filter(|member| member.loses()).collect();
+    (!those.is_empty()).then(|| said("Without a place, since more than 1 % was lost: ", &those, "."))
 }
 
 /// References and limits, which are no choice.

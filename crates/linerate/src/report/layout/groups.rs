@@ -6,6 +6,9 @@ use crate::axes::Axes;
 use crate::report::model::{CellReport, Comparison, Flag, ShareOf, SuiteReport, TableCell, TableReport};
 use std::collections::BTreeSet;
 
+/// What loses more is ahead of nothing.
+const MOST_LOST_PERCENT: f64 = 1.0;
+
 /// Cells that are compared with the same baseline.
 #[derive(Debug)]
 pub(crate) struct Group<'a> {
@@ -72,6 +75,11 @@ impl Alternative<'_> {
             Part::Baseline => Some(1.0),
             _ => self.entry.vs_baseline.as_ref().map(|comparison| comparison.ratio),
         }
+    }
+
+    /// It lost so much of what was sent that its rate is no merit.
+    pub(crate) fn loses(&self) -> bool {
+        self.cell.datagrams.as_ref().is_some_and(|datagrams| datagrams.lost_percent > MOST_LOST_PERCENT)
     }
 
     /// Its data deny each other, so it has no verdict.

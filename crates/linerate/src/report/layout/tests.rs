@@ -4,7 +4,7 @@ use super::{GroupAnswer, Part, Phrase, Sentence, answers, facts_of, groups};
 use crate::measurement::PlannedSystem;
 use crate::report::build;
 use crate::report::fixture::{run, trials};
-use crate::report::model::{Comparison, DuetReport, Report, SoloRatio};
+use crate::report::model::{Comparison, DatagramReport, DuetReport, Report, SoloRatio};
 use crate::stats::verdict::Verdict;
 use linerate_contract::Role;
 
@@ -94,6 +94,24 @@ fn who_is_ahead_by_a_part_of_linerate_itself_is_named_as_such() {
     assert_eq!(answer[1], "direct is linerate's own (a test).", "{answer:#?}");
     // And iptables is not ahead.
     assert!(answer[2].starts_with("Next: iptables, 8"), "{answer:#?}");
+}
+
+#[test]
+fn what_lost_more_than_a_hundredth_is_ahead_of_nothing() {
+    let mut report = report();
+    let lost = |percent| {
+        let [sent, received, lost] = [1_000, 995, 5];
+        Some(DatagramReport { sent, received, lost, lost_percent: percent, reordered: 0, duplicates: 0 })
+    };
+    for cell in &mut report.suites[0].cells {
+        cell.datagrams = lost(if cell.id == "nginx/iptables" { 1.5 } else { 0.5 });
+    }
+    let answer = all(&report, 0, 0, 0).join("\n");
+    assert!(answer.contains("Without a place, since more than 1 % was lost: iptables."), "{answer}");
+    assert!(!answer.contains("Next: iptables"), "{answer}");
+    report.suites[0].cells.iter_mut().for_each(|cell| cell.datagrams = lost(50.0));
+    let answer = all(&report, 0, 0, 0);
+    assert!(answer[0].starts_with("Without a place, since more than 1 % was lost: direct, "), "{answer:?}");
 }
 
 #[test]

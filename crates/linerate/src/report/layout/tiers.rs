@@ -6,7 +6,7 @@ use crate::stats::estimate::FEWEST_ROUNDS;
 
 /// Sets the tier of each member that has one; builds have verdicts alone. A tier is a best cell and all whose
 /// intervals overlap with its interval; the best of the others begins the next. Limits and references are no
-/// choice. Intervals need six units, and duets a baseline that equals itself.
+/// choice, and what loses data has no place. Intervals need six units, and duets a baseline that equals itself.
 pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
     if table.is_of_builds() {
         return;
@@ -17,6 +17,7 @@ pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
     let interval = |member: &Alternative<'_>| {
         member.entry.median?;
         match member.part {
+            _ if member.loses() => None,
             Part::Limit | Part::Reference => None,
             Part::Baseline => Some([1.0, 1.0]),
             Part::Competitor => {
