@@ -6,7 +6,8 @@ use crate::stats::estimate::FEWEST_ROUNDS;
 
 /// Sets the tier of each member that has one; builds have verdicts alone. A tier is a best cell and all whose
 /// intervals overlap with its interval; the best of the others begins the next. Limits and references are no
-/// choice, and what loses data has no place. Intervals need six units, and duets a baseline that equals itself.
+/// choice, and what loses data has no place. Intervals need six units, and duets a baseline that equals
+/// itself.
 pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
     if table.is_of_builds() {
         return;
