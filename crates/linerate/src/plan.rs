@@ -18,7 +18,7 @@ use crate::suite::{Form, Suite};
 use crate::system::Registry;
 use linerate_contract::Role;
 use linerate_contract::nearest::nearest;
-use only::Only;
+use only::{Only, Pattern};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -170,7 +170,7 @@ pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<
 
 /// Why a pattern chooses nothing, and what to do.
 fn no_such_cell(
-    pattern: &str,
+    pattern: &Pattern<'_>,
     all: &[(String, String)],
     suites: &[Suite],
     registry: &Registry,
@@ -180,17 +180,17 @@ fn no_such_cell(
         let cells = suite.expand(registry, Form::Complete)?.cells;
         complete.extend(cells.into_iter().map(|cell| (suite.name.clone(), cell.id)));
     }
-    let patterns = [pattern.to_owned()];
-    if Only::new(&patterns)?.first_without(&complete).is_none() {
+    let text = pattern.text;
+    if pattern.is_in(&complete) {
         return Ok(format!(
-            "--only {pattern}: no cell of this form has such an id; \
+            "--only {text}: no cell of this form has such an id; \
              without --quick and --published there is one"
         ));
     }
     let ids = all.iter().chain(&complete).map(|(_, id)| id.as_str());
-    let next = nearest(pattern, ids)
+    let next = nearest(text, ids)
         .map_or("`linerate list cells` shows them".to_owned(), |id| format!("nearest: {id:?}"));
-    Ok(format!("--only {pattern}: no cell has such an id; {next}"))
+    Ok(format!("--only {text}: no cell has such an id; {next}"))
 }
 
 /// The systems of a suite that linerate builds itself.

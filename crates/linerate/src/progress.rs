@@ -3,10 +3,10 @@
 use crate::measurement::PlannedSuite;
 use crate::plan::Step;
 use crate::printable::printable;
+use crate::timings::whole_seconds;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt;
 use std::io::IsTerminal;
-use std::time::Duration;
 
 /// A line to the user on stderr.
 #[allow(clippy::print_stderr, reason = "notes go to stderr, and this is the place for them")]
@@ -25,14 +25,13 @@ pub struct Left {
 
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |seconds: f64| humantime::format_duration(Duration::from_secs(seconds.ceil() as u64));
         if let Some(seconds) = self.suite {
-            write!(f, ", {} left", text(seconds))?;
+            write!(f, ", {} left", whole_seconds(seconds))?;
         }
         match self.later {
             (0, _) => Ok(()),
-            (1, seconds) => write!(f, "; 1 suite after it, at most {}", text(seconds)),
-            (suites, seconds) => write!(f, "; {suites} suites after it, at most {}", text(seconds)),
+            (1, seconds) => write!(f, "; 1 suite after it, at most {}", whole_seconds(seconds)),
+            (suites, seconds) => write!(f, "; {suites} suites after it, at most {}", whole_seconds(seconds)),
         }
     }
 }

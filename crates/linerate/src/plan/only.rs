@@ -5,37 +5,48 @@ use crate::measurement::PlannedSuite;
 use globset::{Glob, GlobMatcher};
 
 /// Patterns of ids; a cell that one of them matches is chosen, without patterns every cell.
-pub(super) struct Only<'p> {
-    patterns: &'p [String],
-    globs: Vec<GlobMatcher>,
+pub(super) struct Only<'p>(Vec<Pattern<'p>>);
+
+pub(super) struct Pattern<'p> {
+    pub(super) text: &'p str,
+    glob: GlobMatcher,
+}
+
+impl Pattern<'_> {
+    /// The pattern matches `id`, or `suite:id`.
+    fn matches(&self, suite: &str, id: &str) -> bool {
+        self.glob.is_match(id) || self.glob.is_match(format!("{suite}:{id}"))
+    }
+
+    /// Whether it matches one of these cells (suite and id).
+    pub(super) fn is_in(&self, cells: &[(String, String)]) -> bool {
+        cells.iter().any(|(suite, id)| self.matches(suite, id))
+    }
 }
 
 impl<'p> Only<'p> {
     /// # Errors
     /// A pattern that is no glob.
     pub(super) fn new(patterns: &'p [String]) -> Result<Self, Error> {
-        let compile = |pattern: &String| {
-            Glob::new(pattern)
-                .map(|g| g.compile_matcher())
-                .map_err(|e| Error::Input(format!("--only {pattern}: {e}")))
+        let compile = |text: &'p String| {
+            let glob = Glob::new(text).map_err(|e| Error::Input(format!("--only {text}: {e}")))?;
+            Ok(Pattern { text, glob: glob.compile_matcher() })
         };
-        Ok(Self { patterns, globs: patterns.iter().map(compile).collect::<Result<_, _>>()? })
+        patterns.iter().map(compile).collect::<Result<_, _>>().map(Self)
     }
 
     pub(super) fn has(&self, suite: &str, id: &str) -> bool {
-        self.globs.is_empty() || self.globs.iter().any(|glob| matches(glob, suite, id))
+        self.0.is_empty() || self.0.iter().any(|pattern| pattern.matches(suite, id))
     }
 
-    /// The first pattern that matches none of these cells (suite and id).
-    pub(super) fn first_without(&self, cells: &[(String, String)]) -> Option<&'p str> {
-        let has_cell = |glob: &GlobMatcher| cells.iter().any(|(suite, id)| matches(glob, suite, id));
-        let mut patterns = self.patterns.iter().zip(&self.globs);
-        patterns.find(|(_, glob)| !has_cell(glob)).map(|(pattern, _)| pattern.as_str())
+    /// The first pattern that matches none of these cells.
+    pub(super) fn first_without(&self, cells: &[(String, String)]) -> Option<&Pattern<'p>> {
+        self.0.iter().find(|pattern| !pattern.is_in(cells))
     }
 
     /// Drops the cells that are not chosen, but for those that the rest is compared with.
     pub(super) fn keep(&self, suite: &mut PlannedSuite) {
-        if self.globs.is_empty() {
+        if self.0.is_empty() {
             return;
         }
         let is_chosen = |id: &&String| self.has(&suite.name, id);
@@ -64,11 +75,6 @@ impl<'p> Only<'p> {
         // A table that has only baselines of other tables left is removed.
         suite.tables.retain(|table| table.cells.iter().any(|id| chosen.contains(id)));
     }
-}
-
-/// A glob matches `id`, or `suite:id`.
-fn matches(glob: &GlobMatcher, suite: &str, id: &str) -> bool {
-    glob.is_match(id) || glob.is_match(format!("{suite}:{id}"))
 }
 
 #[cfg(test)]

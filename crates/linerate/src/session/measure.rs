@@ -88,8 +88,8 @@ impl Session {
         let seconds = match self.run.budget {
             Some(_) => self.made().seconds_left(last) - self.made().seconds_left(suite),
             None => {
-                let mut steps = plan::order(&self.run);
-                steps.retain(|step| step.suite > suite);
+                let after = suite + 1..=last;
+                let steps: Vec<Step> = after.flat_map(|index| plan::order_of(&self.run, index)).collect();
                 seconds_in_all(&self.run, &self.timings, &steps)[1]
             }
         };

@@ -7,8 +7,8 @@ use crate::comparison::{detectable, fewest};
 use crate::report::numbers::{counted, seconds};
 use crate::stats::verdict::Verdict;
 use crate::stopping::Prospect;
+use crate::timings::whole_seconds;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 /// Such as "haproxy-tcp is 4.1 % slower with this change (3.2 to 5.0 %, 22 units, 70 s), in 1 of 6 cells; 5
 /// within 1 %".
@@ -168,7 +168,6 @@ const USUAL_SPREAD: f64 = 0.01;
 /// What difference the budget can find.
 pub fn prospect(prospect: &Prospect) -> String {
     let Prospect { units, pairs, tests, budget, unit, spread } = prospect;
-    let time = |seconds: f64| humantime::format_duration(Duration::from_secs(seconds.ceil() as u64));
     let cells = if *pairs == 1 { "1 cell".to_owned() } else { format!("each of {pairs} cells") };
     let by = match spread {
         None => "if a unit's spread is 1 %, as usual".to_owned(),
@@ -178,18 +177,18 @@ pub fn prospect(prospect: &Prospect) -> String {
     match found {
         Some(found) => format!(
             "{} are {units:.0} units of {cells}: {by}, they find a slowdown of {} % in 9 of 10 runs",
-            time(*budget),
+            whole_seconds(*budget),
             rough(found)
         ),
         None => {
             let fewest = fewest(*tests);
             // A part of the budget is used already.
             let missing = (f64::from(fewest) - units).max(1.0);
-            let enough = time(budget + 1.5 * missing * *pairs as f64 * unit);
+            let enough = whole_seconds(budget + 1.5 * missing * *pairs as f64 * unit);
             format!(
                 "{} are about {units:.0} units of {cells} at the pace so far, and fewer than {fewest} show \
                  no difference: --budget {enough} is enough",
-                time(*budget)
+                whole_seconds(*budget)
             )
         }
     }

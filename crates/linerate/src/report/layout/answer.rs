@@ -75,31 +75,35 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
         return of(lead, marks(group).into_iter().chain(absent(group)).collect());
     }
     let has_tiers = ranked.iter().any(|member| member.tier.is_some());
-    if !has_tiers {
-        let lossy = lossy(group);
-        let mut comparisons = ranked.iter().filter_map(|member| member.entry.vs_baseline.as_ref());
-        let has_rounds = comparisons.any(|comparison| comparison.n >= FEWEST_ROUNDS);
-        let doubted: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_in_doubt()).copied().collect();
-        let why = match strangers(group) {
-            _ if table.control_fails() => "The A/A check failed, so this table has no verdicts. ".to_owned(),
-            Some(share) => format!(
-                "No verdict: other processes used {:.0} % of the CPU time in too many units. Run it \
-                 again on a quiet machine. ",
-                share * 100.0
-            ),
-            None if has_rounds && lossy.is_some() => return of(lossy.unwrap_or_default(), absent(group)),
-            None if !doubted.is_empty() => {
-                return of(said(IN_DOUBT, &doubted, "."), absent(group));
-            }
-            None => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
-        };
-        let best = ranked.iter().find(|member| !member.loses()).unwrap_or(best);
-        let lead = said(why + "The best median is that of ", &[best], format!(", {}.", value(table, best)));
-        return of(lead, own(group, &[best]).chain(lossy).chain(absent(group)).collect());
-    }
-    let (lead, rest) = by_tiers(table, group, &ranked);
-    let more = unknown(group).into_iter().chain(lossy(group)).chain(marks(group)).chain(absent(group));
-    of(lead, rest.into_iter().chain(more).collect())
+    let (lead, rest) =
+        if has_tiers { by_tiers(table, group, &ranked) } else { without_tiers(table, group, &ranked) };
+    of(lead, rest.into_iter().chain(absent(group)).collect())
+}
+
+/// Why nobody is ahead.
+fn without_tiers(
+    table: &TableReport,
+    group: &Group<'_>,
+    ranked: &[&Alternative<'_>],
+) -> (Sentence, Vec<Sentence>) {
+    let lossy = lossy(group);
+    let mut comparisons = ranked.iter().filter_map(|member| member.entry.vs_baseline.as_ref());
+    let has_rounds = comparisons.any(|comparison| comparison.n >= FEWEST_ROUNDS);
+    let doubted: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_in_doubt()).copied().collect();
+    let in_doubt = (!doubted.is_empty()).then(|| said(IN_DOUBT, &doubted, "."));
+    let why = match (strangers(group), lossy.clone().filter(|_| has_rounds).or(in_doubt)) {
+        _ if table.control_fails() => "The A/A check failed, so this table has no verdicts. ".to_owned(),
+        (Some(share), _) => format!(
+            "No verdict: other processes used {:.0} % of the CPU time in too many units. Run it \
+             again on a quiet machine. ",
+            share * 100.0
+        ),
+        (None, Some(reason)) => return (reason, Vec::new()),
+        (None, None) => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
+    };
+    let best = ranked.iter().find(|member| !member.loses()).unwrap_or(&ranked[0]);
+    let lead = said(why + "The best median is that of ", &[best], format!(", {}.", value(table, best)));
+    (lead, own(group, &[best]).chain(lossy).collect())
 }
 
 /// What other processes used of the CPUs' time, where that withholds ratios: the most of the group.
@@ -108,7 +112,7 @@ fn strangers(group: &Group<'_>) -> Option<f64> {
     ratios.filter_map(|ratio| ratio.duet.as_ref()?.strangers).max_by(f64::total_cmp)
 }
 
-/// Who is ahead; who is next and last.
+/// Who is ahead; who is next and last; what has no order, and the marks.
 fn by_tiers(
     table: &TableReport,
     group: &Group<'_>,
@@ -142,6 +146,7 @@ fn by_tiers(
     if let Some(last) = tiers.get(2..).and_then(<[_]>::last) {
         rest.push(listed("Last: ", last, baseline));
     }
+    rest.extend(unknown(group).into_iter().chain(lossy(group)).chain(marks(group)));
     (lead, rest)
 }
 
