@@ -11,12 +11,16 @@ import sys
 sys.dont_write_bytecode = True
 
 
-def run(folder, name, suite):
-    """The folder of a run of this suite, which is made unless it is there."""
+def make(folder, name, suite):
+    """Makes a project: its own suites are in a folder beside linerate.toml."""
     (folder / "suites").mkdir(parents=True, exist_ok=True)
-    # A project: its own suites are in a folder beside this file.
     (folder / "linerate.toml").touch()
     (folder / "suites" / f"{name}.toml").write_text(suite, encoding="utf-8")
+
+
+def run(folder, name, suite):
+    """The folder of a run of this suite, which is made unless it is there."""
+    make(folder, name, suite)
     if not (folder / "run" / "report.json").exists():
         command = ["linerate", "run", name, "--seed", "7", "--install", "--quiet", "--out", "run"]
         with open(folder / "run.log", "w", encoding="utf-8") as log:

@@ -23,6 +23,8 @@ struct work {
     uint64_t operations; /* UINT64_MAX: no limit */
     uint64_t end_ns;     /* no operation starts after it; UINT64_MAX: no limit */
     uint64_t timeout_ns;
+    uint64_t gap_ns; /* between two operations of an open loop; the mean, if gaps are random */
+    int has_random_gaps;
     struct tally *tally; /* of main.cpp */
 };
 
@@ -42,9 +44,10 @@ uint64_t clock_ns(void);
 /* A connected socket, or -1 after failed(). The connect blocks: between namespaces of one machine it does not sleep. */
 int connected(const struct work *work, uint64_t turn);
 
-/* Both return the number of operations that succeeded. */
+/* All return the number of operations that succeeded. */
 uint64_t run_rr(const struct work *work, uint64_t start_ns, const int *sockets, uint32_t count);
 uint64_t run_crr(const struct work *work, uint64_t start_ns);
+uint64_t run_paced(const struct work *work, uint64_t start_ns, const int *sockets, uint32_t count);
 
 #ifdef __cplusplus
 }

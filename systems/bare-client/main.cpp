@@ -1,5 +1,5 @@
 // Clients of HTTP that do nothing but send and count bytes (NOTES.md). This file is the contract: the spec, the first
-// response, the result. The loops are rr.c and crr.c.
+// response, the result. The loops are rr.c, crr.c and paced.c.
 #define LINERATE_IMPLEMENTATION
 #include "bare.h"
 #include "linerate.hpp"
@@ -17,6 +17,10 @@ struct tally {
 };
 
 namespace {
+
+// Of an open loop.
+double rate = 0;
+bool is_random = false;
 
 sockaddr_storage numeric(const std::string& ip, std::uint16_t port, socklen_t& length) {
     addrinfo hints{}, *found = nullptr;
@@ -76,7 +80,10 @@ void drive(const Spec& spec, bool persistent) {
     work.end_ns = tally.window.end_ns();
     auto count = std::uint32_t(sockets.size());
     auto& result = tally.result;
-    result.operations = persistent ? run_rr(&work, start, sockets.data(), count) : run_crr(&work, start);
+    work.has_random_gaps = is_random, work.gap_ns = rate > 0 ? std::uint64_t(1e9 / rate) : 0;
+    result.operations = rate > 0 ? run_paced(&work, start, sockets.data(), count)
+        : persistent ? run_rr(&work, start, sockets.data(), count)
+                     : run_crr(&work, start);
     result.end_ns = now_ns();
     result.bytes = result.operations * spec.size;
     tally.window.done(std::array{&tally});
@@ -97,7 +104,19 @@ void failed(const work* work, phase phase, int error) {
 void window_over(const work* work) { work->tally->window.end(); }
 void was_in_flight(const work* work) { work->tally->result.succeed(now_ns(), 0); }
 
+// The library has no open loop: takes the rate out of the spec, unless it rises.
+std::string without_rate(const char* spec) {
+    auto json = nlohmann::json::parse(spec, nullptr, false);
+    auto arrival = json.is_object() ? json.value("arrival", "constant") : "";
+    if (arrival == "ramp" || !json.contains("rate")) return spec;
+    is_random = arrival == "poisson", rate = json["rate"].get<double>();
+    json.erase("rate");
+    return json.dump();
+}
+
 int main(int argc, char** argv) {
+    std::string spec = argc > 1 ? without_rate(argv[1]) : "";
+    if (argc > 1) argv[1] = spec.data();
     return start(argc, argv, {"bare-client", "1", {
         {"client", "http", "rr", drive_rr},
         {"client", "http", "crr", drive_crr},

@@ -4,7 +4,7 @@
 //! (timer slack, prctl(2)). `epoll_pwait2(2)`, since Linux 5.11, counts in nanoseconds, and the slack can be
 //! set to 1 ns. The time to wake a sleeping CPU remains: a thread therefore polls instead of sleeping shortly
 //! before a deadline, and adapts the length of that stretch to its machine. With `options.spin` it polls
-//! before it sleeps, too.
+//! before it sleeps, too, or with `never` not at all.
 
 #![allow(unsafe_code, reason = "nix has no epoll_pwait2")]
 
@@ -49,8 +49,8 @@ pub fn without_timer_slack() {
 /// How a thread waits: whether it polls before it sleeps, and whether it batches events.
 #[derive(Debug, Clone)]
 pub struct Waiter {
-    /// How long before a deadline sleeping ends: adapted to the observed wake-ups.
-    wake_up: Nanos,
+    /// How long before a deadline sleeping ends: adapted to the observed wake-ups. `None`: it ends at the deadline.
+    wake_up: Option<Nanos>,
     /// How long a thread polls before it sleeps.
     spin: Nanos,
     /// Waits that will sleep at once, and how many did after the last spin in vain.
@@ -62,7 +62,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// Reads `options.spin` (microseconds, or `always`) and `options.coalesce_us` (see
+    /// Reads `options.spin` (microseconds, `always` or `never`) and `options.coalesce_us` (see
     /// [`Waiter::coalesced_until`]). Without `spin` a thread sleeps at once.
     ///
     /// # Errors
@@ -76,8 +76,10 @@ impl Waiter {
     /// # Errors
     /// As [`Waiter::from_spec`].
     pub fn spinning(spec: &Spec, usual: Nanos) -> Result<Self, Refusal> {
-        let spin = match spec.options.get("spin").map(String::as_str) {
+        let option = spec.options.get("spin").map(String::as_str);
+        let spin = match option {
             Some("always") => ALWAYS,
+            Some("never") => Nanos::ZERO,
             _ => spec.number("spin", 0..=MAX_SPIN_US)?.map_or(usual, |micros| Nanos(micros * 1_000)),
         };
         let coalesce = Nanos(spec.number("coalesce_us", 0..=MAX_COALESCE_US)?.unwrap_or(0) * 1_000);
@@ -86,7 +88,8 @@ impl Waiter {
                         as soon as possible, the other waits for more";
             return Err(Refusal::BadSpec(text.into()));
         }
-        Ok(Self { wake_up: WAKE_UP, spin, skip: 0, skipped: 0, coalesce, polled: Nanos::ZERO })
+        let wake_up = (option != Some("never")).then_some(WAKE_UP);
+        Ok(Self { wake_up, spin, skip: 0, skipped: 0, coalesce, polled: Nanos::ZERO })
     }
 
     /// Whether events are batched.
@@ -94,8 +97,8 @@ impl Waiter {
         self.coalesce > Nanos::ZERO
     }
 
-    /// Returns the number of events that are pending or arrive until `deadline`, to the microsecond; `now` is
-    /// a recent reading of the clock.
+    /// Returns the number of events that are pending or arrive until `deadline`, to the microsecond, or with
+    /// `never` to a wake-up; `now` is a recent reading of the clock.
     #[inline]
     pub fn until(
         &mut self,
@@ -112,7 +115,7 @@ impl Waiter {
             now = clock::now();
         }
         let left = deadline.since(now);
-        let sleep = left.since(self.wake_up);
+        let sleep = left.since(self.wake_up.unwrap_or_default());
         let ready = wait(epoll, events, sleep);
         if ready > 0 || left == Nanos::ZERO {
             return ready;
@@ -203,8 +206,10 @@ impl Waiter {
 
     #[inline]
     fn adapt(&mut self, late: Nanos) {
-        let decayed = Nanos(self.wake_up.0 - self.wake_up.0 / DECAY);
-        self.wake_up = decayed.max(late.min(LATEST_WAKE_UP)).max(WAKE_UP);
+        self.wake_up = self.wake_up.map(|wake_up| {
+            let decayed = Nanos(wake_up.0 - wake_up.0 / DECAY);
+            decayed.max(late.min(LATEST_WAKE_UP)).max(WAKE_UP)
+        });
     }
 }
 

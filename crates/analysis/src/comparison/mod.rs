@@ -12,8 +12,8 @@ mod series;
 pub mod stored;
 
 use crate::measurement::{
-    ComparisonKind, Duet, LatencyMargin, Metric, PlannedComparison, PlannedPair, PlannedSuite, Run, Trial,
-    pair_id,
+    ComparisonKind, DecidingPercentile, Duet, LatencyMargin, Metric, PlannedComparison, PlannedPair,
+    PlannedSuite, Run, Trial, pair_id,
 };
 use crate::stats::duet::{latencies, log_cpu_ratio, log_ratio};
 use crate::stats::estimate::median;
@@ -80,14 +80,9 @@ pub struct LatencyReading {
     /// The median over the units, of head and base, in microseconds.
     pub us: [f64; 2],
     pub reading: Reading,
-}
-
-impl LatencyReading {
-    /// Whether a pair is open while this is. The mean and the percentiles of rare operations count only where
-    /// they are certain to be slower: within minutes they seldom are.
-    pub fn decides(&self) -> bool {
-        matches!(self.metric, Metric::P50Latency | Metric::P90Latency)
-    }
+    /// A pair is open while this is. The others count only where they are certain to be slower: within minutes the
+    /// mean and the percentiles of rare operations seldom are.
+    pub decides: bool,
 }
 
 impl JudgedPair {
@@ -137,9 +132,16 @@ impl JudgedPair {
         let is_slower = self.readings().any(|reading| reading.verdict == Verdict::Slower);
         let is_done = match self.cpu.filter(|_| self.is_by_cpu) {
             Some(cpu) => cpu.is_decided && !self.is_suspect(),
+            None if self.is_paced() => !self.is_suspect() && self.main().all(|reading| reading.is_decided),
             None => self.main().chain(&self.cpu).all(|reading| reading.is_decided),
         };
         self.is_read() && (is_slower || is_done)
+    }
+
+    /// Open loops, whose latencies are asked for. CPU time at a fixed rate contains wake-ups, and has three times the
+    /// spread: it counts where it is certain to be more.
+    fn is_paced(&self) -> bool {
+        !self.latency.is_empty()
     }
 
     /// It has a rate, or a latency.
@@ -154,7 +156,7 @@ impl JudgedPair {
 
     /// The rate, or the latencies that decide.
     fn main(&self) -> impl Iterator<Item = &Reading> {
-        let deciding = self.latency.iter().filter(|latency| latency.decides());
+        let deciding = self.latency.iter().filter(|latency| latency.decides);
         self.rate.iter().chain(deciding.map(|latency| &latency.reading))
     }
 
@@ -173,7 +175,8 @@ impl JudgedPair {
     /// The verdict on the cell as a whole: slower where either reading is, and open where either is. A rate
     /// that is open leaves nothing open where the CPU time decides.
     pub fn verdict(&self) -> Verdict {
-        match (self.main_verdict(), self.cpu.map(|reading| reading.verdict)) {
+        let cpu = self.cpu.map(|reading| reading.verdict);
+        match (self.main_verdict(), cpu.filter(|cpu| !self.is_paced() || *cpu == Verdict::Slower)) {
             (None, _) => Verdict::CannotTell,
             (Some(main), None) => main,
             // A faster system may use more CPU time for it.
@@ -271,7 +274,12 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
             };
             let all = LATENCIES.map(|metric| (metric, readings.next().flatten()));
             let read = |(metric, reading): (Metric, Option<Reading>)| {
-                Some(LatencyReading { metric, us: us(metric)?, reading: reading? })
+                let decides = match metric {
+                    Metric::P50Latency => true,
+                    Metric::P90Latency => plan.percentile == DecidingPercentile::P90,
+                    _ => false,
+                };
+                Some(LatencyReading { metric, us: us(metric)?, reading: reading?, decides })
             };
             pair.latency = all.into_iter().filter_map(read).collect();
         } else {

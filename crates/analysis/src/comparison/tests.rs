@@ -114,3 +114,54 @@ fn equal_rates_show_nothing_where_the_client_was_the_limit() {
     let free = judged(&EVEN, 1.0, [0.5, 0.5]);
     assert_eq!((free.client_is_limit, free.rate.unwrap().verdict), (false, Verdict::WithinMargin));
 }
+
+fn reading(verdict: Verdict) -> Reading {
+    Reading {
+        ratio: 1.0,
+        interval: None,
+        range: [1.0, 1.0],
+        difference: None,
+        verdict,
+        confirmation: None,
+        is_decided: verdict != Verdict::CannotTell,
+    }
+}
+
+/// Open loops with these verdicts on p50, p90 and the CPU time.
+fn paced(verdicts: [Verdict; 3], has_to_decide_p90: bool) -> JudgedPair {
+    let [p50, p90, cpu] = verdicts.map(reading);
+    let latency = |metric, reading, decides| LatencyReading { metric, us: [1.0, 1.0], reading, decides };
+    JudgedPair {
+        rate: None,
+        latency: vec![
+            latency(Metric::P50Latency, p50, true),
+            latency(Metric::P90Latency, p90, has_to_decide_p90),
+        ],
+        cpu: Some(cpu),
+        ..judged(&EVEN, 1.0, [0.5, 0.5])
+    }
+}
+
+#[test]
+fn at_a_rate_p50_decides_and_the_others_count_where_they_are_certain() {
+    use Verdict::{CannotTell, Slower, WithinMargin};
+    for (verdicts, has_to_decide_p90, verdict, is_decided) in [
+        ([WithinMargin, CannotTell, CannotTell], false, WithinMargin, true),
+        ([WithinMargin, CannotTell, CannotTell], true, CannotTell, false),
+        ([WithinMargin, WithinMargin, CannotTell], true, WithinMargin, true),
+        ([CannotTell, WithinMargin, WithinMargin], false, CannotTell, false),
+        ([WithinMargin, Slower, WithinMargin], false, Slower, true),
+        ([WithinMargin, WithinMargin, Slower], false, Slower, true),
+    ] {
+        let pair = paced(verdicts, has_to_decide_p90);
+        let found = (pair.verdict(), pair.is_decided());
+        assert_eq!(found, (verdict, is_decided), "{verdicts:?} {has_to_decide_p90}");
+    }
+    let mut suspect = paced([WithinMargin, CannotTell, WithinMargin], false);
+    suspect.latency[1].reading.confirmation = Some(Confirmation::Pending);
+    assert_eq!(
+        (suspect.verdict(), suspect.is_decided()),
+        (WithinMargin, false),
+        "it has the time that is left"
+    );
+}

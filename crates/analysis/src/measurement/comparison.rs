@@ -19,6 +19,9 @@ pub struct PlannedComparison {
     /// The same of latencies.
     #[serde(default)]
     pub latency_margin: LatencyMargin,
+    /// The highest percentile of open loops that has to be decided.
+    #[serde(default, skip_serializing_if = "DecidingPercentile::is_default")]
+    pub percentile: DecidingPercentile,
     /// The load of open loops; `None`: closed loops, and the cells' own rates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<PlannedRate>,
@@ -54,6 +57,22 @@ impl Default for LatencyMargin {
     /// half-widths of 0.7 % at p50 and 1.7 % at p90.
     fn default() -> Self {
         Self::Share(0.05)
+    }
+}
+
+/// A comparison of open loops is open while p50, or while p50 and p90 are (docs/decisions/0058-p50-decides.md).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum DecidingPercentile {
+    #[default]
+    P50,
+    P90,
+}
+
+impl DecidingPercentile {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

@@ -3,7 +3,8 @@
 use super::{CommandOptions, u32_in};
 use crate::arm::{AS_IT_IS, Arm};
 use crate::measurement::{
-    ComparisonKind, LatencyMargin, PlannedArm, PlannedComparison, PlannedRate, PlannedSource,
+    ComparisonKind, DecidingPercentile, LatencyMargin, PlannedArm, PlannedComparison, PlannedRate,
+    PlannedSource,
 };
 use crate::plan::Choice;
 use crate::session::Request;
@@ -53,6 +54,10 @@ pub struct BuildOptions {
     /// The difference of latencies that matters, in microseconds, in place of a relative one
     #[arg(long, value_name = "US", value_parser = microseconds)]
     pub margin_us: Option<f64>,
+
+    /// The highest percentile that has to be decided: p50 or p90. Others count where they are certain [default: p50]
+    #[arg(long, value_name = "P", value_parser = percentile)]
+    pub percentile: Option<DecidingPercentile>,
 
     /// Measure until all is decided, for at most TIME [default: 5m; commands 30s, with --rate or a gate 1m]
     #[arg(long, value_name = "TIME", value_parser = super::span)]
@@ -273,6 +278,7 @@ impl BuildOptions {
                 (None, Some(share)) => LatencyMargin::Share(share),
                 (None, None) => LatencyMargin::default(),
             },
+            percentile: self.percentile.unwrap_or_default(),
             rate: self.rate,
             source,
             commands: None,
@@ -305,6 +311,14 @@ fn microseconds(text: &str) -> Result<f64, String> {
     number
         .filter(|us| *us > 0.0 && *us < 1e9)
         .ok_or_else(|| "expected microseconds above 0, such as 5".into())
+}
+
+fn percentile(text: &str) -> Result<DecidingPercentile, String> {
+    match text {
+        "p50" => Ok(DecidingPercentile::P50),
+        "p90" => Ok(DecidingPercentile::P90),
+        _ => Err("expected p50 or p90; higher ones are not known within minutes".into()),
+    }
 }
 
 /// `1%`, `0.5 %` or `0.005`.

@@ -91,7 +91,7 @@ pub struct SecureArgs {
 #[derive(Debug, Args)]
 pub struct SpinArgs {
     /// Poll for up to TIME (1us to 1ms) before a thread sleeps: less latency for more CPU; always: threads
-    /// never sleep
+    /// never sleep; never: they do not poll before a request of an open loop is due, either
     #[arg(long, value_name = "TIME", value_parser = spin)]
     spin: Option<String>,
 }
@@ -104,14 +104,14 @@ impl SpinArgs {
     }
 }
 
-/// The value of the spec's option: microseconds, or `always`.
+/// The value of the spec's option: microseconds, `always` or `never`.
 fn spin(text: &str) -> Result<String, String> {
-    if text == "always" {
+    if ["always", "never"].contains(&text) {
         return Ok(text.into());
     }
     match span(text)?.as_micros() {
         micros @ 1..=1_000 => Ok(micros.to_string()),
-        _ => Err("expected 1us to 1ms, or always; 50us is suggested".into()),
+        _ => Err("expected 1us to 1ms, always or never; 50us is suggested".into()),
     }
 }
 
@@ -136,7 +136,12 @@ mod tests {
 
     #[test]
     fn a_spin_is_a_short_time_or_always() {
-        for (text, option) in [("50us", Some("50")), ("1ms", Some("1000")), ("always", Some("always"))] {
+        for (text, option) in [
+            ("50us", Some("50")),
+            ("1ms", Some("1000")),
+            ("always", Some("always")),
+            ("never", Some("never")),
+        ] {
             assert_eq!(spin(text).ok().as_deref(), option);
         }
         for text in ["", "yes", "0us", "500ns", "2ms", "50"] {

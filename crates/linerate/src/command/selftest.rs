@@ -26,8 +26,9 @@ pub fn selftest(args: &SelftestArgs, terminal: Terminal) -> Result<ExitCode, Err
     }
     let interrupted = interrupt::watch();
     let about = "cost and resolution of measuring";
-    let mut sections = vec![Section::new("instrument", about, cost::rows(), 0.0)];
-    for case in cases(args.duration.into(), args.seed) {
+    let way = cost::way().map_err(|error| Error::NothingMeasured(format!("the loopback: {error}")))?;
+    let mut sections = vec![Section::new("instrument", about, cost::rows(way), 0.0)];
+    for case in cases(args.duration.into(), args.seed, way) {
         if interrupted.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }

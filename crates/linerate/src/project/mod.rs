@@ -59,6 +59,7 @@ pub struct Settings {
     pub rate: Option<Amount>,
     pub margin: Option<String>,
     pub margin_us: Option<Amount>,
+    pub percentile: Option<String>,
     pub budget: Option<String>,
     pub compare: BTreeMap<String, Settings>,
 }

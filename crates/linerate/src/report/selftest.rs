@@ -48,9 +48,17 @@ pub fn text(sections: &[Section], style: Style) -> String {
              work that these values show nothing about the instrument."
         );
     }
+    let unknown = all(RowState::Unknown);
+    if unknown > 0 {
+        let _ = writeln!(
+            out,
+            "\n{unknown} not judged: the way through the loopback of this machine varies by more than their \
+             bound (above, `loopback`)."
+        );
+    }
     let wrong = all(RowState::Off);
     let _ = match wrong {
-        0 if disturbed > 0 => writeln!(out, "\nAll other values are within their bounds."),
+        0 if disturbed + unknown > 0 => writeln!(out, "\nAll other values are within their bounds."),
         0 => writeln!(out, "\nAll values are within their bounds."),
         _ => writeln!(
             out,
@@ -74,12 +82,16 @@ fn line(row: &Row, lost: f64, style: Style) -> String {
         }
         Bound::Exact if off == 0.0 => (value(row.truth), "0".into()),
         Bound::Exact => (value(row.truth), format!("{off:+}")),
+        Bound::Within(_) | Bound::Unknown(_) => {
+            let sign = if off < 0.0 { '-' } else { '+' };
+            (value(row.truth), format!("{sign}{}", value(off.abs())))
+        }
         _ => (value(row.truth), format!("{:+.2} %", off / row.truth * 100.0)),
     };
     let bound = match row.bound {
         Bound::Exact => "exact".into(),
         Bound::Above(nanos) => time(nanos as u64),
-        Bound::Within(distance) => format!("+-{}", value(distance)),
+        Bound::Within(distance) | Bound::Unknown(distance) => format!("+-{}", value(distance)),
         Bound::Share(share) => format!("{} %", plain(share * 100.0)),
         Bound::None => String::new(),
     };
@@ -87,7 +99,7 @@ fn line(row: &Row, lost: f64, style: Style) -> String {
     let verdict = match state {
         RowState::Within => "",
         RowState::Off => "   OFF",
-        RowState::Disturbed => "   not judged",
+        RowState::Disturbed | RowState::Unknown => "   not judged",
     };
     let line = format!("  {:<32}{truth:>12}{:>12}{off:>10}  {bound}{verdict}", row.what, value(row.measured));
     let line = line.trim_end().to_owned();
@@ -115,6 +127,8 @@ mod tests {
                 row("answers", 20_000.0, 20_000.0, Unit::Count, Bound::Exact),
                 row("p50", 5e6, 5.04e6, Unit::Nanos, Bound::Share(0.01)),
                 row("p99", 5e6, 6e6, Unit::Nanos, Bound::Share(0.01)),
+                row("p50, short", 108_000.0, 104_900.0, Unit::Nanos, Bound::Within(5_000.0)),
+                row("p99, short", 108_000.0, 128_000.0, Unit::Nanos, Bound::Unknown(10_000.0)),
                 Row::shown("stops", 326.0, Unit::Count),
             ],
             0.001,
@@ -124,7 +138,13 @@ mod tests {
         assert_eq!(lines[2], "  answers                               20,000      20,000         0  exact");
         assert_eq!(lines[3], "  p50                                  5.00 ms     5.04 ms   +0.80 %  1.00 %");
         assert!(lines[4].ends_with("+20.00 %  1.00 %   OFF"), "{}", lines[4]);
-        assert_eq!(lines[5], "  stops                                                326");
+        assert_eq!(
+            lines[5],
+            "  p50, short                             108 us      105 us  -3.10 us  +-5.00 us"
+        );
+        assert!(lines[6].ends_with("128 us  +20.0 us  +-10.0 us   not judged"), "{}", lines[6]);
+        assert_eq!(lines[7], "  stops                                                326");
+        assert!(text.contains("1 not judged: the way through the loopback"), "{text}");
         assert!(text.contains("1 out of bounds"));
         assert_eq!(sections[0].count(RowState::Off), 1);
         let disturbed = Section { lost: 0.02, ..sections[0].clone() };

@@ -1,8 +1,10 @@
-//! Cost and resolution of measuring: the clock, the timers, the histogram.
+//! Cost and resolution of measuring: the clock, the timers, the histogram, the way through the loopback.
 
-use super::{Bound, Row, Unit};
+use super::{Bound, CONNECTIONS, RATE, Row, Unit, Way};
 use linerate_contract::Recorder;
 use std::hint::black_box;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 const READS: u32 = 200_000;
@@ -21,8 +23,12 @@ const SLEEP: Duration = Duration::from_millis(1);
 const WATCHED: Duration = Duration::from_secs(1);
 const STOPPED: Duration = Duration::from_micros(50);
 
+/// Messages there and back through the loopback, and their length, which is about that of a request.
+const PASSES: u32 = 4_000;
+const MESSAGE: [u8; 128] = [0; 128];
+
 /// Takes a second and a half.
-pub fn rows() -> Vec<Row> {
+pub fn rows(way: Way) -> Vec<Row> {
     // In a separate thread, because its timer slack would be inherited by child processes.
     let late = std::thread::spawn(late_wakes).join().expect("a panic aborts the process");
     let shown = |what: &str, measured| Row::shown(what, measured, Unit::Nanos);
@@ -46,7 +52,51 @@ pub fn rows() -> Vec<Row> {
             tolerates: 1.0,
         },
         histogram_error(),
+        shown("loopback, one pair without a pause", way.least),
+        shown("loopback, all in turn, p50", way.p50),
+        shown("loopback, all in turn, p99", way.p99),
     ]
+}
+
+/// Messages over TCP and their answers, between sockets of one thread: neither end waits for a CPU, so no wake-up is in
+/// it. Sockets that were used 100 ms ago are in no cache, and take longer. Takes a second.
+///
+/// # Errors
+/// The loopback has no address, or no port is left.
+pub fn way() -> io::Result<Way> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = listener.local_addr()?;
+    let pairs = |count| (0..count).map(|_| pair(&listener, address)).collect::<io::Result<Vec<_>>>();
+    let busy = passes(&mut pairs(1)?, Duration::ZERO)?;
+    let paced = passes(&mut pairs(CONNECTIONS)?, Duration::from_secs_f64(1.0 / RATE))?;
+    let at = |sorted: &[f64], percent| sorted[sorted.len() * percent / 100];
+    Ok(Way { least: at(&busy, 50), p50: at(&paced, 50), p99: at(&paced, 99) })
+}
+
+fn pair(listener: &TcpListener, address: SocketAddr) -> io::Result<[TcpStream; 2]> {
+    let pair = [TcpStream::connect(address)?, listener.accept()?.0];
+    pair.iter().try_for_each(|end| end.set_nodelay(true))?;
+    Ok(pair)
+}
+
+/// Nanoseconds of each message there and back, in ascending order: pair after pair, one in each gap.
+fn passes(pairs: &mut [[TcpStream; 2]], gap: Duration) -> io::Result<Vec<f64>> {
+    let (mut all, mut buffer) = (Vec::new(), MESSAGE);
+    let count = pairs.len();
+    for pass in 0..PASSES as usize {
+        let [one, other] = &mut pairs[pass % count];
+        let start = Instant::now();
+        one.write_all(&MESSAGE)?;
+        other.read_exact(&mut buffer)?;
+        other.write_all(&MESSAGE)?;
+        one.read_exact(&mut buffer)?;
+        all.push(start.elapsed().as_nanos() as f64);
+        while start.elapsed() < gap {
+            std::hint::spin_loop();
+        }
+    }
+    all.sort_unstable_by(f64::total_cmp);
+    Ok(all)
 }
 
 /// Nanoseconds for one call, in the fastest batch.

@@ -3,8 +3,8 @@
 use super::Request;
 use crate::lab::program::quoted;
 use crate::measurement::{
-    ComparisonKind, Expectation, LatencyMargin, PlannedCommands, PlannedComparison, PlannedRate,
-    PlannedRequest,
+    ComparisonKind, DecidingPercentile, Expectation, LatencyMargin, PlannedCommands, PlannedComparison,
+    PlannedRate, PlannedRequest,
 };
 use crate::suite;
 use std::time::Duration;
@@ -43,7 +43,8 @@ pub(super) fn line(request: &Request, seed: u64) -> String {
 }
 
 fn of_comparison(comparison: &PlannedComparison) -> Vec<String> {
-    let PlannedComparison { base, head, subject, margin, latency_margin, rate, source, .. } = comparison;
+    let PlannedComparison { base, head, subject, margin, latency_margin, percentile, rate, source, .. } =
+        comparison;
     let mut words = Vec::new();
     if comparison.commands.is_none() || source.is_some() {
         words.push(format!("--base {} --head {}", quoted(&base.arm), quoted(&head.arm)));
@@ -66,6 +67,9 @@ fn of_comparison(comparison: &PlannedComparison) -> Vec<String> {
         }
         _ if rate.is_some() && *latency_margin == LatencyMargin::default() => {}
         _ => words.push(format!("--margin {}%", percent(*margin))),
+    }
+    if *percentile == DecidingPercentile::P90 {
+        words.push("--percentile p90".into());
     }
     words
 }

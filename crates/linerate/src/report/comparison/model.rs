@@ -1,6 +1,6 @@
 //! The part of `report.json` that a comparison of builds adds.
 
-use crate::measurement::{ComparisonKind, LatencyMargin, PlannedArm};
+use crate::measurement::{ComparisonKind, DecidingPercentile, LatencyMargin, PlannedArm};
 use crate::report::words::json;
 use crate::stats::bound::Bottleneck;
 use crate::stats::difference::LatencyDifference;
@@ -28,6 +28,8 @@ pub struct ComparisonReport {
     pub margin: f64,
     /// The same of latencies.
     pub latency_margin: LatencyMargin,
+    /// The highest percentile of open loops that has to be decided.
+    pub percentile: DecidingPercentile,
     pub budget_seconds: f64,
     /// Time of all units and trials.
     pub seconds: f64,
@@ -89,7 +91,7 @@ pub struct ComparedCell {
     /// Latencies of an open loop, in place of the rate: p50, p90, mean, p99, p99.9.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency: Vec<LatencyChange>,
-    /// The verdict on p50 and p90 together; slower where any latency is.
+    /// The verdict on the latencies that decide, together; slower where any latency is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_verdict: Option<Verdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
