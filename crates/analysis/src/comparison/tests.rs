@@ -152,6 +152,7 @@ fn at_a_rate_p50_decides_and_the_others_count_where_they_are_certain() {
         ([CannotTell, WithinMargin, WithinMargin], false, CannotTell, false),
         ([WithinMargin, Slower, WithinMargin], false, Slower, true),
         ([WithinMargin, WithinMargin, Slower], false, Slower, true),
+        ([CannotTell, WithinMargin, Slower], false, Slower, false),
     ] {
         let pair = paced(verdicts, has_to_decide_p90);
         let found = (pair.verdict(), pair.is_decided());

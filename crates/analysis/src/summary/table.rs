@@ -59,6 +59,8 @@ pub(super) fn table<'p>(
     let partners: Vec<&CellSummary<'_>> = here.iter().copied().chain(cells).collect();
     let operations = operations.filter(|_| alike);
     let control = here.iter().find_map(|cell| partner(cell, &planned.baseline, &partners));
+    // A table of the baseline alone is a control and nothing else.
+    let control = control.or_else(|| here.first().copied().filter(|_| here.len() == 1));
     let aa = control.and_then(|cell| comparisons.control(cell, planned.metric));
     let margin = comparisons.journal.margin;
     let withdrawn = aa.as_ref().is_some_and(|aa| aa.fails_as_control(margin));
