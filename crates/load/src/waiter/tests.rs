@@ -30,6 +30,21 @@ fn a_wait_without_events_ends_at_its_deadline_and_not_before() {
 }
 
 #[test]
+fn a_waiter_that_never_polls_sleeps_until_the_deadline() {
+    let epoll = Epoll::new(EpollCreateFlags::empty()).unwrap();
+    let mut events = [EpollEvent::empty(); 4];
+    let mut waiter = with("spin", "never").unwrap();
+    for _ in 0..5 {
+        let now = clock::now();
+        assert_eq!(waiter.until(&epoll, &mut events, now, now + Nanos(3_000_000)), 0);
+        assert!(clock::now().since(now) >= Nanos(3_000_000));
+        // One look at the sockets after it.
+        assert!(waiter.take_polled() <= LONGEST_POLL);
+    }
+    assert_eq!(waiter.wake_up, None);
+}
+
+#[test]
 fn an_event_ends_a_wait_early() {
     let epoll = Epoll::new(EpollCreateFlags::empty()).unwrap();
     let wake_up = EventFd::new().unwrap();
@@ -137,11 +152,11 @@ fn waits_are_rounded_up() {
 fn the_polling_stretch_adapts_to_late_wake_ups_and_recovers() {
     let [mut waiter, _] = waiters();
     waiter.adapt(Nanos(300_000));
-    assert_eq!(waiter.wake_up, Nanos(300_000));
+    assert_eq!(waiter.wake_up, Some(Nanos(300_000)));
     waiter.adapt(Nanos(3_600_000_000_000));
-    assert_eq!(waiter.wake_up, LATEST_WAKE_UP);
+    assert_eq!(waiter.wake_up, Some(LATEST_WAKE_UP));
     for _ in 0..4 * DECAY {
         waiter.adapt(Nanos::ZERO);
     }
-    assert_eq!(waiter.wake_up, WAKE_UP);
+    assert_eq!(waiter.wake_up, Some(WAKE_UP));
 }
