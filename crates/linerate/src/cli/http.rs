@@ -19,7 +19,7 @@ use std::time::Duration;
   linerate load http https://localhost:8443/ --authority ca.pem
   linerate load http http://127.0.0.1:8080/ -H 'Content-Type: text/plain' --body hello --json result.json
   linerate load http http://127.0.0.1:8080/ --warmup 5s --repeat 10
-  linerate load http http://127.0.0.1:8080 --requests mix.jsonl    # {{\"path\": \"/a\", \"weight\": 9}}, ...
+  linerate load http http://127.0.0.1:8080 --requests mix.jsonl    # {\"path\": \"/a\", \"weight\": 9}, ...
   linerate load http http://127.0.0.1:8080/ -c 64 --sweep --at-most p99=2ms
   linerate load http http://shop.example/ --connect-to 127.0.0.1:8080 --body @order.json --csv seconds.csv
   linerate load http http://127.0.0.1:8080/a http://127.0.0.1:8080/b

@@ -119,6 +119,17 @@ fn a_baseline_that_differs_from_itself_withdraws_the_verdicts_of_duets() {
 }
 
 #[test]
+fn a_table_of_the_baseline_alone_shows_its_control() {
+    let mut run = run();
+    run.suites[0].pairs = vec![pair(CONTROL)];
+    run.suites[0].tables.truncate(1);
+    run.suites[0].tables[0].cells = vec![CONTROL[0].into()];
+    let report = crate::report::build(&run, &trials(), &duets(CONTROL, 1.0));
+    let control = report.suites[0].tables[0].aa.as_ref().unwrap();
+    assert_eq!((control.n, control.with.as_str()), (8, CONTROL[0]));
+}
+
+#[test]
 fn q_values_are_over_a_table_and_never_below_p() {
     let report = build(&run(), &trials());
     for table in report.suites.iter().flat_map(|suite| &suite.tables) {
