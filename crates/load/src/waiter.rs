@@ -49,7 +49,7 @@ pub fn without_timer_slack() {
 /// How a thread waits: whether it polls before it sleeps, and whether it batches events.
 #[derive(Debug, Clone)]
 pub struct Waiter {
-    /// How long before a deadline sleeping ends: adapted to the observed wake-ups. `None`: it ends at the deadline.
+    /// How long before a deadline sleeping ends: adapted to the observed wake-ups. `None`: at the deadline.
     wake_up: Option<Nanos>,
     /// How long a thread polls before it sleeps.
     spin: Nanos,

@@ -80,8 +80,8 @@ pub struct LatencyReading {
     /// The median over the units, of head and base, in microseconds.
     pub us: [f64; 2],
     pub reading: Reading,
-    /// A pair is open while this is. The others count only where they are certain to be slower: within minutes the
-    /// mean and the percentiles of rare operations seldom are.
+    /// A pair is open while this is. The others count only where they are certain to be slower: within
+    /// minutes the mean and the percentiles of rare operations seldom are.
     pub decides: bool,
 }
 
@@ -141,8 +141,8 @@ impl JudgedPair {
         self.is_read() && (is_slower || is_done)
     }
 
-    /// Open loops, whose latencies are asked for. CPU time at a fixed rate contains wake-ups, and has three times the
-    /// spread: it counts where it is certain to be more.
+    /// Open loops, whose latencies are asked for. CPU time at a fixed rate contains wake-ups, and has three
+    /// times the spread: it counts where it is certain to be more.
     fn is_paced(&self) -> bool {
         !self.latency.is_empty()
     }

@@ -60,7 +60,7 @@ impl Default for LatencyMargin {
     }
 }
 
-/// A comparison of open loops is open while p50, or while p50 and p90 are (docs/decisions/0058-p50-decides.md).
+/// A comparison of open loops is open while p50 is, or p50 or p90 (docs/decisions/0058-p50-decides.md).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -55,7 +55,8 @@ pub struct BuildOptions {
     #[arg(long, value_name = "US", value_parser = microseconds)]
     pub margin_us: Option<f64>,
 
-    /// The highest percentile that has to be decided: p50 or p90. Others count where they are certain [default: p50]
+    /// The highest percentile that has to be decided, p50 or p90; others count where they are certain
+    /// [default: p50]
     #[arg(long, value_name = "P", value_parser = percentile)]
     pub percentile: Option<DecidingPercentile>,
 

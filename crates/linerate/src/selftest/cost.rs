@@ -58,8 +58,8 @@ pub fn rows(way: Way) -> Vec<Row> {
     ]
 }
 
-/// Messages over TCP and their answers, between sockets of one thread: neither end waits for a CPU, so no wake-up is in
-/// it. Sockets that were used 100 ms ago are in no cache, and take longer. Takes a second.
+/// Messages over TCP and their answers, between sockets of one thread: neither end waits for a CPU, so no
+/// wake-up is in it. Sockets that were used 100 ms ago are in no cache, and take longer. Takes a second.
 ///
 /// # Errors
 /// The loopback has no address, or no port is left.

@@ -23,11 +23,11 @@ const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 /// 0.02 to 0.05 ms on an idle machine, so with delays of 10 ms and more half of the bound remains for the
 /// engine.
 const PERCENTILE_BOUND: f64 = 0.01;
-/// Nanoseconds; smaller percentiles have no bound, because the path dominates them. Those of short delays have
-/// bounds of their own.
+/// Nanoseconds; smaller percentiles have no bound, because the path dominates them. Those of short delays
+/// have bounds of their own.
 const JUDGED_FROM: f64 = 10_000_000.0;
-/// Nanoseconds: bounds of p50 and p99 of delays below 10 ms, once the way through the loopback is added to the
-/// ground truth. Lancet reports its errors at this scale (Kogias et al., USENIX ATC 2019).
+/// Nanoseconds: bounds of p50 and p99 of delays below 10 ms, once the way through the loopback is added to
+/// the ground truth. Lancet reports its errors at this scale (Kogias et al., USENIX ATC 2019).
 const SHORT_P50: f64 = 5_000.0;
 const SHORT_P99: f64 = 10_000.0;
 /// Nanoseconds; a larger delay of sending counts as late on an idle machine.
@@ -58,7 +58,7 @@ pub struct Case {
     judge: fn(&Case, &Done, &Done) -> Vec<Row>,
 }
 
-/// The way of a message and its answer through the loopback in nanoseconds, without a wake-up ([`cost::way`]).
+/// The way of a message and its answer through the loopback, without a wake-up ([`cost::way`]). Nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
     /// The median over one pair of sockets, one message after the other.
@@ -177,8 +177,9 @@ pub fn cases(duration: Nanos, seed: u64, way: Way) -> Vec<Case> {
     loss.client.rate = Some(DATAGRAM_RATE);
     let mut cap = case("cap", "at most 5,000 responses per second", &[("cap", "5000")], judge_cap);
     cap.client.connections = 16;
-    // The injector does not sleep either: its first calls after a sleep take 10 to 30 us, which are in no ground
-    // truth. Fixed delays alone: a percentile of a wide distribution moves by the mean of every disturbance.
+    // The injector does not sleep either: its first calls after a sleep take 10 to 30 us, which are in no
+    // ground truth. Fixed delays alone: a percentile of a wide distribution moves by the mean of every
+    // disturbance.
     let short = |name, about, delay| {
         let case = case(name, about, &[("delay", delay), ("spin", "always")], judge_short);
         open(case, RATE, Arrival::Constant)

@@ -137,8 +137,8 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
             "p50 decides"
         };
         lines.push(format!(
-            "{also}: the other latencies and the CPU time count where they are certain to be worse, and leave nothing \
-             open"
+            "{also}: the other latencies and the CPU time count where they are certain to be worse, and leave \
+             nothing open"
         ));
     }
     lines
