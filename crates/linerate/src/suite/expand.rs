@@ -6,7 +6,7 @@ use super::path;
 use crate::axes::Axes;
 use crate::measurement::{self, DEFAULT_BUILD, PlannedCell, PlannedSystem, PlannedTable, Sharing};
 use crate::parameters::Parameters;
-use crate::path::MOST_ROUTERS;
+use crate::path::{Device, MOST_ROUTERS};
 use crate::system::{Registry, template};
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
@@ -220,6 +220,10 @@ fn cell(
         }
         // A relay alone runs on the server's host where the path has no router.
         path.need_routers(if names.len() > 1 { names.len() } else { 0 });
+    }
+    if path.device == Device::Loopback && table.roles.contains_key(&Role::Relay) {
+        let remedy = "path: a relay is on a host of its own, which `loopback` has not: leave `path` out";
+        return Err(remedy.into());
     }
     let server = table.roles.get(&Role::Server);
     let mut options = BTreeMap::new();

@@ -234,6 +234,7 @@ mod tests {
                 "layer = \"http\"\npath = { dealy = \"1ms\" }",
                 r#"path.dealy: there is no key `dealy`; nearest: "delay""#,
             ),
+            ("layer = \"http\"", "layer = \"http\"\npath = \"loopback\"", "a relay is on a host of its own"),
             ("metric = \"seconds\"", "metrics = \"seconds\"", r#"nearest: "metric""#),
         ] {
             let text = proxy.text.replacen(right, wrong, 1);
