@@ -140,7 +140,7 @@ mod tests {
         assert!(lines[4].ends_with("+20.00 %  1.00 %   OFF"), "{}", lines[4]);
         assert_eq!(
             lines[5],
-            "  p50, short                             108 us      105 us  -3.10 us  +-5.00 us"
+            "  p50, short                            108 us      105 us  -3.10 us  +-5.00 us"
         );
         assert!(lines[6].ends_with("128 us  +20.0 us  +-10.0 us   not judged"), "{}", lines[6]);
         assert_eq!(lines[7], "  stops                                                326");
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(sections[0].count(RowState::Off), 1);
         let disturbed = Section { lost: 0.02, ..sections[0].clone() };
         let text = super::text(&[disturbed], Style::default());
-        assert!(text.contains("+20.00 %  1.00 %   not judged") && text.contains("3 not judged"), "{text}");
+        assert!(text.contains("+20.00 %  1.00 %   not judged") && text.contains("4 not judged"), "{text}");
         assert!(!text.contains("OFF") && text.contains("All other values"), "{text}");
     }
 }

@@ -131,14 +131,13 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
              arrivals, in turns of 30 ms whose order is drawn"
                 .into(),
         );
-        let also = if comparison.percentile == DecidingPercentile::P90 {
-            "p50 and p90 decide"
-        } else {
-            "p50 decides"
+        let deciding = match comparison.percentile {
+            DecidingPercentile::P50 => "p50 decides",
+            DecidingPercentile::P90 => "p50 and p90 decide",
         };
         lines.push(format!(
-            "{also}: the other latencies and the CPU time count where they are certain to be worse, and leave \
-             nothing open"
+            "{deciding}: the other latencies and the CPU time count where they are certain to be worse, and \
+             leave nothing open"
         ));
     }
     lines
