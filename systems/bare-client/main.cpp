@@ -104,11 +104,11 @@ void failed(const work* work, phase phase, int error) {
 void window_over(const work* work) { work->tally->window.end(); }
 void was_in_flight(const work* work) { work->tally->result.succeed(now_ns(), 0); }
 
-// The library has no open loop: takes the rate out of the spec, unless it rises.
+// The library has no open loop: takes the rate out of the spec of `rr`, unless it rises.
 std::string without_rate(const char* spec) {
     auto json = nlohmann::json::parse(spec, nullptr, false);
     auto arrival = json.is_object() ? json.value("arrival", "constant") : "";
-    if (arrival == "ramp" || !json.contains("rate")) return spec;
+    if (arrival == "ramp" || !json.contains("rate") || json.value("workload", "") != "rr") return spec;
     is_random = arrival == "poisson", rate = json["rate"].get<double>();
     json.erase("rate");
     return json.dump();

@@ -1,4 +1,5 @@
-/* An open loop, with even or random gaps (Poisson): a request when it is due, on the connection that was free last; those that are due while none is free wait. */
+/* An open loop, with even or random gaps (Poisson): a request when it is due, on the connection that was free last. Those
+ * that are due while none is free wait. */
 #define _GNU_SOURCE
 #include "bare.h"
 
@@ -24,17 +25,23 @@ static uint64_t gap(const struct work *work) {
     return work->has_random_gaps ? (uint64_t)(-log(1.0 - drand48()) * (double)work->gap_ns) : work->gap_ns;
 }
 
+/* Ends a connection: nothing is sent on it again, also if the peer has closed it while it was free. */
+static void drop(const struct work *work, struct lanes *lanes, uint32_t i, enum phase phase, int error) {
+    failed(work, phase, error);
+    close(lanes->sockets[i]);
+    --lanes->open;
+    for (uint32_t at = 0; at < lanes->free_count; ++at)
+        if (lanes->free[at] == i) lanes->free[at] = lanes->free[--lanes->free_count];
+}
+
 /* Sends what is due; returns how many operations have begun. */
 static uint64_t begin(const struct work *work, struct lanes *lanes, uint64_t now, uint64_t begun) {
     while (lanes->free_count > 0 && begun < work->operations && now < work->end_ns && now >= lanes->due_ns) {
         uint32_t i = lanes->free[--lanes->free_count];
         ++begun;
         lanes->due_ns += gap(work);
-        if (send(lanes->sockets[i], work->request, work->request_length, MSG_NOSIGNAL) != (ssize_t)work->request_length) {
-            failed(work, WAITING, errno);
-            close(lanes->sockets[i]);
-            --lanes->open;
-        }
+        if (send(lanes->sockets[i], work->request, work->request_length, MSG_NOSIGNAL) != (ssize_t)work->request_length)
+            drop(work, lanes, i, WAITING, errno);
     }
     return begun;
 }
@@ -46,9 +53,7 @@ static int take(const struct work *work, struct lanes *lanes, uint32_t i, uint64
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     if (n > 0) lanes->received[i] += (size_t)n;
     if (n <= 0 || lanes->received[i] > work->response_length) {
-        failed(work, lanes->received[i] > 0 ? RECEIVING : WAITING, n < 0 ? errno : n == 0 ? 0 : -1);
-        close(lanes->sockets[i]);
-        --lanes->open;
+        drop(work, lanes, i, lanes->received[i] > 0 ? RECEIVING : WAITING, n < 0 ? errno : n == 0 ? 0 : -1);
         return 0;
     }
     if (lanes->received[i] < work->response_length) return 0;

@@ -129,16 +129,14 @@ impl JudgedPair {
 
     /// Further units would not change its verdict.
     pub fn is_decided(&self) -> bool {
-        let is_slower = |reading: &Reading| reading.verdict == Verdict::Slower;
         // Where latencies were asked for, more CPU time alone is no answer.
-        let is_slower =
-            if self.is_paced() { self.main().any(is_slower) } else { self.readings().any(is_slower) };
+        let deciding = || self.main().chain(self.cpu.iter().filter(|_| !self.is_paced()));
+        let is_slower = deciding().any(|reading| reading.verdict == Verdict::Slower);
         let is_done = match self.cpu.filter(|_| self.is_by_cpu) {
-            Some(cpu) => cpu.is_decided && !self.is_suspect(),
-            None if self.is_paced() => !self.is_suspect() && self.main().all(|reading| reading.is_decided),
-            None => self.main().chain(&self.cpu).all(|reading| reading.is_decided),
+            Some(cpu) => cpu.is_decided,
+            None => deciding().all(|reading| reading.is_decided),
         };
-        self.is_read() && (is_slower || is_done)
+        self.is_read() && (is_slower || is_done && !self.is_suspect())
     }
 
     /// Open loops, whose latencies are asked for. CPU time at a fixed rate contains wake-ups, and has three

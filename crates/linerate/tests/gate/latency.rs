@@ -68,9 +68,9 @@ fn equal_builds_at_half_of_the_capacity_are_status_0_and_both_numbers_are_shown(
         "{}",
         out.stdout
     );
-    // It goes on with the same rate.
     assert!(!folder.read("run.json").contains("percentile"), "{}", folder.read("run.json"));
     assert!(out.stdout.contains("p50 decides: the other latencies"), "{}", out.stdout);
+    // It goes on with the same rate.
     let again = Script::new("latency-again").run(&["gate", "--resume", folder.str()]);
     assert_eq!((again.status, again.stdout), (0, out.stdout), "{}", again.stderr);
 }

@@ -80,7 +80,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     of(lead, rest.into_iter().chain(absent(group)).collect())
 }
 
-/// Why nobody is ahead.
+/// Why no system is ahead.
 fn without_tiers(
     table: &TableReport,
     group: &Group<'_>,
