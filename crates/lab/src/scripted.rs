@@ -328,9 +328,11 @@ fn counted(spec: Spec, share: f64) -> Spec {
 }
 
 /// Every operation of a scripted client takes the same time: the elapsed time divided among its connections.
-/// Of an open loop: a thousandth of the script's `seconds`, and twice that in one operation of five.
+/// Of an open loop: a thousandth of the script's `seconds`, and twice that in one operation of five. No more
+/// of them end than in a closed loop.
 fn done(spec: &Spec, elapsed: Nanos, seconds: f64, answer: &Answer) -> Done {
-    let requested = spec.operations.unwrap_or(0);
+    let able = spec.rate.map_or(u64::MAX, |_| (1e3 / seconds * elapsed.as_secs_f64()) as u64);
+    let requested = spec.operations.unwrap_or(0).min(able);
     let operations = requested.saturating_sub(answer.errors.total());
     let mut latency = Recorder::default();
     let each = match spec.rate {

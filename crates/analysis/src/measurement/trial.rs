@@ -163,6 +163,9 @@ pub struct Measurement {
     pub series: Vec<Sample>,
     /// CPU time (user and system) of each role's processes, dead children included, inside the window.
     pub cpu: BTreeMap<Role, Nanos>,
+    /// The part of the client's CPU time in which it polled for the time when the next operation was due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polling: Option<Nanos>,
     /// The lab's CPUs inside the window, from `/proc/stat`.
     pub cpus: Vec<CpuWindow>,
     /// What impaired links of the path did to packets while the client ran.

@@ -11,7 +11,7 @@
 //! Times are summed over the trials first: `/proc/stat` counts ticks of 10 ms, and a quick trial has only a
 //! dozen.
 
-use crate::measurement::{LabFlag, Measurement};
+use crate::measurement::{CpuWindow, LabFlag, Measurement};
 use linerate_contract::Role;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,14 +143,20 @@ impl Load {
             load.is_whole &= !measurement.flags.contains(&LabFlag::CpuFromProc);
             load.elapsed += measurement.elapsed.0 as f64;
             load.paths += measurement.wires.iter().map(|wire| wire.cpu.0 as f64).sum::<f64>();
+            // A client that polls does nothing else: it has time left.
+            let polling = measurement.polling.map_or(0.0, |time| time.0 as f64);
             for (role, time) in &measurement.cpu {
-                *load.roles.entry(*role).or_default() += time.0 as f64;
+                let polling = if *role == Role::Client { polling } else { 0.0 };
+                *load.roles.entry(*role).or_default() += time.0 as f64 - polling;
             }
+            let is_clients = |window: &CpuWindow| window.roles.contains(&Role::Client);
+            let clients = measurement.cpus.iter().filter(|window| is_clients(window)).count();
             for window in &measurement.cpus {
+                let polling = if is_clients(window) { polling / clients as f64 } else { 0.0 };
                 let cpu = load.cpus.entry(window.cpu).or_default();
                 cpu.roles.extend(&window.roles);
                 cpu.available += window.total.since(window.steal).0 as f64;
-                cpu.busy += window.busy.0 as f64;
+                cpu.busy += (window.busy.0 as f64 - polling).max(0.0);
                 cpu.interrupts += window.interrupts.0 as f64;
             }
         }
@@ -220,7 +226,6 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::CpuWindow;
     use linerate_contract::Nanos;
     use linerate_contract::Role::{Client, Relay, Server};
 
@@ -292,6 +297,16 @@ mod tests {
         let clear =
             second(&[(Client, 88), (Server, 99)], vec![cpu(0, &[Client], 91, 3), cpu(1, &[Server], 100, 1)]);
         assert_eq!(bottleneck(&clear, 1, true), Some(Bottleneck::Role(Server)));
+    }
+
+    #[test]
+    fn a_client_that_polls_until_an_operation_is_due_has_time_left() {
+        let cpus = vec![cpu(0, &[Client], 100, 5), cpu(1, &[Server], 50, 10)];
+        let m = second(&[(Client, 98), (Server, 45)], cpus);
+        assert_eq!(bottleneck(&m, 1, false), Some(Bottleneck::Role(Client)));
+        let polls = |percent: u64| Measurement { polling: Some(Nanos(percent * 10_000_000)), ..m.clone() };
+        assert_eq!(bottleneck(&polls(60), 1, false), Some(Bottleneck::Waiting));
+        assert_eq!(bottleneck(&polls(2), 1, false), Some(Bottleneck::Role(Client)));
     }
 
     #[test]

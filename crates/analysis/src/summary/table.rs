@@ -67,12 +67,14 @@ pub(super) fn table<'p>(
     let entry = |cell: &CellSummary<'_>, metric: Metric| {
         let with = |axes: &Axes| comparisons.compare(cell, partner(cell, axes, &partners)?, metric);
         let is_competitor = !cell.planned.is_limit;
+        // At a share of its own capacity a row does what it is asked to do.
+        let is_asked = metric == Metric::OperationsPerSecond && cell.planned.parameters.load.is_some();
         let mark = |axes: &Option<Axes>| axes.as_ref().filter(|_| is_competitor).and_then(with).map(share);
         Entry {
             id: cell.planned.id.clone(),
             metric,
             estimate: Estimate::from_values(cell.values(metric).into_values()),
-            vs_baseline: with(&planned.baseline).filter(|_| is_competitor),
+            vs_baseline: with(&planned.baseline).filter(|_| is_competitor && !is_asked),
             // What bounds the table's own metric need not bound its tail percentiles.
             vs_limit: mark(&planned.limit).filter(|_| metric == planned.metric),
             vs_reference: mark(&planned.reference),

@@ -31,6 +31,7 @@ pub(super) fn read_contract(run: &ClientRun) -> Result<Measurement, String> {
         tcp: tcp(done.tcp, &run.server_stdout),
         series: series(run),
         cpu: [(Role::Client, done.cpu_ns)].into(),
+        polling: done.polling_ns,
         ..Measurement::default()
     })
 }

@@ -26,7 +26,7 @@ fn reading<'c>(cell: &'c ComparedCell, name: &str) -> &'c LatencyChange {
 fn a_planted_20_us_is_status_1_and_the_difference_of_each_percentile_is_found() {
     let folder = Folder::new("gate-latency");
     let script = Script::new("latency").cell("fast/pipe@head", 0.22, 0.003);
-    let out = gate(&script, &folder, &["--rate", "5000", "--budget", "3m"]);
+    let out = gate(&script, &folder, &["--rate", "4000", "--budget", "3m"]);
     assert_eq!(out.status, 1, "{}\n{}", out.stdout, out.stderr);
     let sentence = out.stdout.lines().next().unwrap();
     assert!(sentence.contains("pipe responds ") && sentence.contains(" % later at p50"), "{}", out.stdout);
@@ -42,14 +42,14 @@ fn a_planted_20_us_is_status_1_and_the_difference_of_each_percentile_is_found() 
         assert_eq!(latency.change.second_series.as_deref(), Some("confirmed"), "{name}");
     }
     assert!((reading(&found, "p50").base_us - 200.0).abs() < 2.0, "{found:?}");
-    for part in ["an open loop of 5000/s", "turns of 30 ms", "p99.9"] {
+    for part in ["an open loop of 4000/s", "turns of 30 ms", "p99.9"] {
         assert!(out.stdout.contains(part), "{part}: {}", out.stdout);
     }
     for file in ["report.md", "report.html"] {
         assert!(folder.read(file).contains("p99.9"), "{file}");
     }
     let run = folder.read("run.json");
-    assert!(run.contains("--rate 5000") && !run.contains("--margin"), "it repeats the run: {run}");
+    assert!(run.contains("--rate 4000") && !run.contains("--margin"), "it repeats the run: {run}");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn the_margin_of_latencies_is_a_share_or_microseconds() {
         (&["--margin-us", "2us"], 1, "later at p50"),
     ] {
         let folder = Folder::new("gate-latency-margin");
-        let mut args = vec!["--rate", "5000", "--budget", "3m"];
+        let mut args = vec!["--rate", "4000", "--budget", "3m"];
         args.extend(more);
         let out = gate(&script(), &folder, &args);
         assert_eq!(out.status, status, "{more:?}: {}\n{}", out.stdout, out.stderr);
@@ -99,7 +99,7 @@ fn the_margin_of_latencies_is_a_share_or_microseconds() {
 #[test]
 fn p90_decides_where_it_is_asked_for() {
     let folder = Folder::new("gate-latency-p90");
-    let more = ["--rate", "5000", "--budget", "3m", "--percentile", "p90"];
+    let more = ["--rate", "4000", "--budget", "3m", "--percentile", "p90"];
     let out = gate(&Script::new("latency-p90"), &folder, &more);
     assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("p50 and p90 decide"), "{}", out.stdout);
@@ -115,4 +115,17 @@ fn a_rate_that_cannot_be_is_refused_with_an_example() {
         let out = gate(&Script::new("latency-refused"), &Folder::new("gate-latency-refused"), &[&option]);
         assert!(out.status == 2 && out.stderr.contains("such as 50%"), "{rate}: {}", out.stderr);
     }
+}
+
+#[test]
+fn a_build_that_does_not_keep_up_with_the_load_is_named() {
+    let folder = Folder::new("gate-latency-overload");
+    // 1,000 requests in 0.3 s.
+    let script = Script::new("latency-overload").cell("fast/pipe@head", 0.3, 0.003);
+    let out = gate(&script, &folder, &["--rate", "80%", "--budget", "3m"]);
+    assert_eq!(out.status, 1, "{}\n{}", out.stdout, out.stderr);
+    let sentence = out.stdout.lines().next().unwrap();
+    assert!(sentence.contains("head does not keep up: 33") && !sentence.contains("base does"), "{sentence}");
+    assert!(sentence.ends_with("so its latencies are those of a queue that grows"), "{sentence}");
+    assert_eq!(cell(&folder).load.unwrap().keeps_up, [true, false]);
 }

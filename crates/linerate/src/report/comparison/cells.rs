@@ -59,6 +59,8 @@ fn cell(
         .latency
         .iter()
         .map(|latency| LatencyChange::from_reading(latency, change(&latency.reading, f64::recip)));
+    let is_unit = |duet: &&Duet| !duet.warmup && duet.suite == pair.suite && duet.cells == pair.cells;
+    let units: Vec<&Duet> = duets.iter().filter(is_unit).collect();
     let memory = [base, head].map(|cell| Some(cell?.usage.as_ref()?.memory_mib_after));
     ComparedCell {
         id: if several { format!("{}:{id}", pair.suite) } else { id.to_owned() },
@@ -73,7 +75,7 @@ fn cell(
         rate: pair.rate.as_ref().map(|reading| change(reading, |ratio| ratio)),
         latency: latency.collect(),
         latency_verdict: pair.main_verdict().filter(|_| !pair.latency.is_empty()),
-        load: planned.and_then(|cell| load(cell, rate)),
+        load: planned.and_then(|cell| load(cell, rate, &units)),
         cpu: pair.cpu.as_ref().map(|reading| change(reading, f64::recip)),
         cpu_first: pair.is_cpu_first,
         client_is_limit: pair.client_is_limit,

@@ -3,7 +3,7 @@
 use super::made::{rough, signed, verdict};
 use super::model::{ChangeReport, ComparedCell, ComparisonReport, LatencyChange, OfferedLoad};
 use crate::comparison::LatencyReading;
-use crate::measurement::{DecidingPercentile, LatencyMargin, Metric, PlannedCell, PlannedRate};
+use crate::measurement::{DecidingPercentile, Duet, LatencyMargin, Metric, PlannedCell, PlannedRate};
 use crate::report::layout::TextTable;
 use crate::report::numbers::{count, difference, plain};
 use crate::stats::verdict::Verdict;
@@ -36,14 +36,46 @@ impl LatencyChange {
     }
 }
 
-/// The load of an open loop; `None` of a closed one.
-pub(super) fn load(cell: &PlannedCell, rate: Option<PlannedRate>) -> Option<OfferedLoad> {
+/// A build that did less than this share of what was due has a queue that grows, and its latencies with it.
+const KEEPS_UP: f64 = 0.95;
+
+/// The load of an open loop, and what its units did of it; `None` of a closed one.
+pub(super) fn load(cell: &PlannedCell, rate: Option<PlannedRate>, units: &[&Duet]) -> Option<OfferedLoad> {
     let share = match rate {
         Some(PlannedRate::Share(share)) => Some(share),
         _ => None,
     };
     let per_second = cell.parameters.rate.filter(|_| cell.is_paced_in_turns())?;
-    Some(OfferedLoad { per_second, share, capacity: cell.capacity })
+    let mut done = [0.0; 2];
+    let mut keeps_up = [true; 2];
+    // Sides are head and base.
+    for (build, side) in [1, 0].into_iter().enumerate() {
+        let windows = units.iter().filter_map(|unit| Some(&unit.sides.as_ref()?[side]));
+        let (operations, seconds) = windows.fold((0.0, 0.0), |(operations, seconds), window| {
+            let ended = window.operations + window.errors.total();
+            (operations + ended as f64, seconds + window.elapsed.as_secs_f64())
+        });
+        let due = per_second as f64 * seconds;
+        done[build] = if seconds > 0.0 { operations / seconds } else { 0.0 };
+        // The number of Poisson arrivals has a standard deviation of its square root.
+        keeps_up[build] = operations >= KEEPS_UP * due - 4.0 * due.sqrt();
+    }
+    Some(OfferedLoad { per_second, share, capacity: cell.capacity, done, keeps_up })
+}
+
+/// Such as `v2 does not keep up: 30,700/s of the 37,171/s that are due, so its latencies are those of a queue
+/// that grows`.
+pub(super) fn overload(cell: &ComparedCell, names: [&str; 2]) -> Option<String> {
+    let load = cell.load.as_ref()?;
+    let slow = names.into_iter().zip(load.done).zip(load.keeps_up).filter(|(_, keeps_up)| !keeps_up);
+    let each = slow.map(|((name, done), _)| {
+        let [done, due] = [done.round() as u64, load.per_second].map(count);
+        format!(
+            "{name} does not keep up: {done}/s of the {due}/s that are due, so its latencies are those of a \
+             queue that grows"
+        )
+    });
+    Some(each.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
 impl OfferedLoad {
@@ -117,7 +149,7 @@ pub(in crate::report) fn table(comparison: &ComparisonReport) -> Option<TextTabl
 /// The loads, and what the latencies mean.
 pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
     let line = |cell: &ComparedCell| {
-        let OfferedLoad { per_second, share, capacity } = cell.load.as_ref()?;
+        let OfferedLoad { per_second, share, capacity, .. } = cell.load.as_ref()?;
         let of = share.zip(*capacity).map_or_else(String::new, |(share, capacity)| {
             let capacity = count(capacity.round() as u64);
             format!(", {} % of the {capacity}/s that the baseline did in a closed loop", rough(share))

@@ -153,6 +153,10 @@ pub struct OfferedLoad {
     pub share: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<f64>,
+    /// Operations per second of base and head in all units together.
+    pub done: [f64; 2],
+    /// Whether they are as many as were due.
+    pub keeps_up: [bool; 2],
 }
 
 /// A gate in one line of JSON, for programs that look for change points as well.

@@ -1,6 +1,6 @@
 //! The verdict as a sentence, and what a budget can find.
 
-use super::latency::margin;
+use super::latency::{margin, overload};
 use super::made::{plain_percent, rough, signed, verdict as verdict_words};
 use super::model::{ChangeReport, ComparedCell, ComparisonReport};
 use crate::comparison::{detectable, fewest};
@@ -84,8 +84,9 @@ fn changed(
     };
     let rest = rest(comparison, Some(verdict));
     let rest = if rest.is_empty() { rest } else { format!("; {rest}") };
+    let overload = overload(cell, ["base", "head"]).map_or_else(String::new, |text| format!("; {text}"));
     format!(
-        "{names} {what} with this change ({}{} units, {}){place}{second}{rest}",
+        "{names} {what} with this change ({}{} units, {}){place}{second}{rest}{overload}",
         interval.unwrap_or_default(),
         cell.units,
         seconds(cell.seconds)
