@@ -14,7 +14,8 @@ use std::collections::BTreeSet;
 type Value = fn(&Alternative<'_>) -> Option<(f64, [f64; 2])>;
 
 /// The name of the axis of offered load.
-const LOAD: &str = "load";
+pub(super) const LOAD: &str = "load";
+const LATENCY: &str = "latency, µs";
 /// Axes by which a rate should grow in proportion.
 const SCALING: [&str; 2] = ["threads", "cpus"];
 
@@ -112,7 +113,7 @@ fn figures(table: &TableReport, axis: &str) -> Vec<Drawn> {
     }
     let latency = |title: &str, value: Value| Drawn {
         title: title.to_owned(),
-        unit: "latency, µs".to_owned(),
+        unit: LATENCY.to_owned(),
         value,
         is_rate: false,
     };
@@ -166,12 +167,16 @@ fn plot(
     let all = || lines.iter().flat_map(|line| line.points.iter().copied());
     let xs: BTreeSet<u64> = all().map(|(x, _)| x.to_bits()).collect();
     let xs: Vec<f64> = xs.into_iter().map(f64::from_bits).collect();
-    let x = Axis::fitting(xs.iter().copied(), LEFT, RIGHT)?;
+    let x = match xs.last() {
+        // Where a line bends is a share of the capacity.
+        Some(most) if axis == LOAD => Axis::linear(0.0, most * 1.05, LEFT, RIGHT),
+        _ => Axis::fitting(xs.iter().copied(), LEFT, RIGHT)?,
+    };
     let ideal = ideal(axis, what, &lines);
     let y =
         Axis::fitting(lines.iter().flat_map(|l| l.band.iter().flat_map(|(_, a, b)| [*a, *b])), BOTTOM, TOP)?;
     let caption = match table.better {
-        _ if axis == LOAD => "Where a line bends upwards, the load is near the capacity.",
+        _ if what.unit == LATENCY => "Where a line bends upwards, the load is near the capacity.",
         Better::Higher => "Higher is better. Bands: 95 % intervals.",
         Better::Lower => "Lower is better. Bands: 95 % intervals.",
     };

@@ -23,7 +23,7 @@ use crate::report::layout::{self, Group};
 use crate::report::model::{SuiteReport, TableReport};
 use maud::{Markup, html};
 
-/// More groups than these would be longer than the table; their figures are folded.
+/// More groups than these would be longer than the table; their figures are folded, unless they are its curves.
 const OPEN_GROUPS: usize = 2;
 
 /// Empty if the table allows none.
@@ -48,9 +48,10 @@ pub(super) fn figures(suite: &SuiteReport, table: &TableReport) -> Markup {
             add(&format!("time{i}"), &|id| plot.markup(id));
         }
     }
+    let has_curves = [&table.rows, &table.columns].into_iter().any(|axis| axis == by_axis::LOAD);
     html! {
         @if !figures.is_empty() {
-            details.figures open[groups.len() <= OPEN_GROUPS] {
+            details.figures open[has_curves || groups.len() <= OPEN_GROUPS] {
                 summary { "Figures" }
                 div { @for figure in &figures { (figure) } }
             }

@@ -56,6 +56,9 @@ fn offered_load_is_drawn_with_latency_and_cpu() {
     for title in ["Median latency by offered load", "p99 latency by offered load"] {
         assert!(titles.iter().any(|other| other.starts_with(title)), "{title}: {titles:?}");
     }
+    let markup = figures(&suite, &suite.tables[0]).into_string();
+    assert!(markup.starts_with("<details class=\"figures\" open"), "{markup}");
+    assert_eq!(markup.matches("bends upwards").count() % 3, 0, "a CPU time has another caption");
 }
 
 #[test]
