@@ -104,14 +104,14 @@ fn body(columns: &Columns<'_>, number: usize, group: &Group<'_>, is_one_of_many:
     html! {
         tbody {
             @if is_one_of_many {
-                tr.group { th scope="rowgroup" colspan=(columns.number()) {
+                tr.group { th scope="rowgroup" colspan=(columns.number()) { div {
                     @if !group.label.is_empty() { span.where { (group.label) ": " } }
                     @if !columns.table.is_of_builds() {
                         span.why {
                             (sentence(&answer.lead)) @for more in &answer.rest { " " (sentence(more)) }
                         }
                     }
-                } }
+                } } }
             }
             @for member in &group.members { (row(columns, number, member)) }
         }

@@ -23,7 +23,8 @@ use crate::report::layout::{self, Group};
 use crate::report::model::{SuiteReport, TableReport};
 use maud::{Markup, html};
 
-/// More groups than these would be longer than the table; their figures are folded, unless they are its curves.
+/// More groups than these would be longer than the table; their figures are folded, unless they are its
+/// curves.
 const OPEN_GROUPS: usize = 2;
 
 /// Empty if the table allows none.
