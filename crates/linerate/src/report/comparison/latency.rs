@@ -154,7 +154,10 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
             let capacity = count(capacity.round() as u64);
             format!(", {} % of the {capacity}/s that the baseline did in a closed loop", rough(share))
         });
-        Some(format!("{}: an open loop of {}/s{of}", cell.id, count(*per_second)))
+        let base = comparison.commands.first().map_or("base", |one| one.name.as_str());
+        let head = if comparison.commands.is_empty() { "head" } else { cell.id.as_str() };
+        let overload = overload(cell, [base, head]).map_or_else(String::new, |text| format!("; {text}"));
+        Some(format!("{}: an open loop of {}/s{of}{overload}", cell.id, count(*per_second)))
     };
     let mut lines: Vec<String> = comparison.cells.iter().filter_map(line).collect();
     if !lines.is_empty() {
