@@ -28,9 +28,19 @@ def run(folder, name, suite):
     return folder / "run"
 
 
+def report(folder):
+    return json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
+def us_per_iteration(folder, iterations, role):
+    """Microseconds of CPU time of a role for each iteration, from a comparison of none with this number of them."""
+    base, head = (cell["cpu"][role]["us_per_op"] for cell in report(folder)["suites"][0]["cells"])
+    return (head - base) / iterations
+
+
 def tables(run_folder):
     """The tables of the run's suite."""
-    return json.loads((run_folder / "report.json").read_text(encoding="utf-8"))["suites"][0]["tables"]
+    return report(run_folder)["suites"][0]["tables"]
 
 
 def write(folder, rows):

@@ -81,8 +81,7 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
         let more = ((head - base) * 10.0).round() / 10.0 + 0.0;
         format!("; memory {more:+} MiB")
     });
-    let overload = latency::overload(cell, [base, name.as_str()]);
-    let overload = overload.map_or_else(String::new, |text| format!("; {text}"));
+    let overload = latency::overload(cell, comparison);
     let time = seconds(comparison.seconds);
     format!("{by_rate}{by_cpu}{memory}{overload} [{units} units, {time}]")
 }

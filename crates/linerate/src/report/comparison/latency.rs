@@ -63,19 +63,23 @@ pub(super) fn load(cell: &PlannedCell, rate: Option<PlannedRate>, units: &[&Duet
     Some(OfferedLoad { per_second, share, capacity: cell.capacity, done, keeps_up })
 }
 
-/// Such as `v2 does not keep up: 30,700/s of the 37,171/s that are due, so its latencies are those of a queue
-/// that grows`.
-pub(super) fn overload(cell: &ComparedCell, names: [&str; 2]) -> Option<String> {
-    let load = cell.load.as_ref()?;
+/// What to add to a sentence, such as `; v2 does not keep up: 30,700/s of the 37,171/s that are due, so its
+/// latencies are those of a queue that grows`. Empty where both builds keep up.
+pub(super) fn overload(cell: &ComparedCell, comparison: &ComparisonReport) -> String {
+    let Some(load) = &cell.load else { return String::new() };
+    let names = match comparison.commands.first() {
+        Some(base) => [base.name.as_str(), cell.id.as_str()],
+        None => ["base", "head"],
+    };
     let slow = names.into_iter().zip(load.done).zip(load.keeps_up).filter(|(_, keeps_up)| !keeps_up);
     let each = slow.map(|((name, done), _)| {
         let [done, due] = [done.round() as u64, load.per_second].map(count);
         format!(
-            "{name} does not keep up: {done}/s of the {due}/s that are due, so its latencies are those of a \
-             queue that grows"
+            "; {name} does not keep up: {done}/s of the {due}/s that are due, so its latencies are those of \
+             a queue that grows"
         )
     });
-    Some(each.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
+    each.collect()
 }
 
 impl OfferedLoad {
@@ -154,9 +158,7 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
             let capacity = count(capacity.round() as u64);
             format!(", {} % of the {capacity}/s that the baseline did in a closed loop", rough(share))
         });
-        let base = comparison.commands.first().map_or("base", |one| one.name.as_str());
-        let head = if comparison.commands.is_empty() { "head" } else { cell.id.as_str() };
-        let overload = overload(cell, [base, head]).map_or_else(String::new, |text| format!("; {text}"));
+        let overload = overload(cell, comparison);
         Some(format!("{}: an open loop of {}/s{of}{overload}", cell.id, count(*per_second)))
     };
     let mut lines: Vec<String> = comparison.cells.iter().filter_map(line).collect();

@@ -84,7 +84,7 @@ fn changed(
     };
     let rest = rest(comparison, Some(verdict));
     let rest = if rest.is_empty() { rest } else { format!("; {rest}") };
-    let overload = overload(cell, ["base", "head"]).map_or_else(String::new, |text| format!("; {text}"));
+    let overload = overload(cell, comparison);
     format!(
         "{names} {what} with this change ({}{} units, {}){place}{second}{rest}{overload}",
         interval.unwrap_or_default(),
