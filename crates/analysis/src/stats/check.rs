@@ -13,11 +13,11 @@ const MEAN: &str = "mean";
 /// Ramp and tail of a window and the gaps between operations are below a tenth of it.
 const TOLERANCE: f64 = 0.1;
 
-/// Operations in flight over all trials, if that is more than 10 % off the number of connections. `None` also
-/// where no latency was recorded. A foreign client's mean is checked against its own rate.
+/// Operations in flight over all trials, if that is more than 10 % off the number expected. `None` also where
+/// no latency was recorded. A foreign client's mean is checked against its own rate.
 pub fn littles_law<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,
-    connections: u64,
+    expected: u64,
 ) -> Option<f64> {
     let (mut in_operations, mut elapsed) = (0.0, 0.0);
     for measurement in measurements {
@@ -29,7 +29,7 @@ pub fn littles_law<'a>(
         elapsed += measurement.elapsed.0 as f64;
     }
     let in_flight = in_operations / elapsed;
-    let off = (in_flight / connections as f64 - 1.0).abs();
+    let off = (in_flight / expected as f64 - 1.0).abs();
     (off.is_finite() && in_operations > 0.0 && off > TOLERANCE).then_some(in_flight)
 }
 

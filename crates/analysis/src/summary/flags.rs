@@ -23,9 +23,10 @@ pub enum Flag {
         ratio: f64,
         limit: String,
     },
+    /// Operations under way by rate and mean latency, and those that a closed loop has.
     LittlesLaw {
         in_flight: f64,
-        connections: u64,
+        expected: u64,
     },
     /// Their rounds.
     Outliers(Vec<u32>),
@@ -58,9 +59,9 @@ pub fn flags(cell: &CellSummary<'_>, values: &ByRound) -> Vec<Flag> {
     if cell.is_bound_by_generator() {
         flags.push(Flag::BoundByGenerator);
     }
-    if let Some(connections) = cell.planned.parameters.connections.filter(|_| is_closed_loop(cell)) {
-        let in_flight = littles_law(cell.good.iter().map(|(_, m)| *m), connections);
-        flags.extend(in_flight.map(|in_flight| Flag::LittlesLaw { in_flight, connections }));
+    if let Some(expected) = in_closed_loop(cell) {
+        let in_flight = littles_law(cell.good.iter().map(|(_, m)| *m), expected);
+        flags.extend(in_flight.map(|in_flight| Flag::LittlesLaw { in_flight, expected }));
     }
     let apart = outliers(values);
     if !apart.is_empty() {
@@ -83,9 +84,17 @@ pub fn flags(cell: &CellSummary<'_>, values: &ByRound) -> Vec<Flag> {
 }
 
 /// Whether each connection always has exactly one operation in flight.
-fn is_closed_loop(cell: &CellSummary<'_>) -> bool {
-    // With a rate, connections are idle between operations.
-    cell.planned.parameters.rate.is_none() && ["rr", "crr"].contains(&cell.planned.workload.as_str())
+/// Operations under way all the time: one for each connection, or for each of its streams. `None` with a
+/// rate, where connections are idle between operations.
+fn in_closed_loop(cell: &CellSummary<'_>) -> Option<u64> {
+    let planned = cell.planned;
+    let is_closed = planned.parameters.rate.is_none() && ["rr", "crr"].contains(&planned.workload.as_str());
+    let streams = planned.options.get("streams").and_then(|text| text.parse().ok()).unwrap_or(1);
+    planned
+        .parameters
+        .connections
+        .filter(|_| is_closed)
+        .map(|connections| connections.saturating_mul(streams))
 }
 
 /// Connections that the trial opened: one for each operation in `crr`.

@@ -124,6 +124,20 @@ fn a_row_above_its_limit_is_flagged_and_a_row_above_its_reference_is_not() {
 }
 
 #[test]
+fn a_closed_loop_has_an_operation_under_way_on_each_stream_of_a_connection() {
+    let flags = |connections: u64, streams: &str| {
+        let mut run = run();
+        let of_direct = run.suites[0].cells.iter_mut().find(|cell| cell.id == "nginx/direct").unwrap();
+        of_direct.parameters.connections = Some(connections);
+        of_direct.options.insert("streams".to_owned(), streams.to_owned());
+        words::flags(&cell(&build(&run, &trials()), "nginx/direct").flags)
+    };
+    assert!(!flags(1, "5").contains("littles-law"), "{}", flags(1, "5"));
+    let found = flags(5, "10");
+    assert!(found.contains("littles-law (4.") && found.contains(" of 50 operations in flight)"), "{found}");
+}
+
+#[test]
 fn an_empty_measurement_is_a_failure() {
     let mut trials = trials();
     measurements(&mut trials, "nginx/iptables").for_each(|m| m.operations = 0);

@@ -18,8 +18,8 @@ pub(super) fn flag(flag: &Flag) -> String {
         }
         Flag::BoundByGenerator => "bound-by-generator".to_owned(),
         Flag::AboveLimit { ratio, limit } => format!("above-limit ({ratio:.2}x {limit})"),
-        Flag::LittlesLaw { in_flight, connections } => {
-            format!("littles-law ({in_flight:.1} of {connections} connections in flight)")
+        Flag::LittlesLaw { in_flight, expected } => {
+            format!("littles-law ({in_flight:.1} of {expected} operations in flight)")
         }
         Flag::Outliers(rounds) => format!("outlier ({})", rounds_text(rounds)),
         Flag::Steal(rounds) => {

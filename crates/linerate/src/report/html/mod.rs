@@ -4,7 +4,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `top` | questions, answers, the run in a strip |
-//! | `picture` | the rows of a suite's first table as a plot, for the first screen |
+//! | `picture` | the rows of a group as a plot, for the first screen |
 //! | `suite` | the sections of a suite: a table each, and what has no number |
 //! | `list` | a table as rows with plots: value, ratio, CPU |
 //! | `forest`, `bars` | the small plots inside rows |

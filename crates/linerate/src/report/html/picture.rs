@@ -1,9 +1,9 @@
-//! The picture of a suite on the first screen: the rows of its first table on the axis of their ratios.
+//! The picture of a suite on the first screen: the rows of a group on the axis of their ratios.
 
 use super::anchor;
 use super::forest::Forest;
-use crate::report::layout::{self, Alternative, Part};
-use crate::report::model::SuiteReport;
+use crate::report::layout::{self, Alternative, Group, Part};
+use crate::report::model::{SuiteReport, TableReport};
 use crate::report::numbers::{brief_error, percent};
 use maud::{Markup, html};
 use std::slice;
@@ -11,21 +11,17 @@ use std::slice;
 /// Rows of the picture; the table has all.
 const ROWS: usize = 16;
 
-/// The first group that has ratios: each row with its interval, the band of the margin, and the baseline.
-/// `None` for a suite without a ratio.
-pub(super) fn picture(suite: &SuiteReport) -> Option<Markup> {
-    let of_table = |table| {
-        let group = layout::groups(suite, table).into_iter().next()?;
-        Some((table, Forest::for_table(table, slice::from_ref(&group))?, group))
-    };
-    let (table, forest, group) = suite.tables.iter().find_map(of_table)?;
+/// A group of a table: each row with its interval, the band of the margin, and the baseline. `None` without a
+/// ratio.
+pub(super) fn picture(suite: &SuiteReport, table: &TableReport, group: &Group<'_>) -> Option<Markup> {
+    let forest = Forest::for_table(table, slice::from_ref(group))?;
     let address = anchor(&[&suite.name, &table.name]);
     let background = format!("{address}~first");
     let rows = &group.members[..group.members.len().min(ROWS)];
     let place = if group.label.is_empty() { String::new() } else { format!(" ({})", group.label) };
     Some(html! {
         figure.picture {
-            svg.defs aria-hidden="true" width="0" height="0" { (forest.background(&background, &group)) }
+            svg.defs aria-hidden="true" width="0" height="0" { (forest.background(&background, group)) }
             ul {
                 @for member in rows {
                     li {

@@ -4,8 +4,8 @@ use super::anchor;
 use super::picture::picture;
 use super::sentence;
 use crate::report::comparison::margins;
-use crate::report::layout::{self, GroupAnswer};
-use crate::report::model::{Flag, Report, SuiteReport, TableReport};
+use crate::report::layout;
+use crate::report::model::{Flag, Report, SuiteReport};
 use crate::report::numbers::{counted, seconds, shows_bias};
 use crate::stats::verdict::MARGIN;
 use base64::Engine;
@@ -37,22 +37,19 @@ pub(super) fn top(report: &Report) -> Markup {
 
 fn answer(suite: &SuiteReport, is_one: bool) -> Markup {
     let most = if is_one { GROUPS_OF_ONE_SUITE } else { GROUPS_OF_EACH_SUITE };
-    let answers: Vec<(&TableReport, GroupAnswer)> = suite
-        .tables
-        .iter()
-        .flat_map(|table| layout::answers(suite, table).into_iter().map(move |answer| (table, answer)))
-        .collect();
-    let shown = &answers[..answers.len().min(most)];
+    let groups = layout::groups_by_what_is_known(suite);
+    let shown = &groups[..groups.len().min(most)];
     html! {
         article {
             @if is_one { h1 { (suite.question) } } @else {
                 h2 { a href={ "#" (anchor(&[&suite.name])) } { (suite.name) } ": " (suite.question) }
             }
-            @for (i, (table, answer)) in shown.iter().enumerate() {
+            @for (i, (table, group)) in shown.iter().enumerate() {
+                @let answer = layout::answer(table, group);
                 p {
                     @if suite.tables.len() > 1 || !answer.label.is_empty() {
                         a.where href={ "#" (anchor(&[&suite.name, &table.name])) } {
-                            (place(table, answer, suite.tables.len() > 1))
+                            (layout::place(suite, table, &answer)) ":"
                         } " "
                     }
                     (sentence(&answer.lead))
@@ -60,12 +57,12 @@ fn answer(suite: &SuiteReport, is_one: bool) -> Markup {
                 }
                 // The first answer is that of the suite's main table: the sentence, what it means, the rest.
                 @if i == 0 {
-                    @if let Some(picture) = picture(suite) { (picture) }
+                    @if let Some(picture) = picture(suite, table, group) { (picture) }
                     @if !answer.rest.is_empty() { p { @for more in &answer.rest { (sentence(more)) " " } } }
                 }
             }
-            @if answers.len() > shown.len() {
-                p { a href={ "#" (anchor(&[&suite.name])) } { (more_answers(answers.len() - shown.len())) } }
+            @if groups.len() > shown.len() {
+                p { a href={ "#" (anchor(&[&suite.name])) } { (more_answers(groups.len() - shown.len())) } }
             }
         }
     }
@@ -73,12 +70,6 @@ fn answer(suite: &SuiteReport, is_one: bool) -> Markup {
 
 fn more_answers(number: usize) -> String {
     format!("{number} more {}", if number == 1 { "answer" } else { "answers" })
-}
-
-fn place(table: &TableReport, answer: &GroupAnswer, has_tables: bool) -> String {
-    let table = Some(table.name.as_str()).filter(|_| has_tables);
-    let label = Some(answer.label.as_str()).filter(|label| !label.is_empty());
-    table.into_iter().chain(label).collect::<Vec<_>>().join(", ") + ":"
 }
 
 fn strip(report: &Report) -> Markup {

@@ -42,6 +42,13 @@ pub(crate) fn answers(suite: &SuiteReport, table: &TableReport) -> Vec<GroupAnsw
     groups(suite, table).iter().map(|group| answer(table, group)).collect()
 }
 
+/// Where an answer belongs: the table, where the suite has several, and the group.
+pub(crate) fn place(suite: &SuiteReport, table: &TableReport, answer: &GroupAnswer) -> String {
+    let table = Some(table.name.as_str()).filter(|_| suite.tables.len() > 1);
+    let label = Some(answer.label.as_str()).filter(|label| !label.is_empty());
+    table.into_iter().chain(label).collect::<Vec<_>>().join(", ")
+}
+
 /// Metrics of a table after the first.
 pub(crate) fn further_metrics(table: &TableReport) -> Vec<Quantity> {
     let mut metrics = Vec::new();
@@ -92,18 +99,16 @@ fn without_tiers(
     let doubted: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_in_doubt()).copied().collect();
     let in_doubt = (!doubted.is_empty()).then(|| said(IN_DOUBT, &doubted, "."));
     let why = match (strangers(group), lossy.clone().filter(|_| has_rounds).or(in_doubt)) {
-        _ if table.control_fails() => "The A/A check failed, so this table has no verdicts. ".to_owned(),
+        _ if table.control_fails() => "The A/A check failed, so this table has no verdicts.".to_owned(),
         (Some(share), _) => format!(
             "No verdict: other processes used {:.0} % of the CPU time in too many units. Run it \
-             again on a quiet machine. ",
+             again on a quiet machine.",
             share * 100.0
         ),
         (None, Some(reason)) => return (reason, Vec::new()),
-        (None, None) => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS}). "),
+        (None, None) => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS})."),
     };
-    let best = ranked.iter().find(|member| !member.loses()).unwrap_or(&ranked[0]);
-    let lead = said(why + "The best median is that of ", &[best], format!(", {}.", value(table, best)));
-    (lead, own(group, &[best]).chain(lossy).collect())
+    (said(why, &[], ""), lossy.into_iter().collect())
 }
 
 /// What other processes used of the CPUs' time, where that withholds ratios: the most of the group.
@@ -131,17 +136,25 @@ fn by_tiers(
         let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
         format!(" is ahead: {}{ratio}.", value(table, only))
     } else {
-        let which = if tiers.len() == 1 { "do not differ beyond their intervals" } else { "are ahead" };
+        let which = if tiers.len() == 1 { "do not differ beyond their intervals" } else { "are first" };
+        // Their intervals overlap with that of the best, and may overlap with those of the next tier.
+        let overlap = if tiers.len() == 1 { "" } else { ", with intervals that overlap" };
         // Ratios alone are no size.
         let size = group.baseline().filter(|member| member.entry.median.is_some());
         let size = size.map(|member| format!(", which has {}", value(table, member))).unwrap_or_default();
-        format!(" {which}: {}{size}.", spread(&tiers[0], baseline))
+        format!(" {which}{overlap}: {}{size}.", spread(&tiers[0], baseline))
     };
     let lead = said("", &tiers[0], behind);
     let mut rest: Vec<Sentence> = own(group, &tiers[0]).collect();
     if let Some(next) = tiers.get(1) {
-        let word = if tiers.len() == 2 { "Behind: " } else { "Next: " };
-        rest.push(listed(word, next, baseline));
+        let best = &tiers[0][..1];
+        let place = match (tiers[0].len(), tiers.len()) {
+            (1, 2) => said("Behind: ", &[], ""),
+            (1, _) => said("Next: ", &[], ""),
+            (_, 2) => said("Behind ", best, ": "),
+            _ => said("Next, behind ", best, ": "),
+        };
+        rest.push([place, listed("", next, baseline)].concat());
     }
     if let Some(last) = tiers.get(2..).and_then(<[_]>::last) {
         rest.push(listed("Last: ", last, baseline));

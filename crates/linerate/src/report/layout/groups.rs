@@ -57,6 +57,15 @@ impl<'a> Group<'a> {
         self.members.iter().find(|member| member.part == Part::Baseline)
     }
 
+    pub(crate) fn is_measured(&self) -> bool {
+        self.members.iter().any(|member| member.entry.median.is_some())
+    }
+
+    /// A member is compared with a baseline or with the truth.
+    pub(crate) fn is_compared(&self) -> bool {
+        self.members.iter().any(|m| m.entry.vs_baseline.is_some() || m.entry.vs_truth.is_some())
+    }
+
     /// Measured cells that a reader chooses from, the best ratio first.
     pub(crate) fn ranked(&self) -> Vec<&Alternative<'a>> {
         let is_choice = |member: &&Alternative<'_>| matches!(member.part, Part::Competitor | Part::Baseline);
@@ -90,6 +99,16 @@ impl Alternative<'_> {
     pub(crate) fn is_bound_by_generator(&self) -> bool {
         self.cell.flags.contains(&Flag::BoundByGenerator)
     }
+}
+
+/// The groups of all tables in their order, but those with a comparison first, and those without a number
+/// last: what a reader is told first. Comparisons of builds have their own words.
+pub(crate) fn groups_by_what_is_known(suite: &SuiteReport) -> Vec<(&TableReport, Group<'_>)> {
+    let tables = suite.tables.iter().filter(|table| !table.is_of_builds());
+    let of_table = |table| groups(suite, table).into_iter().map(move |group| (table, group));
+    let mut all: Vec<(&TableReport, Group<'_>)> = tables.flat_map(of_table).collect();
+    all.sort_by_key(|(_, group)| (!group.is_compared(), !group.is_measured()));
+    all
 }
 
 /// The groups of a table, in its order.

@@ -1,6 +1,6 @@
 //! Groups, tiers and answers of the fixture's run.
 
-use super::{GroupAnswer, Part, Phrase, Sentence, answers, facts_of, groups};
+use super::{GroupAnswer, Part, Phrase, Sentence, answers, facts_of, groups, groups_by_what_is_known};
 use crate::measurement::PlannedSystem;
 use crate::report::build;
 use crate::report::fixture::{run, trials};
@@ -64,6 +64,28 @@ fn tiers_are_separated_by_intervals_that_do_not_overlap() {
     let tier = |name: &str| group.members.iter().find(|member| member.label == name).unwrap().tier;
     let tiers = ["direct", "iptables", "haproxy-http", "sslh-select", "sslh-ev", "limit"].map(tier);
     assert_eq!(tiers, [Some(1), Some(1), Some(2), Some(2), None, None]);
+    let answer = all(&report, 0, 0, 0);
+    let first = "iptables and direct are first, with intervals that overlap: 100 to 101 % of direct, ";
+    assert!(answer[0].starts_with(first), "{answer:#?}");
+    let behind = "Behind iptables: sslh-select and haproxy-http, 55 to 56 % of direct.";
+    assert_eq!(answer[1], behind);
+}
+
+#[test]
+fn a_group_without_a_number_is_last_and_one_without_a_comparison_before_it() {
+    let mut report = report();
+    let suite = &mut report.suites[0];
+    for cell in &mut suite.tables[0].cells {
+        if cell.id.starts_with("nginx/") {
+            (cell.median, cell.vs_baseline) = (None, None);
+        } else {
+            cell.vs_baseline = None;
+        }
+    }
+    let suite = &report.suites[0];
+    let labels: Vec<String> =
+        groups_by_what_is_known(suite).into_iter().map(|(_, group)| group.label).collect();
+    assert_eq!(labels, ["", "server apache", "server nginx"]);
 }
 
 #[test]
@@ -118,7 +140,7 @@ fn what_lost_more_than_a_hundredth_is_ahead_of_nothing() {
 fn without_rounds_or_with_a_failed_control_there_is_no_order() {
     let mut report = report();
     let few = all(&report, 1, 0, 0);
-    assert!(few[0].starts_with("Too few rounds for a verdict (fewer than 6). The best median is"), "{few:?}");
+    assert_eq!(few[0], "Too few rounds for a verdict (fewer than 6).");
     let disturbed = Some(DuetReport { strangers: Some(0.54), ..Default::default() });
     let cells = report.suites[1].tables[0].cells.iter_mut();
     cells.filter_map(|cell| cell.vs_baseline.as_mut()).for_each(|found| found.duet = disturbed.clone());

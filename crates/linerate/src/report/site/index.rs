@@ -3,7 +3,7 @@
 use super::SiteRun;
 use crate::report::html::sentence;
 use crate::report::layout;
-use crate::report::model::SuiteReport;
+use crate::report::model::{SuiteReport, TableReport};
 use maud::{Markup, html};
 
 /// Answers of a suite on this page; the run's page has all.
@@ -52,16 +52,11 @@ fn newest(runs: &[SiteRun]) -> Vec<(&SiteRun, &SuiteReport)> {
 
 /// With table and group, where there are several.
 fn answers(suite: &SuiteReport) -> Vec<(String, layout::GroupAnswer)> {
-    let has_tables = suite.tables.len() > 1;
-    let of = |table: &crate::report::model::TableReport| {
-        let name = table.name.clone();
-        layout::answers(suite, table).into_iter().map(move |answer| {
-            let table = Some(name.clone()).filter(|_| has_tables);
-            let label = Some(answer.label.clone()).filter(|label| !label.is_empty());
-            (table.into_iter().chain(label).collect::<Vec<_>>().join(", "), answer)
-        })
+    let with_place = |(table, group): &(&TableReport, layout::Group<'_>)| {
+        let answer = layout::answer(table, group);
+        (layout::place(suite, table, &answer), answer)
     };
-    suite.tables.iter().flat_map(of).collect()
+    layout::groups_by_what_is_known(suite).iter().map(with_place).collect()
 }
 
 fn list(runs: &[SiteRun]) -> Markup {
