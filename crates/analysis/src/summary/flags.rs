@@ -83,7 +83,6 @@ pub fn flags(cell: &CellSummary<'_>, values: &ByRound) -> Vec<Flag> {
     flags
 }
 
-/// Whether each connection always has exactly one operation in flight.
 /// Operations under way all the time: one for each connection, or for each of its streams. `None` with a
 /// rate, where connections are idle between operations.
 fn in_closed_loop(cell: &CellSummary<'_>) -> Option<u64> {

@@ -34,8 +34,8 @@ const MOST_DATAGRAMS: usize = crate::packets::MAX_SEGMENTS;
 const LONGEST: usize = 1_500;
 /// What a peer may send on a stream before this end has read it; no answer of a test waits for this end.
 const STREAM_WINDOW: u32 = 16 << 20;
-/// The same for requests at a server, of which there are many.
-const REQUEST_WINDOW: u32 = 256 << 10;
+/// The same for requests at a server: that of quinn, so that an upload over one stream is not held up.
+const REQUEST_WINDOW: u32 = 1_250_000;
 
 /// How datagrams leave and arrive: joined by the kernel unless the spec says something else.
 fn mode(spec: &Spec) -> Result<Mode, Refusal> {
