@@ -51,14 +51,16 @@ fn solo_rounds(run: &Run) -> u32 {
 
 /// Whether a run has this trial or unit in a round.
 fn is_due_in(round: u32, slot: &Slot, run: &Run, suite: &PlannedSuite) -> bool {
-    let is_in_a_duet = || {
+    // A pair that is compared by solo trials needs those of both cells.
+    let is_in_duets_alone = || {
         let id = &suite.cells[slot.cell].id;
-        suite.pairs.iter().any(|pair| pair.no_duet.is_none() && pair.cells.contains(id))
+        let mut pairs = suite.pairs.iter().filter(|pair| pair.cells.contains(id)).peekable();
+        pairs.peek().is_some() && pairs.all(|pair| pair.no_duet.is_none())
     };
     match (&run.comparison, slot.against) {
         (Some(_), None) => round <= solo_rounds(run),
         (Some(_), Some(other)) if other == slot.cell => has_control(round),
-        (None, None) => suite.solos.is_none_or(|solos| round <= solos || !is_in_a_duet()),
+        (None, None) => suite.solos.is_none_or(|solos| round <= solos || !is_in_duets_alone()),
         (_, Some(_)) => true,
     }
 }

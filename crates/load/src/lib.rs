@@ -66,13 +66,14 @@ pub const OWN_OPTIONS: &[&str] = &[
     "pipeline",
     // HTTP/2 and QUIC: streams under way on each connection; whether requests are calls of gRPC, and of how
     // many messages; the length of an answer of the protocol of performance tests, the congestion control,
-    // and whether sessions are resumed.
+    // whether sessions are resumed, and the bytes that are granted on a stream in advance.
     "streams",
     "grpc",
     "messages",
     "answer",
     "congestion",
     "handshake",
+    "stream_window",
     // WebSocket: received payload is unmasked before it is compared.
     "unmask",
     // UDP server: how often content is compared.

@@ -123,18 +123,21 @@ fn by_tiers(
     group: &Group<'_>,
     ranked: &[&Alternative<'_>],
 ) -> (Sentence, Vec<Sentence>) {
+    // What has a verdict begins a tier.
+    let (open, decided): (Vec<&Alternative<'_>>, Vec<_>) = ranked.iter().partition(|member| member.is_open());
     let mut tiers: Vec<Vec<&Alternative<'_>>> = Vec::new();
-    for member in ranked.iter().filter(|member| member.tier.is_some()) {
-        match tiers.last_mut().filter(|tier| tier[0].tier == member.tier) {
-            Some(tier) => tier.push(member),
-            None => tiers.push(vec![member]),
+    for (member, tier) in decided.into_iter().chain(open).filter_map(|m| Some((m, m.tier?))) {
+        if tier > tiers.len() {
+            tiers.push(Vec::new());
         }
+        tiers[tier - 1].push(member);
     }
     let baseline = group.baseline().map_or("the baseline", |member| member.label.as_str());
     let behind = if let [only] = tiers[0][..] {
         let ratio = only.entry.vs_baseline.as_ref().map(|c| format!(", {} of {baseline}", share(c)));
         let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
-        format!(" is ahead: {}{ratio}.", value(table, only))
+        let verb = if tiers.len() == 1 { "has" } else { "is ahead:" };
+        format!(" {verb} {}{ratio}.", value(table, only))
     } else {
         let which = if tiers.len() == 1 { "do not differ beyond their intervals" } else { "are first" };
         // Their intervals overlap with that of the best, and may overlap with those of the next tier.
@@ -221,8 +224,12 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
             sentences.push([said(what, &[baseline], colon), said("", &those, ".")].concat());
         }
     }
-    let (doubted, open): (Vec<_>, Vec<_>) =
-        with(Verdict::CannotTell).into_iter().partition(|m| m.is_in_doubt());
+    let is_short = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.n < FEWEST_ROUNDS);
+    let (short, open): (Vec<_>, Vec<_>) = with(Verdict::CannotTell).into_iter().partition(is_short);
+    if !short.is_empty() {
+        sentences.push(said("Too few rounds for a verdict: ", &short, "."));
+    }
+    let (doubted, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|m| m.is_in_doubt());
     let is_limited = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.client_is_limit);
     let (limited, open): (Vec<_>, Vec<_>) = open.into_iter().partition(is_limited);
     if !limited.is_empty() {

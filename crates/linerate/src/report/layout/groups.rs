@@ -4,6 +4,7 @@ use super::named;
 use super::tiers::tiers;
 use crate::axes::Axes;
 use crate::report::model::{CellReport, Comparison, Flag, ShareOf, SuiteReport, TableCell, TableReport};
+use crate::stats::verdict::Verdict;
 use std::collections::BTreeSet;
 
 /// What loses more is ahead of nothing.
@@ -29,7 +30,7 @@ pub(crate) struct Alternative<'a> {
     pub(crate) part: Part,
     /// From 1, the best; cells whose intervals overlap with that of the best of them have the same. `None`
     /// where the run does not show it.
-    pub(crate) tier: Option<u32>,
+    pub(crate) tier: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +95,11 @@ impl Alternative<'_> {
     /// Its data deny each other, so it has no verdict.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.entry.vs_baseline.as_ref().is_some_and(Comparison::is_in_doubt)
+    }
+
+    /// The run cannot tell it from the baseline.
+    pub(crate) fn is_open(&self) -> bool {
+        self.entry.vs_baseline.as_ref().is_some_and(|c| c.verdict == Verdict::CannotTell)
     }
 
     pub(crate) fn is_bound_by_generator(&self) -> bool {

@@ -72,6 +72,32 @@ fn tiers_are_separated_by_intervals_that_do_not_overlap() {
 }
 
 #[test]
+fn a_wide_interval_makes_no_tier_of_two() {
+    let mut report = report();
+    let table = &mut report.suites[0].tables[0];
+    for cell in &mut table.cells {
+        let Some(comparison) = &mut cell.vs_baseline else { continue };
+        (comparison.ci95, comparison.ratio, comparison.verdict) = match cell.id.as_str() {
+            "nginx/iptables" => ([0.9, 1.2], 1.05, Verdict::CannotTell),
+            "nginx/haproxy-http" => ([0.94, 0.96], 0.95, Verdict::Slower),
+            _ => ([0.97, 1.01], 0.99, Verdict::CannotTell),
+        };
+    }
+    let suite = &report.suites[0];
+    let group = &groups(suite, &suite.tables[0])[0];
+    let tier = |name: &str| group.members.iter().find(|member| member.label == name).unwrap().tier;
+    assert_eq!(["direct", "sslh-select", "haproxy-http"].map(tier), [Some(1), Some(1), Some(2)]);
+    assert_eq!(tier("iptables"), None);
+    let answer = all(&report, 0, 0, 0);
+    assert!(answer[0].starts_with("direct and sslh-select are first, "), "{answer:#?}");
+    assert!(answer[1].starts_with("Behind direct: haproxy-http"), "{answer:#?}");
+    assert!(
+        answer[2].starts_with("This run cannot tell iptables and sslh-select from direct"),
+        "{answer:#?}"
+    );
+}
+
+#[test]
 fn a_group_without_a_number_is_last_and_one_without_a_comparison_before_it() {
     let mut report = report();
     let suite = &mut report.suites[0];

@@ -4,10 +4,11 @@ use super::groups::{Alternative, Part};
 use crate::report::model::{Comparison, TableReport};
 use crate::stats::estimate::FEWEST_ROUNDS;
 
-/// Sets the tier of each member that has one; builds have verdicts alone. A tier is a best cell and all whose
-/// intervals overlap with its interval; the best of the others begins the next. Limits and references are no
-/// choice, and what loses data has no place. Intervals need six units, and duets a baseline that equals
-/// itself.
+/// Sets the tier of each member that has one; builds have verdicts alone. Of what has a verdict, a tier is a
+/// best cell and all whose intervals overlap with its interval; the best of the others begins the next. What
+/// the run cannot tell from the baseline is in the tier whose best cell it overlaps with, and in none if it
+/// overlaps with several: a wide interval would make one tier of them. Limits and references are no choice,
+/// and what loses data has no place. Intervals need six units, and duets a baseline that equals itself.
 pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
     if table.is_of_builds() {
         return;
@@ -36,11 +37,19 @@ pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
         return;
     }
     order.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let (mut tier, mut lowest) = (0, f64::INFINITY);
-    for (at, _, [low, high]) in order {
-        if high < lowest {
-            (tier, lowest) = (tier + 1, low);
+    let (open, decided): (Vec<_>, Vec<_>) = order.into_iter().partition(|(at, ..)| members[*at].is_open());
+    // The interval of the best cell of each tier.
+    let mut best: Vec<[f64; 2]> = Vec::new();
+    for (at, _, [low, high]) in decided {
+        if best.last().is_none_or(|[lowest, _]| high < *lowest) {
+            best.push([low, high]);
         }
-        members[at].tier = Some(tier);
+        members[at].tier = Some(best.len());
+    }
+    for (at, _, [low, high]) in open {
+        let overlaps = |[lowest, highest]: &[f64; 2]| low <= *highest && *lowest <= high;
+        let mut of_those = (0..best.len()).filter(|tier| overlaps(&best[*tier]));
+        let only = of_those.next().filter(|_| of_those.next().is_none());
+        members[at].tier = only.map(|tier| tier + 1);
     }
 }

@@ -45,7 +45,8 @@ fn mode(spec: &Spec) -> Result<Mode, Refusal> {
 /// The parameters of a connection: those of quinn, but for the windows and what `options` say.
 fn transport(spec: &Spec, mode: Mode, window: u32) -> Result<TransportConfig, Refusal> {
     let mut transport = TransportConfig::default();
-    transport.stream_receive_window(VarInt::from_u32(window));
+    let window = spec.number("stream_window", 1..=u64::from(u32::MAX))?.unwrap_or(window.into());
+    transport.stream_receive_window(VarInt::from_u32(window as u32));
     transport.enable_segmentation_offload(mode != Mode::Single);
     match spec.options.get("congestion").map(String::as_str) {
         None | Some("cubic") => transport.congestion_controller_factory(Arc::new(CubicConfig::default())),

@@ -31,6 +31,15 @@ fn an_unknown_congestion_control_is_refused_with_the_known_ones() {
     assert!(refused.to_string().contains("cubic, reno, bbr"), "{refused}");
 }
 
+#[test]
+fn a_window_without_a_byte_is_refused() {
+    let mut spec = Spec::new(Role::Server, "quic", "rr");
+    for (window, is_good) in [("1", true), ("16777216", true), ("0", false), ("4294967296", false)] {
+        spec.set_option("stream_window", window);
+        assert_eq!(transport(&spec, Mode::Gso, REQUEST_WINDOW).is_ok(), is_good, "{window}");
+    }
+}
+
 /// A server of HTTP/3 that does what it likes: what its control stream begins with, and the whole of each
 /// answer's stream; or it resets the stream with a code.
 #[derive(Clone)]
