@@ -139,10 +139,16 @@ func (s *setting) open(sessions []*kcp.UDPSession, stop sdk.StopCondition, timeo
 	}
 	end := time.Now().Add(timeout)
 	for _, session := range sessions {
-		for session != nil && session.GetSRTT() <= 0 && time.Now().Before(end) {
+		for session != nil && !acknowledged(session) && time.Now().Before(end) {
 			time.Sleep(time.Millisecond)
 		}
 	}
+}
+
+// acknowledged tells whether the server has answered. The smoothed round trip of a session is in milliseconds, and 0 on a
+// fast loopback; the timeout is IKCP_RTO_DEF until the first acknowledgement.
+func acknowledged(session *kcp.UDPSession) bool {
+	return session.GetSRTT() > 0 || session.GetRTO() != kcp.IKCP_RTO_DEF
 }
 
 // send writes frames until the stop condition. It returns the bytes written, and the good ones by the server's count. The
@@ -189,7 +195,7 @@ func kind(session *kcp.UDPSession, err error) string {
 		return "malformed"
 	case err.Error() != "timeout":
 		return sdk.StreamError(err, 1)
-	case session.GetSRTT() <= 0: // nothing was acknowledged
+	case !acknowledged(session):
 		return "connect_timeout"
 	}
 	return "timeout"

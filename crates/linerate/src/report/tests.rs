@@ -2,7 +2,7 @@
 //! journal. `tests/report.rs` checks pages and JSON.
 
 use super::fixture::{measurements, run, trials};
-use super::model::{CellReport, Comparison, Flag, Oddity, OutcomeWord, Report};
+use super::model::{CellReport, Comparison, Flag, Oddity, OutcomeWord, Quantity, Report};
 use super::{FORMATS, Style, format, words};
 use crate::measurement::{BestOf, Duet, Metric, Outcome, PlannedPair, Run, Stage, Trial};
 use crate::stats::verdict::Verdict;
@@ -135,6 +135,15 @@ fn a_closed_loop_has_an_operation_under_way_on_each_stream_of_a_connection() {
     assert!(!flags(1, "5").contains("littles-law"), "{}", flags(1, "5"));
     let found = flags(5, "10");
     assert!(found.contains("littles-law (4.") && found.contains(" of 50 operations in flight)"), "{found}");
+}
+
+#[test]
+fn a_small_rate_of_bits_has_a_unit_of_its_own() {
+    let of = |metric| Some(Quantity { metric, operations: None });
+    let shown = |rate| words::value(of(Metric::GbitPerSecond), rate, [rate * 0.99, rate * 1.01]);
+    assert_eq!(shown(0.00933), "9.33 (9.24 to 9.42) Mbit/s");
+    assert_eq!(shown(9.33), "9.33 (9.24 to 9.42)");
+    assert_eq!(words::value(of(Metric::Seconds), 0.05, [0.05, 0.05]), "0.05000");
 }
 
 #[test]

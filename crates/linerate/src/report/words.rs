@@ -2,6 +2,7 @@
 //! rest is for readers.
 
 use super::model::{Disturbance, Oddity};
+use super::numbers::with_interval;
 use crate::measurement::{LabFlag, Metric, Outcome};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::bound::Bottleneck;
@@ -203,6 +204,21 @@ pub(super) fn parts(quantity: Quantity) -> (&'static str, String) {
         (Metric::Seconds, Some(operations)) => (name, format!("{unit} for {operations} operations")),
         _ => (name, unit.to_owned()),
     }
+}
+
+/// Below it a rate of bits would begin with zeros, in Gbit/s.
+const LEAST_GBIT: f64 = 0.1;
+
+/// A number of a cell with its interval; a small rate of bits with a unit of its own: `9.33 (9.31 to 9.34) Mbit/s`.
+pub(super) fn value(quantity: Option<Quantity>, median: f64, interval: [f64; 2]) -> String {
+    small_rate(quantity, median, interval).unwrap_or_else(|| with_interval(median, interval))
+}
+
+/// `None` for any other number.
+pub(super) fn small_rate(quantity: Option<Quantity>, median: f64, interval: [f64; 2]) -> Option<String> {
+    let is_of_bits = matches!(quantity?.metric, Metric::GbitPerSecond | Metric::SentGbitPerSecond);
+    let number = || with_interval(median * 1e3, interval.map(|end| end * 1e3));
+    (is_of_bits && median > 0.0 && median < LEAST_GBIT).then(|| number() + " Mbit/s")
 }
 
 /// The label of a row, in a table with several metrics.

@@ -150,6 +150,7 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
     let drives = chosen.plays(Role::Client)
         && described.roles.contains(&Role::Client)
         && chosen.program().is_none_or(|name| !name.starts_with("linerate-"));
+    let serving = Describe { roles: vec![Role::Server], ..described.clone() };
     for workload in workloads.filter(|_| !is_relay) {
         for layer in described.layers.iter().filter(|layer| takes_part(&chosen.variant.layers, layer)) {
             // The option is not the contract's.
@@ -158,6 +159,11 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
             for (name, client, server) in
                 cases(layer, workload).into_iter().filter(|case| is_possible(&case.1))
             {
+                // Two ends of one library may have a fault in common.
+                if workload == "rr" {
+                    let found = works(chosen, &serving, program, client.clone(), server.clone());
+                    check(&format!("{name} with linerate's client"), found);
+                }
                 check(&name, works(chosen, &described, program, client, server));
             }
             if drives && ["tcp", "tls", "websocket", "wss", "http"].contains(&layer.as_str()) {

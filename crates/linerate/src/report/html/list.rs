@@ -5,7 +5,7 @@ use super::forest::Forest;
 use super::{bars, sentence};
 use crate::report::layout::{self, Alternative, Group, Part};
 use crate::report::model::{CellReport, Quantity, Sensitivity, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{difference, error, percent, shows_bias, with_interval};
+use crate::report::numbers::{difference, error, percent, shows_bias};
 use crate::report::words::{self, accuracy_name, outcome_name, verdict_name};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use linerate_contract::Role;
@@ -157,7 +157,7 @@ fn value(columns: &Columns<'_>, member: &Alternative<'_>) -> Markup {
     };
     html! {
         td data-l=(columns.unit) data-v=(short(median)) {
-            span.v { (with_interval(median, ci95)) }
+            span.v { (words::value(entry.metric, median, ci95)) }
             @if let Some(most) = columns.most.filter(|_| *part != Part::Limit) {
                 (bars::value(median, ci95, most))
             }
@@ -262,7 +262,7 @@ fn further(table: &TableReport, cell: &CellReport, metric: Quantity) -> Markup {
     let word = word.or(truth.map(|truth| accuracy_name(truth.accuracy))).unwrap_or_default();
     html! {
         td class={ "c-more " (word) } data-l=(label) data-v=(short(median)) {
-            span.v { (with_interval(median, ci95)) }
+            span.v { (words::value(Some(metric), median, ci95)) }
             @if let Some(c) = comparison {
                 span.sub { (percent(c.ratio, c.ci95)) " " span aria-hidden="true" { (layout::mark(c)) } }
                 @if let Some(found) = &c.difference { span.micros { (difference(found)) } }

@@ -319,6 +319,9 @@ fn value(table: &TableReport, member: &Alternative<'_>) -> String {
     let (Some(median), Some(interval)) = (member.entry.median, member.entry.ci95) else {
         return String::new();
     };
+    if let Some(rate) = words::small_rate(table.quantity(), median, interval) {
+        return rate;
+    }
     let number = with_interval(median, interval);
     match (table.unit, table.quantity().map(words::parts)) {
         (TableUnit::One(quantity), _) if quantity.metric.is_latency() => format!("{number} microseconds"),

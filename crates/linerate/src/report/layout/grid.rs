@@ -3,7 +3,7 @@
 
 use super::{cells_of, further_metrics, named, unit, value};
 use crate::report::model::{CellReport, Comparison, Flag, OutcomeWord, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{count, difference, error, percent, plain, times, with_interval};
+use crate::report::numbers::{count, difference, error, percent, plain, times};
 use crate::report::words::{self, NOT_MEASURED, outcome_name};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
@@ -208,7 +208,7 @@ pub(crate) fn usual_rounds(table: &TableReport) -> Option<u32> {
 
 fn grid_cell(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> GridCell {
     let number = match (entry.median, entry.ci95) {
-        (Some(median), Some(interval)) => with_interval(median, interval),
+        (Some(median), Some(interval)) => words::value(entry.metric, median, interval),
         _ if cell.outcome == OutcomeWord::Ok => "no value".to_owned(),
         _ if cell.flags.contains(&Flag::NotMeasured) => NOT_MEASURED.to_owned(),
         _ => outcome_name(cell.outcome).to_owned(),

@@ -5,7 +5,7 @@ use super::{answer_text, width, wrapped};
 use crate::report::formats::Style;
 use crate::report::layout::{self, Alternative, Group, Note, Part};
 use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{brief_error, difference, percent, percent_range, shows_bias, with_interval};
+use crate::report::numbers::{brief_error, difference, percent, percent_range, shows_bias};
 use crate::report::words::{self, outcome_name};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
@@ -89,7 +89,7 @@ fn row(table: &TableReport, member: &Alternative<'_>, most: f64, usual: Option<u
     let Alternative { cell, entry, part, .. } = member;
     let absent = entry.median.is_none().then_some(Colour::Absent);
     let value = match (entry.median, entry.ci95) {
-        (Some(median), Some(ci95)) => with_interval(median, ci95),
+        (Some(median), Some(ci95)) => words::value(entry.metric, median, ci95),
         _ => outcome_name(cell.outcome).to_owned(),
     };
     let bar = entry.median.filter(|_| *part != Part::Limit).map(|median| bar(median / most));
