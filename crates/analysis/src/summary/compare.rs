@@ -237,9 +237,12 @@ fn is_busy(cell: &CellSummary<'_>) -> bool {
     is_busy_loop(cell.planned, cell.good.iter().map(|(_, measurement)| *measurement))
 }
 
-/// Shorter than all digits of a binary number, and finer than any plot.
+/// Shorter than all digits of a binary number, and finer than any plot: five decimals, and five significant
+/// digits of less than a tenth.
 pub fn rounded_unit(ratio: f64) -> f64 {
-    (ratio * 1e5).round() / 1e5
+    let digits = 4.0 - ratio.log10().floor();
+    let scale = if digits.is_finite() { 10_f64.powf(digits.clamp(5.0, 20.0)) } else { 1e5 };
+    (ratio * scale).round() / scale
 }
 
 /// Why a pair has no verdict: other processes used the CPUs.

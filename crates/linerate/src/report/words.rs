@@ -209,7 +209,8 @@ pub(super) fn parts(quantity: Quantity) -> (&'static str, String) {
 /// Below it a rate of bits would begin with zeros, in Gbit/s.
 const LEAST_GBIT: f64 = 0.1;
 
-/// A number of a cell with its interval; a small rate of bits with a unit of its own: `9.33 (9.31 to 9.34) Mbit/s`.
+/// A number of a cell with its interval; a small rate of bits with a unit of its own: `9.33 (9.31 to 9.34)
+/// Mbit/s`.
 pub(super) fn value(quantity: Option<Quantity>, median: f64, interval: [f64; 2]) -> String {
     small_rate(quantity, median, interval).unwrap_or_else(|| with_interval(median, interval))
 }

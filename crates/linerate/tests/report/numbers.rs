@@ -32,8 +32,8 @@ pub(crate) fn begins_with(text: &str, exact: &[f64]) -> bool {
     shown.len() >= exact.len() && shown.iter().zip(exact).all(|(shown, exact)| shown.is(*exact))
 }
 
-/// True if a text is this estimate with its interval; an interval of width 0 is left out. Small rates of bits, which
-/// are in Gbit/s, have a unit of their own.
+/// True if a text is this estimate with its interval; an interval of width 0 is left out. Small rates of
+/// bits, which are in Gbit/s, have a unit of their own.
 pub(crate) fn is_estimate(text: &str, value: f64, ends: [f64; 2]) -> bool {
     let factor = if text.contains(" Mbit/s") { 1e3 } else { 1.0 };
     let (value, [low, high]) = (value * factor, ends.map(|end| end * factor));

@@ -113,7 +113,8 @@ impl<S: Below> Socket for Frames<S> {
         while let Ok(frame) = self.frames.read_frame().await {
             let outcome = match frame.opcode {
                 OpCode::Close => return,
-                // A frame keeps the key that its payload was masked with, and a server sends none (RFC 6455 section 5.1).
+                // A frame keeps the key that its payload was masked with; a server sends none (RFC 6455
+                // section 5.1).
                 OpCode::Binary | OpCode::Continuation => {
                     self.write(Frame::new(frame.fin, frame.opcode, None, frame.payload)).await
                 }
