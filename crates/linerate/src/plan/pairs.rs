@@ -120,12 +120,18 @@ mod tests {
         };
         let chosen = suite::choose(suite::load_all(&home).unwrap(), &choice.suites).unwrap();
         let suites = crate::plan::suites(&chosen, &registry, &choice).unwrap();
-        let run = Run { suites, published: true, quick: true, ..Run::default() };
-        let steps = crate::plan::order(&run);
-        let count = |id: &str| steps.iter().filter(|step| step.id == id && !step.warmup).count();
-        assert_eq!(count("published/nginx/direct"), 3);
-        assert_eq!(count("published-lan/nginx/direct"), 6);
-        assert_eq!(count("published/nginx/iptables | published/nginx/direct"), 6);
+        let mut run = Run { suites, published: true, quick: true, ..Run::default() };
+        let pair = "published/nginx/iptables | published/nginx/direct";
+        let count = |run: &Run, id: &str| {
+            crate::plan::order(run).iter().filter(|step| step.id == id && !step.warmup).count()
+        };
+        assert_eq!(count(&run, "published/nginx/direct"), 3);
+        assert_eq!(count(&run, "published-lan/nginx/direct"), 6);
+        assert_eq!(count(&run, pair), 6);
+        // Compared by solo trials, it needs as many of its baseline as of itself.
+        let compared = run.suites[0].pairs.iter_mut().find(|planned| planned.id() == pair).unwrap();
+        compared.no_duet = Some("a test".to_owned());
+        assert_eq!(count(&run, "published/nginx/direct"), 6);
     }
 
     #[test]
