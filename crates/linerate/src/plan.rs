@@ -54,7 +54,9 @@ fn is_due_in(round: u32, slot: &Slot, run: &Run, suite: &PlannedSuite) -> bool {
     // A pair that is compared by solo trials needs those of both cells.
     let is_in_duets_alone = || {
         let id = &suite.cells[slot.cell].id;
-        let mut pairs = suite.pairs.iter().filter(|pair| pair.cells.contains(id)).peekable();
+        let is_present = |pair: &&PlannedPair| pair.cells.iter().all(|cell| index_of(suite, cell).is_some());
+        let mut pairs =
+            suite.pairs.iter().filter(|pair| pair.cells.contains(id)).filter(is_present).peekable();
         pairs.peek().is_some() && pairs.all(|pair| pair.no_duet.is_none())
     };
     match (&run.comparison, slot.against) {
