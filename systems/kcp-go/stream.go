@@ -145,7 +145,7 @@ func (s *setting) open(sessions []*kcp.UDPSession, stop sdk.StopCondition, timeo
 	}
 }
 
-// acknowledged tells whether the server has answered. The smoothed round trip of a session is in milliseconds, and 0 on a
+// acknowledged is true once the server has answered. The smoothed round trip of a session is in milliseconds, and 0 on a
 // fast loopback; the timeout is IKCP_RTO_DEF until the first acknowledgement.
 func acknowledged(session *kcp.UDPSession) bool {
 	return session.GetSRTT() > 0 || session.GetRTO() != kcp.IKCP_RTO_DEF

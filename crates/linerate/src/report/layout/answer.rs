@@ -139,13 +139,15 @@ fn by_tiers(
         let verb = if tiers.len() == 1 { "has" } else { "is ahead:" };
         format!(" {verb} {}{ratio}.", value(table, only))
     } else {
-        let which = if tiers.len() == 1 { "do not differ beyond their intervals" } else { "are first" };
-        // Their intervals overlap with that of the best, and may overlap with those of the next tier.
-        let overlap = if tiers.len() == 1 { "" } else { ", with intervals that overlap" };
+        // The intervals overlap with that of the best, and may overlap with those of the next tier.
+        let which = match tiers.len() {
+            1 => "do not differ beyond their intervals",
+            _ => "are first, with intervals that overlap",
+        };
         // Ratios alone are no size.
         let size = group.baseline().filter(|member| member.entry.median.is_some());
         let size = size.map(|member| format!(", which has {}", value(table, member))).unwrap_or_default();
-        format!(" {which}{overlap}: {}{size}.", spread(&tiers[0], baseline))
+        format!(" {which}: {}{size}.", spread(&tiers[0], baseline))
     };
     let lead = said("", &tiers[0], behind);
     let mut rest: Vec<Sentence> = own(group, &tiers[0]).collect();
@@ -206,13 +208,9 @@ fn share(comparison: &Comparison) -> String {
 fn unknown(group: &Group<'_>) -> Vec<Sentence> {
     let Some(baseline) = group.baseline() else { return Vec::new() };
     let with = |verdict: Verdict| -> Vec<&Alternative<'_>> {
-        let has = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.verdict == verdict);
-        group
-            .members
-            .iter()
-            .filter(|m| m.entry.median.is_some() && m.part != Part::Baseline)
-            .filter(has)
-            .collect()
+        let is_it =
+            |m: &&Alternative<'_>| m.entry.median.is_some() && m.part != Part::Baseline && m.has(verdict);
+        group.members.iter().filter(is_it).collect()
     };
     let mut sentences = Vec::new();
     for (verdict, what, colon) in [

@@ -97,9 +97,14 @@ impl Alternative<'_> {
         self.entry.vs_baseline.as_ref().is_some_and(Comparison::is_in_doubt)
     }
 
-    /// The run cannot tell it from the baseline.
+    /// Its comparison with the baseline has this verdict.
+    pub(crate) fn has(&self, verdict: Verdict) -> bool {
+        self.entry.vs_baseline.as_ref().is_some_and(|c| c.verdict == verdict)
+    }
+
+    /// Its comparison with the baseline is not decided.
     pub(crate) fn is_open(&self) -> bool {
-        self.entry.vs_baseline.as_ref().is_some_and(|c| c.verdict == Verdict::CannotTell)
+        self.has(Verdict::CannotTell)
     }
 
     pub(crate) fn is_bound_by_generator(&self) -> bool {
@@ -108,7 +113,7 @@ impl Alternative<'_> {
 }
 
 /// The groups of all tables in their order, but those with a comparison first, and those without a number
-/// last: what a reader is told first. Comparisons of builds have their own words.
+/// last: the order of the first screen. Comparisons of builds have their own words.
 pub(crate) fn groups_by_what_is_known(suite: &SuiteReport) -> Vec<(&TableReport, Group<'_>)> {
     let tables = suite.tables.iter().filter(|table| !table.is_of_builds());
     let of_table = |table| groups(suite, table).into_iter().map(move |group| (table, group));

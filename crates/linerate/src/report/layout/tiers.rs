@@ -5,9 +5,9 @@ use crate::report::model::{Comparison, TableReport};
 use crate::stats::estimate::FEWEST_ROUNDS;
 
 /// Sets the tier of each member that has one; builds have verdicts alone. Of what has a verdict, a tier is a
-/// best cell and all whose intervals overlap with its interval; the best of the others begins the next. What
-/// the run cannot tell from the baseline is in the tier whose best cell it overlaps with, and in none if it
-/// overlaps with several: a wide interval would make one tier of them. Limits and references are no choice,
+/// best cell and all whose intervals overlap with its interval; the best of the others begins the next. A
+/// cell that is not decided is in the tier whose best cell it overlaps with, and in none if it overlaps with
+/// several: a wide interval would make one tier of them. Limits and references are no choice,
 /// and what loses data has no place. Intervals need six units, and duets a baseline that equals itself.
 pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
     if table.is_of_builds() {
