@@ -41,9 +41,10 @@ const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
 /// its rate (docs/decisions/0018-turns.md).
 const TURN: Nanos = Nanos(30_000_000);
 /// A turn of an alternating load, and the part of it that does not count: long enough that caches, timers and
-/// the other side's last operations are no part of it (docs/decisions/0036-alternating-load.md).
+/// the other side's last operations are no part of it (docs/decisions/0036-alternating-load.md,
+/// docs/decisions/0060-shorter-guard.md).
 const ALTERNATION: Nanos = Nanos(120_000_000);
-const GUARD: Nanos = Nanos(20_000_000);
+const GUARD: Nanos = Nanos(10_000_000);
 /// From the schedule of turns to the first of them: both clients have been started by then.
 const FIRST_TURN: Nanos = Nanos(5_000_000);
 /// The share of a role's CPU time that a probe takes. A smaller one is lost in the noise of the units; a
