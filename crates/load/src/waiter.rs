@@ -57,7 +57,7 @@ pub struct Waiter {
     skip: u32,
     skipped: u32,
     coalesce: Nanos,
-    /// Time spent polling for a deadline.
+    /// Time spent polling: for a deadline, or before a sleep.
     polled: Nanos,
 }
 
@@ -134,7 +134,7 @@ impl Waiter {
         }
     }
 
-    /// How long deadlines were polled for since the last call.
+    /// How long the thread has polled since the last call.
     pub fn take_polled(&mut self) -> Nanos {
         std::mem::take(&mut self.polled)
     }
@@ -160,7 +160,7 @@ impl Waiter {
             self.skip -= 1;
             return 0;
         }
-        let mut end = None;
+        let (mut end, mut last) = (None, None);
         loop {
             let ready = wait(epoll, events, Nanos::ZERO);
             if ready > 0 {
@@ -168,6 +168,8 @@ impl Waiter {
                 return ready;
             }
             let now = clock::now();
+            let before = last.replace(now).unwrap_or(now);
+            self.polled += now.since(before).min(LONGEST_POLL);
             if now >= *end.get_or_insert_with(|| now + self.spin.min(timeout)) {
                 break;
             }

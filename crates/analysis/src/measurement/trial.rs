@@ -163,7 +163,8 @@ pub struct Measurement {
     pub series: Vec<Sample>,
     /// CPU time (user and system) of each role's processes, dead children included, inside the window.
     pub cpu: BTreeMap<Role, Nanos>,
-    /// The part of the client's CPU time in which it polled for the time when the next operation was due.
+    /// The part of the client's CPU time in which it polled: for the time when the next operation was due, or
+    /// in place of sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polling: Option<Nanos>,
     /// The lab's CPUs inside the window, from `/proc/stat`.

@@ -55,7 +55,7 @@ pub struct Comparison {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autocorrelation: Option<f64>,
     /// The load generator was the limit of one of the two, so that equal rates show nothing about the
-    /// systems: in place of *within the margin* the verdict is *cannot tell*.
+    /// systems, and in an open loop nothing does: the verdict is *cannot tell*.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub client_is_limit: bool,
     /// Set where the two were measured in duet.
@@ -188,7 +188,9 @@ impl Comparisons<'_> {
                 found.verdict = Verdict::CannotTell;
             }
         }
-        if (is_rate(metric) || metric.is_latency()) && is_equal(found.verdict) {
+        // A client that is late for its schedule makes a system slow: then no difference is the system's.
+        let is_open_loop = cell.planned.parameters.rate.is_some();
+        if (is_rate(metric) || metric.is_latency()) && (is_equal(found.verdict) || is_open_loop) {
             found.client_is_limit = cell.is_bound_by_generator() || other.is_bound_by_generator();
             if found.client_is_limit {
                 found.verdict = Verdict::CannotTell;

@@ -1,7 +1,7 @@
 //! Numbers as text, with the digits that their interval justifies.
 
 use super::model::{AgainstTruth, Comparison, DuetReport};
-use super::words::accuracy_name;
+use super::words::{accuracy_name, detectable};
 use crate::measurement::{DocumentUnit, Sharing};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::difference::LatencyDifference;
@@ -164,7 +164,7 @@ fn cannot_tell(comparison: &Comparison) -> String {
     }
     let found = comparison
         .smallest_detectable
-        .map(|smallest| format!(" (a difference of {} % is found in 80 % of runs)", plain(smallest * 100.0)));
+        .map(|smallest| format!(" ({} is found in 80 % of runs)", detectable(smallest)));
     format!(": cannot tell{}", found.unwrap_or_default())
 }
 
@@ -329,6 +329,9 @@ mod tests {
         assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}: within the margin"));
         comparison.verdict = Verdict::CannotTell;
         let found = ": cannot tell (a difference of 3.12 % is found in 80 % of runs)";
+        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
+        comparison.smallest_detectable = Some(11.3);
+        let found = ": cannot tell (a difference by a factor of 12.3 is found in 80 % of runs)";
         assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
         comparison.duet = Some(DuetReport {
             cpu_ratio: Some(1.0212),

@@ -2,7 +2,7 @@
 //! rest is for readers.
 
 use super::model::{Disturbance, Oddity};
-use super::numbers::with_interval;
+use super::numbers::{plain, with_interval};
 use crate::measurement::{LabFlag, Metric, Outcome};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::bound::Bottleneck;
@@ -220,6 +220,16 @@ pub(super) fn small_rate(quantity: Option<Quantity>, median: f64, interval: [f64
     let is_of_bits = matches!(quantity?.metric, Metric::GbitPerSecond | Metric::SentGbitPerSecond);
     let number = || with_interval(median * 1e3, interval.map(|end| end * 1e3));
     (is_of_bits && median > 0.0 && median < LEAST_GBIT).then(|| number() + " Mbit/s")
+}
+
+/// What as many units would find in 80 % of runs. From 100 % on it is a factor: a percentage of four digits
+/// would have to be converted by the reader.
+pub(super) fn detectable(share: f64) -> String {
+    if share < 1.0 {
+        format!("a difference of {} %", plain(share * 100.0))
+    } else {
+        format!("a difference by a factor of {}", plain(1.0 + share))
+    }
 }
 
 /// The label of a row, in a table with several metrics.

@@ -30,20 +30,29 @@ impl<L: Lanes> Context<L> {
         self.send_lanes(slot)
     }
 
-    /// Starts the operation that the slot was given, and sends it; on a connection where none can begin any
-    /// more, another one gets it.
+    /// Starts the operation that the slot was given; on a connection where none can begin any more, another
+    /// one gets it. It is sent with what else is due by now, by [`Self::send_unsent`].
+    #[inline]
+    pub fn start_lane(&mut self, slot: &mut Slot<L::Connection>) {
+        slot.assigned = false;
+        let connection = slot.connection.as_mut().expect(OPENED);
+        if !self.layer.has_room(connection) {
+            return self.pacer.again.push_back(slot.due);
+        }
+        self.layer.start(connection, Begun { due: slot.due, sent: slot.began });
+        if !slot.unsent {
+            slot.unsent = true;
+            self.pacer.unsent.push_back(slot.index);
+        }
+    }
+
+    /// Sends what has begun in the lanes of the slot.
     ///
     /// # Errors
     /// As [`crate::layer::Layer::send`].
     #[inline]
-    pub fn start_lane(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
-        slot.assigned = false;
-        let connection = slot.connection.as_mut().expect(OPENED);
-        if !self.layer.has_room(connection) {
-            self.pacer.again.push_back(slot.due);
-            return Ok(());
-        }
-        self.layer.start(connection, Begun { due: slot.due, sent: slot.began });
+    pub fn send_unsent(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
+        slot.unsent = false;
         self.send_lanes(slot)
     }
 

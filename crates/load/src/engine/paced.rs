@@ -32,6 +32,8 @@ pub(super) struct Pacer {
     free: VecDeque<u32>,
     /// When operations were due that have begun and are sent once more: a peer has not looked at them.
     pub(super) again: VecDeque<Nanos>,
+    /// Slots in whose lanes operations have begun that are not sent yet. With capacity for all.
+    pub(super) unsent: VecDeque<u32>,
 }
 
 impl Pacer {
@@ -39,7 +41,8 @@ impl Pacer {
         let room = if schedule.is_some() { connections as usize } else { 0 };
         let free = VecDeque::with_capacity(room);
         let again = VecDeque::with_capacity(room);
-        Self { schedule, next: NEVER, start: Nanos::ZERO, rest: [Nanos::ZERO; 2], free, again }
+        let unsent = VecDeque::with_capacity(room);
+        Self { schedule, next: NEVER, start: Nanos::ZERO, rest: [Nanos::ZERO; 2], free, again, unsent }
     }
 
     fn start(&mut self, now: Nanos) {
@@ -214,10 +217,24 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
         }
     }
 
+    /// Sends every operation that is due, while connections are free. What has begun in lanes meanwhile
+    /// leaves together: a client that is late would fall further behind with a call for each.
+    #[inline]
+    pub(super) fn send_due(&mut self) {
+        self.begin_due();
+        while let Some(index) = self.context.pacer.unsent.pop_front() {
+            let slot = &mut self.slots[index as usize];
+            // Unless its connection was closed.
+            if slot.unsent {
+                W::step(slot, &mut self.context);
+            }
+        }
+    }
+
     /// Begins every operation that is due, while connections are free. Reads the clock for each: sending the
     /// previous one took time.
     #[inline]
-    pub(super) fn send_due(&mut self) {
+    fn begin_due(&mut self) {
         let context = &mut self.context;
         while let Some(&index) = context.pacer.free.front() {
             let now = context.now();

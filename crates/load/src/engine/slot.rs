@@ -29,6 +29,8 @@ pub struct Slot<C> {
     pub due: Nanos,
     pub assigned: bool,
     pub(super) parked: bool,
+    /// Open loop only: operations have begun in its lanes that are not sent yet.
+    pub unsent: bool,
     pub(super) index: u32,
     /// The connection is closed; its socket is kept for the next one.
     pub(super) left: bool,
@@ -51,6 +53,7 @@ impl<C> Slot<C> {
             due: Nanos::ZERO,
             assigned: false,
             parked: false,
+            unsent: false,
             left: false,
             index,
             phase: Phase::Idle,
@@ -73,7 +76,7 @@ impl<C> Slot<C> {
         self.connection = None;
         self.phase = Phase::Idle;
         self.interest = EpollFlags::empty();
-        (self.left, self.peer_closed) = (false, false);
+        (self.left, self.peer_closed, self.unsent) = (false, false, false);
     }
 }
 

@@ -2,8 +2,9 @@
 //! lanes of connections that are used in turn.
 //!
 //! As in [`super::paced`], all connections are established before the schedule begins. A connection is free
-//! as long as the peer lets another operation begin on it. What the peer has not looked at when it ends a
-//! connection is sent again on another one, and is as late as that makes it.
+//! as long as the peer lets another operation begin on it. What is due by the same time on one connection is
+//! sent together, as in a closed loop. What the peer has not looked at when it ends a connection is sent
+//! again on another one, and is as late as that makes it.
 
 use crate::engine::{Context, Phase, Slot, Workload};
 use crate::layer::{Flow, Lanes};
@@ -40,8 +41,14 @@ impl<L: Lanes> Workload<L> for PacedLanes {
                     Err(kind) => return context.fail_connect(slot, kind),
                 },
                 Phase::Receiving => {
-                    let outcome =
-                        if slot.assigned { context.start_lane(slot) } else { context.exchange(slot) };
+                    let outcome = if slot.assigned {
+                        context.start_lane(slot);
+                        Ok(())
+                    } else if slot.unsent {
+                        context.send_unsent(slot)
+                    } else {
+                        context.exchange(slot)
+                    };
                     match outcome {
                         Ok(()) if !context.is_spent(slot) => return context.offer(slot),
                         Ok(()) => slot.close(),

@@ -3,7 +3,7 @@
 use super::groups::{Alternative, Group, Part, groups};
 use crate::measurement::PlannedSystem;
 use crate::report::model::{Comparison, OutcomeWord, Quantity, SuiteReport, TableReport, TableUnit};
-use crate::report::numbers::{percent, percent_range, plain, with_interval};
+use crate::report::numbers::{percent, percent_range, with_interval};
 use crate::report::words;
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
@@ -241,8 +241,7 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
         let smallest = open.iter().filter_map(|m| m.entry.vs_baseline.as_ref()?.smallest_detectable);
         let smallest =
             smallest.fold(None, |most: Option<f64>, each| Some(most.map_or(each, |m| m.max(each))));
-        let found =
-            smallest.map(|s| format!("; a difference of {} % would probably be found", plain(s * 100.0)));
+        let found = smallest.map(|s| format!("; {} would probably be found", words::detectable(s)));
         let found = found.unwrap_or_default() + ".";
         sentences
             .push([said("This run cannot tell ", &open, " from "), said("", &[baseline], found)].concat());

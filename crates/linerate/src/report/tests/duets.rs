@@ -1,7 +1,7 @@
 //! Ratios of duets: where they contradict the solo trials, are disturbed, or are withdrawn.
 
 use super::*;
-use crate::measurement::Precision;
+use crate::measurement::{Measurement, Precision};
 use crate::stats::duet::log_ratio;
 use crate::stats::ratio::RatioEstimate;
 use crate::stopping::Made;
@@ -176,6 +176,25 @@ fn a_wide_pair_gets_its_share_of_further_units_and_a_control_no_more_than_a_fift
     assert_eq!(needed([5, 4, 2]), [CONTROL[0], IPTABLES[0]], "it has less");
 }
 
+fn saturate_client(measurement: &mut Measurement) {
+    measurement.cpu.insert(Role::Client, measurement.elapsed);
+    measurement.cpus[0].busy = measurement.cpus[0].total;
+}
+
+#[test]
+fn a_late_client_makes_no_system_slow() {
+    let haproxy = |rate: Option<u64>| {
+        let (mut run, mut trials) = (run(), trials());
+        run.suites[0].cells.iter_mut().for_each(|cell| cell.parameters.rate = rate);
+        let of_haproxy = trials.iter_mut().filter(|trial| trial.cell == HAPROXY[0]);
+        of_haproxy.flat_map(|trial| &mut trial.measurement).for_each(saturate_client);
+        cell(&build(&run, &trials), HAPROXY[0]).vs_baseline.clone().unwrap()
+    };
+    let (closed, open) = (haproxy(None), haproxy(Some(10_000)));
+    assert_eq!((closed.verdict, closed.client_is_limit), (Verdict::Slower, false), "{closed:?}");
+    assert_eq!((open.verdict, open.client_is_limit), (Verdict::CannotTell, true), "{open:?}");
+}
+
 #[test]
 fn equal_rates_have_no_verdict_where_the_client_was_the_limit() {
     let compared = |is_limit: bool| {
@@ -184,10 +203,7 @@ fn equal_rates_have_no_verdict_where_the_client_was_the_limit() {
         for trial in trials.iter_mut().filter(|trial| trial.cell == IPTABLES[0]) {
             let is_it = |other: &&Trial| (other.round, other.warmup) == (trial.round, trial.warmup);
             trial.measurement = of_direct.iter().find(is_it).and_then(|other| other.measurement.clone());
-            if let Some(measurement) = trial.measurement.as_mut().filter(|_| is_limit) {
-                measurement.cpu.insert(Role::Client, measurement.elapsed);
-                measurement.cpus[0].busy = measurement.cpus[0].total;
-            }
+            trial.measurement.iter_mut().filter(|_| is_limit).for_each(saturate_client);
         }
         let report = build(&run(), &trials);
         let answer = render(&report, "terminal", Style::default());

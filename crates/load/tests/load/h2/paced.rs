@@ -1,9 +1,11 @@
 //! Open loops over HTTP/2.
 
 use super::{answers, dead_port, frame, good, goodbye_after_ten, h2_client, h2_server};
-use crate::common::Engine;
+use crate::common::{Engine, local};
 use linerate_contract::{Done, ErrorKind, Nanos, Spec};
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
 
 /// Half a second at 400 a second, over two connections of three streams.
 fn paced(address: SocketAddr, size: usize) -> Spec {
@@ -36,7 +38,7 @@ fn every_operation_of_the_schedule_is_done_once() {
 #[test]
 fn operations_that_are_due_do_not_wait_for_the_answers_of_others() {
     let slow = answers(|_, stream| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
         good(stream)
     });
     let mut spec = paced(slow, 5);
@@ -46,6 +48,53 @@ fn operations_that_are_due_do_not_wait_for_the_answers_of_others() {
     // It answers fifty a second, one after the other: what is due waits there, and not in the client.
     assert_eq!(account(&done)[2], 0, "{:?}", done.errors);
     assert!(done.streams.unwrap().most > 3);
+}
+
+/// Lets one stream begin, and twenty after 100 ms. Answers all, and returns how many requests its largest
+/// read had; it never sleeps in a read.
+fn largest_read(mut stream: TcpStream) -> Option<usize> {
+    let streams = |most: u8| frame(4, 0, 0, &[0, 3, 0, 0, 0, most]);
+    stream.set_nodelay(true).ok()?;
+    stream.read_exact(&mut [0; 24]).ok()?;
+    stream.write_all(&streams(1)).ok()?;
+    stream.set_nonblocking(true).ok()?;
+    let (mut buffer, mut largest, mut begun) = (vec![0; 65_536], 0, 0);
+    loop {
+        let read = match stream.read(&mut buffer) {
+            Ok(0) => return Some(largest),
+            Ok(read) => &buffer[..read],
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
+            Err(_) => return Some(largest),
+        };
+        let (mut at, mut answers, mut requests) = (0, Vec::new(), 0);
+        while let Some([_, a, b, kind, _, id @ ..]) = read.get(at..at + 9) {
+            if *kind == 1 {
+                answers.extend(good(u32::from_be_bytes(id.try_into().unwrap())));
+                requests += 1;
+            }
+            at += 9 + usize::from(u16::from_be_bytes([*a, *b]));
+        }
+        if begun == 0 && requests > 0 {
+            std::thread::sleep(Duration::from_millis(100));
+            answers.splice(0..0, streams(20));
+        }
+        (begun, largest) = (begun + requests, largest.max(requests));
+        stream.write_all(&answers).ok()?;
+    }
+}
+
+/// A call for each would let a late client fall further behind.
+#[test]
+fn what_is_due_on_a_connection_by_the_same_time_is_sent_together() {
+    let listener = TcpListener::bind(local()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let peer = std::thread::spawn(move || largest_read(listener.accept().unwrap().0));
+    let mut spec = paced(address, 5);
+    spec.connections = 1;
+    spec.set_option("streams", 20);
+    let done = Engine::start(&spec).done();
+    assert_eq!(account(&done), [200, 0, 0], "{:?}", done.errors);
+    assert_eq!(peer.join().unwrap(), Some(20));
 }
 
 #[test]
