@@ -239,9 +239,9 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
     }
     if !open.is_empty() {
         let smallest = open.iter().filter_map(|m| m.entry.vs_baseline.as_ref()?.smallest_detectable);
-        let smallest =
-            smallest.fold(None, |most: Option<f64>, each| Some(most.map_or(each, |m| m.max(each))));
-        let found = smallest.map(|s| format!("; {} would probably be found", words::detectable(s)));
+        let found = smallest
+            .max_by(f64::total_cmp)
+            .map(|most| format!("; {} would probably be found", words::detectable(most)));
         let found = found.unwrap_or_default() + ".";
         sentences
             .push([said("This run cannot tell ", &open, " from "), said("", &[baseline], found)].concat());

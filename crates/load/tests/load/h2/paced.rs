@@ -58,7 +58,7 @@ fn largest_read(mut stream: TcpStream) -> Option<usize> {
     stream.read_exact(&mut [0; 24]).ok()?;
     stream.write_all(&streams(1)).ok()?;
     stream.set_nonblocking(true).ok()?;
-    let (mut buffer, mut largest, mut begun) = (vec![0; 65_536], 0, 0);
+    let (mut buffer, mut largest) = (vec![0; 65_536], 0);
     loop {
         let read = match stream.read(&mut buffer) {
             Ok(0) => return Some(largest),
@@ -74,11 +74,11 @@ fn largest_read(mut stream: TcpStream) -> Option<usize> {
             }
             at += 9 + usize::from(u16::from_be_bytes([*a, *b]));
         }
-        if begun == 0 && requests > 0 {
+        if largest == 0 && requests > 0 {
             std::thread::sleep(Duration::from_millis(100));
             answers.splice(0..0, streams(20));
         }
-        (begun, largest) = (begun + requests, largest.max(requests));
+        largest = largest.max(requests);
         stream.write_all(&answers).ok()?;
     }
 }
