@@ -13,7 +13,7 @@ namespace {
 // of 5 s always passes with Beast's client (NOTES.md).
 struct ServerConfig : wspp::config::asio_tls {
     struct transport_config : wspp::config::asio_tls::transport_config {
-        static const long timeout_socket_shutdown = 500; // ms
+        static const long timeout_socket_shutdown = 100; // ms
     };
     using transport_type = wspp::transport::asio::endpoint<transport_config>;
 };

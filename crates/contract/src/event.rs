@@ -229,8 +229,8 @@ pub struct Done {
     /// Why the first handshake that failed has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_failure: Option<TlsFailure>,
-    /// In an open loop: the part of `cpu_ns` in which threads polled for the time when the next operation was
-    /// due, and nothing else.
+    /// In an open loop: the part of `cpu_ns` in which threads polled the clock and the sockets in place of a
+    /// sleep, until the next operation was due or a response arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polling_ns: Option<Nanos>,
 }

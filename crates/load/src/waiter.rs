@@ -126,12 +126,17 @@ impl Waiter {
         loop {
             let ready = wait(epoll, events, Nanos::ZERO);
             let now = clock::now();
-            self.polled += now.since(last).min(LONGEST_POLL);
+            self.polled_since(last, now);
             if ready > 0 || now >= deadline {
                 return ready;
             }
             last = now;
         }
+    }
+
+    #[inline]
+    fn polled_since(&mut self, last: Nanos, now: Nanos) {
+        self.polled += now.since(last).min(LONGEST_POLL);
     }
 
     /// How long the thread has polled since the last call.
@@ -169,7 +174,7 @@ impl Waiter {
             }
             let now = clock::now();
             let before = last.replace(now).unwrap_or(now);
-            self.polled += now.since(before).min(LONGEST_POLL);
+            self.polled_since(before, now);
             if now >= *end.get_or_insert_with(|| now + self.spin.min(timeout)) {
                 break;
             }

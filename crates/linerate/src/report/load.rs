@@ -54,7 +54,7 @@ impl LoadResult<'_> {
         self.each(self.done.cpu_ns.since(self.done.polling_ns.unwrap_or_default()))
     }
 
-    /// In an open loop: time spent polling for the next due time, which buys punctuality alone.
+    /// In an open loop: time spent polling in place of a sleep, which buys punctuality alone.
     pub(super) fn polling_us_per_request(&self) -> Option<f64> {
         self.done.polling_ns.and_then(|polling| self.each(polling.min(self.done.cpu_ns)))
     }
@@ -130,7 +130,7 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
         row(&mut out, "TLS", tls);
     }
     if let Some(cpu) = result.cpu_us_per_request() {
-        let polling = |us| format!(", and {} us of polling for the time when it is due", plain(us));
+        let polling = |us| format!(", and {} us of polling in place of a sleep", plain(us));
         let polling = result.polling_us_per_request().map_or_else(String::new, polling);
         row(&mut out, "client CPU", &format!("{} us per {}{polling}", plain(cpu), words.operation));
     }

@@ -50,7 +50,7 @@ pub(super) struct OperationsJson<'a> {
     pub(super) streams: Option<&'a StreamCounts>,
     /// Without the time of polling.
     pub(super) client_cpu_us_per_request: Option<f64>,
-    /// Open loop: CPU time of polling for the time when the next operation is due.
+    /// Open loop: CPU time of polling in place of a sleep.
     pub(super) client_polling_us_per_request: Option<f64>,
     /// Response times in microseconds, by percentile; in an open loop from the due time.
     pub(super) latency_us: Option<BTreeMap<&'static str, f64>>,

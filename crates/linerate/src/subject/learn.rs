@@ -20,8 +20,10 @@ use std::time::Duration;
 
 /// After the first listener, others may follow within this time.
 const SETTLE: Duration = Duration::from_millis(100);
-/// The window of a warm-up's rate, and how many are measured at most: five seconds.
+/// The window of a warm-up's rate, how long it becomes at most until it has a response (as long as a unit),
+/// and how many are measured at most: five seconds for a server that is not slow.
 const WINDOW: Nanos = Nanos(250_000_000);
+const LONGEST_WINDOW: Nanos = Nanos(1_000_000_000);
 const MOST_WINDOWS: usize = 20;
 /// The longest wait for the requests of one client.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -276,33 +278,40 @@ impl Learner<'_> {
         spec.connections = self.planned.connections;
         spec.size = self.planned.size.unwrap_or(0);
         spec.threads = self.planned.threads;
-        spec.duration_ns = Some(WINDOW);
         spec.connect = Some(address);
         ask_of(&self.planned, name, &mut spec, 1);
-        let mut windows = Windows::default();
+        let (mut windows, mut window) = (Windows::default(), WINDOW);
         while !windows.are_steady() && windows.len() < MOST_WINDOWS {
+            spec.duration_ns = Some(window);
             let words = words.iter().cloned().chain([spec.to_json()]).collect();
             let run = self.run(name, (program.clone(), words))?;
             let done = run.stdout.iter().rev().find_map(|line| match Event::parse(line) {
                 Ok(Event::Done(done)) => Some(done),
                 _ => None,
             });
-            let done = done.filter(|done| done.operations > 0);
-            let done = done.ok_or_else(|| {
-                let time = WINDOW.as_secs_f64();
-                let speaks = match self.planned.layer.as_str() {
-                    "h2c" => "; --h2 is HTTP/2 with prior knowledge, and with --https over TLS",
-                    "h3" => "; --h3 is HTTP/3, over UDP",
-                    "h2" => "; --h2 with --https is HTTP/2 by ALPN, and without it with prior knowledge",
-                    _ => "",
-                };
-                Error::NothingMeasured(format!(
-                    "{name}: not one correct response in {time} s under load{speaks}"
-                ))
-            })?;
-            windows.push(done.operations, done.end_ns.since(done.start_ns).as_secs_f64());
+            match done {
+                Some(done) if done.operations > 0 => {
+                    windows.push(done.operations, done.end_ns.since(done.start_ns).as_secs_f64());
+                }
+                // Its responses take longer than that, or the machine is busy.
+                Some(done) if done.errors.total() == 0 && window < LONGEST_WINDOW => {
+                    window = Nanos(2 * window.0);
+                }
+                _ => return Err(self.no_response(name, window)),
+            }
         }
         Ok((windows.warm_up(), windows.rate()))
+    }
+
+    fn no_response(&self, name: &str, window: Nanos) -> Error {
+        let speaks = match self.planned.layer.as_str() {
+            "h2c" => "; --h2 is HTTP/2 with prior knowledge, and with --https over TLS",
+            "h3" => "; --h3 is HTTP/3, over UDP",
+            "h2" => "; --h2 with --https is HTTP/2 by ALPN, and without it with prior knowledge",
+            _ => "",
+        };
+        let time = window.as_secs_f64();
+        Error::NothingMeasured(format!("{name}: not one correct response in {time} s under load{speaks}"))
     }
 }
 

@@ -92,22 +92,22 @@ fn a_brake_takes_the_cpu_time_that_it_says() {
     let folder = Folder::new("brake");
     let report = run(&folder, &["--rounds", "1", "--only", "spinning", "--probe"]);
     let journal = linerate::journal::parse_journal("journal", folder.read("journal.jsonl").as_bytes());
-    let is_probe = |duet: &Duet| duet.probe.is_some_and(|probe| probe.role == Role::Client);
+    let is_probe = |duet: &Duet| duet.probe.is_some_and(|probe| probe.role == Role::Server);
     let units: Vec<Duet> = journal.duets.into_iter().filter(is_probe).collect();
     assert_eq!(units.len(), 2);
     for unit in units {
         assert_eq!(unit.sharing, Sharing::Turns);
         let (probe, sides) = (unit.probe.unwrap(), unit.sides.expect("the unit succeeded"));
         let (braked, free) = (&sides[probe.side], &sides[1 - probe.side]);
-        let time = |side: &SideWindow| side.cpu[&Role::Client].0 as f64;
+        let time = |side: &SideWindow| side.cpu[&Role::Server].0 as f64;
         assert_eq!(free.brake, None);
         let taken = braked.brake.expect("it has a brake").0 as f64;
         let share = taken / (taken + time(braked));
         assert!((share - probe.share).abs() < 0.01, "{share} of {}", probe.share);
-        // The time that the brake took is the client's, too; what else is missing had other work or a guest.
+        // The time that the brake took is the server's, too; what else is missing had other work or a guest.
         let had = |side: &SideWindow, taken: f64| (time(side) + taken) / side.elapsed.0 as f64;
         if had(free, 0.0).min(had(braked, taken)) < 0.95 {
-            skip(&format!("the client had {:.2} and {:.2} of its CPU", had(free, 0.0), had(braked, taken)));
+            skip(&format!("the server had {:.2} and {:.2} of its CPU", had(free, 0.0), had(braked, taken)));
         } else {
             let left = had(braked, 0.0) / had(free, 0.0);
             assert!((left - (1.0 - probe.share)).abs() < 0.06, "{left}");
@@ -115,7 +115,7 @@ fn a_brake_takes_the_cpu_time_that_it_says() {
     }
     let cell = report.suites[0].cells.iter().find(|cell| cell.id == "spinning").unwrap();
     assert_eq!(cell.sensitivity.keys().collect::<Vec<_>>(), [&Role::Client, &Role::Server]);
-    assert!(is_disturbed(cell) || cell.sensitivity[&Role::Client].value < 0.5, "{:?}", cell.sensitivity);
+    assert!(is_disturbed(cell) || cell.sensitivity[&Role::Server].value < 0.5, "{:?}", cell.sensitivity);
 }
 
 #[test]

@@ -261,6 +261,18 @@ fn a_stream_of_a_command_is_refused_with_what_to_do_instead() {
     assert!(out.stderr.contains("--tcp --size 1048576"), "{}", out.stderr);
 }
 
+#[test]
+fn responses_that_take_longer_than_a_window_of_the_warm_up_are_waited_for() {
+    let Some(_machine) = shared_machine() else { return };
+    let folder = workplace("commands-slow");
+    let [slow, again] = ["server.py", "./server.py"].map(|server| format!("env PAUSE=0.3 python3 {server}"));
+    let out = compare(&folder, &[&*slow, &again, "-n", "a", "-n", "b", "-c", "2"]);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
+    let commands = run.comparison.unwrap().commands.unwrap().commands;
+    assert!(commands.iter().all(|one| one.warmup.unwrap().operations > 0), "{commands:?}");
+}
+
 /// A proxy for one request after the other, and what is behind it.
 const PROXY: &str = r#"
 import os, socket, sys, threading

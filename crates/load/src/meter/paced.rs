@@ -15,7 +15,7 @@ pub(super) struct PacedCounters {
     delay: Recorder,
     late: u64,
     unsent: u64,
-    /// Time of the window in which the thread polled for the next due time.
+    /// Time of the window in which the thread polled in place of a sleep.
     pub(super) polling: Nanos,
 }
 

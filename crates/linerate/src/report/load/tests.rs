@@ -70,7 +70,7 @@ fn an_open_loop_shows_its_schedule_and_both_times() {
     let text = text(&result, Style::default());
     assert!(text.contains("within 20.0 us of their time; 3 late (over 1 ms), 1 never sent"), "{text}");
     assert!(text.contains("response     service") && text.contains("response: from the time"), "{text}");
-    let cpu = "client CPU  2.00 us per request, and 8.00 us of polling for the time when it is due";
+    let cpu = "client CPU  2.00 us per request, and 8.00 us of polling in place of a sleep";
     assert!(text.contains(cpu), "{text}");
     let json: serde_json::Value = serde_json::from_str(&json(&result)).unwrap();
     assert_eq!((json["latency_us"]["p99"].as_f64(), &json["statuses"]["302"]), (Some(60.0), &2.into()));
