@@ -39,18 +39,22 @@ as_root() {
     fi
 }
 
-# Installs Debian packages. Fails with a message where this is not possible.
+# Installs Debian packages; their output goes to a file. Fails with a message where this is not possible.
 apt_install() {
     if ! have apt-get; then
         say "skipped: $* (no apt-get: not a Debian-based system)"
         return 1
     fi
     say "installing Debian packages: $*"
+    install_log=${XDG_CACHE_HOME:-$HOME/.cache}/linerate/install.log
+    mkdir -p "${install_log%/*}"
     # A new machine has no package lists yet, and may be running its first upgrade.
     as_root env DEBIAN_FRONTEND=noninteractive sh -c '
         apt-get update -qq || true
-        exec apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" >&2' sh "$@" && return 0
-    say "skipped: $* (not root and no sudo, or apt-get failed: see above)"
+        exec apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@"' sh "$@" \
+        > "$install_log" 2>&1 && return 0
+    tail -n 5 "$install_log" >&2
+    say "skipped: $* (not root and no sudo, or apt-get failed: $install_log)"
     return 1
 }
 

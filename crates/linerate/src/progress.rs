@@ -37,7 +37,7 @@ impl fmt::Display for Left {
 }
 
 /// Shows each trial before it starts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Progress {
     bar: ProgressBar,
     terminal: bool,
@@ -51,8 +51,8 @@ impl Progress {
         let target =
             if terminal && !quiet { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(trials), target).with_position(done);
-        let style =
-            ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}").expect("the template is constant");
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {wide_msg}")
+            .expect("the template is constant");
         bar.set_style(style);
         Self { bar, terminal: terminal || quiet, last_round: None }
     }

@@ -7,6 +7,8 @@ mod loads;
 mod paths;
 #[path = "scripted/stopping.rs"]
 mod stopping;
+#[path = "scripted/terminal.rs"]
+mod terminal;
 
 use common::{Folder, Output, assert_golden, linerate, run, tests};
 use flate2::write::GzEncoder;
