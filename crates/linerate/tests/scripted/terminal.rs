@@ -1,4 +1,4 @@
-//! What a terminal of 40 columns shows; `script` (util-linux) gives the command one.
+//! What a terminal of 50 columns shows; `script` (util-linux) gives the command one.
 
 use crate::common::{Folder, Output, tests};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 fn progress_is_one_line_and_what_is_printed_does_not_share_it() {
     let folder = Folder::new("terminal");
     let program = env!("CARGO_BIN_EXE_linerate");
-    let line = format!("stty rows 24 cols 40 && {program} run mini --quick --seed 7 --out {}", folder.str());
+    let line = format!("stty rows 24 cols 50 && {program} run mini --quick --seed 7 --out {}", folder.str());
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm");
     command.env("LINERATE_HOME", tests().join("lab")).env("XDG_CACHE_HOME", folder.path().join("cache"));
@@ -19,6 +19,6 @@ fn progress_is_one_line_and_what_is_printed_does_not_share_it() {
     assert!(progress.ends_with("\u{1b}[2K"), "{progress:?}");
     let lines = progress.split(['\r', '\n']).map(|line| line.replace("\u{1b}[2K", ""));
     let mut bars = lines.filter(|line| line.contains(['█', '░']));
-    assert!(bars.all(|bar| bar.chars().count() <= 40), "{progress:?}");
+    assert!(bars.all(|bar| bar.chars().count() <= 50), "{progress:?}");
     assert!(!printed.contains("\u{1b}[1A"), "{printed:?}");
 }
