@@ -7,7 +7,8 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-const READS: u32 = 200_000;
+/// Calls in a batch.
+const CALLS: u32 = 200_000;
 /// Batches; the fastest counts, because slower ones were disturbed.
 const BATCHES: u32 = 40;
 /// The histogram has three significant digits.
@@ -34,10 +35,7 @@ pub fn rows(way: Way) -> Vec<Row> {
     let shown = |what: &str, measured| Row::shown(what, measured, Unit::Nanos);
     let (stopped, longest) = stops();
     vec![
-        shown(
-            "reading the clock",
-            fastest(|_| black_box(Instant::now()).elapsed().subsec_nanos().into()) / 2.0,
-        ),
+        shown("reading the clock", fastest(clock_readings)),
         shown("smallest step of the clock", smallest_step()),
         shown("delay of a wake-up, p50", late[late.len() / 2]),
         shown("delay of a wake-up, p99", late[late.len() * 99 / 100]),
@@ -99,20 +97,24 @@ fn passes(pairs: &mut [[TcpStream; 2]], gap: Duration) -> io::Result<Vec<f64>> {
     Ok(all)
 }
 
-/// Nanoseconds for one call, in the fastest batch.
-fn fastest(mut work: impl FnMut(u64) -> u64) -> f64 {
-    let batch = |_| {
+fn clock_readings() {
+    for _ in 0..CALLS {
+        black_box(Instant::now());
+    }
+}
+
+/// Nanoseconds for one of the calls of a batch, in the fastest batch.
+fn fastest(mut batch: impl FnMut()) -> f64 {
+    let time = |_| {
         let start = Instant::now();
-        for n in 0..READS {
-            black_box(work(n.into()));
-        }
-        start.elapsed().as_nanos() as f64 / f64::from(READS)
+        batch();
+        start.elapsed().as_nanos() as f64 / f64::from(CALLS)
     };
-    (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min)
+    (0..BATCHES).map(time).fold(f64::INFINITY, f64::min)
 }
 
 fn smallest_step() -> f64 {
-    let steps = (0..READS).map(|_| {
+    let steps = (0..CALLS).map(|_| {
         let start = Instant::now();
         start.elapsed().as_nanos() as f64
     });
@@ -152,12 +154,10 @@ fn stops() -> (Duration, Duration) {
 /// The cost of the three records of an open-loop operation: response time, service time, delay.
 fn recording() -> f64 {
     let mut recorders = [Recorder::default(), Recorder::default(), Recorder::default()];
-    fastest(|n| {
-        // Spread over 10 us to 1 ms, like latencies.
-        let nanos = 10_000 + (n.wrapping_mul(6_364_136_223_846_793_005) >> 44);
-        recorders.iter_mut().for_each(|recorder| recorder.record(black_box(nanos)));
-        nanos
-    })
+    // Spread over 10 us to 1 ms, like latencies.
+    let latency = |n: u64| 10_000 + (n.wrapping_mul(6_364_136_223_846_793_005) >> 44);
+    let latencies: Vec<u64> = (0..CALLS.into()).map(latency).collect();
+    fastest(|| recorders.iter_mut().for_each(|recorder| recorder.record_all(black_box(&latencies))))
 }
 
 /// The value with the largest relative error in the histogram.
