@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Threads that end between two readings lose at most this much. A reading takes a CPU from one of two ends
-/// that never sleep, for about 100 us: with 50 in a second, one response in a hundred was late by that.
+/// that never sleep: at 20 ms a case of 5 s had 530 preemptions on two CPUs, and at 100 ms it had 334.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Nanoseconds of a tick in `/proc/stat` (USER_HZ is 100 on all of Linux's common architectures).
 const TICK: u64 = 10_000_000;
