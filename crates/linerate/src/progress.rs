@@ -37,7 +37,7 @@ impl fmt::Display for Left {
 }
 
 /// Shows each trial before it starts.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
     terminal: bool,
@@ -84,12 +84,13 @@ impl Progress {
 
     /// A line of its own above the bar.
     pub fn print(&self, line: &str) {
-        self.suspend(|| note(line));
+        self.bar.suspend(|| note(line));
     }
 
-    /// Prints without the bar.
-    pub fn suspend(&self, print: impl FnOnce()) {
-        self.bar.suspend(print);
+    /// The same without the bar, which would be drawn over what it prints.
+    pub fn without_bar<T, F: FnMut(T)>(&self, mut print: F) -> impl FnMut(T) + use<T, F> {
+        let bar = self.bar.clone();
+        move |value| bar.suspend(|| print(value))
     }
 
     pub fn finish(&self) {

@@ -79,8 +79,8 @@ fn the_files_of_a_published_run_agree() {
     }
 }
 
-/// Percent of the pairs that contradict themselves: in a run beside other guests of the hypervisor, and in
-/// one so quiet that a few trials alone have narrow intervals. None of these pairs has a verdict.
+/// Percent of the pairs that contradict themselves: in a run beside other guests of the hypervisor, and in a
+/// quick one that results/README.md describes. None of these pairs has a verdict.
 const MORE: [(&str, &str); 2] =
     [("2026-11-26-epyc-2cpu-published", "10"), ("2026-11-28-epyc-2cpu-quick", "25")];
 

@@ -55,7 +55,7 @@ pub struct Comparison {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autocorrelation: Option<f64>,
     /// The load generator was the limit of one of the two. Equal rates are then no evidence about the
-    /// systems, and in an open loop no values are: the verdict is *cannot tell*.
+    /// systems, and in an open loop no values are: there is no verdict.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub client_is_limit: bool,
     /// Set where the two were measured in duet.

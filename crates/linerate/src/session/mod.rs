@@ -175,9 +175,7 @@ impl Session {
     /// # Errors
     /// The journal cannot be written, or the lab is lost. Trials that were made are in the journal.
     pub fn measure(&mut self, on: &mut dyn FnMut(Event)) -> Result<End, Error> {
-        // What is printed must not be on the line of the bar: the bar would be drawn over it.
-        let progress = self.progress.clone();
-        let on = &mut |event| progress.suspend(|| on(event));
+        let on = &mut self.progress.without_bar(on);
         let mut end = Ok(End::Complete);
         for suite in 0..self.run.suites.len() {
             let rounds = self.prepare(suite).and_then(|()| self.measure_suite(suite, on));

@@ -85,11 +85,14 @@ pub(crate) fn linerate(script: &str, args: &[&str]) -> Output {
 
 /// As [`linerate`], with other suites and systems.
 pub(crate) fn linerate_at(home: &Path, script: &str, args: &[&str]) -> Output {
+    run_scripted(Command::new(env!("CARGO_BIN_EXE_linerate")).args(args), home, script)
+}
+
+/// A command that starts linerate, on a script.
+pub(crate) fn run_scripted(command: &mut Command, home: &Path, script: &str) -> Output {
     let cache = Folder::new(&format!("cache-{:?}", std::thread::current().id()));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-    command.args(args).env("LINERATE_HOME", home).env("XDG_CACHE_HOME", cache.path());
-    command.env("LINERATE_LAB_SCRIPT", tests().join("lab").join(format!("{script}.toml")));
-    Output::run(&mut command)
+    command.env("LINERATE_HOME", home).env("XDG_CACHE_HOME", cache.path());
+    Output::run(command.env("LINERATE_LAB_SCRIPT", tests().join("lab").join(format!("{script}.toml"))))
 }
 
 /// A run on a script, always with the same seed, and what it printed.

@@ -1,6 +1,6 @@
 //! What a terminal of 50 columns shows; `script` (util-linux) gives the command one.
 
-use crate::common::{Folder, Output, tests};
+use crate::common::{Folder, run_scripted, tests};
 use std::process::Command;
 
 #[test]
@@ -10,8 +10,7 @@ fn progress_is_one_line_and_what_is_printed_does_not_share_it() {
     let line = format!("stty rows 24 cols 50 && {program} run mini --quick --seed 7 --out {}", folder.str());
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm");
-    command.env("LINERATE_HOME", tests().join("lab")).env("XDG_CACHE_HOME", folder.path().join("cache"));
-    let out = Output::run(command.env("LINERATE_LAB_SCRIPT", tests().join("lab/good.toml")));
+    let out = run_scripted(&mut command, &tests().join("lab"), "good");
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let shown = out.stdout.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
     let (progress, printed) = shown.split_once("mini: What").unwrap();
