@@ -16,27 +16,40 @@ mod tables;
 
 use crate::comparison::{JudgedPair, Judgement, judge, judge_until};
 use crate::measurement::{
-    ComparisonKind, Duet, Outcome, PlannedPair, PlannedSuite, Run, Stage, Trial, is_given_up, pair_id,
+    ComparisonKind, Duet, Outcome, PlannedPair, PlannedSuite, Run, SideWindow, Stage, Trial, is_given_up,
+    pair_id,
 };
+use crate::stats::early;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::sequential::{last_look, next_look};
 use linerate_contract::Nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The rounds that every cell of a run with a budget gets, if there is time: fewer have no interval of 95 %.
-pub const FIRST_ROUNDS: u32 = FEWEST_ROUNDS;
+/// The rounds that every cell of a run with a budget gets, if there is time: of tables fewer have no interval
+/// of 95 %, and of builds fewer have no early look.
+pub fn first_rounds(run: &Run) -> u32 {
+    if run.comparison.is_some() { early::FEWEST_UNITS } else { FEWEST_ROUNDS }
+}
+
 /// The base in duet with itself has one unit in this number of rounds of a comparison, after the first ones:
 /// a control shows nothing with fewer than six units, and a short budget is for the question.
 const CONTROL_ROUNDS: u32 = 4;
 const ROUNDS_WITHOUT_CONTROL: u32 = 16;
 /// The units that a budget should have time for, however long their systems take to be ready. A gate's
 /// suspects need a second series.
-const ENOUGH_UNITS: f64 = 12.0;
+const ENOUGH_UNITS: f64 = 11.0;
 const ENOUGH_UNITS_OF_A_GATE: f64 = 16.0;
 /// A window as a multiple of the time until its systems are ready. Most of the spread is of windows and not
 /// of launches, so that longer windows are worth more than further launches.
 const WINDOW_OF_PREPARATION: f64 = 4.0;
+/// The units of the first early looks, and how long their windows together are at most.
+const EARLY_UNITS: u32 = 5;
+const EARLY_WINDOWS: Nanos = Nanos(1_200_000_000);
+/// Operations of a unit below which their number alone would be a large part of its spread.
+const SOME_OPERATIONS: f64 = 60.0;
+/// The units that a budget has time for, however slow its systems are.
+const LEAST_UNITS: f64 = 6.0;
 /// The part of the budget that the second series of suspects may take beyond it.
 const FOR_CONFIRMATION: f64 = 0.5;
 
@@ -104,12 +117,14 @@ impl<'a> Made<'a> {
         let judged = judge(self.run, self.trials, self.duets).filter(|_| !self.duets.is_empty())?;
         let made = self.units(&self.run.suites[suite]).map(|duet| duet.unit).max().unwrap_or(0);
         let pairs = judged.pairs.len();
-        // Units of the warm-up have a shorter window than those that follow.
-        let least = self.least_window(suite);
-        let unit = mean(self.duets.iter().map(|duet| {
-            let measured = duet.stages.get(&Stage::Measure).copied().unwrap_or(Nanos::ZERO);
-            duet.time() + if duet.warmup { least.since(measured) } else { Nanos::ZERO }
-        }));
+        // Units of the warm-up and the first ones have shorter windows than those that follow.
+        let [least, of_later] = [made + 1, u32::MAX].map(|unit| self.least_window(suite, unit));
+        let of_unit = |duet: &Duet| duet.preparation() + self.measuring(duet) + of_later.since(least);
+        let first = |duet: &Duet| duet.preparation() + self.measuring(duet).max(of_later);
+        let unit = match made {
+            0 => mean(self.duets.iter().map(first)),
+            _ => mean(self.units(&self.run.suites[suite]).map(of_unit)),
+        };
         let solos = solos as f64 * mean(self.trials.iter().map(Trial::time));
         let time = (self.seconds_left(suite) - solos).max(0.0);
         let in_round = unit * pairs as f64;
@@ -125,10 +140,16 @@ impl<'a> Made<'a> {
         })
     }
 
-    /// The least window of a comparison's units: several times as long as its systems take to be ready, since
-    /// a shorter one would spend most of the budget on starts and warm-ups, but not at the cost of enough
-    /// units. It is the same for all units, since it follows from those of the warm-up.
-    pub fn least_window(self, suite: usize) -> Nanos {
+    fn measuring(self, duet: &Duet) -> Nanos {
+        duet.stages.get(&Stage::Measure).copied().unwrap_or(Nanos::ZERO)
+    }
+
+    /// The least length of all windows of a unit together: several times as long as its systems take to be
+    /// ready, since shorter ones would spend most of the budget on starts and warm-ups, but not at the cost
+    /// of enough units; and as long as some operations take. The units of early looks are short, so that a
+    /// large difference is found soon. Follows from the units of the warm-up and the number of the unit
+    /// alone.
+    pub fn least_window(self, suite: usize, unit: u32) -> Nanos {
         let (Some(budget), Some(comparison)) = (self.run.budget, &self.run.comparison) else {
             return Nanos::ZERO;
         };
@@ -139,9 +160,14 @@ impl<'a> Made<'a> {
         let pairs = self.run.suites.iter().flat_map(|suite| &suite.pairs);
         let pairs = pairs.filter(|pair| pair.cells[0] != pair.cells[1]).count();
         let name = &self.run.suites[suite].name;
-        let preparation =
-            mean(self.duets.iter().filter(|duet| duet.warmup && duet.suite == *name).map(Duet::preparation));
-        worthwhile(preparation, budget.as_secs_f64() / pairs as f64 / enough)
+        let warm = || self.duets.iter().filter(|duet| duet.warmup && duet.suite == *name);
+        let share = budget.as_secs_f64() / pairs as f64 / enough;
+        let usual = worthwhile(mean(warm().map(Duet::preparation)), share);
+        let usual = if unit <= EARLY_UNITS { usual.min(EARLY_WINDOWS) } else { usual };
+        let slowest = warm().flat_map(|duet| duet.sides.iter().flatten()).map(time_for_some).max();
+        // Not longer than would leave time for an early verdict.
+        let longest = Duration::from_secs_f64(budget.as_secs_f64() / pairs as f64 / LEAST_UNITS).into();
+        usual.max(slowest.unwrap_or(Nanos::ZERO).min(longest))
     }
 
     /// Seconds that a suite has left. A run with a budget gives each suite an equal share, and what the ones
@@ -292,6 +318,11 @@ impl<'a> Made<'a> {
 /// As long as the preparation, where a unit may have this time in all.
 fn worthwhile(preparation: f64, unit: f64) -> Nanos {
     Duration::from_secs_f64((WINDOW_OF_PREPARATION * preparation).min(unit - preparation).max(0.0)).into()
+}
+
+/// How long some operations take on a side of a pair.
+fn time_for_some(side: &SideWindow) -> Nanos {
+    Nanos((SOME_OPERATIONS * side.elapsed.0 as f64 / side.operations.max(1) as f64) as u64)
 }
 
 fn mean(times: impl Iterator<Item = Nanos>) -> f64 {

@@ -7,6 +7,7 @@
 //! | [`agent`] | the agent: pid 1 of the lab |
 //! | [`namespaces`] | the real lab, from outside: controls the agent |
 //! | [`hosts`] | the lab over several hosts, by ssh; servers there that run already |
+//! | [`pair`] | two labs at the same time |
 //! | [`listening`] | CPU time of what listens on a port |
 //! | [`scripted`] | the lab of the tests: responses from a file, no network |
 //! | [`host`], [`program`] | facts of a machine, its programs and folders |
@@ -18,6 +19,7 @@ pub mod host;
 pub mod hosts;
 pub mod listening;
 pub mod namespaces;
+pub mod pair;
 pub mod program;
 pub mod protocol;
 pub mod scripted;

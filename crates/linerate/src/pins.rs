@@ -13,6 +13,15 @@ pub struct Pins {
     pub flags: Vec<LabFlag>,
 }
 
+impl Pins {
+    /// True if no other role has one of the role's CPUs.
+    pub fn has_own(&self, role: Role) -> bool {
+        let cpus = self.cpus.get(&role).map_or(&[][..], Vec::as_slice);
+        let mut others = self.cpus.iter().filter(|(other, _)| **other != role).flat_map(|(_, cpus)| cpus);
+        !cpus.is_empty() && !others.any(|cpu| cpus.contains(cpu))
+    }
+}
+
 /// As [`assign`], for roles on several hosts, each by itself.
 pub fn assign_by_host(cpus: &[u32], roles: &[Role], threads: usize, host: impl Fn(Role) -> usize) -> Pins {
     let mut all = Pins { cpus: BTreeMap::new(), flags: Vec::new() };

@@ -42,7 +42,7 @@ pub fn run<L: Layer, W: Workload<L>>(spec: &Spec) -> Result<Done, Refusal> {
             });
             Engine::<L, W>::new(
                 layer.clone(),
-                Meter::new(spec, budget),
+                Meter::new(spec, budget)?,
                 connections,
                 Schedule::new(spec, t, threads)?,
                 Waiter::spinning(spec, L::SPIN)?,

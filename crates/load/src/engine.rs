@@ -155,12 +155,16 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
         self.turn(|context| context.meter.open() > 0 && context.last < until);
     }
 
-    /// Waits for the operations in flight at the window's end: one that never ends has failed.
+    /// Waits for the operations in flight at the window's end: one that never ends has failed. With
+    /// `options.patience_ms` only for that long: what is still under way then is in flight, and has not
+    /// failed.
     fn drain(&mut self, now: Nanos) {
         if let Some(sampler) = self.sampler.take() {
             sampler.finish(&mut self.context.meter);
         }
-        if !self.turn(|context| context.meter.open() > 0) {
+        let until = self.context.meter.awaits_until();
+        let ended = self.turn(|context| context.meter.open() > 0 && context.last < until);
+        if !ended || self.context.meter.open() > 0 {
             self.context.meter.stop(now);
         }
     }

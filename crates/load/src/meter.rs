@@ -7,6 +7,7 @@ mod tests;
 mod turns;
 
 use crate::layer::Layer;
+use crate::refusal::Refusal;
 use linerate_contract::{
     Alternation, ErrorKind, Errors, Nanos, Recorder, Spec, StreamCounts, TcpInfo, TlsFailure,
 };
@@ -16,6 +17,9 @@ use std::collections::BTreeMap;
 /// The loop looks at least so often whether operations have ended: the resolution of the longest stall, and a
 /// tenth of the shortest window. Half as much would only wake an idle loop more often.
 pub const LOOK: Nanos = Nanos(50_000_000);
+
+/// The longest `options.patience_ms`: a minute.
+const MAX_PATIENCE_MS: u64 = 60_000;
 
 /// The counters of one thread.
 #[derive(Debug, Default)]
@@ -47,6 +51,8 @@ pub struct Meter {
     seen_at: Nanos,
     stall: Nanos,
     timeout: Nanos,
+    /// How long connections are awaited before the window, and operations after it.
+    patience: Nanos,
     /// An operation that took longer has failed.
     longest: Nanos,
     start: Nanos,
@@ -72,9 +78,13 @@ pub struct Meter {
 
 impl Meter {
     /// Counters of a thread with `budget` operations (`None`: as many as the time allows).
-    pub fn new(spec: &Spec, budget: Option<u64>) -> Self {
+    ///
+    /// # Errors
+    /// `options.patience_ms` is no number.
+    pub fn new(spec: &Spec, budget: Option<u64>) -> Result<Self, Refusal> {
         let finishes = spec.workload == "stream";
-        Self {
+        let patience = spec.number("patience_ms", 1..=MAX_PATIENCE_MS)?;
+        Ok(Self {
             budget: budget.unwrap_or(u64::MAX),
             duration: spec.duration_ns.unwrap_or(Nanos(u64::MAX)),
             window_end: Nanos(u64::MAX),
@@ -84,10 +94,11 @@ impl Meter {
             finishes,
             counts_until: Nanos(u64::MAX),
             timeout: spec.timeout_ns,
+            patience: patience.map_or(Nanos(u64::MAX), |ms| Nanos(ms * 1_000_000)),
             longest: if finishes { Nanos(u64::MAX) } else { spec.timeout_ns },
             paced: spec.rate.map(|_| Box::default()),
             ..Self::default()
-        }
+        })
     }
 
     /// Opens the window.
@@ -280,6 +291,17 @@ impl Meter {
     /// How long one operation may take.
     pub fn timeout(&self) -> Nanos {
         self.timeout
+    }
+
+    /// How long connections are awaited before the window.
+    pub fn connects_within(&self) -> Nanos {
+        self.timeout.min(self.patience)
+    }
+
+    /// Until when operations in flight are awaited once the window is over; the maximum: until they have
+    /// ended.
+    pub fn awaits_until(&self) -> Nanos {
+        Nanos(self.window_end.0.saturating_add(self.patience.0))
     }
 
     /// The window's end; the maximum where the spec has no duration.

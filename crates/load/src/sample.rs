@@ -166,7 +166,7 @@ mod tests {
     const EVERY: Nanos = Nanos(1_000);
 
     fn meter(spec: &Spec) -> Meter {
-        let mut meter = Meter::new(spec, Some(100));
+        let mut meter = Meter::new(spec, Some(100)).unwrap();
         meter.start(Nanos(0));
         meter
     }

@@ -1,11 +1,12 @@
 //! Two builds of a system, by the units of their duets: what changed, and what is still open. Pure.
 //!
 //! Each pair of cells has two readings: its rate, and its CPU time per operation. Where a role is saturated
-//! the second is first, and decides (docs/decisions/0047-cpu-first.md). An open loop has its
-//! latencies in place of the rate (docs/decisions/0041-latency.md). All readings of a run are one family:
-//! Holm's procedure (1979) bounds the probability of any false difference. Readings are looked at again and
-//! again ([`crate::stats::sequential`]). In a gate, a slowdown is a suspect first, and a second series of
-//! fresh units confirms it (docs/decisions/0020-compare.md).
+//! the second is first, and decides (docs/decisions/0047-cpu-first.md). An open loop has its latencies in
+//! place of the rate (docs/decisions/0041-latency.md). All readings of a run are one family: Holm's procedure
+//! (1979) bounds the probability of any false difference. Readings are looked at again and again
+//! ([`crate::stats::sequential`]), and a large difference needs three units ([`crate::stats::early`]). In a
+//! gate, a slowdown is a suspect first, and a second series of fresh units confirms it
+//! (docs/decisions/0020-compare.md).
 
 mod leading;
 mod series;
@@ -13,9 +14,10 @@ pub mod stored;
 
 use crate::measurement::{
     ComparisonKind, DecidingPercentile, Duet, LatencyMargin, Metric, PlannedComparison, PlannedPair,
-    PlannedSuite, Run, Trial, pair_id,
+    PlannedSuite, Run, SideWindow, Trial, pair_id,
 };
-use crate::stats::duet::{latencies, log_cpu_ratio, log_ratio};
+use crate::stats::duet::{latencies, log_cpu_ratio, log_cpu_ratio_of, log_ratio, log_ratio_of};
+use crate::stats::early;
 use crate::stats::estimate::median;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential;
@@ -136,7 +138,8 @@ impl JudgedPair {
             Some(cpu) => cpu.is_decided,
             None => deciding().all(|reading| reading.is_decided),
         };
-        self.is_read() && (is_slower || is_done && !self.is_suspect())
+        let is_faster = self.main_verdict() == Some(Verdict::Faster);
+        self.is_read() && (is_slower || (is_done || is_faster) && !self.is_suspect())
     }
 
     /// Open loops, whose latencies are asked for. CPU time at a fixed rate contains wake-ups, and has three
@@ -180,10 +183,10 @@ impl JudgedPair {
         match (self.main_verdict(), cpu.filter(|cpu| !self.is_paced() || *cpu == Verdict::Slower)) {
             (None, _) => Verdict::CannotTell,
             (Some(main), None) => main,
-            // A faster system may use more CPU time for it.
-            (Some(Verdict::Faster), Some(Verdict::Slower)) => Verdict::Faster,
+            // A faster system may use more CPU time for it, or as much.
+            (Some(Verdict::Faster), _) => Verdict::Faster,
             (Some(Verdict::CannotTell), Some(cpu)) if self.is_by_cpu && !self.is_suspect() => cpu,
-            (Some(main), Some(cpu)) if self.is_by_cpu && main != Verdict::Faster => cpu.worse(main),
+            (Some(main), Some(cpu)) if self.is_by_cpu => cpu.worse(main),
             (Some(main), Some(cpu)) => main.worse(cpu),
         }
     }
@@ -222,10 +225,12 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
         let spins = suite.cells.iter().filter(|cell| pair.cells.contains(&cell.id));
         let mut spins = spins.flat_map(|cell| &cell.systems).filter(|system| system.spins);
         let spins = spins.any(|system| roles.is_empty() || roles.contains(&system.role));
-        let cpu = |duet: &Duet| log_cpu_ratio(duet, metric, roles).filter(|_| !spins).map(|log| -log);
+        let cpu = |sides: &[SideWindow; 2]| {
+            log_cpu_ratio_of(sides, metric, roles).filter(|_| !spins).map(|log| -log)
+        };
         let main = match is_paced(suite, pair) {
             true => LATENCIES.map(|metric| PairSeries::of_latency(&units, metric)).into(),
-            false => vec![PairSeries::from_units(&units, |duet| log_ratio(duet, metric))],
+            false => vec![PairSeries::from_units(&units, |sides| log_ratio_of(sides, metric))],
         };
         spreads.extend(main[0].spread());
         series.extend(main);
@@ -264,7 +269,8 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
     let is_gate = plan.kind == ComparisonKind::Gate;
     let PlannedComparison { margin, latency_margin, .. } = *plan;
     let (bounds, bounds_of_equals) = (looks.bounds(0.05), looks.bounds(0.1));
-    let rules = Rules { bounds, bounds_of_equals, margin, latency_margin, is_gate, is_void };
+    let early_alpha = early::alpha(tests);
+    let rules = Rules { bounds, bounds_of_equals, early_alpha, margin, latency_margin, is_gate, is_void };
     let mut readings = series.iter().zip(found).map(|(series, found)| series.reading(&looks, found, &rules));
     for (pair, (suite, planned)) in pairs.iter_mut().zip(&compared) {
         if is_paced(suite, planned) {

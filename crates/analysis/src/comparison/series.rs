@@ -1,9 +1,10 @@
 //! The units of one reading of a pair, in order, and what they show at each look.
 
 use super::ALPHA;
-use crate::measurement::{Duet, LatencyMargin, Metric, Run, Trial};
+use crate::measurement::{Duet, LatencyMargin, Metric, Run, SideWindow, Trial};
 use crate::stats::difference::LatencyDifference;
-use crate::stats::duet::{latencies, log_ratio};
+use crate::stats::duet::{latencies, log_ratio_of};
+use crate::stats::early;
 use crate::stats::estimate::standard_deviation;
 use crate::stats::ratio::{RatioEstimate, interval, p_value, shift};
 use crate::stats::sequential::{looks, nominal};
@@ -75,6 +76,8 @@ impl Looks {
 /// Log ratios of performance, head over base, with the number of their unit.
 pub(super) struct PairSeries {
     logs: Vec<(u32, f64)>,
+    /// The variance of the log ratios of a unit's windows, where it has several.
+    within: Vec<(u32, f64)>,
     /// The difference of latencies: head less base, in microseconds.
     differences: Vec<(u32, f64)>,
     last: u32,
@@ -88,15 +91,20 @@ pub(super) struct Crossing {
 }
 
 impl PairSeries {
-    pub(super) fn from_units(units: &[&Duet], log: impl Fn(&Duet) -> Option<f64>) -> Self {
+    pub(super) fn from_units(units: &[&Duet], log: impl Fn(&[SideWindow; 2]) -> Option<f64>) -> Self {
         let last = units.iter().map(|duet| duet.unit).max().unwrap_or(0);
-        Self { logs: by_unit(units, log), differences: Vec::new(), last }
+        let within = |duet: &Duet| {
+            let windows: Option<Vec<f64>> = duet.windows.iter().map(&log).collect();
+            early::within(&windows?)
+        };
+        let (logs, within) = (by_unit(units, |duet| log(duet.sides.as_ref()?)), by_unit(units, within));
+        Self { logs, within, differences: Vec::new(), last }
     }
 
     pub(super) fn of_latency(units: &[&Duet], metric: Metric) -> Self {
         let difference = |duet: &Duet| latencies(duet, metric).map(|[head, base]| head - base);
         let differences = by_unit(units, difference);
-        Self { differences, ..Self::from_units(units, |duet| log_ratio(duet, metric)) }
+        Self { differences, ..Self::from_units(units, |sides| log_ratio_of(sides, metric)) }
     }
 
     pub(super) fn spread(&self) -> Option<f64> {
@@ -107,16 +115,31 @@ impl PairSeries {
         between(&self.logs, after, until)
     }
 
-    /// The first look whose p value is at most the nominal one.
-    fn crossing(&self, looks: &Looks, bounds: &[f64]) -> Option<Crossing> {
-        looks.until(self.last).find_map(|(index, unit)| {
+    /// The first look that shows a difference: an early one, or one whose p value is at most the nominal one.
+    fn crossing(&self, looks: &Looks, bounds: &[f64], early_alpha: f64) -> Option<Crossing> {
+        let ranked = looks.until(self.last).find_map(|(index, unit)| {
             let logs = self.between(0, unit);
             (p_value(&logs) <= bounds[index]).then(|| Crossing { unit, is_slower: is_slower(&logs) })
+        });
+        [self.early_crossing(0, early_alpha), ranked].into_iter().flatten().min_by_key(|found| found.unit)
+    }
+
+    /// The first early look at the units after one that shows a difference.
+    fn early_crossing(&self, after: u32, alpha: f64) -> Option<Crossing> {
+        early::looks(self.last.saturating_sub(after)).find_map(|units| {
+            let unit = after + units;
+            let interval =
+                self.early_interval(after, unit, alpha).filter(|interval| early::is_large(*interval))?;
+            Some(Crossing { unit, is_slower: interval[1] < 1.0 })
         })
     }
 
+    fn early_interval(&self, after: u32, until: u32, alpha: f64) -> Option<[f64; 2]> {
+        early::interval(&self.between(after, until), &between(&self.within, after, until), alpha)
+    }
+
     /// Whether units after the crossing show the same again.
-    fn confirmation(&self, first: Crossing) -> Confirmation {
+    fn confirmation(&self, first: Crossing, early_alpha: f64) -> Confirmation {
         let most = CONFIRMING_UNITS * first.unit;
         let made = self.last.saturating_sub(first.unit).min(most);
         let looks: Vec<(u32, f64)> =
@@ -126,7 +149,10 @@ impl PairSeries {
             let logs = self.between(first.unit, first.unit + unit);
             p_value(&logs) <= bound && is_slower(&logs) == first.is_slower
         });
-        match is_shown {
+        let again = self.early_crossing(first.unit, early_alpha);
+        let is_shown_early =
+            again.is_some_and(|again| again.is_slower == first.is_slower && again.unit - first.unit <= most);
+        match is_shown || is_shown_early {
             true => Confirmation::Confirmed,
             false if made == most => Confirmation::Failed,
             false => Confirmation::Pending,
@@ -146,12 +172,12 @@ impl PairSeries {
             Some((shown, of_level(unit, rules.bounds_of_equals[index])?))
         };
         let made: Vec<(Look, Look)> = looks.until(self.last).filter_map(of_look).collect();
-        let last = made.last().map(|(shown, _)| shown);
+        let last = made.last().map(|(shown, _)| *shown).or_else(|| self.early_look(rules.early_alpha));
         // Once the budget is used there are no further intervals, and the estimate is that of the last one.
         let until = last.map_or(u32::MAX, |look| look.unit);
         let RatioEstimate { ratio, range, .. } = RatioEstimate::from_logs(self.between(0, until))?;
         let suspect = found.filter(|found| found.is_slower && rules.is_gate);
-        let confirmation = suspect.map(|suspect| self.confirmation(suspect));
+        let confirmation = suspect.map(|suspect| self.confirmation(suspect, rules.early_alpha));
         let is_latency = !self.differences.is_empty();
         let margins = |look: &Look| rules.in_margins(look, is_latency);
         let any =
@@ -177,7 +203,7 @@ impl PairSeries {
         // A few units more show that it is faster, if it is.
         let is_decided = match verdict {
             Verdict::CannotTell => false,
-            Verdict::NotSlower => last.map(margins).is_none_or(|[low, high]| low + high <= 2.0),
+            Verdict::NotSlower => last.as_ref().map(margins).is_none_or(|[low, high]| low + high <= 2.0),
             _ => true,
         };
         let confirmation = confirmation.filter(|_| !is_within);
@@ -185,9 +211,16 @@ impl PairSeries {
         let difference = last.and_then(|look| look.difference);
         Some(Reading { ratio, interval, range, difference, verdict, confirmation, is_decided })
     }
+
+    /// What the last early look shows, where ranks have no interval yet.
+    fn early_look(&self, alpha: f64) -> Option<Look> {
+        let unit = *early::looks(self.last).end();
+        Some(Look { unit, interval: self.early_interval(0, unit, alpha)?, difference: None })
+    }
 }
 
 /// What the units up to one show.
+#[derive(Clone, Copy)]
 struct Look {
     unit: u32,
     interval: [f64; 2],
@@ -212,6 +245,8 @@ pub(super) struct Rules {
     pub(super) bounds: Vec<f64>,
     /// The same for 90 %, which decides about the margin: two one-sided tests of 5 % (Schuirmann 1987).
     pub(super) bounds_of_equals: Vec<f64>,
+    /// The error probability of an early look.
+    pub(super) early_alpha: f64,
     pub(super) margin: f64,
     pub(super) latency_margin: LatencyMargin,
     /// Suspects need a second series, and it is enough that nothing is slower.
@@ -249,7 +284,7 @@ pub(super) fn holm(series: &[PairSeries], looks: &Looks, tests: usize) -> Vec<Op
         let bounds = nominal(ALPHA / left as f64, &looks.0);
         let mut has_more = false;
         for (found, series) in found.iter_mut().zip(series).filter(|(found, _)| found.is_none()) {
-            *found = series.crossing(looks, &bounds);
+            *found = series.crossing(looks, &bounds, early::alpha(left));
             has_more |= found.is_some();
         }
         if !has_more {

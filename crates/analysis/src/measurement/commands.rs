@@ -1,6 +1,7 @@
 //! Servers of the user's own that are compared, as part of the plan of a run.
 
 use super::PlannedRate;
+use linerate_contract::Nanos;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -185,10 +186,17 @@ pub struct Expectation {
     pub json: bool,
 }
 
-/// How long a server takes until its rate is steady, measured once and used in all units.
+/// How long a server takes until its rate and its CPU time are steady, measured once and used in all units.
+///
+/// Runs of earlier versions have a number of operations in place of a time, which is then zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warmup {
-    pub operations: u64,
+    /// Under load, beside the other side of its pair.
+    #[serde(default)]
+    pub time: Nanos,
     /// False: the rate still changed at the end of the longest warm-up.
     pub is_steady: bool,
+    /// The mean time of a response after it.
+    #[serde(default)]
+    pub response: Nanos,
 }

@@ -39,6 +39,9 @@ pub struct Duet {
     /// In the order of `cells`. `None` unless the outcome is `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sides: Option<[SideWindow; 2]>,
+    /// The windows of this launch, one after the other, where it has several; `sides` has their sums.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<[SideWindow; 2]>,
     /// The share of the CPUs' time in the window that processes of neither side used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strangers: Option<f64>,
@@ -71,6 +74,18 @@ impl Duet {
 }
 
 impl SideWindow {
+    /// Several windows of one launch, one after the other, as one.
+    #[must_use]
+    pub fn followed_by(mut self, next: &Self) -> Self {
+        self.elapsed += next.elapsed;
+        self.operations += next.operations;
+        self.bytes.0 += next.bytes.0;
+        self.uncounted += next.uncounted;
+        next.errors.0.iter().for_each(|(kind, count)| self.errors.add(*kind, *count));
+        next.cpu.iter().for_each(|(role, time)| *self.cpu.entry(*role).or_default() += *time);
+        self
+    }
+
     /// Successful operations within and outside of `elapsed`, in those within it; 1 if there are no others.
     pub fn all_over_counted(&self) -> f64 {
         (self.operations + self.uncounted) as f64 / self.operations as f64

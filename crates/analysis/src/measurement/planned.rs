@@ -266,6 +266,9 @@ pub struct PlannedCell {
     pub verify: Parameters,
     #[serde(default = "default_warmup")]
     pub warmup: Parameters,
+    /// How long the systems are loaded before they are measured, in place of `warmup`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_for: Option<Nanos>,
     /// Parameters of the workload that are not numbers, such as `direction`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,

@@ -75,6 +75,8 @@ pub enum Stage {
     Start,
     /// The systems do the work, byte for byte; also warms them up.
     Verify,
+    /// What is found out about commands before their first unit: what they answer, when they are warm.
+    Learn,
     Measure,
     /// Processes ended, namespaces dropped.
     Stop,
@@ -86,6 +88,7 @@ impl fmt::Display for Stage {
             Self::Raise => "raise",
             Self::Start => "start",
             Self::Verify => "verify",
+            Self::Learn => "learn",
             Self::Measure => "measure",
             Self::Stop => "stop",
         })

@@ -41,15 +41,20 @@ fn cost(metric: Metric) -> Option<Option<Role>> {
 /// The log ratio of performance of side 0 over side 1: above 0 is better. `None` for a failed unit, and for a
 /// metric that windows do not have.
 pub fn log_ratio(duet: &Duet, metric: Metric) -> Option<f64> {
+    log_ratio_of(duet.sides.as_ref()?, metric)
+}
+
+/// The log ratio of performance of two windows at the same time, as [`log_ratio`] has it of a unit.
+pub fn log_ratio_of(sides: &[SideWindow; 2], metric: Metric) -> Option<f64> {
     if let Some(role) = cost(metric) {
-        return log_cpu_ratio(duet, metric, role.as_slice()).map(|log| -log);
+        return log_cpu_ratio_of(sides, metric, role.as_slice()).map(|log| -log);
     }
-    if let Some([ours, theirs]) = latencies(duet, metric) {
+    if let Some([ours, theirs]) = latencies_of(sides, metric) {
         let log = (theirs / ours).ln();
         return log.is_finite().then_some(log);
     }
     let rate = rate(metric)?;
-    log_of(duet, |side| rate(side) / side.elapsed.0 as f64)
+    log_of(sides, |side| rate(side) / side.elapsed.0 as f64)
 }
 
 /// True for both ends in one loop, on one thread, most of whose trials alone used a CPU all the time.
@@ -76,7 +81,11 @@ pub fn log_ratio_of_loops(duet: &Duet, metric: Metric) -> Option<f64> {
 
 /// A latency of both sides in microseconds; `None` but for open loops, and for other metrics.
 pub fn latencies(duet: &Duet, metric: Metric) -> Option<[f64; 2]> {
-    let [ours, theirs] = duet.sides.as_ref()?.each_ref().map(|side| latency(side.latency.as_ref()?, metric));
+    latencies_of(duet.sides.as_ref()?, metric)
+}
+
+fn latencies_of(sides: &[SideWindow; 2], metric: Metric) -> Option<[f64; 2]> {
+    let [ours, theirs] = sides.each_ref().map(|side| latency(side.latency.as_ref()?, metric));
     Some([ours? / 1e3, theirs? / 1e3])
 }
 
@@ -99,17 +108,21 @@ fn latency(histogram: &Histogram, metric: Metric) -> Option<f64> {
 /// The log ratio of CPU time per operation, side 0 over side 1: above 0 is more expensive. Of some roles, or
 /// without any of all. Per byte where `metric` counts bytes.
 pub fn log_cpu_ratio(duet: &Duet, metric: Metric, roles: &[Role]) -> Option<f64> {
+    log_cpu_ratio_of(duet.sides.as_ref()?, metric, roles)
+}
+
+/// The log ratio of CPU time per operation of two windows, as [`log_cpu_ratio`] has it of a unit.
+pub fn log_cpu_ratio_of(sides: &[SideWindow; 2], metric: Metric, roles: &[Role]) -> Option<f64> {
     let work =
         |side: &SideWindow| if metric.is_bulk() { side.bytes.0 as f64 } else { side.operations as f64 };
     let cpu = |side: &SideWindow| {
         let of_role = side.cpu.iter().filter(|(role, _)| roles.is_empty() || roles.contains(role));
         of_role.map(|(_, time)| time.0 as f64).sum::<f64>()
     };
-    log_of(duet, |side| cpu(side) / (work(side) * side.all_over_counted()))
+    log_of(sides, |side| cpu(side) / (work(side) * side.all_over_counted()))
 }
 
-fn log_of(duet: &Duet, value: impl Fn(&SideWindow) -> f64) -> Option<f64> {
-    let [ours, theirs] = duet.sides.as_ref()?;
+fn log_of([ours, theirs]: &[SideWindow; 2], value: impl Fn(&SideWindow) -> f64) -> Option<f64> {
     let log = (value(ours) / value(theirs)).ln();
     log.is_finite().then_some(log)
 }

@@ -19,6 +19,7 @@
 //! | [`highest_rate`] | the highest rate at which a latency is at most a bound |
 //! | [`ratio`] | Hodges-Lehmann estimate and signed-rank interval |
 //! | [`sequential`] | looks at a comparison while it goes on, without more false findings |
+//! | [`early`] | looks at three to eleven units, for large differences |
 //! | [`verdict`], [`multiplicity`] | the words of a comparison; q values over a table |
 //! | [`over_hosts`] | ratios of several hosts: median, range, hosts that disagree |
 //! | [`accuracy`] | right, wrong, cannot tell: values whose truth is known |
@@ -41,6 +42,7 @@ pub mod compare;
 pub mod cost;
 pub mod difference;
 pub mod duet;
+pub mod early;
 pub mod estimate;
 pub mod highest_rate;
 pub mod latency;

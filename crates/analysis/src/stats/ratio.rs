@@ -61,6 +61,11 @@ impl RatioEstimate {
     }
 }
 
+/// Hodges and Lehmann's estimate of the log ratio; `None` without any.
+pub fn center(logs: &[f64]) -> Option<f64> {
+    WalshAverages::from_values(logs.to_vec()).median()
+}
+
 /// The two-sided p value of log ratios with a median of 0; 1 without any.
 pub fn p_value(logs: &[f64]) -> f64 {
     WalshAverages::from_values(logs.to_vec()).p_value(&SignedRanks::with_size(logs.len()))

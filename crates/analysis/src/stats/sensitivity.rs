@@ -79,6 +79,7 @@ mod tests {
             strangers: None,
             stolen: None,
             sides: Some([side(0), side(1)]),
+            windows: Vec::new(),
             stages: BTreeMap::new(),
         }
     }

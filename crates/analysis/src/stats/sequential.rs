@@ -9,6 +9,7 @@
 //! The p values that are compared are those of signed ranks, which are exact: of n units none is below
 //! 2 / 2^n. A look whose part is smaller can find nothing, so it leaves its part to the next one.
 
+use super::early;
 use super::estimate::FEWEST_ROUNDS;
 use super::ratio;
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -22,20 +23,20 @@ const WIDEST: f64 = 6.5;
 /// A nominal p value below this one is 0.
 const LEAST: f64 = 1e-14;
 
-/// The units after which a comparison of `last` units is looked at: each at first, then about every tenth.
-/// The last one is among them.
+/// The units after which the ranks of `last` units are looked at: each at first, then about every tenth. The
+/// last one is among them.
 pub fn looks(last: u32) -> Vec<u32> {
     (FEWEST_ROUNDS..=last).filter(|n| *n == last || is_look(*n)).collect()
 }
 
-/// The last look at one of the first units; `None` before the first one.
+/// The last look at one of the first units, an early one or one at ranks; `None` before the first one.
 pub fn last_look(unit: u32) -> Option<u32> {
-    (FEWEST_ROUNDS..=unit).rev().find(|unit| is_look(*unit))
+    (early::FEWEST_UNITS..=unit).rev().find(|unit| is_look(*unit))
 }
 
 /// The next look after this unit.
 pub fn next_look(unit: u32) -> u32 {
-    (unit.max(FEWEST_ROUNDS - 1) + 1..).find(|unit| is_look(*unit)).unwrap_or(u32::MAX)
+    (unit.max(early::FEWEST_UNITS - 1) + 1..).find(|unit| is_look(*unit)).unwrap_or(u32::MAX)
 }
 
 fn is_look(unit: u32) -> bool {
@@ -271,7 +272,7 @@ mod tests {
         assert_eq!((looks[0], looks[14], *looks.last().unwrap()), (6, 20, 333));
         assert!(looks.len() < 90, "{}", looks.len());
         assert!(looks.windows(2).all(|two| next_look(two[0]) == two[1] || two[1] == 333));
-        assert_eq!((last_look(5), last_look(6), last_look(41), next_look(41)), (None, Some(6), Some(40), 42));
+        assert_eq!((last_look(2), last_look(3), last_look(41), next_look(41)), (None, Some(3), Some(40), 42));
     }
 
     #[test]

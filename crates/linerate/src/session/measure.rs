@@ -6,9 +6,9 @@ use crate::measurement::{Duet, Entry, Outcome, PlannedSuite, Run, Sharing, Trial
 use crate::plan::{self, Step};
 use crate::progress::Left;
 use crate::stats::sharing::{Likeness, sharing};
-use crate::stopping::FIRST_ROUNDS;
+use crate::stopping::first_rounds;
 use crate::timings::{Timings, guess};
-use crate::trial::duet::Manner;
+use crate::trial::windows::{Manner, WINDOWS};
 use crate::trial::{self, Context};
 use linerate_contract::Nanos;
 use std::collections::BTreeSet;
@@ -65,7 +65,7 @@ impl Session {
         let cpus = self.lab.cpus();
         let later = self.later(suite);
         // Once more, by the spread of the first units.
-        if self.duets.iter().map(|duet| duet.unit).max() == Some(FIRST_ROUNDS) {
+        if self.duets.iter().map(|duet| duet.unit).max() == Some(first_rounds(&self.run)) {
             self.made().prospect(suite, 0).map(Event::Prospect).into_iter().for_each(on);
         }
         loop {
@@ -101,8 +101,11 @@ impl Session {
         let context =
             Context { registry: &self.registry, programs: &self.programs, cpus, hosts: &self.run.hosts };
         let planned = &self.run.suites[step.suite];
-        let least = if step.warmup { Nanos::ZERO } else { self.made().least_window(step.suite) };
-        let manner = Manner { sharing: self.sharing_of(step), least };
+        let least = if step.warmup { Nanos::ZERO } else { self.made().least_window(step.suite, step.unit) };
+        // Tables have one window: their units decide by ranks alone.
+        let is_compared = self.run.comparison.is_some() && !step.warmup && step.probe.is_none();
+        let windows = if is_compared { WINDOWS } else { 1 };
+        let manner = Manner::at_least(self.sharing_of(step), least, windows);
         let entry = match (step.against, &mut self.second) {
             (None, _) | (_, None) => trial::run(self.lab.as_mut(), context, planned, step).map(Entry::Trial),
             (Some(_), Some(second)) => {
@@ -110,10 +113,18 @@ impl Session {
                 trial::duet::run(labs, context, planned, step, manner, self.run.seed).map(Entry::Duet)
             }
         };
-        let entry = entry?;
-        self.journal.append(&entry)?;
-        self.take(entry, &step.id);
+        self.keep(entry?)?;
         self.progress.done();
+        Ok(())
+    }
+
+    /// Appends an entry to the journal.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub(super) fn keep(&mut self, entry: Entry) -> Result<(), Error> {
+        self.journal.append(&entry)?;
+        self.take(entry);
         Ok(())
     }
 
@@ -171,10 +182,10 @@ impl Session {
         }
     }
 
-    fn take(&mut self, entry: Entry, id: &str) {
-        let (outcome, round) = match &entry {
-            Entry::Trial(trial) => (&trial.outcome, trial.round),
-            Entry::Duet(duet) => (&duet.outcome, duet.unit),
+    fn take(&mut self, entry: Entry) {
+        let (id, outcome, round) = match &entry {
+            Entry::Trial(trial) => (trial.cell.clone(), &trial.outcome, trial.round),
+            Entry::Duet(duet) => (duet.id(), &duet.outcome, duet.unit),
         };
         if let Outcome::Failed { stage, reason, .. } = outcome {
             self.progress.print(&format!("{id} failed in round {round} at {stage}: {reason}"));

@@ -7,6 +7,7 @@
 mod arms;
 mod capacity;
 mod command;
+mod learn;
 mod measure;
 mod prepare;
 mod request;
@@ -28,7 +29,7 @@ use crate::placement;
 use crate::plan;
 use crate::programs::{self, Programs};
 use crate::progress::Progress;
-use crate::stopping::{FIRST_ROUNDS, Made, Prospect};
+use crate::stopping::{Made, Prospect, first_rounds};
 use crate::subject;
 use crate::suite;
 use crate::system::Registry;
@@ -247,18 +248,15 @@ impl Session {
     }
 }
 
-fn new_run(request: &Request, mut suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run {
+fn new_run(request: &Request, suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run {
     let seed = request.seed.unwrap_or_else(fresh_seed);
-    if request.budget.is_some() {
-        suites.iter_mut().for_each(|suite| suite.rounds = FIRST_ROUNDS);
-    }
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    Run {
+    let mut run = Run {
         schema: RUN_SCHEMA.into(),
         id: format!("{}-{:04x}", started.replace([':', '-'], ""), seed & 0xffff),
         command: command::line(request, seed),
         seed,
-        rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
+        rounds: 0,
         quick: request.choice.quick,
         published: request.choice.published,
         all_rows: request.choice.is_complete(),
@@ -269,7 +267,13 @@ fn new_run(request: &Request, mut suites: Vec<PlannedSuite>, lab: &dyn Lab) -> R
         host: lab.host(),
         hosts: lab.hosts(),
         suites,
+    };
+    if run.budget.is_some() {
+        let rounds = first_rounds(&run);
+        run.suites.iter_mut().for_each(|suite| suite.rounds = rounds);
     }
+    run.rounds = run.suites.iter().map(|suite| suite.rounds).max().unwrap_or(0);
+    run
 }
 
 fn has_duets(suite: &PlannedSuite) -> bool {

@@ -3,7 +3,7 @@
 use super::{Session, arms, stored};
 use crate::error::Error;
 use crate::journal;
-use crate::measurement::{Outcome, PlannedCell, PlannedCommands, PlannedSuite};
+use crate::measurement::Outcome;
 use crate::placement;
 use crate::programs::elsewhere;
 use crate::programs::{self, Machine};
@@ -11,7 +11,6 @@ use crate::progress::note;
 use crate::subject;
 use crate::system::build::Permission;
 use crate::system::install;
-use linerate_contract::Role;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Session {
@@ -61,8 +60,9 @@ impl Session {
                 cell.absent = Some(Outcome::Unsupported { reason });
             }
         }
+        let mut learned = Vec::new();
         if let Some(commands) = commands {
-            now = self.learn(commands, now)?;
+            (now, learned) = self.learn(commands, now)?;
         }
         if !self.allows_equal_arms && self.programs.commands.is_none() {
             arms::check_different(&now, &self.programs)?;
@@ -72,41 +72,7 @@ impl Session {
             stored::check_same(&self.folder, &self.run.suites[suite], Some(&now))?;
         }
         self.run.suites[suite] = now;
-        journal::write_run(&self.folder, &self.run)
-    }
-
-    /// The suite of commands, with what is learned about them before the first trial.
-    fn learn(&mut self, mut commands: PlannedCommands, now: PlannedSuite) -> Result<PlannedSuite, Error> {
-        if self.script.is_none() {
-            subject::set_up(&commands)?;
-        }
-        self.programs.companions = subject::companions(&commands)?;
-        self.programs.ports = commands.on_host.then(subject::free_ports).transpose()?;
-        if commands.upstream.as_ref().is_some_and(|upstream| upstream.address.is_none()) {
-            subject::find_upstream(self.lab.as_mut(), &self.programs, &mut commands)?;
-        }
-        let lines = subject::lines(&commands)?;
-        if commands.commands.iter().any(|one| one.warmup.is_none()) && self.script.is_none() {
-            self.programs.commands = Some(commands.clone());
-            subject::learn(self.lab.as_mut(), &self.programs, &mut commands, &lines)?;
-        }
-        let suite = subject::suite(&commands);
-        for (cell, line) in suite.cells.iter().zip(lines) {
-            let servers = cell.systems.iter().filter(|system| system.role == Role::Server);
-            servers.for_each(|server| {
-                self.programs.insert(Role::Server, &server.name, &server.build, line.clone());
-            });
-        }
-        let with_versions = suite.cells.into_iter().zip(now.cells).map(|(cell, now)| PlannedCell {
-            systems: now.systems,
-            absent: now.absent,
-            ..cell
-        });
-        let cells = with_versions.collect();
-        self.programs.commands = Some(commands.clone());
-        if let Some(comparison) = &mut self.run.comparison {
-            comparison.commands = Some(commands);
-        }
-        Ok(PlannedSuite { cells, rounds: now.rounds, ..suite })
+        journal::write_run(&self.folder, &self.run)?;
+        learned.into_iter().try_for_each(|entry| self.keep(entry))
     }
 }

@@ -6,7 +6,8 @@
 //! | `plan` | the suite of one table that is measured, and its systems |
 //! | [`values`] | a command for each value, and what each has of its own |
 //! | `hooks` | what is done before and after all of it |
-//! | `learn` | before the first trial: where each listens, what it answers, how long it warms up |
+//! | `learn` | before the first unit of a pair: what each answers, how long it warms up |
+//! | `start` | a command is started: its companions, itself, and where it listens |
 //! | [`ask`] | the requests of `learn`, made inside the lab |
 //! | `windows` | when a server is warm |
 
@@ -14,12 +15,13 @@ pub mod ask;
 mod hooks;
 mod learn;
 mod plan;
+mod start;
 pub mod values;
 mod windows;
 pub mod words;
 
 pub(crate) use hooks::{clean_up, set_up};
-pub(crate) use learn::{find_upstream, learn};
+pub(crate) use learn::{Learner, find_upstream};
 pub(crate) use plan::{registry, suite};
 
 use crate::error::Error;
@@ -34,6 +36,8 @@ use linerate_contract::{Expect, Request, Spec, Tls, WeightedRequest};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
+/// How long a client waits outside of its window.
+const PATIENCE_MS: u64 = 20;
 /// Responses that are compared.
 const RESPONSES: u32 = 5;
 
@@ -160,6 +164,11 @@ pub(crate) fn ask_served(served: &Served, spec: &mut Spec, check_every: u64) {
 /// Sets the request to the command of this name, and the expectation of a client. Certificates are not
 /// verified: those of a server in a lab are seldom signed.
 pub(crate) fn ask_of(planned: &PlannedCommands, name: &str, spec: &mut Spec, check_every: u64) {
+    // Over the loopback a connection is there at once, or the server's queue was full. From elsewhere nothing
+    // is known.
+    if spec.rate.is_none() && !planned.are_elsewhere() {
+        spec.set_option("patience_ms", PATIENCE_MS);
+    }
     // An echo has no request.
     if planned.size.is_some() {
         if planned.layer == "websocket" {

@@ -5,13 +5,13 @@ use crate::arm::{BASE, HEAD};
 use crate::axes::Axes;
 use crate::measurement::{
     DEFAULT_BUILD, Metric, PlannedCell, PlannedCommand, PlannedCommands, PlannedPair, PlannedRate,
-    PlannedSuite, PlannedSystem, PlannedTable, Sharing, default_verify, default_warmup,
+    PlannedSuite, PlannedSystem, PlannedTable, Sharing, Warmup, default_verify, default_warmup,
 };
 use crate::parameters::Parameters;
 use crate::path::Shape;
 use crate::system::manifest::{Manifest, Start, Variant};
 use crate::system::{Registry, System, VERIFIER};
-use linerate_contract::Role;
+use linerate_contract::{Nanos, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -19,6 +19,12 @@ use std::path::PathBuf;
 const NAME: &str = "commands";
 const AXIS: &str = "command";
 const COLUMN: &str = "load";
+/// Responses that a unit verifies, one after the other: as many as this time has room for.
+const TIME_TO_VERIFY: Nanos = Nanos(50_000_000);
+const FEWEST_VERIFIED: u64 = 2;
+const MOST_VERIFIED: u64 = 10;
+/// Pools and caches are filled by then.
+const SHORTEST_WARMUP: Nanos = Nanos(200_000_000);
 
 /// The suite of these commands.
 pub(crate) fn suite(planned: &PlannedCommands) -> PlannedSuite {
@@ -61,6 +67,11 @@ pub(crate) fn suite(planned: &PlannedCommands) -> PlannedSuite {
     }
 }
 
+/// Responses that a unit verifies before it measures.
+fn verified(warmup: Warmup) -> u64 {
+    (TIME_TO_VERIFY.0 / warmup.response.0.max(1)).clamp(FEWEST_VERIFIED, MOST_VERIFIED)
+}
+
 fn notes(planned: &PlannedCommands) -> Vec<String> {
     let mut notes = Vec::new();
     let hosts: BTreeSet<&str> =
@@ -81,8 +92,8 @@ fn notes(planned: &PlannedCommands) -> Vec<String> {
     }
     let is_steady = |command: &PlannedCommand| command.warmup.is_none_or(|warmup| warmup.is_steady);
     let is_steady = planned.commands.iter().all(is_steady);
-    let note = "the rate still rose at the end of the longest warm-up (5 s): results may be of a server \
-                that is not warm yet";
+    let note = "the rate still rose at the end of the longest warm-up: results may be of a server that is \
+                not warm yet; a longer --budget warms up for longer, up to 5 s";
     notes.extend((!is_steady).then(|| note.to_owned()));
     notes
 }
@@ -124,11 +135,12 @@ fn cell(planned: &PlannedCommands, command: &PlannedCommand, build: &str) -> Pla
             rate: planned.rate.map(|rate| rate.per_second(planned.capacity).unwrap_or(0)),
             ..Parameters::default()
         },
-        verify: default_verify(),
-        warmup: command.warmup.map_or_else(default_warmup, |warmup| Parameters {
-            operations: Some(warmup.operations),
-            ..Parameters::default()
-        }),
+        verify: Parameters {
+            operations: Some(command.warmup.map_or(MOST_VERIFIED, verified)),
+            ..default_verify()
+        },
+        warmup: default_warmup(),
+        warm_for: command.warmup.map(|warmup| warmup.time.max(SHORTEST_WARMUP)),
         pairs: planned.rate.map(|_| Sharing::Alternating),
         capacity: planned.capacity,
         systems: [

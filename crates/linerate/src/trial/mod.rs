@@ -4,6 +4,8 @@ pub mod duet;
 mod launch;
 mod output;
 mod progress;
+pub mod running;
+pub mod windows;
 mod work;
 
 use crate::lab::{ClientRun, Lab, LabError, Label, Purpose};
@@ -99,11 +101,12 @@ fn up_to_measurement(
     let launches =
         Launches::new(context, cell, None).map_err(|reason| failed(Stage::Start, reason, String::new()))?;
     prepare(lab, &launches, label, stages)?;
+    warm_up(lab, &launches, stages)?;
     let (measurement, _) = stages.time(lab, Stage::Measure, |lab| measure(lab, &launches, usage))?;
     Ok(measurement)
 }
 
-/// The topology, its systems, and the check that they do the work; also warms them up.
+/// The topology, its systems, and the check that they do the work.
 fn prepare(
     lab: &mut dyn Lab,
     launches: &Launches,
@@ -115,9 +118,14 @@ fn prepare(
     stages.time(lab, Stage::Verify, |lab| {
         let verified = lab.run(launches.verifier(), Purpose::Verify, VERIFY_TIMEOUT)?;
         launches.check_verified(&verified).map_err(LabError::system)?;
-        let mut warmer = launches.warmer().into_iter();
-        warmer.try_for_each(|warmer| lab.run(warmer, Purpose::Verify, VERIFY_TIMEOUT).map(|_| ()))
+        Ok(())
     })
+}
+
+/// Loads the systems until they are warm, where the cell asks for that.
+fn warm_up(lab: &mut dyn Lab, launches: &Launches, stages: &mut Stages) -> Result<(), Stopped> {
+    let Some(warmer) = launches.warmer() else { return Ok(()) };
+    stages.time(lab, Stage::Verify, |lab| lab.run(warmer, Purpose::Verify, VERIFY_TIMEOUT).map(|_| ()))
 }
 
 /// One window; also returns the CPU time of the brake, if there is one.
@@ -197,12 +205,21 @@ impl Stages {
     ) -> Result<T, Stopped> {
         let start = lab.now();
         let result = work(lab);
-        self.times.insert(stage, lab.now().since(start));
+        *self.times.entry(stage).or_default() += lab.now().since(start);
         result.map_err(|error| Stopped::from_error(stage, error))
     }
 }
 
 impl Stopped {
+    /// What became of the trial; an error ends the run.
+    fn outcome(self) -> Result<Outcome, LabError> {
+        match self {
+            Self::Outcome(outcome) => Ok(outcome),
+            Self::Interrupted => Err(LabError::Interrupted),
+            Self::Lost(why) => Err(LabError::Lost(why)),
+        }
+    }
+
     fn from_error(stage: Stage, error: LabError) -> Self {
         match error {
             LabError::System { reason, log } => failed(stage, reason, log),

@@ -77,7 +77,7 @@ fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
     assert_eq!(addresses, ["127.0.0.1:8080", "127.0.0.1:8080"]);
     let expect = commands.requests[0].expect;
     assert_eq!((expect.status, expect.bytes), (Some(200), Some(5)));
-    assert!(commands.commands.iter().all(|one| one.warmup.unwrap().operations > 0));
+    assert!(commands.commands.iter().all(|one| one.warmup.unwrap().time.0 > 0));
     let compared = common::report(&folder.path().join("out")).comparison.unwrap();
     assert_eq!(compared.cells.len(), 1);
     assert!(compared.cells[0].units > 0, "{:?}", compared.cells);
@@ -270,7 +270,7 @@ fn responses_that_take_longer_than_a_window_of_the_warm_up_are_waited_for() {
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
     let commands = run.comparison.unwrap().commands.unwrap().commands;
-    assert!(commands.iter().all(|one| one.warmup.unwrap().operations > 0), "{commands:?}");
+    assert!(commands.iter().all(|one| one.warmup.unwrap().time.0 > 0), "{commands:?}");
 }
 
 /// A proxy for one request after the other, and what is behind it.

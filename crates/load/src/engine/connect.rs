@@ -11,7 +11,8 @@ use std::os::fd::AsFd;
 impl<L: Layer, W: Workload<L>> Engine<L, W> {
     /// Persistent connections are established before the first operation (the contract's `connections`),
     /// including handshakes. One that fails is opened again by its first operation, which then fails with the
-    /// right kind.
+    /// right kind. With `options.patience_ms` one that is not there by then is opened again by its first
+    /// operation, too: a full queue of the server drops it, and the kernel tries again only after a second.
     pub(super) fn connect(&mut self) {
         let deadline = clock::now() + self.context.meter.timeout();
         for slot in &mut self.slots {
@@ -19,7 +20,7 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
         }
         let established = connect_all(
             self.slots.iter().filter_map(|slot| slot.connection.as_ref()),
-            self.context.meter.timeout(),
+            self.context.meter.connects_within(),
         );
         let opened = self.slots.iter_mut().filter(|slot| slot.connection.is_some());
         opened.zip(established).filter(|(_, result)| result.is_err()).for_each(|(slot, _)| slot.close());

@@ -4,7 +4,7 @@ use linerate_contract::{Bytes, Role};
 fn meter(budget: u64) -> Meter {
     let mut spec = Spec::new(Role::Client, "http", "crr");
     spec.timeout_ns = Nanos(100);
-    Meter::new(&spec, Some(budget))
+    Meter::new(&spec, Some(budget)).unwrap()
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn transfers_in_flight_at_the_end_of_the_window_are_finished_and_others_are_left
     for (workload, finishes, operations) in [("stream", true, 1), ("rr", false, 0)] {
         let mut spec = Spec::new(Role::Client, "tls", workload);
         spec.duration_ns = Some(Nanos(100));
-        let mut m = Meter::new(&spec, None);
+        let mut m = Meter::new(&spec, None).unwrap();
         m.start(Nanos(10));
         assert!(m.begin_at(Nanos(20), true) && m.running(Nanos(109)));
         assert!(!m.begin_at(Nanos(110), false) && !m.running(Nanos(110)));
@@ -42,7 +42,7 @@ fn transfers_in_flight_at_the_end_of_the_window_are_finished_and_others_are_left
 fn latency_in_an_open_loop_counts_from_the_due_time() {
     let mut spec = Spec::new(Role::Client, "http", "rr");
     (spec.timeout_ns, spec.rate) = (Nanos(5_000_000), Some(1.0));
-    let mut m = Meter::new(&spec, Some(3));
+    let mut m = Meter::new(&spec, Some(3)).unwrap();
     m.start(Nanos(0));
     m.begin_paced(Nanos(10), Nanos(30));
     m.begin_paced(Nanos(20), Nanos(2_000_020));
@@ -76,7 +76,7 @@ fn a_closed_loop_in_turns_begins_and_counts_in_its_own_turns() {
     spec.duration_ns = Some(Nanos(1_000));
     let alternation = Alternation { length_ns: Nanos(100), guard_ns: Nanos(20), seed: 1, second: false };
     spec.alternation = Some(alternation);
-    let mut m = Meter::new(&spec, None);
+    let mut m = Meter::new(&spec, None).unwrap();
     m.start(Nanos(0));
     let mut begun = Vec::new();
     let mut counted = 0;
@@ -111,7 +111,7 @@ fn the_turns_of_another_client_are_no_stall() {
     let alternation = Alternation { length_ns: turn, guard_ns, seed: 1, second: false };
     spec.alternation = Some(alternation);
     let stall = |works: fn(u64) -> bool| {
-        let mut m = Meter::new(&spec, None);
+        let mut m = Meter::new(&spec, None).unwrap();
         m.start(Nanos(0));
         for step in 0..=4_000 {
             let now = Nanos(step * turn.0 / 100);

@@ -4,6 +4,10 @@
 use crate::common::{Engine, good_certificates, local, server};
 use linerate_contract::{Done, ErrorKind, Event, Nanos, Role, Spec, clock};
 use nix::sys::signal::Signal;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket,
+};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 const WINDOW: Nanos = Nanos(600_000_000);
@@ -174,4 +178,24 @@ fn a_flow_of_few_datagrams_has_the_window_that_was_asked_for() {
     client.options.insert("direction".into(), "client-writes".into());
     let done = Engine::start(&client).done();
     assert_eq!((done.end_ns.since(done.start_ns), done.operations), (WINDOW, 3), "{done:?}");
+}
+
+/// A queue of one connection, and a server that accepts none: the kernel drops the others, and tries again
+/// after a second.
+#[test]
+fn with_patience_a_client_neither_waits_for_a_full_queue_before_its_window_nor_for_responses_after_it() {
+    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
+    listen(&socket, Backlog::new(0).unwrap()).unwrap();
+    let address: SockaddrIn = getsockname(socket.as_raw_fd()).unwrap();
+    let mut client = Spec::new(Role::Client, "http", "rr");
+    (client.connect, client.path) = (Some(std::net::SocketAddrV4::from(address).into()), Some("/".into()));
+    (client.connections, client.duration_ns) = (CONNECTIONS, Some(Nanos(200_000_000)));
+    client.set_option("patience_ms", 50);
+    let before = clock::now();
+    let done = Engine::start(&client).done();
+    let elapsed = clock::now().since(before);
+    assert_eq!(done.end_ns.since(done.start_ns), Nanos(200_000_000));
+    assert_eq!((done.in_flight, done.errors.total()), (u64::from(CONNECTIONS), 0), "{done:?}");
+    assert!(elapsed < client.timeout_ns, "{elapsed:?}: it waited until operations had timed out");
 }

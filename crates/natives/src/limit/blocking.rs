@@ -62,7 +62,7 @@ pub(super) fn client(spec: &Spec) -> Result<Done, Refusal> {
         let mut dialer = Dialer::new(spec)?;
         // What fails here fails again in the first operation, and is counted there.
         let stream = connect(&mut dialer, spec).ok();
-        pairs.push((Meter::new(spec, budget), dialer, stream));
+        pairs.push((Meter::new(spec, budget)?, dialer, stream));
     }
     let cpu = clock::process_cpu();
     let start = clock::now();

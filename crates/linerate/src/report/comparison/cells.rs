@@ -184,6 +184,7 @@ mod tests {
                 log: "watchdog".into(),
             },
             sides: None,
+            windows: Vec::new(),
             strangers: None,
             stolen: None,
             stages: BTreeMap::new(),

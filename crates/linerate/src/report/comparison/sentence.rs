@@ -5,6 +5,7 @@ use super::made::{plain_percent, rough, signed, verdict as verdict_words};
 use super::model::{ChangeReport, ComparedCell, ComparisonReport};
 use crate::comparison::{detectable, fewest};
 use crate::report::numbers::{counted, seconds};
+use crate::stats::early;
 use crate::stats::verdict::Verdict;
 use crate::stopping::Prospect;
 use crate::timings::whole_seconds;
@@ -163,10 +164,13 @@ fn rest(comparison: &ComparisonReport, except: Option<Verdict>) -> String {
     others.flat_map(count).collect::<Vec<_>>().join(", ")
 }
 
+/// Units that a longer budget has time for beyond what it needs: some fail.
+const SPARE_UNITS: f64 = 1.0;
 /// The spread of a unit's log ratio that is assumed before there are units (docs/method.md).
 const USUAL_SPREAD: f64 = 0.01;
 
-/// What difference the budget can find.
+/// What difference the budget can find. The units of a longer one may take a third longer, and a few may
+/// fail.
 pub fn prospect(prospect: &Prospect) -> String {
     let Prospect { units, pairs, tests, budget, unit, spread } = prospect;
     let cells = if *pairs == 1 { "1 cell".to_owned() } else { format!("each of {pairs} cells") };
@@ -174,24 +178,27 @@ pub fn prospect(prospect: &Prospect) -> String {
         None => "if a unit's spread is 1 %, as usual".to_owned(),
         Some(spread) => format!("with a spread of {} % a unit so far", rough(*spread)),
     };
-    let found = detectable(spread.unwrap_or(USUAL_SPREAD), *units, *tests);
-    match found {
+    let are = format!("{} are about {units:.0} units of {cells}", whole_seconds(*budget));
+    let spread = spread.unwrap_or(USUAL_SPREAD);
+    if let Some(found) = detectable(spread, *units, *tests) {
+        return format!("{are}: {by}, they find a slowdown of {} % in 9 of 10 runs", rough(found));
+    }
+    let enough = |wanted: u32| {
+        let missing = f64::from(wanted) - units;
+        let in_round = *pairs as f64 * unit;
+        whole_seconds(budget + (missing + units / 3.0 + missing / 3.0 + SPARE_UNITS) * in_round)
+    };
+    match early::detectable(spread, *units, *tests) {
         Some(found) => format!(
-            "{} are {units:.0} units of {cells}: {by}, they find a slowdown of {} % in 9 of 10 runs",
-            whole_seconds(*budget),
-            rough(found)
+            "{are}: {by}, they find a difference of {} % in 9 of 10 runs; smaller ones need --budget {}",
+            rough(found),
+            enough(fewest(*tests))
         ),
-        None => {
-            let fewest = fewest(*tests);
-            // A part of the budget is used already.
-            let missing = (f64::from(fewest) - units).max(1.0);
-            let enough = whole_seconds(budget + 1.5 * missing * *pairs as f64 * unit);
-            format!(
-                "{} are about {units:.0} units of {cells} at the pace so far, and fewer than {fewest} show \
-                 no difference: --budget {enough} is enough",
-                whole_seconds(*budget)
-            )
-        }
+        None => format!(
+            "{are} at the pace so far, and fewer than {} show no difference: --budget {}",
+            early::FEWEST_UNITS,
+            enough(early::FEWEST_UNITS)
+        ),
     }
 }
 
@@ -199,15 +206,27 @@ pub fn prospect(prospect: &Prospect) -> String {
 mod tests {
     use super::*;
 
+    /// Units that take 1.3 s in place of 1, after what is done before the first one.
     #[test]
-    fn a_budget_that_is_too_short_gets_a_longer_one() {
-        let budget =
-            |seconds, units| Prospect { units, pairs: 1, tests: 2, budget: seconds, unit: 1.0, spread: None };
-        let text = prospect(&budget(30.0, 4.0));
-        let enough = text.split("--budget ").nth(1).unwrap().split(' ').next().unwrap();
-        let enough = humantime::parse_duration(enough).unwrap().as_secs_f64();
-        assert!((31.0..50.0).contains(&enough), "{text}");
-        assert!(text.contains("about 4 units of 1 cell at the pace so far"), "{text}");
-        assert!(prospect(&budget(30.0, 25.0)).contains("they find a slowdown of"));
+    fn a_budget_that_is_too_short_gets_a_longer_one_that_suffices_also_at_a_slower_pace() {
+        let (unit, before) = (1.0, 3.0);
+        let budget = |seconds: f64, pace: f64| Prospect {
+            units: (seconds - before) / pace,
+            pairs: 1,
+            tests: 2,
+            budget: seconds,
+            unit,
+            spread: None,
+        };
+        for (seconds, wanted) in [(4.0, early::FEWEST_UNITS), (7.0, fewest(2)), (9.0, fewest(2))] {
+            let text = prospect(&budget(seconds, unit));
+            let enough = text.split("--budget ").nth(1).unwrap();
+            let enough = humantime::parse_duration(enough).unwrap().as_secs_f64();
+            let units = budget(enough, 1.3 * unit).units;
+            assert!(units >= f64::from(wanted), "{text}: {units}");
+            assert!(enough < 25.0, "{text}");
+        }
+        assert!(prospect(&budget(7.0, 1.0)).contains("they find a difference of"));
+        assert!(prospect(&budget(30.0, 1.0)).contains("they find a slowdown of"));
     }
 }

@@ -6,6 +6,7 @@ mod setting;
 use super::work::{TOLERATED_ERRORS, Timing, Work};
 use super::{Context, output, progress};
 use crate::lab::hosts::CPUS_OF_HOST;
+use crate::lab::pair::SLICE;
 use crate::lab::protocol::File;
 use crate::lab::{ClientRun, DOCROOT, Launch};
 use crate::measurement::{LabFlag, Measurement, PlannedCell, Sharing};
@@ -23,11 +24,6 @@ use std::time::Duration;
 
 /// In the timed part, the checksum of every 16th response is compared; status and length of each.
 const SAMPLE_EVERY: u64 = 16;
-
-/// The time slice of a duet's processes that run side by side: with the kernel's 3 ms, a side that needs
-/// little CPU waits for the slices of the other. Sides that take turns keep the kernel's, since with short
-/// slices a relay and a server on one CPU switch more often than alone (docs/decisions/0018-turns.md).
-const DUET_SLICE: Nanos = Nanos(100_000);
 
 /// Operations a second of an open loop whose gaps are far below a fifth of any window.
 const STEADY_RATE: u64 = 1_000;
@@ -82,13 +78,12 @@ pub(super) struct TimedWindow {
 fn transfers_for_a_time(parameters: &Parameters) -> Option<TimedWindow> {
     let seconds =
         parameters.seconds.filter(|_| parameters.bytes.is_some() && parameters.operations.is_none());
-    seconds.map(|seconds| TimedWindow {
-        length: Nanos(seconds * 1_000_000_000),
-        sharing: None,
-        alternation: None,
-        second: false,
-        may_starve: false,
-    })
+    seconds.map(|seconds| alone(Nanos(seconds * 1_000_000_000)))
+}
+
+/// The window of a cell alone.
+pub(super) fn alone(length: Nanos) -> TimedWindow {
+    TimedWindow { length, sharing: None, alternation: None, second: false, may_starve: false }
 }
 
 impl Launches {
@@ -112,7 +107,7 @@ impl Launches {
         let host = |role| placement::index_of(context.hosts, role);
         let pins = pins::assign_by_host(&few(context.cpus, cell), &running, threads, host);
         let is_together = |window: &TimedWindow| window.sharing == Some(Sharing::Together);
-        let slice = window.filter(is_together).map(|_| DUET_SLICE);
+        let slice = window.filter(is_together).map(|_| SLICE);
         let side = usize::from(window.is_some_and(|window| window.second));
         let port = context.programs.ports.map(|ports| ports[side]);
         let setting = Setting::new(context, cell, &pins, &relays, slice, port)?;
@@ -137,11 +132,19 @@ impl Launches {
             }
             systems.push(launch);
         }
+        // In a closed loop, also before an open one.
+        let for_a_time = Parameters { rate: None, seconds: Some(1), ..cell.parameters };
         let (verify, warmup) = (cell.parameters.with(&cell.verify), cell.parameters.with(&cell.warmup));
         let as_client =
             |chosen, parameters, every| setting.launch(chosen, Seat::CLIENT, parameters, every, None);
-        let warmer =
-            (cell.warmup != Parameters::default()).then(|| as_client(verifier, &warmup, 1)).transpose()?;
+        let warmer = match cell.warm_for {
+            Some(length) => {
+                Some(setting.launch(verifier, Seat::CLIENT, &for_a_time, 1, Some(alone(length)))?)
+            }
+            None => {
+                (cell.warmup != Parameters::default()).then(|| as_client(verifier, &warmup, 1)).transpose()?
+            }
+        };
         let work = window.map_or_else(
             || Work::from_parameters(&measured, &cell.options),
             |window| Work::Time(window.length),

@@ -66,7 +66,7 @@ impl Seat {
 pub(super) struct Setting<'a> {
     context: Context<'a>,
     cell: &'a PlannedCell,
-    pins: &'a BTreeMap<Role, Vec<u32>>,
+    pins: &'a Pins,
     addresses: Addresses,
     authority: Option<Authority>,
     /// True if the relay has the certificate, and the server no TLS.
@@ -89,7 +89,7 @@ impl<'a> Setting<'a> {
         Ok(Self {
             context,
             cell,
-            pins: &pins.cpus,
+            pins,
             addresses: Addresses::of_command(context, cell, port)
                 .unwrap_or_else(|| Addresses::new(&cell.path, relays, context.hosts)),
             authority,
@@ -169,7 +169,7 @@ impl<'a> Setting<'a> {
                     // With even gaps nothing would wait for what came before it.
                     spec.arrival = Arrival::Poisson;
                     // A wake-up would be a part of each latency. Between its turns the client sleeps.
-                    if self.has_own_cpus(role) {
+                    if self.pins.has_own(role) {
                         spec.set_option("spin", "always");
                     }
                 }
@@ -299,9 +299,9 @@ impl<'a> Setting<'a> {
                 Role::Relay => self.addresses.of_relay(0)[0].port(),
                 _ => self.addresses.server.port(),
             },
-            cpus: self.pins.get(&role).cloned().unwrap_or_default(),
+            cpus: self.pins.cpus.get(&role).cloned().unwrap_or_default(),
             is_companion: false,
-            own_session: self.has_own_cpus(role),
+            own_session: self.pins.has_own(role),
             slice: self.slice,
             tuns: role == Role::Server && self.cell.path.has_two_tuns(),
             user: self.context.programs.user(chosen.name).filter(|_| role == Role::Server),
@@ -310,12 +310,6 @@ impl<'a> Setting<'a> {
             Some(port) => at_port(launch, port),
             None => launch,
         })
-    }
-
-    fn has_own_cpus(&self, role: Role) -> bool {
-        let cpus = self.pins.get(&role).map_or(&[][..], Vec::as_slice);
-        let mut others = self.pins.iter().filter(|(other, _)| **other != role).flat_map(|(_, cpus)| cpus);
-        !cpus.is_empty() && !others.any(|cpu| cpus.contains(cpu))
     }
 
     fn system(&self, seat: Seat) -> Option<&PlannedSystem> {

@@ -107,7 +107,7 @@ fn against(opening: &'static [u8], answer: Result<&'static [u8], u32>) -> Done {
     let layer = <Quic<H3> as crate::layer::Layer>::new(&spec, true).unwrap();
     let stop = Arc::new(EventFd::new().unwrap());
     let waiter = Waiter::from_spec(&spec).unwrap();
-    let meter = Meter::new(&spec, spec.operations);
+    let meter = Meter::new(&spec, spec.operations).unwrap();
     let engine = Engine::<_, Multiplexed<true>>::new(layer, meter, 1, None, waiter, None, stop).unwrap();
     let (meter, cpu) = engine.run();
     meter.done(cpu)

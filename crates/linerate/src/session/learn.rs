@@ -1,0 +1,109 @@
+//! What is learned about commands before their first unit, and the measurements that come with it.
+
+use super::Session;
+use crate::error::Error;
+use crate::lab::pair::{Pair, on_both};
+use crate::lab::{CommandLine, LabError};
+use crate::measurement::{Entry, PlannedCell, PlannedCommands, PlannedSuite, Sharing, Stage};
+use crate::subject::{self, Learner};
+use crate::trial::Context;
+use crate::trial::running::RunningPair;
+use linerate_contract::Role;
+
+impl Session {
+    /// The suite of commands, with what is learned about them, and the first entries of the journal.
+    ///
+    /// # Errors
+    /// A command does not serve, or answers otherwise than the baseline.
+    pub(super) fn learn(
+        &mut self,
+        mut commands: PlannedCommands,
+        now: PlannedSuite,
+    ) -> Result<(PlannedSuite, Vec<Entry>), Error> {
+        if self.script.is_none() {
+            subject::set_up(&commands)?;
+        }
+        self.programs.companions = subject::companions(&commands)?;
+        self.programs.ports = commands.on_host.then(subject::free_ports).transpose()?;
+        if commands.upstream.as_ref().is_some_and(|upstream| upstream.address.is_none()) {
+            subject::find_upstream(self.lab.as_mut(), &self.programs, &mut commands)?;
+        }
+        let lines = subject::lines(&commands)?;
+        self.insert(&subject::suite(&commands), &lines);
+        let mut entries = Vec::new();
+        if commands.commands.iter().any(|one| one.warmup.is_none()) && self.script.is_none() {
+            self.programs.commands = Some(commands.clone());
+            entries = self.learn_pairs(&mut commands, &lines)?;
+        }
+        let suite = subject::suite(&commands);
+        let with_versions = suite.cells.into_iter().zip(now.cells).map(|(cell, now)| PlannedCell {
+            systems: now.systems,
+            absent: now.absent,
+            ..cell
+        });
+        let cells = with_versions.collect();
+        self.programs.commands = Some(commands.clone());
+        if let Some(comparison) = &mut self.run.comparison {
+            comparison.commands = Some(commands);
+        }
+        Ok((PlannedSuite { cells, rounds: now.rounds, ..suite }, entries))
+    }
+
+    /// The programs of the servers.
+    fn insert(&mut self, suite: &PlannedSuite, lines: &[CommandLine]) {
+        for (cell, line) in suite.cells.iter().zip(lines) {
+            let servers = cell.systems.iter().filter(|system| system.role == Role::Server);
+            servers.for_each(|server| {
+                self.programs.insert(Role::Server, &server.name, &server.build, line.clone());
+            });
+        }
+    }
+
+    /// Each command beside the baseline.
+    fn learn_pairs(
+        &mut self,
+        commands: &mut PlannedCommands,
+        lines: &[CommandLine],
+    ) -> Result<Vec<Entry>, Error> {
+        let Self { registry, programs, lab, second, run, .. } = self;
+        let second = second.as_mut().ok_or_else(|| Error::Input("commands are measured in pairs".into()))?;
+        let cpus = lab.cpus();
+        let can_share = !programs.are_elsewhere() && lab.is_grouped();
+        let sharing = if can_share { Sharing::Together } else { Sharing::Turns };
+        let known = programs.clone();
+        let mut learner = Learner::new(&cpus, &known, lines, commands, run.budget)?;
+        let mut entries = Vec::new();
+        for command in 1..commands.commands.len() {
+            let [a, b]: Pair<'_> = [lab.as_mut(), second.as_mut()];
+            let learned = learner.pair([&mut *a, &mut *b], commands, command);
+            programs.commands = Some(commands.clone());
+            // An open loop has its own way to share the CPUs, and its rate may not be known before.
+            let measured = match learned {
+                Ok(stages) if commands.rate.is_none() => {
+                    let pair = RunningPair {
+                        suite: &subject::suite(commands),
+                        cells: [command, 0],
+                        alone: if command == 1 { &[0, 1] } else { &[0] },
+                        budget: run.budget,
+                        sharing,
+                        seed: run.seed,
+                    };
+                    let context = Context { registry, programs, cpus: &cpus, hosts: &run.hosts };
+                    pair.measure([&mut *a, &mut *b], context, stages).map_err(Error::from)
+                }
+                learned => learned.map(|_| Vec::new()),
+            };
+            let begin = a.now();
+            let stopped = on_both([&mut *a, &mut *b], false, |lab, _| lab.stop());
+            let stop = a.now().since(begin);
+            // Of two errors, the first one is the cause.
+            let mut measured = measured?;
+            stopped.into_iter().collect::<Result<(), LabError>>()?;
+            if let Some(Entry::Duet(unit)) = measured.last_mut() {
+                unit.stages.insert(Stage::Stop, stop);
+            }
+            entries.extend(measured);
+        }
+        Ok(entries)
+    }
+}

@@ -1,0 +1,189 @@
+//! A command is started: its companions, itself, and where it listens.
+
+use super::{at_port, ready};
+use crate::error::Error;
+use crate::lab::pair::SLICE;
+use crate::lab::protocol::HostName;
+use crate::lab::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Ready};
+use crate::measurement::PlannedCommands;
+use crate::path::Shape;
+use crate::pins::{self, Pins};
+use crate::programs::Programs;
+use linerate_contract::Role;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// After the first listener, others may follow within this time.
+const SETTLE: Duration = Duration::from_millis(100);
+/// The longest wait for the requests of one client.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What all starts of a run's commands have in common.
+pub(super) struct Starter<'a> {
+    programs: &'a Programs,
+    pins: Pins,
+}
+
+impl<'a> Starter<'a> {
+    pub(super) fn new(cpus: &[u32], programs: &'a Programs, planned: &PlannedCommands) -> Self {
+        let pins = pins::assign(cpus, &[Role::Client, Role::Server], planned.threads as usize);
+        Self { programs, pins }
+    }
+
+    /// Starts the upstream alone; where it listens.
+    pub(super) fn upstream(&self, lab: &mut dyn Lab, planned: &PlannedCommands) -> Result<SocketAddr, Error> {
+        let name = "the upstream";
+        let failed = |error| of_lab(name, error);
+        lab.raise(&label(name), Shape::Loopback.into(), Vec::new()).map_err(failed)?;
+        let server = Launch { user: self.programs.user(name), ..self.launch(Role::Server, name, None) };
+        let upstream = self.programs.companions(&server).into_iter().next();
+        lab.start(&upstream.unwrap_or(server)).map_err(failed)?;
+        let all = settled(lab, planned, name, &[])?;
+        chosen(&all, name, planned, None)
+    }
+
+    /// Starts a server with its companions on one side of a pair; where it listens. `None` for one that runs
+    /// elsewhere: it has no line.
+    pub(super) fn server(
+        &self,
+        lab: &mut dyn Lab,
+        planned: &PlannedCommands,
+        name: &str,
+        line: Option<&CommandLine>,
+        side: usize,
+    ) -> Result<Option<SocketAddr>, Error> {
+        let failed = |error| of_lab(name, error);
+        lab.raise(&label(name), Shape::Loopback.into(), Vec::new()).map_err(failed)?;
+        let Some(line) = line else { return Ok(None) };
+        let server = Launch {
+            user: self.programs.user(name),
+            ready: ready(planned),
+            ..self.launch(Role::Server, name, Some(line.clone()))
+        };
+        let port = self.programs.ports.map(|ports| ports[side]);
+        let server = match port {
+            Some(port) => at_port(server, port),
+            None => server,
+        };
+        for companion in self.programs.companions(&server) {
+            lab.start(&companion).map_err(failed)?;
+        }
+        let of_companions = lab.listeners(ready(planned)).map_err(failed)?;
+        lab.start(&server).map_err(|error| of_start(name, error, port))?;
+        let all = settled(lab, planned, name, &of_companions)?;
+        if all.is_empty() {
+            // It has ended, and the run of any client says how.
+            self.run(lab, name, (PathBuf::from("/bin/true"), Vec::new()))?;
+            return Err(Error::NothingMeasured(format!("{name} does not listen any more")));
+        }
+        chosen(&all, name, planned, port).map(Some)
+    }
+
+    pub(super) fn run(
+        &self,
+        lab: &mut dyn Lab,
+        name: &str,
+        process: CommandLine,
+    ) -> Result<ClientRun, Error> {
+        let client = self.launch(Role::Client, name, Some(process));
+        lab.run(&client, Purpose::Verify, DEADLINE).map_err(|error| of_lab(name, error))
+    }
+
+    fn launch(&self, role: Role, system: &str, process: Option<CommandLine>) -> Launch {
+        Launch {
+            role,
+            system: system.into(),
+            host: HostName::Server,
+            folder: PathBuf::from(role.to_string()),
+            process,
+            ready: Ready::Event,
+            cpus: self.pins.cpus.get(&role).cloned().unwrap_or_default(),
+            own_session: self.pins.has_own(role),
+            // Two of them are loaded side by side.
+            slice: Some(SLICE),
+            ..Launch::default()
+        }
+    }
+}
+
+/// The listeners of a server that was started, once none is to be expected any more.
+fn settled(
+    lab: &mut dyn Lab,
+    planned: &PlannedCommands,
+    name: &str,
+    of_others: &[SocketAddr],
+) -> Result<Vec<SocketAddr>, Error> {
+    sleep(SETTLE);
+    let mut all = lab.listeners(ready(planned)).map_err(|error| of_lab(name, error))?;
+    all.retain(|address| !of_others.contains(address));
+    all.sort_by_key(|address| (address.port(), address.is_ipv6()));
+    all.dedup_by_key(|address| address.port());
+    Ok(all)
+}
+
+/// The listener that is measured, as a client reaches it. `given`: the port that it had to listen on.
+fn chosen(
+    all: &[SocketAddr],
+    name: &str,
+    planned: &PlannedCommands,
+    given: Option<u16>,
+) -> Result<SocketAddr, Error> {
+    let (port, is_given) = (given.unwrap_or(planned.port), planned.port_is_given || given.is_some());
+    let chosen = match (all, all.iter().find(|address| address.port() == port)) {
+        (_, Some(address)) => *address,
+        (_, None) if is_given => {
+            return Err(Error::Input(format!(
+                "{name} does not listen on --port {port}, but on {}",
+                ports(all)
+            )));
+        }
+        ([one], None) => *one,
+        (several, None) => {
+            let first = several.first().map_or(0, SocketAddr::port);
+            return Err(Error::Input(format!(
+                "{name} listens on several ports ({}): name the one to measure, such as --port {first}",
+                ports(several)
+            )));
+        }
+    };
+    let ip = match chosen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        // Most sockets of both protocols have the address `::`.
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_loopback() => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    };
+    Ok(SocketAddr::new(ip, chosen.port()))
+}
+
+fn ports(listeners: &[SocketAddr]) -> String {
+    listeners.iter().map(|address| address.port().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn label(name: &str) -> Label {
+    Label { suite: "commands".into(), cell: name.into(), round: 0, warmup: true }
+}
+
+/// The error of a server that was not ready.
+fn of_start(name: &str, error: LabError, port: Option<u16>) -> Error {
+    match (of_lab(name, error), port) {
+        (Error::NothingMeasured(reason), Some(port)) => Error::NothingMeasured(format!(
+            "{reason}\nwith --network host it has to listen on {{port}}, which is also PORT: here {port}"
+        )),
+        (error, _) => error,
+    }
+}
+
+/// The error of a lab, with the last lines that the server printed.
+pub(super) fn of_lab(name: &str, error: LabError) -> Error {
+    match error {
+        LabError::Interrupted => Error::Interrupted,
+        LabError::System { reason, log } => {
+            let log: String = log.lines().map(|line| format!("\n  {line}")).collect();
+            Error::NothingMeasured(format!("{reason}{log}"))
+        }
+        other => Error::NothingMeasured(format!("{name}: {other}")),
+    }
+}

@@ -1,0 +1,99 @@
+//! The first measurements of a pair of commands: what was started to learn about them is warm, so that the
+//! trials alone and the unit that decides how both share the CPUs need no start of their own.
+
+use super::launch::{Launches, alone};
+use super::windows::{Manner, Place, Unit};
+use super::{Context, Stages, measure};
+use crate::lab::pair::Pair;
+use crate::lab::{Lab, LabError};
+use crate::measurement::{Duet, Entry, Outcome, PlannedSuite, Sharing, Stage, Trial};
+use linerate_contract::Nanos;
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+use std::collections::BTreeMap;
+
+/// The window of a trial alone, and of the unit that decides how both share the CPUs: this part of a budget,
+/// within these.
+const OF_BUDGET: u64 = 20;
+const AT_LEAST: Nanos = Nanos(250_000_000);
+const ALONE: Nanos = Nanos(1_000_000_000);
+const TOGETHER: Nanos = Nanos(500_000_000);
+
+/// A pair that runs.
+#[derive(Debug)]
+pub struct RunningPair<'a> {
+    pub suite: &'a PlannedSuite,
+    /// The indices of the command and of the baseline.
+    pub cells: [usize; 2],
+    /// The sides that have no trial alone yet.
+    pub alone: &'a [usize],
+    pub budget: Option<Nanos>,
+    /// How both share the CPUs until that is decided.
+    pub sharing: Sharing,
+    pub seed: u64,
+}
+
+impl RunningPair<'_> {
+    /// Measures sides alone, and then both at the same time. Both go on running.
+    ///
+    /// # Errors
+    /// [`LabError::Interrupted`] or [`LabError::Lost`]: the run cannot go on. All else is an outcome.
+    pub fn measure(
+        &self,
+        labs: Pair<'_>,
+        context: Context<'_>,
+        stages: BTreeMap<Stage, Nanos>,
+    ) -> Result<Vec<Entry>, LabError> {
+        let [a, b] = labs;
+        let mut entries = Vec::new();
+        for side in self.alone {
+            let lab = if *side == 0 { &mut *a } else { &mut *b };
+            entries.push(Entry::Trial(self.trial(lab, context, *side)?));
+        }
+        entries.push(Entry::Duet(self.unit([a, b], context, stages)?));
+        Ok(entries)
+    }
+
+    fn window(&self, most: Nanos) -> Nanos {
+        self.budget.map_or(most, |budget| Nanos(budget.0 / OF_BUDGET).clamp(AT_LEAST, most))
+    }
+
+    fn trial(&self, lab: &mut dyn Lab, context: Context<'_>, side: usize) -> Result<Trial, LabError> {
+        let cell = &self.suite.cells[self.cells[side]];
+        let window = alone(self.window(ALONE));
+        let mut stages = Stages { at: lab.now(), times: BTreeMap::new() };
+        let at = stages.at;
+        let measured = Launches::new(context, cell, Some(window))
+            .map_err(|reason| super::failed(Stage::Start, reason, String::new()))
+            .and_then(|launches| stages.time(lab, Stage::Measure, |lab| measure(lab, &launches, true)));
+        let (outcome, measurement) = match measured {
+            Ok((measurement, _)) => (Outcome::Ok, Some(measurement)),
+            Err(stopped) => (stopped.outcome()?, None),
+        };
+        Ok(Trial {
+            suite: self.suite.name.clone(),
+            cell: cell.id.clone(),
+            round: 1,
+            warmup: false,
+            at,
+            outcome,
+            measurement,
+            stages: stages.times,
+        })
+    }
+
+    fn unit(
+        &self,
+        [a, b]: Pair<'_>,
+        context: Context<'_>,
+        mut stages: BTreeMap<Stage, Nanos>,
+    ) -> Result<Duet, LabError> {
+        let cells = self.cells.map(|cell| &self.suite.cells[cell]);
+        let at = a.now();
+        let manner = Manner::exactly(self.sharing, self.window(TOGETHER));
+        let random = Pcg64Mcg::seed_from_u64(self.seed ^ (self.cells[0] as u64) << 32);
+        let mut unit = Unit::new(context, cells, manner, None, random);
+        let measured = unit.launches(true).and_then(|launches| unit.measure([a, b], &launches, &mut stages));
+        unit.entry(Place { suite: &self.suite.name, unit: 1, warmup: true, at }, measured, stages)
+    }
+}
