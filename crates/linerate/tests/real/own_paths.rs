@@ -334,11 +334,16 @@ fn commands_find_what_is_beside_them_and_their_first_lines_are_shown() {
         compare.args(words).args(["--budget", "2s", "--out", "out"]).current_dir(folder.path());
         Output::run(&mut compare)
     };
-    let out = compare(&["one/run", "./current/run", "-n", "old", "-n", "new", "-c", "2"]);
-    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
-    for (name, flag) in [("old", "one"), ("new", "two words")] {
-        let note = format!("{name} wrote on stderr at its start: flag of {flag}\n  flag of two words");
-        assert_eq!(out.stderr.matches(&note).count(), 1, "{}", out.stderr);
+    let of_file =
+        "[compare.all]\nstart = ['one/run', './current/run']\nname = ['old', 'new']\nconnections = 2\n";
+    fs::write(folder.path().join("linerate.toml"), of_file).unwrap();
+    for words in [&["one/run", "./current/run", "-n", "old", "-n", "new", "-c", "2"][..], &["all"]] {
+        let out = compare(words);
+        assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+        for (name, flag) in [("old", "one"), ("new", "two words")] {
+            let note = format!("{name} wrote on stderr at its start: flag of {flag}\n  flag of two words");
+            assert_eq!(out.stderr.matches(&note).count(), 1, "{words:?}: {}", out.stderr);
+        }
     }
     let lacking = "env LD_PRELOAD=/nowhere/burn.so python3 server.py";
     let out = compare(&["python3 server.py", lacking, "-n", "old", "-n", "new"]);
