@@ -41,7 +41,7 @@ pub const SCRATCH: &str = "/run/linerate";
 pub const DOCROOT: &str = "docroot";
 
 /// Runs trials. A lab is raised once, a topology in it for each trial.
-pub trait Lab: Send {
+pub trait Lab: Send + std::fmt::Debug {
     /// Facts about the machine, for the report.
     fn host(&self) -> Host;
     /// The machines of the roles, where they are on several; else none.
@@ -78,8 +78,26 @@ pub trait Lab: Send {
     fn take_turns(&mut self, turns: Turns);
     /// From the next [`Lab::run`] to its end, CPU time is taken from a role.
     fn brake(&mut self, force: BrakeForce);
+    /// What servers and relays wrote on stderr until they were ready, since the topology was raised last.
+    fn written(&self) -> Vec<Written> {
+        Vec::new()
+    }
+    /// Raises a topology, runs a program in it as a system is run, and returns what it prints, whatever its
+    /// exit status is; `None` if the lab cannot.
+    fn output_of(&mut self, _command: &CommandLine, _deadline: Duration) -> Option<Result<String, LabError>> {
+        None
+    }
     /// Ends all processes and removes the topology.
     fn stop(&mut self) -> Result<(), LabError>;
+}
+
+/// The first lines that a system wrote on stderr, until it was ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    pub role: Role,
+    /// The variant's name.
+    pub system: String,
+    pub lines: Vec<String>,
 }
 
 /// How much CPU time is taken from a role.

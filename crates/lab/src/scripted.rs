@@ -4,7 +4,7 @@
 //! output and without a network. A report of such a run is recognisable: its host is the script's.
 
 use crate::protocol::{CpuTime, CpuTimes, ExitStatus, File, Turns, WindowRecord};
-use crate::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose, Ready};
+use crate::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose, Ready, Written};
 use globset::{Glob, GlobMatcher};
 use linerate_analysis::measurement::{Host, Stage, Usage, WireCounts};
 use linerate_analysis::path::NetworkPath;
@@ -69,6 +69,9 @@ struct Answer {
     usage: Option<[Usage; 2]>,
     /// The output of a foreign client; `@seconds@` and `@operations@` are replaced.
     stdout: Option<String>,
+    /// What each system writes on stderr before it is ready.
+    #[serde(default)]
+    stderr: Vec<String>,
     /// The stage that fails, with reason and log.
     fails: Option<Fails>,
 }
@@ -93,6 +96,7 @@ pub struct Scripted {
     label: Option<Label>,
     /// What the trial's impaired links count.
     wires: Vec<WireCounts>,
+    written: Vec<Written>,
     /// True after the trial's measurement.
     measured: bool,
     /// The brake of the next measurement.
@@ -120,6 +124,7 @@ impl Scripted {
             globs,
             label: None,
             wires: Vec::new(),
+            written: Vec::new(),
             measured: false,
             brake: None,
             trials: 0,
@@ -227,11 +232,20 @@ impl Lab for Scripted {
             return Err(LabError::Lost("the lab has ended: scripted".into()));
         }
         (self.label, self.measured) = (Some(label.clone()), false);
+        self.written.clear();
         self.fail_at(Stage::Raise)
     }
 
-    fn start(&mut self, _launch: &Launch) -> Result<(), LabError> {
-        self.fail_at(Stage::Start)
+    fn start(&mut self, launch: &Launch) -> Result<(), LabError> {
+        self.fail_at(Stage::Start)?;
+        let lines = self.answer()?.0.stderr.clone();
+        let written = Written { role: launch.role, system: launch.system.clone(), lines };
+        self.written.extend((!written.lines.is_empty()).then_some(written));
+        Ok(())
+    }
+
+    fn written(&self) -> Vec<Written> {
+        self.written.clone()
     }
 
     fn listeners(&mut self, _ready: Ready) -> Result<Vec<SocketAddr>, LabError> {

@@ -6,12 +6,12 @@ use crate::authority::without_tls;
 use crate::error::Error;
 use crate::lab::protocol::UserProcess;
 use crate::lab::scripted::Scripted;
-use crate::lab::{CommandLine, Launch, Ready};
+use crate::lab::{CommandLine, Lab, Launch, Ready};
 use crate::measurement::{
     DEFAULT_BUILD, Expectation, Outcome, PlannedCommands, PlannedSuite, PlannedSystem, PlannedTarget,
 };
 use crate::placement;
-use crate::system::build::{Builds, Permission, revision};
+use crate::system::build::{Builds, Permission};
 use crate::system::probe::{Presence, Replacement, presence};
 use crate::system::{Registry, System, SystemVariant, VERIFIER, install};
 use linerate_contract::Role;
@@ -90,6 +90,8 @@ pub struct Machine<'a> {
     script: Option<&'a Scripted>,
     /// What the arms of a comparison replace, by build.
     replacements: BTreeMap<String, Replacement>,
+    /// Where these run.
+    lab: Option<&'a mut dyn Lab>,
     elsewhere: Elsewhere,
     /// The roles are on several hosts.
     is_spread: bool,
@@ -105,14 +107,15 @@ impl<'a> Machine<'a> {
             builds: Builds::new(permission),
             script,
             replacements: BTreeMap::new(),
+            lab: None,
             elsewhere: Elsewhere::new(),
             is_spread: false,
         }
     }
 
-    /// With these replacements for builds other than the default.
-    pub fn with(self, replacements: BTreeMap<String, Replacement>) -> Self {
-        Self { replacements, ..self }
+    /// With these replacements for builds other than the default; their versions are asked in the lab.
+    pub fn with(self, replacements: BTreeMap<String, Replacement>, lab: &'a mut dyn Lab) -> Self {
+        Self { replacements, lab: Some(lab), ..self }
     }
 
     pub fn presence(&mut self, chosen: SystemVariant<'_>) -> Presence {
@@ -149,32 +152,30 @@ impl<'a> Machine<'a> {
         }
         let usual = Replacement::default();
         let replacement = self.replacements.get(build).unwrap_or(&usual);
-        let presence = presence(chosen, replacement, &mut self.builds);
+        let lab: Option<&mut dyn Lab> = match &mut self.lab {
+            Some(lab) if build != DEFAULT_BUILD => Some(&mut **lab),
+            _ => None,
+        };
+        let presence = presence(chosen, replacement, &mut self.builds, lab);
         self.known.insert(key, presence.clone());
         presence
     }
 
-    /// How the program of a build is started: under a name as long as that of the other arm's, and with
-    /// its planted slowdown.
+    /// How the program of a build is started: with its planted slowdown.
     fn command_line(
         &mut self,
-        chosen: SystemVariant<'_>,
         build: &str,
         program: PathBuf,
         registry: &Registry,
     ) -> Result<CommandLine, String> {
-        if build == DEFAULT_BUILD || self.script.is_some() {
-            return Ok((program, Vec::new()));
-        }
-        let usual = Path::new(chosen.program().unwrap_or(chosen.name)).file_name().unwrap_or_default();
-        let link = revision::link(&program, &usual.to_string_lossy())?;
         match self.replacements.get(build).and_then(|replacement| replacement.plant) {
-            None => Ok((link, Vec::new())),
+            None => Ok((program, Vec::new())),
+            Some(_) if self.script.is_some() => Ok((program, Vec::new())),
             Some(iterations) => {
                 let planted = registry.systems.get(PLANTED).ok_or("there is no system `planted`")?;
                 let launch = self.builds.folder(planted, &[])?.join("launch");
                 // The same number of digits in both arms.
-                Ok((launch, vec![format!("{iterations:08}"), link.display().to_string()]))
+                Ok((launch, vec![format!("{iterations:08}"), program.display().to_string()]))
             }
         }
     }
@@ -244,7 +245,7 @@ pub fn resolve(
             match machine.presence_of(chosen, *role, build) {
                 Presence::Ready { program, version: found } => {
                     *version = found;
-                    let started = program.map(|path| machine.command_line(chosen, build, path, registry));
+                    let started = program.map(|path| machine.command_line(build, path, registry));
                     match started.transpose() {
                         Ok(Some(started)) => programs.insert(*role, name, build, started),
                         Ok(None) => {}

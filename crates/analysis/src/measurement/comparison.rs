@@ -31,6 +31,20 @@ pub struct PlannedComparison {
     /// Servers of the user's own, in place of builds of a system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<PlannedCommands>,
+    /// About programs that the user gives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// What subjects wrote on stderr when they were started first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<WrittenBySubject>,
+}
+
+/// The first lines that a subject wrote on stderr, until it was ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenBySubject {
+    /// The name of a command, or a variant with its build.
+    pub subject: String,
+    pub lines: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

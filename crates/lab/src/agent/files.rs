@@ -55,7 +55,7 @@ impl Files {
         let shared = self.shared.iter().map(|folder| self.path(folder));
         let mut mounts: Vec<Mount> = shared.map(|folder| Mount::reading(folder.clone(), folder)).collect();
         mounts.extend([Mount::writing(own.clone(), own), Mount::writing(temporary, "/tmp".into())]);
-        Ok(Grants { mounts, links: Vec::new() })
+        Ok(Grants { mounts, ..Grants::default() })
     }
 
     pub(super) fn write_all(&self, files: &[File]) -> Result<(), String> {

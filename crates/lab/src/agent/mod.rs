@@ -14,6 +14,7 @@ mod files;
 mod interface;
 pub mod landlock;
 pub mod link;
+mod named;
 mod namespaces;
 mod netlink;
 mod output;
@@ -25,13 +26,14 @@ mod sysctls;
 mod topology;
 mod tun;
 mod turns;
+mod unseen;
 mod view;
+mod way;
 mod wire;
 
 use crate::host;
 use crate::protocol::{AgentFacts, Brake, File, Message, ProcessId, Request, Spawn, Stream, WindowRecord};
 use brake::RunningBrake;
-use exposed::Exposed;
 use linerate_analysis::measurement::WireCounts;
 use linerate_analysis::path::NetworkPath;
 use linerate_contract::{Nanos, clock};
@@ -47,6 +49,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use topology::Network;
 use turns::TurnTaking;
+pub use unseen::{is_alone, unseen};
 
 /// Enters the namespaces and serves requests on `socket` until it is closed. Returns the exit status.
 ///
@@ -82,7 +85,6 @@ struct Agent {
     privileges: namespaces::Privileges,
     network: Option<Network>,
     files: files::Files,
-    exposed: Exposed,
     processes: BTreeMap<ProcessId, Process>,
     /// While a client runs.
     recording: Option<Recording>,
@@ -115,7 +117,6 @@ impl Agent {
             privileges,
             network: None,
             files,
-            exposed: Exposed::default(),
             processes: BTreeMap::new(),
             recording: None,
             wires: Vec::new(),
@@ -310,21 +311,17 @@ impl Agent {
         self.files.make_folder(&spawn.folder)?;
         self.files.write_all(&spawn.files)?;
         let mut grants = self.files.grants(&spawn.folder)?;
-        let (mut program, mut own) = (spawn.program.clone(), spawn.clone());
-        // The user's command has the user's files where they are.
+        // The user's command has the user's files.
         if spawn.user.is_none() {
-            program = self.exposed.expose(&spawn.program, &mut grants)?;
-            let arguments =
-                spawn.arguments.iter().map(|argument| self.exposed.expose_argument(argument, &mut grants));
-            own.arguments = arguments.collect::<Result<_, _>>()?;
+            grants.program(&spawn.program)?;
+            spawn.arguments.iter().try_for_each(|argument| grants.argument(argument))?;
         }
-        let spawn = &own;
         let network = self.network()?;
         let namespace = network.namespace(spawn.host)?;
         let inherited = if spawn.tuns { network.tuns()? } else { Vec::new() };
         let of_role = || self.files.path(&spawn.folder);
         let folder = spawn.user.as_ref().map_or_else(of_role, |user| user.folder.clone());
-        let view = process::View { program: &program, folder: &folder, grants };
+        let view = process::View { folder: &folder, grants };
         let process = process::start(spawn, view, namespace, &inherited, &self.privileges, self.path)?;
         self.processes.insert(spawn.process, process);
         if let Some(recording) = &mut self.recording {

@@ -19,6 +19,7 @@ use nix::sys::prctl::set_no_new_privs;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, setgroups, setpgid, setresgid, setresuid, setsid};
+use std::ffi::OsString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -45,9 +46,11 @@ pub(super) struct Process {
     stderr: Printed<ChildStderr>,
 }
 
+/// Where a system's process finds programs by their names.
+pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// What a process has of the files.
 pub(super) struct View<'a> {
-    pub(super) program: &'a Path,
     /// Where it starts.
     pub(super) folder: &'a Path,
     pub(super) grants: Grants,
@@ -62,14 +65,14 @@ pub(super) fn start(
     privileges: &Privileges,
     path: PathOf,
 ) -> Result<Process, String> {
-    let View { program, folder, grants } = view;
-    let mut command = Command::new(program);
+    let View { folder, grants } = view;
+    let mut command = Command::new(&spawn.program);
     command.args(&spawn.arguments);
     match &spawn.user {
         Some(user) => command.envs(&user.environment),
         None => command
             .env_clear()
-            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("PATH", path_of(&grants))
             .env("LANG", "C.UTF-8")
             .env("HOME", folder)
             .env("TMPDIR", folder),
@@ -107,6 +110,12 @@ pub(super) fn start(
     let clock = ProcessClock::new(pid, &receiver);
     let (stdout, stderr) = (Printed::new(Stream::Stdout, stdout), Printed::new(Stream::Stderr, stderr));
     Ok(Process { pid, clock, stdout, stderr })
+}
+
+fn path_of(grants: &Grants) -> OsString {
+    let folders = grants.path.iter().cloned().chain(std::env::split_paths(PATH));
+    // A folder with a colon in its name cannot be there.
+    std::env::join_paths(folders).unwrap_or_else(|_| PATH.into())
 }
 
 /// Why a program was not started, and the next step.

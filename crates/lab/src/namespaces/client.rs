@@ -3,7 +3,7 @@
 use super::Namespaces;
 use super::process::{Kind, Running};
 use crate::protocol::{Brake, CpuTimes, ProcessId, WindowRecord};
-use crate::{BrakeForce, ClientRun};
+use crate::{BrakeForce, ClientRun, LabError};
 use linerate_analysis::measurement::LabFlag;
 use linerate_contract::Role;
 
@@ -21,10 +21,14 @@ impl Namespaces {
         Some(Brake { process, of, share })
     }
 
-    /// A server or relay that exited before the client.
-    pub(super) fn exited_system(&self) -> Option<ProcessId> {
-        let ended = |running: &Running| running.kind.lasts() && running.ended.is_some();
-        self.processes.iter().find(|(_, running)| ended(running)).map(|(id, _)| *id)
+    /// An error if a server or relay has ended, or if a process lacks what a loader did not find.
+    pub(super) fn check_running(&self) -> Result<(), LabError> {
+        let is_ended = |running: &&Running| running.kind.lasts() && running.ended.is_some();
+        let mut all = self.processes.values();
+        match all.find(|running| running.unloaded.is_some() || is_ended(running)) {
+            None => Ok(()),
+            Some(running) => Err(running.failed(&format!("ended before the client ({})", running.end()))),
+        }
     }
 
     pub(super) fn client_run(&mut self, client: ProcessId, record: WindowRecord) -> ClientRun {
@@ -43,8 +47,8 @@ impl Namespaces {
         let flags = if self.facts.perf { Vec::new() } else { vec![LabFlag::CpuFromProc] };
         ClientRun {
             status,
+            stderr: running.last_stderr().to_vec(),
             stdout: running.stdout,
-            stderr: running.stderr.into(),
             server_stdout,
             cpu: cpu.into_iter().collect(),
             record,

@@ -3,8 +3,10 @@
 #![allow(unsafe_code, reason = "prctl(2) between fork and exec has no safe wrapper")]
 
 mod advice;
+mod asked;
 mod channel;
 mod client;
+mod loader;
 mod process;
 mod recorded;
 
@@ -13,7 +15,7 @@ use crate::host;
 use crate::protocol::{
     AgentFacts, Brake, ExitStatus, File, HostName, Message, ProcessId, Request, Spawn, Turns, WindowRecord,
 };
-use crate::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose};
+use crate::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Written};
 use channel::Channel;
 use linerate_analysis::measurement::{Host, Usage};
 use linerate_analysis::path::NetworkPath;
@@ -47,6 +49,8 @@ pub struct Namespaces {
     channel: Channel,
     processes: BTreeMap<ProcessId, Running>,
     next_process: u32,
+    /// By systems of the topology, until they were ready.
+    written: Vec<Written>,
     facts: AgentFacts,
     started: Instant,
     /// The turns of the next client.
@@ -86,6 +90,7 @@ impl Namespaces {
             channel,
             processes: BTreeMap::new(),
             next_process: 0,
+            written: Vec::new(),
             facts: AgentFacts::default(),
             started: Instant::now(),
             turns: None,
@@ -156,7 +161,7 @@ impl Namespaces {
         let name = command.0.file_name().unwrap_or_default().to_string_lossy().into_owned();
         loop {
             match self.running(process).ended {
-                Some(ExitStatus::Code(0)) => return Ok(()),
+                Some(ExitStatus::Code(0)) if self.running(process).unloaded.is_none() => return Ok(()),
                 Some(status) => {
                     return Err(self.running(process).failed(&format!("setup: {name} ended with {status}")));
                 }
@@ -193,7 +198,10 @@ impl Namespaces {
                 }
             };
             if ready {
-                return Ok(());
+                // What it wrote before.
+                let now = Instant::now();
+                while self.process_event(now)? {}
+                return self.check_running();
             }
             if let Some(status) = self.running(process).ended {
                 return Err(self.running(process).failed(&format!("ended before it was ready ({status})")));
@@ -283,6 +291,7 @@ impl Lab for Namespaces {
 
     fn raise(&mut self, _label: &Label, path: NetworkPath, files: Vec<File>) -> Result<(), LabError> {
         self.processes.clear();
+        self.written.clear();
         self.channel.drop_events();
         self.channel.request(&Request::Raise { path, files }).map(|_| ())
     }
@@ -296,7 +305,9 @@ impl Lab for Namespaces {
             if launch.port == 0 { self.listeners_of(launch.host, launch.ready)? } else { Vec::new() };
         let kind = if launch.is_companion { Kind::Companion } else { Kind::System };
         let process = self.spawn(kind, launch, command)?;
-        self.await_ready(launch, process, &before)
+        self.await_ready(launch, process, &before)?;
+        self.written.extend(self.running(process).written());
+        Ok(())
     }
 
     fn listeners(&mut self, ready: Ready) -> Result<Vec<SocketAddr>, LabError> {
@@ -315,10 +326,7 @@ impl Lab for Namespaces {
             if !self.process_event(end)? {
                 return Err(self.running(client).failed(&format!("did not end within {deadline:?}")));
             }
-            if let Some(process) = self.exited_system() {
-                let running = self.running(process);
-                return Err(running.failed(&format!("ended before the client ({})", running.end())));
-            }
+            self.check_running()?;
         }
         let times = self.cpu_in_window(client)?;
         let running = self.running(client);
@@ -355,6 +363,14 @@ impl Lab for Namespaces {
 
     fn brake(&mut self, force: BrakeForce) {
         self.force = Some(force);
+    }
+
+    fn written(&self) -> Vec<Written> {
+        self.written.clone()
+    }
+
+    fn output_of(&mut self, command: &CommandLine, deadline: Duration) -> Option<Result<String, LabError>> {
+        Some(self.ask(command, deadline))
     }
 
     fn stop(&mut self) -> Result<(), LabError> {

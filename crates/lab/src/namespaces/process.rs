@@ -1,13 +1,13 @@
 //! The state of a process in the lab, as seen from outside.
 
 use super::advice::advice;
+use super::loader;
 use crate::StopSignal;
 use crate::protocol::{ExitStatus, Stream};
-use crate::{LabError, Launch};
+use crate::{LabError, Launch, Written};
 use linerate_contract::{Bytes, EXIT_UNSUPPORTED, Event, Nanos, Role};
-use std::collections::VecDeque;
 
-/// Lines of a failed system's log in the report.
+/// Lines of a failed system's log in the report, and of what a system writes first.
 const LOG_LINES: usize = 20;
 
 /// A process, from its start until its trial is over.
@@ -18,7 +18,10 @@ pub(super) struct Running {
     pub(super) system: String,
     pub(super) stop: StopSignal,
     pub(super) stdout: Vec<String>,
-    pub(super) stderr: VecDeque<String>,
+    /// The first [`LOG_LINES`] and the last.
+    stderr: Vec<String>,
+    /// The line of a dynamic loader that did not find what the process needs.
+    pub(super) unloaded: Option<String>,
     pub(super) ended: Option<ExitStatus>,
     /// True for a command of the user's own.
     of_user: bool,
@@ -49,24 +52,45 @@ impl Running {
             system: launch.system.clone(),
             stop: launch.stop,
             stdout: Vec::new(),
-            stderr: VecDeque::new(),
+            stderr: Vec::new(),
+            unloaded: None,
             ended: None,
             of_user: launch.user.is_some(),
             peak: None,
         }
     }
 
-    /// Stores a line of its output; of stderr only the last [`LOG_LINES`].
+    /// Stores a line of its output.
     pub(super) fn add_line(&mut self, stream: Stream, line: String) {
         match stream {
             Stream::Stdout => self.stdout.push(line),
             Stream::Stderr => {
-                if self.stderr.len() == LOG_LINES {
-                    self.stderr.pop_front();
+                if self.unloaded.is_none() && loader::is_error(&line) {
+                    self.unloaded = Some(line.clone());
                 }
-                self.stderr.push_back(line);
+                if self.stderr.len() == 2 * LOG_LINES {
+                    self.stderr.remove(LOG_LINES);
+                }
+                self.stderr.push(line);
             }
         }
+    }
+
+    /// The first lines of stderr.
+    pub(super) fn first_stderr(&self) -> &[String] {
+        &self.stderr[..self.stderr.len().min(LOG_LINES)]
+    }
+
+    /// What a server or relay has written; `None` for others, and if that is nothing.
+    pub(super) fn written(&self) -> Option<Written> {
+        let lines = self.first_stderr().to_vec();
+        let is_some = self.kind == Kind::System && !lines.is_empty();
+        is_some.then(|| Written { role: self.role, system: self.system.clone(), lines })
+    }
+
+    /// The last lines of stderr.
+    pub(super) fn last_stderr(&self) -> &[String] {
+        &self.stderr[self.stderr.len().saturating_sub(LOG_LINES)..]
     }
 
     /// The window of a client of the contract, on `CLOCK_MONOTONIC`; of others the whole run.
@@ -89,23 +113,56 @@ impl Running {
 
     /// The error for a process that ended too early or was not ready in time.
     pub(super) fn failed(&self, what: &str) -> LabError {
+        let log = self.log();
+        if let Some(line) = &self.unloaded {
+            let next = match self.of_user {
+                true => "",
+                false => "; of the user's files the lab has what is in a program's own folder: put it there",
+            };
+            return LabError::System { reason: format!("{}: {line}{next}", self.system), log };
+        }
         if let Some(ExitStatus::Code(EXIT_UNSUPPORTED)) = self.ended {
             let reason =
-                self.stderr.back().cloned().unwrap_or_else(|| format!("exit status {EXIT_UNSUPPORTED}"));
+                self.stderr.last().cloned().unwrap_or_else(|| format!("exit status {EXIT_UNSUPPORTED}"));
             return LabError::Unsupported(format!("{}: {reason}", self.system));
         }
-        let log = tail(&self.stdout, &self.stderr);
         let next = self.of_user.then(|| advice(self.ended, &log)).flatten();
         let next = next.map_or_else(String::new, |step| format!("; {step}"));
         LabError::System { reason: format!("{} {what}{next}", self.system), log }
     }
+
+    /// Its last lines.
+    fn log(&self) -> String {
+        match self.last_stderr() {
+            [] => self.stdout[self.stdout.len().saturating_sub(LOG_LINES)..].join("\n"),
+            lines => lines.join("\n"),
+        }
+    }
 }
 
-fn tail(stdout: &[String], stderr: &VecDeque<String>) -> String {
-    let lines: Vec<&str> = if stderr.is_empty() {
-        stdout.iter().rev().take(LOG_LINES).rev().map(String::as_str).collect()
-    } else {
-        stderr.iter().map(String::as_str).collect()
-    };
-    lines.join("\n")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_and_the_last_lines_of_stderr_are_kept() {
+        let mut running = Running::new(Kind::System, &Launch::default());
+        (0..1000).for_each(|number| running.add_line(Stream::Stderr, number.to_string()));
+        assert_eq!((&*running.first_stderr()[0], &*running.first_stderr()[19]), ("0", "19"));
+        assert_eq!((&*running.last_stderr()[0], &*running.last_stderr()[19]), ("980", "999"));
+        assert_eq!(running.stderr.len(), 40);
+    }
+
+    #[test]
+    fn the_line_of_a_loader_is_the_reason_also_where_the_exit_status_is_that_of_unsupported() {
+        let mut running = Running::new(Kind::System, &Launch { system: "pipe".into(), ..Launch::default() });
+        let line = "ERROR: ld.so: object '/a/x.so' from LD_PRELOAD cannot be preloaded: ignored.";
+        for line in ["starting", line, "ready"] {
+            running.add_line(Stream::Stderr, line.into());
+        }
+        running.ended = Some(ExitStatus::Code(EXIT_UNSUPPORTED));
+        let LabError::System { reason, log } = running.failed("ended") else { panic!("unsupported") };
+        assert!(reason.starts_with(&format!("pipe: {line}; ")), "{reason}");
+        assert!(log.ends_with("ready"), "{log}");
+    }
 }

@@ -51,17 +51,11 @@ impl Namespaces {
         Ok(Recorded { cpu, server_stdout: self.server_output(), before, after })
     }
 
-    /// An error if a server or relay has ended.
+    /// As [`Self::check_running`], by all events so far.
     pub(crate) fn check_systems(&mut self) -> Result<(), LabError> {
         let now = Instant::now();
         while self.process_event(now)? {}
-        match self.exited_system() {
-            None => Ok(()),
-            Some(process) => {
-                let running = self.running(process);
-                Err(running.failed(&format!("ended before the client ({})", running.end())))
-            }
-        }
+        self.check_running()
     }
 
     /// Facts of the interface that has an address: driver, speed, offloads, queues.

@@ -283,6 +283,8 @@ impl BuildOptions {
             rate: self.rate,
             source,
             commands: None,
+            remarks: Vec::new(),
+            written: Vec::new(),
         }
     }
 }

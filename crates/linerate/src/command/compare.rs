@@ -10,7 +10,7 @@ use crate::measurement::{ComparisonKind, PlannedTarget};
 use crate::progress::note;
 use crate::project::Project;
 use crate::report;
-use crate::report::comparison::{ComparisonReport, comment, keep_history, prospect, with_history};
+use crate::report::comparison::{ComparisonReport, comment, keep_history, prospect, with_history, written};
 use crate::session::{End, Event, Request, Session};
 use crate::stats::verdict::Verdict;
 use crate::subject::words;
@@ -205,10 +205,10 @@ pub(super) fn measure(
     };
     let request = Request { allows_equal_arms: terminal.is_none(), ..request };
     let mut session = Session::open(&request, script)?;
-    let end = session.measure(&mut |event| {
-        if let Event::Prospect(found) = event {
-            note(&prospect(&found));
-        }
+    let end = session.measure(&mut |event| match event {
+        Event::Prospect(found) => note(&prospect(&found)),
+        Event::Written(lines) => note(&written(&lines)),
+        Event::Suite(_) => {}
     });
     let cleaned = session.clean_up();
     let end = end.and_then(|end| cleaned.map(|()| end));

@@ -1,5 +1,6 @@
 //! The arms of a comparison: revisions are built and programs are found before anything is measured.
 
+use super::remarks;
 use crate::arm::{Arm, BASE, HEAD};
 use crate::error::Error;
 use crate::lab::program::locate;
@@ -24,7 +25,7 @@ pub(super) fn replacements(
     comparison: &mut PlannedComparison,
     note: impl Fn(&str),
 ) -> Result<BTreeMap<String, Replacement>, Error> {
-    let mut all = BTreeMap::new();
+    let (mut all, mut about) = (BTreeMap::new(), Vec::new());
     let source = comparison.source.clone();
     let repository = source.as_ref().map(|source| Repository {
         checkout: Path::new(&source.checkout),
@@ -58,8 +59,12 @@ pub(super) fn replacements(
         let tree = tree.map_or_else(String::new, |tree| tree.display().to_string());
         let env = arm.env.into_iter().map(|(name, value)| (name, value.replace(CHECKOUT, &tree)));
         let program = found.transpose()?.or(built);
+        about.extend(program.iter().flat_map(|program| remarks::about(&place, program)));
         all.insert(build.to_owned(), Replacement { program, env: env.collect(), plant: arm.plant });
     }
+    about.extend(remarks::about_lengths([BASE, HEAD].map(|build| all[build].program.as_ref())));
+    about.iter().for_each(|remark| note(remark));
+    comparison.remarks = about;
     Ok(all)
 }
 

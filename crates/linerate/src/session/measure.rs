@@ -53,6 +53,7 @@ impl Session {
                 self.run.budget.map_or_else(of_rounds, |_| Some(self.made().seconds_left(suite).max(0.0)));
             self.progress.next(step, &self.run.suites[suite], Left { suite: of_suite, later });
             self.make(step, &cpus)?;
+            self.take_written(step, on)?;
         }
         Ok(())
     }

@@ -10,8 +10,10 @@ mod command;
 mod learn;
 mod measure;
 mod prepare;
+mod remarks;
 mod request;
 mod stored;
+mod written;
 
 pub use measure::{seconds_in_all, seconds_or_guess};
 pub use request::{HostRequest, Request};
@@ -24,7 +26,7 @@ use crate::lab::hosts::{Hosts, Watched};
 use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError};
-use crate::measurement::{Duet, PlannedSuite, RUN_SCHEMA, Run, Stored, Trial};
+use crate::measurement::{Duet, PlannedSuite, RUN_SCHEMA, Run, Stored, Trial, WrittenBySubject};
 use crate::placement;
 use crate::plan;
 use crate::programs::{self, Programs};
@@ -50,6 +52,8 @@ pub enum End {
 pub enum Event {
     /// Before the units of a comparison, and once more after the first of them.
     Prospect(Prospect),
+    /// The first lines on stderr of a program or command that is compared, once.
+    Written(WrittenBySubject),
     /// All of a suite is measured, or as much as there was when the run was interrupted.
     Suite(Box<Stored>),
 }

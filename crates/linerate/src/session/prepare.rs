@@ -47,7 +47,7 @@ impl Session {
         let mut now = planned.clone();
         let elsewhere = elsewhere::presences(self.lab.as_ref(), planned)?;
         let mut machine = Machine::new(Permission::Build(&note), self.script.as_ref())
-            .with(replacements)
+            .with(replacements, self.lab.as_mut())
             .with_hosts(elsewhere, !self.run.hosts.is_empty());
         let commands = self.run.comparison.as_ref().and_then(|comparison| comparison.commands.clone());
         self.programs.commands.clone_from(&commands);

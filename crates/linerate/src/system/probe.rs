@@ -4,6 +4,7 @@ use super::build::Builds;
 use super::group::ChildGroup;
 use super::manifest::VersionProbe;
 use super::{SystemVariant, install, template};
+use crate::lab::Lab;
 use crate::lab::program::locate;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -46,9 +47,17 @@ pub struct Replacement {
     pub plant: Option<u32>,
 }
 
-/// Finds the variant's programs, builds them if permitted, and gets the version.
-pub fn presence(chosen: SystemVariant<'_>, with: &Replacement, builds: &mut Builds<'_>) -> Presence {
-    let missing = |reason: String| Presence::Missing { reason, install: install::advice(chosen) };
+/// Finds the variant's programs, builds them if permitted, and gets the version, in a lab if there is one.
+pub fn presence(
+    chosen: SystemVariant<'_>,
+    with: &Replacement,
+    builds: &mut Builds<'_>,
+    lab: Option<&mut dyn Lab>,
+) -> Presence {
+    let missing = |reason: String| {
+        let is_given = with.program.is_some();
+        Presence::Missing { reason, install: if is_given { String::new() } else { install::advice(chosen) } }
+    };
     let manifest = &chosen.system.manifest;
     if let Some(need) = chosen.unmet_need() {
         return missing(format!("{need} is not installed"));
@@ -71,7 +80,7 @@ pub fn presence(chosen: SystemVariant<'_>, with: &Replacement, builds: &mut Buil
             None => return missing(format!("{other} is not installed")),
         },
     };
-    match probe.map(|probe| version(&prober, probe)).transpose() {
+    match probe.map(|probe| version(&prober, probe, lab)).transpose() {
         Ok(version) => Presence::Ready { program: Some(program), version },
         Err(reason) => missing(reason),
     }
@@ -92,8 +101,12 @@ fn built_program(
     template::render(&place, name, &minijinja::context! { out => out.display().to_string() })
 }
 
-fn version(program: &Path, probe: &VersionProbe) -> Result<String, String> {
-    let output = output_of(program, &probe.args)?;
+fn version(program: &Path, probe: &VersionProbe, lab: Option<&mut dyn Lab>) -> Result<String, String> {
+    let command = || (program.to_owned(), probe.args.clone());
+    let output = match lab.and_then(|lab| lab.output_of(&command(), VERSION_DEADLINE)) {
+        Some(output) => output.map_err(|error| format!("in the lab, {error}"))?,
+        None => output_of(program, &probe.args)?,
+    };
     let pattern = Regex::new(&probe.pattern).map_err(|e| format!("version.pattern in system.toml: {e}"))?;
     let found = pattern.captures(&output).and_then(|groups| groups.get(1));
     found.map(|group| group.as_str().to_owned()).ok_or_else(|| {
@@ -169,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_version_comes_from_the_output_of_the_program() {
-        assert_eq!(version(Path::new("/bin/sh"), &probe(r"version (\S+)")), Ok("1.2.3".into()));
+        assert_eq!(version(Path::new("/bin/sh"), &probe(r"version (\S+)"), None), Ok("1.2.3".into()));
     }
 
     #[test]
@@ -177,7 +190,7 @@ mod tests {
         let (start, mut probe) = (Instant::now(), probe(r"version (\S+)"));
         let pid = std::env::temp_dir().join(format!("linerate-probe-{}", std::process::id()));
         probe.args[1] = format!("sleep 1000 & echo $! > {}; echo version 7", pid.display());
-        assert_eq!(version(Path::new("/bin/sh"), &probe), Ok("7".into()));
+        assert_eq!(version(Path::new("/bin/sh"), &probe, None), Ok("7".into()));
         assert!(start.elapsed() < VERSION_DEADLINE);
         let child = std::fs::read_to_string(&pid).unwrap();
         std::fs::remove_file(&pid).unwrap();
@@ -193,13 +206,13 @@ mod tests {
     fn output_without_an_end_has_a_deadline_and_a_limit() {
         let mut probe = probe(r"version (\S+)");
         probe.args[1] = "yes & echo version 7; sleep 1000".into();
-        let error = version(Path::new("/bin/sh"), &probe).unwrap_err();
+        let error = version(Path::new("/bin/sh"), &probe, None).unwrap_err();
         assert!(error.contains("printed no version within 5s"), "{error}");
     }
 
     #[test]
     fn output_without_a_version_is_part_of_the_error() {
-        let error = version(Path::new("/bin/sh"), &probe(r"release (\S+)")).unwrap_err();
+        let error = version(Path::new("/bin/sh"), &probe(r"release (\S+)"), None).unwrap_err();
         assert!(error.contains("demo version"), "{error}");
     }
 }

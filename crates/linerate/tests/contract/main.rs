@@ -83,7 +83,7 @@ fn broken_promises(registry: &Registry, builds: &mut Builds<'_>) -> Vec<String> 
     let mut ready = Vec::new();
     for chosen in registry.variants().filter(speaks_the_contract) {
         let own = chosen.program().filter(|name| name.starts_with("linerate-"));
-        let program = match (own, presence(chosen, &Replacement::default(), builds)) {
+        let program = match (own, presence(chosen, &Replacement::default(), builds, None)) {
             // It is beside linerate; test binaries are in another folder.
             (Some(name), _) => common::program::own(name),
             (None, Presence::Ready { program: Some(program), .. }) => program,

@@ -6,6 +6,7 @@ mod disturbed;
 mod latency;
 mod revisions;
 mod script;
+mod written;
 
 use common::{Folder, Output};
 use linerate::measurement::{Outcome, Stage};

@@ -50,6 +50,14 @@ impl Script {
         self
     }
 
+    /// The systems of these cells write these lines at their start.
+    pub(crate) fn writes(mut self, cell: &str, lines: &[&str]) -> Self {
+        self = self.cell(cell, 0.2, 0.003);
+        let lines = serde_json::to_string(lines).unwrap();
+        let _ = writeln!(self.answers, "stderr = {lines}");
+        self
+    }
+
     /// The measurement of these cells fails.
     pub(crate) fn fails(mut self, cell: &str, reason: &str) -> Self {
         let fails = format!("{{ stage = 'measure', reason = '{reason}' }}");

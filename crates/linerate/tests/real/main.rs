@@ -14,6 +14,7 @@ mod hangs;
 mod host;
 mod kills;
 mod latency;
+mod own_paths;
 mod paths;
 mod project;
 mod tun;

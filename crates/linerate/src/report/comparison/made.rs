@@ -2,7 +2,7 @@
 
 use super::latency;
 use super::model::{ChangeReport, ComparisonReport};
-use crate::measurement::{ComparisonKind, PlannedArm};
+use crate::measurement::{ComparisonKind, PlannedArm, WrittenBySubject};
 use crate::report::model::Report;
 use crate::report::numbers::{seconds, shows_bias};
 use crate::report::words;
@@ -151,6 +151,21 @@ pub(in crate::report) fn made(comparison: &ComparisonReport) -> Vec<String> {
     lines.extend(details);
     lines.extend(comparison.notes.iter().cloned());
     lines
+}
+
+/// What a subject wrote on stderr at its start, in one line for each of the first ones.
+pub fn written(by: &WrittenBySubject) -> String {
+    const MOST_LINES: usize = 3;
+    const LONGEST: usize = 200;
+    let line = |text: &String| match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.clone(),
+    };
+    let shown = by.lines.iter().take(MOST_LINES).map(line);
+    let more = by.lines.len().saturating_sub(MOST_LINES);
+    let more = (more > 0).then(|| format!("(and {more} more lines)"));
+    let lines: Vec<String> = shown.chain(more).collect();
+    format!("{} wrote on stderr at its start: {}", by.subject, lines.join("\n  "))
 }
 
 /// The head of a gate: a commit shortened, or the start of an arm.

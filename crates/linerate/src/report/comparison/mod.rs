@@ -15,8 +15,8 @@ mod stored;
 pub use comment::comment;
 pub use history::{entries, history, keep_history, with_history};
 pub(super) use latency::{margins, table as latencies};
-pub use made::conclusion_words;
 pub(super) use made::made;
+pub use made::{conclusion_words, written};
 pub use model::*;
 pub(super) use page::section;
 pub use sentence::prospect;
@@ -42,7 +42,7 @@ pub(super) fn build(
     cells::into_tables(suites, &judgement, &cells);
     let spent = trials.iter().map(Trial::time).chain(duets.iter().map(Duet::time));
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
-    let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| &table.notes);
+    let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());
     let mut comparison = ComparisonReport {
         kind: plan.kind,
         base: plan.base.clone(),
@@ -68,7 +68,7 @@ pub(super) fn build(
             is_void: judgement.is_void,
         }),
         cells,
-        notes: notes.cloned().collect(),
+        notes: notes.chain(plan.remarks.clone()).chain(plan.written.iter().map(made::written)).collect(),
         history: Vec::new(),
     };
     let verdict = match comparison.commands.is_empty() {

@@ -1,7 +1,7 @@
 //! A revision of a repository, built in a worktree of its own: an arm with `git=`.
 //!
 //! The worktree is a clone in the cache folder that shares the checkout's objects, so the checkout itself is
-//! not touched. Names of worktrees have one length: the length of a path can change how fast a program is.
+//! not touched. Names of worktrees have one length: that of a path can change where a program's data is.
 
 use super::inputs::hash_of;
 use super::{Failure, MARK, begin_anew, lock, process};
@@ -103,21 +103,6 @@ impl Repository<'_> {
         super::mark(site)?;
         note(&format!("built {short} in {} s", start.elapsed().as_secs()));
         Ok(())
-    }
-}
-
-/// A name for a program, as long as that of every other program of an arm.
-///
-/// # Errors
-/// The link cannot be made.
-pub fn link(program: &Path, name: &str) -> Result<PathBuf, String> {
-    let folder = arms()?.join(hash_of(&program));
-    let link = folder.join(name);
-    let failed = |e: std::io::Error| format!("{}: {e}", link.display());
-    std::fs::create_dir_all(&folder).map_err(failed)?;
-    match std::os::unix::fs::symlink(program, &link) {
-        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(e)),
-        _ => Ok(link),
     }
 }
 

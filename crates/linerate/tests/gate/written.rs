@@ -1,0 +1,48 @@
+//! What the programs of a comparison write on stderr at their start.
+
+use crate::common::Folder;
+use crate::gate;
+use crate::script::Script;
+
+const LINES: [&str; 5] = ["no config: \u{1b}[2Jdefaults", "second", "third", "fourth", "fifth"];
+
+#[test]
+fn what_a_program_of_the_user_writes_at_its_start_is_shown_once_and_kept() {
+    let script = Script::new("written").writes("fast/pipe@head", &LINES);
+    let folder = Folder::new("gate-written");
+    let out = script.run(&[
+        "compare",
+        "mini",
+        "--only",
+        "fast/pipe",
+        "--head",
+        "program=/bin/true",
+        "--seed",
+        "7",
+        "--out",
+        folder.str(),
+    ]);
+    assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
+    let lines = "pipe (head) wrote on stderr at its start: no config: \\u001b[2Jdefaults\n  second\n  \
+        third\n  (and 2 more lines)\n";
+    assert_eq!(out.stderr.matches(lines).count(), 1, "{}", out.stderr);
+    assert_eq!(
+        out.stderr.matches("wrote on stderr").count(),
+        1,
+        "the server is none of the builds: {}",
+        out.stderr
+    );
+    for text in [&out.stdout, &folder.read("report.md"), &folder.read("report.html")] {
+        assert!(text.contains("pipe (head) wrote on stderr at its start: no config"), "{text}");
+    }
+    assert!(folder.read("run.json").contains("fifth"));
+    assert_eq!(script.run(&["report", folder.str()]).stdout, out.stdout);
+}
+
+#[test]
+fn what_linerates_own_systems_write_at_their_start_is_not_shown() {
+    let script = Script::new("own").writes("fast/pipe@*", &LINES);
+    let out = gate(&script, &Folder::new("gate-own"), &[]);
+    assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
+    assert!(!out.stderr.contains("wrote on stderr"), "{}", out.stderr);
+}
