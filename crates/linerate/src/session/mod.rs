@@ -1,8 +1,8 @@
 //! A run: open, measure.
 //!
-//! [`Session::open`] makes the plan, raises the lab and creates the folder. [`Session::measure`] takes suite
-//! by suite: it prepares the systems, makes every trial, and appends each to the journal before the next.
-//! `--resume` opens a stored session and goes on. The caller makes the reports.
+//! [`Session::open`] makes the plan and raises the lab. [`Session::measure`] takes suite by suite: it
+//! prepares the systems, makes every trial, and appends each to the journal before the next; the first one
+//! makes the folder. `--resume` opens a stored session and goes on. The caller makes the reports.
 
 mod arms;
 mod capacity;
@@ -69,7 +69,6 @@ pub struct Session {
     journal: Journal,
     timings: Timings,
     progress: Progress,
-    folder: PathBuf,
     install: bool,
     /// A build is compared with itself, to calibrate.
     allows_equal_arms: bool,
@@ -86,17 +85,17 @@ impl Session {
             .as_ref()
             .filter(|folder| journal::is_run(folder) || request.choice.suites.is_empty());
         let stored = resumed.map(|folder| journal::read(folder)).transpose()?;
-        let folder = request.resume.clone().or_else(|| request.out.clone()).unwrap_or_else(default_folder);
+        let out = request.resume.as_ref().or(request.out.as_ref());
         if stored.is_none() {
-            journal::check_vacant(&folder)?;
+            journal::check(out.map(PathBuf::as_path))?;
         }
         let given = &request.choice;
         let choice = stored.as_ref().map_or_else(|| given.clone(), |s| stored::choice(&s.run, &given.suites));
         let home = home::find()?;
         let registry = Registry::load(&home)?;
         let given = placement::hosts(&request.hosts.places, request.hosts.file.as_deref())?;
-        if let Some(stored) = &stored {
-            stored::check_commands(&folder, &stored.run, request.choice.comparison.as_ref(), &given)?;
+        if let (Some(folder), Some(stored)) = (resumed, &stored) {
+            stored::check_commands(folder, &stored.run, request.choice.comparison.as_ref(), &given)?;
         }
         let (registry, mut suites) = match choice.comparison.as_ref().and_then(|plan| plan.commands.as_ref())
         {
@@ -139,11 +138,11 @@ impl Session {
         };
         let lab = raise()?;
         let second = suites.iter().any(has_duets).then(raise).transpose()?;
-        let (run, trials, duets, journal) = match stored {
-            Some(stored) => stored::open(&folder, stored, suites)?,
-            None => {
+        let (run, trials, duets, journal) = match (resumed, stored) {
+            (Some(folder), Some(stored)) => stored::open(folder, stored, suites)?,
+            _ => {
                 let run = new_run(request, suites, lab.as_ref());
-                let journal = journal::create(&folder, &run)?;
+                let journal = Journal::new(out.cloned(), &run)?;
                 (run, Vec::new(), Vec::new(), journal)
             }
         };
@@ -163,7 +162,6 @@ impl Session {
             journal,
             timings: Timings::load(),
             progress,
-            folder,
             install: request.install,
             allows_equal_arms: request.allows_equal_arms,
         })
@@ -207,9 +205,9 @@ impl Session {
         }
     }
 
-    /// The folder of the run.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// The folder of the run; `None`: nothing was measured.
+    pub fn folder(&self) -> Option<&Path> {
+        self.journal.folder()
     }
 
     pub fn run(&self) -> &Run {
@@ -279,11 +277,6 @@ fn has_duets(suite: &PlannedSuite) -> bool {
 
 fn lab_is_lost(error: LabError) -> Error {
     Error::NothingMeasured(format!("{error}\n`linerate doctor` shows what this machine lacks"))
-}
-
-fn default_folder() -> PathBuf {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    Path::new("results").join(now.replace(':', "").trim_end_matches('Z'))
 }
 
 fn fresh_seed() -> u64 {

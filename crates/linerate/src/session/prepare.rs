@@ -2,7 +2,6 @@
 
 use super::{Session, arms, stored};
 use crate::error::Error;
-use crate::journal;
 use crate::measurement::{Outcome, PlannedCell, PlannedCommands, PlannedSuite};
 use crate::placement;
 use crate::programs::elsewhere;
@@ -68,11 +67,11 @@ impl Session {
             arms::check_different(&now, &self.programs)?;
         }
         self.find_capacities(suite, &mut now)?;
-        if self.has_trials(suite) {
-            stored::check_same(&self.folder, &self.run.suites[suite], Some(&now))?;
+        if let Some(folder) = self.folder().filter(|_| self.has_trials(suite)) {
+            stored::check_same(folder, &self.run.suites[suite], Some(&now))?;
         }
         self.run.suites[suite] = now;
-        journal::write_run(&self.folder, &self.run)
+        self.journal.plan(&self.run)
     }
 
     /// The suite of commands, with what is learned about them before the first trial.
