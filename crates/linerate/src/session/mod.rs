@@ -33,7 +33,6 @@ use crate::subject;
 use crate::suite;
 use crate::system::Registry;
 use crate::timings::Timings;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -147,9 +146,7 @@ impl Session {
             }
         };
         let done = trials.len() + duets.len();
-        // A comparison has one unit of each pair in a round: too little for a line in a log.
-        let is_quiet = request.quiet || run.comparison.is_some() && !std::io::stderr().is_terminal();
-        let progress = Progress::new(plan::order(&run).len() as u64, done as u64, is_quiet);
+        let progress = Progress::new(&run, done as u64, request.quiet);
         Ok(Self {
             registry,
             script: programs::script(script)?,

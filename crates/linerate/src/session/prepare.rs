@@ -18,6 +18,7 @@ impl Session {
     /// The user stopped a build, `run.json` cannot be written, a system is not the one that the run began
     /// with, or an arm of a comparison cannot be built.
     pub(super) fn prepare(&mut self, suite: usize) -> Result<(), Error> {
+        self.progress.stage(&self.run.suites[suite], "preparing");
         let replacements = match &mut self.run.comparison {
             None => BTreeMap::new(),
             Some(comparison) if comparison.commands.is_some() => {
@@ -87,6 +88,7 @@ impl Session {
         let lines = subject::lines(&commands)?;
         if commands.commands.iter().any(|one| one.warmup.is_none()) && self.script.is_none() {
             self.programs.commands = Some(commands.clone());
+            self.progress.stage(&now, "warming up");
             subject::learn(self.lab.as_mut(), &self.programs, &mut commands, &lines)?;
         }
         let suite = subject::suite(&commands);

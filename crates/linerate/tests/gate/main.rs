@@ -291,6 +291,19 @@ fn compare_is_status_0_whatever_it_finds() {
     assert_eq!((rate.verdict, rate.second_series), (Verdict::Slower, None));
 }
 
+/// Its time is simulated, so there is no second line after ten seconds.
+#[test]
+fn a_comparison_says_off_a_terminal_what_it_does_unless_it_is_quiet() {
+    let progress = |more: &[&str]| {
+        let out = gate(&Script::new("progress"), &Folder::new("gate-progress"), more);
+        assert_eq!(out.status, 0, "{}", out.stderr);
+        let is_other = |line: &&str| line.contains("find a slowdown") || line.starts_with("report: ");
+        out.stderr.lines().filter(|line| !is_other(line)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(progress(&[]), ["preparing"]);
+    assert!(progress(&["--quiet"]).is_empty());
+}
+
 #[test]
 fn a_gate_calibrates_itself() {
     let folder = Folder::new("gate-calibrate");
