@@ -1,6 +1,9 @@
 //! `run.json` and `journal.jsonl`: the files of a run, written so that no measured trial is lost.
 
+mod place;
 mod read;
+
+pub use place::{RUNS, check, make, newest};
 
 pub(crate) use read::existing;
 pub use read::{Lines, parse_journal, read};
@@ -20,52 +23,22 @@ const JOURNAL_FILE: &str = "journal.jsonl";
 const PACKED_FILE: &str = "journal.jsonl.gz";
 
 /// The journal of a run under way. A trial is a line, flushed before the next one starts.
+///
+/// A run that measures nothing leaves no folder: the first trial makes it, with the plan.
 #[derive(Debug)]
 pub struct Journal {
+    /// The folder that the user named; `None`: one in [`RUNS`], by the time of the start.
+    out: Option<PathBuf>,
+    run: Run,
+    open: Option<Open>,
+}
+
+/// The file of a journal, whose folder has the plan.
+#[derive(Debug)]
+struct Open {
+    folder: PathBuf,
     path: PathBuf,
     file: File,
-}
-
-/// Makes the folder of a new run. The plan is written in one piece or not at all.
-///
-/// # Errors
-/// The folder is not empty, or cannot be written to.
-pub fn create(folder: &Path, run: &Run) -> Result<Journal, Error> {
-    check_vacant(folder)?;
-    fs::create_dir_all(folder).map_err(Error::file(folder))?;
-    write_whole(&folder.join(RUN_FILE), &to_json(run))?;
-    open(folder)
-}
-
-/// Replaces `run.json`, in one step.
-///
-/// # Errors
-/// It cannot be written; the old one is unchanged.
-pub fn write_run(folder: &Path, run: &Run) -> Result<(), Error> {
-    replace(&folder.join(RUN_FILE), &to_json(run))
-}
-
-/// Checks that a new run may use this folder: it does not exist, or is empty.
-///
-/// # Errors
-/// The folder contains a run or other files, with the remedy.
-pub fn check_vacant(folder: &Path) -> Result<(), Error> {
-    if is_run(folder) {
-        let folder = folder.display();
-        return Err(Error::Input(format!(
-            "--out {folder}: the folder contains a run: continue it by `linerate run --resume {folder}`, \
-             or choose another folder"
-        )));
-    }
-    match fs::read_dir(folder).map(Iterator::count) {
-        Ok(1..) => Err(Error::Input(format!(
-            "--out {}: the folder is not empty: choose another one",
-            folder.display()
-        ))),
-        Ok(_) => Ok(()),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
-        Err(e) => Err(Error::file(folder)(e)),
-    }
 }
 
 /// True if the folder contains a run that can be resumed or reported.
@@ -73,35 +46,39 @@ pub fn is_run(folder: &Path) -> bool {
     folder.join(RUN_FILE).exists()
 }
 
-/// Opens the journal of a stored run to go on with it.
-///
-/// # Errors
-/// It cannot be written, or another linerate is writing it.
-pub fn open(folder: &Path) -> Result<Journal, Error> {
-    let path = folder.join(JOURNAL_FILE);
-    if !path.exists() && folder.join(PACKED_FILE).exists() {
-        let packed = folder.join(PACKED_FILE);
-        return Err(Error::Input(format!(
-            "{0}: the journal is packed: `gunzip {0}`, then go on",
-            packed.display()
-        )));
-    }
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true).custom_flags(nix::libc::O_NOFOLLOW);
-    let file = read::regular(&path, &mut options)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(Error::Input(format!("{}: another linerate is writing to it", path.display())));
-        }
-        Err(TryLockError::Error(e)) => return Err(Error::file(&path)(e)),
-    }
-    let mut journal = Journal { path, file };
-    journal.end_partial_line()?;
-    Ok(journal)
-}
-
 impl Journal {
+    /// The journal of a new run, in the folder `out` or in one of its own.
+    ///
+    /// # Errors
+    /// As of [`check`].
+    pub fn new(out: Option<PathBuf>, run: &Run) -> Result<Self, Error> {
+        check(out.as_deref())?;
+        Ok(Self { out, run: run.clone(), open: None })
+    }
+
+    /// The journal of a stored run, to go on with it.
+    ///
+    /// # Errors
+    /// It cannot be written, or another linerate is writing it.
+    pub fn open(folder: &Path, run: &Run) -> Result<Self, Error> {
+        let open = Open::new(folder.to_owned())?;
+        Ok(Self { out: Some(folder.to_owned()), run: run.clone(), open: Some(open) })
+    }
+
+    /// The folder of the run, once it has a trial.
+    pub fn folder(&self) -> Option<&Path> {
+        self.open.as_ref().map(|open| open.folder.as_path())
+    }
+
+    /// Replaces the plan, `run.json`, in one step.
+    ///
+    /// # Errors
+    /// It cannot be written; the old one is unchanged.
+    pub fn plan(&mut self, run: &Run) -> Result<(), Error> {
+        self.run.clone_from(run);
+        self.folder().map_or(Ok(()), |folder| replace(&folder.join(RUN_FILE), &to_json(run)))
+    }
+
     /// Appends a trial or a duet.
     ///
     /// # Errors
@@ -110,14 +87,61 @@ impl Journal {
         let mut line =
             serde_json::to_vec(entry).map_err(|e| Error::Input(format!("an entry that is no JSON: {e}")))?;
         line.push(b'\n');
-        self.file.write_all(&line).map_err(Error::file(&self.path))
+        if self.open.is_none() {
+            self.open = Some(self.begin()?);
+        }
+        self.open.iter_mut().try_for_each(|open| open.append(&line))
+    }
+
+    /// Makes the folder. The plan is written in one piece or not at all.
+    fn begin(&self) -> Result<Open, Error> {
+        let folder = match &self.out {
+            Some(out) => {
+                check(Some(out))?;
+                make(out)?;
+                out.clone()
+            }
+            None => place::make_new(Path::new(RUNS), &self.run.started)?,
+        };
+        write_whole(&folder.join(RUN_FILE), &to_json(&self.run))?;
+        Open::new(folder)
+    }
+}
+
+impl Open {
+    fn new(folder: PathBuf) -> Result<Self, Error> {
+        let path = folder.join(JOURNAL_FILE);
+        if !path.exists() && folder.join(PACKED_FILE).exists() {
+            let packed = folder.join(PACKED_FILE);
+            return Err(Error::Input(format!(
+                "{0}: the journal is packed: `gunzip {0}`, then go on",
+                packed.display()
+            )));
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).custom_flags(nix::libc::O_NOFOLLOW);
+        let file = read::regular(&path, &mut options)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::Input(format!("{}: another linerate is writing to it", path.display())));
+            }
+            Err(TryLockError::Error(e)) => return Err(Error::file(&path)(e)),
+        }
+        let mut journal = Self { folder, path, file };
+        journal.end_partial_line()?;
+        Ok(journal)
+    }
+
+    fn append(&mut self, line: &[u8]) -> Result<(), Error> {
+        self.file.write_all(line).map_err(Error::file(&self.path))
     }
 
     /// A line that a crash or a full disk cut off ends here, so that the next one starts on its own.
     fn end_partial_line(&mut self) -> Result<(), Error> {
         let bytes = fs::read(&self.path).map_err(Error::file(&self.path))?;
         if bytes.last().is_some_and(|b| *b != b'\n') {
-            self.file.write_all(b"\n").map_err(Error::file(&self.path))?;
+            self.append(b"\n")?;
         }
         Ok(())
     }

@@ -1,17 +1,54 @@
-//! Progress of a run on stderr: a bar with the time left on a terminal, a line for each round elsewhere.
+//! Progress of a run on stderr: a bar with the time left on a terminal, a line every ten seconds elsewhere.
 
-use crate::measurement::PlannedSuite;
-use crate::plan::Step;
+mod state;
+
+use crate::measurement::{PlannedSuite, Run};
+use crate::plan::{self, Step};
 use crate::printable::printable;
 use crate::timings::whole_seconds;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use state::{INTERVAL, State};
+use std::cell::Cell;
 use std::fmt;
 use std::io::IsTerminal;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How often the time left is shown again within a step, and how often a line may be due.
+const TICK: Duration = Duration::from_secs(1);
+/// The length of the bar: a share in thousandths.
+const WHOLE: f64 = 1_000.0;
+
+/// The bar on the terminal. Its lock is held while it is drawn, and while something else is printed.
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+thread_local! {
+    /// This thread prints something else.
+    static IS_PRINTING: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A line to the user on stderr.
 #[allow(clippy::print_stderr, reason = "notes go to stderr, and this is the place for them")]
 pub fn note(line: &str) {
-    eprintln!("{}", printable(line));
+    without_bar(|| eprintln!("{}", printable(line)));
+}
+
+/// Prints while there is no bar on the terminal, which would be drawn over it.
+fn without_bar(print: impl FnOnce()) {
+    if IS_PRINTING.replace(true) {
+        return print();
+    }
+    match &*lock(&BAR) {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
+    IS_PRINTING.set(false);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The time that is left.
@@ -23,9 +60,21 @@ pub struct Left {
     pub later: (usize, f64),
 }
 
+impl Left {
+    /// What is left after this time of it.
+    fn after(self, time: Duration) -> Self {
+        Self { suite: self.suite.map(|seconds| (seconds - time.as_secs_f64()).max(0.0)), ..self }
+    }
+
+    /// The seconds of this suite and those after it.
+    fn seconds(self) -> Option<f64> {
+        self.suite.map(|seconds| seconds + self.later.1)
+    }
+}
+
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(seconds) = self.suite {
+        if let Some(seconds) = self.suite.filter(|seconds| *seconds > 0.0) {
             write!(f, ", {} left", whole_seconds(seconds))?;
         }
         match self.later {
@@ -36,65 +85,128 @@ impl fmt::Display for Left {
     }
 }
 
-/// Shows each trial before it starts.
+/// Shows what a run does, also while one step takes long.
 #[derive(Debug)]
 pub struct Progress {
-    bar: ProgressBar,
-    terminal: bool,
-    last_round: Option<(usize, u32, bool)>,
+    /// `None`: nothing is shown.
+    shown: Option<Shown>,
 }
 
 impl Progress {
-    /// A bar of `trials`, with `done` of them made already.
-    pub fn new(trials: u64, done: u64, quiet: bool) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let target =
-            if terminal && !quiet { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(trials), target).with_position(done);
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {wide_msg}")
-            .expect("the template is constant");
-        bar.set_style(style);
-        Self { bar, terminal: terminal || quiet, last_round: None }
+    /// The progress of a run with `done` trials and units made already.
+    pub fn new(run: &Run, done: u64, quiet: bool) -> Self {
+        if quiet {
+            return Self { shown: None };
+        }
+        let is_terminal = std::io::stderr().is_terminal();
+        if is_terminal {
+            *lock(&BAR) = Some(bar());
+        }
+        let planned = plan::order(run).len() as u64;
+        let state = State::new(run.comparison.is_some(), planned, done, INTERVAL);
+        Self { shown: Some(Shown::new(state, if is_terminal { draw } else { print_if_due }, TICK)) }
     }
 
     /// More trials than planned.
     pub fn add(&self, trials: u64) {
-        self.bar.inc_length(trials);
+        self.change(|state, _| state.add(trials));
+    }
+
+    /// What is done before the trials of a suite.
+    pub fn stage(&self, suite: &PlannedSuite, words: &str) {
+        self.change(|state, now| state.stage(suite, words, now));
     }
 
     /// The next trial.
     pub fn next(&mut self, step: &Step, suite: &PlannedSuite, left: Left) {
-        let part = match (step.warmup, suite.rounds) {
-            (true, _) => format!("warm-up round {}", step.round),
-            (false, rounds) if step.round > rounds => "more units of what is open".to_owned(),
-            (false, rounds) => format!("round {} of {rounds}", step.round),
-        };
-        let message = format!("{}: {part}{left}: {}", suite.name, step.id);
-        self.bar.set_message(printable(&message).into_owned());
-        let round = Some((step.suite, step.round, step.warmup));
-        if !self.terminal && self.last_round != round {
-            self.print(&format!("{}: {part}{left}", suite.name));
-        }
-        self.last_round = round;
+        self.change(|state, now| state.next(step, suite, left, now));
     }
 
     pub fn done(&self) {
-        self.bar.inc(1);
+        self.change(|state, _| state.done());
     }
 
     /// A line of its own above the bar.
     pub fn print(&self, line: &str) {
-        self.bar.suspend(|| note(line));
+        note(line);
     }
 
-    /// The same without the bar, which would be drawn over what it prints.
+    /// The same without the bar.
     pub fn without_bar<T, F: FnMut(T)>(&self, mut print: F) -> impl FnMut(T) + use<T, F> {
-        let bar = self.bar.clone();
-        move |value| bar.suspend(|| print(value))
+        move |value| without_bar(|| print(value))
     }
 
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
+    pub fn finish(&mut self) {
+        if self.shown.take().is_some()
+            && let Some(bar) = lock(&BAR).take()
+        {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State, Instant)) {
+        if let Some(shown) = &self.shown {
+            let (mut state, now) = (lock(&shown.state), Instant::now());
+            change(&mut state, now);
+            (shown.show)(&mut state, now);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:24} {wide_msg}").expect("the template is constant");
+    ProgressBar::with_draw_target(Some(WHOLE as u64), ProgressDrawTarget::stderr()).with_style(style)
+}
+
+fn draw(state: &mut State, now: Instant) {
+    if let (Some(message), Some(bar)) = (state.message(now), &*lock(&BAR)) {
+        bar.set_position((state.share(now) * WHOLE) as u64);
+        bar.set_message(printable(&message).into_owned());
+    }
+}
+
+fn print_if_due(state: &mut State, now: Instant) {
+    if let Some(line) = state.due(now) {
+        note(&line);
+    }
+}
+
+type Show = fn(&mut State, Instant);
+
+/// A state that is shown when it changes, and again by a thread, since a step may be long.
+#[derive(Debug)]
+struct Shown {
+    state: Arc<Mutex<State>>,
+    show: Show,
+    /// The thread ends when this is dropped.
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Shown {
+    fn new(state: State, show: Show, tick: Duration) -> Self {
+        let state = Arc::new(Mutex::new(state));
+        let (end, ended) = channel();
+        let shared = Arc::clone(&state);
+        let thread = thread::spawn(move || {
+            while ended.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
+                show(&mut lock(&shared), Instant::now());
+            }
+        });
+        Self { state, show, end: Some(end), thread: Some(thread) }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
@@ -109,5 +221,41 @@ mod tests {
         assert_eq!(left(Some(61.2), (0, 0.0)), ", 1m 2s left");
         assert_eq!(left(Some(61.2), (1, 240.0)), ", 1m 2s left; 1 suite after it, at most 4m");
         assert_eq!(left(None, (7, 1680.0)), "; 7 suites after it, at most 28m");
+    }
+
+    static LINES: Mutex<Vec<(Instant, String)>> = Mutex::new(Vec::new());
+
+    fn keep_if_due(state: &mut State, now: Instant) {
+        lock(&LINES).extend(state.due(now).map(|line| (now, line)));
+    }
+
+    #[test]
+    fn a_stage_without_any_step_is_shown_again_at_each_interval() {
+        let interval = Duration::from_millis(40);
+        let state = State::new(false, 0, 0, interval);
+        let progress = Progress { shown: Some(Shown::new(state, keep_if_due, Duration::from_millis(2))) };
+        progress.stage(&PlannedSuite { name: "proxy".into(), ..PlannedSuite::default() }, "preparing");
+        let until = Instant::now() + Duration::from_secs(20);
+        while lock(&LINES).len() < 4 && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
+        drop(progress);
+        let lines = lock(&LINES).clone();
+        assert!(
+            lines.len() >= 4 && lines.iter().all(|(_, line)| line.starts_with("proxy: preparing")),
+            "{lines:?}"
+        );
+        assert!(lines.windows(2).all(|two| two[1].0 - two[0].0 >= interval), "{lines:?}");
+        // The thread has ended.
+        thread::sleep(2 * interval);
+        assert_eq!(lock(&LINES).len(), lines.len());
+    }
+
+    #[test]
+    fn what_is_printed_within_something_printed_waits_for_nothing() {
+        let mut printed = Vec::new();
+        without_bar(|| without_bar(|| printed.push(1)));
+        without_bar(|| printed.push(2));
+        assert_eq!(printed, [1, 2]);
     }
 }

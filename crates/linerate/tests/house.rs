@@ -102,6 +102,17 @@ fn functions_and_doc_comments_name_what_they_are_about() {
     none_of("functions are called `of`, or doc comments begin with Of or For", faults);
 }
 
+/// The list says which runs are published; what a user keeps there is not tracked.
+#[test]
+fn what_git_tracks_in_results_is_listed_in_its_readme() {
+    let root = files::root();
+    let readme = std::fs::read_to_string(root.join("results/README.md")).expect("it is there");
+    let name = |path: String| Some(path.strip_prefix("results/")?.split('/').next()?.to_owned());
+    let names: BTreeSet<String> = files::tracked(&root).into_iter().flatten().filter_map(name).collect();
+    let is_listed = |name: &String| name == "README.md" || readme.contains(&format!("]({name}"));
+    none_of("files of results/ are not in its README.md", names.into_iter().filter(|name| !is_listed(name)));
+}
+
 #[test]
 fn links_of_markdown_files_lead_to_files() {
     let files = text_files();

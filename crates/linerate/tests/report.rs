@@ -18,7 +18,7 @@ mod schema;
 #[path = "gate/script.rs"]
 mod script;
 
-use common::{Folder, complete, linerate, run};
+use common::{Folder, complete, linerate, published, run};
 use element::Element;
 use page::number;
 use script::Script;
@@ -58,16 +58,13 @@ fn the_files_of_a_scripted_run_agree() {
 
 #[test]
 fn the_files_of_a_published_run_agree() {
-    let results = common::tests().join("../../../results");
-    let runs = fs::read_dir(results).unwrap().flatten().map(|entry| entry.path());
-    let runs: Vec<_> = runs.filter(|path| path.join("run.json").exists()).collect();
-    assert!(!runs.is_empty());
-    for run in runs {
+    for run in published::runs() {
         let folder = Folder::new(&format!("report-{}", run.file_name().unwrap().to_string_lossy()));
         common::copy(&run, folder.path());
-        let out = linerate("good", &["report", folder.str()]);
+        let out = linerate("good", &["report", folder.str(), "--out", folder.str()]);
         // Each line of the journal is one that today's program reads.
-        assert_eq!((out.status, out.stderr.as_str()), (0, ""), "{}", run.display());
+        let made = format!("report: {}/report.md (also .html, .json, .csv)\n", folder.str());
+        assert_eq!((out.status, out.stderr), (0, made), "{}", run.display());
         let report = report(folder.path());
         assert_eq!(report["run"]["flags"], json!([]), "{}", run.display());
         check(folder.path());
@@ -76,6 +73,23 @@ fn the_files_of_a_published_run_agree() {
         let percent = MORE.iter().find(|(run, _)| *run == name).map_or("5", |(_, percent)| percent);
         let (status, text) = recomputed(folder.path(), percent);
         assert_eq!(status, Some(0), "{text}");
+    }
+}
+
+#[test]
+fn a_run_is_published_if_the_readme_lists_it_and_then_it_has_all_its_files() {
+    let results = Folder::new("report-results");
+    let of_user = results.path().join("2126-01-01T000000");
+    fs::create_dir_all(&of_user).unwrap();
+    fs::write(of_user.join("run.json"), "{").unwrap();
+    let listed = results.path().join("2126-01-01-epyc");
+    common::copy(complete("good", &["mini", "--quick"]).path(), &listed);
+    fs::write(results.path().join("README.md"), "| [a run](2126-01-01-epyc/report.md) | quick |\n").unwrap();
+    assert_eq!(published::runs_in(results.path()), Ok(vec![listed.clone()]));
+    for file in ["journal.jsonl", "run.json"] {
+        fs::remove_file(listed.join(file)).unwrap();
+        let fault = published::runs_in(results.path()).unwrap_err();
+        assert!(fault.contains("2126-01-01-epyc") && fault.ends_with(&format!("has no {file}")), "{fault}");
     }
 }
 

@@ -5,6 +5,8 @@ mod common;
 mod loads;
 #[path = "scripted/paths.rs"]
 mod paths;
+#[path = "scripted/place.rs"]
+mod place;
 #[path = "scripted/stopping.rs"]
 mod stopping;
 #[path = "scripted/terminal.rs"]
@@ -97,6 +99,7 @@ fn a_report_needs_no_second_run() {
     fs::remove_file(folder.path().join("report.json")).unwrap();
     let out = linerate("good", &["report", folder.str(), "--format", "json"]);
     assert_eq!((out.status, out.stdout.as_str()), (0, first.as_str()));
+    linerate("good", &["report", folder.str(), "--out", folder.str()]);
     assert_eq!(folder.read("report.json"), first);
 }
 
@@ -282,10 +285,10 @@ fn a_run_does_not_go_on_with_other_versions() {
 
 #[test]
 fn a_run_without_a_measurement_has_status_3() {
-    let folder = Folder::new("nothing");
-    let out = linerate("empty", &["run", "mini", "--out", folder.str()]);
+    let (folder, out) = run("empty", &["mini"]);
     assert_eq!(out.status, 3, "{}", out.stderr);
-    assert!(folder.read("report.json").contains("\"missing\""));
+    assert!(out.stdout.contains("missing"), "{}", out.stdout);
+    assert!(!folder.path().exists());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Folder, linerate};
+use common::{Folder, linerate, published};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -94,10 +94,11 @@ fn every_link_of_a_site_has_its_place() {
 /// That of `make site`.
 #[test]
 fn every_link_of_the_published_site_has_its_place() {
-    let results = common::tests().join("../../../results");
-    let pages = site_of(results.to_str().unwrap(), &Folder::new("published-site"));
+    let runs = Folder::new("published-runs");
+    published::link_to(runs.path());
+    let pages = site_of(runs.str(), &Folder::new("published-site"));
     assert!(links(&pages) > 200);
-    let in_docs = fs::read_to_string(results.join("../docs/published.md")).ok();
+    let in_docs = fs::read_to_string(published::results().join("../docs/published.md")).ok();
     assert!(pages.get("published.md") == in_docs.as_ref(), "docs/published.md: `make site` writes it");
 }
 

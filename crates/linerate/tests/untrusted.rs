@@ -32,7 +32,7 @@ fn a_report_replaces_a_link_of_its_name_and_does_not_follow_it() {
         let _ = fs::remove_file(folder.path().join(name));
         std::os::unix::fs::symlink(&victim, folder.path().join(name)).unwrap();
     }
-    assert_eq!(linerate("good", &["report", folder.str()]).status, 0);
+    assert_eq!(linerate("good", &["report", folder.str(), "--out", folder.str()]).status, 0);
     assert_eq!(linerate("good", &["run", "--resume", folder.str()]).status, 0);
     assert_eq!(fs::read_to_string(&victim).unwrap(), "own");
     assert!(folder.read("report.md").contains("mini"));

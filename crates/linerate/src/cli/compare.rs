@@ -72,7 +72,7 @@ pub struct BuildOptions {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
-    /// Folder for run.json, journal.jsonl and the reports [default: results/<time>]
+    /// Folder for run.json, journal.jsonl and the reports [default: .linerate/<time>]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
 
@@ -127,7 +127,7 @@ Examples:
   linerate compare proxy --only nginx/haproxy-tcp --head program=/opt/haproxy-3.2/haproxy
   linerate compare proxy --only nginx/direct --base set:sendfile=on --head set:sendfile=off
   linerate compare runtime --only 'http/*/asio-async' --head env:CXXFLAGS=-O3
-  linerate compare results/a results/b"))]
+  linerate compare .linerate/a .linerate/b"))]
 pub struct CompareArgs {
     /// Two commands or more, or addresses; or a suite; or two folders of runs
     #[arg(value_name = "COMMAND")]

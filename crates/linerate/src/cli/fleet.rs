@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 /// merge` makes one report of the folders.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate fleet slurm proxy websocket --nodes 3 --out /shared/results > fleet.sh
+  linerate fleet slurm proxy websocket --nodes 3 --out /shared/runs > fleet.sh
   linerate fleet kubernetes proxy --image registry.example/linerate:1 > fleet.yaml")]
 pub struct FleetArgs {
     #[command(subcommand)]
@@ -42,9 +42,9 @@ pub struct FleetWork {
 /// Print a Slurm batch script: an array over the suites, each on every node of its allocation
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate fleet slurm proxy websocket --nodes 3 --out /shared/results | sbatch
-  linerate fleet slurm all --machine epyc --machine xeon --out /shared/results > fleet.sh
-  linerate merge /shared/results/*          when the jobs have ended")]
+  linerate fleet slurm proxy websocket --nodes 3 --out /shared/runs | sbatch
+  linerate fleet slurm all --machine epyc --machine xeon --out /shared/runs > fleet.sh
+  linerate merge /shared/runs/*             when the jobs have ended")]
 pub struct SlurmArgs {
     #[command(flatten)]
     pub work: FleetWork,
@@ -54,7 +54,7 @@ pub struct SlurmArgs {
     pub nodes: u32,
 
     /// A folder that all nodes share; each task makes a folder in it
-    #[arg(long, value_name = "DIR", default_value = "results")]
+    #[arg(long, value_name = "DIR", default_value = crate::journal::RUNS)]
     pub out: String,
 
     /// The program on the nodes
@@ -67,7 +67,7 @@ pub struct SlurmArgs {
 #[command(after_help = "Examples:
   linerate fleet kubernetes proxy websocket --image registry.example/linerate:1 | kubectl apply -f -
   linerate fleet kubernetes all --machine c6i.metal --machine c7g.metal --image linerate:1 > fleet.yaml
-  linerate merge results/*                  with a copy of the volume, when the jobs have ended")]
+  linerate merge copy/*                     with a copy of the volume, when the jobs have ended")]
 pub struct KubernetesArgs {
     #[command(flatten)]
     pub work: FleetWork,

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 /// two machines have the same name, NAME=DIR gives another one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate merge results/proxy-a results/proxy-b --out results/proxy-hosts
-  linerate merge old=results/a new=results/b --long
-  linerate merge results/fleet/* --format csv > hosts.csv")]
+  linerate merge .linerate/proxy-a .linerate/proxy-b --out .linerate/proxy-hosts
+  linerate merge old=.linerate/a new=.linerate/b --long
+  linerate merge .linerate/* --format csv > hosts.csv")]
 pub struct MergeArgs {
     /// Folders of runs, of one version of their suites
     #[arg(value_name = "[NAME=]DIR", required = true)]

@@ -58,7 +58,7 @@ pub struct Selection {
   linerate run proxy --budget 10m        ten minutes, spent on wide intervals
   linerate run proxy --only 'nginx/*' --server-at http://bsdbox/
                                          the server of each row is this one
-  linerate run --resume results/x        continue an interrupted run")]
+  linerate run --resume .linerate/DIR    continue an interrupted run")]
 pub struct RunArgs {
     #[command(flatten)]
     pub selection: Selection,
@@ -70,7 +70,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub hosts: HostArgs,
 
-    /// Folder for run.json, journal.jsonl and the reports [default: results/<time>]
+    /// Folder for run.json, journal.jsonl and the reports [default: .linerate/<time>]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
 
@@ -162,18 +162,23 @@ pub enum Listed {
     Cells,
 }
 
-/// Rebuild the reports of a run from its journal
+/// Print the report of a run again, from its journal
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate report results/x                 the tables
-  linerate report results/x --long          every number
-  linerate report results/x --format md > table.md")]
+  linerate report                           the tables of the newest run
+  linerate report DIR --long                every number of another one
+  linerate report DIR --format md > table.md
+  linerate report DIR --out DIR             make its files again, by this version")]
 pub struct ReportArgs {
-    /// The folder of a run
+    /// The folder of a run [default: the newest one in .linerate]
     #[arg(value_name = "DIR")]
-    pub folder: PathBuf,
+    pub folder: Option<PathBuf>,
 
-    /// Format to print; the report files in DIR are rewritten in any case
+    /// Folder for the report as Markdown, HTML, JSON and CSV [default: only print it]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Format to print
     #[arg(
         long,
         value_name = "FORMAT",
@@ -194,10 +199,10 @@ pub struct ReportArgs {
 /// index.html, or copy the folder to any web server.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  linerate site results --out site")]
+  linerate site --out site")]
 pub struct SiteArgs {
     /// A folder with folders of runs
-    #[arg(value_name = "DIR", default_value = "results")]
+    #[arg(value_name = "DIR", default_value = crate::journal::RUNS)]
     pub folder: PathBuf,
 
     /// Folder for the pages
@@ -211,9 +216,9 @@ pub struct SiteArgs {
 /// give the false alarms; the planted costs of the suite `calibration` give the power.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate run calibration --out results/calibration
-  linerate calibrate results/calibration
-  linerate calibrate results/*              the false alarms of all runs and gates")]
+  linerate run calibration --out .linerate/calibration
+  linerate calibrate .linerate/calibration
+  linerate calibrate .linerate/*            the false alarms of all runs and gates")]
 pub struct CalibrateArgs {
     /// Folders of runs
     #[arg(value_name = "DIR", required = true)]
@@ -226,9 +231,9 @@ pub struct CalibrateArgs {
 /// how many runs have an interval that contains the mean; by rate and by CPU time per operation.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  for i in 1 2 3 4; do linerate run proxy --quick --out results/proxy-$i; done
-  linerate repeat results/proxy-*
-  linerate repeat results/proxy-* --json repeat.json")]
+  for i in 1 2 3 4; do linerate run proxy --quick --out .linerate/proxy-$i; done
+  linerate repeat .linerate/proxy-*
+  linerate repeat .linerate/proxy-* --json repeat.json")]
 pub struct RepeatArgs {
     /// Folders of runs, two or more
     #[arg(value_name = "DIR", num_args = 2.., required = true)]

@@ -1,11 +1,11 @@
 //! `linerate compare`, and what it has in common with `linerate gate`.
 
 use super::load::target::{HTTP, TCP, Target, UDP, WEBSOCKET};
-use super::{Terminal, history, print};
+use super::{Terminal, history, print, report_note};
 use crate::cli::{BuildOptions, CommandOptions, CompareArgs, with_settings};
 use crate::comparison::stored;
 use crate::error::Error;
-use crate::journal;
+use crate::journal::{self, RUNS};
 use crate::measurement::{ComparisonKind, PlannedTarget};
 use crate::progress::note;
 use crate::project::Project;
@@ -16,7 +16,7 @@ use crate::stats::verdict::Verdict;
 use crate::subject::words;
 use crate::{home, suite};
 use linerate_contract::nearest::suggestion;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Compares two builds, or two stored runs.
@@ -170,6 +170,8 @@ impl What {
 pub(super) struct Measured {
     pub(super) end: End,
     pub(super) comparison: ComparisonReport,
+    /// `None`: nothing was measured.
+    pub(super) folder: Option<PathBuf>,
 }
 
 /// Measures both builds and writes the reports; prints them to the terminal, if one is given. Without one,
@@ -213,28 +215,33 @@ pub(super) fn measure(
     let cleaned = session.clean_up();
     let end = end.and_then(|end| cleaned.map(|()| end));
     let folder = session.folder();
-    let report = report::build(session.run(), session.trials(), session.duets());
+    let mut report = report::build(session.run(), session.trials(), session.duets());
     if let (Ok(End::Complete), Some(file), Some(comparison)) = (&end, history, &report.comparison) {
         history::append(file, &report, comparison)?;
-        keep_history(file, folder, comparison)?;
+        folder.map_or(Ok(()), |folder| keep_history(file, folder, comparison))?;
     }
-    let report = with_history(report, folder);
-    report::write_files(folder, &report)?;
+    if let Some(folder) = folder {
+        report = with_history(report, folder);
+        report::write_files(folder, &report)?;
+    }
     let end = end?;
+    if end == End::Interrupted && folder.is_none() {
+        return Err(Error::Interrupted);
+    }
     let comparison = report.comparison.as_ref().ok_or_else(|| {
-        let folder = folder.display();
+        let folder = folder.unwrap_or(Path::new(RUNS)).display();
         Error::Input(format!("{folder}: this run compares no builds: `linerate run --resume {folder}`"))
     })?;
     if let Some(terminal) = terminal {
         print(&report::TERMINAL.render(&report, terminal.style))?;
-        note(&format!("report: {}/report.md (also .html, .json, .csv)", folder.display()));
+        folder.map(report_note).into_iter().for_each(|text| note(&text));
     }
     if let Some(file) = &builds.comment {
         journal::write(file, &comment(&report, comparison))?;
     }
-    if end == End::Interrupted {
+    if let (End::Interrupted, Some(folder)) = (end, folder) {
         let name = if kind == ComparisonKind::Gate { "gate" } else { "compare" };
         note(&format!("interrupted; go on with: linerate {name} --resume {}", folder.display()));
     }
-    Ok(Measured { end, comparison: comparison.clone() })
+    Ok(Measured { end, comparison: comparison.clone(), folder: folder.map(Path::to_owned) })
 }

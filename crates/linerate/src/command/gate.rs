@@ -50,7 +50,7 @@ fn judged(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> Result<
     let kind = ComparisonKind::Gate;
     let (what, builds) = What::from_words(&args.what, &args.commands, &args.builds)?;
     let history = args.history.as_deref();
-    let Measured { end, comparison } = measure(&builds, what, kind, script, Some(terminal), history)?;
+    let Measured { end, comparison, .. } = measure(&builds, what, kind, script, Some(terminal), history)?;
     if end == End::Interrupted {
         return Ok(INTERRUPTED);
     }

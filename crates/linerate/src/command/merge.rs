@@ -1,13 +1,12 @@
 //! `linerate merge`.
 
-use super::{Terminal, print};
+use super::{Terminal, print, report_note};
 use crate::cli::MergeArgs;
 use crate::error::Error;
 use crate::journal;
 use crate::merge;
 use crate::progress::note;
 use crate::report::merged;
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -25,9 +24,9 @@ pub fn merge(args: &MergeArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let report = merged::build(sources.into_iter().map(|source| (source.host, source.report)).collect());
     let printed = print(&format.render(&report, terminal.style(args.long)));
     if let Some(out) = &args.out {
-        fs::create_dir_all(out).map_err(Error::file(out))?;
+        journal::make(out)?;
         merged::write_files(out, &report)?;
-        note(&format!("report: {}/report.md (also .html, .json, .csv)", out.display()));
+        note(&report_note(out));
     }
     printed
 }

@@ -168,6 +168,11 @@ fn print(text: &str) -> Result<ExitCode, Error> {
     }
 }
 
+/// Where the report of a run or of several is.
+fn report_note(folder: &Path) -> String {
+    format!("report: {}/report.md (also .html, .json, .csv)", folder.display())
+}
+
 /// A stored run; its warnings are printed.
 fn stored(folder: &Path) -> Result<Stored, Error> {
     let stored = journal::read(folder)?;

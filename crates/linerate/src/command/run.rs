@@ -1,6 +1,6 @@
 //! `linerate run`.
 
-use super::{Terminal, overview, print};
+use super::{Terminal, overview, print, report_note};
 use crate::cli::RunArgs;
 use crate::error::Error;
 use crate::measurement::Outcome;
@@ -26,19 +26,25 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
                 print(&report::TERMINAL.render(&report::from_stored(&suite), terminal.style(args.long)));
         }
     });
-    let report = report::build(session.run(), session.trials(), session.duets());
-    report::write_files(session.folder(), &report)?;
-    let folder = session.folder();
-    note(&format!("report: {}/report.md (also .html, .json, .csv)", folder.display()));
+    if let Some(folder) = session.folder() {
+        report::write_files(folder, &report::build(session.run(), session.trials(), session.duets()))?;
+        note(&report_note(folder));
+    }
     printed?;
-    match end? {
-        End::Interrupted => {
+    match (end?, session.folder()) {
+        (End::Interrupted, None) => Err(Error::Interrupted),
+        (End::Interrupted, Some(folder)) => {
             note(&format!("interrupted; go on with: linerate run --resume {}", folder.display()));
             Ok(ExitCode::from(130))
         }
-        End::Complete if session.trials().iter().any(|trial| trial.outcome == Outcome::Ok) => {
+        (End::Complete, _) if session.trials().iter().any(|trial| trial.outcome == Outcome::Ok) => {
             Ok(ExitCode::SUCCESS)
         }
-        End::Complete => Err(Error::NothingMeasured("nothing could be measured: see the report".into())),
+        (End::Complete, None) => Err(Error::NothingMeasured(
+            "nothing could be measured, and nothing is kept: each row has its reason".into(),
+        )),
+        (End::Complete, Some(_)) => {
+            Err(Error::NothingMeasured("nothing could be measured: see the report".into()))
+        }
     }
 }

@@ -28,7 +28,7 @@ pub fn site(args: &SiteArgs) -> Result<ExitCode, Error> {
             "{place}: no folder in it has a run.json; `linerate run` makes one"
         )));
     }
-    fs::create_dir_all(&args.out).map_err(Error::file(&args.out))?;
+    journal::make(&args.out)?;
     let number = runs.len();
     for (file, text) in report::site(runs) {
         journal::write(&args.out.join(file), &text)?;

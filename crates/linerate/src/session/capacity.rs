@@ -55,6 +55,7 @@ impl Session {
         (closed.cells[cell].parameters, closed.cells[cell].pairs) = (parameters, None);
         let step =
             Step { suite, cell, against: None, probe: None, id: id.clone(), round: 1, unit: 1, warmup: true };
+        self.progress.stage(planned, &format!("measuring the capacity of {id}"));
         let cpus = self.lab.cpus();
         let context = Context {
             registry: &self.registry,

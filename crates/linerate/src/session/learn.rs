@@ -3,15 +3,24 @@
 use super::Session;
 use crate::error::Error;
 use crate::lab::pair::{Pair, on_both};
-use crate::lab::{CommandLine, LabError};
+use crate::lab::{CommandLine, LabError, Written};
 use crate::measurement::{Entry, PlannedCell, PlannedCommands, PlannedSuite, Sharing, Stage};
 use crate::subject::{self, Learner};
 use crate::trial::Context;
 use crate::trial::running::RunningPair;
 use linerate_contract::Role;
 
+/// What came with learning.
+#[derive(Default)]
+pub(super) struct Learned {
+    /// The first measurements.
+    pub(super) entries: Vec<Entry>,
+    /// What the commands wrote on stderr at their start.
+    pub(super) written: Vec<Written>,
+}
+
 impl Session {
-    /// The suite of commands, with what is learned about them, and the first entries of the journal.
+    /// The suite of commands, with what is learned about them, and what came with that.
     ///
     /// # Errors
     /// A command does not serve, or answers otherwise than the baseline.
@@ -19,7 +28,7 @@ impl Session {
         &mut self,
         mut commands: PlannedCommands,
         now: PlannedSuite,
-    ) -> Result<(PlannedSuite, Vec<Entry>), Error> {
+    ) -> Result<(PlannedSuite, Learned), Error> {
         if self.script.is_none() {
             subject::set_up(&commands)?;
         }
@@ -30,10 +39,11 @@ impl Session {
         }
         let lines = subject::lines(&commands)?;
         self.insert(&subject::suite(&commands), &lines);
-        let mut entries = Vec::new();
+        let mut learned = Learned::default();
         if commands.commands.iter().any(|one| one.warmup.is_none()) && self.script.is_none() {
             self.programs.commands = Some(commands.clone());
-            entries = self.learn_pairs(&mut commands, &lines)?;
+            self.progress.stage(&now, "warming up");
+            learned = self.learn_pairs(&mut commands, &lines)?;
         }
         let suite = subject::suite(&commands);
         let with_versions = suite.cells.into_iter().zip(now.cells).map(|(cell, now)| PlannedCell {
@@ -46,7 +56,7 @@ impl Session {
         if let Some(comparison) = &mut self.run.comparison {
             comparison.commands = Some(commands);
         }
-        Ok((PlannedSuite { cells, rounds: now.rounds, ..suite }, entries))
+        Ok((PlannedSuite { cells, rounds: now.rounds, ..suite }, learned))
     }
 
     /// The programs of the servers.
@@ -64,7 +74,7 @@ impl Session {
         &mut self,
         commands: &mut PlannedCommands,
         lines: &[CommandLine],
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Learned, Error> {
         let Self { registry, programs, lab, second, run, .. } = self;
         let second = second.as_mut().ok_or_else(|| Error::Input("commands are measured in pairs".into()))?;
         let cpus = lab.cpus();
@@ -72,7 +82,7 @@ impl Session {
         let sharing = if can_share { Sharing::Together } else { Sharing::Turns };
         let known = programs.clone();
         let mut learner = Learner::new(&cpus, &known, lines, commands, run.budget)?;
-        let mut entries = Vec::new();
+        let mut all = Learned::default();
         for command in 1..commands.commands.len() {
             let [a, b]: Pair<'_> = [lab.as_mut(), second.as_mut()];
             let learned = learner.pair([&mut *a, &mut *b], commands, command);
@@ -93,6 +103,7 @@ impl Session {
                 }
                 learned => learned.map(|_| Vec::new()),
             };
+            all.written.extend([a.written(), b.written()].concat());
             let begin = a.now();
             let stopped = on_both([&mut *a, &mut *b], false, |lab, _| lab.stop());
             let stop = a.now().since(begin);
@@ -102,8 +113,8 @@ impl Session {
             if let Some(Entry::Duet(unit)) = measured.last_mut() {
                 unit.stages.insert(Stage::Stop, stop);
             }
-            entries.extend(measured);
+            all.entries.extend(measured);
         }
-        Ok(entries)
+        Ok(all)
     }
 }

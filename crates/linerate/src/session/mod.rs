@@ -1,8 +1,8 @@
 //! A run: open, measure.
 //!
-//! [`Session::open`] makes the plan, raises the lab and creates the folder. [`Session::measure`] takes suite
-//! by suite: it prepares the systems, makes every trial, and appends each to the journal before the next.
-//! `--resume` opens a stored session and goes on. The caller makes the reports.
+//! [`Session::open`] makes the plan and raises the lab. [`Session::measure`] takes suite by suite: it
+//! prepares the systems, makes every trial, and appends each to the journal before the next; the first one
+//! makes the folder. `--resume` opens a stored session and goes on. The caller makes the reports.
 
 mod arms;
 mod capacity;
@@ -36,7 +36,6 @@ use crate::subject;
 use crate::suite;
 use crate::system::Registry;
 use crate::timings::Timings;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -74,7 +73,6 @@ pub struct Session {
     journal: Journal,
     timings: Timings,
     progress: Progress,
-    folder: PathBuf,
     install: bool,
     /// A build is compared with itself, to calibrate.
     allows_equal_arms: bool,
@@ -91,17 +89,17 @@ impl Session {
             .as_ref()
             .filter(|folder| journal::is_run(folder) || request.choice.suites.is_empty());
         let stored = resumed.map(|folder| journal::read(folder)).transpose()?;
-        let folder = request.resume.clone().or_else(|| request.out.clone()).unwrap_or_else(default_folder);
+        let out = request.resume.as_ref().or(request.out.as_ref());
         if stored.is_none() {
-            journal::check_vacant(&folder)?;
+            journal::check(out.map(PathBuf::as_path))?;
         }
         let given = &request.choice;
         let choice = stored.as_ref().map_or_else(|| given.clone(), |s| stored::choice(&s.run, &given.suites));
         let home = home::find()?;
         let registry = Registry::load(&home)?;
         let given = placement::hosts(&request.hosts.places, request.hosts.file.as_deref())?;
-        if let Some(stored) = &stored {
-            stored::check_commands(&folder, &stored.run, request.choice.comparison.as_ref(), &given)?;
+        if let (Some(folder), Some(stored)) = (resumed, &stored) {
+            stored::check_commands(folder, &stored.run, request.choice.comparison.as_ref(), &given)?;
         }
         let (registry, mut suites) = match choice.comparison.as_ref().and_then(|plan| plan.commands.as_ref())
         {
@@ -144,18 +142,16 @@ impl Session {
         };
         let lab = raise()?;
         let second = suites.iter().any(has_duets).then(raise).transpose()?;
-        let (run, trials, duets, journal) = match stored {
-            Some(stored) => stored::open(&folder, stored, suites)?,
-            None => {
+        let (run, trials, duets, journal) = match (resumed, stored) {
+            (Some(folder), Some(stored)) => stored::open(folder, stored, suites)?,
+            _ => {
                 let run = new_run(request, suites, lab.as_ref());
-                let journal = journal::create(&folder, &run)?;
+                let journal = Journal::new(out.cloned(), &run)?;
                 (run, Vec::new(), Vec::new(), journal)
             }
         };
         let done = trials.len() + duets.len();
-        // A comparison has one unit of each pair in a round: too little for a line in a log.
-        let is_quiet = request.quiet || run.comparison.is_some() && !std::io::stderr().is_terminal();
-        let progress = Progress::new(plan::order(&run).len() as u64, done as u64, is_quiet);
+        let progress = Progress::new(&run, done as u64, request.quiet);
         Ok(Self {
             registry,
             script: programs::script(script)?,
@@ -168,7 +164,6 @@ impl Session {
             journal,
             timings: Timings::load(),
             progress,
-            folder,
             install: request.install,
             allows_equal_arms: request.allows_equal_arms,
         })
@@ -183,7 +178,7 @@ impl Session {
         let on = &mut self.progress.without_bar(on);
         let mut end = Ok(End::Complete);
         for suite in 0..self.run.suites.len() {
-            let rounds = self.prepare(suite).and_then(|()| self.measure_suite(suite, on));
+            let rounds = self.prepare(suite, on).and_then(|()| self.measure_suite(suite, on));
             end = match rounds.and_then(|()| self.go_on(suite, on)) {
                 Ok(()) => Ok(End::Complete),
                 Err(Error::Interrupted) => Ok(End::Interrupted),
@@ -212,9 +207,9 @@ impl Session {
         }
     }
 
-    /// The folder of the run.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// The folder of the run; `None`: nothing was measured.
+    pub fn folder(&self) -> Option<&Path> {
+        self.journal.folder()
     }
 
     pub fn run(&self) -> &Run {
@@ -287,11 +282,6 @@ fn has_duets(suite: &PlannedSuite) -> bool {
 
 fn lab_is_lost(error: LabError) -> Error {
     Error::NothingMeasured(format!("{error}\n`linerate doctor` shows what this machine lacks"))
-}
-
-fn default_folder() -> PathBuf {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    Path::new("results").join(now.replace(':', "").trim_end_matches('Z'))
 }
 
 fn fresh_seed() -> u64 {

@@ -1,8 +1,8 @@
 //! The systems of a suite, just before its first trial: installed on request, built, and their versions read.
 
-use super::{Session, arms, stored};
+use super::learn::Learned;
+use super::{Event, Session, arms, stored};
 use crate::error::Error;
-use crate::journal;
 use crate::measurement::Outcome;
 use crate::placement;
 use crate::programs::elsewhere;
@@ -17,7 +17,8 @@ impl Session {
     /// # Errors
     /// The user stopped a build, `run.json` cannot be written, a system is not the one that the run began
     /// with, or an arm of a comparison cannot be built.
-    pub(super) fn prepare(&mut self, suite: usize) -> Result<(), Error> {
+    pub(super) fn prepare(&mut self, suite: usize, on: &mut dyn FnMut(Event)) -> Result<(), Error> {
+        self.progress.stage(&self.run.suites[suite], "preparing");
         let replacements = match &mut self.run.comparison {
             None => BTreeMap::new(),
             Some(comparison) if comparison.commands.is_some() => {
@@ -60,7 +61,7 @@ impl Session {
                 cell.absent = Some(Outcome::Unsupported { reason });
             }
         }
-        let mut learned = Vec::new();
+        let mut learned = Learned::default();
         if let Some(commands) = commands {
             (now, learned) = self.learn(commands, now)?;
         }
@@ -68,11 +69,12 @@ impl Session {
             arms::check_different(&now, &self.programs)?;
         }
         self.find_capacities(suite, &mut now)?;
-        if self.has_trials(suite) {
-            stored::check_same(&self.folder, &self.run.suites[suite], Some(&now))?;
+        if let Some(folder) = self.folder().filter(|_| self.has_trials(suite)) {
+            stored::check_same(folder, &self.run.suites[suite], Some(&now))?;
         }
         self.run.suites[suite] = now;
-        journal::write_run(&self.folder, &self.run)?;
-        learned.into_iter().try_for_each(|entry| self.keep(entry))
+        self.journal.plan(&self.run)?;
+        learned.entries.into_iter().try_for_each(|entry| self.keep(entry))?;
+        self.keep_written(suite, 0, learned.written, on)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::arm::Arm;
 use crate::error::Error;
-use crate::journal::{self, Journal};
+use crate::journal::Journal;
 use crate::lab::program::quoted;
 use crate::measurement::{
     ComparisonKind, Duet, PlannedArm, PlannedCell, PlannedCommands, PlannedComparison, PlannedHost,
@@ -157,7 +157,7 @@ pub(super) fn open(
         let now = now.iter().find(|s| s.name == suite.name);
         check_same(folder, &without_systems(suite), now.map(without_systems).as_ref())?;
     }
-    let journal = journal::open(folder)?;
+    let journal = Journal::open(folder, &run)?;
     Ok((run, trials, duets, journal))
 }
 

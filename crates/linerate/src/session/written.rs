@@ -4,24 +4,39 @@
 use super::{Event, Session};
 use crate::arm::{Arm, BASE, HEAD};
 use crate::error::Error;
-use crate::journal;
 use crate::lab::Written;
 use crate::measurement::{PlannedCell, PlannedComparison, WrittenBySubject};
 use crate::plan::Step;
 use linerate_contract::Role;
 
 impl Session {
-    /// Keeps what the subjects wrote in a trial of a cell by itself, the first time.
+    /// Keeps what the subjects wrote in a trial of a cell by itself.
     ///
     /// # Errors
     /// `run.json` cannot be written.
     pub(super) fn take_written(&mut self, step: &Step, on: &mut dyn FnMut(Event)) -> Result<(), Error> {
-        let Some(comparison) = self.run.comparison.as_mut().filter(|_| step.against.is_none()) else {
+        if step.against.is_some() {
             return Ok(());
-        };
-        let cell = &self.run.suites[step.suite].cells[step.cell];
+        }
+        let written = self.lab.written();
+        self.keep_written(step.suite, step.cell, written, on)
+    }
+
+    /// Keeps what the subjects of a cell wrote, the first time.
+    ///
+    /// # Errors
+    /// `run.json` cannot be written.
+    pub(super) fn keep_written(
+        &mut self,
+        suite: usize,
+        cell: usize,
+        written: Vec<Written>,
+        on: &mut dyn FnMut(Event),
+    ) -> Result<(), Error> {
+        let Some(comparison) = self.run.comparison.as_mut() else { return Ok(()) };
+        let cell = &self.run.suites[suite].cells[cell];
         let known = comparison.written.len();
-        for written in self.lab.written() {
+        for written in written {
             let is_new = |name: &String| comparison.written.iter().all(|known| known.subject != *name);
             if let Some(subject) = subject(comparison, cell, &written).filter(is_new) {
                 comparison.written.push(WrittenBySubject { subject, lines: written.lines });
@@ -29,7 +44,7 @@ impl Session {
         }
         let new = comparison.written[known..].to_vec();
         if !new.is_empty() {
-            journal::write_run(&self.folder, &self.run)?;
+            self.journal.plan(&self.run)?;
         }
         new.into_iter().map(Event::Written).for_each(on);
         Ok(())

@@ -1,6 +1,6 @@
 //! The pages that the browser opens: of scripted runs, of published runs, and a large one.
 
-use crate::common::{self, linerate};
+use crate::common::{self, linerate, published};
 use crate::script::Script;
 use linerate::report::{Style, format};
 use std::fs;
@@ -41,7 +41,7 @@ static MAKING: Mutex<()> = Mutex::new(());
 /// The pages of scripted runs, of the two published runs with the longest reports, and of the site of all.
 pub(crate) fn pages() -> Vec<Page> {
     let scripted = SCRIPTS.iter().map(|(script, suite)| scripted(script, suite));
-    let mut runs = published_runs();
+    let mut runs = published::runs();
     runs.sort_by_key(|run| fs::metadata(run.join("report.json")).map_or(0, |file| file.len()));
     let longest: Vec<Page> = runs.iter().rev().take(2).map(|run| of_published(run)).collect();
     scripted.chain(longest).chain(site()).chain([documents(), compared(), merged()]).collect()
@@ -70,8 +70,9 @@ fn site() -> Vec<Page> {
     let _alone = MAKING.lock().unwrap_or_else(|broken| broken.into_inner());
     let folder = output().join("site");
     if !is_newer(&folder.join("index.html")) {
-        let results = results();
-        let args = ["site", results.to_str().unwrap(), "--out", folder.to_str().unwrap()];
+        let runs = output().join("site-runs");
+        published::link_to(&runs);
+        let args = ["site", runs.to_str().unwrap(), "--out", folder.to_str().unwrap()];
         let out = linerate("good", &args);
         assert_eq!(out.status, 0, "{}", out.stderr);
     }
@@ -121,10 +122,6 @@ pub(crate) fn merged() -> Page {
     Page { name: "merge".to_owned(), path }
 }
 
-fn results() -> PathBuf {
-    common::tests().join("../../../results")
-}
-
 fn scripted(script: &str, suite: &str) -> Page {
     let _alone = MAKING.lock().unwrap_or_else(|broken| broken.into_inner());
     let folder = output().join(format!("run-{script}"));
@@ -140,16 +137,8 @@ fn scripted(script: &str, suite: &str) -> Page {
 
 /// The newest published run of all suites.
 pub(crate) fn published() -> Page {
-    let runs = published_runs();
+    let runs = published::runs();
     of_published(runs.iter().rfind(|run| run.ends_with("2026-11-28-epyc-2cpu-quick")).unwrap())
-}
-
-/// Folders of published runs, in the order of their dates.
-fn published_runs() -> Vec<PathBuf> {
-    let entries = fs::read_dir(results()).unwrap().flatten().map(|entry| entry.path());
-    let mut runs: Vec<PathBuf> = entries.filter(|path| path.join("run.json").exists()).collect();
-    runs.sort();
-    runs
 }
 
 /// As today's code shows it.
@@ -160,7 +149,8 @@ fn of_published(run: &Path) -> Page {
     let path = folder.join("report.html");
     if !is_newer(&path) {
         common::copy(run, &folder);
-        assert_eq!(linerate("good", &["report", folder.to_str().unwrap()]).status, 0, "{name}");
+        let folder = folder.to_str().unwrap();
+        assert_eq!(linerate("good", &["report", folder, "--out", folder]).status, 0, "{name}");
     }
     Page { name, path }
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
 pub(crate) mod program;
+pub(crate) mod published;
 
 use linerate::measurement::Trial;
 use linerate::report::model::Report;

@@ -3,6 +3,8 @@
 use crate::common::{self, Folder, Output};
 use std::fmt::Write;
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 /// A machine on which a pipe takes 0.2 s for 1000 requests, in both builds unless a test has other answers.
 pub(crate) struct Script {
@@ -90,6 +92,11 @@ impl Script {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.run_in(Path::new("."), args)
+    }
+
+    /// With this current folder.
+    pub(crate) fn run_in(&self, current: &Path, args: &[&str]) -> Output {
         let whole = Self {
             folder: Folder::new("unused"),
             head: String::new(),
@@ -106,7 +113,9 @@ impl Script {
         let path = self.folder.path().join("script.toml");
         fs::write(&path, text).unwrap();
         let name = path.with_extension("");
-        common::linerate_at(&common::tests().join("lab"), name.to_str().unwrap(), args)
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command.args(args).current_dir(current);
+        common::run_scripted(&mut command, &common::tests().join("lab"), name.to_str().unwrap())
     }
 }
 

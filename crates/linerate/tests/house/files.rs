@@ -40,7 +40,8 @@ pub(crate) fn text_files() -> Vec<TextFile> {
     files
 }
 
-fn tracked(root: &Path) -> Option<Vec<String>> {
+/// The paths of what git tracks; `None` without git.
+pub(crate) fn tracked(root: &Path) -> Option<Vec<String>> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output().ok()?;
     let names = String::from_utf8(output.stdout).ok()?;
     let paths: Vec<_> = names.split_terminator('\0').map(String::from).collect();

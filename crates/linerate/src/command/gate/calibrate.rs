@@ -31,8 +31,6 @@ pub(super) fn calibrate(
     if args.what.len() > 1 {
         return Err(Error::Input("--calibrate is for the builds of a suite: name one".into()));
     }
-    let folder = args.builds.out.clone();
-    let folder = folder.ok_or_else(|| Error::Input("--calibrate needs --out DIR for its runs".into()))?;
     let with = |iterations: u32| {
         let plant = format!("plant={iterations}");
         if parsed.is_default() { plant } else { format!("{arm},{plant}") }
@@ -40,12 +38,11 @@ pub(super) fn calibrate(
     let mut folders = Vec::new();
     for (name, iterations) in [("equal", 0), ("planted", args.plant)] {
         for gate in 1..=times {
-            let out = folder.join(format!("{name}-{gate:03}"));
-            folders.push(out.clone());
+            let out = args.builds.out.as_ref().map(|out| out.join(format!("{name}-{gate:03}")));
             let builds = BuildOptions {
                 base: Some(with(0)),
                 head: Some(with(iterations)),
-                out: Some(out),
+                out,
                 seed: args.builds.seed.map(|seed| seed + u64::from(gate)),
                 quiet: true,
                 ..args.builds.clone()
@@ -55,6 +52,8 @@ pub(super) fn calibrate(
             if done.end == crate::session::End::Interrupted {
                 return Err(Error::Interrupted);
             }
+            let nothing = || Error::NothingMeasured(done.comparison.sentence.clone());
+            folders.push(done.folder.ok_or_else(nothing)?);
             note(&format!("{name} {gate} of {times}: {}", conclusion_words(done.comparison.conclusion)));
         }
     }
