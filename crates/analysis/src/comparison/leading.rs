@@ -1,8 +1,8 @@
 //! Which reading of a pair is first: the CPU time where a role is saturated, else the rate.
 
-use crate::measurement::{Metric, PlannedComparison, PlannedPair, PlannedSuite, PlannedSystem};
+use crate::measurement::{PlannedComparison, PlannedSystem};
 use crate::stats::bound::Bottleneck;
-use crate::summary::{CellSummary, SortedJournal};
+use crate::summary::CellSummary;
 use linerate_contract::Role;
 
 /// What the trials alone show of a pair.
@@ -16,22 +16,12 @@ pub(super) struct Leading {
 }
 
 impl Leading {
-    pub(super) fn find(
-        suite: &PlannedSuite,
-        pair: &PlannedPair,
-        plan: &PlannedComparison,
-        journal: &SortedJournal<'_>,
-        metric: Metric,
-    ) -> Self {
-        let planned = pair.cells.each_ref().map(|id| suite.cells.iter().find(|cell| cell.id == *id));
-        let bound = planned.map(|cell| {
-            let cell = cell?;
-            match CellSummary::from_trials(cell, journal.cell(&suite.name, &cell.id), metric).bound()? {
-                Bottleneck::Role(role) => Some(role),
-                _ => None,
-            }
+    pub(super) fn find([head, base]: [Option<&CellSummary<'_>>; 2], plan: &PlannedComparison) -> Self {
+        let bound = [head, base].map(|cell| match cell?.bound()? {
+            Bottleneck::Role(role) => Some(role),
+            _ => None,
         });
-        let subject = match planned {
+        let subject = match [head, base].map(|cell| cell.map(|cell| cell.planned)) {
             // A command is a server, and the client is linerate's own.
             _ if plan.commands.is_some() => vec![Role::Server],
             [Some(head), Some(base)] => {

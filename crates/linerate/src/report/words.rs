@@ -2,7 +2,7 @@
 //! rest is for readers.
 
 use super::model::{Disturbance, Oddity};
-use super::numbers::{plain, with_interval};
+use super::numbers::{Digits, Ends, plain};
 use crate::measurement::{LabFlag, Metric, Outcome};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::bound::Bottleneck;
@@ -211,15 +211,20 @@ const LEAST_GBIT: f64 = 0.1;
 
 /// A number of a cell with its interval; a small rate of bits with a unit of its own: `9.33 (9.31 to 9.34)
 /// Mbit/s`.
-pub(super) fn value(quantity: Option<Quantity>, median: f64, interval: [f64; 2]) -> String {
-    small_rate(quantity, median, interval).unwrap_or_else(|| with_interval(median, interval))
+pub(super) fn value(quantity: Option<Quantity>, value: f64, ends: Ends, digits: Digits) -> String {
+    small_rate(quantity, value, ends, digits).unwrap_or_else(|| digits.text(value, ends))
 }
 
 /// `None` for any other number.
-pub(super) fn small_rate(quantity: Option<Quantity>, median: f64, interval: [f64; 2]) -> Option<String> {
+pub(super) fn small_rate(
+    quantity: Option<Quantity>,
+    value: f64,
+    ends: Ends,
+    digits: Digits,
+) -> Option<String> {
     let is_of_bits = matches!(quantity?.metric, Metric::GbitPerSecond | Metric::SentGbitPerSecond);
-    let number = || with_interval(median * 1e3, interval.map(|end| end * 1e3));
-    (is_of_bits && median > 0.0 && median < LEAST_GBIT).then(|| number() + " Mbit/s")
+    let number = || digits.text(value * 1e3, ends.map(|end| end * 1e3));
+    (is_of_bits && value > 0.0 && value < LEAST_GBIT).then(|| number() + " Mbit/s")
 }
 
 /// What as many units would find in 80 % of runs. From 100 % on it is a factor: a percentage of four digits

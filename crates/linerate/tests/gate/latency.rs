@@ -42,7 +42,7 @@ fn a_planted_20_us_is_status_1_and_the_difference_of_each_percentile_is_found() 
         assert_eq!(latency.change.second_series.as_deref(), Some("confirmed"), "{name}");
     }
     assert!((reading(&found, "p50").base_us - 200.0).abs() < 2.0, "{found:?}");
-    for part in ["an open loop of 4000/s", "turns of 30 ms", "p99.9"] {
+    for part in ["an open loop of 4,000/s", "turns of 30 ms", "p99.9"] {
         assert!(out.stdout.contains(part), "{part}: {}", out.stdout);
     }
     for file in ["report.md", "report.html"] {

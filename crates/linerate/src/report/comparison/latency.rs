@@ -26,7 +26,7 @@ impl LatencyChange {
             _ => "mean",
         };
         let [head_us, base_us] = latency.us;
-        Self { name: name.into(), base_us, head_us, change, difference: latency.reading.difference }
+        Self { name: name.into(), base_us, head_us, change, difference: latency.difference }
     }
 
     /// Such as `+0.9 % (0.2 to 1.6), +0.5 µs (0.1 to 0.9)`.
