@@ -133,7 +133,7 @@ fn the_numbers_of_a_scripted_run_are_those_of_its_script() {
     };
     let none = cell("fast/none");
     assert_eq!(none["values"], json!([0.1, 0.102, 0.101, 0.099, 0.1, 0.103]));
-    assert_eq!((&none["median"], &none["ci95"]), (&json!(0.1005), &json!([0.099, 0.103])));
+    assert_eq!((&none["value"], &none["ci95"]), (&json!(0.1005), &json!([0.099, 0.103])));
     assert_eq!((&none["vs_baseline"], &none["operations"]), (&Value::Null, &json!(6000)));
     for (role, cost) in [("client", 50.0), ("server", 60.0), ("machine", 110.0)] {
         assert_eq!(none["cpu"][role], json!({"us_per_op": cost, "ci95": [cost, cost]}));
@@ -152,7 +152,7 @@ fn the_numbers_of_a_scripted_run_are_those_of_its_script() {
     assert_eq!((&pipe["bound_by"], &pipe["errors"]), (&json!("relay"), &json!({"empty_reply": 18})));
     assert_eq!(pipe["vs_limit"]["with"], "fast/none");
     let hose = cell("slow/hose");
-    assert_eq!((&hose["outcome"], &hose["n"], &hose["median"]), (&json!("missing"), &json!(0), &Value::Null));
+    assert_eq!((&hose["outcome"], &hose["n"], &hose["value"]), (&json!("missing"), &json!(0), &Value::Null));
     assert!(page::text(hose, "detail").contains("install"), "{hose}");
     let aa = &suite["tables"][0]["aa"];
     assert_eq!((&aa["with"], &aa["ratio"]), (&json!("fast/none"), &json!(1.0)));
