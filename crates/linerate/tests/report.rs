@@ -42,6 +42,8 @@ fn check(folder: &Path) {
     json::check_csv(&fs::read_to_string(folder.join("report.csv")).unwrap(), &report);
     page::check_structure(&page);
     page::check_numbers(&page, &report);
+    let (status, text) = printed("rows.py", &[], folder);
+    assert_eq!(status, Some(0), "{text}");
 }
 
 #[test]
@@ -86,10 +88,15 @@ const MORE: [(&str, &str); 2] =
 
 /// The exit status of `scripts/recompute` and what it prints.
 fn recomputed(folder: &Path, percent: &str) -> (Option<i32>, String) {
-    let script = common::tests().join("../../../scripts/recompute");
-    let mut recompute = Command::new("python3");
-    recompute.arg(script).args(["--at-most", percent]).arg(folder);
-    let out = recompute.output().expect("python3 is installed");
+    printed("recompute", &["--at-most", percent], folder)
+}
+
+/// The exit status of a script and what it prints.
+fn printed(script: &str, options: &[&str], folder: &Path) -> (Option<i32>, String) {
+    let script = common::tests().join("../../../scripts").join(script);
+    let mut python = Command::new("python3");
+    // No compiled module is left in the repository.
+    let out = python.arg("-B").arg(script).args(options).arg(folder).output().expect("python3 is installed");
     (out.status.code(), String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned())
 }
 
@@ -103,6 +110,28 @@ fn a_ratio_that_is_not_that_of_the_journal_is_found() {
     fs::write(folder.path().join("report.json"), report.to_string()).unwrap();
     let (status, text) = recomputed(folder.path(), "5");
     assert!(status == Some(1) && text.contains("the report has 0.7500"), "{text}");
+}
+
+#[test]
+fn a_row_whose_values_do_not_divide_to_its_ratio_is_found_in_each_format_and_so_is_its_bar() {
+    let folder = complete("good", &["mini"]);
+    let mut changed = |file: &str, from: &str, to: &str, fault: &str| {
+        let path = folder.path().join(file);
+        let whole = fs::read_to_string(&path).unwrap();
+        let text = regex::Regex::new(from).unwrap().replace(&whole, to).into_owned();
+        assert!(text != whole, "{from} is not in {file}");
+        fs::write(&path, &text).unwrap();
+        let (status, printed) = recomputed(folder.path(), "5");
+        assert!(status == Some(1) && printed.contains(fault), "{fault}: {printed}");
+        fs::write(&path, whole).unwrap();
+    };
+    // Half of the performance of fast/none, which has 0.1005 s.
+    changed("report.html", r"0\.2007 \(", "0.1907 (", "it shows 0.1907");
+    changed("report.html", r"--v:64\.5%", "--v:30.5%", "its bar has 30.5 %");
+    changed("report.html", r"544\.6 % \(540\.6", "444.6 % (540.6", "it shows a CPU time of ");
+    changed("report.csv", r"0\.2006", "0.1906", "its values in report.csv divide to 1.897");
+    changed("report.json", r#""value": 0\.2006"#, r#""value": 0.1906"#, "its value is 0.1906");
+    assert_eq!(recomputed(folder.path(), "5").0, Some(0));
 }
 
 #[test]

@@ -97,8 +97,8 @@ impl<'a> CellSummary<'a> {
         self.outcome == OutcomeWord::Ok
     }
 
-    /// The CPU time per operation, or per megabyte, of some roles together, or without any of all; `None` of a
-    /// cell that is not `ok`.
+    /// The CPU time per operation, or per megabyte, of some roles together, or without any of all; `None` of
+    /// a cell that is not `ok`.
     pub fn cost(&self, per: Per, roles: &[Role]) -> Option<Estimate> {
         total(self.good.iter().map(|(_, measurement)| *measurement), per, roles).filter(|_| self.is_ok())
     }

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 pub struct Comparison {
     /// Id of the cell compared with.
     pub with: String,
-    /// The median of `with` in its trials alone, in the unit of the row, whose value is this one by the ratio.
-    /// Absent where `with` has none.
+    /// The median of `with` in its trials alone, in the unit of the row; by the ratio it is the value of the
+    /// row. Absent where `with` has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_value: Option<f64>,
     /// Performance of this cell over that of `with`: above 1 is better, whatever the unit's direction.
@@ -81,7 +81,7 @@ impl Comparison {
         self.duet.as_ref().is_some_and(|duet| duet.cpu_first)
     }
 
-    /// The value of the row: that of the cell compared with, by the ratio. `None` where that one has no value.
+    /// The value of the row: that of the cell compared with, by the ratio. `None` where that cell has none.
     pub fn value(&self, better: Better) -> Option<RowValue> {
         let ci95 = Some(self.ci95).filter(|_| !self.ci95_is_range);
         let scale = |ratio: f64| if better == Better::Higher { ratio } else { ratio.recip() };
@@ -136,7 +136,8 @@ pub struct DuetReport {
     /// The ratio of the solo trials, where it contradicts that of the duets: then there is no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradicted_by: Option<SoloRatio>,
-    /// The same of three to five solo trials, and of a comparison of builds: the verdict stays, with a warning.
+    /// The same of three to five solo trials, and of a comparison of builds: the verdict stays, with a
+    /// warning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubted_by: Option<SoloRatio>,
     /// The share of the CPUs' time that other processes used, where it is more than 10 % in so many units

@@ -33,13 +33,13 @@ impl From<&Comparison> for Ends {
 
 impl From<&ShareOf> for Ends {
     fn from(share: &ShareOf) -> Self {
-        Self::of(share.n, share.ci95)
+        Self::from_units(share.n, share.ci95)
     }
 }
 
 impl Ends {
-    /// Of `n` units or rounds, whose range it is where they are too few for an interval.
-    pub(super) fn of(n: u32, ends: [f64; 2]) -> Self {
+    /// The interval of `n` units or rounds; their range where they are too few for an interval.
+    pub(super) fn from_units(n: u32, ends: [f64; 2]) -> Self {
         if n < FEWEST_ROUNDS { Self::RangeOf(n, ends) } else { Self::Interval(ends) }
     }
 
@@ -224,11 +224,11 @@ mod tests {
 
     #[test]
     fn the_range_of_a_few_says_how_many_they_are() {
-        let few = Ends::of(3, [376.2, 464.0]);
+        let few = Ends::from_units(3, [376.2, 464.0]);
         assert_eq!(Digits(3).text(400.0, few), "400 (n=3, 376 to 464)");
         assert_eq!(Digits(3).percent(0.69, few.map(|end| end / 600.0)), "69.0 % (n=3, 62.7 to 77.3)");
-        assert_eq!(Digits(3).percent(10.81, Ends::of(6, [10.4, 11.3])), "10.8x (10.4 to 11.3)");
-        assert_eq!(Digits(3).text(400.0, Ends::of(1, [400.0; 2])), "400 (n=1)");
+        assert_eq!(Digits(3).percent(10.81, Ends::from_units(6, [10.4, 11.3])), "10.8x (10.4 to 11.3)");
+        assert_eq!(Digits(3).text(400.0, Ends::from_units(1, [400.0; 2])), "400 (n=1)");
     }
 
     #[test]

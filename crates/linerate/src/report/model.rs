@@ -274,7 +274,7 @@ pub struct CellReport {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(test, schemars(with = "BTreeMap<String, Sensitivity>"))]
     pub sensitivity: BTreeMap<Role, Sensitivity>,
-    /// Of the trials alone. Keys: the roles, and `machine` (busy time of all the lab's CPUs).
+    /// In the trials alone. Keys: the roles, and `machine` (busy time of all the lab's CPUs).
     #[cfg_attr(test, schemars(with = "BTreeMap<String, CpuCost>"))]
     pub cpu: BTreeMap<Consumer, CpuCost>,
     /// Latency of all measured trials together.

@@ -139,7 +139,7 @@ pub(super) fn error(found: &AgainstTruth) -> String {
 
 /// In percent; the range in parentheses, with a space before it.
 fn error_and_range(found: &AgainstTruth) -> (String, String) {
-    let ends = Ends::of(found.n, found.ci95).map(|bound| (bound - 1.0) * 100.0);
+    let ends = Ends::from_units(found.n, found.ci95).map(|bound| (bound - 1.0) * 100.0);
     let (error, range) = value_and_range((found.ratio - 1.0) * 100.0, ends);
     (error, range.map_or_else(String::new, |range| format!(" ({range})")))
 }

@@ -125,7 +125,7 @@ fn a_build_that_does_not_keep_up_with_the_load_is_named() {
     let out = gate(&script, &folder, &["--rate", "80%", "--budget", "3m"]);
     assert_eq!(out.status, 1, "{}\n{}", out.stdout, out.stderr);
     let sentence = out.stdout.lines().next().unwrap();
-    assert!(sentence.contains("head does not keep up: 33") && !sentence.contains("base does"), "{sentence}");
+    assert!(sentence.contains("head does not keep up: 3,3") && !sentence.contains("base does"), "{sentence}");
     assert!(sentence.ends_with("so its latencies are those of a queue that grows"), "{sentence}");
     assert_eq!(cell(&folder).load.unwrap().keeps_up, [true, false]);
 }

@@ -13,7 +13,8 @@ impl Shown {
     }
 }
 
-/// `12,345.6 (12,000 to 1.00e300)` has three. A whole number that ends in zeros may be rounded to three digits.
+/// `12,345.6 (12,000 to 1.00e300)` has three. A whole number that ends in zeros may be rounded to three
+/// digits.
 pub(crate) fn numbers(text: &str) -> Vec<Shown> {
     let pattern = regex::Regex::new(r"-?\d[\d,]*(\.\d+)?(e-?\d+)?").unwrap();
     let shown = |text: &str| {

@@ -266,7 +266,8 @@ impl Table<'_> {
     }
 }
 
-/// True if a text is the value of a row, with its interval; a row without one may have the range of its trials.
+/// True if a text is the value of a row, with its interval; a row without one may have the range of its
+/// trials.
 fn is_value(text: &str, entry: &Value) -> bool {
     let value = number(&entry["value"]);
     match (&entry["ci95"], &entry["alone"]["range"]) {
@@ -276,7 +277,7 @@ fn is_value(text: &str, entry: &Value) -> bool {
     }
 }
 
-/// Of CPU time, per operation or megabyte.
+/// The number of a CPU time, per operation or megabyte.
 pub(crate) fn micros(cost: &Value) -> f64 {
     number(cost.get("us_per_mb").unwrap_or(&cost["us_per_op"]))
 }

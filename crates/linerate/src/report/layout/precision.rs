@@ -1,7 +1,7 @@
 //! The digits of a table's columns: in each the same.
 
 use crate::report::model::{Comparison, Quantity, RowCpu, TableCell, TableReport};
-use crate::report::numbers::{Digits, Ends, percent};
+use crate::report::numbers::{Digits, Ends, brief_percent, percent};
 use crate::report::words;
 
 /// How the numbers of a table are written.
@@ -79,8 +79,8 @@ impl Precision {
     }
 
     /// As [`Self::cpu_share`], without an interval.
-    pub(crate) fn brief_cpu_share(&self, found: &Comparison) -> Option<String> {
-        Some(self.cpu_ratios.percent(found.duet.as_ref()?.cpu_ratio?, Ends::Unknown))
+    pub(crate) fn brief_cpu_share(found: &Comparison) -> Option<String> {
+        Some(brief_percent(found.duet.as_ref()?.cpu_ratio?))
     }
 
     fn column(&self, metric: Option<Quantity>) -> Option<&Columns> {

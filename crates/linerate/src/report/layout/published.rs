@@ -109,7 +109,7 @@ fn derived(table: &DerivedRows) -> TextTable {
     };
     let row = |row: &RatioOfTwo| {
         let document = row.published.map(|ratio| of(row, ratio, Ends::Unknown));
-        let run = row.ratio.zip(row.ci95).map(|(ratio, ci95)| of(row, ratio, Ends::of(row.n, ci95)));
+        let run = row.ratio.zip(row.ci95).map(|(ratio, ci95)| of(row, ratio, Ends::from_units(row.n, ci95)));
         let is_difference = table.form == DerivedForm::Difference;
         let document_micros = row.published_difference.filter(|_| is_difference).map(micros);
         let run_micros = row.difference.as_ref().filter(|_| is_difference).map(difference);
@@ -158,7 +158,7 @@ pub(crate) fn finding_line(finding: &FindingReport) -> String {
 /// `with a LAN's delay: 73 % (71 to 75): holds`; without a form the ratio alone.
 fn reading(reading: &RatioOfTwo) -> String {
     let ratio = reading.ratio.zip(reading.ci95);
-    let ratio = ratio.map(|(ratio, ci95)| percent(ratio, Ends::of(reading.n, ci95)));
+    let ratio = ratio.map(|(ratio, ci95)| percent(ratio, Ends::from_units(reading.n, ci95)));
     let facts = joined([ratio, reading.difference.as_ref().map(difference), basis(reading)]);
     if reading.row.is_empty() {
         return facts;

@@ -36,15 +36,14 @@ pub(in crate::report) fn sentences(suite: &SuiteReport, table: &TableReport) -> 
         .collect()
 }
 
-/// What trials alone say against the ratios of the rows, in words: a row has one number.
+/// What trials alone say against the ratios of the rows, by the first metric, in words: a row has one number.
 pub(in crate::report) fn warnings(table: &TableReport) -> Vec<String> {
     let warning = |entry: &TableCell| {
         let found = entry.vs_baseline.as_ref()?;
         let alone = found.denied_by()?;
-        let metric = entry.metric.map_or_else(String::new, |metric| format!(" by {}", words::metric(metric)));
-        let end = if found.is_in_doubt() { "so there is no verdict" } else { "the row has the latter" };
+        let end = if found.is_in_doubt() { "no verdict" } else { "the row shows the pairs" };
         Some(format!(
-            "warning: {} has {} of {}{metric} in {} trials alone, and {} in pairs: {end}",
+            "warning: {} has {} of {} in {} trials alone, and {} in pairs: {end}",
             entry.id,
             percent(alone.ratio, alone.ci95),
             found.with,
@@ -52,7 +51,7 @@ pub(in crate::report) fn warnings(table: &TableReport) -> Vec<String> {
             percent(found.ratio, found),
         ))
     };
-    table.cells.iter().filter_map(warning).collect()
+    table.main_cells().filter_map(warning).collect()
 }
 
 fn aa(table: &TableReport, control: &Comparison) -> String {

@@ -44,7 +44,9 @@ pub(super) fn values(table: &MergedTable) -> TextTable {
             name(cell),
             on_host.host.clone(),
             value(on_host, digits(table, cell.metric)),
-            found.map_or_else(String::new, |found| percent(found.ratio, Ends::of(found.n, found.interval))),
+            found.map_or_else(String::new, |found| {
+                percent(found.ratio, Ends::from_units(found.n, found.interval))
+            }),
             verdict(on_host).unwrap_or_default().to_owned(),
             found.map_or(on_host.alone.map_or(0, |alone| alone.n), |found| found.n).to_string(),
             on_host.bound_by.map(words::bound).unwrap_or_default(),

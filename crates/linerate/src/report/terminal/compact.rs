@@ -105,7 +105,7 @@ fn row(
     let bar = entry.value.filter(|_| *part != Part::Limit).map(|value| bar(value / most));
     let (ratio, colour) = ratio(table, member, precision);
     let cpu = entry.vs_baseline.as_ref();
-    let cpu = cpu.and_then(|c| Some(layout::with_cpu_mark(precision.brief_cpu_share(c)?, c)));
+    let cpu = cpu.and_then(|c| Some(layout::with_cpu_mark(Precision::brief_cpu_share(c)?, c)));
     let micros = entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref()).map(difference);
     let mark = Some(part.name().to_owned()).filter(|name| !name.is_empty() && *part != Part::Baseline);
     // The column before says who bound it.
