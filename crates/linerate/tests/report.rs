@@ -115,7 +115,7 @@ fn a_ratio_that_is_not_that_of_the_journal_is_found() {
 #[test]
 fn a_row_whose_values_do_not_divide_to_its_ratio_is_found_in_each_format_and_so_is_its_bar() {
     let folder = complete("good", &["mini"]);
-    let mut changed = |file: &str, from: &str, to: &str, fault: &str| {
+    let changed = |file: &str, from: &str, to: &str, fault: &str| {
         let path = folder.path().join(file);
         let whole = fs::read_to_string(&path).unwrap();
         let text = regex::Regex::new(from).unwrap().replace(&whole, to).into_owned();

@@ -22,8 +22,8 @@ use crate::stats::estimate::median;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential;
 use crate::stats::verdict::{Verdict, control_fails};
-use crate::summary::{Alone, CellSummary, Comparison, DuetReport, SortedJournal, rounded_unit};
-use leading::Leading;
+use crate::summary::{Alone, CellSummary, Comparison, DuetReport, SoloRatio, SortedJournal, rounded_unit};
+use leading::{Leading, few_trials};
 use linerate_contract::Role;
 pub use series::{Confirmation, Reading};
 use series::{Looks, PairSeries, Rules};
@@ -71,6 +71,8 @@ pub struct JudgedPair {
     pub cpu_of: Vec<Role>,
     /// The same CPU time of head and base in their trials alone, in microseconds per operation or megabyte.
     pub cpu_alone: [Option<Alone>; 2],
+    /// The ratio of one or two trials alone; more are compared like those of any cell.
+    pub alone: Option<SoloRatio>,
     /// A role used a CPU all the time in the trials alone: the CPU time is the first reading.
     pub is_cpu_first: bool,
     /// The client did, so that equal rates show nothing about the subject.
@@ -132,8 +134,8 @@ impl JudgedPair {
         let interval = main.interval;
         // A ratio of latencies is none of a table of rates.
         let is_by_metric = self.latency.is_empty() || LATENCIES.contains(&self.metric);
-        let denied =
-            fixed.denied_by().filter(|alone| interval.is_some_and(|ci95| alone.denies(main.ratio, ci95)));
+        let denies = |alone: &SoloRatio| interval.is_some_and(|ci95| alone.denies(main.ratio, ci95));
+        let denied = fixed.denied_by().or(self.alone).filter(denies);
         let difference = self.latency.first().map_or(main.difference, |latency| latency.difference);
         let duet = DuetReport {
             doubted_by: denied,
@@ -281,6 +283,7 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
             latency: Vec::new(),
             cpu: None,
             cpu_of: roles.to_vec(),
+            alone: few_trials(alone.each_ref().map(Option::as_ref), &units, metric),
             cpu_alone: alone.map(|cell| cell?.cost(Per::from_metric(metric), roles).map(Alone::from)),
             is_cpu_first: leading.is_cpu_first(),
             // At a fixed rate the client waits for the time of a request, often with its CPU.

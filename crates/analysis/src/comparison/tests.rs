@@ -208,6 +208,10 @@ fn trials_alone_that_deny_the_units_of_builds_are_a_warning_and_change_no_verdic
     let row = pair.in_table(fixed(Some(alone)), None).unwrap();
     assert_eq!((row.denied_by(), row.is_in_doubt()), (Some(alone), false));
     assert_eq!(row.verdict, pair.rate.unwrap().verdict);
+    // A trial of each with the same rate, where the units differ by 5 % with a scatter of a per mille.
+    let one = pair.alone.unwrap();
+    assert_eq!((one.n, one.ratio), (1, 1.0));
+    assert_eq!(pair.in_table(fixed(None), None).unwrap().denied_by(), Some(one));
     let agreeing = SoloRatio { ratio: 0.96, ci95: [0.9, 1.02], n: 3 };
     assert_eq!(pair.in_table(fixed(Some(agreeing)), None).unwrap().denied_by(), None);
 }

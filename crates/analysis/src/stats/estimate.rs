@@ -75,8 +75,12 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
 pub fn mean_interval(values: &[f64]) -> Option<(f64, f64)> {
     let n = values.len() as f64;
     let error = standard_deviation(values)? / n.sqrt();
-    let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(1.0 - ALPHA / 2.0);
-    Some((values.iter().sum::<f64>() / n, t * error))
+    Some((values.iter().sum::<f64>() / n, student(values.len())? * error))
+}
+
+/// Standard errors from the mean of `n` values to the end of its 95 % interval; `None` with fewer than two.
+pub fn student(n: usize) -> Option<f64> {
+    Some(StudentsT::new(0.0, 1.0, n as f64 - 1.0).ok()?.inverse_cdf(1.0 - ALPHA / 2.0))
 }
 
 fn median_of_sorted(sorted: &[f64]) -> Option<f64> {

@@ -1,6 +1,6 @@
 //! What the trials of a cell alone say: its value, and its ratio to another cell beside that of their duets.
 
-use crate::stats::estimate::{Estimate, FEWEST_ROUNDS, mean_interval};
+use crate::stats::estimate::{Estimate, FEWEST_ROUNDS, mean_interval, standard_deviation, student};
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::verdict::MARGIN;
 #[cfg(feature = "schema")]
@@ -49,7 +49,8 @@ impl Alone {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct SoloRatio {
     pub ratio: f64,
-    /// From the signed-rank distribution; with three to five rounds Student's, of the rounds' log ratios.
+    /// From the signed-rank distribution; with three to five rounds Student's, of the rounds' log ratios. With
+    /// one or two, of builds, Student's, by the scatter of what each side did in the units of duets.
     pub ci95: [f64; 2],
     /// Rounds in which both cells succeeded.
     pub n: u32,
@@ -64,6 +65,18 @@ impl SoloRatio {
         }
         let (mean, half) = mean_interval(logs).filter(|_| logs.len() >= FEWEST_FOR_DOUBT)?;
         Some(Self { ratio: mean.exp(), ci95: [(mean - half).exp(), (mean + half).exp()], n })
+    }
+
+    /// From fewer than three rounds: a trial is taken to scatter as the units of its side do, whose logarithms
+    /// `sides` are. `None` with fewer than three units.
+    pub(crate) fn from_scatter(logs: &[f64], sides: [&[f64]; 2]) -> Option<Self> {
+        let n = u32::try_from(logs.len()).ok().filter(|n| *n > 0 && (*n as usize) < FEWEST_FOR_DOUBT)?;
+        let units = sides[0].len().min(sides[1].len());
+        let [ours, theirs] = [standard_deviation(sides[0])?, standard_deviation(sides[1])?];
+        let half = student(units)? * ours.hypot(theirs) / f64::from(n).sqrt();
+        let mean = logs.iter().sum::<f64>() / f64::from(n);
+        let found = Self { ratio: mean.exp(), ci95: [(mean - half).exp(), (mean + half).exp()], n };
+        (units >= FEWEST_FOR_DOUBT).then_some(found)
     }
 
     /// It has an exact interval, so that it may withdraw a verdict.
@@ -102,6 +115,22 @@ mod tests {
         assert!(!alone.denies(1.1, [1.08, 1.12]));
         assert!(!solo(&[-0.1, 0.1, 0.3]).unwrap().denies(0.922, [0.91, 0.935]), "it scatters as far");
         assert_eq!(solo(&[0.1, 0.1]), None);
+    }
+
+    #[test]
+    fn a_single_trial_doubts_a_ratio_by_the_scatter_of_the_units() {
+        let units = |scatter: f64| [-1.0, 0.0, 1.0, 0.5, -0.5].map(|unit| 10.0 + scatter * unit);
+        let doubts = |scatter: f64| {
+            let alone = SoloRatio::from_scatter(&[0.6_f64.ln()], [&units(scatter), &units(scatter)]).unwrap();
+            alone.denies(0.69, [0.64, 0.72])
+        };
+        assert!(doubts(0.01) && !doubts(0.1));
+        assert_eq!(
+            SoloRatio::from_scatter(&[0.1; 3], [&units(0.1), &units(0.1)]),
+            None,
+            "they have their own"
+        );
+        assert_eq!(SoloRatio::from_scatter(&[0.1], [&units(0.1)[..2], &units(0.1)]), None);
     }
 
     #[test]

@@ -73,16 +73,19 @@ impl Ends {
     }
 }
 
-/// Significant digits that all numbers of a column have, so that a reader can divide them.
+/// Significant digits that all numbers of a column have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Digits(i32);
 
 impl Digits {
+    /// Those of values: whoever divides two of them gets the ratio to its three digits.
+    pub(super) const OF_VALUES: Self = Self(4);
     const FEWEST: i32 = 3;
     const MOST: i32 = 4;
 
-    /// As many as the narrowest interval of the column justifies, within [`Self::FEWEST`] and [`Self::MOST`].
-    pub(super) fn of_column(numbers: impl Iterator<Item = (f64, Ends)>) -> Self {
+    /// Those of ratios: as many as the narrowest interval of the column justifies, within [`Self::FEWEST`]
+    /// and [`Self::MOST`].
+    pub(super) fn of_ratios(numbers: impl Iterator<Item = (f64, Ends)>) -> Self {
         let justified = |(value, ends): (f64, Ends)| {
             let [from, to] = ends.bounds().filter(|[from, to]| from < to)?;
             Some(magnitude(value) + 1 + wanted(to - from))
@@ -204,22 +207,19 @@ mod tests {
 
     #[test]
     fn all_numbers_of_a_column_have_the_same_significant_digits_and_commas() {
-        let column = [(14_641.0, Ends::Unknown), (8_799.3, Ends::Interval([8_500.0, 9_100.0]))];
-        let digits = Digits::of_column(column.into_iter());
-        assert_eq!(
-            column.map(|(value, ends)| digits.text(value, ends)),
-            ["14,600", "8,800 (8,500 to 9,100)"]
-        );
-        let narrow = [(14_641.0, Ends::Unknown), (8_799.3, Ends::Interval([8_790.0, 8_801.0]))];
-        let digits = Digits::of_column(narrow.into_iter());
-        assert_eq!(
-            narrow.map(|(value, ends)| digits.text(value, ends)),
-            ["14,640", "8,799 (8,790 to 8,801)"]
-        );
-        let small = [(0.219, Ends::Unknown), (0.5312, Ends::Interval([0.5101, 0.5466]))];
-        let digits = Digits::of_column(small.into_iter());
-        assert_eq!(small.map(|(value, ends)| digits.text(value, ends)), ["0.219", "0.531 (0.510 to 0.547)"]);
-        assert_eq!(Digits::of_column(std::iter::empty()).text(2.5, Ends::Unknown), "2.500");
+        let text = |value: f64, ends: Option<[f64; 2]>| Digits::OF_VALUES.text(value, ends);
+        assert_eq!(text(14_641.0, None), "14,640");
+        assert_eq!(text(8_799.3, Some([8_500.0, 9_100.0])), "8,799 (8,500 to 9,100)");
+        assert_eq!(text(0.219, None), "0.2190");
+        assert_eq!(text(0.5312, Some([0.5101, 0.54663])), "0.5312 (0.5101 to 0.5466)");
+        let (wide, narrow) = (Ends::Interval([0.639, 0.721]), Ends::Interval([1.3312, 1.333]));
+        let percent = |column: &[(f64, Ends)]| {
+            let digits = Digits::of_ratios(column.iter().copied());
+            column.iter().map(|(ratio, ends)| digits.percent(*ratio, *ends)).collect::<Vec<_>>()
+        };
+        assert_eq!(percent(&[(0.6878, wide)]), ["68.8 % (63.9 to 72.1)"]);
+        let both = ["68.78 % (63.90 to 72.10)", "133.2 % (133.1 to 133.3)"];
+        assert_eq!(percent(&[(0.6878, wide), (1.332, narrow)]), both);
     }
 
     #[test]

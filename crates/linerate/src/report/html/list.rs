@@ -224,7 +224,7 @@ fn ratio(columns: &Columns<'_>, forest: &Forest, background: &str, member: &Alte
 
 fn cpu(precision: &Precision, cell: &CellReport, entry: &TableCell, most: f64) -> Markup {
     let row = entry.cpu.as_ref().filter(|_| entry.value.is_some());
-    let number = row.and_then(|row| Some((row, row.cost.micros()?, precision.cpu(row)?)));
+    let number = row.and_then(|row| Some((row, row.cost.micros()?, Precision::cpu(row)?)));
     let Some((row, micros, text)) = number else { return html! { td.c-cpu data-l="CPU" {} } };
     let share = entry
         .vs_baseline

@@ -303,8 +303,8 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
     let how = match usual {
         None => return format!("in {unit}, {better}; nothing was measured"),
         Some(n) if table.cells.iter().any(TableCell::is_by_ratio) => format!(
-            "in {unit}, {better}; baseline: the median of its trials alone, n={n}; other rows: that value by \
-             their ratio"
+            "in {unit}, {better}; baseline: {}; other rows: that value by their ratio",
+            words::of_trials(n)
         ),
         Some(n) if n < FEWEST_ROUNDS => format!("median and range in {unit}, {better}; n={n}"),
         Some(n) => format!("median and 95 % interval in {unit}, {better}; n={n}"),

@@ -37,15 +37,14 @@ fn table(table: &PublishedRows, cells: &[CellReport]) -> TextTable {
         cells.iter().find(|cell| Some(&cell.id) == row.cell.as_ref()).filter(|_| row.alone.is_some())
     };
     let lost = |row: &PublishedRow| Some(format!("{} {}", plain(row.lost?), row.unit.name()));
-    let values = Digits::of_column(table.rows.iter().filter_map(|row| Some((row.value?, ends(row)))));
     let of_ratio = |row: &PublishedRow| Some((row.ratio?, Ends::from(row.ratio_ci95)));
-    let ratios = Digits::of_column(table.rows.iter().filter_map(of_ratio));
+    let ratios = Digits::of_ratios(table.rows.iter().filter_map(of_ratio));
     let ratio = |row: &PublishedRow| of_ratio(row).map(|(ratio, ends)| ratios.percent(ratio, ends));
     let text = |row: &PublishedRow| figure(row.unit, row.published, row.range, row.text.as_deref());
     let columns: [PublishedColumn<'_>; 9] = [
         ("as published", &|row| Some(row.row.clone())),
         ("document", &|row| Some(text(row))),
-        ("this run (95 % interval)", &|row| of_run(row, values)),
+        ("this run (95 % interval)", &of_run),
         ("lost", &lost),
         ("document, of its baseline", &|row| row.published_ratio.map(brief_percent)),
         ("this run, of its baseline", &ratio),
@@ -63,11 +62,11 @@ fn table(table: &PublishedRows, cells: &[CellReport]) -> TextTable {
         .with_rows(table.rows.iter().map(row))
 }
 
-fn of_run(row: &PublishedRow, digits: Digits) -> Option<String> {
+fn of_run(row: &PublishedRow) -> Option<String> {
     let value = row.value?;
     let own = row.unit.own(value).map(|(value, unit)| format!(" = {} {unit}", plain(value)));
     let fewer = row.operations.map(|number| format!(" for {} operations", count(number)));
-    let (value, unit) = (digits.text(value, ends(row)), row.unit.name());
+    let (value, unit) = (Digits::OF_VALUES.text(value, ends(row)), row.unit.name());
     Some(format!("{value} {unit}{}{}", fewer.unwrap_or_default(), own.unwrap_or_default()))
 }
 

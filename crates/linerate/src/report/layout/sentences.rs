@@ -1,7 +1,7 @@
 //! The comparisons of a table as sentences.
 
 use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{percent, sentence, shows_bias};
+use crate::report::numbers::{counted, percent, sentence, shows_bias};
 use crate::report::words;
 
 /// Up to this number, all comparisons become sentences.
@@ -43,11 +43,11 @@ pub(in crate::report) fn warnings(table: &TableReport) -> Vec<String> {
         let alone = found.denied_by()?;
         let end = if found.is_in_doubt() { "no verdict" } else { "the row shows the pairs" };
         Some(format!(
-            "warning: {} has {} of {} in {} trials alone, and {} in pairs: {end}",
+            "warning: {} has {} of {} in {} alone, and {} in pairs: {end}",
             entry.id,
             percent(alone.ratio, alone.ci95),
             found.with,
-            alone.n,
+            counted(alone.n, "trial"),
             percent(found.ratio, found),
         ))
     };

@@ -43,7 +43,7 @@ pub(super) fn values(table: &MergedTable) -> TextTable {
         view.rows.push(vec![
             name(cell),
             on_host.host.clone(),
-            value(on_host, digits(table, cell.metric)),
+            value(on_host),
             found.map_or_else(String::new, |found| {
                 percent(found.ratio, Ends::from_units(found.n, found.interval))
             }),
@@ -167,12 +167,6 @@ fn verdicts(cell: &MergedCell) -> String {
     }
 }
 
-/// The same in all values of a table by one metric.
-fn digits(table: &MergedTable, metric: Option<Quantity>) -> Digits {
-    let cells = table.cells.iter().filter(|cell| cell.metric == metric);
-    Digits::of_column(cells.flat_map(|cell| &cell.hosts).filter_map(|on| Some((on.value?, ends(on)))))
-}
-
 /// The interval, or the range of a few trials whose median the value is.
 fn ends(on_host: &OnHost) -> Ends {
     let trials = on_host.alone.filter(|_| on_host.vs_baseline.is_none());
@@ -180,9 +174,9 @@ fn ends(on_host: &OnHost) -> Ends {
     range.unwrap_or(on_host.ci95.into())
 }
 
-fn value(on_host: &OnHost, digits: Digits) -> String {
+fn value(on_host: &OnHost) -> String {
     match on_host.value {
-        Some(value) => digits.text(value, ends(on_host)),
+        Some(value) => Digits::OF_VALUES.text(value, ends(on_host)),
         None => outcome_name(on_host.outcome).to_owned(),
     }
 }

@@ -78,7 +78,7 @@ fn caption(table: &TableReport, usual: Option<u32>) -> String {
     };
     let rounds = match usual {
         Some(n) if table.cells.iter().any(TableCell::is_by_ratio) => {
-            format!("; baseline: median of n={n} trials alone")
+            format!("; baseline: {}", words::of_trials(n))
         }
         Some(n) => format!("; n={n}"),
         None => String::new(),
