@@ -49,8 +49,8 @@ impl Alone {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct SoloRatio {
     pub ratio: f64,
-    /// From the signed-rank distribution; with three to five rounds Student's, of the rounds' log ratios. With
-    /// one or two, of builds, Student's, by the scatter of what each side did in the units of duets.
+    /// From the signed-rank distribution. With three to five rounds Student's, of the rounds' log ratios;
+    /// with one or two, of builds, Student's by the scatter of what each side did in the units of duets.
     pub ci95: [f64; 2],
     /// Rounds in which both cells succeeded.
     pub n: u32,
@@ -67,8 +67,8 @@ impl SoloRatio {
         Some(Self { ratio: mean.exp(), ci95: [(mean - half).exp(), (mean + half).exp()], n })
     }
 
-    /// From fewer than three rounds: a trial is taken to scatter as the units of its side do, whose logarithms
-    /// `sides` are. `None` with fewer than three units.
+    /// From fewer than three rounds: a trial is taken to scatter as the units of its side do, by the
+    /// logarithms in `sides`. `None` with fewer than three units.
     pub(crate) fn from_scatter(logs: &[f64], sides: [&[f64]; 2]) -> Option<Self> {
         let n = u32::try_from(logs.len()).ok().filter(|n| *n > 0 && (*n as usize) < FEWEST_FOR_DOUBT)?;
         let units = sides[0].len().min(sides[1].len());
