@@ -81,6 +81,30 @@ fn the_files_of_a_published_run_agree() {
     }
 }
 
+/// The table between the marks has the rows of the run that it links to, and the values of the first example
+/// divide to its ratio.
+#[test]
+fn the_readme_has_the_rows_of_its_run_and_an_example_that_divides() {
+    let root = common::tests().join("../../..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let (block, _) = readme.split_once("<!-- linerate:end -->").unwrap();
+    let (before, block) = block.split_once("<!-- linerate:table ").unwrap();
+    let run = regex::Regex::new(r"\((results/[^/)]+)/").unwrap().captures(block).unwrap()[1].to_owned();
+    let folder = Folder::new("report-readme");
+    common::copy(&root.join(run), folder.path());
+    let out = linerate("good", &["report", folder.str(), "--format", "md"]);
+    let rows: Vec<&str> = block.lines().filter(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 3 && out.stdout.contains(&rows.join("\n")), "`make reports` writes it: {rows:#?}");
+
+    let number = |text: &str| numbers::numbers(text).first().copied().unwrap();
+    let row = |name: &str| before.lines().find(|line| line.starts_with(&format!(" {name} "))).unwrap();
+    let (plain, dev) = (row("plain"), row("dev"));
+    let shares: Vec<&str> = dev.split("  ").filter(|part| part.contains(" % (")).collect();
+    let [rate] = shares[..] else { panic!("a ratio of the rates: {dev}") };
+    let quotient = number(dev).value / number(plain).value * 100.0;
+    assert!((quotient - number(rate).value).abs() < 0.1, "{quotient} %: {dev}");
+}
+
 /// Percent of the pairs that contradict themselves: in a run beside other guests of the hypervisor, and in a
 /// quick one that results/README.md describes. None of these pairs has a verdict.
 const MORE: [(&str, &str); 2] =

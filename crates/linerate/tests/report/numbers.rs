@@ -3,7 +3,7 @@
 /// A number, and half a unit of its last digit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shown {
-    value: f64,
+    pub(crate) value: f64,
     half_unit: f64,
 }
 

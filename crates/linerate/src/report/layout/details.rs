@@ -4,7 +4,7 @@ use super::{TextTable, cells_of, path, transport};
 use crate::report::model::{
     Alone, CellReport, CpuCost, OutcomeWord, Sensitivity, ShareOf, SuiteReport, TableReport, UsageReport,
 };
-use crate::report::numbers::{Ends, brief_percent, count, percent, plain, with_interval};
+use crate::report::numbers::{Digits, Ends, brief_percent, count, percent, plain, with_interval};
 use crate::report::words;
 use crate::stats::cost::Consumer;
 use crate::stats::latency::Latency;
@@ -146,7 +146,7 @@ fn sensitivities(cell: &CellReport) -> String {
 fn alone(cell: &CellReport) -> String {
     let text = |alone: Alone| {
         let range = alone.range.map(|range| Ends::RangeOf(alone.n, range));
-        with_interval(alone.value, range.unwrap_or(alone.ci95.into()))
+        Digits::OF_VALUES.text(alone.value, range.unwrap_or(alone.ci95.into()))
     };
     cell.alone.map_or(String::new(), text)
 }
