@@ -15,7 +15,7 @@ TESTED = $(filter-out boringtun wireguard-go oha ghz shb s2n-quic asio-loops ngi
 # Tests of HTTP/2 servers, from the registry of Go modules.
 H2SPEC := github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible
 
-.PHONY: run test check bench fuzz build setup site dist deb
+.PHONY: run test check bench fuzz build setup site reports dist deb
 
 # Every suite in its quick form, or one: make run SUITE=proxy. Each suite prints its tables when it is done; its systems are
 # installed and built just before it.
@@ -37,6 +37,12 @@ fuzz: setup
 site: build
 	$(TARGET)/release/linerate site results --out site
 	@! test -e site/published.md || cp site/published.md docs/published.md
+
+# The reports of all published runs, the table of README.md and the page of documents, by the current code.
+reports: build
+	for run in results/*/run.json; do $(TARGET)/release/linerate report "$$(dirname "$$run")" --out "$$(dirname "$$run")" >/dev/null || exit 1; done
+	scripts/readme-table
+	$(MAKE) site
 
 build: setup
 	$(CARGO) build --release

@@ -133,8 +133,10 @@ mod tests {
     fn comparison(ratio: f64, half: f64, sharing: Option<Sharing>) -> Comparison {
         Comparison {
             with: "direct".into(),
+            with_value: None,
             ratio,
             ci95: [ratio - half, ratio + half],
+            ci95_is_range: false,
             ci90: Some([ratio - half, ratio + half]),
             difference: None,
             p: None,

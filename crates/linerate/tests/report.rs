@@ -42,6 +42,8 @@ fn check(folder: &Path) {
     json::check_csv(&fs::read_to_string(folder.join("report.csv")).unwrap(), &report);
     page::check_structure(&page);
     page::check_numbers(&page, &report);
+    let (status, text) = printed("rows.py", &[], folder);
+    assert_eq!(status, Some(0), "{text}");
 }
 
 #[test]
@@ -93,6 +95,30 @@ fn a_run_is_published_if_the_readme_lists_it_and_then_it_has_all_its_files() {
     }
 }
 
+/// The table between the marks has the rows of the run that it links to, and the values of the first example
+/// divide to its ratio.
+#[test]
+fn the_readme_has_the_rows_of_its_run_and_an_example_that_divides() {
+    let root = common::tests().join("../../..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let (block, _) = readme.split_once("<!-- linerate:end -->").unwrap();
+    let (before, block) = block.split_once("<!-- linerate:table ").unwrap();
+    let run = regex::Regex::new(r"\((results/[^/)]+)/").unwrap().captures(block).unwrap()[1].to_owned();
+    let folder = Folder::new("report-readme");
+    common::copy(&root.join(run), folder.path());
+    let out = linerate("good", &["report", folder.str(), "--format", "md"]);
+    let rows: Vec<&str> = block.lines().filter(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 3 && out.stdout.contains(&rows.join("\n")), "`make reports` writes it: {rows:#?}");
+
+    let number = |text: &str| numbers::numbers(text).first().copied().unwrap();
+    let row = |name: &str| before.lines().find(|line| line.starts_with(&format!(" {name} "))).unwrap();
+    let (plain, dev) = (row("plain"), row("dev"));
+    let shares: Vec<&str> = dev.split("  ").filter(|part| part.contains(" % (")).collect();
+    let [rate] = shares[..] else { panic!("a ratio of the rates: {dev}") };
+    let quotient = number(dev).value / number(plain).value * 100.0;
+    assert!((quotient - number(rate).value).abs() < 0.1, "{quotient} %: {dev}");
+}
+
 /// Percent of the pairs that contradict themselves: in a run beside other guests of the hypervisor, and in a
 /// quick one that results/README.md describes. None of these pairs has a verdict.
 const MORE: [(&str, &str); 2] =
@@ -100,10 +126,15 @@ const MORE: [(&str, &str); 2] =
 
 /// The exit status of `scripts/recompute` and what it prints.
 fn recomputed(folder: &Path, percent: &str) -> (Option<i32>, String) {
-    let script = common::tests().join("../../../scripts/recompute");
-    let mut recompute = Command::new("python3");
-    recompute.arg(script).args(["--at-most", percent]).arg(folder);
-    let out = recompute.output().expect("python3 is installed");
+    printed("recompute", &["--at-most", percent], folder)
+}
+
+/// The exit status of a script and what it prints.
+fn printed(script: &str, options: &[&str], folder: &Path) -> (Option<i32>, String) {
+    let script = common::tests().join("../../../scripts").join(script);
+    let mut python = Command::new("python3");
+    // No compiled module is left in the repository.
+    let out = python.arg("-B").arg(script).args(options).arg(folder).output().expect("python3 is installed");
     (out.status.code(), String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned())
 }
 
@@ -117,6 +148,28 @@ fn a_ratio_that_is_not_that_of_the_journal_is_found() {
     fs::write(folder.path().join("report.json"), report.to_string()).unwrap();
     let (status, text) = recomputed(folder.path(), "5");
     assert!(status == Some(1) && text.contains("the report has 0.7500"), "{text}");
+}
+
+#[test]
+fn a_row_whose_values_do_not_divide_to_its_ratio_is_found_in_each_format_and_so_is_its_bar() {
+    let folder = complete("good", &["mini"]);
+    let changed = |file: &str, from: &str, to: &str, fault: &str| {
+        let path = folder.path().join(file);
+        let whole = fs::read_to_string(&path).unwrap();
+        let text = regex::Regex::new(from).unwrap().replace(&whole, to).into_owned();
+        assert!(text != whole, "{from} is not in {file}");
+        fs::write(&path, &text).unwrap();
+        let (status, printed) = recomputed(folder.path(), "5");
+        assert!(status == Some(1) && printed.contains(fault), "{fault}: {printed}");
+        fs::write(&path, whole).unwrap();
+    };
+    // Half of the performance of fast/none, which has 0.1005 s.
+    changed("report.html", r"0\.2007 \(", "0.1907 (", "it shows 0.1907");
+    changed("report.html", r"--v:64\.5%", "--v:30.5%", "its bar has 30.5 %");
+    changed("report.html", r"544\.6 % \(540\.6", "444.6 % (540.6", "it shows a CPU time of ");
+    changed("report.csv", r"0\.2006", "0.1906", "its values in report.csv divide to 1.897");
+    changed("report.json", r#""value": 0\.2006"#, r#""value": 0.1906"#, "its value is 0.1906");
+    assert_eq!(recomputed(folder.path(), "5").0, Some(0));
 }
 
 #[test]
@@ -147,7 +200,7 @@ fn the_numbers_of_a_scripted_run_are_those_of_its_script() {
     };
     let none = cell("fast/none");
     assert_eq!(none["values"], json!([0.1, 0.102, 0.101, 0.099, 0.1, 0.103]));
-    assert_eq!((&none["median"], &none["ci95"]), (&json!(0.1005), &json!([0.099, 0.103])));
+    assert_eq!((&none["value"], &none["ci95"]), (&json!(0.1005), &json!([0.099, 0.103])));
     assert_eq!((&none["vs_baseline"], &none["operations"]), (&Value::Null, &json!(6000)));
     for (role, cost) in [("client", 50.0), ("server", 60.0), ("machine", 110.0)] {
         assert_eq!(none["cpu"][role], json!({"us_per_op": cost, "ci95": [cost, cost]}));
@@ -166,7 +219,7 @@ fn the_numbers_of_a_scripted_run_are_those_of_its_script() {
     assert_eq!((&pipe["bound_by"], &pipe["errors"]), (&json!("relay"), &json!({"empty_reply": 18})));
     assert_eq!(pipe["vs_limit"]["with"], "fast/none");
     let hose = cell("slow/hose");
-    assert_eq!((&hose["outcome"], &hose["n"], &hose["median"]), (&json!("missing"), &json!(0), &Value::Null));
+    assert_eq!((&hose["outcome"], &hose["n"], &hose["value"]), (&json!("missing"), &json!(0), &Value::Null));
     assert!(page::text(hose, "detail").contains("install"), "{hose}");
     let aa = &suite["tables"][0]["aa"];
     assert_eq!((&aa["with"], &aa["ratio"]), (&json!("fast/none"), &json!(1.0)));

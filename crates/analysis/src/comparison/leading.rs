@@ -1,8 +1,11 @@
-//! Which reading of a pair is first: the CPU time where a role is saturated, else the rate.
+//! What trials alone say of a pair: which reading is first, the CPU time where a role is saturated, else the
+//! rate; and whether they contradict the units.
 
-use crate::measurement::{Metric, PlannedComparison, PlannedPair, PlannedSuite, PlannedSystem};
+use crate::measurement::{Duet, Metric, PlannedComparison, PlannedSystem};
 use crate::stats::bound::Bottleneck;
-use crate::summary::{CellSummary, SortedJournal};
+use crate::stats::compare::log_ratios;
+use crate::stats::duet::log_rates;
+use crate::summary::{CellSummary, SoloRatio};
 use linerate_contract::Role;
 
 /// What the trials alone show of a pair.
@@ -16,22 +19,12 @@ pub(super) struct Leading {
 }
 
 impl Leading {
-    pub(super) fn find(
-        suite: &PlannedSuite,
-        pair: &PlannedPair,
-        plan: &PlannedComparison,
-        journal: &SortedJournal<'_>,
-        metric: Metric,
-    ) -> Self {
-        let planned = pair.cells.each_ref().map(|id| suite.cells.iter().find(|cell| cell.id == *id));
-        let bound = planned.map(|cell| {
-            let cell = cell?;
-            match CellSummary::from_trials(cell, journal.cell(&suite.name, &cell.id), metric).bound()? {
-                Bottleneck::Role(role) => Some(role),
-                _ => None,
-            }
+    pub(super) fn find([head, base]: [Option<&CellSummary<'_>>; 2], plan: &PlannedComparison) -> Self {
+        let bound = [head, base].map(|cell| match cell?.bound()? {
+            Bottleneck::Role(role) => Some(role),
+            _ => None,
         });
-        let subject = match planned {
+        let subject = match [head, base].map(|cell| cell.map(|cell| cell.planned)) {
             // A command is a server, and the client is linerate's own.
             _ if plan.commands.is_some() => vec![Role::Server],
             [Some(head), Some(base)] => {
@@ -53,4 +46,16 @@ impl Leading {
     pub(super) fn is_cpu_first(&self) -> bool {
         self.saturated.is_some() || self.client_is_limit
     }
+}
+
+/// The ratio of one or two trials alone of head and base, with an interval by the scatter of the units.
+pub(super) fn few_trials(
+    [head, base]: [Option<&CellSummary<'_>>; 2],
+    units: &[&Duet],
+    metric: Metric,
+) -> Option<SoloRatio> {
+    let logs = log_ratios(&head?.values(metric), &base?.values(metric), metric.better()).collect::<Vec<_>>();
+    let (ours, theirs): (Vec<f64>, Vec<f64>) =
+        units.iter().filter_map(|unit| log_rates(unit, metric)).map(|[ours, theirs]| (ours, theirs)).unzip();
+    SoloRatio::from_scatter(&logs, [&ours, &theirs])
 }

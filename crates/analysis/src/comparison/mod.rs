@@ -16,14 +16,16 @@ use crate::measurement::{
     ComparisonKind, DecidingPercentile, Duet, LatencyMargin, Metric, PlannedComparison, PlannedPair,
     PlannedSuite, Run, SideWindow, Trial, pair_id,
 };
+use crate::stats::cost::Per;
+use crate::stats::difference::LatencyDifference;
 use crate::stats::duet::{latencies, log_cpu_ratio, log_cpu_ratio_of, log_ratio, log_ratio_of};
 use crate::stats::early;
 use crate::stats::estimate::median;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential;
 use crate::stats::verdict::{Verdict, control_fails};
-use crate::summary::{Comparison, DuetReport, SortedJournal, rounded_unit};
-use leading::Leading;
+use crate::summary::{Alone, CellSummary, Comparison, DuetReport, SoloRatio, SortedJournal, rounded_unit};
+use leading::{Leading, few_trials};
 use linerate_contract::Role;
 pub use series::{Confirmation, Reading};
 use series::{Looks, PairSeries, Rules};
@@ -67,6 +69,12 @@ pub struct JudgedPair {
     /// Performance by CPU time per operation of the subject, or of all roles where the kernel does its work:
     /// below 1, head needs more.
     pub cpu: Option<Reading>,
+    /// The roles whose CPU time it is; empty: all.
+    pub cpu_of: Vec<Role>,
+    /// The same CPU time of head and base in their trials alone, in microseconds per operation or megabyte.
+    pub cpu_alone: [Option<Alone>; 2],
+    /// The ratio of one or two trials alone; more are compared like those of any cell.
+    pub alone: Option<SoloRatio>,
     /// A role used a CPU all the time in the trials alone: the CPU time is the first reading.
     pub is_cpu_first: bool,
     /// The client did, so that equal rates show nothing about the subject.
@@ -79,12 +87,34 @@ pub struct JudgedPair {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LatencyReading {
     pub metric: Metric,
-    /// The median over the units, of head and base, in microseconds.
+    /// Head and base in microseconds: that of base in its trials alone, and that by the ratio.
     pub us: [f64; 2],
     pub reading: Reading,
+    /// How much longer it is in head, by the ratio; `None`: too few units.
+    pub difference: Option<LatencyDifference>,
     /// A pair is open while this is. The others count only where they are certain to be slower: within
     /// minutes the mean and the percentiles of rare operations seldom are.
     pub decides: bool,
+}
+
+impl LatencyReading {
+    /// `base`: its latency, by which the ratio becomes microseconds.
+    fn from_base(metric: Metric, base: f64, reading: Reading, decides: bool) -> Self {
+        let difference =
+            reading.interval.and_then(|ci95| LatencyDifference::from_ratio(reading.ratio, ci95, base));
+        Self { metric, us: [base / reading.ratio, base], reading, difference, decides }
+    }
+}
+
+/// A cell by its trials alone; `None` where it is not planned.
+fn alone<'a>(
+    suite: &'a PlannedSuite,
+    id: &str,
+    journal: &SortedJournal<'a>,
+    metric: Metric,
+) -> Option<CellSummary<'a>> {
+    let planned = suite.cells.iter().find(|cell| cell.id == id)?;
+    Some(CellSummary::from_trials(planned, journal.cell(&suite.name, id), metric))
 }
 
 impl JudgedPair {
@@ -103,7 +133,16 @@ impl JudgedPair {
     pub fn in_table(&self, fixed: Comparison, verdict: Option<Verdict>) -> Option<Comparison> {
         let main = self.main().next()?;
         let cost = |ratio: f64| 1.0 / ratio;
+        let interval = main.interval;
+        // A ratio of latencies is none of a table of rates.
+        let is_by_metric = self.latency.is_empty() || LATENCIES.contains(&self.metric);
+        let denies = |alone: &SoloRatio| interval.is_some_and(|ci95| alone.denies(main.ratio, ci95));
+        let denied = fixed.denied_by().or(self.alone).filter(denies);
+        let difference = self.latency.first().map_or(main.difference, |latency| latency.difference);
         let duet = DuetReport {
+            doubted_by: denied,
+            cpu_of: self.cpu_of.clone(),
+            with_cpu_us: self.cpu_alone[1].map(|alone| alone.value).filter(|_| self.cpu.is_some()),
             cpu_ratio: self.cpu.map(|cpu| cost(cpu.ratio)),
             cpu_ci95: self.cpu.and_then(|cpu| cpu.interval).map(|[low, high]| [cost(high), cost(low)]),
             cpu_verdict: self.cpu.map(|cpu| cpu.verdict),
@@ -113,10 +152,12 @@ impl JudgedPair {
         };
         Some(Comparison {
             with: fixed.with,
+            with_value: fixed.with_value.filter(|_| is_by_metric),
             ratio: main.ratio,
-            ci95: main.interval.unwrap_or(main.range),
+            ci95: interval.unwrap_or(main.range),
+            ci95_is_range: interval.is_none(),
             ci90: None,
-            difference: main.difference,
+            difference,
             p: None,
             q: None,
             smallest_detectable: None,
@@ -217,7 +258,8 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
         let table = tables.iter().find(|table| table.cells.contains(&pair.cells[0]));
         let metric = table.map_or(Metric::OperationsPerSecond, |table| table.metric);
         let units = units_of(&suite.name, &pair.cells);
-        let leading = Leading::find(suite, pair, plan, &journal, metric);
+        let alone = pair.cells.each_ref().map(|id| alone(suite, id, &journal, metric));
+        let leading = Leading::find(alone.each_ref().map(Option::as_ref), plan);
         let has_cpu = |roles: &[Role]| units.iter().any(|duet| log_cpu_ratio(duet, metric, roles).is_some());
         // The CPU time of a server elsewhere is not known, and that of the client says nothing about it.
         let is_known = plan.commands.is_some() || has_cpu(&leading.subject);
@@ -245,6 +287,9 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
             rate: None,
             latency: Vec::new(),
             cpu: None,
+            cpu_of: roles.to_vec(),
+            alone: few_trials(alone.each_ref().map(Option::as_ref), &units, metric),
+            cpu_alone: alone.map(|cell| cell?.cost(Per::from_metric(metric), roles).map(Alone::from)),
             is_cpu_first: leading.is_cpu_first(),
             // At a fixed rate the client waits for the time of a request, often with its CPU.
             client_is_limit: leading.client_is_limit && !is_paced(suite, pair),
@@ -275,9 +320,11 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
     for (pair, (suite, planned)) in pairs.iter_mut().zip(&compared) {
         if is_paced(suite, planned) {
             let units = units_of(&suite.name, &planned.cells);
-            let us = |metric: Metric| {
-                let all = || units.iter().filter_map(|duet| latencies(duet, metric));
-                Some([median(all().map(|[head, _]| head))?, median(all().map(|[_, base]| base))?])
+            let base = alone(suite, &planned.cells[1], &journal, Metric::P50Latency);
+            // The value that the table has, else that of the units.
+            let of_base = |metric: Metric| {
+                let alone = base.as_ref().and_then(|base| median(base.values(metric).into_values()));
+                alone.or_else(|| median(units.iter().filter_map(|duet| Some(latencies(duet, metric)?[1]))))
             };
             let all = LATENCIES.map(|metric| (metric, readings.next().flatten()));
             let read = |(metric, reading): (Metric, Option<Reading>)| {
@@ -286,7 +333,7 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
                     Metric::P90Latency => plan.percentile == DecidingPercentile::P90,
                     _ => false,
                 };
-                Some(LatencyReading { metric, us: us(metric)?, reading: reading?, decides })
+                Some(LatencyReading::from_base(metric, of_base(metric)?, reading?, decides))
             };
             pair.latency = all.into_iter().filter_map(read).collect();
         } else {

@@ -1,6 +1,8 @@
 //! What decides about two builds: the CPU time of the subject where a role is saturated, else the rate.
 
 use super::*;
+use crate::stats::metric::Better;
+use crate::summary::SoloRatio;
 use serde_json::{Value, json};
 
 const CELLS: [&str; 2] = ["proxy@head", "proxy@base"];
@@ -130,7 +132,13 @@ fn reading(verdict: Verdict) -> Reading {
 /// Open loops with these verdicts on p50, p90 and the CPU time.
 fn paced(verdicts: [Verdict; 3], has_to_decide_p90: bool) -> JudgedPair {
     let [p50, p90, cpu] = verdicts.map(reading);
-    let latency = |metric, reading, decides| LatencyReading { metric, us: [1.0, 1.0], reading, decides };
+    let latency = |metric, reading, decides| LatencyReading {
+        metric,
+        us: [1.0, 1.0],
+        reading,
+        difference: None,
+        decides,
+    };
     JudgedPair {
         rate: None,
         latency: vec![
@@ -165,4 +173,54 @@ fn at_a_rate_p50_decides_and_the_others_count_where_they_are_certain() {
         (WithinMargin, false),
         "it has the time that is left"
     );
+}
+
+/// What a table has before builds are judged: the base did 1,000 a second alone.
+fn fixed(doubted_by: Option<SoloRatio>) -> Comparison {
+    read(json!({
+        "with": CELLS[1], "with_value": 1000.0, "ratio": 1.2, "ci95": [1.1, 1.3], "n": 3, "verdict": "faster",
+        "duet": {"sharing": "together", "cpu_ratio": null, "cpu_ci95": null, "doubted_by": doubted_by},
+    }))
+}
+
+#[test]
+fn a_row_of_builds_is_the_bases_value_by_the_ratio_that_was_judged() {
+    let pair = judged(&SLOW, 1.05, [0.5, 0.99]);
+    let row = pair.in_table(fixed(None), None).unwrap();
+    let value = row.value(Better::Higher).unwrap();
+    assert!((value.value - 1000.0 * pair.rate.unwrap().ratio).abs() < 1e-9, "{value:?}");
+    // The relay alone, which is the subject: 0.99 s of a second for 1,000 operations.
+    assert_eq!(row.duet.as_ref().unwrap().cpu_of, [Role::Relay]);
+    let cpu = row.cpu_value().unwrap();
+    assert!((cpu.value / 990.0 - 1.05).abs() < 1e-3, "{cpu:?}");
+}
+
+#[test]
+fn latencies_are_no_rows_of_a_table_of_rates() {
+    let row = paced([Verdict::WithinMargin; 3], false).in_table(fixed(None), None).unwrap();
+    assert_eq!(row.value(Better::Higher), None);
+}
+
+#[test]
+fn trials_alone_that_deny_the_units_of_builds_are_a_warning_and_change_no_verdict() {
+    let alone = SoloRatio { ratio: 1.1, ci95: [1.05, 1.15], n: 3 };
+    let pair = judged(&SLOW, 1.0, [0.5, 0.5]);
+    let row = pair.in_table(fixed(Some(alone)), None).unwrap();
+    assert_eq!((row.denied_by(), row.is_in_doubt()), (Some(alone), false));
+    assert_eq!(row.verdict, pair.rate.unwrap().verdict);
+    // A trial of each with the same rate, where the units differ by 5 % with a scatter of a per mille.
+    let one = pair.alone.unwrap();
+    assert_eq!((one.n, one.ratio), (1, 1.0));
+    assert_eq!(pair.in_table(fixed(None), None).unwrap().denied_by(), Some(one));
+    let agreeing = SoloRatio { ratio: 0.96, ci95: [0.9, 1.02], n: 3 };
+    assert_eq!(pair.in_table(fixed(Some(agreeing)), None).unwrap().denied_by(), None);
+}
+
+#[test]
+fn a_latency_of_head_is_that_of_base_by_the_ratio_and_the_difference_is_theirs() {
+    let reading = Reading { ratio: 0.8, interval: Some([0.75, 0.85]), ..reading(Verdict::Slower) };
+    let latency = LatencyReading::from_base(Metric::P50Latency, 100.0, reading, true);
+    let difference = latency.difference.unwrap();
+    assert_eq!((latency.us, difference.us), ([125.0, 100.0], 25.0));
+    assert!((difference.ci95[1] - (100.0 / 0.75 - 100.0)).abs() < 1e-9);
 }

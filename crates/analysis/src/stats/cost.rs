@@ -74,6 +74,20 @@ pub fn cost<'a>(
         .collect()
 }
 
+/// Microseconds per unit of work of some roles together, or without any of all.
+pub fn total<'a>(
+    measurements: impl IntoIterator<Item = &'a Measurement>,
+    per: Per,
+    roles: &[Role],
+) -> Option<Estimate> {
+    let micros = |measurement: &Measurement| {
+        let of_role = measurement.cpu.iter().filter(|(role, _)| roles.is_empty() || roles.contains(role));
+        let time = of_role.map(|(_, time)| *time).reduce(|sum, time| sum + time)?;
+        Some(time.as_micros_f64() / per.units(measurement))
+    };
+    Estimate::from_values(measurements.into_iter().filter_map(micros))
+}
+
 fn consumed(measurement: &Measurement) -> impl Iterator<Item = (Consumer, Nanos)> {
     let machine = measurement.cpus.iter().fold(Nanos::ZERO, |sum, cpu| sum + cpu.busy);
     let roles = measurement.cpu.iter().map(|(role, time)| (Consumer::Role(*role), *time));
@@ -105,6 +119,19 @@ mod tests {
         assert_eq!(per_operation[&Consumer::Role(Role::Client)].interval, [10.0, 30.0]);
         assert_eq!(per_operation[&Consumer::Machine].median, 50.0);
         assert_eq!(cost(&trials, Per::Megabyte)[&Consumer::Role(Role::Client)].median, 40.0);
+    }
+
+    #[test]
+    fn the_cost_of_some_roles_together_is_that_of_each_trial() {
+        let server = |mut trial: Measurement, us: u64| {
+            trial.cpu.insert(Role::Server, Nanos(us * 1_000));
+            trial
+        };
+        let trials = [server(trial(100), 300), server(trial(300), 200), server(trial(200), 0)];
+        let of = |roles: &[Role]| total(&trials, Per::Operation, roles).map(|cost| cost.median);
+        assert_eq!(of(&[]), Some(40.0), "the median of 40, 50 and 20");
+        assert_eq!(of(&[Role::Server]), Some(20.0));
+        assert_eq!(of(&[Role::Relay]), None);
     }
 
     #[test]

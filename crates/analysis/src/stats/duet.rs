@@ -57,6 +57,19 @@ pub fn log_ratio_of(sides: &[SideWindow; 2], metric: Metric) -> Option<f64> {
     log_of(sides, |side| rate(side) / side.elapsed.0 as f64)
 }
 
+/// The logarithm of what each side did in a second, or of the inverse of its latency; `None` as of
+/// [`log_ratio`], and for CPU time.
+pub fn log_rates(duet: &Duet, metric: Metric) -> Option<[f64; 2]> {
+    let logs = match (latencies(duet, metric), rate(metric)) {
+        (Some(latencies), _) => latencies.map(|us| -us.ln()),
+        (None, Some(rate)) => {
+            duet.sides.as_ref()?.each_ref().map(|side| (rate(side) / side.elapsed.0 as f64).ln())
+        }
+        (None, None) => return None,
+    };
+    logs.iter().all(|log| log.is_finite()).then_some(logs)
+}
+
 /// True for both ends in one loop, on one thread, most of whose trials alone used a CPU all the time.
 /// Such a loop never waits: how long its work takes alone is its CPU time.
 pub fn is_busy_loop<'m>(cell: &PlannedCell, alone: impl Iterator<Item = &'m Measurement>) -> bool {
@@ -159,6 +172,8 @@ mod tests {
         assert_eq!(log_ratio(&unit, Metric::Seconds), Some(rate));
         assert_eq!(log_ratio(&unit, Metric::GbitPerSecond), Some(rate));
         assert_eq!(log_ratio(&unit, Metric::P99Latency), None);
+        let [ours, theirs] = log_rates(&unit, Metric::OperationsPerSecond).unwrap();
+        assert!((ours - theirs - rate).abs() < 1e-12 && log_rates(&unit, Metric::ServerCpu).is_none());
         let cpu = log_cpu_ratio(&unit, Metric::OperationsPerSecond, &[]).unwrap();
         assert!((cpu.exp() - 0.25).abs() < 1e-12, "{cpu}");
         assert_eq!(log_cpu_ratio(&unit, Metric::OperationsPerSecond, &[Role::Server]), Some(cpu));

@@ -70,6 +70,19 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     (values.len() >= 2).then(|| (squares / (n - 1.0)).sqrt())
 }
 
+/// The mean and the half of its 95 % interval's width, by Student's distribution: for values that are normal,
+/// which three to five cannot show. `None` with fewer than two.
+pub fn mean_interval(values: &[f64]) -> Option<(f64, f64)> {
+    let n = values.len() as f64;
+    let error = standard_deviation(values)? / n.sqrt();
+    Some((values.iter().sum::<f64>() / n, student(values.len())? * error))
+}
+
+/// Standard errors from the mean of `n` values to the end of its 95 % interval; `None` with fewer than two.
+pub fn student(n: usize) -> Option<f64> {
+    Some(StudentsT::new(0.0, 1.0, n as f64 - 1.0).ok()?.inverse_cdf(1.0 - ALPHA / 2.0))
+}
+
 fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let half = sorted.len() / 2;
     match sorted.len() {

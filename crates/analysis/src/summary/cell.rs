@@ -4,6 +4,8 @@ use super::journal::CellTrials;
 use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
 use crate::stats::ByRound;
 use crate::stats::bound::{Bottleneck, Placement, bound};
+use crate::stats::cost::{Per, total};
+use crate::stats::estimate::Estimate;
 use linerate_contract::Role;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -91,13 +93,19 @@ impl<'a> CellSummary<'a> {
         !self.planned.own_client && self.bound() == Some(Bottleneck::Role(Role::Client))
     }
 
+    pub fn is_ok(&self) -> bool {
+        self.outcome == OutcomeWord::Ok
+    }
+
+    /// The CPU time per operation, or per megabyte, of some roles together, or without any of all; `None` of
+    /// a cell that is not `ok`.
+    pub fn cost(&self, per: Per, roles: &[Role]) -> Option<Estimate> {
+        total(self.good.iter().map(|(_, measurement)| *measurement), per, roles).filter(|_| self.is_ok())
+    }
+
     /// Values by any metric, for tables and comparisons; none of a cell that is not `ok`.
     pub fn values(&self, metric: Metric) -> ByRound {
-        if self.outcome == OutcomeWord::Ok {
-            metric.values(self.good.iter().copied())
-        } else {
-            ByRound::new()
-        }
+        if self.is_ok() { metric.values(self.good.iter().copied()) } else { ByRound::new() }
     }
 }
 

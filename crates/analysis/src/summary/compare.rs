@@ -1,133 +1,23 @@
 //! The comparison of two cells: from their duets where the run has them, else from their solo trials by
 //! round.
 
+use super::alone::SoloRatio;
 use super::cell::CellSummary;
+use super::comparison::{Comparison, DuetReport};
 use super::journal::SortedJournal;
-use crate::measurement::{Duet, Metric, Sharing};
+use crate::measurement::{Duet, Metric};
 use crate::stats::autocorrelation::autocorrelation;
 use crate::stats::bound::DISTURBED;
 use crate::stats::compare::log_ratios;
+use crate::stats::cost::Per;
 use crate::stats::difference::LatencyDifference;
 use crate::stats::duet::{is_busy_loop, is_rate, log_cpu_ratio, log_ratio, log_ratio_of_loops};
 use crate::stats::estimate::{Estimate, FEWEST_ROUNDS};
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sensitivity::Sensitivity;
-use crate::stats::verdict::{MARGIN, Verdict, control_fails, is_equal, verdict};
+use crate::stats::verdict::{Verdict, is_equal, verdict};
 use linerate_contract::Role;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The ratio of two cells: Hodges-Lehmann estimate of the units' log ratios.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-pub struct Comparison {
-    /// Id of the cell compared with.
-    pub with: String,
-    /// Performance of this cell over that of `with`: above 1 is better, whatever the unit's direction.
-    pub ratio: f64,
-    /// From the signed-rank distribution; with fewer than six units their range.
-    pub ci95: [f64; 2],
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ci90: Option<[f64; 2]>,
-    /// The same in microseconds, of latencies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub difference: Option<LatencyDifference>,
-    /// The signed-rank test's, two-sided, that the ratio is 1. Absent where the numbers were looked at while
-    /// they were measured: the interval is then that of all looks together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p: Option<f64>,
-    /// Benjamini and Hochberg's, over the comparisons of a table with its baselines by one metric.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub q: Option<f64>,
-    /// |ratio - 1| that this number of units with this spread finds with a power of 80 %.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub smallest_detectable: Option<f64>,
-    /// Units of duets; of a ratio from solo trials: rounds in which both succeeded.
-    pub n: u32,
-    /// The ratio of each unit or round, in the order of their numbers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub units: Vec<f64>,
-    pub verdict: Verdict,
-    /// The rank correlation of each unit with the next, where independent units seldom have as much: the
-    /// interval is then too narrow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub autocorrelation: Option<f64>,
-    /// The load generator was the limit of one of the two. Equal rates are then no evidence about the
-    /// systems, and in an open loop no values are: there is no verdict.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub client_is_limit: bool,
-    /// Set where the two were measured in duet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duet: Option<DuetReport>,
-}
-
-impl Comparison {
-    /// True if a baseline in duet with itself differs from itself, so that its duets decide nothing.
-    /// `margin`: the difference that matters.
-    pub fn fails_as_control(&self, margin: f64) -> bool {
-        self.n >= FEWEST_ROUNDS && control_fails(self.ci95, margin)
-    }
-
-    /// The smallest bias, as a share, that a control like this shows: half of its interval's width. `None`
-    /// with fewer than six units.
-    pub fn smallest_bias(&self) -> Option<f64> {
-        let [low, high] = self.ci95;
-        (self.n >= FEWEST_ROUNDS).then(|| (high - low) / 2.0 / self.ratio)
-    }
-
-    /// Whether the CPU time comes before the rate.
-    pub fn is_cpu_first(&self) -> bool {
-        self.duet.as_ref().is_some_and(|duet| duet.cpu_first)
-    }
-
-    /// True if solo trials contradict the duets, or if other processes used the CPUs: then it has no verdict.
-    pub fn is_in_doubt(&self) -> bool {
-        self.duet.as_ref().is_some_and(|duet| duet.contradicted_by.is_some() || duet.strangers.is_some())
-    }
-}
-
-/// The two estimates of a pair may differ by this, as a share of the ratio, and still agree: the margin.
-const AGREEMENT: f64 = MARGIN;
-
-/// What duets add to a ratio.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-pub struct DuetReport {
-    /// How the two shared the CPUs.
-    pub sharing: Option<Sharing>,
-    /// The cell that each of the two was measured in duet with, where they were not with each other.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub through: Option<String>,
-    /// CPU time per operation (or byte) of all roles, this cell over `with`: above 1 is more expensive.
-    pub cpu_ratio: Option<f64>,
-    /// Absent with fewer than 6 units.
-    pub cpu_ci95: Option<[f64; 2]>,
-    /// The verdict on the CPU time by itself, in a comparison of builds; slower is more expensive.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu_verdict: Option<Verdict>,
-    /// In a comparison of builds: a role used a CPU all the time, so the CPU time is the first reading.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cpu_first: bool,
-    /// The ratio of the solo trials, where it contradicts that of the duets: then there is no verdict.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contradicted_by: Option<SoloRatio>,
-    /// The share of the CPUs' time that other processes used, where it is more than 10 % in so many units
-    /// that fewer than six are left: then there is no verdict. The mean of those units.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub strangers: Option<f64>,
-}
-
-/// A ratio of solo trials, by round.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-pub struct SoloRatio {
-    pub ratio: f64,
-    pub ci95: [f64; 2],
-    /// Rounds in which both cells succeeded.
-    pub n: u32,
-}
 
 /// The comparisons of a suite.
 #[derive(Debug, Clone, Copy)]
@@ -177,16 +67,20 @@ impl Comparisons<'_> {
         metric: Metric,
         together: Option<Ratio>,
     ) -> Option<Comparison> {
-        let logs = log_ratios(&cell.values(metric), &other.values(metric), metric.better()).collect();
-        let alone = Ratio::from_logs(logs).filter(|_| !metric.is_growth());
-        let contradiction =
-            together.as_ref().zip(alone.as_ref()).and_then(|(both, alone)| both.denied_by(alone));
-        let mut found = together.or(alone)?.report(&other.planned.id, self.journal.margin);
+        let logs: Vec<f64> =
+            log_ratios(&cell.values(metric), &other.values(metric), metric.better()).collect();
+        let alone = Some(logs).filter(|_| !metric.is_growth()).unwrap_or_default();
+        let denial = together.as_ref().and_then(|both| both.denied_by(&alone));
+        let mut found =
+            together.or_else(|| Ratio::from_logs(alone))?.report(&other.planned.id, self.journal.margin);
         if let Some(duet) = found.duet.as_mut() {
-            duet.contradicted_by = contradiction;
+            (duet.contradicted_by, duet.doubted_by) =
+                (denial.filter(SoloRatio::is_exact), denial.filter(|alone| !alone.is_exact()));
             if duet.contradicted_by.is_some() || duet.strangers.is_some() {
                 found.verdict = Verdict::CannotTell;
             }
+            let cost = other.cost(Per::from_metric(metric), &[]);
+            duet.with_cpu_us = cost.filter(|_| duet.cpu_ratio.is_some()).map(|cost| cost.median);
         }
         // A client that is late for its schedule makes a system slow: then no difference is the system's.
         let is_open_loop = cell.planned.parameters.rate.is_some();
@@ -196,10 +90,11 @@ impl Comparisons<'_> {
                 found.verdict = Verdict::CannotTell;
             }
         }
-        let baseline =
-            Estimate::from_values(other.values(metric).into_values()).filter(|_| metric.is_latency());
-        let difference = baseline
-            .and_then(|baseline| LatencyDifference::from_ratio(found.ratio, found.ci95, baseline.median));
+        let baseline = Estimate::from_values(other.values(metric).into_values());
+        found.with_value = baseline.map(|baseline| baseline.median).filter(|_| !metric.is_growth());
+        let difference = found.with_value.filter(|_| metric.is_latency());
+        let difference =
+            difference.and_then(|value| LatencyDifference::from_ratio(found.ratio, found.ci95, value));
         Some(Comparison { difference, ..found })
     }
 
@@ -308,28 +203,20 @@ impl Ratio {
         Some(Self { duet: Some(duet), ..Self::from_logs(logs.collect())? })
     }
 
-    /// The solo trials, where the 95 % interval of the difference of the two log ratios excludes 0 and is not
-    /// within [`AGREEMENT`]: they differ for certain, and by an amount that may matter.
-    fn denied_by(&self, alone: &Self) -> Option<SoloRatio> {
-        let [(here, half), (there, other_half)] = [self.log_interval()?, alone.log_interval()?];
-        let (difference, half) = ((here - there).abs(), half.hypot(other_half));
-        let agree = difference + half <= AGREEMENT.ln_1p();
-        let RatioEstimate { ratio, ci95, n, .. } = alone.estimate;
-        (difference > half && !agree).then_some(SoloRatio { ratio, ci95: ci95?, n })
-    }
-
-    /// The log ratio and the half of its interval's width; `None` with fewer than six units.
-    fn log_interval(&self) -> Option<(f64, f64)> {
-        let [low, high] = self.estimate.ci95?;
-        Some((self.estimate.ratio.ln(), (high / low).ln() / 2.0))
+    /// The solo trials, by the log ratio of each round, where they deny the duets.
+    fn denied_by(&self, alone: &[f64]) -> Option<SoloRatio> {
+        let ci95 = self.estimate.ci95?;
+        SoloRatio::from_logs(alone).filter(|alone| alone.denies(self.estimate.ratio, ci95))
     }
 
     fn report(self, with: &str, margin: f64) -> Comparison {
         let RatioEstimate { ratio, range, ci95, ci90, p, n, detectable } = self.estimate;
         Comparison {
             with: with.to_owned(),
+            with_value: None,
             ratio,
             ci95: ci95.unwrap_or(range),
+            ci95_is_range: ci95.is_none(),
             ci90,
             difference: None,
             p: Some(p),

@@ -1,7 +1,8 @@
 //! What a document found, looked at again: computed from its figures and the cells that repeat them.
 
 use super::cell::{CellSummary, OutcomeWord};
-use super::compare::{Comparison, Comparisons};
+use super::compare::Comparisons;
+use super::comparison::Comparison;
 use super::table::TableSummary;
 use crate::measurement::{Claim, Finding, Metric, Published, PublishedFigure};
 use crate::stats::estimate::FEWEST_ROUNDS;

@@ -1,7 +1,7 @@
 //! The marks of a table besides its baseline: limit, reference and ground truth.
 
 use super::cell::CellSummary;
-use super::compare::Comparison;
+use super::comparison::Comparison;
 use crate::measurement::{Metric, Truth};
 use crate::stats::accuracy::{Accuracy, accuracy, over_truth};
 use crate::stats::estimate::FEWEST_ROUNDS;

@@ -1,7 +1,9 @@
 //! Journal to numbers and comparisons, cell by cell and table by table. Every journal has a summary.
 
+mod alone;
 mod cell;
 mod compare;
+mod comparison;
 mod disturbance;
 mod finding;
 mod flags;
@@ -9,9 +11,11 @@ mod journal;
 mod marks;
 mod table;
 
+pub use alone::{Alone, SoloRatio};
 pub use cell::{CellSummary, FailedTrial, OutcomeWord};
 pub(crate) use compare::undisturbed;
-pub use compare::{Comparison, Comparisons, DuetReport, SoloRatio, rounded_unit};
+pub use compare::{Comparisons, rounded_unit};
+pub use comparison::{Comparison, DuetReport, RowValue};
 pub use disturbance::{Disturbance, disturbed};
 pub use finding::{Confirmation, FindingReading, figure_ratio, readings};
 pub use flags::{Flag, flags};

@@ -1,11 +1,14 @@
 //! A table: its cells by its metrics, each compared with its baseline.
 
+use super::alone::Alone;
 use super::cell::CellSummary;
-use super::compare::{Comparison, Comparisons};
+use super::compare::Comparisons;
+use super::comparison::{Comparison, RowValue};
 use super::marks::{AgainstTruth, ShareOf, against_truth, share};
 use crate::axes::Axes;
 use crate::measurement::{BestOf, Metric, PlannedTable};
 use crate::parallel;
+use crate::stats::cost::Per;
 use crate::stats::estimate::Estimate;
 use crate::stats::metric::Better;
 use crate::stats::multiplicity::q_values;
@@ -16,12 +19,22 @@ use crate::stats::verdict::Verdict;
 pub struct Entry {
     pub id: String,
     pub metric: Metric,
-    pub estimate: Option<Estimate>,
+    /// By its trials alone; `None` of a cell that is not `ok`.
+    pub alone: Option<Alone>,
+    /// The CPU time of all roles in its trials alone; by the table's first metric.
+    pub cpu_alone: Option<Alone>,
     pub vs_baseline: Option<Comparison>,
     pub vs_limit: Option<ShareOf>,
     pub vs_reference: Option<ShareOf>,
     pub vs_truth: Option<AgainstTruth>,
     pub scaling: Option<Comparison>,
+}
+
+impl Entry {
+    /// The number of its row.
+    pub fn value(&self) -> Option<RowValue> {
+        RowValue::of_row(self.alone, self.vs_baseline.as_ref(), self.metric.better())
+    }
 }
 
 /// A cell and the competitor that has the best median by a metric.
@@ -64,6 +77,9 @@ pub(super) fn table<'p>(
     let aa = control.and_then(|cell| comparisons.control(cell, planned.metric));
     let margin = comparisons.journal.margin;
     let withdrawn = aa.as_ref().is_some_and(|aa| aa.fails_as_control(margin));
+    let cost = |cell: &CellSummary<'_>, metric: Metric| {
+        cell.cost(Per::from_metric(metric), &[]).filter(|_| metric == planned.metric)
+    };
     let entry = |cell: &CellSummary<'_>, metric: Metric| {
         let with = |axes: &Axes| comparisons.compare(cell, partner(cell, axes, &partners)?, metric);
         let is_competitor = !cell.planned.is_limit;
@@ -73,7 +89,8 @@ pub(super) fn table<'p>(
         Entry {
             id: cell.planned.id.clone(),
             metric,
-            estimate: Estimate::from_values(cell.values(metric).into_values()),
+            alone: Estimate::from_values(cell.values(metric).into_values()).map(Alone::from),
+            cpu_alone: cost(cell, metric).map(Alone::from),
             vs_baseline: with(&planned.baseline).filter(|_| is_competitor && !is_asked),
             // What bounds the table's own metric need not bound its tail percentiles.
             vs_limit: mark(&planned.limit).filter(|_| metric == planned.metric),
@@ -110,7 +127,7 @@ fn judge(entries: &mut [Entry], metric: Metric, primary: Metric, withdrawn: bool
         }
         // The CPU cost is the same by every metric, and is shown once.
         if let Some(duet) = comparison.duet.as_mut().filter(|_| metric != primary) {
-            (duet.sharing, duet.cpu_ratio, duet.cpu_ci95) = (None, None, None);
+            (duet.sharing, duet.cpu_ratio, duet.cpu_ci95, duet.with_cpu_us) = (None, None, None, None);
         }
     }
 }

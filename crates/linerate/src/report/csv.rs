@@ -33,7 +33,7 @@ fn columns<'a>(rows: &[Row<'a>]) -> Columns<'a, Row<'a>> {
     columns.add("detail", |(_, cell)| cell.detail.clone().unwrap_or_default());
     columns.add("unit", |(_, cell)| words::unit(cell.unit));
     columns.add("n", |(_, cell)| cell.n.to_string());
-    columns.add("median", |(_, cell)| number(cell.median));
+    columns.add("value", |(_, cell)| number(cell.value));
     columns.add("low", |(_, cell)| number(cell.ci95.map(|bounds| bounds[0])));
     columns.add("high", |(_, cell)| number(cell.ci95.map(|bounds| bounds[1])));
     columns.add("baseline", |(_, cell)| cell.vs_baseline.as_ref().map_or(String::new(), |c| c.with.clone()));
@@ -57,16 +57,16 @@ fn columns<'a>(rows: &[Row<'a>]) -> Columns<'a, Row<'a>> {
     let consumers: BTreeSet<Consumer> = rows.iter().flat_map(|(_, cell)| cell.cpu.keys().copied()).collect();
     for consumer in consumers {
         let cost = move |cell: &'a CellReport| cell.cpu.get(&consumer);
-        let name = format!("cpu.{consumer}.us_per_");
+        let name = format!("alone.cpu.{consumer}.us_per_");
         columns.add(&format!("{name}op"), move |(_, cell)| number(cost(cell).and_then(|c| c.us_per_op)));
         columns.add(&format!("{name}mb"), move |(_, cell)| number(cost(cell).and_then(|c| c.us_per_mb)));
     }
-    columns.add("latency_us.mean", move |(_, cell)| latency(cell, |l| l.mean));
-    columns.add("latency_us.p50", move |(_, cell)| latency(cell, |l| l.p50));
-    columns.add("latency_us.p90", move |(_, cell)| latency(cell, |l| l.p90));
-    columns.add("latency_us.p99", move |(_, cell)| latency(cell, |l| l.p99));
-    columns.add("latency_us.p999", move |(_, cell)| latency(cell, |l| l.p999));
-    columns.add("latency_us.max", move |(_, cell)| latency(cell, |l| l.max));
+    columns.add("alone.latency_us.mean", move |(_, cell)| latency(cell, |l| l.mean));
+    columns.add("alone.latency_us.p50", move |(_, cell)| latency(cell, |l| l.p50));
+    columns.add("alone.latency_us.p90", move |(_, cell)| latency(cell, |l| l.p90));
+    columns.add("alone.latency_us.p99", move |(_, cell)| latency(cell, |l| l.p99));
+    columns.add("alone.latency_us.p999", move |(_, cell)| latency(cell, |l| l.p999));
+    columns.add("alone.latency_us.max", move |(_, cell)| latency(cell, |l| l.max));
     columns.add("operations", |(_, cell)| cell.operations.to_string());
     let kinds: BTreeSet<ErrorKind> =
         rows.iter().flat_map(|(_, cell)| cell.errors.0.keys().copied()).collect();

@@ -210,7 +210,7 @@ mod tests {
             "tcp           127.0.0.1:9000, 4 connections each way, writes of 131,072 bytes",
             "to server     20.0 Gbit/s: 2,500,000,000 bytes in 1.00 s, every byte compared",
             "  TCP         12 segments retransmitted, round trip 45.0 us, min 20.0 us, \
-             congestion window 1200 segments",
+             congestion window 1,200 segments",
             "from server   20.0 Gbit/s",
             "  TCP         round trip 45.0 us, min 20.0 us\n",
             "truncated 1",
@@ -263,7 +263,7 @@ mod tests {
             "5.00 Gbit/s",
             "499,500 datagrams",
             "1,000,000 sent",
-            "1000 lost (0.100 %)",
+            "1,000 lost (0.100 %)",
             "reset of 1",
         ] {
             assert!(printed.contains(part), "{part} is missing in:\n{printed}");

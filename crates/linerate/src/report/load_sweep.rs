@@ -167,11 +167,11 @@ mod tests {
         let decided = of(Some(8_000.0), Some(8_300.0), None);
         assert_eq!(
             decided,
-            "highest rate with p99 at most 2.00 ms: 8000/s (not 8300/s), 80.0 % of the closed loop's"
+            "highest rate with p99 at most 2.00 ms: 8,000/s (not 8,300/s), 80.0 % of the closed loop's"
         );
         let open = of(Some(8_000.0), None, Some((9_000.0, [1_500.0, 2_500.0])));
-        assert!(open.contains("not decided above 8000/s; at 9000/s p99 is 1.50 ms to 2.50 ms"), "{open}");
+        assert!(open.contains("not decided above 8,000/s; at 9,000/s p99 is 1.50 ms to 2.50 ms"), "{open}");
         assert!(of(Some(12_000.0), None, None).contains("at least 12,000/s"));
-        assert!(of(None, Some(1_000.0), None).contains("below 1000/s"));
+        assert!(of(None, Some(1_000.0), None).contains("below 1,000/s"));
     }
 }

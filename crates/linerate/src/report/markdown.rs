@@ -113,6 +113,7 @@ fn table_text(text: &mut String, suite: &SuiteReport, table: &TableReport) {
         let _ = writeln!(text, "{}\n", answer_text(&answer));
     }
     grid_text(text, &grid);
+    lines(text, &layout::warnings(table));
     let further = !layout::further_metrics(table).is_empty();
     let title = if further { "All metrics, comparisons" } else { "Comparisons" };
     fold(text, &format!("{title}, notes, cell by cell"), |text| {
@@ -124,7 +125,7 @@ fn table_text(text: &mut String, suite: &SuiteReport, table: &TableReport) {
         }
         let details = layout::details(suite, table, Depth::Full);
         if !details.rows.is_empty() {
-            text.push('\n');
+            let _ = writeln!(text, "\n{}:\n", escape(&details.title));
             text_table(text, &details);
         }
     });

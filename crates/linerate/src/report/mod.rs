@@ -23,6 +23,7 @@
 mod build;
 pub mod comparison;
 mod csv;
+mod digits;
 mod formats;
 mod html;
 mod json;

@@ -9,15 +9,15 @@ use super::words::json;
 use crate::axes::Axes;
 use crate::measurement::{BUILD_AXIS, Host, PlannedHost, PlannedSystem};
 use crate::stats::bound::Bottleneck;
-use crate::stats::cost::Consumer;
+use crate::stats::cost::{Consumer, Per};
 use crate::stats::latency::{Latency, LatencyCurve};
 use crate::stats::metric::Better;
 pub use crate::stats::sensitivity::Sensitivity;
 pub use crate::stats::transport::{DatagramReport, SeriesReport, TcpReport};
 pub use crate::stats::usage::UsageReport;
 pub use linerate_analysis::summary::{
-    AgainstTruth, Comparison, Disturbance, DuetReport, Flag, OutcomeWord, Quantity, ShareOf, SoloRatio,
-    TableUnit,
+    AgainstTruth, Alone, Comparison, Disturbance, DuetReport, Flag, OutcomeWord, Quantity, ShareOf,
+    SoloRatio, TableUnit,
 };
 use linerate_contract::{Errors, Role};
 pub use published::*;
@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Report {
-    /// `linerate.report/2`.
+    /// `linerate.report/3`.
     pub schema: String,
     pub run: RunFacts,
     pub host: Host,
@@ -43,7 +43,7 @@ pub struct Report {
     pub suites: Vec<SuiteReport>,
 }
 
-pub const REPORT_SCHEMA: &str = "linerate.report/2";
+pub const REPORT_SCHEMA: &str = "linerate.report/3";
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -163,9 +163,18 @@ pub struct TableCell {
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "json::some_metric")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub metric: Option<Quantity>,
-    pub n: u32,
-    pub median: Option<f64>,
+    /// The number of the row, in the unit of the table. A row that is compared has the value of its baseline
+    /// by the ratio: values of a table divide to the ratios beside them. Any other has that of its trials
+    /// alone. Absent of a cell that is not `ok`.
+    pub value: Option<f64>,
+    /// 95 % interval of the value; absent with fewer units or trials than it needs.
     pub ci95: Option<[f64; 2]>,
+    /// The cell's trials alone, whatever its ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Alone>,
+    /// CPU time, by the table's first metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<RowCpu>,
     /// Absent for the baseline itself, and for limits, which are no competitors.
     pub vs_baseline: Option<Comparison>,
     /// By the table's first metric.
@@ -177,6 +186,13 @@ pub struct TableCell {
     /// Against the same system's cell that is the base of scaling, such as that with one thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Comparison>,
+}
+
+impl TableCell {
+    /// Its value is that of its baseline by the ratio, and not that of its trials alone.
+    pub fn is_by_ratio(&self) -> bool {
+        self.value.is_some() && self.vs_baseline.as_ref().is_some_and(|found| found.with_value.is_some())
+    }
 }
 
 impl TableReport {
@@ -232,11 +248,14 @@ pub struct CellReport {
     pub detail: Option<String>,
     /// Successful measured trials.
     pub n: u32,
-    /// The median of a cell that is `ok`; a failure has no number.
-    pub median: Option<f64>,
-    /// 95 % interval of the median; of fewer than six values their range, flagged `few-rounds`.
+    /// The cell's number in the first table that contains it; a cell that is not `ok` has none.
+    pub value: Option<f64>,
+    /// 95 % interval of the value; absent with fewer units or trials than it needs.
     pub ci95: Option<[f64; 2]>,
-    /// Every measured value, by round.
+    /// The trials alone, whatever the ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Alone>,
+    /// The value of each trial alone, by round.
     pub values: Vec<f64>,
     pub vs_baseline: Option<Comparison>,
     /// Against the row whose work is a strict subset of this one's: nothing should exceed 1.
@@ -255,7 +274,7 @@ pub struct CellReport {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(test, schemars(with = "BTreeMap<String, Sensitivity>"))]
     pub sensitivity: BTreeMap<Role, Sensitivity>,
-    /// Keys: the roles, and `machine` (busy time of all the lab's CPUs).
+    /// In the trials alone. Keys: the roles, and `machine` (busy time of all the lab's CPUs).
     #[cfg_attr(test, schemars(with = "BTreeMap<String, CpuCost>"))]
     pub cpu: BTreeMap<Consumer, CpuCost>,
     /// Latency of all measured trials together.
@@ -292,7 +311,7 @@ pub struct CellReport {
     pub flags: Vec<Flag>,
 }
 
-/// Median over the trials. Exactly one of the two is set.
+/// Exactly one of the two is set.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct CpuCost {
@@ -300,7 +319,44 @@ pub struct CpuCost {
     pub us_per_op: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub us_per_mb: Option<f64>,
+    /// 95 %; absent with fewer units or trials than it needs.
     pub ci95: Option<[f64; 2]>,
+    /// The lowest and the highest of fewer than six trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
+}
+
+impl CpuCost {
+    /// In microseconds per operation or megabyte.
+    pub(crate) fn new(per: Per, micros: f64, ci95: Option<[f64; 2]>) -> Self {
+        Self {
+            us_per_op: (per == Per::Operation).then_some(micros),
+            us_per_mb: (per == Per::Megabyte).then_some(micros),
+            ci95,
+            range: None,
+        }
+    }
+
+    /// The median over trials alone.
+    pub(crate) fn alone(per: Per, alone: Alone) -> Self {
+        Self { range: alone.range, ..Self::new(per, alone.value, alone.ci95) }
+    }
+
+    pub(crate) fn micros(&self) -> Option<f64> {
+        self.us_per_op.or(self.us_per_mb)
+    }
+}
+
+/// CPU time of a row: that of its baseline by the ratio of the CPU times, else that of its trials alone.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct RowCpu {
+    #[serde(flatten)]
+    pub cost: CpuCost,
+    /// The roles whose CPU time it is; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub of: Vec<Role>,
 }
 
 /// A path that delays, drops or holds back packets.

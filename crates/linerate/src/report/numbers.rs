@@ -1,5 +1,9 @@
-//! Numbers as text, with the digits that their interval justifies.
+//! Numbers as text, with their units and intervals.
 
+pub(super) use super::digits::{Digits, Ends, count};
+pub(crate) use super::digits::{counted, plain};
+
+use super::digits::{MULTIPLE, decimals, fixed, in_parentheses, value_and_range};
 use super::model::{AgainstTruth, Comparison, DuetReport};
 use super::words::{accuracy_name, detectable};
 use crate::measurement::{DocumentUnit, Sharing};
@@ -9,21 +13,18 @@ use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::verdict::Verdict;
 
 /// `2.13 (2.10 to 2.19)`; with an interval of width 0, `2.130`.
-pub(super) fn with_interval(value: f64, interval: [f64; 2]) -> String {
-    let (value, range) = value_and_range(value, interval);
-    range.map_or_else(|| value.clone(), |range| format!("{value} ({range})"))
+pub(super) fn with_interval(value: f64, ends: impl Into<Ends>) -> String {
+    let (value, range) = value_and_range(value, ends.into());
+    in_parentheses(value, range)
 }
 
-/// From here on a ratio is a multiple: `10.8x` is read faster than `1080 %`.
-const MULTIPLE: f64 = 10.0;
-
 /// `73 % (71 to 75)`; from 1,000 % on `10.8x (10.4 to 11.3)`.
-pub(super) fn percent(ratio: f64, interval: [f64; 2]) -> String {
+pub(super) fn percent(ratio: f64, ends: impl Into<Ends>) -> String {
     if ratio >= MULTIPLE {
-        return times(ratio, interval);
+        return times(ratio, ends);
     }
-    let (value, range) = value_and_range(ratio * 100.0, interval.map(|bound| bound * 100.0));
-    range.map_or_else(|| format!("{value} %"), |range| format!("{value} % ({range})"))
+    let (value, range) = value_and_range(ratio * 100.0, ends.into().map(|bound| bound * 100.0));
+    in_parentheses(value + " %", range)
 }
 
 /// A round ratio on an axis: `50 %`, `20x`.
@@ -48,9 +49,9 @@ pub(super) fn percent_range(low: f64, high: f64) -> String {
 }
 
 /// `1.59x (1.57 to 1.61)`.
-pub(super) fn times(ratio: f64, interval: [f64; 2]) -> String {
-    let (value, range) = value_and_range(ratio, interval);
-    range.map_or_else(|| format!("{value}x"), |range| format!("{value}x ({range})"))
+pub(super) fn times(ratio: f64, ends: impl Into<Ends>) -> String {
+    let (value, range) = value_and_range(ratio, ends.into());
+    in_parentheses(value + "x", range)
 }
 
 /// `+0.42 µs (0.36 to 0.48)`: how much longer an operation takes than with the baseline.
@@ -72,15 +73,16 @@ pub(super) fn micros(us: f64) -> String {
 
 /// How much the value of a cell differs: `+29.6 %`, `-4.0 % (-4.5 to -3.5)`. `is_inverse`: lower values are
 /// those of a higher performance.
-pub(super) fn change(ratio: f64, interval: Option<[f64; 2]>, is_inverse: bool) -> String {
+pub(super) fn change(ratio: f64, ends: impl Into<Ends>, is_inverse: bool) -> String {
     let of = |ratio: f64| (if is_inverse { 1.0 / ratio } else { ratio } - 1.0) * 100.0;
     let value = of(ratio);
     let sign = if value > 0.0 { "+" } else { "" };
-    let Some([low, high]) = interval else { return format!("{sign}{} %", plain(value)) };
-    let bounds = if is_inverse { [of(high), of(low)] } else { [of(low), of(high)] };
-    let (text, range) = value_and_range(value, bounds);
-    let range = range.map_or_else(String::new, |range| format!(" ({range})"));
-    format!("{sign}{text} %{range}")
+    let ends = ends.into();
+    if ends == Ends::Unknown {
+        return format!("{sign}{} %", plain(value));
+    }
+    let (text, range) = value_and_range(value, ends.map(of));
+    in_parentheses(format!("{sign}{text} %"), range)
 }
 
 /// A figure of a document, with all its digits: `0.531 Gbit/s (0.432 to 0.638)`.
@@ -103,7 +105,7 @@ pub(super) fn figure(
 /// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and the reason where there is no verdict.
 pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
     let Comparison { with, n, duet, difference: micros, .. } = comparison;
-    let (ratio, range) = value_and_range(comparison.ratio, comparison.ci95);
+    let (ratio, range) = value_and_range(comparison.ratio, comparison.ci95.into());
     let range = range.map_or_else(String::new, |range| format!("{range}, "));
     let verdict = match comparison.verdict {
         _ if *n < FEWEST_ROUNDS => ": too few rounds for a verdict".to_owned(),
@@ -137,7 +139,8 @@ pub(super) fn error(found: &AgainstTruth) -> String {
 
 /// In percent; the range in parentheses, with a space before it.
 fn error_and_range(found: &AgainstTruth) -> (String, String) {
-    let (error, range) = value_and_range((found.ratio - 1.0) * 100.0, found.ci95.map(|b| (b - 1.0) * 100.0));
+    let ends = Ends::from_units(found.n, found.ci95).map(|bound| (bound - 1.0) * 100.0);
+    let (error, range) = value_and_range((found.ratio - 1.0) * 100.0, ends);
     (error, range.map_or_else(String::new, |range| format!(" ({range})")))
 }
 
@@ -150,8 +153,8 @@ pub(super) fn brief_error(found: &AgainstTruth) -> String {
 /// With what contradicts or disturbs the ratio, or the difference that this number of units would probably
 /// have found.
 fn cannot_tell(comparison: &Comparison) -> String {
-    if let Some(solo) = comparison.duet.as_ref().and_then(|duet| duet.contradicted_by) {
-        return format!(": cannot tell, alone it is {} (n={})", times(solo.ratio, solo.ci95), solo.n);
+    if comparison.duet.as_ref().is_some_and(|duet| duet.contradicted_by.is_some()) {
+        return ": cannot tell, its trials alone contradict it".to_owned();
     }
     if let Some(share) = comparison.duet.as_ref().and_then(|duet| duet.strangers) {
         return format!(
@@ -180,84 +183,9 @@ fn duet_text(duet: &DuetReport) -> String {
     format!("{units}{}{}", through.unwrap_or_default(), cpu.unwrap_or_default())
 }
 
-/// The value and its interval as `2.10 to 2.19` with the same decimals; `None` for an interval of width 0.
-fn value_and_range(value: f64, [from, to]: [f64; 2]) -> (String, Option<String>) {
-    if [value, from, to] == [0.0; 3] {
-        return ("0".to_owned(), None);
-    }
-    let digits = decimals(value, [from, to]);
-    let range = (from < to).then(|| format!("{} to {}", fixed(from, digits), fixed(to, digits)));
-    (fixed(value, digits), range)
-}
-
-/// A number without an interval, to three significant digits: `0.0213`, `2.13`, `2,130`.
-pub(crate) fn plain(value: f64) -> String {
-    fixed(value, (2 - magnitude(value)).clamp(0, MOST_DECIMALS) as usize)
-}
-
-/// `10,000`.
-pub(super) fn count(value: u64) -> String {
-    grouped(&value.to_string())
-}
-
-/// A count with its noun: "1 flow", "1,024 flows".
-pub(crate) fn counted(amount: impl Into<u64>, noun: &str) -> String {
-    match amount.into() {
-        1 => format!("1 {noun}"),
-        amount => format!("{} {noun}s", count(amount)),
-    }
-}
-
 /// `95 s`, `7.3 s`: seconds of wall time.
 pub(super) fn seconds(value: f64) -> String {
     format!("{} s", if value < 10.0 { fixed(value, 1) } else { fixed(value, 0) })
-}
-
-/// Further digits are rounding errors of `f64`.
-const MOST_DECIMALS: i32 = 12;
-
-/// Decimals that show the interval's width to one digit, or to two where its first digit is 1 or 2; at least
-/// two significant digits of the value, and at most six.
-fn decimals(value: f64, [from, to]: [f64; 2]) -> usize {
-    let width = to - from;
-    let wanted = if width > 0.0 {
-        let first = magnitude(width);
-        let is_small = width / 10_f64.powi(first) < 3.0;
-        i32::from(is_small) - first
-    } else {
-        3 - magnitude(value)
-    };
-    let (fewest, most) = (1 - magnitude(value), 5 - magnitude(value));
-    wanted.clamp(fewest, most).clamp(0, MOST_DECIMALS) as usize
-}
-
-/// The power of ten of the first significant digit.
-fn magnitude(value: f64) -> i32 {
-    let magnitude = value.abs().log10().floor();
-    if magnitude.is_finite() { magnitude as i32 } else { 0 }
-}
-
-fn fixed(value: f64, decimals: usize) -> String {
-    /// Larger numbers are damaged or in the wrong unit; in full they would widen the table.
-    const WIDEST: f64 = 1e15;
-    if value.abs() >= WIDEST { format!("{value:.2e}") } else { grouped(&format!("{value:.decimals$}")) }
-}
-
-/// Commas between thousands from five digits on.
-fn grouped(number: &str) -> String {
-    let (whole, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
-    let (sign, digits) = whole.split_at(usize::from(whole.starts_with('-')));
-    if digits.len() < 5 {
-        return number.to_owned();
-    }
-    let mut text = sign.to_owned();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text + fraction
 }
 
 #[cfg(test)]
@@ -275,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_ratio_of_a_thousand_percent_is_a_multiple() {
-        assert_eq!(percent(9.96, [9.5, 10.4]), "996 % (950 to 1040)");
+        assert_eq!(percent(9.96, [9.5, 10.4]), "996 % (950 to 1,040)");
         assert_eq!(percent(10.81, [10.4, 11.3]), "10.8x (10.4 to 11.3)");
         assert_eq!((brief_percent(0.1234), brief_percent(10.0)), ("12.3 %".into(), "10.0x".into()));
     }
@@ -309,8 +237,10 @@ mod tests {
         assert_eq!(percent(0.0141, [0.0139, 0.0143]), "1.41 % (1.39 to 1.43)");
         let mut comparison = Comparison {
             with: "nginx/direct".to_owned(),
+            with_value: None,
             ratio: 0.7312,
             ci95: [0.71, 0.749],
+            ci95_is_range: false,
             ci90: None,
             difference: None,
             p: Some(0.002),
@@ -348,7 +278,7 @@ mod tests {
         assert!(sentence("a", &comparison).ends_with(disturbed), "{}", sentence("a", &comparison));
         let alone = SoloRatio { ratio: 0.804, ci95: [0.79, 0.82], n: 7 };
         comparison.duet = Some(DuetReport { contradicted_by: Some(alone), ..DuetReport::default() });
-        let denied = ": cannot tell, alone it is 0.804x (0.790 to 0.820) (n=7)";
+        let denied = ": cannot tell, its trials alone contradict it";
         assert!(sentence("a", &comparison).ends_with(denied), "{}", sentence("a", &comparison));
         comparison.duet = None;
         comparison.difference = LatencyDifference::from_ratio(0.96, [0.955, 0.965], 10.08);
@@ -383,17 +313,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_without_interval_have_three_significant_digits() {
-        assert_eq!(
-            (plain(12.345), plain(1_234.5), plain(0.001_234)),
-            ("12.3".into(), "1234".into(), "0.00123".into())
-        );
-        assert_eq!(
-            (count(999), count(10_000), count(1_234_567)),
-            ("999".into(), "10,000".into(), "1,234,567".into())
-        );
+    fn damaged_numbers_do_not_widen_a_table() {
         assert_eq!(with_interval(1e300, [1e299, 1e301]), "1.00e300 (1.00e299 to 1.00e301)");
         assert_eq!(with_interval(1e-300, [0.0, 1e-299]), "0.000000000000 (0.000000000000 to 0.000000000000)");
-        assert_eq!(grouped("-12345.5"), "-12,345.5");
     }
 }

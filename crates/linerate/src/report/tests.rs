@@ -3,6 +3,7 @@
 
 use super::fixture::{measurements, run, trials};
 use super::model::{CellReport, Comparison, Flag, Oddity, OutcomeWord, Quantity, Report};
+use super::numbers::Ends;
 use super::{FORMATS, Style, format, words};
 use crate::measurement::{BestOf, Duet, Metric, Outcome, PlannedPair, Run, Stage, Trial};
 use crate::stats::verdict::Verdict;
@@ -102,7 +103,7 @@ fn a_cell_with_more_than_one_failed_trial_in_ten_has_no_number() {
     assert_eq!(one.detail.as_deref(), Some(detail));
     let two = failing("nginx/iptables", 2);
     assert_eq!((two.outcome, two.n), (OutcomeWord::Failed, 12));
-    assert_eq!((two.median, two.ci95, two.vs_baseline), (None, None, None));
+    assert_eq!((two.value, two.ci95, two.vs_baseline), (None, None, None));
 }
 
 #[test]
@@ -140,10 +141,13 @@ fn a_closed_loop_has_an_operation_under_way_on_each_stream_of_a_connection() {
 #[test]
 fn a_small_rate_of_bits_has_a_unit_of_its_own() {
     let of = |metric| Some(Quantity { metric, operations: None });
-    let shown = |rate| words::value(of(Metric::GbitPerSecond), rate, [rate * 0.99, rate * 1.01]);
-    assert_eq!(shown(0.00933), "9.33 (9.24 to 9.42) Mbit/s");
-    assert_eq!(shown(9.33), "9.33 (9.24 to 9.42)");
-    assert_eq!(words::value(of(Metric::Seconds), 0.05, [0.05, 0.05]), "0.05000");
+    let shown = |metric, rate: f64| {
+        let ends = Ends::Interval([rate * 0.99, rate * 1.01]);
+        words::value(of(metric), rate, ends)
+    };
+    assert_eq!(shown(Metric::GbitPerSecond, 0.00933), "9.330 (9.237 to 9.423) Mbit/s");
+    assert_eq!(shown(Metric::GbitPerSecond, 9.33), "9.330 (9.237 to 9.423)");
+    assert_eq!(shown(Metric::Seconds, 0.05), "0.05000 (0.04950 to 0.05050)");
 }
 
 #[test]
@@ -152,7 +156,7 @@ fn an_empty_measurement_is_a_failure() {
     measurements(&mut trials, "nginx/iptables").for_each(|m| m.operations = 0);
     let report = build(&run(), &trials);
     let empty = cell(&report, "nginx/iptables");
-    assert_eq!((empty.outcome, empty.n, empty.median), (OutcomeWord::Failed, 0, None));
+    assert_eq!((empty.outcome, empty.n, empty.value), (OutcomeWord::Failed, 0, None));
     assert!(
         empty.detail.as_ref().is_some_and(|d| d.contains("at measure: the measurement is empty")),
         "{empty:?}"
@@ -276,7 +280,7 @@ fn odd() -> impl Strategy<Value = u64> {
 
 /// Fields that may be `null`.
 const OPTIONAL: [&str; 10] = [
-    "median",
+    "value",
     "ci95",
     "vs_baseline",
     "vs_limit",

@@ -2,7 +2,7 @@
 //! rest is for readers.
 
 use super::model::{Disturbance, Oddity};
-use super::numbers::{plain, with_interval};
+use super::numbers::{Digits, Ends, count, plain};
 use crate::measurement::{LabFlag, Metric, Outcome};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::bound::Bottleneck;
@@ -206,20 +206,25 @@ pub(super) fn parts(quantity: Quantity) -> (&'static str, String) {
     }
 }
 
+/// Where the value of a baseline is from.
+pub(super) fn of_trials(n: u32) -> String {
+    if n == 1 { "one trial alone".to_owned() } else { format!("median of {} trials alone", count(n.into())) }
+}
+
 /// Below it a rate of bits would begin with zeros, in Gbit/s.
 const LEAST_GBIT: f64 = 0.1;
 
-/// A number of a cell with its interval; a small rate of bits with a unit of its own: `9.33 (9.31 to 9.34)
+/// A number of a cell with its interval; a small rate of bits with a unit of its own: `9.332 (9.311 to 9.342)
 /// Mbit/s`.
-pub(super) fn value(quantity: Option<Quantity>, median: f64, interval: [f64; 2]) -> String {
-    small_rate(quantity, median, interval).unwrap_or_else(|| with_interval(median, interval))
+pub(super) fn value(quantity: Option<Quantity>, value: f64, ends: Ends) -> String {
+    small_rate(quantity, value, ends).unwrap_or_else(|| Digits::OF_VALUES.text(value, ends))
 }
 
 /// `None` for any other number.
-pub(super) fn small_rate(quantity: Option<Quantity>, median: f64, interval: [f64; 2]) -> Option<String> {
+pub(super) fn small_rate(quantity: Option<Quantity>, value: f64, ends: Ends) -> Option<String> {
     let is_of_bits = matches!(quantity?.metric, Metric::GbitPerSecond | Metric::SentGbitPerSecond);
-    let number = || with_interval(median * 1e3, interval.map(|end| end * 1e3));
-    (is_of_bits && median > 0.0 && median < LEAST_GBIT).then(|| number() + " Mbit/s")
+    let number = || Digits::OF_VALUES.text(value * 1e3, ends.map(|end| end * 1e3));
+    (is_of_bits && value > 0.0 && value < LEAST_GBIT).then(|| number() + " Mbit/s")
 }
 
 /// What as many units would find in 80 % of runs. From 100 % on it is a factor: a percentage of four digits

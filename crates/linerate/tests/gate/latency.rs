@@ -42,7 +42,7 @@ fn a_planted_20_us_is_status_1_and_the_difference_of_each_percentile_is_found() 
         assert_eq!(latency.change.second_series.as_deref(), Some("confirmed"), "{name}");
     }
     assert!((reading(&found, "p50").base_us - 200.0).abs() < 2.0, "{found:?}");
-    for part in ["an open loop of 4000/s", "turns of 30 ms", "p99.9"] {
+    for part in ["an open loop of 4,000/s", "turns of 30 ms", "p99.9"] {
         assert!(out.stdout.contains(part), "{part}: {}", out.stdout);
     }
     for file in ["report.md", "report.html"] {
@@ -125,7 +125,7 @@ fn a_build_that_does_not_keep_up_with_the_load_is_named() {
     let out = gate(&script, &folder, &["--rate", "80%", "--budget", "3m"]);
     assert_eq!(out.status, 1, "{}\n{}", out.stdout, out.stderr);
     let sentence = out.stdout.lines().next().unwrap();
-    assert!(sentence.contains("head does not keep up: 33") && !sentence.contains("base does"), "{sentence}");
+    assert!(sentence.contains("head does not keep up: 3,3") && !sentence.contains("base does"), "{sentence}");
     assert!(sentence.ends_with("so its latencies are those of a queue that grows"), "{sentence}");
     assert_eq!(cell(&folder).load.unwrap().keeps_up, [true, false]);
 }

@@ -1,6 +1,6 @@
 //! `report.json` against its schema, and its numbers against each other.
 
-use crate::page::{array, interval, number, text};
+use crate::page::{array, interval, micros, number, text};
 use crate::schema::faults;
 use serde_json::Value;
 use std::fs;
@@ -22,9 +22,11 @@ pub(crate) fn check_numbers(report: &Value) {
         for table in array(suite, "tables") {
             for entry in array(table, "cells") {
                 check_comparison(&entry["vs_baseline"]);
+                check_row(entry);
+                check_cpu(entry);
                 let cell = array(suite, "cells").iter().find(|cell| cell["id"] == entry["id"]);
                 let cell = cell.unwrap_or_else(|| panic!("{} has no cell", entry["id"]));
-                assert!(text(cell, "outcome") == "ok" || entry["median"].is_null(), "{entry}");
+                assert!(text(cell, "outcome") == "ok" || entry["value"].is_null(), "{entry}");
             }
         }
     }
@@ -33,20 +35,60 @@ pub(crate) fn check_numbers(report: &Value) {
 fn check_cell(cell: &Value) {
     let values: Vec<f64> = array(cell, "values").iter().map(number).collect();
     if text(cell, "outcome") != "ok" {
-        assert!(cell["median"].is_null() && cell["ci95"].is_null(), "{cell}");
+        assert!(cell["value"].is_null() && cell["ci95"].is_null() && cell["alone"].is_null(), "{cell}");
         assert!(cell.get("detail").is_some(), "{} has no number and no reason", cell["id"]);
         return;
     }
-    if cell["median"].is_null() {
-        return;
+    let alone = &cell["alone"];
+    if alone.is_null() {
+        return assert!(cell["value"].is_null(), "{cell}");
     }
+    check_row(cell);
     let mut sorted = values;
     sorted.sort_by(f64::total_cmp);
-    let (median, [low, high]) = (number(&cell["median"]), interval(&cell["ci95"]));
+    let ends = alone.get("ci95").unwrap_or(&alone["range"]);
+    let (median, [low, high]) = (number(&alone["value"]), interval(ends));
+    assert_eq!(alone["n"], sorted.len(), "{}", cell["id"]);
+    assert_eq!(alone.get("ci95").is_some(), sorted.len() >= 6, "a range is no interval: {}", cell["id"]);
     let middle = (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0;
     assert!((median - middle).abs() <= middle.abs() * 1e-12, "{}: {median} of {sorted:?}", cell["id"]);
     assert!(sorted[0] <= low && low <= median, "{}: {low}", cell["id"]);
     assert!(median <= high && high <= sorted[sorted.len() - 1], "{}: {high}", cell["id"]);
+}
+
+/// A row with a ratio is the value of its baseline by the ratio; any other is that of its trials alone.
+fn check_row(entry: &Value) {
+    let (Some(value), compared) = (entry["value"].as_f64(), &entry["vs_baseline"]) else { return };
+    let is = |value: f64, wanted: f64| {
+        assert!((value - wanted).abs() <= wanted.abs() * 1e-9, "{value} is not {wanted}: {entry}");
+    };
+    let Some(baseline) = compared["with_value"].as_f64() else {
+        return is(value, number(&entry["alone"]["value"]));
+    };
+    let (ratio, ends) = (number(&compared["ratio"]), interval(&compared["ci95"]));
+    let is_inverse = (value / (baseline / ratio) - 1.0).abs() < 1e-9;
+    let of = |ratio: f64| if is_inverse { baseline / ratio } else { baseline * ratio };
+    is(value, of(ratio));
+    match compared.get("ci95_is_range") {
+        Some(_) => assert!(entry["ci95"].is_null(), "{entry}"),
+        None => {
+            let (shown, wanted) = (interval(&entry["ci95"]), ends.map(of));
+            is(shown[0], wanted[0].min(wanted[1]));
+            is(shown[1], wanted[0].max(wanted[1]));
+        }
+    }
+}
+
+/// The same of the CPU time.
+fn check_cpu(entry: &Value) {
+    let duet = &entry["vs_baseline"]["duet"];
+    let (Some(ratio), Some(baseline)) = (duet["cpu_ratio"].as_f64(), duet["with_cpu_us"].as_f64()) else {
+        return;
+    };
+    if let Some(cpu) = entry.get("cpu") {
+        let (shown, wanted) = (micros(cpu), baseline * ratio);
+        assert!((shown - wanted).abs() <= wanted * 1e-9, "{shown} is not {wanted}: {entry}");
+    }
 }
 
 fn check_comparison(compared: &Value) {
@@ -89,7 +131,7 @@ pub(crate) fn check_csv(csv: &str, report: &Value) {
             assert_eq!((field("suite"), field("cell")), (text(suite, "name"), text(cell, "id")));
             let compared = &cell["vs_baseline"];
             let numbers = [
-                ("median", &cell["median"]),
+                ("value", &cell["value"]),
                 ("low", &cell["ci95"][0]),
                 ("high", &cell["ci95"][1]),
                 ("n", &cell["n"]),
@@ -101,14 +143,15 @@ pub(crate) fn check_csv(csv: &str, report: &Value) {
                 ("vs_limit", &cell["vs_limit"]["ratio"]),
                 ("vs_reference", &cell["vs_reference"]["ratio"]),
                 ("reported_over_true", &cell["vs_truth"]["ratio"]),
-                ("latency_us.p99", &cell["latency_us"]["p99"]),
+                ("alone.latency_us.p99", &cell["latency_us"]["p99"]),
                 ("operations", &cell["operations"]),
             ];
             for (name, wanted) in numbers {
                 assert_eq!(field(name).parse::<f64>().ok(), wanted.as_f64(), "{name} of {}", cell["id"]);
             }
             for (role, cost) in cell["cpu"].as_object().unwrap() {
-                let shown = ["op", "mb"].map(|per| field(&format!("cpu.{role}.us_per_{per}")).parse().ok());
+                let shown =
+                    ["op", "mb"].map(|per| field(&format!("alone.cpu.{role}.us_per_{per}")).parse().ok());
                 assert_eq!(shown, [cost["us_per_op"].as_f64(), cost["us_per_mb"].as_f64()], "{role}");
             }
             for (kind, times) in cell["errors"].as_object().unwrap() {

@@ -3,7 +3,7 @@
 /// A number, and half a unit of its last digit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shown {
-    value: f64,
+    pub(crate) value: f64,
     half_unit: f64,
 }
 
@@ -13,7 +13,8 @@ impl Shown {
     }
 }
 
-/// `12,345.6 (12,000 to 1.00e300)` has three.
+/// `12,345.6 (12,000 to 1.00e300)` has three. A whole number that ends in zeros may be rounded to three
+/// digits.
 pub(crate) fn numbers(text: &str) -> Vec<Shown> {
     let pattern = regex::Regex::new(r"-?\d[\d,]*(\.\d+)?(e-?\d+)?").unwrap();
     let shown = |text: &str| {
@@ -21,7 +22,9 @@ pub(crate) fn numbers(text: &str) -> Vec<Shown> {
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
         let exponent: i32 = exponent.parse().ok()?;
-        Some(Shown { value: text.parse().ok()?, half_unit: 0.5 * 10_f64.powi(exponent - decimals) })
+        let zeros = digits.len() - digits.trim_end_matches('0').len();
+        let rounded = if decimals == 0 { zeros.min(digits.len().saturating_sub(3)) as i32 } else { 0 };
+        Some(Shown { value: text.parse().ok()?, half_unit: 0.5 * 10_f64.powi(exponent - decimals + rounded) })
     };
     pattern.find_iter(text).filter_map(|found| shown(found.as_str().trim_end_matches(','))).collect()
 }
@@ -37,7 +40,13 @@ pub(crate) fn begins_with(text: &str, exact: &[f64]) -> bool {
 pub(crate) fn is_estimate(text: &str, value: f64, ends: [f64; 2]) -> bool {
     let factor = if text.contains(" Mbit/s") { 1e3 } else { 1.0 };
     let (value, [low, high]) = (value * factor, ends.map(|end| end * factor));
-    if low == high { begins_with(text, &[value]) } else { begins_with(text, &[value, low, high]) }
+    // Ends have the last digit of the value, and a range of a few says of how many.
+    let shown = numbers(&regex::Regex::new("n=\\d+(, )?").unwrap().replace(text, ""));
+    let wanted = if low == high { vec![value] } else { vec![value, low, high] };
+    let unit = shown.first().map_or(0.0, |first| first.half_unit);
+    let is_it =
+        |(shown, exact): (&Shown, &f64)| Shown { half_unit: shown.half_unit.max(unit), ..*shown }.is(*exact);
+    shown.len() >= wanted.len() && shown.iter().zip(&wanted).all(is_it)
 }
 
 /// The same for a ratio: in percent, or as a multiple from ten on.

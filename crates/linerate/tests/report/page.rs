@@ -1,6 +1,6 @@
 //! A page against the `report.json` of the same run: every row, every number and every mark.
 
-use crate::drawing::{check_bars, check_cpu, check_forest, check_latencies};
+use crate::drawing::{check_bars, check_cpu, check_forest, check_latencies, check_lengths};
 use crate::element::Element;
 use crate::numbers::{begins_with, is_estimate, is_ratio};
 use base64::Engine;
@@ -161,19 +161,15 @@ impl Table<'_> {
         self.check_drawings(section, list, entries, first);
         for grid in section.all("details.matrix") {
             let shown: Vec<&str> = grid.all("strong").iter().map(|each| each.text.as_str()).collect();
-            for entry in entries.iter().filter(|entry| !entry["median"].is_null()) {
-                let (median, ends) = (number(&entry["median"]), interval(&entry["ci95"]));
-                assert!(
-                    shown.iter().any(|text| is_estimate(text, median, ends)),
-                    "{entry} is not in the grid"
-                );
+            for entry in entries.iter().filter(|entry| !entry["value"].is_null()) {
+                assert!(shown.iter().any(|text| is_value(text, entry)), "{entry} is not in the grid");
             }
         }
     }
 
     fn check_drawings(&self, section: &Element, list: &Element, entries: &[Value], first: &Value) {
         let margin = self.report.get("truth_tolerance").unwrap_or(&self.report["margin"]);
-        let mut bars = Vec::new();
+        let (mut bars, mut stacks) = (Vec::new(), Vec::new());
         for (group, body) in list.all("tbody").into_iter().enumerate() {
             let (mut curves, rows) = (Vec::new(), body.all("tr"));
             for entry in entries.iter().filter(|entry| entry["metric"] == *first) {
@@ -185,8 +181,10 @@ impl Table<'_> {
                     let background = section.with_id(&format!("{}~{group}", self.id));
                     check_forest(row, background, compared, number(margin));
                 }
-                bars.extend(row.all(".bar").into_iter().map(|bar| (bar, number(&entry["median"]))));
-                row.all("td.c-cpu").into_iter().for_each(|field| check_cpu(field, cell));
+                bars.extend(row.all(".bar").into_iter().map(|bar| (bar, number(&entry["value"]))));
+                stacks.extend(row.all("td.c-cpu").into_iter().filter_map(|field| {
+                    Some((check_cpu(field, cell, &entry["cpu"])?, micros(&entry["cpu"])))
+                }));
                 let is_limit = row.all(".part").iter().any(|part| part.text == "limit");
                 if let Some(curve) = cell.get("latency_curve").filter(|_| !is_limit) {
                     curves.push((row.all("a")[0].text.as_str(), curve));
@@ -199,24 +197,21 @@ impl Table<'_> {
             }
         }
         check_bars(&bars);
+        check_lengths(&stacks);
     }
 
     fn check_row(&self, row: &Element, entry: &Value, cell: &Value) {
         let fields = row.all("td");
-        if entry["median"].is_null() {
+        if entry["value"].is_null() {
             assert_eq!(row.one("td.none").text, text(cell, "outcome"), "{entry}");
         } else {
             let unit = text(self.report, "unit");
-            let is_value = |field: &&&Element| field.get("data-v").is_some() && field.get("class").is_none();
-            let value = fields.iter().filter(is_value).find(|field| field.get("data-l") != Some("tier"));
+            let is_of_value =
+                |field: &&&Element| field.get("data-v").is_some() && field.get("class").is_none();
+            let value = fields.iter().filter(is_of_value).find(|field| field.get("data-l") != Some("tier"));
             let value = value.unwrap_or_else(|| panic!("no value in {unit}: {}", row.text));
-            let median = number(&entry["median"]);
-            assert!(
-                is_estimate(&value.one(".v").text, median, interval(&entry["ci95"])),
-                "{}: {entry}",
-                row.text
-            );
-            check_sort_key(value, median);
+            assert!(is_value(&value.one(".v").text, entry), "{}: {entry}", row.text);
+            check_sort_key(value, number(&entry["value"]));
         }
         if let Some(compared) = entry.get("vs_baseline").filter(|compared| !compared.is_null()) {
             let ratio = row.one("td.ratio");
@@ -233,7 +228,7 @@ impl Table<'_> {
             assert!(ratio.get("class").unwrap().ends_with(word));
             check_sort_key(ratio, number(&compared["ratio"]));
             let (cpu, ends) = (&compared["duet"]["cpu_ratio"], &compared["duet"]["cpu_ci95"]);
-            if cpu.is_number() && ends.is_array() && !row.one("td.c-cpu").text.is_empty() {
+            if cpu.is_number() && ends.is_array() && !row.one("td.c-cpu").all(".sub").is_empty() {
                 let shown = &row.one("td.c-cpu").one(".sub").text;
                 assert!(is_ratio(shown, number(cpu), interval(ends)), "{shown}: {compared}");
             }
@@ -257,16 +252,11 @@ impl Table<'_> {
 
     /// A metric after the first.
     fn check_further(&self, row: &Element, entry: &Value) {
-        let (Some(metric), false) = (entry["metric"].as_str(), entry["median"].is_null()) else { return };
+        let (Some(metric), false) = (entry["metric"].as_str(), entry["value"].is_null()) else { return };
         let fields = row.all("td.c-more");
         let field = fields.iter().find(|field| field.get("data-l") == Some(metric)).expect("a field");
-        let median = number(&entry["median"]);
-        assert!(
-            is_estimate(&field.one(".v").text, median, interval(&entry["ci95"])),
-            "{}: {entry}",
-            field.text
-        );
-        check_sort_key(field, median);
+        assert!(is_value(&field.one(".v").text, entry), "{}: {entry}", field.text);
+        check_sort_key(field, number(&entry["value"]));
         if let Some(compared) = entry.get("vs_baseline").filter(|compared| !compared.is_null()) {
             let shown = &field.one(".sub").text;
             assert!(is_ratio(shown, number(&compared["ratio"]), interval(&compared["ci95"])), "{shown}");
@@ -274,6 +264,22 @@ impl Table<'_> {
             check_difference(field, compared);
         }
     }
+}
+
+/// True if a text is the value of a row, with its interval; a row without one may have the range of its
+/// trials.
+fn is_value(text: &str, entry: &Value) -> bool {
+    let value = number(&entry["value"]);
+    match (&entry["ci95"], &entry["alone"]["range"]) {
+        (ends, _) if ends.is_array() => is_estimate(text, value, interval(ends)),
+        (_, range) if text.contains("n=") => is_estimate(text, value, interval(range)),
+        _ => !text.contains('(') && is_estimate(text, value, [value; 2]),
+    }
+}
+
+/// The number of a CPU time, per operation or megabyte.
+pub(crate) fn micros(cost: &Value) -> f64 {
+    number(cost.get("us_per_mb").unwrap_or(&cost["us_per_op"]))
 }
 
 /// In microseconds, of latencies alone.
@@ -299,7 +305,7 @@ fn check_details(shown: BTreeMap<&str, &str>, cell: &Value) {
     for (role, cost) in cell["cpu"].as_object().unwrap() {
         let unit = if cost.get("us_per_mb").is_some() { "µs/MB" } else { "µs/op" };
         let text = shown[format!("{role} CPU {unit}").as_str()];
-        let value = number(cost.get("us_per_mb").unwrap_or(&cost["us_per_op"]));
+        let value = micros(cost);
         let is_it = match &cost["ci95"] {
             Value::Null => begins_with(text, &[value]),
             ends => is_estimate(text, value, interval(ends)),

@@ -9,7 +9,7 @@ use crate::stats::estimate::Estimate;
 use crate::stats::latency::{Pool, sound};
 use crate::stats::transport;
 use crate::stats::usage::usage;
-use crate::summary::{CellSummary, Quantity, flags};
+use crate::summary::{Alone, CellSummary, Quantity, flags};
 use linerate_contract::Errors;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
     let good = || cell.good.iter().map(|(_, measurement)| *measurement);
     let values = cell.metric.values(cell.good.iter().copied());
-    let estimate = Estimate::from_values(cell.values(cell.metric).into_values());
+    let alone = Estimate::from_values(cell.values(cell.metric).into_values()).map(Alone::from);
     let tried = || cell.measured.iter().filter_map(|(_, trial)| trial.measurement.as_ref());
     let pool = Pool::from_histograms(good().filter_map(|m| sound(&m.latency)));
     let mut errors = Errors::default();
@@ -32,8 +32,9 @@ pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
         outcome: cell.outcome,
         detail: detail(cell),
         n: u32::try_from(values.len()).unwrap_or(u32::MAX),
-        median: estimate.map(|e| e.median),
-        ci95: estimate.map(|e| e.interval),
+        value: alone.map(|alone| alone.value),
+        ci95: alone.and_then(|alone| alone.ci95),
+        alone,
         flags: flags(cell, &values),
         values: values.into_values().collect(),
         vs_baseline: None,
@@ -58,13 +59,8 @@ pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
 
 fn costs(cell: &CellSummary<'_>) -> BTreeMap<Consumer, CpuCost> {
     let per = Per::from_metric(cell.metric);
-    let report = |estimate: Estimate| CpuCost {
-        us_per_op: (per == Per::Operation).then_some(estimate.median),
-        us_per_mb: (per == Per::Megabyte).then_some(estimate.median),
-        ci95: Some(estimate.interval),
-    };
     let costs = cost(cell.good.iter().map(|(_, m)| *m), per);
-    costs.into_iter().map(|(consumer, estimate)| (consumer, report(estimate))).collect()
+    costs.into_iter().map(|(consumer, estimate)| (consumer, CpuCost::alone(per, estimate.into()))).collect()
 }
 
 /// Why the cell has no number.

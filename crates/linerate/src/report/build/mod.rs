@@ -7,6 +7,8 @@ mod published;
 mod suite;
 mod table;
 
+pub(super) use table::row_cpu;
+
 use super::comparison;
 use super::model::{REPORT_SCHEMA, Report, SuiteReport};
 use crate::measurement::{Duet, Run, Stored, Trial};

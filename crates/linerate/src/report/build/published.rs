@@ -12,7 +12,8 @@ use crate::stats::ByRound;
 use crate::stats::estimate::Estimate;
 use crate::stats::metric::Better;
 use crate::summary::{
-    CellSummary, Comparisons, Confirmation, FindingReading, SuiteSummary, figure_ratio, readings,
+    Alone, CellSummary, Comparisons, Confirmation, FindingReading, RowValue, SuiteSummary, figure_ratio,
+    readings,
 };
 
 /// A document and the suite that repeats it.
@@ -38,7 +39,7 @@ impl Repeated<'_> {
             findings: findings.iter().map(|finding| self.finding(finding)).collect(),
         };
         if !is_whole {
-            report.tables.iter_mut().for_each(|table| table.rows.retain(|row| row.median.is_some()));
+            report.tables.iter_mut().for_each(|table| table.rows.retain(|row| row.value.is_some()));
             report.tables.retain(|table| !table.rows.is_empty());
             report.derived.iter_mut().for_each(|table| table.rows.retain(|row| row.ratio.is_some()));
             report.derived.retain(|table| !table.rows.is_empty());
@@ -62,11 +63,13 @@ impl Repeated<'_> {
     fn row(&self, table: &PublishedTable, figure: &PublishedFigure) -> PublishedRow {
         let cell = self.cell(figure);
         let by_round = cell.map(|cell| cell.values(figure.metric)).unwrap_or_default();
-        let estimate = Estimate::from_values(by_round.values().copied());
+        let alone = Estimate::from_values(by_round.values().copied()).map(Alone::from);
         let tables = || self.summary.tables.iter().filter(|summary| summary.planned.name == table.table);
         let is_it = |id: &str, metric| Some(id) == figure.cell.as_deref() && metric == figure.metric;
         let entry = tables().flat_map(|table| &table.entries).find(|entry| is_it(&entry.id, entry.metric));
-        let ratio = entry.and_then(|entry| entry.vs_baseline.as_ref()).filter(|_| figure.percent.is_some());
+        let compared = entry.and_then(|entry| entry.vs_baseline.as_ref());
+        let value = RowValue::of_row(alone, compared, figure.metric.better());
+        let ratio = compared.filter(|_| figure.percent.is_some());
         let convert = |value: f64| figure.unit.convert(value);
         let operations = cell.and_then(|cell| cell.planned.parameters.operations);
         let is_other = figure.metric == Metric::Seconds && operations != table.operations;
@@ -79,15 +82,17 @@ impl Repeated<'_> {
             text: figure.text.clone(),
             published_ratio: figure.percent.map(|percent| percent / 100.0),
             cell: figure.cell.clone(),
-            median: estimate.map(|estimate| convert(estimate.median)),
-            ci95: estimate.map(|estimate| estimate.interval.map(convert)),
-            n: estimate.map_or(0, |estimate| estimate.n),
+            value: value.map(|row| convert(row.value)),
+            ci95: value.and_then(|row| row.ci95).map(|ends| ends.map(convert)),
+            alone: alone.map(|alone| alone.converted(convert)),
             values: by_round.into_values().map(convert).collect(),
-            operations: operations.filter(|_| is_other && estimate.is_some()),
+            operations: operations.filter(|_| is_other && alone.is_some()),
             lost: cell.and_then(|cell| lost(cell, figure.metric)).map(convert),
             ratio: ratio.map(|comparison| comparison.ratio),
-            ratio_ci95: ratio.map(|comparison| comparison.ci95),
-            reason: figure.reason.clone().or_else(|| estimate.is_none().then(unmeasured)),
+            ratio_ci95: ratio
+                .filter(|comparison| !comparison.ci95_is_range)
+                .map(|comparison| comparison.ci95),
+            reason: figure.reason.clone().or_else(|| alone.is_none().then(unmeasured)),
         }
     }
 

@@ -37,7 +37,9 @@ pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>, publish
 
 fn with_comparisons(mut cell: CellReport, tables: &[TableReport]) -> CellReport {
     let entries = || tables.iter().filter_map(|table| table.cells.iter().find(|entry| entry.id == cell.id));
-    cell.vs_baseline = entries().next().and_then(|entry| entry.vs_baseline.clone());
+    if let Some(first) = entries().next() {
+        (cell.value, cell.ci95, cell.vs_baseline) = (first.value, first.ci95, first.vs_baseline.clone());
+    }
     cell.vs_limit = entries().find_map(|entry| entry.vs_limit.clone());
     cell.vs_reference = entries().find_map(|entry| entry.vs_reference.clone());
     cell.vs_truth = entries().next().and_then(|entry| entry.vs_truth.clone());

@@ -1,17 +1,20 @@
 //! A table as a report has it: its metrics in words.
 
-use crate::report::model::{BestOfResult, TableCell, TableReport, TableUnit};
-use crate::summary::{AgainstBest, Comparison, Entry, Quantity, TableSummary};
+use crate::report::model::{BestOfResult, CpuCost, RowCpu, TableCell, TableReport, TableUnit};
+use crate::stats::cost::Per;
+use crate::summary::{AgainstBest, Alone, Comparison, Entry, Quantity, TableSummary};
+use linerate_contract::Role;
 
 pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
     let TableSummary { planned, operations, entries, aa, margin, best_of } = summary;
     let several = !planned.also.is_empty();
     let cell = |entry: Entry| TableCell {
-        id: entry.id,
         metric: several.then_some(Quantity { metric: entry.metric, operations }),
-        n: entry.estimate.map_or(0, |e| e.n),
-        median: entry.estimate.map(|e| e.median),
-        ci95: entry.estimate.map(|e| e.interval),
+        cpu: row_cpu(Per::from_metric(entry.metric), entry.cpu_alone, Vec::new(), entry.vs_baseline.as_ref()),
+        value: entry.value().map(|row| row.value),
+        ci95: entry.value().and_then(|row| row.ci95),
+        alone: entry.alone,
+        id: entry.id,
         vs_baseline: entry.vs_baseline,
         vs_limit: entry.vs_limit,
         vs_reference: entry.vs_reference,
@@ -44,4 +47,19 @@ pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
         best_of: best_of.into_iter().map(best).collect(),
         notes: planned.notes.clone(),
     }
+}
+
+/// The CPU time of a row: by its ratio, else that of its trials alone. `of`: the roles whose CPU time it is.
+pub(in crate::report) fn row_cpu(
+    per: Per,
+    alone: Option<Alone>,
+    of: Vec<Role>,
+    found: Option<&Comparison>,
+) -> Option<RowCpu> {
+    let by_ratio = found.and_then(Comparison::cpu_value);
+    let cost = match (by_ratio, alone) {
+        (Some(row), Some(_)) => CpuCost::new(per, row.value, row.ci95),
+        (_, alone) => CpuCost::alone(per, alone?),
+    };
+    Some(RowCpu { cost, of })
 }

@@ -4,10 +4,12 @@ use super::latency::load;
 use super::model::{ChangeReport, ComparedCell, LatencyChange};
 use crate::arm::HEAD;
 use crate::comparison::{Confirmation, JudgedPair, Judgement, Reading};
-use crate::measurement::{Duet, Outcome, Run, Sharing, Stage};
+use crate::measurement::{Duet, Metric, Outcome, Run, Sharing, Stage};
+use crate::report::build::row_cpu;
 use crate::report::model::{CellReport, Comparison, OutcomeWord, SuiteReport};
+use crate::stats::cost::Per;
 use crate::stats::verdict::Verdict;
-use crate::summary::rounded_unit;
+use crate::summary::{RowValue, rounded_unit};
 
 pub(super) fn cells(
     run: &Run,
@@ -21,19 +23,38 @@ pub(super) fn cells(
 /// The tables show what all looks together have found, in place of what a fixed number of units would show.
 pub(super) fn into_tables(suites: &mut [SuiteReport], judgement: &Judgement, cells: &[ComparedCell]) {
     for suite in suites {
-        let replace = |name: &str, id: &str, fixed: &mut Option<Comparison>| {
-            let mut pairs = judgement.pairs.iter().zip(cells);
-            let found = pairs.find(|(pair, _)| pair.suite == name && pair.cells[0] == id);
-            *fixed = fixed.take().zip(found).and_then(|(fixed, (pair, cell))| {
-                let is_lost = matches!(cell.verdict, Verdict::Failed | Verdict::Missing);
-                pair.in_table(fixed, is_lost.then_some(cell.verdict))
-            });
-        };
         let SuiteReport { name, tables, cells: reports, .. } = suite;
-        reports.iter_mut().for_each(|cell| replace(name, &cell.id, &mut cell.vs_baseline));
-        let entries = tables.iter_mut().flat_map(|table| &mut table.cells);
-        entries.for_each(|entry| replace(name, &entry.id, &mut entry.vs_baseline));
+        let pairs = || judgement.pairs.iter().zip(cells).filter(|(pair, _)| pair.suite == *name);
+        let judged = |id: &str, fixed: Option<Comparison>| {
+            let (pair, cell) = pairs().find(|(pair, _)| pair.cells[0] == id)?;
+            let is_lost = matches!(cell.verdict, Verdict::Failed | Verdict::Missing);
+            pair.in_table(fixed?, is_lost.then_some(cell.verdict))
+        };
+        for cell in reports {
+            cell.vs_baseline = judged(&cell.id, cell.vs_baseline.take());
+            let row = RowValue::of_row(cell.alone, cell.vs_baseline.as_ref(), cell.better);
+            (cell.value, cell.ci95) = parts(row);
+        }
+        for table in tables {
+            let metric = table.quantity().map_or(Metric::OperationsPerSecond, |quantity| quantity.metric);
+            for entry in &mut table.cells {
+                entry.vs_baseline = judged(&entry.id, entry.vs_baseline.take());
+                let row = RowValue::of_row(entry.alone, entry.vs_baseline.as_ref(), metric.better());
+                (entry.value, entry.ci95) = parts(row);
+                let of_pair = |(pair, _): (&JudgedPair, _)| {
+                    let side = pair.cells.iter().position(|id| *id == entry.id)?;
+                    let (alone, of) = (pair.cpu_alone[side], pair.cpu_of.clone());
+                    Some(row_cpu(Per::from_metric(metric), alone, of, entry.vs_baseline.as_ref()))
+                };
+                // A cell that is in no pair has the CPU time of all roles.
+                entry.cpu = pairs().find_map(of_pair).unwrap_or(entry.cpu.take());
+            }
+        }
     }
+}
+
+fn parts(row: Option<RowValue>) -> (Option<f64>, Option<[f64; 2]>) {
+    (row.map(|row| row.value), row.and_then(|row| row.ci95))
 }
 
 fn cell(
@@ -66,8 +87,8 @@ fn cell(
         id: if several { format!("{}:{id}", pair.suite) } else { id.to_owned() },
         system: system.map_or_else(String::new, |system| system.name.clone()),
         verdict,
-        base: base.and_then(|cell| cell.median),
-        head: head.and_then(|cell| cell.median),
+        base: base.and_then(|cell| cell.alone).map(|alone| alone.value),
+        head: head.and_then(|cell| value(cell, pair)),
         unit: head.map(|cell| cell.unit),
         units: pair.units(),
         unit_ratios: pair.ratios.iter().copied().map(unit_ratio).map(rounded_unit).collect(),
@@ -83,6 +104,12 @@ fn cell(
         bound_by: base.and_then(|cell| cell.bound_by),
         detail,
     }
+}
+
+/// That of the base by the ratio that was judged.
+fn value(head: &CellReport, pair: &JudgedPair) -> Option<f64> {
+    let judged = head.vs_baseline.clone().and_then(|fixed| pair.in_table(fixed, None));
+    RowValue::of_row(head.alone, judged.as_ref(), head.better).map(|row| row.value)
 }
 
 /// The verdict and its reason, where it needs one.

@@ -49,6 +49,7 @@ fn rows(text: &mut String, report: &Report, is_meant: impl Fn(&TableCell) -> boo
         left -= grid.rows.len();
         if !grid.rows.is_empty() {
             grid_text(text, &grid);
+            lines(text, &layout::warnings(&part));
         }
     }
     if more > 0 {

@@ -5,7 +5,7 @@ use super::model::{ChangeReport, ComparedCell, ComparisonReport, LatencyChange, 
 use crate::comparison::LatencyReading;
 use crate::measurement::{DecidingPercentile, Duet, LatencyMargin, Metric, PlannedCell, PlannedRate};
 use crate::report::layout::TextTable;
-use crate::report::numbers::{count, difference, plain};
+use crate::report::numbers::{Digits, Ends, count, difference};
 use crate::stats::verdict::Verdict;
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ impl LatencyChange {
             _ => "mean",
         };
         let [head_us, base_us] = latency.us;
-        Self { name: name.into(), base_us, head_us, change, difference: latency.reading.difference }
+        Self { name: name.into(), base_us, head_us, change, difference: latency.difference }
     }
 
     /// Such as `+0.9 % (0.2 to 1.6), +0.5 µs (0.1 to 0.9)`.
@@ -136,8 +136,8 @@ pub(in crate::report) fn table(comparison: &ComparisonReport) -> Option<TextTabl
             vec![
                 cell.id.clone(),
                 latency.name.clone(),
-                plain(latency.base_us),
-                plain(latency.head_us),
+                Digits::OF_VALUES.text(latency.base_us, Ends::Unknown),
+                Digits::OF_VALUES.text(latency.head_us, Ends::Unknown),
                 signed(&latency.change),
                 latency.difference.as_ref().map(difference).unwrap_or_default(),
                 verdict(latency.change.verdict, &margin),

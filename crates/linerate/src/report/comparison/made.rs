@@ -107,10 +107,12 @@ pub(in crate::report) fn made(comparison: &ComparisonReport) -> Vec<String> {
             seconds(comparison.budget_seconds)
         ),
         match comparison.commands.is_empty() {
-            true => format!("base and head: medians of the trials of each cell by itself{unit}"),
+            true => format!(
+                "base: median of the trials of each cell by itself{unit}; head: that value by the change"
+            ),
             false => format!(
-                "base and head: medians of the trials of each by itself{unit}; CPU time is that of the \
-                 server alone"
+                "baseline: median of its trials by itself{unit}; the others: that value by the change; CPU \
+                 time is that of the server alone"
             ),
         },
     ]);

@@ -76,7 +76,7 @@ pub struct ComparedCell {
     /// The system with two builds.
     pub system: String,
     pub verdict: Verdict,
-    /// Medians of solo trials, in `unit`.
+    /// In `unit`: base by its trials alone, and that value by the ratio.
     pub base: Option<f64>,
     pub head: Option<f64>,
     #[serde(serialize_with = "json::some_unit")]
@@ -133,7 +133,7 @@ pub struct ChangeReport {
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LatencyChange {
     pub name: String,
-    /// Medians over the units, in microseconds.
+    /// In microseconds: base by its trials alone, and that value by the ratio.
     pub base_us: f64,
     pub head_us: f64,
     #[serde(flatten)]

@@ -136,8 +136,8 @@ fn interval(entry: &TableCell) -> Option<(f64, [f64; 2])> {
 /// Limit and reference of a group in relation to its baseline.
 fn marks(group: &Group<'_>) -> Vec<(Part, f64)> {
     let Some(baseline) = group.baseline() else { return Vec::new() };
-    let of_medians = |entry: &TableCell| {
-        let (ours, theirs) = (entry.median?, baseline.entry.median?);
+    let of_values = |entry: &TableCell| {
+        let (ours, theirs) = (entry.value?, baseline.entry.value?);
         Some(if baseline.cell.better == Better::Higher { ours / theirs } else { theirs / ours })
     };
     let marked = group.members.iter().filter(|m| matches!(m.part, Part::Limit | Part::Reference));
@@ -146,7 +146,7 @@ fn marks(group: &Group<'_>) -> Vec<(Part, f64)> {
             .vs_baseline
             .as_ref()
             .map(|c| c.ratio)
-            .or_else(|| of_medians(entry))
+            .or_else(|| of_values(entry))
             .filter(|r| r.is_normal() && *r > 0.0)
     };
     marked.filter_map(|member| Some((member.part, ratio(member.entry)?))).collect()

@@ -3,17 +3,20 @@
 use super::anchor;
 use super::forest::Forest;
 use super::{bars, sentence};
-use crate::report::layout::{self, Alternative, Group, Part};
+use crate::report::layout::{self, Alternative, Group, Part, Precision};
 use crate::report::model::{CellReport, Quantity, Sensitivity, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{difference, error, percent, shows_bias};
 use crate::report::words::{self, accuracy_name, outcome_name, verdict_name};
+use crate::stats::cost::Consumer;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use linerate_contract::Role;
 use maud::{Markup, html};
+use std::collections::BTreeSet;
 
 /// What the rows of a table have in common.
 struct Columns<'a> {
     table: &'a TableReport,
+    precision: Precision,
     /// The address of suite and table.
     anchor: String,
     unit: String,
@@ -30,8 +33,8 @@ struct Columns<'a> {
 pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
     let groups = layout::groups(suite, table);
     let columns = Columns::for_table(suite, table, &groups);
-    let costly = groups.iter().flat_map(|group| &group.members).find(|member| !member.cell.cpu.is_empty());
-    let cpu_unit = costly.map_or("", |member| bars::unit(member.cell));
+    let costs = groups.iter().flat_map(|group| &group.members).filter_map(|m| m.entry.cpu.as_ref());
+    let cpu_unit = costs.map(bars::unit).next().unwrap_or_default();
     html! {
         @if let Some(forest) = &columns.forest {
             svg.defs aria-hidden="true" width="0" height="0" {
@@ -71,19 +74,19 @@ impl<'a> Columns<'a> {
         let most = |values: &mut dyn Iterator<Item = f64>| {
             values.filter(|value| value.is_finite() && *value > 0.0).reduce(f64::max)
         };
-        let sum = |cell: &CellReport| bars::parts(cell).iter().map(|(_, cost)| cost).sum::<f64>();
+        // The bar of a limit may be longer than the scale.
+        let shown = || members().filter(|member| member.part != Part::Limit).map(|member| member.entry);
+        let end = |entry: &TableCell| Some(entry.ci95.map_or(entry.value?, |[_, high]| high));
         Self {
             table,
+            precision: Precision::for_table(table),
             anchor: anchor(&[&suite.name, &table.name]),
             unit: layout::unit(table),
             forest: Forest::for_table(table, groups),
             has_tiers: members().any(|member| member.tier.is_some()),
             has_bounds: members().any(|member| member.cell.bound_by.is_some()),
-            // The bar of a limit may be longer than the scale.
-            most: most(
-                &mut members().filter(|m| m.part != Part::Limit).filter_map(|m| Some(m.entry.ci95?[1])),
-            ),
-            most_cpu: most(&mut members().map(|m| sum(m.cell))),
+            most: most(&mut shown().filter_map(end)),
+            most_cpu: most(&mut members().filter_map(|m| m.entry.cpu.as_ref()?.cost.micros())),
             further: layout::further_metrics(table),
         }
     }
@@ -134,14 +137,15 @@ fn row(columns: &Columns<'_>, group: usize, member: &Alternative<'_>) -> Markup 
             }
             (value(columns, member))
             @if let Some(forest) = &columns.forest {
-                (ratio(columns.table, forest, &columns.background(group), member))
+                (ratio(columns, forest, &columns.background(group), member))
             }
-            @if let Some(most) = columns.most_cpu { (cpu(cell, entry, most)) }
+            @if let Some(most) = columns.most_cpu { (cpu(&columns.precision, cell, entry, most)) }
             @if columns.has_bounds { td.c-bound data-l="bound by" { (bound(member)) } }
-            @for metric in &columns.further { (further(columns.table, cell, *metric)) }
+            @for metric in &columns.further { (further(columns, cell, *metric)) }
             td {
                 details.all {
                     summary { "all" span.sr { " numbers of " (member.label) } }
+                    p.caption { "By its trials alone:" }
                     dl { @for (name, text) in layout::facts_of(cell) { div { dt { (name) } dd { (text) } } } }
                 }
             }
@@ -151,15 +155,15 @@ fn row(columns: &Columns<'_>, group: usize, member: &Alternative<'_>) -> Markup 
 
 fn value(columns: &Columns<'_>, member: &Alternative<'_>) -> Markup {
     let Alternative { cell, entry, part, .. } = member;
-    let (Some(median), Some(ci95)) = (entry.median, entry.ci95) else {
+    let (Some(value), Some(text)) = (entry.value, columns.precision.value(entry)) else {
         let word = outcome_name(cell.outcome);
         return html! { td.none data-l=(columns.unit) { (word) } };
     };
     html! {
-        td data-l=(columns.unit) data-v=(short(median)) {
-            span.v { (words::value(entry.metric, median, ci95)) }
+        td data-l=(columns.unit) data-v=(short(value)) {
+            span.v { (text) }
             @if let Some(most) = columns.most.filter(|_| *part != Part::Limit) {
-                (bars::value(median, ci95, most))
+                (bars::value(value, entry.ci95, most))
             }
         }
     }
@@ -188,7 +192,7 @@ fn baseline(table: &TableReport, forest: &Forest, background: &str, member: &Alt
     }
 }
 
-fn ratio(table: &TableReport, forest: &Forest, background: &str, member: &Alternative<'_>) -> Markup {
+fn ratio(columns: &Columns<'_>, forest: &Forest, background: &str, member: &Alternative<'_>) -> Markup {
     let entry = member.entry;
     if let Some(truth) = &entry.vs_truth {
         return html! {
@@ -200,7 +204,7 @@ fn ratio(table: &TableReport, forest: &Forest, background: &str, member: &Altern
     }
     let Some(comparison) = &entry.vs_baseline else {
         return html! {
-            @if member.part == Part::Baseline { (baseline(table, forest, background, member)) }
+            @if member.part == Part::Baseline { (baseline(columns.table, forest, background, member)) }
             @else { td.ratio data-l="of baseline" {} }
         };
     };
@@ -208,7 +212,7 @@ fn ratio(table: &TableReport, forest: &Forest, background: &str, member: &Altern
     html! {
         td class={ "ratio " (word) } data-l="of baseline" data-v=(short(comparison.ratio)) {
             span.v {
-                (percent(comparison.ratio, comparison.ci95)) " "
+                (columns.precision.share(entry.metric, comparison)) " "
                 span.sign aria-hidden="true" { (layout::mark(comparison)) }
                 span.sr { (word) }
             }
@@ -218,19 +222,18 @@ fn ratio(table: &TableReport, forest: &Forest, background: &str, member: &Altern
     }
 }
 
-fn cpu(cell: &CellReport, entry: &TableCell, most: f64) -> Markup {
-    let parts = bars::parts(cell);
-    if parts.is_empty() || entry.median.is_none() {
-        return html! { td.c-cpu data-l="CPU" {} };
-    }
-    let sum: f64 = parts.iter().map(|(_, cost)| cost).sum();
-    let share = entry.vs_baseline.as_ref().and_then(|c| {
-        let duet = c.duet.as_ref()?;
-        Some(layout::with_cpu_mark(format!("{} of baseline", percent(duet.cpu_ratio?, duet.cpu_ci95?)), c))
-    });
+fn cpu(precision: &Precision, cell: &CellReport, entry: &TableCell, most: f64) -> Markup {
+    let row = entry.cpu.as_ref().filter(|_| entry.value.is_some());
+    let number = row.and_then(|row| Some((row, row.cost.micros()?, Precision::cpu(row)?)));
+    let Some((row, micros, text)) = number else { return html! { td.c-cpu data-l="CPU" {} } };
+    let share = entry
+        .vs_baseline
+        .as_ref()
+        .and_then(|c| Some(layout::with_cpu_mark(format!("{} of baseline", precision.cpu_share(c)?), c)));
     html! {
-        td.c-cpu data-l={ "CPU " (bars::unit(cell)) } data-v=(short(sum)) {
-            (bars::cpu(cell, most))
+        td.c-cpu data-l={ "CPU " (bars::unit(row)) } data-v=(short(micros)) {
+            span.v { (text) }
+            (bars::cpu(&bars::parts(cell, row), most))
             @if let Some(share) = share { span.sub { (share) } }
         }
     }
@@ -250,21 +253,23 @@ fn bound(member: &Alternative<'_>) -> Markup {
     }
 }
 
-fn further(table: &TableReport, cell: &CellReport, metric: Quantity) -> Markup {
+fn further(columns: &Columns<'_>, cell: &CellReport, metric: Quantity) -> Markup {
     let is_it = |entry: &&TableCell| entry.id == cell.id && entry.metric == Some(metric);
     let label = words::metric(metric);
-    let entry = table.cells.iter().find(is_it);
-    let number = entry.and_then(|entry| Some((entry.median?, entry.ci95?)));
-    let Some((median, ci95)) = number else { return html! { td.c-more data-l=(label) {} } };
-    let comparison = entry.and_then(|entry| entry.vs_baseline.as_ref());
-    let truth = entry.and_then(|entry| entry.vs_truth.as_ref());
+    let entry = columns.table.cells.iter().find(is_it);
+    let number = entry.and_then(|entry| Some((entry, entry.value?, columns.precision.value(entry)?)));
+    let Some((entry, value, text)) = number else { return html! { td.c-more data-l=(label) {} } };
+    let (comparison, truth) = (entry.vs_baseline.as_ref(), entry.vs_truth.as_ref());
     let word = comparison.filter(|c| c.n >= FEWEST_ROUNDS).map(|c| verdict_name(c.verdict));
     let word = word.or(truth.map(|truth| accuracy_name(truth.accuracy))).unwrap_or_default();
     html! {
-        td class={ "c-more " (word) } data-l=(label) data-v=(short(median)) {
-            span.v { (words::value(Some(metric), median, ci95)) }
+        td class={ "c-more " (word) } data-l=(label) data-v=(short(value)) {
+            span.v { (text) }
             @if let Some(c) = comparison {
-                span.sub { (percent(c.ratio, c.ci95)) " " span aria-hidden="true" { (layout::mark(c)) } }
+                span.sub {
+                    (columns.precision.share(Some(metric), c)) " "
+                    span aria-hidden="true" { (layout::mark(c)) }
+                }
                 @if let Some(found) = &c.difference { span.micros { (difference(found)) } }
             }
             @if let Some(truth) = truth { span.sub { (error(truth)) } }
@@ -278,13 +283,11 @@ fn short(value: f64) -> String {
 }
 
 fn legend(groups: &[Group<'_>]) -> Markup {
-    let mut roles: Vec<String> = Vec::new();
-    for (role, _) in groups.iter().flat_map(|g| &g.members).flat_map(|member| bars::parts(member.cell)) {
-        if !roles.contains(&role) {
-            roles.push(role);
-        }
-    }
-    let along_the_path = ["client", "relay", "server", "rest"];
-    roles.sort_by_key(|role| along_the_path.iter().position(|known| known == role));
+    let of_member = |member: &Alternative<'_>| {
+        let row = member.entry.cpu.as_ref();
+        row.map_or_else(Vec::new, |row| bars::parts(member.cell, row))
+    };
+    let parts = groups.iter().flat_map(|group| &group.members).flat_map(of_member);
+    let roles: BTreeSet<Consumer> = parts.map(|(role, _)| role).collect();
     html! { span.legend { @for role in &roles { span { i class=(role) {} (role) } " " } } }
 }

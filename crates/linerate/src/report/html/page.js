@@ -110,7 +110,7 @@
     hide();
     owner = number;
     const row = number.closest('tr');
-    tip.replaceChildren(make('strong', {}, row.cells[0].textContent), details.cloneNode(true));
+    tip.replaceChildren(make('strong', {}, row.cells[0].textContent), ' by its trials alone', details.cloneNode(true));
     tip.hidden = false;
     number.setAttribute('aria-describedby', 'tip');
     const box = number.getBoundingClientRect();

@@ -2,9 +2,9 @@
 
 use super::anchor;
 use super::forest::Forest;
-use crate::report::layout::{self, Alternative, Group, Part};
+use crate::report::layout::{self, Alternative, Group, Part, Precision};
 use crate::report::model::{SuiteReport, TableReport};
-use crate::report::numbers::{brief_error, percent};
+use crate::report::numbers::brief_error;
 use maud::{Markup, html};
 use std::slice;
 
@@ -17,6 +17,7 @@ pub(super) fn picture(suite: &SuiteReport, table: &TableReport, group: &Group<'_
     let forest = Forest::for_table(table, slice::from_ref(group))?;
     let address = anchor(&[&suite.name, &table.name]);
     let background = format!("{address}~first");
+    let precision = Precision::for_table(table);
     let rows = &group.members[..group.members.len().min(ROWS)];
     let place = if group.label.is_empty() { String::new() } else { format!(" ({})", group.label) };
     Some(html! {
@@ -27,7 +28,7 @@ pub(super) fn picture(suite: &SuiteReport, table: &TableReport, group: &Group<'_
                     li {
                         a href={ "#" (address) "." (anchor(&[&member.cell.id])) } { (member.label) }
                         (forest.row(&background, member.entry))
-                        span.v { (value(member)) }
+                        span.v { (value(&precision, member)) }
                     }
                 }
             }
@@ -44,10 +45,10 @@ pub(super) fn picture(suite: &SuiteReport, table: &TableReport, group: &Group<'_
     })
 }
 
-fn value(member: &Alternative<'_>) -> String {
+fn value(precision: &Precision, member: &Alternative<'_>) -> String {
     let entry = member.entry;
     match (&entry.vs_baseline, &entry.vs_truth) {
-        (Some(found), _) => format!("{} {}", percent(found.ratio, found.ci95), layout::mark(found)),
+        (Some(found), _) => format!("{} {}", precision.share(entry.metric, found), layout::mark(found)),
         (None, Some(truth)) => brief_error(truth),
         _ if member.part == Part::Baseline => "100 %, the baseline".to_owned(),
         _ => member.part.name().to_owned(),

@@ -30,8 +30,8 @@ const HOW_TO_READ_THE_PLOTS: &[&str] = &[
     "Plot beside a ratio: the thick line is the 95 % interval, the short bar in it the estimate; each dot is \
      one unit, the first one at the top, so that a drift is a slope. The axis is logarithmic. Shaded: the \
      margin around the baseline; a dashed line: the limit; a dotted line: the reference.",
-    "CPU bars: client, relay and server; then the rest of the machine's busy time, such as interrupts and \
-     the packet filter, where it is known.",
+    "CPU bars: client, relay and server, in the shares that they have in trials alone. Interrupts and the \
+     packet filter belong to no role: machine, among all numbers of a row, contains them.",
     "Latency by percentile: each step to the right is a tenth of the operations left. The band is from the \
      smallest to the largest of the trials; lines end where fewer than five operations are slower.",
 ];

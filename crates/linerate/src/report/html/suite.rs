@@ -50,6 +50,7 @@ fn table_section(suite: &SuiteReport, table: &TableReport) -> Markup {
                 p.answer { (sentence(&answer.lead)) @for more in &answer.rest { " " (sentence(more)) } }
             }
             (list::list(suite, table))
+            @for warning in layout::warnings(table) { p.caption { (warning) } }
             @if has_matrix { details.matrix { summary { "As a grid" } (matrix(&grid)) } }
             (plot::figures(suite, table))
             details {

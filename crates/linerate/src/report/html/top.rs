@@ -110,7 +110,8 @@ fn strip(report: &Report) -> Markup {
         p.key {
             "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≠ differs by less than "
             (margin) "; ≈ within " (margin) "; ? cannot tell. Limit: a part of the work of every row, so "
-            "nothing is above it. Numbers are medians with 95 % intervals. "
+            "nothing is above it. Values are that of the baseline alone by the ratio of each row, with 95 % \
+             intervals. "
             a href="#reading" { "How to read it" }
         }
     }

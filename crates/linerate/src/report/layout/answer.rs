@@ -1,9 +1,10 @@
 //! The answer of a table in sentences, made from its verdicts.
 
 use super::groups::{Alternative, Group, Part, groups};
+use super::precision::Precision;
 use crate::measurement::PlannedSystem;
-use crate::report::model::{Comparison, OutcomeWord, Quantity, SuiteReport, TableReport, TableUnit};
-use crate::report::numbers::{percent, percent_range, with_interval};
+use crate::report::model::{OutcomeWord, Quantity, SuiteReport, TableReport, TableUnit};
+use crate::report::numbers::{percent, percent_range};
 use crate::report::words;
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
@@ -30,7 +31,7 @@ pub(crate) struct GroupAnswer {
 }
 
 /// Duets and trials alone deny each other, or other processes used the CPUs.
-const IN_DOUBT: &str = "Without a verdict (see the comparisons in words): ";
+const IN_DOUBT: &str = "Without a verdict (see the warnings below the table): ";
 /// More names than these become a number.
 const NAMES: usize = 4;
 
@@ -73,17 +74,21 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     if table.truth_tolerance.is_some() {
         return of(accuracy(group, Accuracy::Right, "right"), accuracies(group));
     }
-    let measured: Vec<&Alternative<'_>> = group.members.iter().filter(|m| m.entry.median.is_some()).collect();
+    let precision = Precision::for_table(table);
+    let measured: Vec<&Alternative<'_>> = group.members.iter().filter(|m| m.entry.value.is_some()).collect();
     let ranked = group.ranked();
-    let Some(best) = ranked.first() else { return of(unranked(table, &measured), absent(group)) };
+    let Some(best) = ranked.first() else { return of(unranked(table, &precision, &measured), absent(group)) };
     if ranked.len() == 1 {
-        let has = format!(" has {}; nothing to compare it with was measured.", value(table, best));
+        let has =
+            format!(" has {}; nothing to compare it with was measured.", value(table, &precision, best));
         let lead = said("", &[best], has);
-        return of(lead, marks(group).into_iter().chain(absent(group)).collect());
+        return of(lead, marks(&precision, group).into_iter().chain(absent(group)).collect());
     }
     let has_tiers = ranked.iter().any(|member| member.tier.is_some());
-    let (lead, rest) =
-        if has_tiers { by_tiers(table, group, &ranked) } else { without_tiers(table, group, &ranked) };
+    let (lead, rest) = match has_tiers {
+        true => by_tiers(table, &precision, group, &ranked),
+        false => without_tiers(table, group, &ranked),
+    };
     of(lead, rest.into_iter().chain(absent(group)).collect())
 }
 
@@ -120,6 +125,7 @@ fn strangers(group: &Group<'_>) -> Option<f64> {
 /// Who is ahead; who is next and last; what has no order, and the marks.
 fn by_tiers(
     table: &TableReport,
+    precision: &Precision,
     group: &Group<'_>,
     ranked: &[&Alternative<'_>],
 ) -> (Sentence, Vec<Sentence>) {
@@ -134,10 +140,10 @@ fn by_tiers(
     }
     let baseline = group.baseline().map_or("the baseline", |member| member.label.as_str());
     let behind = if let [only] = tiers[0][..] {
-        let ratio = only.entry.vs_baseline.as_ref().map(|c| format!(", {} of {baseline}", share(c)));
+        let ratio = share(precision, only).map(|share| format!(", {share} of {baseline}"));
         let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
         let verb = if tiers.len() == 1 { "has" } else { "is ahead:" };
-        format!(" {verb} {}{ratio}.", value(table, only))
+        format!(" {verb} {}{ratio}.", value(table, precision, only))
     } else {
         // The intervals overlap with that of the best, and may overlap with those of the next tier.
         let which = match tiers.len() {
@@ -145,9 +151,10 @@ fn by_tiers(
             _ => "are first, with intervals that overlap",
         };
         // Ratios alone are no size.
-        let size = group.baseline().filter(|member| member.entry.median.is_some());
-        let size = size.map(|member| format!(", which has {}", value(table, member))).unwrap_or_default();
-        format!(" {which}: {}{size}.", spread(&tiers[0], baseline))
+        let size = group.baseline().filter(|member| member.entry.value.is_some());
+        let size =
+            size.map(|member| format!(", which has {}", value(table, precision, member))).unwrap_or_default();
+        format!(" {which}: {}{size}.", spread(precision, &tiers[0], baseline))
     };
     let lead = said("", &tiers[0], behind);
     let mut rest: Vec<Sentence> = own(group, &tiers[0]).collect();
@@ -159,12 +166,12 @@ fn by_tiers(
             (_, 2) => said("Behind ", best, ": "),
             _ => said("Next, behind ", best, ": "),
         };
-        rest.push([place, listed("", next, baseline)].concat());
+        rest.push([place, listed(precision, "", next, baseline)].concat());
     }
     if let Some(last) = tiers.get(2..).and_then(<[_]>::last) {
-        rest.push(listed("Last: ", last, baseline));
+        rest.push(listed(precision, "Last: ", last, baseline));
     }
-    rest.extend(unknown(group).into_iter().chain(lossy(group)).chain(marks(group)));
+    rest.extend(unknown(group).into_iter().chain(lossy(group)).chain(marks(precision, group)));
     (lead, rest)
 }
 
@@ -181,17 +188,15 @@ fn own<'a>(group: &'a Group<'_>, first: &'a [&Alternative<'_>]) -> impl Iterator
 }
 
 /// `Next: iptables and nftables, 82 to 84 % of direct.`
-fn listed(word: &str, members: &[&Alternative<'_>], baseline: &str) -> Sentence {
-    said(word, members, format!(", {}.", spread(members, baseline)))
+fn listed(precision: &Precision, word: &str, members: &[&Alternative<'_>], baseline: &str) -> Sentence {
+    said(word, members, format!(", {}.", spread(precision, members, baseline)))
 }
 
 /// The ratios of some members: `82 % (79 to 86) of direct`, or `82 to 84 % of direct`.
-fn spread(members: &[&Alternative<'_>], baseline: &str) -> String {
+fn spread(precision: &Precision, members: &[&Alternative<'_>], baseline: &str) -> String {
     match members {
         [only] if only.part == Part::Baseline => "the baseline".to_owned(),
-        [only] => {
-            only.entry.vs_baseline.as_ref().map_or(String::new(), |c| format!("{} of {baseline}", share(c)))
-        }
+        [only] => share(precision, only).map_or(String::new(), |share| format!("{share} of {baseline}")),
         _ => {
             let ratios = members.iter().filter_map(|member| member.ratio());
             let (low, high) = (ratios.clone().fold(f64::INFINITY, f64::min), ratios.fold(0.0, f64::max));
@@ -200,8 +205,8 @@ fn spread(members: &[&Alternative<'_>], baseline: &str) -> String {
     }
 }
 
-fn share(comparison: &Comparison) -> String {
-    percent(comparison.ratio, comparison.ci95)
+fn share(precision: &Precision, member: &Alternative<'_>) -> Option<String> {
+    Some(precision.share(member.entry.metric, member.entry.vs_baseline.as_ref()?))
 }
 
 /// What has no order against the baseline.
@@ -209,7 +214,7 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
     let Some(baseline) = group.baseline() else { return Vec::new() };
     let with = |verdict: Verdict| -> Vec<&Alternative<'_>> {
         let is_it =
-            |m: &&Alternative<'_>| m.entry.median.is_some() && m.part != Part::Baseline && m.has(verdict);
+            |m: &&Alternative<'_>| m.entry.value.is_some() && m.part != Part::Baseline && m.has(verdict);
         group.members.iter().filter(is_it).collect()
     };
     let mut sentences = Vec::new();
@@ -256,17 +261,17 @@ fn lossy(group: &Group<'_>) -> Option<Sentence> {
 }
 
 /// References and limits, which are no choice.
-fn marks(group: &Group<'_>) -> Vec<Sentence> {
-    let of = |part: Part| group.members.iter().filter(move |m| m.part == part && m.entry.median.is_some());
+fn marks(precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
+    let of = |part: Part| group.members.iter().filter(move |m| m.part == part && m.entry.value.is_some());
     let reference = of(Part::Reference).filter_map(|member| {
-        let share = share(member.entry.vs_baseline.as_ref()?);
+        let share = share(precision, member)?;
         let baseline = &group.baseline()?.label;
         Some(said("For reference: ", &[member], format!(", {share} of {baseline}.")))
     });
     let limited = || group.members.iter().filter_map(|m| Some((m, m.entry.vs_limit.as_ref()?)));
     let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| limit.is_above());
     let best = below.into_iter().max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).map(|(member, limit)| {
-        said("Nearest to the limit: ", &[member], format!(", {} of it.", percent(limit.ratio, limit.ci95)))
+        said("Nearest to the limit: ", &[member], format!(", {} of it.", percent(limit.ratio, limit)))
     });
     let doubtful: Vec<&Alternative<'_>> = above.into_iter().map(|(member, _)| member).collect();
     let doubt =
@@ -284,12 +289,12 @@ fn absent(group: &Group<'_>) -> Vec<Sentence> {
     vec![said("Without a number: ", &without, " (the reason is below the tables).")]
 }
 
-fn unranked(table: &TableReport, measured: &[&Alternative<'_>]) -> Sentence {
+fn unranked(table: &TableReport, precision: &Precision, measured: &[&Alternative<'_>]) -> Sentence {
     let Some(first) = measured.first() else {
         return said("Nothing was measured.", &[], "");
     };
     let none = if measured.len() > 1 { "No comparison was measured. " } else { "" };
-    said(none, &[first], format!(" has {}.", value(table, first)))
+    said(none, &[first], format!(" has {}.", value(table, precision, first)))
 }
 
 fn accuracies(group: &Group<'_>) -> Vec<Sentence> {
@@ -312,14 +317,11 @@ fn accuracy(group: &Group<'_>, found: Accuracy, word: &str) -> Sentence {
 }
 
 /// `68 (65 to 72) µs mean latency`, `28 (23 to 30) Gbit/s`.
-fn value(table: &TableReport, member: &Alternative<'_>) -> String {
-    let (Some(median), Some(interval)) = (member.entry.median, member.entry.ci95) else {
-        return String::new();
-    };
-    if let Some(rate) = words::small_rate(table.quantity(), median, interval) {
+fn value(table: &TableReport, precision: &Precision, member: &Alternative<'_>) -> String {
+    if let Some(rate) = precision.small_rate(table.quantity(), member.entry) {
         return rate;
     }
-    let number = with_interval(median, interval);
+    let Some(number) = precision.value(member.entry) else { return String::new() };
     match (table.unit, table.quantity().map(words::parts)) {
         (TableUnit::One(quantity), _) if quantity.metric.is_latency() => format!("{number} microseconds"),
         (_, Some(("", unit))) => format!("{number} {unit}"),

@@ -1,10 +1,10 @@
-//! Details of each cell: CPU cost, latency, bottleneck, failed operations, flags.
+//! Details of each cell, of its trials alone: value, CPU cost, latency, bottleneck, failed operations, flags.
 
 use super::{TextTable, cells_of, path, transport};
 use crate::report::model::{
-    CellReport, CpuCost, OutcomeWord, Sensitivity, ShareOf, SuiteReport, TableReport, UsageReport,
+    Alone, CellReport, CpuCost, OutcomeWord, Sensitivity, ShareOf, SuiteReport, TableReport, UsageReport,
 };
-use crate::report::numbers::{brief_percent, count, percent, plain, with_interval};
+use crate::report::numbers::{Digits, Ends, brief_percent, count, percent, plain, with_interval};
 use crate::report::words;
 use crate::stats::cost::Consumer;
 use crate::stats::latency::Latency;
@@ -48,7 +48,8 @@ pub(crate) fn details(suite: &SuiteReport, table: &TableReport, depth: Depth) ->
     let columns: Vec<Column<'_>> =
         columns(&cells, depth).into_iter().filter(|c| c.has_text(&cells)).collect();
     let row = |cell: &&CellReport| columns.iter().map(|column| (column.text)(cell)).collect();
-    TextTable::new("", columns.iter().map(|column| column.header.as_str())).with_rows(cells.iter().map(row))
+    TextTable::new("Each cell by its trials alone", columns.iter().map(|column| column.header.as_str()))
+        .with_rows(cells.iter().map(row))
 }
 
 /// All details of one cell, by name.
@@ -62,6 +63,7 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     let mut columns = vec![
         Column::new("cell", |cell| cell.id.clone()),
         Column::new("n", |cell| cell.n.to_string()),
+        Column::new("alone", alone),
         share("of limit", depth, |cell| cell.vs_limit.as_ref()),
         share("of\nreference", depth, |cell| cell.vs_reference.as_ref()),
     ];
@@ -120,7 +122,7 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
 fn share<'a>(header: &str, depth: Depth, of: fn(&CellReport) -> Option<&ShareOf>) -> Column<'a> {
     let text = move |share: &ShareOf| match depth {
         Depth::Brief => brief_percent(share.ratio),
-        Depth::Full => percent(share.ratio, share.ci95),
+        Depth::Full => percent(share.ratio, share),
     };
     Column::new(header, move |cell| of(cell).map_or(String::new(), text))
 }
@@ -140,8 +142,17 @@ fn sensitivities(cell: &CellReport) -> String {
     roles.iter().map(text).collect::<Vec<_>>().join(",\n")
 }
 
+/// The value of the trials alone, which the row of a cell with a ratio has not: `0.53 (n=3, 0.51 to 0.55)`.
+fn alone(cell: &CellReport) -> String {
+    let text = |alone: Alone| {
+        let range = alone.range.map(|range| Ends::RangeOf(alone.n, range));
+        Digits::OF_VALUES.text(alone.value, range.unwrap_or(alone.ci95.into()))
+    };
+    cell.alone.map_or(String::new(), text)
+}
+
 fn cost(cost: &CpuCost, depth: Depth) -> String {
-    match (cost.us_per_op.or(cost.us_per_mb), cost.ci95) {
+    match (cost.micros(), cost.ci95) {
         (Some(micros), Some(interval)) if depth == Depth::Full => with_interval(micros, interval),
         (Some(micros), _) => plain(micros),
         (None, _) => String::new(),

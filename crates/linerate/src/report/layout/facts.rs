@@ -109,11 +109,14 @@ pub(crate) fn hosts(report: &Report) -> Vec<(String, Vec<(String, String)>)> {
 
 /// The reading guide, an item each.
 pub(crate) const HOW_TO_READ: &[&str] = &[
-    "Each number is the median of n rounds with its 95 % interval. With fewer than six rounds: the range, \
-     and no verdict.",
+    "The value of the baseline is the median of its trials alone. Every other row that is compared has \
+     that value by the ratio beside it, so values divide to ratios. Rows without a ratio have the median \
+     of their trials. In parentheses: 95 % intervals; with fewer than six trials or units the range, with \
+     their number (n=3), and no verdict.",
     "Percent is performance: 73 % of the baseline is slower than the baseline, for seconds as for bytes \
      per second. It is measured in duet, the two at the same time on the same CPUs, with the CPU time per \
-     operation below it; else it comes from the trials of each round.",
+     operation below it; else it comes from the trials of each round. What trials alone say against a duet \
+     is a warning below the table.",
     "▲ faster, ▼ slower than the baseline: of the differences marked so in a table, at most 5 % are \
      expected to be none. △ ▽ the same by this comparison alone. ≠ differs, by less than 3 %. ≈ within \
      3 % of the baseline. ? cannot tell.",
@@ -128,7 +131,9 @@ pub(crate) const HOW_TO_READ: &[&str] = &[
      is a lower bound for the system. waiting: no CPU was busy for the whole window. spinning: only those \
      of roles that are always busy. unknown: other processes had it.",
     "Sensitivity (`--probe`): by how much the rate falls with a role's CPU time: 1 by as much, 0 not at all.",
-    "CPU: process time of each role; machine is the busy time of all CPUs of the lab, interrupts included.",
+    "CPU of a row: process time of all roles, of two builds or commands that of the roles that differ; the \
+     baseline's by the ratio. Cell by cell, in trials alone: each role; machine is the busy time of all \
+     CPUs of the lab, interrupts included.",
     "Failed operations are counted beside the number; a trial in which more than 1 % failed has no number.",
     "Outliers are flagged, never dropped. steal: the hypervisor gave CPU time to other guests; disturbed: \
      other processes of this machine used CPU time. Both make results worse. autocorrelated: units resemble \

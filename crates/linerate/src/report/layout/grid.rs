@@ -1,9 +1,10 @@
 //! A table as a grid: rows and columns by axes; in each grid cell a number, its percentage of the baseline,
 //! and notes.
 
+use super::precision::Precision;
 use super::{cells_of, further_metrics, named, unit, value};
 use crate::report::model::{CellReport, Comparison, Flag, OutcomeWord, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{count, difference, error, percent, plain, times};
+use crate::report::numbers::{count, difference, error, plain};
 use crate::report::words::{self, NOT_MEASURED, outcome_name};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
@@ -43,8 +44,6 @@ pub(crate) struct GridCell {
     pub(crate) cpu: Option<String>,
     /// It is above the performance.
     is_cpu_first: bool,
-    /// Such as `1.59x (1.57 to 1.61) of threads 1`.
-    pub(crate) scaling: Option<String>,
     pub(crate) verdict: Option<Verdict>,
     /// The error of a value whose truth is known: `error -95.6 % (-96.1 to -95.0) of 90,000: wrong`.
     pub(crate) error: Option<String>,
@@ -63,7 +62,6 @@ impl GridCell {
             .chain(&self.share)
             .chain(&self.difference)
             .chain(last)
-            .chain(&self.scaling)
             .chain(&self.error)
             .chain(&self.notes_of_cell)
     }
@@ -99,14 +97,14 @@ fn sign(verdict: Verdict) -> &'static str {
 /// Lays a table out.
 pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'a> {
     let axes = RowAxes::for_table(suite, table);
-    let usual = usual_rounds(table);
+    let (usual, precision) = (usual_rounds(table), Precision::for_table(table));
     let columns =
         in_order(&table.column_values, cells_of(suite, table).map(|cell| value(cell, &table.columns)));
     let mut rows: Vec<(RowKey, GridRow)> = Vec::new();
     for entry in &table.cells {
         let Some(cell) = suite.cells.iter().find(|cell| cell.id == entry.id) else { continue };
         let column = columns.iter().position(|c| *c == value(cell, &table.columns)).unwrap_or(0);
-        let grid_cell = grid_cell(suite, cell, entry, usual);
+        let grid_cell = grid_cell(cell, entry, usual, &precision);
         let key = axes.key(cell, entry, column, &rows);
         let at = rows.iter().position(|(other, _)| *other == key).unwrap_or_else(|| {
             let cells = columns.iter().map(|_| None).collect();
@@ -200,37 +198,37 @@ fn in_order(ordered: &[String], occurring: impl Iterator<Item = String>) -> Vec<
     known.into_iter().chain(occurring).filter(|value| seen.insert(value.clone())).collect()
 }
 
-/// The most common number of rounds; `None` if no cell has a number.
+/// The most common number of trials alone, of rows whose values they are; `None` if there is none.
 pub(crate) fn usual_rounds(table: &TableReport) -> Option<u32> {
-    let measured = || table.cells.iter().filter(|cell| cell.median.is_some()).map(|cell| cell.n);
+    let of_trials = || table.cells.iter().filter(|cell| !cell.is_by_ratio());
+    let measured = || of_trials().filter_map(|cell| Some(cell.alone.filter(|_| cell.value.is_some())?.n));
     measured().max_by_key(|n| (measured().filter(|other| other == n).count(), *n))
 }
 
-fn grid_cell(suite: &SuiteReport, cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> GridCell {
-    let number = match (entry.median, entry.ci95) {
-        (Some(median), Some(interval)) => words::value(entry.metric, median, interval),
+fn grid_cell(cell: &CellReport, entry: &TableCell, usual: Option<u32>, precision: &Precision) -> GridCell {
+    let number = match precision.value(entry) {
+        Some(number) => number,
         _ if cell.outcome == OutcomeWord::Ok => "no value".to_owned(),
         _ if cell.flags.contains(&Flag::NotMeasured) => NOT_MEASURED.to_owned(),
         _ => outcome_name(cell.outcome).to_owned(),
     };
     GridCell {
         number,
-        share: entry.vs_baseline.as_ref().map(|c| format!("{} {}", percent(c.ratio, c.ci95), mark(c))),
+        share: entry
+            .vs_baseline
+            .as_ref()
+            .map(|c| format!("{} {}", precision.share(entry.metric, c), mark(c))),
         difference: entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref()).map(difference),
-        cpu: entry.vs_baseline.as_ref().and_then(|c| {
-            let duet = c.duet.as_ref()?;
-            Some(with_cpu_mark(format!("CPU {}", percent(duet.cpu_ratio?, duet.cpu_ci95?)), c))
-        }),
+        cpu: entry
+            .vs_baseline
+            .as_ref()
+            .and_then(|c| Some(with_cpu_mark(format!("CPU {}", precision.cpu_share(c)?), c))),
         is_cpu_first: entry.vs_baseline.as_ref().is_some_and(|c| c.is_cpu_first()),
         verdict: entry.vs_baseline.as_ref().map(|c| c.verdict),
         error: entry.vs_truth.as_ref().map(error),
         accuracy: entry.vs_truth.as_ref().map(|found| found.accuracy),
-        scaling: entry.scaling.as_ref().map(|c| {
-            let of = suite.cells.iter().find(|other| other.id == c.with).map(|of| differing(cell, of));
-            format!("{} of {}", times(c.ratio, c.ci95), of.unwrap_or_default())
-        }),
         notes_of_cell: notes(cell, entry, usual).iter().map(Note::text).collect(),
-        is_ok: entry.median.is_some(),
+        is_ok: entry.value.is_some(),
     }
 }
 
@@ -268,23 +266,18 @@ impl Note {
 pub(crate) fn notes(cell: &CellReport, entry: &TableCell, usual: Option<u32>) -> Vec<Note> {
     let failed: u64 = cell.errors.0.values().fold(0, |sum, count| sum.saturating_add(*count));
     let lost = cell.datagrams.as_ref().map_or(0.0, |datagrams| datagrams.lost_percent);
-    let is_measured = entry.median.is_some();
+    let is_measured = entry.value.is_some();
+    let n = entry.alone.map_or(0, |alone| alone.n);
     let note = |is_so: bool, note: Note| (is_measured && is_so).then_some(note);
     [
         note(failed > 0, Note::FailedOperations(failed)),
         note(lost > 0.0, Note::Lost(lost)),
         note(cell.flags.contains(&Flag::BoundByGenerator), Note::BoundByGenerator),
-        note(Some(entry.n) != usual, Note::Rounds(entry.n)),
+        note(!entry.is_by_ratio() && Some(n) != usual, Note::Rounds(n)),
     ]
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// The values of `other` where they are not those of `cell`: `threads 1`.
-fn differing(cell: &CellReport, other: &CellReport) -> String {
-    let differs = |(axis, value): &&(String, String)| cell.axes.get(axis) != Some(value);
-    named::named(other.axes.0.iter().filter(differs))
 }
 
 fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> String {
@@ -307,17 +300,19 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
     let tolerance = table.truth_tolerance.map(|share| format!("; right within {} %", plain(share * 100.0)));
     let share = share + tolerance.as_deref().unwrap_or_default();
     let unit = if has_several { words::table_unit(table.unit) } else { unit(table) };
-    match usual {
-        Some(n) if n < FEWEST_ROUNDS => {
-            // Verdicts may be by the units of duets, of which there are more.
-            let compared = table.cells.iter().filter_map(|cell| cell.vs_baseline.as_ref());
-            let has_enough = compared.map(|found| found.n).max() >= Some(FEWEST_ROUNDS);
-            let few = if has_enough || table.is_of_builds() { "" } else { ", too few for a verdict" };
-            format!("median and range in {unit}, {better}{share}; n={n}{few}")
-        }
-        Some(n) => format!("median and 95 % interval in {unit}, {better}{share}; n={n}"),
-        None => format!("in {unit}, {better}; nothing was measured"),
-    }
+    let how = match usual {
+        None => return format!("in {unit}, {better}; nothing was measured"),
+        Some(n) if table.cells.iter().any(TableCell::is_by_ratio) => format!(
+            "in {unit}, {better}; baseline: {}; other rows: that value by their ratio",
+            words::of_trials(n)
+        ),
+        Some(n) if n < FEWEST_ROUNDS => format!("median and range in {unit}, {better}; n={n}"),
+        Some(n) => format!("median and 95 % interval in {unit}, {better}; n={n}"),
+    };
+    // Verdicts may be by the units of duets, of which there are more.
+    let units = table.cells.iter().filter_map(|cell| cell.vs_baseline.as_ref()).map(|found| found.n).max();
+    let has_few = units.or(usual).is_none_or(|n| n < FEWEST_ROUNDS) && !table.is_of_builds();
+    format!("{how}{share}{}", if has_few { "; too few for a verdict" } else { "" })
 }
 
 /// The axis values that all cells compared with share and no compared cell has: `path direct`.

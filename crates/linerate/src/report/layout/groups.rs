@@ -59,7 +59,7 @@ impl<'a> Group<'a> {
     }
 
     pub(crate) fn is_measured(&self) -> bool {
-        self.members.iter().any(|member| member.entry.median.is_some())
+        self.members.iter().any(|member| member.entry.value.is_some())
     }
 
     /// A member is compared with a baseline or with the truth.
@@ -80,7 +80,7 @@ impl<'a> Group<'a> {
 impl Alternative<'_> {
     /// Performance in relation to the baseline, which has 1; `None` where it is not known.
     pub(crate) fn ratio(&self) -> Option<f64> {
-        self.entry.median?;
+        self.entry.value?;
         match self.part {
             Part::Baseline => Some(1.0),
             _ => self.entry.vs_baseline.as_ref().map(|comparison| comparison.ratio),

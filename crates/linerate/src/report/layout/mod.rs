@@ -8,6 +8,7 @@ mod groups;
 mod leaders;
 mod named;
 mod path;
+mod precision;
 pub(super) mod published;
 mod sentences;
 mod text_table;
@@ -20,7 +21,8 @@ pub(super) use facts::{HOW_TO_READ, exceptions, first_line, host, hosts, progres
 pub(super) use grid::{Grid, GridCell, Note, grid, mark, notes, usual_rounds, with_cpu_mark};
 pub(super) use groups::{Alternative, Group, Part, groups, groups_by_what_is_known};
 pub(super) use named::named;
-pub(super) use sentences::sentences;
+pub(super) use precision::Precision;
+pub(super) use sentences::{sentences, warnings};
 pub(super) use text_table::TextTable;
 
 use super::model::{CellReport, SuiteReport, TableReport};

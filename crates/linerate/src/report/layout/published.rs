@@ -7,11 +7,10 @@ use crate::report::model::{
     CellReport, CpuCost, DerivedRows, FindingReport, PublishedReport, PublishedRow, PublishedRows, RatioOfTwo,
 };
 use crate::report::numbers::{
-    brief_percent, change, count, difference, figure, micros, percent, plain, times, with_interval,
+    Digits, Ends, brief_percent, change, count, difference, figure, micros, percent, plain, times,
 };
 use crate::report::words::{self, confirmation_name};
 use crate::stats::cost::Consumer;
-use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::summary::Confirmation;
 
 /// The document in a line, and what differs from it.
@@ -35,19 +34,21 @@ type PublishedColumn<'a> = (&'static str, &'a dyn Fn(&PublishedRow) -> Option<St
 /// Columns that no row fills are left out.
 fn table(table: &PublishedRows, cells: &[CellReport]) -> TextTable {
     let cell = |row: &PublishedRow| {
-        cells.iter().find(|cell| Some(&cell.id) == row.cell.as_ref()).filter(|_| row.n > 0)
+        cells.iter().find(|cell| Some(&cell.id) == row.cell.as_ref()).filter(|_| row.alone.is_some())
     };
     let lost = |row: &PublishedRow| Some(format!("{} {}", plain(row.lost?), row.unit.name()));
-    let ratio = |row: &PublishedRow| Some(percent(row.ratio?, row.ratio_ci95?));
+    let of_ratio = |row: &PublishedRow| Some((row.ratio?, Ends::from(row.ratio_ci95)));
+    let ratios = Digits::of_ratios(table.rows.iter().filter_map(of_ratio));
+    let ratio = |row: &PublishedRow| of_ratio(row).map(|(ratio, ends)| ratios.percent(ratio, ends));
     let text = |row: &PublishedRow| figure(row.unit, row.published, row.range, row.text.as_deref());
     let columns: [PublishedColumn<'_>; 9] = [
         ("as published", &|row| Some(row.row.clone())),
         ("document", &|row| Some(text(row))),
-        ("this run (95 % interval)", &|row| Some(of_run(row))),
+        ("this run (95 % interval)", &of_run),
         ("lost", &lost),
         ("document, of its baseline", &|row| row.published_ratio.map(brief_percent)),
         ("this run, of its baseline", &ratio),
-        ("CPU", &|row| cell(row).map(cpu)),
+        ("CPU, trials alone", &|row| cell(row).map(cpu)),
         ("bound by", &|row| cell(row)?.bound_by.map(words::bound)),
         // The list of exceptions has the other lines: the end of a log.
         ("why no number", &|row| row.reason.as_deref()?.lines().next().map(str::to_owned)),
@@ -61,15 +62,19 @@ fn table(table: &PublishedRows, cells: &[CellReport]) -> TextTable {
         .with_rows(table.rows.iter().map(row))
 }
 
-fn of_run(row: &PublishedRow) -> String {
-    let text = |(median, interval)| {
-        let own = row.unit.own(median).map(|(value, unit)| format!(" = {} {unit}", plain(value)));
-        let value = with_interval(median, interval);
-        let unit = row.unit.name();
-        let fewer = row.operations.map(|number| format!(" for {} operations", count(number)));
-        format!("{value} {unit}{}{}, n={}", fewer.unwrap_or_default(), own.unwrap_or_default(), row.n)
-    };
-    row.median.zip(row.ci95).map(text).unwrap_or_default()
+fn of_run(row: &PublishedRow) -> Option<String> {
+    let value = row.value?;
+    let own = row.unit.own(value).map(|(value, unit)| format!(" = {} {unit}", plain(value)));
+    let fewer = row.operations.map(|number| format!(" for {} operations", count(number)));
+    let (value, unit) = (Digits::OF_VALUES.text(value, ends(row)), row.unit.name());
+    Some(format!("{value} {unit}{}{}", fewer.unwrap_or_default(), own.unwrap_or_default()))
+}
+
+/// The interval, or the range of a few trials whose median the value is.
+fn ends(row: &PublishedRow) -> Ends {
+    let trials = row.alone.filter(|alone| row.value == Some(alone.value));
+    let range = trials.and_then(|alone| Some(Ends::RangeOf(alone.n, alone.range?)));
+    range.filter(|_| row.ci95.is_none()).unwrap_or(row.ci95.into())
 }
 
 /// `client 5.2, server 6.1 µs/op`
@@ -94,16 +99,16 @@ pub(crate) fn rounds(published: &PublishedReport) -> Vec<String> {
 }
 
 fn derived(table: &DerivedRows) -> TextTable {
-    let of = |row: &RatioOfTwo, ratio: f64, interval: Option<[f64; 2]>| match (table.form, interval) {
-        (DerivedForm::Difference, interval) => change(ratio, interval, row.is_inverse),
-        (DerivedForm::Percent, Some(interval)) => percent(ratio, interval),
-        (DerivedForm::Percent, None) => brief_percent(ratio),
-        (DerivedForm::Times, Some(interval)) => times(ratio, interval),
-        (DerivedForm::Times, None) => format!("{}x", plain(ratio)),
+    let of = |row: &RatioOfTwo, ratio: f64, ends: Ends| match (table.form, ends) {
+        (DerivedForm::Difference, ends) => change(ratio, ends, row.is_inverse),
+        (DerivedForm::Percent, Ends::Unknown) => brief_percent(ratio),
+        (DerivedForm::Percent, ends) => percent(ratio, ends),
+        (DerivedForm::Times, Ends::Unknown) => format!("{}x", plain(ratio)),
+        (DerivedForm::Times, ends) => times(ratio, ends),
     };
     let row = |row: &RatioOfTwo| {
-        let document = row.published.map(|ratio| of(row, ratio, None));
-        let run = row.ratio.zip(row.ci95).map(|(ratio, interval)| of(row, ratio, Some(interval)));
+        let document = row.published.map(|ratio| of(row, ratio, Ends::Unknown));
+        let run = row.ratio.zip(row.ci95).map(|(ratio, ci95)| of(row, ratio, Ends::from_units(row.n, ci95)));
         let is_difference = table.form == DerivedForm::Difference;
         let document_micros = row.published_difference.filter(|_| is_difference).map(micros);
         let run_micros = row.difference.as_ref().filter(|_| is_difference).map(difference);
@@ -117,12 +122,9 @@ fn joined<const N: usize>(facts: [Option<String>; N]) -> String {
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What a ratio of the run rests on, where that is not duets of the two: `n=3`, whose interval is their
-/// range, or `each beside proxy/direct`.
+/// What a ratio of the run rests on, where that is no duet of the two: `each beside proxy/direct`.
 fn basis(ratio: &RatioOfTwo) -> Option<String> {
-    ratio.ratio?;
-    let few = (ratio.n < FEWEST_ROUNDS).then(|| format!("n={}", ratio.n));
-    few.or_else(|| Some(format!("each beside {}", ratio.through.as_ref()?)))
+    ratio.through.as_ref().filter(|_| ratio.ratio.is_some()).map(|third| format!("each beside {third}"))
 }
 
 /// What the document found, and whether it holds.
@@ -154,7 +156,8 @@ pub(crate) fn finding_line(finding: &FindingReport) -> String {
 
 /// `with a LAN's delay: 73 % (71 to 75): holds`; without a form the ratio alone.
 fn reading(reading: &RatioOfTwo) -> String {
-    let ratio = reading.ratio.zip(reading.ci95).map(|(ratio, interval)| percent(ratio, interval));
+    let ratio = reading.ratio.zip(reading.ci95);
+    let ratio = ratio.map(|(ratio, ci95)| percent(ratio, Ends::from_units(reading.n, ci95)));
     let facts = joined([ratio, reading.difference.as_ref().map(difference), basis(reading)]);
     if reading.row.is_empty() {
         return facts;

@@ -1,7 +1,7 @@
 //! The comparisons of a table as sentences.
 
-use crate::report::model::{Comparison, SuiteReport, TableReport};
-use crate::report::numbers::{sentence, shows_bias};
+use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
+use crate::report::numbers::{counted, percent, sentence, shows_bias};
 use crate::report::words;
 
 /// Up to this number, all comparisons become sentences.
@@ -24,8 +24,34 @@ pub(in crate::report) fn sentences(suite: &SuiteReport, table: &TableReport) -> 
         let metric = words::metric(result.metric);
         format!("best of the competitors, {metric}: {}", sentence(&result.id, &result.vs_best))
     });
+    let scaling = table.main_cells().filter_map(|cell| {
+        let found = cell.scaling.as_ref()?;
+        Some(format!("scaling: {}", sentence(&cell.id, found)))
+    });
     let sentences = chosen.into_iter().map(|(id, comparison)| sentence(id, comparison));
-    sentences.chain(best_of).chain(table.aa.as_ref().map(|control| aa(table, control))).collect()
+    sentences
+        .chain(scaling)
+        .chain(best_of)
+        .chain(table.aa.as_ref().map(|control| aa(table, control)))
+        .collect()
+}
+
+/// What trials alone say against the ratios of the rows, by the first metric, in words: a row has one number.
+pub(in crate::report) fn warnings(table: &TableReport) -> Vec<String> {
+    let warning = |entry: &TableCell| {
+        let found = entry.vs_baseline.as_ref()?;
+        let alone = found.denied_by()?;
+        let end = if found.is_in_doubt() { "no verdict" } else { "the row shows the pairs" };
+        Some(format!(
+            "warning: {} has {} of {} in {} alone, and {} in pairs: {end}",
+            entry.id,
+            percent(alone.ratio, alone.ci95),
+            found.with,
+            counted(alone.n, "trial"),
+            percent(found.ratio, found),
+        ))
+    };
+    table.main_cells().filter_map(warning).collect()
 }
 
 fn aa(table: &TableReport, control: &Comparison) -> String {

@@ -103,7 +103,7 @@ fn a_group_without_a_number_is_last_and_one_without_a_comparison_before_it() {
     let suite = &mut report.suites[0];
     for cell in &mut suite.tables[0].cells {
         if cell.id.starts_with("nginx/") {
-            (cell.median, cell.vs_baseline) = (None, None);
+            (cell.value, cell.vs_baseline) = (None, None);
         } else {
             cell.vs_baseline = None;
         }
@@ -177,7 +177,7 @@ fn without_rounds_or_with_a_failed_control_there_is_no_order() {
         cell.duet = Some(DuetReport { contradicted_by: Some(alone), ..Default::default() });
     }
     let denied = all(&report, 1, 0, 0);
-    assert!(denied[0].starts_with("Without a verdict (see the comparisons in words): "), "{denied:?}");
+    assert!(denied[0].starts_with("Without a verdict (see the warnings below the table): "), "{denied:?}");
     let table = &mut report.suites[0].tables[0];
     let mut control = table.cells.iter().find_map(|cell| cell.vs_baseline.clone()).unwrap();
     (control.ratio, control.ci95, control.n) = (1.1, [1.05, 1.15], 8);

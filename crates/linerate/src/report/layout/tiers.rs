@@ -17,7 +17,7 @@ pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
     let is_sound =
         |c: &&Comparison| c.n >= FEWEST_ROUNDS && !(withdrawn && c.duet.is_some()) && !c.is_in_doubt();
     let interval = |member: &Alternative<'_>| {
-        member.entry.median?;
+        member.entry.value?;
         match member.part {
             _ if member.loses() => None,
             Part::Limit | Part::Reference => None,

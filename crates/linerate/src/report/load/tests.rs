@@ -46,8 +46,8 @@ fn the_text_has_rates_failures_cpu_and_latencies() {
     let text = text(&result(&spec, &done), Style::default());
     for part in [
         "127.0.0.1:80, 10 connections, 2 threads, closed loop",
-        "requests    1000 in 2.00 s: 500 per second",
-        "failed      12 of 1012 (1.19 %): reset 10, timeout 2",
+        "requests    1,000 in 2.00 s: 500 per second",
+        "failed      12 of 1,012 (1.19 %): reset 10, timeout 2",
         "statuses    200: 998, 302: 2",
         "client CPU  10.0 us per request",
         "99 %     60.0 us",
@@ -114,8 +114,8 @@ fn an_open_loop_off_its_schedule_gets_a_warning() {
     };
     for (late, unsent, words) in [
         (0, 0, &[][..]),
-        (10, 600, &["the rate was not reached: 600 of 1612 requests were never sent"][..]),
-        (100, 0, &["100 of 1012 requests were sent more than 1 ms late"]),
+        (10, 600, &["the rate was not reached: 600 of 1,612 requests were never sent"][..]),
+        (100, 0, &["100 of 1,012 requests were sent more than 1 ms late"]),
     ] {
         let done = with(late, unsent);
         let text = text(&result(&spec, &done), Style::default());

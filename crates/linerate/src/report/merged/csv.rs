@@ -33,8 +33,8 @@ pub(super) fn render(report: &MergedReport, _: Style) -> String {
     columns.add_axes(&rows, |row| &row.cell.axes);
     columns.add("outcome", |row| outcome_name(row.on_host.outcome).to_owned());
     columns.add("detail", |row| row.on_host.detail.clone().unwrap_or_default());
-    columns.add("n", |row| row.on_host.n.to_string());
-    columns.add("median", |row| number(row.on_host.median));
+    columns.add("n", |row| row.on_host.alone.map_or(0, |alone| alone.n).to_string());
+    columns.add("value", |row| number(row.on_host.value));
     columns.add("low", |row| number(row.on_host.ci95.map(|bounds| bounds[0])));
     columns.add("high", |row| number(row.on_host.ci95.map(|bounds| bounds[1])));
     columns.add("ratio", |row| number(ratio(row.on_host).map(|found| found.ratio)));

@@ -2,7 +2,9 @@
 
 use crate::axes::Axes;
 use crate::measurement::Host;
-use crate::report::model::{AgainstTruth, Comparison, Flag, OutcomeWord, Quantity, RunFacts, TableUnit};
+use crate::report::model::{
+    AgainstTruth, Alone, Comparison, Flag, OutcomeWord, Quantity, RunFacts, TableUnit,
+};
 use crate::report::words::json;
 use crate::stats::bound::Bottleneck;
 use crate::stats::metric::Better;
@@ -15,7 +17,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedReport {
-    /// `linerate.merge/1`.
+    /// `linerate.merge/2`.
     pub schema: String,
     pub hosts: Vec<MergedHost>,
     pub suites: Vec<MergedSuite>,
@@ -23,7 +25,7 @@ pub struct MergedReport {
     pub flags: Vec<String>,
 }
 
-pub const MERGE_SCHEMA: &str = "linerate.merge/1";
+pub const MERGE_SCHEMA: &str = "linerate.merge/2";
 
 /// A machine and the runs that were made on it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -99,9 +101,13 @@ pub struct OnHost {
     pub outcome: OutcomeWord,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    pub n: u32,
-    pub median: Option<f64>,
+    /// As the report of the host has it: by the ratio, where the row has one.
+    pub value: Option<f64>,
+    /// 95 %; absent with fewer units or trials than it needs.
     pub ci95: Option<[f64; 2]>,
+    /// The cell's trials alone, whatever its ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Alone>,
     /// Within this host.
     pub vs_baseline: Option<Comparison>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

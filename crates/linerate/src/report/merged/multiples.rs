@@ -54,7 +54,7 @@ fn row(forest: &Forest, background: &str, on_host: &OnHost) -> Markup {
                 span.v { (view::brief(on_host)) }
                 (forest.drawing(background, found.ratio, found.interval, &units))
             } @else {
-                span.v { (view::value(on_host)) }
+                span.v { (view::number(on_host)) }
                 span {}
             }
         }

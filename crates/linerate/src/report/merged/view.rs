@@ -4,7 +4,7 @@ use super::build::{ratio, verdict};
 use super::model::{Disagreement, MergedCell, MergedHost, MergedReport, MergedTable, OnHost, Subject};
 use crate::report::layout::{self, TextTable};
 use crate::report::model::{OutcomeWord, Quantity};
-use crate::report::numbers::{percent, seconds, with_interval};
+use crate::report::numbers::{Digits, Ends, percent, plain, seconds};
 use crate::report::words::{self, outcome_name};
 use crate::stats::metric::Better;
 
@@ -44,9 +44,11 @@ pub(super) fn values(table: &MergedTable) -> TextTable {
             name(cell),
             on_host.host.clone(),
             value(on_host),
-            found.map_or_else(String::new, |found| percent(found.ratio, found.interval)),
+            found.map_or_else(String::new, |found| {
+                percent(found.ratio, Ends::from_units(found.n, found.interval))
+            }),
             verdict(on_host).unwrap_or_default().to_owned(),
-            found.map_or(on_host.n, |found| found.n).to_string(),
+            found.map_or(on_host.alone.map_or(0, |alone| alone.n), |found| found.n).to_string(),
             on_host.bound_by.map(words::bound).unwrap_or_default(),
             notes.join("; "),
         ]);
@@ -165,11 +167,23 @@ fn verdicts(cell: &MergedCell) -> String {
     }
 }
 
-pub(super) fn value(on_host: &OnHost) -> String {
-    match (on_host.median, on_host.ci95) {
-        (Some(median), Some(ci95)) => with_interval(median, ci95),
-        _ => outcome_name(on_host.outcome).to_owned(),
+/// The interval, or the range of a few trials whose median the value is.
+fn ends(on_host: &OnHost) -> Ends {
+    let trials = on_host.alone.filter(|_| on_host.vs_baseline.is_none());
+    let range = trials.and_then(|alone| Some(Ends::RangeOf(alone.n, alone.range?)));
+    range.unwrap_or(on_host.ci95.into())
+}
+
+fn value(on_host: &OnHost) -> String {
+    match on_host.value {
+        Some(value) => Digits::OF_VALUES.text(value, ends(on_host)),
+        None => outcome_name(on_host.outcome).to_owned(),
     }
+}
+
+/// The value, or why there is none.
+pub(super) fn number(on_host: &OnHost) -> String {
+    on_host.value.map_or_else(|| outcome_name(on_host.outcome).to_owned(), plain)
 }
 
 /// The ratio with its mark, or the value where there is none.
@@ -181,6 +195,6 @@ pub(super) fn brief(on_host: &OnHost) -> String {
             let percent = percent(found.ratio, [found.ratio, found.ratio]);
             format!("{percent} {mark}{accuracy}").trim_end().to_owned()
         }
-        (None, _) => on_host.median.map_or_else(|| value(on_host), crate::report::numbers::plain),
+        (None, _) => number(on_host),
     }
 }

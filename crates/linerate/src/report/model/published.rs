@@ -2,7 +2,7 @@
 
 use crate::measurement::{Decides, DerivedForm, DocumentUnit};
 use crate::stats::difference::LatencyDifference;
-use crate::summary::Confirmation;
+use crate::summary::{Alone, Confirmation};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub struct PublishedRows {
     pub rows: Vec<PublishedRow>,
 }
 
-/// A figure of the document, and the median of the cell that repeats it, in the same unit.
+/// A figure of the document, and the value of the cell that repeats it, in the same unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct PublishedRow {
@@ -53,11 +53,14 @@ pub struct PublishedRow {
     /// Id of the cell of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
-    pub median: Option<f64>,
+    /// As the table of the suite has it: by the ratio, where the row has one.
+    pub value: Option<f64>,
+    /// 95 %; absent with fewer units or trials than it needs.
     pub ci95: Option<[f64; 2]>,
-    /// Successful trials.
-    pub n: u32,
-    /// The value of each round.
+    /// The cell's trials alone, whatever its ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Alone>,
+    /// The value of each trial alone, by round.
     pub values: Vec<f64>,
     /// The cell's, where it is a time for another number of operations than the document's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,7 +68,7 @@ pub struct PublishedRow {
     /// Sent and not received, of datagrams: the median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
-    /// Performance as a share of the baseline, with its 95 % interval.
+    /// Performance as a share of the baseline, with its 95 % interval; too few units have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -85,7 +85,7 @@ impl Again<'_> {
 
     fn rows(&self) -> (usize, usize) {
         let rows = || self.published.tables.iter().flat_map(|table| &table.rows);
-        (rows().filter(|row| row.median.is_some()).count(), rows().count())
+        (rows().filter(|row| row.value.is_some()).count(), rows().count())
     }
 
     fn findings(&self, wanted: Confirmation) -> usize {

@@ -1,11 +1,11 @@
 //! A table in at most a hundred columns: a row for each cell, with a bar, by the table's first metric; other
 //! metrics where they differ.
 
-use super::{answer_text, width, wrapped};
+use super::{answer_text, warnings, width, wrapped};
 use crate::report::formats::Style;
-use crate::report::layout::{self, Alternative, Group, Note, Part};
+use crate::report::layout::{self, Alternative, Group, Note, Part, Precision};
 use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
-use crate::report::numbers::{brief_error, difference, percent, percent_range, shows_bias};
+use crate::report::numbers::{brief_error, difference, shows_bias};
 use crate::report::words::{self, outcome_name};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
@@ -36,10 +36,10 @@ enum Colour {
 
 pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> String {
     let groups = layout::groups(suite, table);
-    let usual = layout::usual_rounds(table);
+    let (usual, precision) = (layout::usual_rounds(table), Precision::for_table(table));
     let members = || groups.iter().flat_map(|group| &group.members);
     let shown = members().filter(|member| member.part != Part::Limit);
-    let most = shown.filter_map(|m| m.entry.median).filter(|v| v.is_finite()).fold(0.0, f64::max);
+    let most = shown.filter_map(|m| m.entry.value).filter(|v| v.is_finite()).fold(0.0, f64::max);
     let mut of_baseline = members().filter_map(|member| member.entry.vs_baseline.as_ref());
     let is_cpu_first = of_baseline.any(Comparison::is_cpu_first);
     let in_order = |mut row: CompactRow| {
@@ -48,10 +48,10 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
         }
         row
     };
-    let row = |member: &Alternative<'_>| in_order(row(table, member, most, usual));
+    let row = |member: &Alternative<'_>| in_order(row(table, member, most, usual, &precision));
     let rows: Vec<Vec<CompactRow>> =
         groups.iter().map(|group| group.members.iter().map(row).collect()).collect();
-    let head = ["", "tier", "median (interval)", "", ratio_name(table), "difference", "CPU", "bound by", ""];
+    let head = ["", "tier", "value (95 %)", "", ratio_name(table), "difference", "CPU", "bound by", ""];
     let head = in_order(head.map(|text| (text.to_owned(), None)));
     let widths = widths(std::iter::once(&head).chain(rows.iter().flatten()), width(style));
     let mut text = wrapped(&caption(table, usual), width(style));
@@ -61,10 +61,11 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
         }
         text.push_str(&line(&head, &widths, Style { colour: false, ..style }));
         rows.iter().for_each(|row| text.push_str(&line(row, &widths, style)));
-        text.push_str(&others(table, group, style));
+        text.push_str(&others(table, group, &precision, style));
         text.push('\n');
     }
     text.pop();
+    text.push_str(&warnings(table, style));
     text
 }
 
@@ -75,7 +76,13 @@ fn caption(table: &TableReport, usual: Option<u32>) -> String {
         Better::Higher => "higher is better",
         Better::Lower => "lower is better",
     };
-    let rounds = usual.map_or(String::new(), |n| format!("; n={n}"));
+    let rounds = match usual {
+        Some(n) if table.cells.iter().any(TableCell::is_by_ratio) => {
+            format!("; baseline: {}", words::of_trials(n))
+        }
+        Some(n) => format!("; n={n}"),
+        None => String::new(),
+    };
     let passed = table.smallest_bias.filter(|_| !table.control_fails());
     let control = passed.map_or(String::new(), |bias| format!("; A/A passed: {}", shows_bias(bias)));
     format!("{}, {better}{rounds}{control}", layout::unit(table))
@@ -85,19 +92,20 @@ fn ratio_name(table: &TableReport) -> &'static str {
     if table.truth_tolerance.is_some() { "error" } else { "of baseline" }
 }
 
-fn row(table: &TableReport, member: &Alternative<'_>, most: f64, usual: Option<u32>) -> CompactRow {
+fn row(
+    table: &TableReport,
+    member: &Alternative<'_>,
+    most: f64,
+    usual: Option<u32>,
+    precision: &Precision,
+) -> CompactRow {
     let Alternative { cell, entry, part, .. } = member;
-    let absent = entry.median.is_none().then_some(Colour::Absent);
-    let value = match (entry.median, entry.ci95) {
-        (Some(median), Some(ci95)) => words::value(entry.metric, median, ci95),
-        _ => outcome_name(cell.outcome).to_owned(),
-    };
-    let bar = entry.median.filter(|_| *part != Part::Limit).map(|median| bar(median / most));
-    let (ratio, colour) = ratio(table, member);
-    let cpu = entry.vs_baseline.as_ref().and_then(|c| {
-        let ratio = c.duet.as_ref()?.cpu_ratio?;
-        Some(layout::with_cpu_mark(percent_range(ratio, ratio), c))
-    });
+    let absent = entry.value.is_none().then_some(Colour::Absent);
+    let value = precision.value(entry).unwrap_or_else(|| outcome_name(cell.outcome).to_owned());
+    let bar = entry.value.filter(|_| *part != Part::Limit).map(|value| bar(value / most));
+    let (ratio, colour) = ratio(table, member, precision);
+    let cpu = entry.vs_baseline.as_ref();
+    let cpu = cpu.and_then(|c| Some(layout::with_cpu_mark(Precision::brief_cpu_share(c)?, c)));
     let micros = entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref()).map(difference);
     let mark = Some(part.name().to_owned()).filter(|name| !name.is_empty() && *part != Part::Baseline);
     // The column before says who bound it.
@@ -116,7 +124,7 @@ fn row(table: &TableReport, member: &Alternative<'_>, most: f64, usual: Option<u
     ]
 }
 
-fn ratio(table: &TableReport, member: &Alternative<'_>) -> (String, Option<Colour>) {
+fn ratio(table: &TableReport, member: &Alternative<'_>, precision: &Precision) -> (String, Option<Colour>) {
     let entry = member.entry;
     if let Some(truth) = &entry.vs_truth {
         let colour = match truth.accuracy {
@@ -127,8 +135,8 @@ fn ratio(table: &TableReport, member: &Alternative<'_>) -> (String, Option<Colou
         return (brief_error(truth), colour);
     }
     match &entry.vs_baseline {
-        Some(comparison) => (share(comparison), colour(comparison)),
-        None if member.part == Part::Baseline && entry.median.is_some() => {
+        Some(comparison) => (share(entry, comparison, precision), colour(comparison)),
+        None if member.part == Part::Baseline && entry.value.is_some() => {
             let failed = table.control_fails();
             (if failed { "baseline, A/A failed" } else { "baseline" }.to_owned(), None)
         }
@@ -136,8 +144,8 @@ fn ratio(table: &TableReport, member: &Alternative<'_>) -> (String, Option<Colou
     }
 }
 
-fn share(comparison: &Comparison) -> String {
-    format!("{} {}", percent(comparison.ratio, comparison.ci95), layout::mark(comparison))
+fn share(entry: &TableCell, comparison: &Comparison, precision: &Precision) -> String {
+    format!("{} {}", precision.share(entry.metric, comparison), layout::mark(comparison))
 }
 
 fn colour(comparison: &Comparison) -> Option<Colour> {
@@ -201,7 +209,7 @@ fn line(row: &CompactRow, widths: &[usize; COLUMNS], style: Style) -> String {
 }
 
 /// Further metrics by which the verdict is another than by the first one: a line for each metric.
-fn others(table: &TableReport, group: &Group<'_>, style: Style) -> String {
+fn others(table: &TableReport, group: &Group<'_>, precision: &Precision, style: Style) -> String {
     let mut text = String::new();
     for metric in layout::further_metrics(table) {
         let of = |member: &Alternative<'_>| -> Option<&TableCell> {
@@ -219,7 +227,8 @@ fn others(table: &TableReport, group: &Group<'_>, style: Style) -> String {
             let first = member.entry.vs_baseline.as_ref().map(|c| c.verdict);
             let is_news = first != Some(comparison.verdict);
             let micros = comparison.difference.as_ref().map(|found| format!(", {}", difference(found)));
-            is_news.then(|| format!("{} {}{}", member.label, share(comparison), micros.unwrap_or_default()))
+            let share = share(entry, comparison, precision);
+            is_news.then(|| format!("{} {share}{}", member.label, micros.unwrap_or_default()))
         });
         let differing: Vec<String> = differing.collect();
         if !differing.is_empty() {

@@ -59,6 +59,7 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         } else if table.columns == BUILD_AXIS {
             let grid = layout::grid(suite, table);
             let _ = writeln!(text, "{}\n{}", grid.caption, grid_table(&grid, style));
+            text.push_str(&warnings(table, style));
         } else {
             text.push_str(&compact::table(suite, table, style));
         }
@@ -106,13 +107,19 @@ fn long(text: &mut String, suite: &SuiteReport, table: &TableReport, style: Styl
         text.push_str(&answer_text(&answer, style));
     }
     let _ = writeln!(text, "{}", grid_table(&grid, style));
+    text.push_str(&warnings(table, style));
     for line in layout::sentences(suite, table).iter().chain(grid.notes) {
         let _ = writeln!(text, "{line}");
     }
     let details = layout::details(suite, table, Depth::Brief);
     if !details.rows.is_empty() {
-        let _ = writeln!(text, "\n{}", details_table(&details, style));
+        let _ = writeln!(text, "\n{}:\n{}", details.title, details_table(&details, style));
     }
+}
+
+/// In lines, below a table.
+fn warnings(table: &TableReport, style: Style) -> String {
+    layout::warnings(table).iter().map(|line| wrapped(line, width(style))).collect()
 }
 
 /// An answer in lines.

@@ -3,15 +3,18 @@
 
 use super::axis::Axis;
 use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP, short};
+use crate::measurement::Metric;
+use crate::report::html::bars;
 use crate::report::layout::{self, Alternative, Group};
-use crate::report::model::{CellReport, TableReport};
+use crate::report::model::{CellReport, TableCell, TableReport};
 use crate::stats::cost::Consumer;
+use crate::stats::latency::Latency;
 use crate::stats::metric::Better;
 use linerate_contract::Role;
 use std::collections::BTreeSet;
 
 /// What is drawn of a cell: the value and its interval.
-type Value = fn(&Alternative<'_>) -> Option<(f64, [f64; 2])>;
+type Value<'a> = Box<dyn Fn(&Alternative<'_>) -> Option<(f64, [f64; 2])> + 'a>;
 
 /// The name of the axis of offered load.
 pub(super) const LOAD: &str = "load";
@@ -94,45 +97,58 @@ fn number(value: &str) -> Option<f64> {
 }
 
 /// What a figure draws of each cell.
-struct Drawn {
+struct Drawn<'a> {
     title: String,
     unit: String,
-    value: Value,
+    value: Value<'a>,
     is_rate: bool,
 }
 
-fn figures(table: &TableReport, axis: &str) -> Vec<Drawn> {
+fn figures<'a>(table: &'a TableReport, axis: &str) -> Vec<Drawn<'a>> {
     let own = Drawn {
         title: format!("Result by {axis}"),
         unit: layout::unit(table),
-        value: |member| Some((member.entry.median?, member.entry.ci95?)),
+        value: Box::new(|member| of_row(member.entry)),
         is_rate: table.better == Better::Higher,
     };
     if axis != LOAD {
         return vec![own];
     }
-    let latency = |title: &str, value: Value| Drawn {
+    // As the table has it, else of the trials alone.
+    let latency = |title: &str, metric: Metric, alone: fn(&Latency) -> f64| Drawn {
         title: title.to_owned(),
         unit: LATENCY.to_owned(),
-        value,
+        value: Box::new(move |member| {
+            let mut cells = table.cells.iter().filter(|entry| entry.id == member.cell.id);
+            let entry = cells.find(|entry| entry.metric.is_some_and(|of| of.metric == metric));
+            let alone = || member.cell.latency_us.as_ref().map(|found| (alone(found), [alone(found); 2]));
+            entry.and_then(of_row).or_else(alone)
+        }),
         is_rate: false,
     };
     vec![
-        latency("Median latency by offered load", |m| {
-            m.cell.latency_us.as_ref().map(|l| (l.p50, [l.p50; 2]))
-        }),
-        latency("p90 latency by offered load", |m| m.cell.latency_us.as_ref().map(|l| (l.p90, [l.p90; 2]))),
-        latency("p99 latency by offered load", |m| m.cell.latency_us.as_ref().map(|l| (l.p99, [l.p99; 2]))),
+        latency("Median latency by offered load", Metric::P50Latency, |latency| latency.p50),
+        latency("p90 latency by offered load", Metric::P90Latency, |latency| latency.p90),
+        latency("p99 latency by offered load", Metric::P99Latency, |latency| latency.p99),
         Drawn {
             title: "Server CPU by offered load".to_owned(),
             unit: "µs/operation".to_owned(),
-            value: |m| {
-                let cost = m.cell.cpu.get(&Consumer::Role(Role::Server))?;
-                Some((cost.us_per_op?, cost.ci95?))
-            },
+            value: Box::new(|member| {
+                let row = member.entry.cpu.as_ref().filter(|row| row.cost.us_per_op.is_some())?;
+                let parts = bars::parts(member.cell, row);
+                let (_, server) = parts.iter().find(|(role, _)| *role == Consumer::Role(Role::Server))?;
+                let share = server / row.cost.micros()?;
+                Some((*server, row.cost.ci95.map_or([*server; 2], |ends| ends.map(|end| end * share))))
+            }),
             is_rate: false,
         },
     ]
+}
+
+/// The value of a row, and its interval; of width 0 without one.
+fn of_row(entry: &TableCell) -> Option<(f64, [f64; 2])> {
+    let value = entry.value?;
+    Some((value, entry.ci95.unwrap_or([value; 2])))
 }
 
 fn plot(
@@ -140,7 +156,7 @@ fn plot(
     axis: &str,
     panel: &str,
     points: &[&Point<'_>],
-    what: &Drawn,
+    what: &Drawn<'_>,
 ) -> Option<LinePlot> {
     let mut lines: Vec<PlotLine> = Vec::new();
     for point in points {
@@ -198,7 +214,7 @@ fn plot(
 }
 
 /// From the best value at the smallest number, in proportion.
-fn ideal(axis: &str, what: &Drawn, lines: &[PlotLine]) -> Vec<(f64, f64)> {
+fn ideal(axis: &str, what: &Drawn<'_>, lines: &[PlotLine]) -> Vec<(f64, f64)> {
     if !SCALING.contains(&axis) || !what.is_rate {
         return Vec::new();
     }

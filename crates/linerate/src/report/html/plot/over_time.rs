@@ -32,7 +32,7 @@ pub(super) fn plot(group: &Group<'_>) -> Option<LinePlot> {
     let x = Axis::linear(0.0, last, LEFT, RIGHT);
     Some(LinePlot {
         title: format!("Throughput over time{}", of_group(group)),
-        caption: "Each point: the median of the trials in that step.".to_owned(),
+        caption: "Each point: the median of the trials alone in that step.".to_owned(),
         x_label: "seconds".to_owned(),
         y_label: "Gbit/s".to_owned(),
         x_ticks: x.ticks(5).into_iter().map(|tick| (tick, short(tick))).collect(),

@@ -36,7 +36,7 @@ impl Waterfall {
         }
         let is_rate = table.better == Better::Higher;
         let time = |value: f64| if is_rate { 1.0 / value } else { value };
-        let base_time = base.entry.median.map(time).filter(|time| time.is_normal() && *time > 0.0)?;
+        let base_time = base.entry.value.map(time).filter(|time| time.is_normal() && *time > 0.0)?;
         // By the ratio, which is better known than the values.
         let step = |member: &layout::Alternative<'_>| {
             let ratio = member.ratio().filter(|ratio| ratio.is_normal() && *ratio > 0.0)?;
