@@ -9,7 +9,6 @@ use super::words::{accuracy_name, detectable};
 use crate::measurement::{DocumentUnit, Sharing};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::difference::LatencyDifference;
-use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::verdict::Verdict;
 
 /// `2.13 (2.10 to 2.19)`; with an interval of width 0, `2.130`.
@@ -108,7 +107,7 @@ pub(super) fn sentence(id: &str, comparison: &Comparison) -> String {
     let (ratio, range) = value_and_range(comparison.ratio, comparison.ci95.into());
     let range = range.map_or_else(String::new, |range| format!("{range}, "));
     let verdict = match comparison.verdict {
-        _ if *n < FEWEST_ROUNDS => ": too few rounds for a verdict".to_owned(),
+        _ if comparison.ci95_is_range => ": too few rounds for a verdict".to_owned(),
         Verdict::WithinMargin => ": within the margin".to_owned(),
         Verdict::SmallDifference => ": differs by less than the margin".to_owned(),
         Verdict::CannotTell => cannot_tell(comparison),
@@ -285,7 +284,7 @@ mod tests {
         let micros = ", n=10), +0.42 µs (0.37 to 0.47): cannot tell";
         assert!(sentence("a", &comparison).contains(micros), "{}", sentence("a", &comparison));
         comparison.difference = None;
-        comparison.n = 5;
+        (comparison.n, comparison.ci95_is_range) = (5, true);
         assert!(sentence("a", &comparison).ends_with(", n=5): too few rounds for a verdict"));
         (comparison.n, comparison.ci95) = (1, [comparison.ratio; 2]);
         assert_eq!(

@@ -8,7 +8,6 @@ use crate::report::model::{CellReport, Quantity, Sensitivity, SuiteReport, Table
 use crate::report::numbers::{difference, error, percent, shows_bias};
 use crate::report::words::{self, accuracy_name, outcome_name, verdict_name};
 use crate::stats::cost::Consumer;
-use crate::stats::estimate::FEWEST_ROUNDS;
 use linerate_contract::Role;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
@@ -208,7 +207,7 @@ fn ratio(columns: &Columns<'_>, forest: &Forest, background: &str, member: &Alte
             @else { td.ratio data-l="of baseline" {} }
         };
     };
-    let word = if comparison.n < FEWEST_ROUNDS { "too few rounds" } else { verdict_name(comparison.verdict) };
+    let word = if comparison.ci95_is_range { "too few rounds" } else { verdict_name(comparison.verdict) };
     html! {
         td class={ "ratio " (word) } data-l="of baseline" data-v=(short(comparison.ratio)) {
             span.v {
@@ -260,7 +259,7 @@ fn further(columns: &Columns<'_>, cell: &CellReport, metric: Quantity) -> Markup
     let number = entry.and_then(|entry| Some((entry, entry.value?, columns.precision.value(entry)?)));
     let Some((entry, value, text)) = number else { return html! { td.c-more data-l=(label) {} } };
     let (comparison, truth) = (entry.vs_baseline.as_ref(), entry.vs_truth.as_ref());
-    let word = comparison.filter(|c| c.n >= FEWEST_ROUNDS).map(|c| verdict_name(c.verdict));
+    let word = comparison.filter(|c| !c.ci95_is_range).map(|c| verdict_name(c.verdict));
     let word = word.or(truth.map(|truth| accuracy_name(truth.accuracy))).unwrap_or_default();
     html! {
         td class={ "c-more " (word) } data-l=(label) data-v=(short(value)) {
