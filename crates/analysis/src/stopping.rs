@@ -16,7 +16,7 @@ mod tables;
 
 use crate::comparison::{JudgedPair, Judgement, judge, judge_until};
 use crate::measurement::{
-    ComparisonKind, Duet, Outcome, PlannedPair, PlannedSuite, Run, SideWindow, Stage, Trial, is_given_up,
+    ComparisonKind, Duet, Measurement, Outcome, PlannedPair, PlannedSuite, Run, Stage, Trial, is_given_up,
     pair_id,
 };
 use crate::stats::early;
@@ -48,6 +48,7 @@ const EARLY_UNITS: u32 = 5;
 const EARLY_WINDOWS: Nanos = Nanos(1_200_000_000);
 /// Operations of a unit below which their number alone would be a large part of its spread.
 const SOME_OPERATIONS: f64 = 60.0;
+const SIDES: f64 = 2.0;
 /// The units that a budget has time for, however slow its systems are.
 const LEAST_UNITS: f64 = 6.0;
 /// The part of the budget that the second series of suspects may take beyond it.
@@ -160,11 +161,12 @@ impl<'a> Made<'a> {
         let pairs = self.run.suites.iter().flat_map(|suite| &suite.pairs);
         let pairs = pairs.filter(|pair| pair.cells[0] != pair.cells[1]).count();
         let name = &self.run.suites[suite].name;
-        let warm = || self.duets.iter().filter(|duet| duet.warmup && duet.suite == *name);
+        let warm = self.duets.iter().filter(|duet| duet.warmup && duet.suite == *name);
         let share = budget.as_secs_f64() / pairs as f64 / enough;
-        let usual = worthwhile(mean(warm().map(Duet::preparation)), share);
+        let usual = worthwhile(mean(warm.map(Duet::preparation)), share);
         let usual = if unit <= EARLY_UNITS { usual.min(EARLY_WINDOWS) } else { usual };
-        let slowest = warm().flat_map(|duet| duet.sides.iter().flatten()).map(time_for_some).max();
+        let alone = self.trials.iter().filter(|trial| trial.suite == *name);
+        let slowest = alone.filter_map(|trial| trial.measurement.as_ref()).map(time_for_some).max();
         // Not longer than would leave time for an early verdict.
         let longest = Duration::from_secs_f64(budget.as_secs_f64() / pairs as f64 / LEAST_UNITS).into();
         usual.max(slowest.unwrap_or(Nanos::ZERO).min(longest))
@@ -320,9 +322,10 @@ fn worthwhile(preparation: f64, unit: f64) -> Nanos {
     Duration::from_secs_f64((WINDOW_OF_PREPARATION * preparation).min(unit - preparation).max(0.0)).into()
 }
 
-/// How long some operations take on a side of a pair.
-fn time_for_some(side: &SideWindow) -> Nanos {
-    Nanos((SOME_OPERATIONS * side.elapsed.0 as f64 / side.operations.max(1) as f64) as u64)
+/// How long some operations take on a side of a pair, by a trial alone.
+fn time_for_some(alone: &Measurement) -> Nanos {
+    let each = alone.elapsed.0 as f64 / alone.operations.max(1) as f64;
+    Nanos((SIDES * SOME_OPERATIONS * each) as u64)
 }
 
 fn mean(times: impl Iterator<Item = Nanos>) -> f64 {

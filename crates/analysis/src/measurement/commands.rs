@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+/// Responses on each connection in the shortest window.
+const RESPONSES: u64 = 3;
+
 /// Commands that start servers, the baseline first, and what is asked of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedCommands {
@@ -79,6 +82,13 @@ impl PlannedCommands {
         let target = self.named(name).and_then(|command| command.target.as_ref());
         let has_own = self.requests_file.is_none() && !self.are_calls;
         target.filter(|_| has_own).map_or(&request.path, |target| &target.path)
+    }
+
+    /// The shortest window in which each connection has responses, by those after the warm-up.
+    pub fn least_window(&self) -> Nanos {
+        let responses =
+            self.commands.iter().filter_map(|command| command.warmup).map(|warmup| warmup.response);
+        Nanos(RESPONSES * responses.max().unwrap_or(Nanos::ZERO).0)
     }
 
     /// Requests per second of an open loop, once they are known.

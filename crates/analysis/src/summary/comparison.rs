@@ -3,7 +3,6 @@
 use super::alone::{Alone, SoloRatio};
 use crate::measurement::Sharing;
 use crate::stats::difference::LatencyDifference;
-use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::metric::Better;
 use crate::stats::verdict::{Verdict, control_fails};
 use linerate_contract::Role;
@@ -66,14 +65,14 @@ impl Comparison {
     /// True if a baseline in duet with itself differs from itself, so that its duets decide nothing.
     /// `margin`: the difference that matters.
     pub fn fails_as_control(&self, margin: f64) -> bool {
-        self.n >= FEWEST_ROUNDS && control_fails(self.ci95, margin)
+        !self.ci95_is_range && control_fails(self.ci95, margin)
     }
 
     /// The smallest bias, as a share, that a control like this shows: half of its interval's width. `None`
     /// with fewer than six units.
     pub fn smallest_bias(&self) -> Option<f64> {
         let [low, high] = self.ci95;
-        (self.n >= FEWEST_ROUNDS).then(|| (high - low) / 2.0 / self.ratio)
+        (!self.ci95_is_range).then(|| (high - low) / 2.0 / self.ratio)
     }
 
     /// Whether the CPU time comes before the rate.

@@ -5,7 +5,6 @@ use super::compare::Comparisons;
 use super::comparison::Comparison;
 use super::table::TableSummary;
 use crate::measurement::{Claim, Finding, Metric, Published, PublishedFigure};
-use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::metric::Better;
 use crate::stats::verdict::Verdict;
 #[cfg(feature = "schema")]
@@ -103,7 +102,7 @@ fn is_withdrawn(comparison: &Comparison, metric: Metric, cell: &str, tables: &[T
 fn judge(claim: Claim, comparison: &Comparison) -> Confirmation {
     let [low, high] = comparison.ci95;
     match claim {
-        _ if comparison.n < FEWEST_ROUNDS => Confirmation::NotDecided,
+        _ if comparison.ci95_is_range => Confirmation::NotDecided,
         Claim::Between([from, to]) if from <= low && high <= to => Confirmation::Holds,
         Claim::Between([from, to]) if high < from || to < low => Confirmation::DoesNotHold,
         Claim::Between(_) => Confirmation::NotDecided,

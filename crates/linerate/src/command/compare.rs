@@ -99,7 +99,7 @@ impl What {
                     "{word} is a folder without run.json: neither a stored run nor a command"
                 )));
             }
-            if word.contains("://") {
+            if is_address(word) {
                 return Self::of_addresses(words, options);
             }
             if !words::is_command(word) {
@@ -117,7 +117,7 @@ impl What {
 impl What {
     /// Servers that run elsewhere.
     fn of_addresses(words: &[String], options: &CommandOptions) -> Result<Self, Error> {
-        if let Some(command) = words.iter().find(|word| !word.contains("://")) {
+        if let Some(command) = words.iter().find(|word| !is_address(word)) {
             return Err(Error::Input(format!(
                 "`{command}` is no address, and commands are not compared with addresses: give http://... \
                  for each, or commands alone"
@@ -164,6 +164,11 @@ impl What {
         let options = CommandOptions { targets, https: first == "https", tcp, udp, ws, ..options.clone() };
         Ok(Self::Commands(words.to_vec(), Box::new(options)))
     }
+}
+
+/// Whether a word begins with the scheme of a URL. A command may have a URL among its arguments.
+fn is_address(word: &str) -> bool {
+    word.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()))
 }
 
 /// A comparison of builds that was measured and published.
@@ -244,4 +249,15 @@ pub(super) fn measure(
         note(&format!("interrupted; go on with: linerate {name} --resume {}", folder.display()));
     }
     Ok(Measured { end, comparison: comparison.clone(), folder: folder.map(Path::to_owned) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_with_a_url_among_its_arguments_is_no_address() {
+        assert!(is_address("http://127.0.0.1:80/") && is_address("tcp://[::1]:9"));
+        assert!(!is_address("puma -b tcp://127.0.0.1:{port}") && !is_address("./server"));
+    }
 }

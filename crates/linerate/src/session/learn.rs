@@ -95,6 +95,7 @@ impl Session {
                         cells: [command, 0],
                         alone: if command == 1 { &[0, 1] } else { &[0] },
                         budget: run.budget,
+                        least: commands.least_window(),
                         sharing,
                         seed: run.seed,
                     };

@@ -106,6 +106,9 @@ impl Session {
         // Tables have one window: their units decide by ranks alone.
         let is_compared = self.run.comparison.is_some() && !step.warmup && step.probe.is_none();
         let windows = if is_compared { WINDOWS } else { 1 };
+        let commands = self.programs.commands.as_ref();
+        let of_responses = commands.map_or(Nanos::ZERO, |commands| commands.least_window());
+        let least = least.max(Nanos(of_responses.0 * u64::from(windows)));
         let manner = Manner::at_least(self.sharing_of(step), least, windows);
         let entry = match (step.against, &mut self.second) {
             (None, _) | (_, None) => trial::run(self.lab.as_mut(), context, planned, step).map(Entry::Trial),

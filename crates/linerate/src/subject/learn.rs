@@ -96,7 +96,8 @@ impl<'a> Learner<'a> {
             let index = indices[side];
             self.starter.server(lab, planned, &planned.commands[index].name, self.lines.get(index), side)
         });
-        for (index, address) in indices.into_iter().zip(started) {
+        // Of two errors that of the baseline is the first.
+        for (index, address) in indices.into_iter().zip(started).rev() {
             let address = address?;
             planned.commands[index].address = address.or(planned.commands[index].address);
         }

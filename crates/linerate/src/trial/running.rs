@@ -28,6 +28,8 @@ pub struct RunningPair<'a> {
     /// The sides that have no trial alone yet.
     pub alone: &'a [usize],
     pub budget: Option<Nanos>,
+    /// A window is at least as long, so that responses end in it.
+    pub least: Nanos,
     /// How both share the CPUs until that is decided.
     pub sharing: Sharing,
     pub seed: u64,
@@ -55,7 +57,8 @@ impl RunningPair<'_> {
     }
 
     fn window(&self, most: Nanos) -> Nanos {
-        self.budget.map_or(most, |budget| Nanos(budget.0 / OF_BUDGET).clamp(AT_LEAST, most))
+        let usual = self.budget.map_or(most, |budget| Nanos(budget.0 / OF_BUDGET).clamp(AT_LEAST, most));
+        usual.max(self.least)
     }
 
     fn trial(&self, lab: &mut dyn Lab, context: Context<'_>, side: usize) -> Result<Trial, LabError> {

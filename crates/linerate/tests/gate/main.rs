@@ -174,6 +174,25 @@ fn what_noise_hides_is_status_2_and_125_for_git_bisect() {
     assert_eq!(skipped.status, 125, "{}", skipped.stdout);
 }
 
+/// Ranks of six units show nothing yet.
+#[test]
+fn a_large_difference_is_found_in_three_units_and_a_gate_confirms_it_in_three_more() {
+    let script = Script::new("large").cell("fast/pipe@head", 0.3, 0.003);
+    for (command, status, units) in [("compare", 0, 3), ("gate", 1, 6)] {
+        let folder = Folder::new("gate-large");
+        let mut args = vec![command, "mini", "--only", "fast/pipe", "--out", folder.str(), "--budget", "40s"];
+        args.extend(ARMS);
+        let out = script.run(&args);
+        assert_eq!(out.status, status, "{}\n{}", out.stdout, out.stderr);
+        let found = folder.report().comparison.unwrap();
+        assert_eq!((found.conclusion, found.cells[0].units), (Verdict::Slower, units), "{}", out.stdout);
+        let rate = found.cells[0].rate.as_ref().unwrap();
+        let [low, high] = rate.ci95.unwrap();
+        // 0.200 / 0.300
+        assert!(low < -33.3 && -33.3 < high && high < -25.0, "{rate:?}");
+    }
+}
+
 #[test]
 fn a_slowdown_that_a_second_series_does_not_confirm_is_open() {
     let mut seconds = vec![0.22; 5];

@@ -203,7 +203,7 @@ fn companions_are_started_before_each_server_and_values_make_commands() {
 fn a_server_that_dies_in_its_units_has_its_last_line_in_the_result() {
     let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-dies");
-    let odd = "env LAST=4 python3 server.py";
+    let odd = "env LAST=2 python3 server.py";
     let words = ["python3 server.py", odd, "-n", "good", "-n", "odd"];
     let out = compare_within("20s", &folder, &words);
     assert_eq!(out.status, 3, "{}{}", out.stdout, out.stderr);

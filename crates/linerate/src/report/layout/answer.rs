@@ -100,7 +100,7 @@ fn without_tiers(
 ) -> (Sentence, Vec<Sentence>) {
     let lossy = lossy(group);
     let mut comparisons = ranked.iter().filter_map(|member| member.entry.vs_baseline.as_ref());
-    let has_rounds = comparisons.any(|comparison| comparison.n >= FEWEST_ROUNDS);
+    let has_rounds = comparisons.any(|comparison| !comparison.ci95_is_range);
     let doubted: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_in_doubt()).copied().collect();
     let in_doubt = (!doubted.is_empty()).then(|| said(IN_DOUBT, &doubted, "."));
     let why = match (strangers(group), lossy.clone().filter(|_| has_rounds).or(in_doubt)) {
@@ -227,7 +227,7 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
             sentences.push([said(what, &[baseline], colon), said("", &those, ".")].concat());
         }
     }
-    let is_short = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.n < FEWEST_ROUNDS);
+    let is_short = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.ci95_is_range);
     let (short, open): (Vec<_>, Vec<_>) = with(Verdict::CannotTell).into_iter().partition(is_short);
     if !short.is_empty() {
         sentences.push(said("Too few rounds for a verdict: ", &short, "."));

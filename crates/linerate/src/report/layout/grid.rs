@@ -71,7 +71,7 @@ impl GridCell {
 pub(crate) fn mark(comparison: &Comparison) -> &'static str {
     let is_light = comparison.q.is_some_and(|q| q > FALSE_DISCOVERY);
     match comparison.verdict {
-        _ if comparison.n < FEWEST_ROUNDS => "?",
+        _ if comparison.ci95_is_range => "?",
         Verdict::Faster if is_light => "△",
         Verdict::Slower if is_light => "▽",
         verdict => sign(verdict),

@@ -2,7 +2,6 @@
 
 use super::groups::{Alternative, Part};
 use crate::report::model::{Comparison, TableReport};
-use crate::stats::estimate::FEWEST_ROUNDS;
 
 /// Sets the tier of each member that has one; builds have verdicts alone. Of what has a verdict, a tier is a
 /// best cell and all whose intervals overlap with its interval; the best of the others begins the next. A
@@ -14,8 +13,8 @@ pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
         return;
     }
     let withdrawn = table.control_fails();
-    let is_sound =
-        |c: &&Comparison| c.n >= FEWEST_ROUNDS && !(withdrawn && c.duet.is_some()) && !c.is_in_doubt();
+    let is_withdrawn = |c: &Comparison| withdrawn && c.duet.is_some();
+    let is_sound = |c: &&Comparison| !(c.ci95_is_range || c.is_in_doubt() || is_withdrawn(c));
     let interval = |member: &Alternative<'_>| {
         member.entry.value?;
         match member.part {

@@ -8,7 +8,6 @@ use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{brief_error, difference, shows_bias};
 use crate::report::words::{self, outcome_name};
 use crate::stats::accuracy::Accuracy;
-use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::metric::Better;
 use crate::stats::verdict::Verdict;
 use std::fmt::Write;
@@ -150,7 +149,7 @@ fn share(entry: &TableCell, comparison: &Comparison, precision: &Precision) -> S
 
 fn colour(comparison: &Comparison) -> Option<Colour> {
     match comparison.verdict {
-        _ if comparison.n < FEWEST_ROUNDS => None,
+        _ if comparison.ci95_is_range => None,
         Verdict::Faster => Some(Colour::Better),
         Verdict::Slower => Some(Colour::Worse),
         _ => None,
