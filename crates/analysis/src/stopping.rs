@@ -120,8 +120,8 @@ impl<'a> Made<'a> {
         let pairs = judged.pairs.len();
         // Units of the warm-up and the first ones have shorter windows than those that follow.
         let [least, of_later] = [made + 1, u32::MAX].map(|unit| self.least_window(suite, unit));
-        let of_unit = |duet: &Duet| duet.preparation() + self.measuring(duet) + of_later.since(least);
-        let first = |duet: &Duet| duet.preparation() + self.measuring(duet).max(of_later);
+        let of_unit = |duet: &Duet| duet.preparation() + duet.time_of(Stage::Measure) + of_later.since(least);
+        let first = |duet: &Duet| duet.preparation() + duet.time_of(Stage::Measure).max(of_later);
         let unit = match made {
             0 => mean(self.duets.iter().map(first)),
             _ => mean(self.units(&self.run.suites[suite]).map(of_unit)),
@@ -139,10 +139,6 @@ impl<'a> Made<'a> {
             unit,
             spread: judged.spread,
         })
-    }
-
-    fn measuring(self, duet: &Duet) -> Nanos {
-        duet.stages.get(&Stage::Measure).copied().unwrap_or(Nanos::ZERO)
     }
 
     /// The least length of all windows of a unit together: several times as long as its systems take to be

@@ -212,7 +212,7 @@ impl PairSeries {
         Some(Reading { ratio, interval, range, difference, verdict, confirmation, is_decided })
     }
 
-    /// What the last early look shows, where ranks have no interval yet.
+    /// The last early look, for readings whose ranks have no interval yet.
     fn early_look(&self, alpha: f64) -> Option<Look> {
         let unit = *early::looks(self.last).end();
         Some(Look { unit, interval: self.early_interval(0, unit, alpha)?, difference: None })

@@ -63,8 +63,12 @@ impl Duet {
 
     /// Wall time until its systems are ready.
     pub fn preparation(&self) -> Nanos {
-        let time = |stage: Stage| self.stages.get(&stage).copied().unwrap_or(Nanos::ZERO);
-        time(Stage::Raise) + time(Stage::Start) + time(Stage::Verify)
+        self.time_of(Stage::Raise) + self.time_of(Stage::Start) + self.time_of(Stage::Verify)
+    }
+
+    /// Wall time of one stage; zero where the unit did not get there.
+    pub fn time_of(&self, stage: Stage) -> Nanos {
+        self.stages.get(&stage).copied().unwrap_or(Nanos::ZERO)
     }
 
     /// Wall time of all stages.

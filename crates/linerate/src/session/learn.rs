@@ -1,4 +1,4 @@
-//! What is learned about commands before their first unit, and the measurements that come with it.
+//! Commands are learned before their first unit; the same start gives their first measurements.
 
 use super::Session;
 use crate::error::Error;
@@ -10,12 +10,12 @@ use crate::trial::Context;
 use crate::trial::running::RunningPair;
 use linerate_contract::Role;
 
-/// What came with learning.
+/// Results of learning besides the plan.
 #[derive(Default)]
 pub(super) struct Learned {
     /// The first measurements.
     pub(super) entries: Vec<Entry>,
-    /// What the commands wrote on stderr at their start.
+    /// First lines of the commands on stderr.
     pub(super) written: Vec<Written>,
 }
 
