@@ -4,9 +4,9 @@
 //! processes, the state of the machine over minutes) is the same for all these units, so that only a second
 //! run shows it.
 
-use crate::measurement::{Duet, Run, Sharing, Trial};
 use crate::stats::estimate::{median, standard_deviation};
 use crate::summary::{self, Comparison, SortedJournal};
+use linerate_model::{Duet, Run, Sharing, Trial};
 use std::collections::BTreeMap;
 
 /// How the units of a pair were measured.

@@ -15,14 +15,14 @@
 mod tables;
 
 use crate::comparison::{JudgedPair, Judgement, judge, judge_until};
-use crate::measurement::{
-    ComparisonKind, Duet, Measurement, Outcome, PlannedPair, PlannedSuite, Run, Stage, Trial, is_given_up,
-    pair_id,
-};
 use crate::stats::early;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::sequential::{last_look, next_look};
 use linerate_contract::Nanos;
+use linerate_model::{
+    ComparisonKind, Duet, Measurement, Outcome, PlannedPair, PlannedSuite, Run, Stage, Trial, is_given_up,
+    pair_id,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

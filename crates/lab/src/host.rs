@@ -1,6 +1,6 @@
 //! Facts about the machine that influence results.
 
-use linerate_analysis::measurement::Host;
+use linerate_model::Host;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;

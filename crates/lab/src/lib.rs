@@ -24,9 +24,9 @@ pub mod program;
 pub mod protocol;
 pub mod scripted;
 
-use linerate_analysis::measurement::{Host, LabFlag, PlannedHost, Usage};
-use linerate_analysis::path::NetworkPath;
 use linerate_contract::{Bytes, Nanos, Role};
+use linerate_model::path::NetworkPath;
+use linerate_model::{Host, LabFlag, PlannedHost, Usage};
 use protocol::{ExitStatus, File, HostName, Turns, UserProcess, WindowRecord};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;

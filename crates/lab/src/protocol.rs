@@ -3,9 +3,9 @@
 //! ends.
 
 use crate::StopSignal;
-use linerate_analysis::measurement::{Host, Usage, WireCounts};
-use linerate_analysis::path::NetworkPath;
 use linerate_contract::{Bytes, Nanos};
+use linerate_model::path::NetworkPath;
+use linerate_model::{Host, Usage, WireCounts};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,7 +24,7 @@ pub enum HostName {
 
 impl HostName {
     /// # Panics
-    /// There are at most [`linerate_analysis::path::MOST_ROUTERS`].
+    /// There are at most [`linerate_model::path::MOST_ROUTERS`].
     pub fn router(index: usize) -> Self {
         Self::Router(u8::try_from(index).expect("the path's description is checked"))
     }

@@ -6,9 +6,9 @@
 use crate::protocol::{CpuTime, CpuTimes, ExitStatus, File, Turns, WindowRecord};
 use crate::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose, Ready, Written};
 use globset::{Glob, GlobMatcher};
-use linerate_analysis::measurement::{Host, Stage, Usage, WireCounts};
-use linerate_analysis::path::NetworkPath;
 use linerate_contract::{Bytes, Done, Errors, Event, Nanos, Recorder, Role, Spec};
+use linerate_model::path::NetworkPath;
+use linerate_model::{Host, Stage, Usage, WireCounts};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

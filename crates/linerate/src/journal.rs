@@ -6,7 +6,7 @@ mod read;
 pub use place::{RUNS, check, make, newest};
 
 pub(crate) use read::existing;
-pub use read::{Lines, parse_journal, read};
+pub use read::read;
 
 use crate::error::Error;
 use crate::measurement::{Entry, Run};

@@ -29,13 +29,13 @@
 //! | `fleet` | batch scripts and manifests that run suites on many hosts |
 //! | [`error`] | errors with a next step |
 //!
-//! The nouns of the journal, statistics and comparisons are in `crates/analysis`; namespaces, links,
-//! processes and other hosts in `crates/lab`.
+//! The nouns of a run are in `crates/model`, statistics and comparisons in `crates/analysis`; namespaces,
+//! links, processes and other hosts in `crates/lab`.
 
-pub use linerate_analysis::{
-    axes, comparison, measurement, parallel, parameters, path, repeat, stats, stopping, summary,
-};
+pub use linerate_analysis::{comparison, parallel, repeat, stats, stopping, summary};
 pub use linerate_lab as lab;
+pub use linerate_model as measurement;
+pub use linerate_model::{axes, parameters, path};
 
 pub mod arm;
 mod authority;

@@ -1,12 +1,12 @@
 //! What trials alone say of a pair: which reading is first, the CPU time where a role is saturated, else the
 //! rate; and whether they contradict the units.
 
-use crate::measurement::{Duet, Metric, PlannedComparison, PlannedSystem};
 use crate::stats::bound::Bottleneck;
 use crate::stats::compare::log_ratios;
 use crate::stats::duet::log_rates;
 use crate::summary::{CellSummary, SoloRatio};
 use linerate_contract::Role;
+use linerate_model::{Duet, Metric, PlannedComparison, PlannedSystem};
 
 /// What the trials alone show of a pair.
 pub(super) struct Leading {

@@ -12,10 +12,6 @@ mod leading;
 mod series;
 pub mod stored;
 
-use crate::measurement::{
-    ComparisonKind, DecidingPercentile, Duet, LatencyMargin, Metric, PlannedComparison, PlannedPair,
-    PlannedSuite, Run, SideWindow, Trial, pair_id,
-};
 use crate::stats::cost::Per;
 use crate::stats::difference::LatencyDifference;
 use crate::stats::duet::{latencies, log_cpu_ratio, log_cpu_ratio_of, log_ratio, log_ratio_of};
@@ -27,6 +23,10 @@ use crate::stats::verdict::{Verdict, control_fails};
 use crate::summary::{Alone, CellSummary, Comparison, DuetReport, SoloRatio, SortedJournal, rounded_unit};
 use leading::{Leading, few_trials};
 use linerate_contract::Role;
+use linerate_model::{
+    ComparisonKind, DecidingPercentile, Duet, LatencyMargin, Metric, PlannedComparison, PlannedPair,
+    PlannedSuite, Run, SideWindow, Trial, pair_id,
+};
 pub use series::{Confirmation, Reading};
 use series::{Looks, PairSeries, Rules};
 

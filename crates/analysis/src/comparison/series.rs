@@ -1,7 +1,6 @@
 //! The units of one reading of a pair, in order, and what they show at each look.
 
 use super::ALPHA;
-use crate::measurement::{Duet, LatencyMargin, Metric, Run, SideWindow, Trial};
 use crate::stats::difference::LatencyDifference;
 use crate::stats::duet::{latencies, log_ratio_of};
 use crate::stats::early;
@@ -9,6 +8,7 @@ use crate::stats::estimate::standard_deviation;
 use crate::stats::ratio::{RatioEstimate, interval, p_value, shift};
 use crate::stats::sequential::{looks, nominal};
 use crate::stats::verdict::{Verdict, direction, is_equal};
+use linerate_model::{Duet, LatencyMargin, Metric, Run, SideWindow, Trial};
 
 /// Error probability of a suspect's second series, both directions together.
 const CONFIRMATION: f64 = 0.1;

@@ -1,11 +1,12 @@
 //! Two stored runs, cell by cell. Runs at different times differ by more than the intervals within either, so
 //! the cells whose systems did not change show by how much (an empirical null, Efron 2004).
 
-use crate::measurement::Stored;
-use crate::measurement::{PlannedCell, PlannedSuite, Run, Trial};
 use crate::stats::estimate::{Estimate, median};
-use crate::stats::metric::Better;
+use crate::stats::metric::Value;
 use crate::stats::verdict::{Verdict, direction};
+use linerate_model::Better;
+use linerate_model::Stored;
+use linerate_model::{PlannedCell, PlannedSuite, Run, Trial};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Cells with the same systems in both runs that are needed for a spread between runs.

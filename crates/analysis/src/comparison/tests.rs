@@ -1,8 +1,8 @@
 //! What decides about two builds: the CPU time of the subject where a role is saturated, else the rate.
 
 use super::*;
-use crate::stats::metric::Better;
 use crate::summary::SoloRatio;
+use linerate_model::Better;
 use serde_json::{Value, json};
 
 const CELLS: [&str; 2] = ["proxy@head", "proxy@base"];

@@ -11,8 +11,8 @@
 //! Times are summed over the trials first: `/proc/stat` counts ticks of 10 ms, and a quick trial has only a
 //! dozen.
 
-use crate::measurement::{CpuWindow, LabFlag, Measurement};
 use linerate_contract::Role;
+use linerate_model::{CpuWindow, LabFlag, Measurement};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,8 +5,8 @@
 //! or timed and counted different things.
 
 use super::latency::sound;
-use crate::measurement::Measurement;
 use linerate_contract::Nanos;
+use linerate_model::Measurement;
 
 /// The name of a foreign client's mean latency.
 const MEAN: &str = "mean";

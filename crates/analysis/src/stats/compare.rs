@@ -4,7 +4,7 @@
 //! ratio of performance: above 1 is better, for seconds as for bytes per second.
 
 use super::ByRound;
-use super::metric::Better;
+use linerate_model::Better;
 
 /// The log ratio of performance of `ours` over `theirs` in each round that has both.
 pub fn log_ratios(ours: &ByRound, theirs: &ByRound, better: Better) -> impl Iterator<Item = f64> {

@@ -4,8 +4,8 @@
 //! CPUs, which includes interrupts that the kernel charges to no process.
 
 use super::estimate::Estimate;
-use crate::measurement::{Measurement, Metric};
 use linerate_contract::{Nanos, Role};
+use linerate_model::{Measurement, Metric};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -97,8 +97,8 @@ fn consumed(measurement: &Measurement) -> impl Iterator<Item = (Consumer, Nanos)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::CpuWindow;
     use linerate_contract::Bytes;
+    use linerate_model::CpuWindow;
 
     fn trial(client_us: u64) -> Measurement {
         let busy = |us: u64| CpuWindow { busy: Nanos(us * 1_000), ..CpuWindow::default() };

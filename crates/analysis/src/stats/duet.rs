@@ -1,7 +1,7 @@
 //! The log ratios of duets: one for each unit.
 
-use crate::measurement::{Duet, Histogram, Measurement, Metric, PlannedCell, SideWindow};
 use linerate_contract::{Choice, Ends, Role};
+use linerate_model::{Duet, Histogram, Measurement, Metric, PlannedCell, SideWindow};
 
 /// The share of a CPU that a loop uses that is alone: what does not wait differs from its CPU time by its
 /// start and end only.

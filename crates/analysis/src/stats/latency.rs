@@ -1,7 +1,7 @@
 //! Percentiles of all trials together: histograms are added up, percentiles never averaged.
 
-use crate::measurement::Histogram;
 use linerate_contract::Counts;
+use linerate_model::Histogram;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,63 +2,25 @@
 
 use super::ByRound;
 use super::latency::sound;
-use crate::measurement::{Measurement, Metric};
 use linerate_contract::{Nanos, Role};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use linerate_model::{Measurement, Metric};
 
 /// Gigabits are decimal, like link speeds.
 const BITS_PER_GBIT: f64 = 1e9;
 const NANOS_PER_MICRO: f64 = 1e3;
 const BYTES_PER_KIB: f64 = 1024.0;
 
-/// Which way a number is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Better {
-    Higher,
-    Lower,
+/// The value of a measurement by a metric.
+pub trait Value {
+    /// The trial's value: finite and, except for growth, positive; `None` where the measurement is empty.
+    fn value(self, measurement: &Measurement) -> Option<f64>;
+
+    /// The values of those measurements that have one.
+    fn values<'a>(self, by_round: impl IntoIterator<Item = (u32, &'a Measurement)>) -> ByRound;
 }
 
-impl Metric {
-    pub fn better(self) -> Better {
-        match self {
-            Self::OperationsPerSecond
-            | Self::MibPerSecond
-            | Self::GbitPerSecond
-            | Self::SentGbitPerSecond => Better::Higher,
-            _ => Better::Lower,
-        }
-    }
-
-    /// Whether work is counted in bytes, not operations.
-    pub fn is_bulk(self) -> bool {
-        matches!(self, Self::MibPerSecond | Self::GbitPerSecond | Self::SentGbitPerSecond | Self::CpuPerKib)
-    }
-
-    /// A time of single operations, in microseconds.
-    pub fn is_latency(self) -> bool {
-        matches!(
-            self,
-            Self::MeanLatency
-                | Self::P50Latency
-                | Self::P90Latency
-                | Self::P99Latency
-                | Self::P999Latency
-                | Self::MinLatency
-                | Self::MaxLatency
-        )
-    }
-
-    /// A difference, which may be 0 or negative and so has no ratios.
-    pub fn is_growth(self) -> bool {
-        matches!(self, Self::ServerDescriptorsGrowth | Self::ServerMemoryGrowth)
-    }
-
-    /// The trial's value: finite and, except for growth, positive; `None` where the measurement is empty.
-    pub fn value(self, measurement: &Measurement) -> Option<f64> {
+impl Value for Metric {
+    fn value(self, measurement: &Measurement) -> Option<f64> {
         let seconds = measurement.elapsed.as_secs_f64();
         let value = match self {
             Self::Seconds if measurement.operations == 0 => return None,
@@ -100,8 +62,7 @@ impl Metric {
         (value.is_finite() && (value > 0.0 || self.is_growth())).then_some(value)
     }
 
-    /// The values of those measurements that have one.
-    pub fn values<'a>(self, by_round: impl IntoIterator<Item = (u32, &'a Measurement)>) -> ByRound {
+    fn values<'a>(self, by_round: impl IntoIterator<Item = (u32, &'a Measurement)>) -> ByRound {
         by_round.into_iter().filter_map(|(round, m)| Some((round, self.value(m)?))).collect()
     }
 }
@@ -126,8 +87,8 @@ fn reported_latency(measurement: &Measurement, name: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::{Usage, UsagePair};
     use linerate_contract::{Bytes, Counts, Datagrams};
+    use linerate_model::{Usage, UsagePair};
 
     #[test]
     fn values_by_hand() {

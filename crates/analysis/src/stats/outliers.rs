@@ -3,7 +3,7 @@
 
 use super::ByRound;
 use super::estimate::{FEWEST_ROUNDS, median};
-use crate::measurement::{CpuWindow, Measurement};
+use linerate_model::{CpuWindow, Measurement};
 
 /// A modified z-score above this is an outlier (Iglewicz and Hoaglin 1993, "How to Detect and Handle
 /// Outliers").

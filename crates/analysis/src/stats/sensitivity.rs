@@ -7,7 +7,7 @@
 //! (Euler's theorem on homogeneous functions).
 
 use super::ratio::RatioEstimate;
-use crate::measurement::{Duet, Metric, SideWindow};
+use linerate_model::{Duet, Metric, SideWindow};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -53,8 +53,8 @@ fn sensitivity(duet: &Duet, metric: Metric) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::{Outcome, Probe, Sharing};
     use linerate_contract::{Bytes, Nanos, Role};
+    use linerate_model::{Outcome, Probe, Sharing};
     use std::collections::BTreeMap;
 
     /// Side 1 has the brake.

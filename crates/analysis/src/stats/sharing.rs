@@ -5,9 +5,9 @@
 //! In turns either side has the CPUs for itself, as in a solo trial (docs/method.md). The rule looks at CPU
 //! times, which are true in both ways, and not at rates.
 
-use crate::measurement::LabFlag;
-use crate::measurement::{Measurement, Sharing, SideWindow};
 use linerate_contract::{Nanos, Role};
+use linerate_model::LabFlag;
+use linerate_model::{Measurement, Sharing, SideWindow};
 use std::collections::BTreeMap;
 
 /// Up to this ratio of CPU times for the same work, the rates of two sides side by side were those of solo
@@ -98,7 +98,7 @@ fn unlikeness(sides: &[SideWindow; 2]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::CpuWindow;
+    use linerate_model::CpuWindow;
 
     fn side(operations: u64, client: u64, server: u64) -> SideWindow {
         SideWindow {

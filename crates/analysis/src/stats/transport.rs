@@ -1,8 +1,8 @@
 //! Datagrams, TCP information, and throughput over time.
 
 use super::estimate::median;
-use crate::measurement::Measurement;
 use linerate_contract::{Datagrams, Nanos, Sample, TcpEnds, TcpInfo};
+use linerate_model::Measurement;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;

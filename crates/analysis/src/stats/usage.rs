@@ -1,7 +1,7 @@
 //! Resource usage of the server before and after the window, and leaks.
 
 use super::estimate::median;
-use crate::measurement::{Measurement, UsagePair};
+use linerate_model::{Measurement, UsagePair};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,8 +45,8 @@ pub fn leak(measurement: &Measurement, connections: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::Usage;
     use linerate_contract::Bytes;
+    use linerate_model::Usage;
 
     fn trial(before: u64, after: u64) -> Measurement {
         let usage = |descriptors| Usage { descriptors, memory: Bytes(descriptors << 20) };

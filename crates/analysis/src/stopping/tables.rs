@@ -1,12 +1,12 @@
 //! Further units of tables: for ratios whose interval is wider than the precision.
 
 use super::{Made, Need};
-use crate::measurement::{Duet, PlannedCell, PlannedPair, PlannedSuite, Trial};
 use crate::stats::duet::{is_busy_loop, is_of_windows, log_ratio, log_ratio_of_loops};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::verdict::MARGIN;
 use crate::summary::{self, Entry, SortedJournal, undisturbed};
+use linerate_model::{Duet, PlannedCell, PlannedPair, PlannedSuite, Trial};
 
 /// The half-width of a budget without a precision of its own: a ratio of 1 is then within the margin.
 const HALF_WIDTH: f64 = MARGIN / 3.0;

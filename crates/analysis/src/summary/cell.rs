@@ -1,12 +1,13 @@
 //! One cell: its trials, and whether they are a result.
 
 use super::journal::CellTrials;
-use crate::measurement::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
 use crate::stats::ByRound;
 use crate::stats::bound::{Bottleneck, Placement, bound};
 use crate::stats::cost::{Per, total};
 use crate::stats::estimate::Estimate;
+use crate::stats::metric::Value;
 use linerate_contract::Role;
+use linerate_model::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,6 @@ use super::alone::SoloRatio;
 use super::cell::CellSummary;
 use super::comparison::{Comparison, DuetReport};
 use super::journal::SortedJournal;
-use crate::measurement::{Duet, Metric};
 use crate::stats::autocorrelation::autocorrelation;
 use crate::stats::bound::DISTURBED;
 use crate::stats::compare::log_ratios;
@@ -17,6 +16,7 @@ use crate::stats::ratio::RatioEstimate;
 use crate::stats::sensitivity::Sensitivity;
 use crate::stats::verdict::{Verdict, is_equal, verdict};
 use linerate_contract::Role;
+use linerate_model::{Duet, Metric};
 use std::collections::BTreeMap;
 
 /// The comparisons of a suite.

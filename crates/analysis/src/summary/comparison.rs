@@ -1,11 +1,11 @@
 //! The comparison of two cells, as a report has it.
 
 use super::alone::{Alone, SoloRatio};
-use crate::measurement::Sharing;
 use crate::stats::difference::LatencyDifference;
-use crate::stats::metric::Better;
 use crate::stats::verdict::{Verdict, control_fails};
 use linerate_contract::Role;
+use linerate_model::Better;
+use linerate_model::Sharing;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! What others used of the CPUs while a run was measured.
 
 use super::journal::SortedJournal;
-use crate::measurement::{Duet, Measurement};
 use crate::stats::bound::{DISTURBED, disturbance};
 use crate::stats::outliers::{STEAL, stolen};
+use linerate_model::{Duet, Measurement};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,9 +4,9 @@ use super::cell::{CellSummary, OutcomeWord};
 use super::compare::Comparisons;
 use super::comparison::Comparison;
 use super::table::TableSummary;
-use crate::measurement::{Claim, Finding, Metric, Published, PublishedFigure};
-use crate::stats::metric::Better;
 use crate::stats::verdict::Verdict;
+use linerate_model::Better;
+use linerate_model::{Claim, Finding, Metric, Published, PublishedFigure};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,9 +119,9 @@ fn judge(claim: Claim, comparison: &Comparison) -> Confirmation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::{DocumentUnit, Measurement, Outcome, Run, Stage, Trial};
     use crate::summary::{SortedJournal, suite};
     use linerate_contract::Nanos;
+    use linerate_model::{DocumentUnit, Measurement, Outcome, Run, Stage, Trial};
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
 

@@ -1,13 +1,13 @@
 //! What a reader must doubt in a cell's numbers.
 
 use super::cell::{CellSummary, OutcomeWord};
-use crate::measurement::{LabFlag, Measurement};
 use crate::stats::ByRound;
 use crate::stats::bound::disturbance;
 use crate::stats::check::littles_law;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::outliers::{drift, much_stolen, outliers};
 use crate::stats::usage::leak;
+use linerate_model::{LabFlag, Measurement};
 use std::collections::BTreeSet;
 
 /// A note on a cell's numbers.

@@ -1,8 +1,8 @@
 //! The journal, sorted by cell and round.
 
-use crate::measurement::{Duet, PlannedPair, Run, Trial, pair_id, probe_id};
 use crate::stats::verdict::MARGIN;
 use linerate_contract::Role;
+use linerate_model::{Duet, PlannedPair, Run, Trial, pair_id, probe_id};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Values;
 use std::iter::Copied;

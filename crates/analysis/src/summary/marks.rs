@@ -2,9 +2,9 @@
 
 use super::cell::CellSummary;
 use super::comparison::Comparison;
-use crate::measurement::{Metric, Truth};
 use crate::stats::accuracy::{Accuracy, accuracy, over_truth};
 use crate::stats::estimate::FEWEST_ROUNDS;
+use linerate_model::{Metric, Truth};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -23,7 +23,7 @@ pub use journal::{CellTrials, SortedJournal, Units};
 pub use marks::{AgainstTruth, ShareOf};
 pub use table::{AgainstBest, Entry, TableSummary};
 
-use crate::measurement::{Metric, PlannedSuite};
+use linerate_model::{Metric, PlannedSuite};
 
 /// A metric, and the operations whose seconds it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,14 +5,14 @@ use super::cell::CellSummary;
 use super::compare::Comparisons;
 use super::comparison::{Comparison, RowValue};
 use super::marks::{AgainstTruth, ShareOf, against_truth, share};
-use crate::axes::Axes;
-use crate::measurement::{BestOf, Metric, PlannedTable};
 use crate::parallel;
 use crate::stats::cost::Per;
 use crate::stats::estimate::Estimate;
-use crate::stats::metric::Better;
 use crate::stats::multiplicity::q_values;
 use crate::stats::verdict::Verdict;
+use linerate_model::Better;
+use linerate_model::axes::Axes;
+use linerate_model::{BestOf, Metric, PlannedTable};
 
 /// A cell by a metric of a table, with what it is compared with.
 #[derive(Debug, Clone)]

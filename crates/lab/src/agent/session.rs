@@ -1,7 +1,7 @@
 //! The processes of a system, from `/proc`: a system may have more than the one that was started.
 
-use linerate_analysis::measurement::Usage;
 use linerate_contract::Bytes;
+use linerate_model::Usage;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;

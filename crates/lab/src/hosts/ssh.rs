@@ -3,7 +3,7 @@
 
 use crate::program::{locate, quoted};
 use crate::{AGENT, LabError};
-use linerate_analysis::measurement::PlannedHost;
+use linerate_model::PlannedHost;
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::Write;

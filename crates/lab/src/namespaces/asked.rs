@@ -3,8 +3,8 @@
 use super::Namespaces;
 use super::process::Kind;
 use crate::{CommandLine, Lab, LabError, Label, Launch};
-use linerate_analysis::path::Shape;
 use linerate_contract::Role;
+use linerate_model::path::Shape;
 use std::time::{Duration, Instant};
 
 impl Namespaces {

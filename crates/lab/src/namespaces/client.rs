@@ -4,8 +4,8 @@ use super::Namespaces;
 use super::process::{Kind, Running};
 use crate::protocol::{Brake, CpuTimes, ProcessId, WindowRecord};
 use crate::{BrakeForce, ClientRun, LabError};
-use linerate_analysis::measurement::LabFlag;
 use linerate_contract::Role;
+use linerate_model::LabFlag;
 
 impl Namespaces {
     /// The client of a trial is the next process; `None` for a role without a process.

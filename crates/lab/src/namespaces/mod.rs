@@ -17,9 +17,9 @@ use crate::protocol::{
 };
 use crate::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Written};
 use channel::Channel;
-use linerate_analysis::measurement::{Host, Usage};
-use linerate_analysis::path::NetworkPath;
 use linerate_contract::{Bytes, Event, Nanos, Role};
+use linerate_model::path::NetworkPath;
+use linerate_model::{Host, Usage};
 use nix::sys::signal::Signal;
 use process::{Kind, Running};
 use std::collections::BTreeMap;

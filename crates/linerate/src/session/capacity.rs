@@ -7,6 +7,7 @@ use crate::measurement::{Metric, Outcome, PlannedCell, PlannedRate, PlannedSuite
 use crate::parameters::Parameters;
 use crate::plan::Step;
 use crate::progress::note;
+use crate::stats::metric::Value;
 use crate::trial::{self, Context};
 
 impl Session {

@@ -50,7 +50,7 @@ impl Folder {
 
     /// Every readable line of the journal.
     pub(crate) fn journal(&self) -> Vec<Trial> {
-        linerate::journal::parse_journal("journal", self.read("journal.jsonl").as_bytes()).trials
+        linerate::measurement::journal::parse_journal("journal", self.read("journal.jsonl").as_bytes()).trials
     }
 }
 

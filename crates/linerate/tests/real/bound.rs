@@ -91,7 +91,8 @@ fn a_brake_takes_the_cpu_time_that_it_says() {
     let Some(_machine) = machine() else { return };
     let folder = Folder::new("brake");
     let report = run(&folder, &["--rounds", "1", "--only", "spinning", "--probe"]);
-    let journal = linerate::journal::parse_journal("journal", folder.read("journal.jsonl").as_bytes());
+    let journal =
+        linerate::measurement::journal::parse_journal("journal", folder.read("journal.jsonl").as_bytes());
     let is_probe = |duet: &Duet| duet.probe.is_some_and(|probe| probe.role == Role::Server);
     let units: Vec<Duet> = journal.duets.into_iter().filter(is_probe).collect();
     assert_eq!(units.len(), 2);

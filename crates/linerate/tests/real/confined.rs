@@ -85,7 +85,7 @@ fn run(base: &Folder, user: Option<u32>) -> (Vec<Trial>, Output) {
     command.env("LINERATE_HOME", in_base("home")).env("XDG_CACHE_HOME", in_base("cache"));
     let out = Output::run(command.env("HOME", in_base("user")));
     let journal = fs::read(in_base("out/journal.jsonl"));
-    let trials = journal.map(|bytes| linerate::journal::parse_journal("journal", &bytes).trials);
+    let trials = journal.map(|bytes| linerate::measurement::journal::parse_journal("journal", &bytes).trials);
     (trials.unwrap_or_default(), out)
 }
 

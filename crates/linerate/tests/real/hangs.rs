@@ -83,7 +83,7 @@ fn run(hangs_after: &str) -> Option<(Vec<Trial>, Vec<Duet>)> {
     let mut command = command(&["run", "one", "--out", folder.str()]);
     let out = Output::run(command.env("LINERATE_HOME", home.path()));
     let journal = folder.read("journal.jsonl");
-    let journal = linerate::journal::parse_journal("journal", journal.as_bytes());
+    let journal = linerate::measurement::journal::parse_journal("journal", journal.as_bytes());
     assert!(!journal.trials.is_empty() && !journal.duets.is_empty(), "{}{}", out.stdout, out.stderr);
     Some((journal.trials, journal.duets))
 }

@@ -130,7 +130,7 @@ fn an_unprivileged_user_can_measure() {
         "{run}"
     );
     let journal = folder.read("out/journal.jsonl");
-    let journal = linerate::journal::parse_journal("journal", journal.as_bytes());
+    let journal = linerate::measurement::journal::parse_journal("journal", journal.as_bytes());
     let failed: Vec<&Trial> = journal.trials.iter().filter(|trial| !is_ok(trial)).collect();
     assert!(!journal.trials.is_empty() && failed.is_empty(), "{failed:?}");
     let failed: Vec<&Duet> = journal.duets.iter().filter(|duet| duet.outcome != Outcome::Ok).collect();

@@ -22,7 +22,7 @@ fn a_budget_is_spent_on_wide_ratios_after_six_rounds_of_all() {
         let out = common::linerate_at(home.path(), "good", &args);
         assert_eq!(out.status, 0, "{}", out.stderr);
         let (trials, journal) = (folder.journal(), folder.read("journal.jsonl"));
-        let duets = linerate::journal::parse_journal("journal", journal.as_bytes()).duets;
+        let duets = linerate::measurement::journal::parse_journal("journal", journal.as_bytes()).duets;
         let times = trials.iter().map(|trial| trial.time()).chain(duets.iter().map(|duet| duet.time()));
         let seconds: f64 = times.map(|time| time.as_secs_f64()).sum();
         // A unit takes a second.

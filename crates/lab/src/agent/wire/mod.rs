@@ -13,9 +13,9 @@ mod socket;
 
 use super::netlink::Netlink;
 use super::topology::index_of;
-use linerate_analysis::measurement::{PacketCounts, WireCounts};
-use linerate_analysis::path::units::BitRate;
-use linerate_analysis::path::{Impairment, Link, Means};
+use linerate_model::path::units::BitRate;
+use linerate_model::path::{Impairment, Link, Means};
+use linerate_model::{PacketCounts, WireCounts};
 use relay::Counters;
 use socket::LinkSocket;
 

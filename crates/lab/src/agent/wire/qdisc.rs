@@ -1,8 +1,8 @@
 //! The kernel's means: netem and TBF (tc-netem(8), tc-tbf(8)) as messages of rtnetlink. Their options are
 //! structures of `linux/pkt_sched.h`.
 
-use linerate_analysis::path::Impairment;
 use linerate_contract::{Bytes, Nanos};
+use linerate_model::path::Impairment;
 use netlink_packet_core::{DefaultNla, Emitable, Nla};
 
 /// Packets that netem delays at the same time, more than any path here has in flight.
@@ -118,7 +118,7 @@ fn attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_analysis::path::units::{BitRate, Share};
+    use linerate_model::path::units::{BitRate, Share};
 
     #[test]
     fn a_rate_alone_is_tbf_and_all_else_is_netem_before_it() {

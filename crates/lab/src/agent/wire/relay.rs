@@ -5,9 +5,9 @@
 use super::shaper::{Fate, Shaper};
 use super::socket::LinkSocket;
 use crate::agent::slice;
-use linerate_analysis::measurement::PacketCounts;
-use linerate_analysis::path::Impairment;
 use linerate_contract::{Bytes, Nanos, clock};
+use linerate_model::PacketCounts;
+use linerate_model::path::Impairment;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::time::{TimeSpec, TimeValLike};

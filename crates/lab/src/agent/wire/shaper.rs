@@ -1,7 +1,7 @@
 //! One direction of an impaired link: when each packet leaves, or why it does not. Pure: no clock, no socket.
 
-use linerate_analysis::path::Impairment;
 use linerate_contract::{Bytes, Nanos};
+use linerate_model::path::Impairment;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -81,7 +81,7 @@ impl Shaper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_analysis::path::units::{BitRate, Share};
+    use linerate_model::path::units::{BitRate, Share};
 
     const PACKET: Bytes = Bytes(1_250);
 

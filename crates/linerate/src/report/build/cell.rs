@@ -7,6 +7,7 @@ use crate::report::words;
 use crate::stats::cost::{Consumer, Per, cost};
 use crate::stats::estimate::Estimate;
 use crate::stats::latency::{Pool, sound};
+use crate::stats::metric::Value;
 use crate::stats::transport;
 use crate::stats::usage::usage;
 use crate::summary::{Alone, CellSummary, Quantity, flags};

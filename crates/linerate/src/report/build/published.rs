@@ -1,6 +1,7 @@
 //! A document beside the cells that repeat it.
 
 use super::cell::why_no_number;
+use crate::measurement::Better;
 use crate::measurement::{
     Claim, DerivedRow, DerivedTable, Finding, Metric, Published, PublishedFigure, PublishedTable,
 };
@@ -10,7 +11,6 @@ use crate::report::model::{
 use crate::report::numbers;
 use crate::stats::ByRound;
 use crate::stats::estimate::Estimate;
-use crate::stats::metric::Better;
 use crate::summary::{
     Alone, CellSummary, Comparisons, Confirmation, FindingReading, RowValue, SuiteSummary, figure_ratio,
     readings,

@@ -2,10 +2,10 @@
 //! limit and reference.
 
 use super::plot::{Axis, px};
+use crate::measurement::Better;
 use crate::report::layout::{Group, Part};
 use crate::report::model::{Comparison, TableCell, TableReport};
 use crate::report::numbers::tick_percent;
-use crate::stats::metric::Better;
 use maud::{Markup, html};
 use std::fmt::Write;
 

@@ -3,12 +3,12 @@
 
 use super::precision::Precision;
 use super::{cells_of, further_metrics, named, unit, value};
+use crate::measurement::Better;
 use crate::report::model::{CellReport, Comparison, Flag, OutcomeWord, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{count, difference, error, plain};
 use crate::report::words::{self, NOT_MEASURED, outcome_name};
 use crate::stats::accuracy::Accuracy;
 use crate::stats::estimate::FEWEST_ROUNDS;
-use crate::stats::metric::Better;
 use crate::stats::verdict::{FALSE_DISCOVERY, Verdict};
 use std::collections::BTreeSet;
 

@@ -1,13 +1,13 @@
 //! `report.json` of several hosts. Its schema is `docs/merge.schema.json`.
 
 use crate::axes::Axes;
+use crate::measurement::Better;
 use crate::measurement::Host;
 use crate::report::model::{
     AgainstTruth, Alone, Comparison, Flag, OutcomeWord, Quantity, RunFacts, TableUnit,
 };
 use crate::report::words::json;
 use crate::stats::bound::Bottleneck;
-use crate::stats::metric::Better;
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -2,11 +2,11 @@
 
 use super::build::{ratio, verdict};
 use super::model::{Disagreement, MergedCell, MergedHost, MergedReport, MergedTable, OnHost, Subject};
+use crate::measurement::Better;
 use crate::report::layout::{self, TextTable};
 use crate::report::model::{OutcomeWord, Quantity};
 use crate::report::numbers::{Digits, Ends, percent, plain, seconds};
 use crate::report::words::{self, outcome_name};
-use crate::stats::metric::Better;
 
 /// Above this, a column for each host is wider than a page.
 const MOST_COLUMNS: usize = 6;

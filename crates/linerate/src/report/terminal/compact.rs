@@ -2,13 +2,13 @@
 //! metrics where they differ.
 
 use super::{answer_text, warnings, width, wrapped};
+use crate::measurement::Better;
 use crate::report::formats::Style;
 use crate::report::layout::{self, Alternative, Group, Note, Part, Precision};
 use crate::report::model::{Comparison, SuiteReport, TableCell, TableReport};
 use crate::report::numbers::{brief_error, difference, shows_bias};
 use crate::report::words::{self, outcome_name};
 use crate::stats::accuracy::Accuracy;
-use crate::stats::metric::Better;
 use crate::stats::verdict::Verdict;
 use std::fmt::Write;
 

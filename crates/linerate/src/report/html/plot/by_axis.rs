@@ -3,13 +3,13 @@
 
 use super::axis::Axis;
 use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP, short};
+use crate::measurement::Better;
 use crate::measurement::Metric;
 use crate::report::html::bars;
 use crate::report::layout::{self, Alternative, Group};
 use crate::report::model::{CellReport, TableCell, TableReport};
 use crate::stats::cost::Consumer;
 use crate::stats::latency::Latency;
-use crate::stats::metric::Better;
 use linerate_contract::Role;
 use std::collections::BTreeSet;
 

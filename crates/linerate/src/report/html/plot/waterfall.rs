@@ -3,10 +3,10 @@
 use super::axis::{Axis, px};
 use super::lines::{WIDTH, short};
 use super::of_group;
+use crate::measurement::Better;
 use crate::report::layout::{self, Group, Part};
 use crate::report::model::TableReport;
 use crate::report::numbers::plain;
-use crate::stats::metric::Better;
 use maud::{Markup, html};
 
 const AXIS: &str = "layer";

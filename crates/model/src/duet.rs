@@ -1,20 +1,11 @@
 //! A line of `journal.jsonl`: two cells measured at the same time on the same CPUs.
 
-use super::{Histogram, Outcome, Stage, Trial};
+use crate::{Histogram, Outcome, Stage};
 use linerate_contract::{Bytes, Errors, Nanos, Role};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// One line of the journal; its first key is `kind`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-#[allow(clippy::large_enum_variant, reason = "nearly all entries are trials")]
-pub enum Entry {
-    Trial(Trial),
-    Duet(Duet),
-}
 
 /// One unit of a comparison: a fresh pair of topologies that run at the same time (Bulej et al., "Duet
 /// Benchmarking", ICPE 2020).
@@ -139,7 +130,7 @@ pub struct SideWindow {
     /// Payload bytes of those.
     pub bytes: Bytes,
     /// Operations that succeeded outside of `elapsed`; their CPU time is in `cpu`.
-    #[serde(default, skip_serializing_if = "super::trial::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::trial::is_zero")]
     pub uncounted: u64,
     #[serde(default)]
     pub errors: Errors,

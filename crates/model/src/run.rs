@@ -1,9 +1,9 @@
 //! `run.json`: the plan of a run and the machine it ran on.
 
-use super::{Duet, Metric, Outcome, PlannedComparison, Published, Sharing, Trial, pair_id};
 use crate::axes::Axes;
 use crate::parameters::Parameters;
 use crate::path::NetworkPath;
+use crate::{Metric, Outcome, PlannedComparison, Published, Sharing, pair_id};
 use linerate_contract::{Nanos, Role};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -48,16 +48,6 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<PlannedHost>,
     pub suites: Vec<PlannedSuite>,
-}
-
-/// A run on disk.
-#[derive(Debug)]
-pub struct Stored {
-    pub run: Run,
-    pub trials: Vec<Trial>,
-    pub duets: Vec<Duet>,
-    /// Lines that cannot be read, each with file and line; their trials can be made again.
-    pub warnings: Vec<String>,
 }
 
 /// A machine that plays roles, in a run over several.

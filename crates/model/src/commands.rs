@@ -1,6 +1,6 @@
 //! Servers of the user's own that are compared, as part of the plan of a run.
 
-use super::PlannedRate;
+use crate::PlannedRate;
 use linerate_contract::Nanos;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! A line of `journal.jsonl`: one cell measured once, by itself.
 
-use super::Histogram;
+use crate::Histogram;
 use linerate_contract::{Bytes, Datagrams, Errors, Nanos, Role, Sample, TcpEnds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

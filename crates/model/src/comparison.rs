@@ -1,6 +1,6 @@
 //! The comparison of two builds, as part of the plan of a run.
 
-use super::PlannedCommands;
+use crate::PlannedCommands;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! A document whose tables a suite repeats: its figures, what it derives from them, and what it found.
 
-use super::Metric;
+use crate::Metric;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

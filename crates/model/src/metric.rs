@@ -1,5 +1,7 @@
 //! The quantities that tables show.
 
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The metric of a table, computed of a [`Measurement`].
@@ -37,4 +39,49 @@ pub enum Metric {
     /// shrank. Growth in proportion to the number of operations is a leak.
     ServerDescriptorsGrowth,
     ServerMemoryGrowth,
+}
+
+/// Which way a number is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    Higher,
+    Lower,
+}
+
+impl Metric {
+    pub fn better(self) -> Better {
+        match self {
+            Self::OperationsPerSecond
+            | Self::MibPerSecond
+            | Self::GbitPerSecond
+            | Self::SentGbitPerSecond => Better::Higher,
+            _ => Better::Lower,
+        }
+    }
+
+    /// Whether work is counted in bytes, not operations.
+    pub fn is_bulk(self) -> bool {
+        matches!(self, Self::MibPerSecond | Self::GbitPerSecond | Self::SentGbitPerSecond | Self::CpuPerKib)
+    }
+
+    /// A time of single operations, in microseconds.
+    pub fn is_latency(self) -> bool {
+        matches!(
+            self,
+            Self::MeanLatency
+                | Self::P50Latency
+                | Self::P90Latency
+                | Self::P99Latency
+                | Self::P999Latency
+                | Self::MinLatency
+                | Self::MaxLatency
+        )
+    }
+
+    /// A difference, which may be 0 or negative and so has no ratios.
+    pub fn is_growth(self) -> bool {
+        matches!(self, Self::ServerDescriptorsGrowth | Self::ServerMemoryGrowth)
+    }
 }

@@ -1,0 +1,38 @@
+//! The nouns of a run: the plan, the machine, and what was measured. No statistics, and no input or output
+//! but JSON.
+//!
+//! `run.json` contains a [`Run`]: the plan and the machine. Each line of `journal.jsonl` is an [`Entry`]: a
+//! [`Trial`] or a [`Duet`]. Reports are made from these files alone.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`axes`], [`parameters`], [`path`] | a cell: its coordinates, its numbers, the path between its ends |
+//! | `run` | `run.json`: suites, tables, cells and pairs in their order, and the machine |
+//! | `commands`, `comparison` | the subjects of a comparison, and what is asked of them |
+//! | `published` | the tables of a document |
+//! | `trial`, `duet` | what was measured: one cell alone, two cells side by side |
+//! | `histogram`, `metric` | times of many operations; what a value is of |
+//! | [`journal`] | the lines of a journal, written and read |
+
+pub mod axes;
+mod commands;
+mod comparison;
+mod duet;
+mod histogram;
+pub mod journal;
+mod metric;
+pub mod parameters;
+pub mod path;
+mod published;
+mod run;
+mod trial;
+
+pub use commands::*;
+pub use comparison::*;
+pub use duet::*;
+pub use histogram::*;
+pub use journal::{Entry, Stored};
+pub use metric::*;
+pub use published::*;
+pub use run::*;
+pub use trial::*;
